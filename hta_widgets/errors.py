@@ -1,0 +1,47 @@
+"""What can go wrong, by name.  Every error of the library is a `HtaWidgetsError`."""
+
+from __future__ import annotations
+
+import os
+
+
+class HtaWidgetsError(Exception):
+    """Base class of every error raised by hta_widgets."""
+
+
+class TraceFormatError(HtaWidgetsError):
+    """A file holds no usable trace.
+
+    `path` names the file, `reason` says what was found, `offset` is the byte (of the uncompressed text) where
+    it was found, or None.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], reason: str, offset: int | None = None) -> None:
+        self.path = os.fspath(path)
+        self.reason = reason
+        self.offset = offset
+        where = "" if offset is None else f" (byte {offset})"
+        super().__init__(f"{self.path}: {reason}{where}")
+
+    def __reduce__(self) -> tuple[type[TraceFormatError], tuple[str, str, int | None]]:
+        return type(self), (self.path, self.reason, self.offset)
+
+
+class TraceNotFoundError(HtaWidgetsError, FileNotFoundError):
+    """A path does not exist, or a folder holds no trace file."""
+
+
+class MissingDataError(HtaWidgetsError):
+    """A question cannot be answered because the trace lacks what it needs.
+
+    `field` is what is missing, `remedy` how to record it, `detail` what was found instead.
+    """
+
+    def __init__(self, field: str, remedy: str, detail: str = "") -> None:
+        self.field = field
+        self.remedy = remedy
+        self.detail = detail
+        super().__init__(f"the trace has no {field}{': ' + detail if detail else ''}. {remedy}")
+
+    def __reduce__(self) -> tuple[type[MissingDataError], tuple[str, str, str]]:
+        return type(self), (self.field, self.remedy, self.detail)

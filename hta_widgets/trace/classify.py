@@ -1,0 +1,262 @@
+"""What kind of work an event is: two tables of data, one for categories, one for device event names.
+
+The trace's own category (``cat``) decides first. Only where it cannot, because vendors put collectives,
+copies and compute under one category, do the name rules below decide, first match wins. Users put their own
+rules in front with `register`. Rules run once per distinct (category, name), never per event.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+
+class EventClass(IntEnum):
+    """Our classes, the same everywhere: tables, colours, wire. The numbers are part of the interface."""
+
+    COMPUTE = 0
+    COMMUNICATION = 1
+    MEMORY_COPY = 2
+    MEMORY_SET = 3
+    SYNC = 4
+    HOST_OP = 5
+    RUNTIME = 6
+    ANNOTATION = 7
+    PYTHON = 8
+    OVERHEAD = 9
+    OTHER = 10
+
+    @property
+    def label(self) -> str:
+        """Name as shown in tables: ``"compute"``, ``"memory_copy"``, ..."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Category:
+    """How events of one trace category are read.
+
+    Attributes:
+        event_class: the class of its events, unless a name rule says otherwise.
+        device: its events are work of the accelerator (never true for waiting, annotations or counters).
+        named: the name rules apply; without a matching rule the class is ``event_class``.
+        strict: an event that matches no name rule counts as unclassified (its default class is a guess).
+    """
+
+    event_class: EventClass
+    device: bool = False
+    named: bool = False
+    strict: bool = False
+
+
+# Kineto's activity types (libkineto/src/ActivityType.cpp) and the names of the 2021 schema (capitalised).
+CATEGORIES: dict[str, Category] = {
+    "kernel": Category(EventClass.COMPUTE, device=True, named=True),
+    "Kernel": Category(EventClass.COMPUTE, device=True, named=True),
+    "gpu_memcpy": Category(EventClass.MEMORY_COPY, device=True),
+    "Memcpy": Category(EventClass.MEMORY_COPY, device=True),
+    "gpu_memset": Category(EventClass.MEMORY_SET, device=True),
+    "Memset": Category(EventClass.MEMORY_SET, device=True),
+    "mtia_ccp_events": Category(EventClass.COMPUTE, device=True, named=True, strict=True),
+    "collective_comm": Category(EventClass.COMMUNICATION, device=True),
+    "cuda_sync": Category(EventClass.SYNC),
+    "cuda_event": Category(EventClass.SYNC),
+    "xpu_sync": Category(EventClass.SYNC),
+    "cpu_op": Category(EventClass.HOST_OP),
+    "Operator": Category(EventClass.HOST_OP, named=True),
+    "hpu_op": Category(EventClass.HOST_OP),
+    "cuda_runtime": Category(EventClass.RUNTIME),
+    "cuda_driver": Category(EventClass.RUNTIME),
+    "Runtime": Category(EventClass.RUNTIME),
+    "mtia_runtime": Category(EventClass.RUNTIME),
+    "xpu_runtime": Category(EventClass.RUNTIME),
+    "xpu_driver": Category(EventClass.RUNTIME),
+    "privateuse1_runtime": Category(EventClass.RUNTIME),
+    "privateuse1_driver": Category(EventClass.RUNTIME),
+    "glow_runtime": Category(EventClass.RUNTIME),
+    "user_annotation": Category(EventClass.ANNOTATION),
+    "gpu_user_annotation": Category(EventClass.ANNOTATION),
+    "python_function": Category(EventClass.PYTHON),
+    "overhead": Category(EventClass.OVERHEAD),
+    "Trace": Category(EventClass.OTHER),
+    "cuda_profiler_range": Category(EventClass.OTHER),
+    "mtia_insight": Category(EventClass.OTHER),
+}
+UNKNOWN = Category(EventClass.OTHER)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A name pattern (``re.search``) and the class of the events it matches."""
+
+    pattern: re.Pattern[str]
+    event_class: EventClass
+
+
+def _rules(event_class: EventClass, *patterns: str) -> tuple[Rule, ...]:
+    return tuple(Rule(re.compile(pattern), event_class) for pattern in patterns)
+
+
+# Order matters: a copy made by a collective library's own helper is still a copy, so memory comes first.
+DEVICE_RULES: tuple[Rule, ...] = (
+    # ROCm labels copies and fills that run as shaders "kernel" (ROCclr blit kernels; TraceLens util.py lists
+    # them).
+    *_rules(
+        EventClass.MEMORY_COPY,
+        r"^__amd_rocclr_copy",
+        r"^Copy(Device|Host)To(Device|Host)\b",
+        r"^MEMORY_COPY_",
+        r"^(hip)?Memcpy",
+    ),
+    *_rules(EventClass.MEMORY_SET, r"^__amd_rocclr_fill", r"^FillBuffer\b", r"^(hip)?Memset"),
+    # Vendor collective libraries: NCCL <= 2.18 ncclKernel_*, later ncclDevKernel_*, RCCL rcclGenericKernel,
+    # HCCL.
+    *_rules(
+        EventClass.COMMUNICATION, r"^(void )?(nccl|rccl|hccl)", r"\b(nccl|rccl)(Dev)?Kernel", r"\bncclSymk?"
+    ),
+    # PyTorch symmetric memory: CUDASymmetricMemoryOps.cu (multimem_*, one_shot_*, two_shot_*).
+    *_rules(
+        EventClass.COMMUNICATION,
+        r"\bmultimem_(one_shot_)?(all_reduce|all_gather|reduce_scatter|broadcast)",
+        r"\b(one|two)_?shot_?(all_?reduce|reduce_?scatter|all_?gather)",
+        r"\b\w*symm_mem\w*(reduce|gather|all_to_all)",
+    ),
+    # vLLM / SGLang custom all-reduce (csrc/custom_all_reduce.cuh, quick_all_reduce), aiter's names on ROCm.
+    *_rules(
+        EventClass.COMMUNICATION,
+        r"\bcross_device_reduce",
+        r"\bquick_?reduce",
+        r"\ballreduce_prototype_twoshot",
+        r"\breduce_scatter_cross_device",
+        r"\ball_?gather_(kernel|lastdim|vec)",
+    ),
+    # TensorRT-LLM and flashinfer fused collectives (allreduce_fusion_kernel_*, moereduction_allreduce,
+    # lamport).
+    *_rules(
+        EventClass.COMMUNICATION,
+        r"(?i)\b\w*all_?reduce_?\w*(kernel|fusion|lamport|oneshot|twoshot|two_shot)",
+        r"(?i)\b\w*(kernel|fusion|lamport)\w*_all_?reduce",
+        r"(?i)\b\w*reduce_?scatter_?\w*kernel",
+        r"(?i)\b\w*all_?gather_?\w*kernel",
+        r"(?i)\b\w*all_?to_?all(v)?_?\w*kernel",
+        r"(?i)\bmoe_?a2a\w*|\bmnnvl\w*",
+    ),
+    # One-sided libraries and expert-parallel dispatch/combine (DeepEP, pplx), MSCCL++, HCCS.
+    *_rules(
+        EventClass.COMMUNICATION,
+        r"\bnvshmem",
+        r"\brocshmem",
+        r"\bdeep_ep::",
+        r"(?i)\bmscclpp|\bmsccl",
+        r"\bpplx\w*::\w*(dispatch|combine|all_to_all)",
+    ),
+    # MTIA (mtia_ccp_events): execution engines, DMA, event records and waits.
+    *_rules(EventClass.SYNC, r"^event_(record|wait)"),
+    *_rules(EventClass.MEMORY_COPY, r"^dma(_|$)"),
+    *_rules(EventClass.COMMUNICATION, r"^collective_subgraph_execution"),
+    *_rules(EventClass.COMPUTE, r"^(pe_exe|job_exe|packet|cpum_exe_subgraph|merge|remote)"),
+)
+
+# In 2021 traces annotations are operators; these are the ones PyTorch itself writes.
+OPERATOR_RULES: tuple[Rule, ...] = _rules(
+    EventClass.ANNOTATION,
+    r"^ProfilerStep\s*[#*]",
+    r"^Optimizer\.",
+    r"^enumerate\(DataLoader\)",
+    r"^## .* ##$",
+)
+
+# Words of a collective's name that also occur in the names of ordinary kernels (template arguments, batch
+# norm).
+_ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
+
+_user_rules: list[Rule] = []
+
+
+def register(pattern: str, event_class: EventClass) -> Rule:
+    """Put a name rule for device events in front of the built-in ones; holds for ranks opened afterwards.
+
+    Args:
+        pattern: regular expression, searched anywhere in the full event name.
+        event_class: one of COMPUTE, COMMUNICATION, MEMORY_COPY, MEMORY_SET, SYNC.
+
+    Returns:
+        The rule, to be handed to `unregister`.
+
+    Raises:
+        ValueError: the class is not one of a device event.
+        re.error: the pattern is no regular expression.
+    """
+    if event_class > EventClass.SYNC:
+        raise ValueError(f"a device event cannot be {EventClass(event_class).label}")
+    rule = Rule(re.compile(pattern), EventClass(event_class))
+    _user_rules.insert(0, rule)
+    return rule
+
+
+def unregister(rule: Rule) -> None:
+    """Take back a rule made by `register`."""
+    _user_rules.remove(rule)
+
+
+def category_of(name: str) -> Category:
+    """How events of the trace category ``name`` are read; unknown ones by their suffix, else as other."""
+    known = CATEGORIES.get(name)
+    if known is not None:
+        return known
+    if name.endswith(("_runtime", "_driver")):
+        return Category(EventClass.RUNTIME)
+    if name.endswith("_sync"):
+        return Category(EventClass.SYNC)
+    return UNKNOWN
+
+
+def classify(category: str, name: str) -> tuple[EventClass, bool]:
+    """Class of one (category, name), and whether a table or rule decided it (False: the class is a guess)."""
+    kind = category_of(category)
+    if kind.device:
+        for rule in _user_rules:
+            if rule.pattern.search(name):
+                return rule.event_class, True
+    if kind.named:
+        # Template and call arguments name other functions (a compute kernel may be instantiated with a
+        # functor called all_reduce), so the built-in rules look at the function's own name only.
+        short = _own_name(name)
+        for rule in DEVICE_RULES if kind.device else OPERATOR_RULES:
+            if rule.pattern.search(short):
+                return rule.event_class, True
+    return kind.event_class, kind is not UNKNOWN and not kind.strict
+
+
+def classify_events(
+    category: npt.NDArray[np.int32], categories: list[str], name: npt.NDArray[np.int32], names: list[str]
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Class, "is device work" and "class is a guess" of every event, from its category and name codes."""
+    pairs = category.astype(np.int64) * max(len(names), 1) + name
+    distinct, inverse = _distinct(pairs, len(categories) * max(len(names), 1))
+    found = [classify(categories[pair // len(names)], names[pair % len(names)]) for pair in distinct.tolist()]
+    classes = np.array([event_class for event_class, _ in found], np.uint8)
+    guessed = np.array([not decided for _, decided in found], np.bool_)
+    device = np.array([category_of(text).device for text in categories], np.bool_)
+    return classes[inverse], device[category], guessed[inverse]
+
+
+def _distinct(codes: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """`np.unique` with inverse, by counting instead of sorting where the code space is small."""
+    if size > 20_000_000:
+        distinct, inverse = np.unique(codes, return_inverse=True)
+        return distinct, inverse
+    seen = np.zeros(size, np.bool_)
+    seen[codes] = True
+    distinct = np.flatnonzero(seen)
+    position = np.zeros(size, np.int32)
+    position[distinct] = np.arange(len(distinct), dtype=np.int32)
+    return distinct, position[codes].astype(np.int64)
+
+
+def _own_name(name: str) -> str:
+    """The function's own name: without template arguments, parameters and the anonymous namespace."""
+    plain = name.replace("(anonymous namespace)::", "")
+    return _ARGUMENTS.sub("", plain)

@@ -1,0 +1,209 @@
+"""What is wrong, missing or doubtful in a trace, in one table: what, how often, and what to do about it.
+
+Nothing in the library repairs in silence: a reader of any figure can see here what it rests on.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of
+from hta_widgets.trace.clocks import Clock
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.schema import NULL
+
+COLUMNS = {
+    "rank": "Int64",
+    "severity": "str",
+    "check": "str",
+    "count": "int64",
+    "detail": "str",
+    "remedy": "str",
+}
+
+_REMEDIES = {
+    "truncated": "the recording was cut while being written: export it again",
+    "unfinished": "events that were open when the recording ended",
+    "negative_duration": "a bug of the profiler's clock conversion: update PyTorch",
+    "absurd_duration": "corrupt device records: update CUPTI or ROCm",
+}
+# Options of torch.profiler.profile, the column that shows that one was on, and what is missing without it.
+_OPTIONS = (
+    ("record_shapes", "input_dims", "no input shapes"),
+    ("with_stack", "python_id", "no Python stacks"),
+    ("profile_memory", "total_allocated_bytes", "no memory timeline"),
+)
+_SEVERITIES = {"error": 0, "warning": 1, "info": 2}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row of the health table; ``rank`` is None for the job as a whole."""
+
+    rank: int | None
+    severity: str
+    check: str
+    count: int
+    detail: str
+    remedy: str = ""
+
+
+def health_frame(findings: Iterable[Finding]) -> pd.DataFrame:
+    """The findings as a frame, the gravest first; columns as `COLUMNS`, a null rank meaning the job."""
+    ordered = sorted(findings, key=lambda one: _SEVERITIES.get(one.severity, 3))
+    return pd.DataFrame([vars(one) for one in ordered], columns=list(COLUMNS)).astype(COLUMNS)
+
+
+def rank_findings(trace: RankTrace) -> list[Finding]:
+    """Everything that one rank's file shows."""
+    return [
+        *_scanned(trace),
+        *_device_work(trace),
+        *_links(trace),
+        *_classes(trace),
+        *_steps(trace),
+        *_options(trace),
+    ]
+
+
+def job_findings(
+    failed: Mapping[str, Exception], skipped: Mapping[str, str], notes: Iterable[str], clock: Clock
+) -> list[Finding]:
+    """Files that are not in the trace, how the rest was found, and the clock."""
+    findings = [
+        Finding(None, "error", "unreadable", 1, f"{name}: {error}", "") for name, error in failed.items()
+    ]
+    findings += [Finding(None, "info", "skipped", 1, f"{name}: {reason}") for name, reason in skipped.items()]
+    findings += [Finding(None, "info", "discovery", 1, note) for note in notes]
+    if len(clock.offset_ns) > 1:
+        doubtful = clock.method == "start"
+        remedy = "moments of different ranks are not comparable, durations are" if doubtful else ""
+        findings.append(
+            Finding(
+                None, "warning" if doubtful else "info", "clock", len(clock.offset_ns), clock.detail, remedy
+            )
+        )
+    return findings
+
+
+def _scanned(trace: RankTrace) -> list[Finding]:
+    return [
+        Finding(
+            trace.rank,
+            problem.severity,
+            problem.check,
+            problem.count,
+            problem.detail,
+            _REMEDIES.get(problem.check, ""),
+        )
+        for problem in (*trace.table.problems, *trace.slices.problems)
+    ]
+
+
+def _device_work(trace: RankTrace) -> list[Finding]:
+    if trace.is_device.any():
+        return []
+    remedy = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+    return [
+        Finding(
+            trace.rank, "warning", "no_device_events", 1, "no work of an accelerator was recorded", remedy
+        )
+    ]
+
+
+def _links(trace: RankTrace) -> list[Finding]:
+    device = trace.is_device
+    orphans = int((device & (trace.launch < 0)).sum())
+    early = np.flatnonzero(device & (trace.launch >= 0))
+    early = early[trace.start[early] < trace.start[trace.launch[early]]]
+    launching = np.zeros(trace.n, np.bool_)
+    launching[trace.launch[trace.launch >= 0]] = True
+    named = np.array(["LaunchKernel" in text or "GraphLaunch" in text for text in trace.names], np.bool_)[
+        trace.name
+    ]
+    lost = named & (trace.event_class == EventClass.RUNTIME) & (trace.correlation != NULL) & ~launching
+    findings = []
+    if orphans:
+        share = orphans / int(device.sum())
+        detail = f"device events whose launching call was not recorded ({share:.1%} of all)"
+        remedy = "record from before the first launch, with ProfilerActivity.CPU"
+        findings.append(
+            Finding(trace.rank, "warning" if share > 0.01 else "info", "orphans", orphans, detail, remedy)
+        )
+    if device.any() and lost.any():
+        detail = "launches whose device work was not recorded"
+        remedy = "synchronise the device before the profiler stops"
+        findings.append(Finding(trace.rank, "info", "lost_launches", int(lost.sum()), detail, remedy))
+    if len(early):
+        detail = "device events that start before their launch: host and device clocks disagree"
+        findings.append(Finding(trace.rank, "warning", "device_before_launch", len(early), detail))
+    return findings
+
+
+def _classes(trace: RankTrace) -> list[Finding]:
+    findings = []
+    doubtful = trace.unclassified & trace.is_device
+    if doubtful.any():
+        total = int(trace.dur[trace.is_device].sum()) or 1
+        examples = sorted({trace.names[code] for code in np.unique(trace.name[doubtful]).tolist()})[:3]
+        share = int(trace.dur[doubtful].sum()) / total
+        detail = f"{share:.1%} of device time counted as compute without a rule: {', '.join(examples)}"
+        findings.append(
+            Finding(
+                trace.rank,
+                "warning",
+                "unclassified",
+                int(doubtful.sum()),
+                detail,
+                "classify.register(pattern, event_class)",
+            )
+        )
+    unknown = [text for text in trace.categories if text and category_of(text) is UNKNOWN]
+    if unknown:
+        rows = np.array([text in unknown for text in trace.categories], np.bool_)[trace.category]
+        if rows.any():
+            detail = (
+                f"events of categories not known here, counted as other: {', '.join(sorted(unknown)[:5])}"
+            )
+            findings.append(Finding(trace.rank, "info", "unknown_category", int(rows.sum()), detail))
+    return findings
+
+
+def _steps(trace: RankTrace) -> list[Finding]:
+    frame = trace.iterations
+    if frame.empty:
+        return [Finding(trace.rank, "warning", "empty", 1, "no event with a duration")]
+    findings = []
+    source = frame["source"].iloc[0]
+    if source not in ("ProfilerStep", "serving step"):
+        detail = (
+            f"no step announced: iterations come from {source} ({frame['confidence'].iloc[0]} confidence)"
+        )
+        findings.append(
+            Finding(
+                trace.rank,
+                "info",
+                "no_steps",
+                1,
+                detail,
+                "call prof.step() after each step, with a profiler schedule",
+            )
+        )
+    cut = frame.loc[frame["partial"], "iteration"].tolist()
+    if cut:
+        detail = f"iterations cut by the recording: {', '.join(map(str, cut))}"
+        findings.append(Finding(trace.rank, "info", "partial_iterations", len(cut), detail))
+    return findings
+
+
+def _options(trace: RankTrace) -> list[Finding]:
+    """Options that were off. PyTorch notes only those that were on, so the data itself is asked too."""
+    if "schemaVersion" not in trace.metadata:
+        return []  # not written by a profiler as it stands: nothing can be said about its options
+    return [
+        Finding(trace.rank, "info", f"{option}_off", 1, missing, f"profile({option}=True)")
+        for option, column, missing in _OPTIONS
+        if not trace.metadata.get(option) and not trace.table.has(column)
+    ]

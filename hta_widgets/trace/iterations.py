@@ -1,0 +1,277 @@
+"""The iterations of one rank, from the best source the trace offers.
+
+In order: the profiler's steps, a serving engine's steps, an annotation that repeats, a pattern of work that
+repeats, the whole recording. The first source that yields anything is used, and the answer says which it was
+and how sure it is, so that a selector is never empty and never pretends. Windows are disjoint and sorted.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.periodicity import repeats
+from hta_widgets.trace.steps import ServingStep, profiler_step, serving_step
+
+Int64 = npt.NDArray[np.int64]
+T = TypeVar("T")
+
+COLUMNS = {
+    "iteration": "int64",
+    "label": "str",
+    "start_ns": "int64",
+    "end_ns": "int64",
+    "source": "str",
+    "confidence": "str",
+    "partial": "bool",
+    "phase": "str",
+    "batch_size": "Int64",
+    "tokens": "Int64",
+}
+
+# A first or last step with less than this share of the work of a typical one was cut by the recording.
+PARTIAL_SHARE = 0.5
+# An annotation stands for the loop only if its spans cover this share of the launches (or operators).
+ANNOTATION_COVERS = 0.5
+# Repeats stand for the loop only if they hold this share of it.
+PERIODIC_COVERS = 0.7
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The columns of one rank that iterations are found in (row-aligned)."""
+
+    start: Int64
+    end: Int64
+    name: npt.NDArray[np.int32]
+    names: list[str]
+    thread: Int64
+    event_class: npt.NDArray[np.uint8]
+    is_device: npt.NDArray[np.bool_]
+    on_host: npt.NDArray[np.bool_]
+    depth: npt.NDArray[np.int16]
+
+    def annotations(self) -> Int64:
+        """Rows of host annotations, by start."""
+        rows = np.flatnonzero((self.event_class == EventClass.ANNOTATION) & self.on_host)
+        return rows[np.argsort(self.start[rows], kind="stable")]
+
+    def work(self) -> Int64:
+        """Start times of what iterations consist of: launches, else operators, else device events; sorted."""
+        for kind in (EventClass.RUNTIME, EventClass.HOST_OP):
+            rows = np.flatnonzero(self.event_class == kind)
+            if len(rows):
+                return np.sort(self.start[rows])
+        return np.sort(self.start[self.is_device])
+
+
+@dataclass(frozen=True)
+class Window:
+    """One iteration before numbering."""
+
+    start: int
+    end: int
+    label: str
+    number: int | None = None
+    step: ServingStep | None = None
+
+
+def find_iterations(events: Recorded) -> pd.DataFrame:
+    """The iterations of a rank: one row each, in time order.
+
+    Returns columns iteration (number; the profiler's own where it has one), label, start_ns, end_ns, source
+    (``ProfilerStep``, ``serving step``, ``annotation``, ``periodicity``, ``whole trace``), confidence (high,
+    medium, low), partial (cut by the recording), and for serving steps phase, batch_size, tokens.
+    """
+    sources: tuple[tuple[str, str, Callable[[Recorded], list[Window]]], ...] = (
+        ("ProfilerStep", "high", _profiler_steps),
+        ("serving step", "high", _serving_steps),
+        ("annotation", "medium", _repeated_annotation),
+        ("periodicity", "low", _periodicity),
+        ("whole trace", "low", _whole),
+    )
+    for source, confidence, find in sources:
+        windows = find(events)
+        if windows:
+            return _frame(windows, source, confidence, _partial(windows, events.work(), source))
+    return _frame([], "", "", [])
+
+
+def _profiler_steps(events: Recorded) -> list[Window]:
+    numbers = _read(events.names, profiler_step)
+    merged: list[Window] = []
+    for row in events.annotations():
+        code = int(events.name[row])
+        if code not in numbers:
+            continue
+        window = _window(events, row, numbers[code])
+        # Several threads may announce the same step: one window.
+        same = next(
+            (at for at, one in enumerate(merged) if one.number == window.number and _meet(one, window)), None
+        )
+        if same is None:
+            merged.append(window)
+        else:
+            one = merged[same]
+            merged[same] = Window(
+                min(one.start, window.start), max(one.end, window.end), one.label, one.number
+            )
+    return _disjoint(merged)
+
+
+def _serving_steps(events: Recorded) -> list[Window]:
+    steps = _read(events.names, serving_step)
+    rows = [int(row) for row in events.annotations() if int(events.name[row]) in steps]
+    windows = [_window(events, row, None, steps[int(events.name[row])]) for row in rows]
+    # Runners and schedulers may each announce the step, one inside the other: the outer one is the step.
+    windows.sort(key=lambda one: (one.start, -one.end))
+    outer: list[Window] = []
+    for window in windows:
+        if not outer or window.end > outer[-1].end:
+            outer.append(window)
+    return _disjoint(outer)
+
+
+def _repeated_annotation(events: Recorded) -> list[Window]:
+    """Steps that end with the optimizer's; else the spans of the annotation that holds most of the work."""
+    rows = events.annotations()
+    work = events.work()
+    if not len(rows) or not len(work):
+        return []
+    counted: dict[int, list[int]] = {}
+    for row in rows:
+        counted.setdefault(int(events.name[row]), []).append(int(row))
+    for code, spans in counted.items():
+        if events.names[code].startswith("Optimizer.step#") and len(spans) > 1 and _apart(events, spans):
+            edges = [int(work[0]), *(int(events.end[row]) for row in spans)]
+            label = events.names[code]
+            return [Window(a, b, f"{label} {k}") for k, (a, b) in enumerate(pairwise(edges)) if a < b]
+    best: list[int] = []
+    covered = ANNOTATION_COVERS * len(work)
+    for code, spans in counted.items():
+        if len(spans) < 2 or events.names[code].startswith("nccl:") or not _apart(events, spans):
+            continue
+        inside = int(
+            (np.searchsorted(work, events.end[spans]) - np.searchsorted(work, events.start[spans])).sum()
+        )
+        # At equal cover the fewer, longer spans are the loop and the others its parts.
+        if inside > covered or (inside == covered and best and len(spans) < len(best)):
+            best, covered = spans, inside
+    return [_window(events, row) for row in best]
+
+
+def _periodicity(events: Recorded) -> list[Window]:
+    """Windows between repeats of the same sequence of top-level operators, else of device work."""
+    top = np.flatnonzero((events.event_class == EventClass.HOST_OP) & (events.depth == 0))
+    for rows in (_busiest(events, top), _busiest(events, np.flatnonzero(events.is_device))):
+        rows = rows[np.argsort(events.start[rows], kind="stable")]
+        edges = repeats(events.name[rows])
+        # A loop holds the rank's work; one that holds less is a part of the program among others.
+        inside = rows[edges[0] : edges[-1]] if len(edges) else rows[:0]
+        if len(inside) and _share_within(events, inside) >= PERIODIC_COVERS:
+            times = [*(int(events.start[rows[edge]]) for edge in edges if edge < len(rows))]
+            if edges[-1] == len(rows):
+                times.append(int(events.end[rows].max()))
+            return [Window(a, b, f"repeat {k}") for k, (a, b) in enumerate(pairwise(times)) if a < b]
+    return []
+
+
+def _share_within(events: Recorded, rows: Int64) -> float:
+    work = events.work()
+    first, last = events.start[rows].min(), events.end[rows].max()
+    return float(((work >= first) & (work < last)).mean()) if len(work) else 0.0
+
+
+def _whole(events: Recorded) -> list[Window]:
+    rows = np.flatnonzero(events.event_class != EventClass.OTHER)
+    if not len(rows):
+        rows = np.arange(len(events.start))
+    if not len(rows):
+        return []
+    # Windows are half-open: an event without length at the very end needs one ns more to be inside.
+    end = max(int(events.end[rows].max()), int(events.start[rows].max()) + 1)
+    return [Window(int(events.start[rows].min()), end, "whole trace")]
+
+
+def _busiest(events: Recorded, rows: Int64) -> Int64:
+    """Those of the rows that lie on the thread (or stream) with the most of them."""
+    if not len(rows):
+        return rows
+    threads, counts = np.unique(events.thread[rows], return_counts=True)
+    busiest: Int64 = rows[events.thread[rows] == threads[np.argmax(counts)]]
+    return busiest
+
+
+def _window(events: Recorded, row: int, number: int | None = None, step: ServingStep | None = None) -> Window:
+    label = events.names[int(events.name[row])]
+    return Window(int(events.start[row]), int(events.end[row]), label, number, step)
+
+
+def _read(names: list[str], parse: Callable[[str], T | None]) -> dict[int, T]:
+    found = ((code, parse(name)) for code, name in enumerate(names))
+    return {code: value for code, value in found if value is not None}
+
+
+def _meet(one: Window, other: Window) -> bool:
+    return one.start < other.end and other.start < one.end
+
+
+def _apart(events: Recorded, rows: list[int]) -> bool:
+    return bool((events.end[rows[:-1]] <= events.start[rows[1:]]).all())
+
+
+def _disjoint(windows: list[Window]) -> list[Window]:
+    """In time order; where two steps overlap (different threads) the earlier ends when the later begins."""
+    windows = sorted(windows, key=lambda one: (one.start, one.end))
+    clipped = [
+        Window(one.start, min(one.end, after.start), one.label, one.number, one.step)
+        for one, after in pairwise(windows)
+    ]
+    return [one for one in clipped + windows[-1:] if one.start < one.end]
+
+
+def _partial(windows: list[Window], work: Int64, source: str) -> list[bool]:
+    """First and last windows with far less work than a typical one; a lone window is not known to be cut."""
+    flags = [False] * len(windows)
+    if len(windows) < 2 or source == "serving step":
+        return flags  # serving steps differ in size by nature
+    inside = np.searchsorted(work, [one.end for one in windows]) - np.searchsorted(
+        work, [one.start for one in windows]
+    )
+    for edge in (0, len(windows) - 1):
+        others = np.delete(inside, edge)
+        flags[edge] = bool(inside[edge] < PARTIAL_SHARE * np.median(others))
+    return flags
+
+
+def _frame(windows: list[Window], source: str, confidence: str, partial: list[bool]) -> pd.DataFrame:
+    used: set[int] = set()
+    numbers = []
+    following = max((one.number for one in windows if one.number is not None), default=-1) + 1
+    for one in windows:
+        number = one.number
+        if number is None or number in used:  # a profiler that was restarted counts from zero again
+            number, following = following, following + 1
+        used.add(number)
+        numbers.append(number)
+    steps = [one.step for one in windows]
+    frame = pd.DataFrame(
+        {
+            "iteration": numbers,
+            "label": [one.label for one in windows],
+            "start_ns": [one.start for one in windows],
+            "end_ns": [one.end for one in windows],
+            "source": source,
+            "confidence": confidence,
+            "partial": partial,
+            "phase": [step.phase if step else None for step in steps],
+            "batch_size": [step.batch_size if step else None for step in steps],
+            "tokens": [step.tokens if step else None for step in steps],
+        }
+    )
+    return frame.astype(COLUMNS)

@@ -1,0 +1,108 @@
+"""Who caused what: device work to its launch, host calls to their callers, backward calls to forward ones.
+
+All links are row positions within one rank, -1 where there is none. Nothing is guessed: a device event whose
+launching call was not recorded stays an orphan and is counted in the trace's health.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.trace.jit import kernel
+from hta_widgets.trace.schema import NULL
+
+Int16 = npt.NDArray[np.int16]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+def launches(correlation: Int64, start: Int64, is_device: Bool, is_call: Bool) -> Int32:
+    """For each device row the host call that launched it: the call with the same correlation id.
+
+    One call may launch many rows (CUDA and HIP graphs). The ids 0 and null mean "none". Where several calls
+    carry an id (a runtime call and the driver call inside it), the first to start is the launch.
+    """
+    launch = np.full(len(start), -1, np.int32)
+    usable = (correlation != NULL) & (correlation != 0)
+    device = np.flatnonzero(is_device & usable)
+    calls = np.flatnonzero(is_call & usable)
+    if not len(device) or not len(calls):
+        return launch
+    calls = calls[np.lexsort((start[calls], correlation[calls]))]
+    ids = correlation[calls]
+    at = np.minimum(np.searchsorted(ids, correlation[device]), len(ids) - 1)
+    found = ids[at] == correlation[device]
+    launch[device[found]] = calls[at[found]]
+    return launch
+
+
+def nesting(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64) -> tuple[Int32, Int16]:
+    """Caller and depth of each row by containment in time on its lane.
+
+    Args:
+        start, end: ns.
+        lane: rows nest only within the same lane; negative: the row takes no part (parent -1, depth -1).
+        rank_in_tie: of rows with the same start and end the lower one is the caller; then file order.
+
+    Returns:
+        parent: the innermost row of the lane that contains the row, -1 at the top.
+        depth: number of open rows below; rows of one lane and depth never overlap. A row that only partly
+            overlaps the
+            one before it is drawn one deeper, but it is not its child.
+    """
+    parent, depth = np.full(len(start), -1, np.int32), np.full(len(start), -1, np.int16)
+    rows = np.flatnonzero(lane >= 0)
+    if len(rows):
+        rows = rows[np.lexsort((rank_in_tie[rows], -end[rows], start[rows], lane[rows]))]
+        _nest(rows, start, end, lane, parent, depth)
+    return parent, depth
+
+
+@kernel
+def _nest(rows: Int64, start: Int64, end: Int64, lane: Int64, parent: Int32, depth: Int16) -> None:
+    stack = np.empty(len(rows), np.int64)
+    top = 0
+    for i in range(len(rows)):
+        row = rows[i]
+        if i and lane[row] != lane[rows[i - 1]]:
+            top = 0
+        while top and end[stack[top - 1]] <= start[row]:
+            top -= 1
+        # Partly overlapping rows leave ends on the stack that are not nested: look further down for the
+        # container.
+        below = top
+        while below and end[stack[below - 1]] < end[row]:
+            below -= 1
+        parent[row] = stack[below - 1] if below else -1
+        depth[row] = min(top, 32767)
+        stack[top] = row
+        top += 1
+
+
+def forward_calls(is_backward: Bool, sequence_number: Int64, start: Int64) -> Int32:
+    """For each backward row the forward call it differentiates, by the autograd sequence number.
+
+    Several forward rows may share a number (an operator and the ones it calls): the last to start is the one
+    that created the graph node.
+    """
+    link = np.full(len(start), -1, np.int32)
+    numbered = sequence_number != NULL
+    forward = np.flatnonzero(numbered & ~is_backward)
+    backward = np.flatnonzero(numbered & is_backward)
+    if not len(forward) or not len(backward):
+        return link
+    forward = forward[np.lexsort((start[forward], sequence_number[forward]))]
+    ids = sequence_number[forward]
+    at = np.maximum(np.searchsorted(ids, sequence_number[backward], side="right") - 1, 0)
+    found = (ids[at] == sequence_number[backward]) & (start[forward[at]] <= start[backward])
+    link[backward[found]] = forward[at[found]]
+    return link
+
+
+def windows_of(start: Int64, window_start: Int64, window_end: Int64) -> Int32:
+    """Position of the window [start, end) that holds each time, -1 if none; windows sorted and disjoint."""
+    if not len(window_start):
+        return np.full(len(start), -1, np.int32)
+    at = np.searchsorted(window_start, start, side="right") - 1
+    inside = (at >= 0) & (start < window_end[np.maximum(at, 0)])
+    return np.where(inside, at, -1).astype(np.int32)

@@ -1,0 +1,96 @@
+"""Everything of a trace file that is not an event: the JSON keys before and after `traceEvents`."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*(?P<value>[^\s])')
+_KEY = re.compile(r'\s*,?\s*"((?:[^"\\]|\\.)*)"\s*:\s*')
+_ARRAY_END = re.compile(rb'\}\s*\]\s*(?=,\s*"|\})')
+_DECODER = json.JSONDecoder(strict=False)
+_SEARCHED_ENDS = 64
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """Top-level keys, and the byte offset in the text at which the first unreadable part starts."""
+
+    values: dict[str, Any]
+    damaged_at: int | None = None
+
+
+def find_events(head: bytes) -> re.Match[bytes] | None:
+    """The top-level `traceEvents` key in the start of a file; the match ends just past the first byte of its
+    value.
+
+    A `traceEvents` inside another value is passed over, unless nothing better is there (damaged metadata).
+    """
+    matches = list(EVENTS_KEY.finditer(head))
+    for match in matches:
+        if _loads(head[: match.start()] + b'"traceEvents": []}') is not None:
+            return match
+    return matches[0] if matches else None
+
+
+def read_metadata(head: bytes, tail: bytes) -> Metadata:
+    """Keys of `head` (from the brace to the array's bracket) and of `tail` (from past the closing bracket to
+    the end).
+
+    Where the whole does not parse, key by key, leaving out the broken ones.
+    """
+    before = head[: head.rfind(b'"traceEvents"')]
+    whole = _loads(before + b'"traceEvents": []' + tail)
+    if whole is not None:
+        whole.pop("traceEvents", None)
+        return Metadata(whole)
+    values, damaged_at = _members(before.lstrip(b"\xef\xbb\xbf \t\r\n")[1:])
+    more, tail_damaged_at = _members(tail)
+    values.update(more)
+    values.pop("traceEvents", None)
+    if damaged_at is None and tail_damaged_at is not None:
+        damaged_at = len(head) + tail_damaged_at
+    return Metadata(values, damaged_at)
+
+
+def find_tail(text: bytes) -> bytes:
+    """What follows the events in the text after a last, unreadable event; empty where no end is found."""
+    for match in list(_ARRAY_END.finditer(text))[:_SEARCHED_ENDS]:
+        tail = text[match.end() :]
+        if _loads(b'{"traceEvents": []' + tail) is not None:
+            return tail
+    return b""
+
+
+def _loads(text: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text.lstrip(b"\xef\xbb\xbf").decode("utf-8", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _members(raw: bytes) -> tuple[dict[str, Any], int | None]:
+    """The readable `"key": value` pairs of an object's inside, and where the first unreadable one starts."""
+    text = raw.decode("utf-8", "replace")
+    values: dict[str, Any] = {}
+    damaged_at: int | None = None
+    i = 0
+    while match := _KEY.match(text, i):
+        try:
+            value, i = _DECODER.raw_decode(text, match.end())
+            values[match[1]] = value
+            continue
+        except (ValueError, RecursionError):
+            pass
+        if damaged_at is None:
+            damaged_at = match.start()
+        following = re.compile(r'[\n,]\s*(?="(?:[^"\\]|\\.)*"\s*:)').search(text, match.end())
+        if following is None:
+            return values, damaged_at
+        i = following.end()
+    if damaged_at is None and text[i:].strip(" \t\r\n,}"):
+        damaged_at = i
+    return values, damaged_at

@@ -1,0 +1,222 @@
+"""The job: which ranks a path holds, on one time axis."""
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from hta_widgets.errors import TraceFormatError
+from hta_widgets.trace import clocks
+from hta_widgets.trace.discovery import Assigned, Discovery, assign_ranks, discover, rank_of_table
+from hta_widgets.trace.events_frame import events_frame
+from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_findings
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.read import read_all
+from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.slices import Slices, find_slices
+from hta_widgets.trace.table import EventTable
+
+
+class Trace:
+    """All ranks of a job that could be read. Made by `Trace.open`.
+
+    Attributes:
+        ranks: rank numbers, ascending.
+        failed: file name -> why it could not be read; such files never sink the others.
+        client: the ``dask.distributed.Client`` that analyses use to map ranks, or None.
+        clock: how the ranks were put on one axis; ``origin_ns`` is its zero in absolute ns.
+    """
+
+    def __init__(
+        self,
+        tables: list[EventTable],
+        assigned: list[Assigned],
+        found: Discovery,
+        failed: dict[str, Exception],
+        client: Any,
+    ) -> None:
+        self.client = client
+        self.failed = failed
+        self._found = found
+        self._assigned = {one.rank: one for one in assigned}
+        self._tables = {one.rank: table for one, table in zip(assigned, tables, strict=True)}
+        self.ranks: list[int] = sorted(self._tables)
+        self._slices: dict[int, Slices] = {rank: find_slices(self._tables[rank]) for rank in self.ranks}
+        self.clock = clocks.align(
+            {rank: extent for rank in self.ranks if (extent := _extent(self._slices[rank])) is not None},
+            {rank: _base(table) for rank, table in self._tables.items()},
+        )
+        self.origin_ns = self.clock.origin_ns
+        self._ranks: dict[int, RankTrace] = {}
+
+    @classmethod
+    def open(
+        cls,
+        path: Any,
+        client: Any = None,
+        cache: bool | Path = True,
+        progress: Callable[[int, int, str], None] | None = None,
+    ) -> "Trace":
+        """Read the traces of a job.
+
+        Args:
+            path: a folder, a file, a URL that fsspec understands, a binary file object, a list of these, or
+                {rank: one of these}.
+            client: a ``dask.distributed.Client`` for the analyses.
+            cache: keep the parsed columns on disk: True for the default folder, False for none, or a folder.
+            progress: called as progress(done, total, text) with files read, files in all and what is being
+                read;
+                an exception it raises cancels the reading and is passed on.
+
+        Raises:
+            TraceNotFoundError: the path does not exist or holds no file to read.
+            TraceFormatError: no file is a usable trace; the reason lists each file's own.
+        """
+        found = discover(path)
+        tables, failed = read_all(found.files, cache, progress)
+        usable = [position for position, table in enumerate(tables) if table is not None]
+        if not usable:
+            reasons = [str(error) for error in failed.values()] + [
+                f"{name}: {why}" for name, why in found.skipped.items()
+            ]
+            where = str(path) if isinstance(path, str | Path) else "traces"
+            if (
+                len(failed) == 1
+                and not found.skipped
+                and isinstance(error := next(iter(failed.values())), TraceFormatError)
+            ):
+                raise error
+            raise TraceFormatError(where, "no file is a usable trace: " + "; ".join(reasons))
+        read = [table for table in tables if table is not None]
+        return cls(read, assign_ranks([found.files[at] for at in usable], read), found, failed, client)
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self.ranks)} {'rank' if len(self.ranks) == 1 else 'ranks'})"
+
+    def rank(self, rank: int) -> RankTrace:
+        """One rank.
+
+        Raises:
+            KeyError: the trace has no such rank.
+        """
+        if rank not in self._tables:
+            raise KeyError(f"no rank {rank}: this trace has {self.ranks}")
+        if rank not in self._ranks:
+            # Two threads may both build it; the first to store wins, so that all share one.
+            built = RankTrace(
+                self._tables[rank], rank, self._assigned[rank].label,
+                self.clock.offset_ns.get(rank, 0), self._slices[rank],
+            )  # fmt: skip
+            self._ranks.setdefault(rank, built)
+        return self._ranks[rank]
+
+    def metadata(self, rank: int) -> dict[str, Any]:
+        """The top-level JSON keys of a rank's file, all but ``traceEvents``."""
+        return self.rank(rank).metadata
+
+    def events(self, scope: Scope | None = None) -> pd.DataFrame:
+        """One row per event within a scope; columns as `events_frame` documents.
+
+        Args:
+            scope: what to show, by default everything; ranks that the trace does not have are ignored.
+        """
+        scope = scope or Scope()
+        return events_frame([self.rank(rank) for rank in self.ranks_of(scope)], scope)
+
+    def ranks_of(self, scope: Scope | None) -> list[int]:
+        """The ranks of the trace that a scope means."""
+        if scope is None or scope.ranks is None:
+            return list(self.ranks)
+        return [rank for rank in self.ranks if rank in scope.ranks]
+
+    @cached_property
+    def iterations(self) -> pd.DataFrame:
+        """All ranks' iterations by rank and time: columns iteration, rank, then as `RankTrace.iterations`."""
+        frames = [self.rank(rank).iterations.assign(rank=rank) for rank in self.ranks]
+        frame = pd.concat(frames, ignore_index=True)
+        return frame[["iteration", "rank", *(name for name in frame if name not in ("iteration", "rank"))]]
+
+    @cached_property
+    def extent_ns(self) -> tuple[int, int]:
+        """(first start, last end) over all ranks in ns on the job's axis."""
+        extents = [self.rank(rank).extent for rank in self.ranks if self.rank(rank).n]
+        return (min(start for start, _ in extents), max(end for _, end in extents)) if extents else (0, 0)
+
+    @cached_property
+    def health(self) -> pd.DataFrame:
+        """What is wrong, missing or doubtful, gravest first: rank, severity, check, count, detail, remedy."""
+        findings = job_findings(self.failed, self._found.skipped, self._found.notes, self.clock)
+        for rank in self.ranks:
+            findings += self._about_rank_number(self._assigned[rank])
+            findings += rank_findings(self.rank(rank))
+        return health_frame(findings)
+
+    def _about_rank_number(self, one: Assigned) -> list[Finding]:
+        if one.duplicate:
+            detail = f"{one.label}: another file has the same rank; this one is shown as {one.rank}"
+            remedy = "open one recording at a time, or name the ranks: Trace.open({rank: file})"
+            return [Finding(one.rank, "warning", "duplicate_rank", 1, detail, remedy)]
+        if one.source in ("name", "order"):
+            where = "its name" if one.source == "name" else "the order of the files"
+            return [
+                Finding(
+                    one.rank,
+                    "info",
+                    "rank_guessed",
+                    1,
+                    f"the file does not tell its rank; taken from {where}",
+                )
+            ]
+        if one.source == "caller" and rank_of_table(self._tables[one.rank]) not in (None, one.rank):
+            return [
+                Finding(
+                    one.rank, "warning", "rank_contradicted", 1, "the file names another rank than the caller"
+                )
+            ]
+        return []
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Facts about the job.
+
+        Keys: job, world_size, backend, hosts, devices (rank -> name), ranks, files, events, duration_ns.
+        """
+        tables = [self._tables[rank] for rank in self.ranks]
+        distributed = [
+            info for table in tables if isinstance(info := table.metadata.get("distributedInfo"), dict)
+        ]
+        return {
+            "job": _first(
+                table.metadata.get(key)
+                for table in tables
+                for key in ("PT_PROFILER_JOB_NAME", "mast_job_name", "tw_job")
+            ),
+            "world_size": _first(info.get("world_size") for info in distributed),
+            "backend": _first(info.get("backend") for info in distributed),
+            "hosts": sorted({str(host) for table in tables if (host := table.metadata.get("host_name"))}),
+            "devices": {rank: self.rank(rank).device_name for rank in self.ranks},
+            "ranks": len(self.ranks),
+            "files": [table.path for table in tables],
+            "events": sum(len(slices.rows) for slices in self._slices.values()),
+            "duration_ns": self.extent_ns[1] - self.extent_ns[0],
+        }
+
+
+def _first(values: Any) -> Any:
+    return next((value for value in values if value not in (None, "")), None)
+
+
+def _extent(slices: Slices) -> tuple[int, int] | None:
+    if not len(slices.rows):
+        return None
+    return int(slices.start.min()), int((slices.start + slices.dur).max())
+
+
+def _base(table: EventTable) -> int | None:
+    base = table.metadata.get("baseTimeNanoseconds")
+    if isinstance(base, str) and base.isdecimal():
+        base = int(base)
+    return base if isinstance(base, int) and not isinstance(base, bool) and base != NULL else None

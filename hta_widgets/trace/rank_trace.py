@@ -1,0 +1,279 @@
+"""One rank, ready for analysis: its slices as aligned columns, with classes, links and iterations.
+
+A `RankTrace` is immutable. Columns that every analysis reads are built at once; links, nesting and
+iterations on first use. Times are int64 ns on the job's axis (see `clocks`). Rows are in file order;
+`event_id` leads back to the `EventTable`, where the arguments are.
+"""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.trace import iterations as _iterations
+from hta_widgets.trace import links
+from hta_widgets.trace.classify import EventClass, classify_events
+from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.slices import Slices, find_slices
+from hta_widgets.trace.table import EventTable
+from hta_widgets.trace.threads import threads
+
+Int16 = npt.NDArray[np.int16]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+# Classes that call each other on a host thread: they nest together. Annotations cross Python frames, so they
+# nest apart.
+_STACK = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.PYTHON)
+# Of calls with equal times the caller is the one that usually calls: Python, then operators, then the
+# runtime.
+_CALLER_FIRST = {EventClass.PYTHON: 0, EventClass.HOST_OP: 1, EventClass.RUNTIME: 2}
+
+
+class RankTrace:
+    """The slices of one rank.
+
+    Attributes:
+        rank, label, path: the rank's number, how to show it, and its file.
+        table: all events of the file; ``metadata``: the file's top-level keys.
+        n: number of slices. All arrays below have this length.
+        event_id: int32 row in ``table``.
+        start, end, dur: int64 ns on the job's axis.
+        name, category, pid, tid: int32 codes into ``names``, ``categories``, ``pids``, ``tids`` (never
+        negative). event_class: uint8 `EventClass`; is_device: work of the accelerator (no waiting, no
+        annotations). unclassified: bool, the class is a guess.
+    """
+
+    error = None
+
+    def __init__(
+        self,
+        table: EventTable,
+        rank: int,
+        label: str | None = None,
+        offset_ns: int = 0,
+        slices: Slices | None = None,
+    ) -> None:
+        self.table, self.rank, self.label, self.path = table, rank, label or str(rank), table.path
+        self.metadata: dict[str, Any] = table.metadata
+        self.slices = find_slices(table) if slices is None else slices
+        self.event_id: Int32 = self.slices.rows
+        self.n = len(self.event_id)
+        self.start: Int64 = self.slices.start - offset_ns
+        self.dur: Int64 = self.slices.dur
+        self.end: Int64 = self.start + self.dur
+        self.name, self.names = self._text("name")
+        self.category, self.categories = self._text("category")
+        self.pid, self.pids = self._text("pid")
+        self.tid, self.tids = self._text("tid")
+        self.event_class, self.is_device, self.unclassified = classify_events(
+            self.category, self.categories, self.name, self.names
+        )
+        # A kernel that carries collective metadata is communication, whatever its name.
+        if table.has("collective_name"):
+            collective = self.argument_codes("collective_name") >= 0
+            self.event_class[collective & self.is_device] = EventClass.COMMUNICATION
+
+    def __repr__(self) -> str:
+        return f"RankTrace(rank={self.label}, events={self.n})"
+
+    def _text(self, column: str) -> tuple[Int32, list[str]]:
+        """Codes and texts of a column, null being a text of its own: the empty one."""
+        codes, texts = self.table.codes(column)[self.event_id], self.table.dictionary(column)
+        null = codes < 0
+        if null.any() or not texts:
+            codes = np.where(null, len(texts), codes).astype(np.int32)
+            texts = [*texts, ""]
+        return codes, texts
+
+    def argument(self, column: str) -> Int64:
+        """int64 values of an argument column for each row, `schema.NULL` where absent."""
+        return self.table.ints(column)[self.event_id]
+
+    def argument_codes(self, column: str) -> Int32:
+        """int32 codes of a text or JSON argument for each row (see ``table.dictionary``), -1 where absent."""
+        return self.table.codes(column)[self.event_id]
+
+    # -- what ran where ----------------------------------------------------------------------------
+
+    @cached_property
+    def _on_device_side(self) -> Bool:
+        """Rows drawn on the device's tracks: its work, its waits and its side of annotations."""
+        named = np.array([text.startswith("gpu_") for text in self.categories], np.bool_)
+        waits: Bool = self.event_class == EventClass.SYNC
+        return self.is_device | waits | named[self.category]
+
+    @cached_property
+    def correlation(self) -> Int64:
+        """int64 id that ties device rows to their launching call, NULL where absent."""
+        return self.argument("correlation")
+
+    @cached_property
+    def device(self) -> Int64:
+        """int64 device of device-side rows: their argument, else the number in their pid; NULL elsewhere."""
+        return self._placed("device", self.pid, self.pids)
+
+    @cached_property
+    def stream(self) -> Int64:
+        """int64 stream of device-side rows: their argument, else the number in their tid; NULL elsewhere.
+
+        A compiled Triton launch is a host call though it carries a stream: it has none here.
+        """
+        return self._placed("stream", self.tid, self.tids)
+
+    def _placed(self, argument: str, code: Int32, texts: list[str]) -> Int64:
+        told = self.argument(argument)
+        lane = np.array([_number_in(text) for text in texts], np.int64)[code]
+        return np.where(self._on_device_side, np.where(told == NULL, lane, told), NULL)
+
+    @cached_property
+    def device_name(self) -> str | None:
+        """Name of the device this rank used, from ``deviceProperties``."""
+        properties = self.metadata.get("deviceProperties")
+        known = [one for one in properties if isinstance(one, dict)] if isinstance(properties, list) else []
+        used = set(np.unique(self.device[self.is_device]).tolist())
+        chosen = [one for one in known if one.get("id") in used] or known
+        return str(chosen[0]["name"]) if chosen and "name" in chosen[0] else None
+
+    @cached_property
+    def threads(self) -> pd.DataFrame:
+        """Threads and streams: pid, tid, process_name, thread_name (str), sort_index (Int64)."""
+        return threads(self.table, self.pid, self.pids, self.tid, self.tids)
+
+    # -- links -------------------------------------------------------------------------------------
+
+    @cached_property
+    def launch(self) -> Int32:
+        """int32 row of the host call that launched each device row, -1 for none."""
+        is_call = self.event_class == EventClass.RUNTIME
+        return links.launches(self.correlation, self.start, self.is_device, is_call)
+
+    @cached_property
+    def _nesting(self) -> tuple[Int32, Int16]:
+        lanes = np.full(len(EventClass), 2, np.int64)
+        lanes[list(_STACK)] = 0
+        lanes[EventClass.ANNOTATION] = 1
+        ties = np.full(len(EventClass), 3, np.int64)
+        ties[list(_CALLER_FIRST)] = list(_CALLER_FIRST.values())
+        lane = self._thread * 3 + lanes[self.event_class]
+        lane[self.is_device] = -1
+        return links.nesting(self.start, self.end, lane, ties[self.event_class])
+
+    @property
+    def parent(self) -> Int32:
+        """int32 row of the caller on the same thread (annotations: the annotation around), -1 at the top."""
+        return self._nesting[0]
+
+    @property
+    def depth(self) -> Int16:
+        """int16 number of open rows around each host row, annotations counted apart; -1 for device rows."""
+        return self._nesting[1]
+
+    @cached_property
+    def forward(self) -> Int32:
+        """int32 row of the forward operator of each backward operator (by sequence number), -1 for none."""
+        thread = self.argument("fwd_thread_id")
+        return links.forward_calls(
+            (thread != NULL) & (thread != 0), self.argument("sequence_number"), self.start
+        )
+
+    @cached_property
+    def _thread(self) -> Int64:
+        return self.pid.astype(np.int64) * len(self.tids) + self.tid
+
+    # -- time --------------------------------------------------------------------------------------
+
+    @cached_property
+    def iterations(self) -> pd.DataFrame:
+        """The rank's iterations in time order; columns as `iterations.find_iterations` documents."""
+        return _iterations.find_iterations(
+            _iterations.Recorded(
+                self.start, self.end, self.name, self.names, self._thread,
+                self.event_class, self.is_device, ~self._on_device_side, self.depth,
+            )
+        )  # fmt: skip
+
+    @cached_property
+    def iteration(self) -> Int32:
+        """int32 iteration of each row, -1 for none: host rows by start, device rows by their launch's start.
+
+        Device rows whose launch was not recorded belong to the iteration they start in.
+        """
+        frame = self.iterations
+        starts, ends = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
+        caused = np.where(self.launch >= 0, self.start[self.launch], self.start) if self.n else self.start
+        at = links.windows_of(caused, starts, ends)
+        numbers = np.append(frame["iteration"].to_numpy(np.int64), -1).astype(np.int32)
+        return numbers[at]
+
+    @cached_property
+    def device_span(self) -> tuple[int, int] | None:
+        """(first start, last end) of device work in ns, None without any."""
+        if not self.is_device.any():
+            return None
+        return int(self.start[self.is_device].min()), int(self.end[self.is_device].max())
+
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """(first start, last end) of all rows in ns; (0, 0) without rows."""
+        return (int(self.start.min()), int(self.end.max())) if self.n else (0, 0)
+
+    def windows(self, scope: Scope | None = None) -> Int64:
+        """The times a scope covers on this rank: int64[k, 2], sorted, disjoint, half-open.
+
+        Its iterations cut by its window. With neither, the span of device work, as HTA measures; without
+        device work the extent.
+        """
+        scope = scope or Scope()
+        if scope.iterations is not None:
+            frame = self.iterations
+            chosen = frame[frame["iteration"].isin(scope.iterations)]
+            spans = chosen[["start_ns", "end_ns"]].to_numpy(np.int64)
+        else:
+            spans = np.array([scope.window_ns or self.device_span or self.extent], np.int64)
+        if scope.window_ns is not None:
+            spans = np.clip(spans, *scope.window_ns)
+        return np.ascontiguousarray(spans[spans[:, 0] < spans[:, 1]])
+
+    @cached_property
+    def by_start(self) -> Int64:
+        """int64 row positions sorted by start, then file order."""
+        return np.argsort(self.start, kind="stable")
+
+    def rows(self, scope: Scope | None = None) -> Int64:
+        """int64 positions of the rows that overlap a scope, sorted by start; without times in the scope, all.
+
+        A row without length counts where it starts. ``streams`` and ``names`` leave out what is not listed.
+        """
+        scope = scope or Scope()
+        if scope.ranks is not None and self.rank not in scope.ranks:
+            return np.empty(0, np.int64)
+        keep = np.ones(self.n, np.bool_)
+        if scope.iterations is not None or scope.window_ns is not None:
+            keep = self._overlaps(self.windows(scope))
+        if scope.streams is not None:
+            keep &= np.isin(self.stream, scope.streams)
+        if scope.names is not None:
+            wanted = set(scope.names)
+            keep &= np.array([text in wanted for text in self.names], np.bool_)[self.name]
+        return self.by_start[keep[self.by_start]]
+
+    def _overlaps(self, windows: Int64) -> Bool:
+        if not len(windows):
+            return np.zeros(self.n, np.bool_)
+        # The last window that begins before the row ends is the only candidate: windows are disjoint and
+        # sorted.
+        last = np.maximum(self.end, self.start + 1)
+        at = np.searchsorted(windows[:, 0], last, side="left") - 1
+        overlaps: Bool = (at >= 0) & (windows[np.maximum(at, 0), 1] > self.start)
+        return overlaps
+
+
+def _number_in(text: str) -> int:
+    """The number at the end of a pid or tid: 7 for ``"7"`` and ``"stream 7"``, NULL for ``"Spans"``."""
+    last = text.rsplit(" ", 1)[-1]
+    return int(last) if last.lstrip("-").isdecimal() and len(last) < 19 else NULL

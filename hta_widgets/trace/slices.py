@@ -1,0 +1,114 @@
+"""Which events of a file have a duration: complete events (X) and matched begin/end pairs (B, E).
+
+Everything else in a trace (instants, counters, flows, metadata) stays in the event table, where the analyses
+that need it look it up. An event whose duration is absent, negative or absurd is no slice; it is counted,
+never repaired.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.trace.jit import kernel
+from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.table import EventTable, Problem
+
+# HTA's own limit (ParserConfig.max_event_duration_us): corrupt CUPTI records claim centuries.
+LONGEST_NS = 7 * 24 * 3600 * 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Rows of the event table that last, in file order, and what could not be used.
+
+    Attributes:
+        rows: int32 row in the event table.
+        start, dur: int64 ns as in the file.
+        unfinished: rows of begin events that never end (cut by the recording).
+        problems: one entry per kind of unusable event.
+    """
+
+    rows: npt.NDArray[np.int32]
+    start: npt.NDArray[np.int64]
+    dur: npt.NDArray[np.int64]
+    unfinished: npt.NDArray[np.int32]
+    problems: list[Problem]
+
+
+def find_slices(table: EventTable) -> Slices:
+    """The slices of one file."""
+    letters = table.dictionary("phase")
+    phase = table.codes("phase")
+    start, dur = table.ints("start_ns"), table.ints("dur_ns")
+    complete = _is(phase, letters, "X")
+    untimed = complete & ((start == NULL) | (dur == NULL))
+    negative = complete & ~untimed & (dur < 0)
+    endless = complete & ~untimed & (dur > LONGEST_NS)
+    rows = np.flatnonzero(complete & ~(untimed | negative | endless)).astype(np.int32)
+    lasts = dur[rows]
+
+    begun = np.flatnonzero((_is(phase, letters, "B") | _is(phase, letters, "E")) & (start != NULL))
+    unmatched_ends, unfinished = 0, np.empty(0, np.int32)
+    if len(begun):
+        begins, ends, unfinished, unmatched_ends = _pairs(table, begun, _is(phase, letters, "B"))
+        both = np.concatenate([rows, begins])
+        order = np.argsort(both, kind="stable")
+        lasts = np.concatenate([lasts, start[ends] - start[begins]])[order]
+        rows = both[order]
+    problems = [
+        _problem("no_duration", untimed, "complete events without a time or duration"),
+        _problem("negative_duration", negative, "complete events that end before they start"),
+        _problem("absurd_duration", endless, "complete events longer than 7 days"),
+        Problem("unfinished", "info", len(unfinished), None, "begin events that never end"),
+        Problem("unmatched_end", "warning", unmatched_ends, None, "end events that nothing began"),
+    ]
+    return Slices(rows, start[rows], lasts, unfinished, [problem for problem in problems if problem.count])
+
+
+def _is(phase: npt.NDArray[np.int32], letters: list[str], letter: str) -> npt.NDArray[np.bool_]:
+    if letter not in letters:
+        return np.zeros(len(phase), np.bool_)
+    found: npt.NDArray[np.bool_] = phase == letters.index(letter)
+    return found
+
+
+def _problem(check: str, mask: npt.NDArray[np.bool_], detail: str) -> Problem:
+    return Problem(check, "warning", int(mask.sum()), None, detail)
+
+
+def _pairs(
+    table: EventTable, events: npt.NDArray[np.int64], is_begin: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32], int]:
+    """Begin rows, their end rows, begins without an end, and the number of ends without a begin."""
+    thread = (
+        table.codes("pid")[events].astype(np.int64) * (len(table.dictionary("tid")) + 1)
+        + table.codes("tid")[events]
+    )
+    # lexsort is stable: at equal times file order decides, as in the Chrome trace format.
+    order = np.lexsort((table.ints("start_ns")[events], thread))
+    rows, begins = events[order].astype(np.int32), is_begin[events[order]]
+    partner = _match(thread[order], begins)
+    matched = begins & (partner >= 0)
+    orphans = int((~begins & (partner < 0)).sum())
+    return rows[matched], rows[partner[matched]], rows[begins & (partner < 0)], orphans
+
+
+@kernel
+def _match(thread: npt.NDArray[np.int64], begin: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """For each event (sorted by thread and time) the position of its other half, -1 if there is none."""
+    n = len(thread)
+    partner = np.full(n, -1, np.int32)
+    stack = np.empty(n, np.int32)
+    top = 0
+    for i in range(n):
+        if i and thread[i] != thread[i - 1]:
+            top = 0
+        if begin[i]:
+            stack[top] = i
+            top += 1
+        elif top:
+            top -= 1
+            partner[i] = stack[top]
+            partner[stack[top]] = i
+    return partner

@@ -1,0 +1,130 @@
+"""Where iterations come from, in what order, and how sure that is."""
+
+import pytest
+
+from hta_widgets.trace.steps import ServingStep, serving_step
+from tests.trace.helpers import kernel, rank_of, slice_
+
+
+def launches(start, count=4, step=10):
+    return [
+        slice_("cudaLaunchKernel", "cuda_runtime", start + step * k, 2, correlation=0) for k in range(count)
+    ]
+
+
+def columns(frame, *names):
+    return list(frame[list(names)].itertuples(index=False, name=None))
+
+
+def test_profiler_steps_of_the_host_only_and_merged(tmp_path):
+    rank = rank_of(
+        tmp_path,
+        [
+            slice_("ProfilerStep#7", "user_annotation", 0, 100),
+            slice_("ProfilerStep#8", "user_annotation", 100, 100),
+            slice_("ProfilerStep#8", "user_annotation", 105, 90, tid=2),
+            slice_("ProfilerStep#7", "gpu_user_annotation", 50, 120, tid=7),
+            *launches(10),
+            *launches(110),
+        ],
+    )
+    frame = rank.iterations
+    assert columns(frame, "iteration", "start_ns", "end_ns") == [(7, 0, 100_000), (8, 100_000, 200_000)]
+    assert set(frame["source"]) == {"ProfilerStep"}
+    assert set(frame["confidence"]) == {"high"}
+    assert not frame["partial"].any()
+
+
+def test_last_step_cut_by_the_recording_is_kept_and_flagged(tmp_path):
+    steps = [slice_(f"ProfilerStep#{k}", "user_annotation", 100 * k, 100) for k in range(3)]
+    rank = rank_of(tmp_path, [*steps, *launches(10), *launches(110), *launches(210, count=1)])
+    assert rank.iterations["partial"].tolist() == [False, False, True]
+
+
+def test_device_rows_belong_to_the_step_that_launched_them(tmp_path):
+    rank = rank_of(
+        tmp_path,
+        [
+            slice_("ProfilerStep#0", "user_annotation", 0, 100),
+            slice_("ProfilerStep#1", "user_annotation", 100, 100),
+            slice_("cudaLaunchKernel", "cuda_runtime", 90, 2, correlation=3),
+            kernel("late", 150, 10, correlation=3),
+            kernel("orphan", 160, 10),
+            kernel("after", 900, 10),
+        ],
+    )
+    assert rank.iteration.tolist() == [0, 1, 0, 0, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("execute_8192_context_9(sq8155sk8155)_generation_37(sq37sk99)", ServingStep("mixed", 46, 8192)),
+        ("execute_32_context_0(sq0sk0)_generation_32(sq32sk55086)", ServingStep("decode", 32, 32)),
+        ("execute_context_2(100)_generation_0(0)", ServingStep("prefill", 2, 100)),
+        ("execute_new_0_cached_3", ServingStep("decode", 3)),
+        ("execute_diffusion_1_256x256", ServingStep("diffusion", 1)),
+        ("step[DECODE bs=32]", ServingStep("decode", 32, 32)),
+        ("step[EXTEND bs=15 toks=15360]", ServingStep("prefill", 15, 15360)),
+        ("execute_model", None),
+        ("step", None),
+    ],
+)
+def test_serving_step_names(name, expected):
+    assert serving_step(name) == expected
+
+
+def test_serving_steps_announced_twice_count_once(tmp_path):
+    rank = rank_of(
+        tmp_path,
+        [
+            slice_("step[DECODE bs=4]", "user_annotation", 0, 100),
+            slice_("execute_4_context_0(a)_generation_4(b)", "user_annotation", 10, 80),
+            slice_("step[EXTEND bs=2 toks=64]", "user_annotation", 100, 50),
+        ],
+    )
+    assert columns(rank.iterations, "iteration", "phase", "batch_size", "tokens", "source") == [
+        (0, "decode", 4, 4, "serving step"),
+        (1, "prefill", 2, 64, "serving step"),
+    ]
+
+
+def test_optimizer_steps_end_iterations(tmp_path):
+    events = []
+    for k in range(5):
+        events += [
+            *launches(1000 * k),
+            slice_("Optimizer.step#SGD.step", "user_annotation", 1000 * k + 100, 50),
+        ]
+    frame = rank_of(tmp_path, events).iterations
+    assert len(frame) == 5
+    assert set(frame["source"]) == {"annotation"}
+    assert frame["end_ns"].tolist() == [1000_000 * k + 150_000 for k in range(5)]
+
+
+def test_repeated_annotation_that_holds_the_work(tmp_path):
+    events = []
+    for k in range(3):
+        events += [slice_("loop body", "user_annotation", 100 * k, 90), *launches(100 * k + 5)]
+        events += [slice_("nccl:all_reduce", "user_annotation", 100 * k + 6, 50)]
+    frame = rank_of(tmp_path, events).iterations
+    assert columns(frame, "label", "source", "confidence") == [("loop body", "annotation", "medium")] * 3
+
+
+def test_periodic_work_without_any_annotation(tmp_path):
+    body = ["embed", "layer", "norm", "layer", "norm", "layer", "norm", "head"]
+    events = [kernel(name, 10 * k, 5) for k, name in enumerate(body * 4)]
+    frame = rank_of(tmp_path, events).iterations
+    assert len(frame) == 4
+    assert set(frame["source"]) == {"periodicity"}
+    assert set(frame["confidence"]) == {"low"}
+
+
+def test_irregular_work_is_one_iteration(tmp_path):
+    events = [kernel(name, 10 * k, 5) for k, name in enumerate("aabcabbbcacbaacbbcab")]
+    assert columns(rank_of(tmp_path, events).iterations, "iteration", "source") == [(0, "whole trace")]
+
+
+def test_restarted_profiler_numbers_stay_unique(tmp_path):
+    steps = [slice_("ProfilerStep#0", "user_annotation", at, 100) for at in (0, 500)]
+    assert rank_of(tmp_path, steps).iterations["iteration"].tolist() == [0, 1]

@@ -1,0 +1,148 @@
+"""Scopes, windows, the events frame, clocks."""
+
+import numpy as np
+import pytest
+
+from hta_widgets.trace import Scope, Trace
+from hta_widgets.trace.clocks import align
+from tests.trace.helpers import kernel, rank_of, slice_, write
+
+EVENTS = [
+    slice_("ProfilerStep#1", "user_annotation", 0, 100),
+    slice_("ProfilerStep#2", "user_annotation", 100, 100),
+    slice_("cudaLaunchKernel", "cuda_runtime", 10, 5, correlation=1),
+    kernel("a", 20, 10, correlation=1),
+    kernel("b", 150, 10, stream=20),
+    {"ph": "i", "name": "mark", "ts": 3, "pid": 1, "tid": 1},
+]
+
+
+def test_scopes_are_values():
+    assert Scope(ranks=[2, 1, 1]) == Scope(ranks=(1, 2))
+    assert hash(Scope(iterations=[3])) == hash(Scope(iterations=(3,)))
+    assert Scope(ranks=(), names=[], streams=()) == Scope()
+    assert Scope(window_ns=(9, 3)).window_ns == (3, 9)
+    with pytest.raises(ValueError, match="empty"):
+        Scope(window_ns=(3, 3))
+
+
+def test_windows_of_a_scope(tmp_path):
+    rank = rank_of(tmp_path, EVENTS)
+    assert rank.windows(Scope()).tolist() == [[20_000, 160_000]]
+    assert rank.windows(Scope(iterations=(1, 2))).tolist() == [[0, 100_000], [100_000, 200_000]]
+    assert rank.windows(Scope(iterations=(1,), window_ns=(50_000, 150_000))).tolist() == [[50_000, 100_000]]
+    assert rank.windows(Scope(iterations=(77,))).tolist() == []
+
+
+def test_rows_of_a_scope(tmp_path):
+    rank = rank_of(tmp_path, EVENTS)
+    assert rank.rows().tolist() == [0, 2, 3, 1, 4]
+    assert rank.rows(Scope(iterations=(2,))).tolist() == [1, 4]
+    assert rank.rows(Scope(window_ns=(29_999, 100_000))).tolist() == [0, 3]
+    assert rank.rows(Scope(streams=(20,))).tolist() == [4]
+    assert rank.rows(Scope(names=("a", "b"))).tolist() == [3, 4]
+    assert rank.rows(Scope(ranks=(5,))).tolist() == []
+
+
+def test_events_frame(tmp_path):
+    write(tmp_path / "rank0.json", EVENTS)
+    write(tmp_path / "rank1.json", [*EVENTS, kernel("only here", 500, 1)])
+    trace = Trace.open(tmp_path, cache=False)
+    frame = trace.events()
+    core = [
+        "rank",
+        "event_id",
+        "name",
+        "category",
+        "event_class",
+        "pid",
+        "tid",
+        "device",
+        "stream",
+        "start_ns",
+        "end_ns",
+        "dur_ns",
+    ]
+    core += ["correlation", "launch_id", "iteration", "parent_id", "depth"]
+    assert list(frame.columns[: len(core)]) == core
+    assert frame["name"].dtype == "category"
+    assert frame["launch_id"].dtype == "Int64"
+    a = frame[(frame["name"] == "a") & (frame["rank"] == 1)].iloc[0]
+    assert (a["event_id"], a["launch_id"], a["iteration"], a["stream"], a["event_class"]) == (
+        3,
+        2,
+        1,
+        7,
+        "compute",
+    )
+    host = frame[frame["name"] == "cudaLaunchKernel"].iloc[0]
+    assert host[["stream", "device", "launch_id"]].isna().all()
+    assert frame.sort_values(["rank", "start_ns", "event_id"]).index.tolist() == list(range(len(frame)))
+    assert trace.events(Scope(ranks=(1,), names=("only here",)))["event_id"].tolist() == [len(EVENTS)]
+    assert trace.events(Scope(ranks=(9,))).empty
+
+
+def test_begin_end_pairs_are_slices(tmp_path):
+    pairs = [
+        {"ph": "B", "name": "outer", "cat": "cpu_op", "ts": 1, "pid": 1, "tid": 1},
+        {"ph": "B", "name": "inner", "cat": "cpu_op", "ts": 2, "pid": 1, "tid": 1},
+        {"ph": "E", "ts": 4, "pid": 1, "tid": 1},
+        {"ph": "E", "ts": 9, "pid": 1, "tid": 1},
+        {"ph": "E", "ts": 10, "pid": 1, "tid": 1},
+        {"ph": "B", "name": "open", "cat": "cpu_op", "ts": 11, "pid": 1, "tid": 1},
+        {"ph": "E", "ts": 12, "pid": 1, "tid": 2},
+    ]
+    rank = rank_of(tmp_path, pairs)
+    assert [(rank.names[code], dur) for code, dur in zip(rank.name, rank.dur, strict=True)] == [
+        ("outer", 8_000),
+        ("inner", 2_000),
+    ]
+    assert rank.parent.tolist() == [-1, 0]
+    assert {problem.check: problem.count for problem in rank.slices.problems} == {
+        "unfinished": 1,
+        "unmatched_end": 2,
+    }
+
+
+def test_ranks_share_an_axis_by_base_time(tmp_path):
+    write(tmp_path / "rank0.json", [kernel("a", 100, 10)], baseTimeNanoseconds=1_700_000_000_000_000_000)
+    write(tmp_path / "rank1.json", [kernel("a", 50, 10)], baseTimeNanoseconds=1_700_000_000_000_080_000)
+    trace = Trace.open(tmp_path, cache=False)
+    assert trace.origin_ns == 1_700_000_000_000_100_000
+    assert trace.rank(0).start.tolist() == [0]
+    assert trace.rank(1).start.tolist() == [30_000]
+    assert trace.extent_ns == (0, 40_000)
+
+
+def test_clock_methods():
+    assert align({0: (100, 200), 1: (150, 300)}, {0: None, 1: None}).method == "shared"
+    apart = align({0: (100, 200), 1: (900, 950)}, {0: None, 1: None})
+    assert (apart.method, apart.offset_ns) == ("start", {0: 100, 1: 900})
+    assert align({0: (100, 200), 1: (150, 300)}, {0: 5, 1: None}).method == "start"
+    days = 3 * 24 * 3600 * 10**9
+    assert align({0: (0, 1), 1: (0, 1)}, {0: 0, 1: days}).method == "start"
+
+
+def test_threads_carry_their_names(tmp_path):
+    named = [
+        {"ph": "M", "name": "process_name", "pid": 10, "tid": 0, "ts": 0, "args": {"name": "python"}},
+        {"ph": "M", "name": "thread_name", "pid": 10, "tid": 1, "ts": 0, "args": {"name": "thread 1 (main)"}},
+        {"ph": "M", "name": "thread_sort_index", "pid": 10, "tid": 1, "ts": 0, "args": {"sort_index": 4}},
+    ]
+    frame = rank_of(tmp_path, [*EVENTS, *named]).threads
+    row = frame[(frame["pid"] == "10") & (frame["tid"] == "1")].iloc[0]
+    assert (row["process_name"], row["thread_name"], row["sort_index"]) == ("python", "thread 1 (main)", 4)
+
+
+def test_a_trace_without_slices_is_still_a_trace(tmp_path):
+    rank = rank_of(tmp_path, [{"ph": "i", "name": "mark", "ts": 3, "pid": 1, "tid": 1}])
+    assert rank.n == 0
+    assert rank.iterations.empty
+    assert rank.windows().tolist() == []
+    assert np.array_equal(rank.rows(), np.empty(0))
+
+
+def test_unknown_rank(tmp_path):
+    trace = Trace.open(write(tmp_path / "a.json", EVENTS), cache=False)
+    with pytest.raises(KeyError, match="no rank 3"):
+        trace.rank(3)

@@ -1,0 +1,95 @@
+"""Mutated files: any answer or TraceFormatError, never a crash, a hang or a read out of bounds."""
+
+import gzip
+import io
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hta_widgets.errors import TraceFormatError
+from hta_widgets.trace import scanner
+
+SEED_TEXT = b"""{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU"}],
+"traceEvents": [
+  {"ph": "X", "cat": "kernel", "name": "void k<int>(char*, \\"x\\")", "pid": 0, "tid": 7,
+   "ts": 1751410836123456.789, "dur": 12.5,
+   "args": {"External id": 5, "stream": 7, "correlation": 99, "grid": [1, 2, 3],
+            "memory bandwidth (GB/s)": 1.25,
+   "est. achieved occupancy %": 50, "Input Dims": [[4, 8], [], [[2], [3]]], "kernel_file": "a/b.py"}},
+  {"ph": "M", "name": "process_name", "pid": "Spans", "ts": 1e3,
+   "args": {"name": "python", "sort_index": -1}},
+  {"ph": "s", "id": 99, "pid": 0, "tid": 7, "ts": 4, "cat": "ac2g", "name": "ac2g", "bp": "e"},
+  {"ph": "C", "name": "GPU 0", "pid": 0, "ts": "5.0005", "args": {"SM": 0.5, "text": "}]"}}
+], "distributedInfo": {"rank": 3, "pg_config": [{"ranks": [0, 1]}]}, "traceName": "x.json"}"""
+ALPHABET = b'"\\{}[]:,0123456789.-+eE nulltrueNaN\n\t\x00\xff'
+
+
+def mutate(text: bytes, dice: random.Random) -> bytes:
+    data = bytearray(text)
+    for _ in range(dice.choice((1, 1, 2, 3, 8))):
+        i = dice.randrange(len(data) + 1)
+        match dice.randrange(6):
+            case 0:
+                data[i:i] = bytes([dice.choice(ALPHABET)])
+            case 1:
+                del data[i : i + dice.choice((1, 1, 2, 10, 100))]
+            case 2:
+                data[i : i + 1] = bytes([dice.randrange(256)])
+            case 3:
+                data[i:i] = data[i : i + dice.randrange(200)]
+            case 4:
+                data[i:i] = bytes([dice.choice(ALPHABET)]) * dice.choice((2, 64, 200, 1000))
+            case _:
+                del data[i:]
+    return bytes(data)
+
+
+def run(first: int, count: int) -> None:
+    for seed in range(first, first + count):
+        dice = random.Random(seed)
+        text = mutate(SEED_TEXT, dice)
+        if dice.random() < 0.2:
+            text = mutate(gzip.compress(text), dice)
+        try:
+            table = scanner.scan(
+                io.BytesIO(text), extra_args=["text"], block_bytes=dice.choice((64, 300, 4096))
+            )
+        except TraceFormatError:
+            continue
+        for name in table.text_columns:
+            codes = table.codes(name)
+            assert ((codes >= -1) & (codes < len(table.dictionary(name)))).all()
+        for name in table.columns:
+            rows, values = table.sparse(name)
+            assert len(rows) == len(values) <= table.n
+            assert (rows[1:] > rows[:-1]).all() and (rows < table.n).all()
+
+
+def test_mutated_files() -> None:
+    run(0, 600)
+
+
+def test_runs_of_structure_do_not_hang() -> None:
+    for text in (
+        b"[" * 100_000,
+        b'[{"a":' * 50_000,
+        b'{"traceEvents":[' + b"[" * 300_000,
+        b'[{"ph":"X","args":{"x":[' * 20_000,
+    ):
+        with pytest.raises(TraceFormatError):
+            scanner.scan(io.BytesIO(text))
+
+
+def test_mutated_files_with_bounds_checks(tmp_path: Path) -> None:
+    """The same code with every access checked; in a process of its own, for numba fixes that on import."""
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    root = Path(__file__).resolve().parents[2]
+    code = "from tests.trace.test_scanner_fuzz import run; run(10_000, 400)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
