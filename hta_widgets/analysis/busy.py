@@ -1,0 +1,138 @@
+"""When each rank's device was busy, and with what: the sets of time that breakdowns are made of.
+
+They are built once per rank (and per filter of streams and names) and kept as long as the rank is. A change
+of the selected window then only measures them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Lock
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.intervals import Intervals
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.classify import EventClass
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+    from hta_widgets.trace.scope import Scope
+
+__all__ = ["Busy", "busy", "busy_ranks"]
+
+_FILTERS_KEPT = 8
+_MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
+
+Filter = tuple[tuple[int, ...], tuple[str, ...]]
+
+
+class Busy:
+    """The busy time of one device side, split by precedence compute > communication > memory.
+
+    Attributes (each an `Intervals`):
+        compute: some kernel that is neither a collective nor a copy runs.
+        communication, memory: some collective, or some copy or fill, runs.
+        exposed_communication: communication runs and compute does not.
+        exposed_memory: memory work runs, and neither compute nor communication does.
+        overlapped: communication and compute run at once.
+        any: anything runs.
+    """
+
+    def __init__(self, compute: Intervals, communication: Intervals, memory: Intervals) -> None:
+        self.compute, self.communication, self.memory = compute, communication, memory
+        self.exposed_communication = communication - compute
+        self.overlapped = communication & compute
+        foreground = compute | communication
+        self.exposed_memory = memory - foreground
+        self.any = foreground | memory
+
+
+class _Device:
+    """What is kept per rank: its device work in order of start, and the busy time of the last few filters."""
+
+    def __init__(self, rank_trace: RankTrace) -> None:
+        rows = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC))
+        self.rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
+        self.start = rank_trace.start[self.rows]
+        self.end = rank_trace.end[self.rows]
+        self.event_class = rank_trace.event_class[self.rows]
+        self.busy: dict[Filter, Busy] = {}
+
+
+_devices: WeakKeyDictionary[RankTrace, _Device] = WeakKeyDictionary()
+_devices_lock = Lock()
+
+
+def busy(rank_trace: RankTrace, scope: Scope) -> Busy:
+    """The busy time of one rank under the stream and name filters of `scope`, over the whole trace.
+
+    Device events of no known class count as compute: the device runs something, and it is neither a
+    recognised collective nor a copy. Waits (`cuda_sync` events, MTIA's `event_wait`) are no work and count
+    nowhere.
+    """
+    wanted: Filter = (scope.streams or (), scope.names or ())
+    with _devices_lock:
+        device = _devices.get(rank_trace)
+    if device is None:
+        device = _Device(rank_trace)
+    found = device.busy.get(wanted)
+    if found is None:
+        found = _build(device, _chosen(rank_trace, device.rows, wanted))
+    with _devices_lock:
+        kept = _devices.setdefault(rank_trace, device).busy
+        kept[wanted] = found
+        if len(kept) > _FILTERS_KEPT:
+            del kept[next(iter(kept))]
+    return found
+
+
+def busy_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, Busy]]:
+    """The ranks of `scope` that have device events, ascending, each with its trace and its busy time.
+
+    Raises:
+        MissingDataError: none of these ranks has any device event.
+    """
+    ranks = trace.ranks_of(scope)
+    with_device = 0
+    for rank in ranks:
+        checkpoint()
+        rank_trace = trace.rank(rank)
+        if rank_trace.device_span is None:
+            continue
+        with_device += 1
+        yield rank, rank_trace, busy(rank_trace, scope)
+    if ranks and not with_device:
+        raise MissingDataError(
+            "device events",
+            "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]).",
+            f"none of the ranks {', '.join(map(str, ranks))} has any",
+        )
+
+
+def _build(device: _Device, chosen: npt.NDArray[np.bool_]) -> Busy:
+    communication = device.event_class == EventClass.COMMUNICATION
+    memory = np.isin(device.event_class, _MEMORY)
+
+    def when(of_class: npt.NDArray[np.bool_]) -> Intervals:
+        checkpoint()
+        rows = of_class & chosen
+        return Intervals.union(device.start[rows], device.end[rows])
+
+    return Busy(when(~(communication | memory)), when(communication), when(memory))
+
+
+def _chosen(rank_trace: RankTrace, rows: npt.NDArray[np.intp], wanted: Filter) -> npt.NDArray[np.bool_]:
+    streams, names = wanted
+    chosen = np.ones(len(rows), np.bool_)
+    if streams:
+        chosen &= np.isin(rank_trace.stream[rows], streams)
+    if names:
+        known = np.array([name in names for name in rank_trace.names], np.bool_)
+        chosen &= known[rank_trace.name[rows]]
+    return chosen

@@ -1,0 +1,134 @@
+"""Sets of time, as sorted disjoint half-open intervals [start, end) in integer nanoseconds.
+
+Every breakdown is set algebra: exposed communication is *communication minus compute*, idle is *window minus
+busy*. Because the arithmetic is on int64 and each operation is exact, the parts of a breakdown add up to
+their whole to the nanosecond, whatever the order of the events in the file.
+
+Two properties make a change of the selected window cheap. An `Intervals` is immutable, so it is built once
+per rank and kept. And it carries running sums of its lengths, so "how much of it lies in this window" is two
+binary searches, not a pass over the events.
+
+Plain numpy: each operation is a few vectorised passes (about 0.1 s per million intervals, once per rank),
+which leaves nothing for a compiled kernel to win back.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Intervals"]
+
+Int64Array = npt.NDArray[np.int64]
+_EMPTY: Int64Array = np.empty(0, np.int64)
+
+
+class Intervals:
+    """A set of time: `start[i] < end[i] < start[i + 1]`, all int64 ns.
+
+    Build one with `Intervals.union`; the constructor trusts its arguments. `a | b`, `a & b` and `a - b` are
+    union, intersection and difference.
+    """
+
+    def __init__(self, start: Int64Array, end: Int64Array) -> None:
+        self.start, self.end = start, end
+
+    @classmethod
+    def union(cls, start: npt.ArrayLike, end: npt.ArrayLike) -> Intervals:
+        """Merge intervals given in any order; touching ones join, those without length vanish.
+
+        This is the U(S) of the interval definitions of Holistic Trace Analysis, on exact times.
+        """
+        starts, ends = np.asarray(start, np.int64), np.asarray(end, np.int64)
+        solid = starts < ends
+        if not solid.all():
+            starts, ends = starts[solid], ends[solid]
+        if len(starts) == 0:
+            return cls(_EMPTY, _EMPTY)
+        if (starts[1:] < starts[:-1]).any():
+            order = np.argsort(starts, kind="stable")
+            starts, ends = starts[order], ends[order]
+        reach = np.maximum.accumulate(ends)
+        opens = np.flatnonzero(np.r_[True, starts[1:] > reach[:-1]])
+        closes = np.r_[opens[1:], len(starts)] - 1
+        return cls(starts[opens], reach[closes])
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Intervals):
+            return NotImplemented
+        return np.array_equal(self.start, other.start) and np.array_equal(self.end, other.end)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Intervals({len(self)} intervals, {self.length} ns)"
+
+    def __or__(self, other: Intervals) -> Intervals:
+        return Intervals.union(np.r_[self.start, other.start], np.r_[self.end, other.end])
+
+    def __and__(self, other: Intervals) -> Intervals:
+        mine, theirs = self._overlapping_pairs(other)
+        return Intervals(
+            np.maximum(self.start[mine], other.start[theirs]), np.minimum(self.end[mine], other.end[theirs])
+        )
+
+    def __sub__(self, other: Intervals) -> Intervals:
+        if not len(self) or not len(other):
+            return self
+        low = min(self.start[0], other.start[0])
+        high = max(self.end[-1], other.end[-1])
+        return self & other.gaps(int(low), int(high))
+
+    def gaps(self, low: int, high: int) -> Intervals:
+        """The complement of this set within [low, high)."""
+        inside = self.clip(low, high)
+        starts, ends = np.r_[np.int64(low), inside.end], np.r_[inside.start, np.int64(high)]
+        solid = starts < ends
+        return Intervals(starts[solid], ends[solid])
+
+    def clip(self, low: int, high: int) -> Intervals:
+        """The part of this set within [low, high)."""
+        if low >= high:
+            return Intervals(_EMPTY, _EMPTY)
+        first = np.searchsorted(self.end, low, side="right")
+        stop = max(first, np.searchsorted(self.start, high, side="left"))
+        start, end = self.start[first:stop], self.end[first:stop]
+        return Intervals(np.maximum(start, low), np.minimum(end, high))
+
+    @property
+    def length(self) -> int:
+        """Total length in ns."""
+        return int(self._before[-1])
+
+    def within(self, windows: Int64Array) -> int:
+        """Total length in ns inside `windows`, an int64[k, 2] array of disjoint [start, end) windows."""
+        edges = np.asarray(windows, np.int64).reshape(-1, 2)
+        return int((self._length_before(edges[:, 1]) - self._length_before(edges[:, 0])).sum())
+
+    @cached_property
+    def _before(self) -> Int64Array:
+        """Length of the set before interval i; one entry more than there are intervals."""
+        return np.concatenate(([0], np.cumsum(self.end - self.start)), dtype=np.int64)
+
+    def _length_before(self, time: Int64Array) -> Int64Array:
+        """Length of the part of the set before each time."""
+        if not len(self):
+            return np.zeros(len(time), np.int64)
+        begun = np.searchsorted(self.start, time, side="right")
+        last = np.maximum(begun - 1, 0)
+        beyond = np.where(begun > 0, np.maximum(self.end[last] - time, 0), 0)
+        result: Int64Array = self._before[begun] - beyond
+        return result
+
+    def _overlapping_pairs(self, other: Intervals) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Positions (mine, theirs) of every pair of intervals that share time, in order of time."""
+        first = np.searchsorted(other.end, self.start, side="right")
+        count = np.searchsorted(other.start, self.end, side="left") - first
+        mine = np.repeat(np.arange(len(self)), count)
+        within_run = np.arange(len(mine)) - np.repeat(np.cumsum(count) - count, count)
+        return mine, first[mine] + within_run

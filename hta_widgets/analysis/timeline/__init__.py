@@ -1,0 +1,19 @@
+"""The timeline's data: slices on lanes, level of detail, and the columns that travel to the browser."""
+
+from hta_widgets.analysis.timeline.lanes import Kinds, Lanes, Track, build_lanes
+from hta_widgets.analysis.timeline.outline import outline
+from hta_widgets.analysis.timeline.pack import Packed, pack_json, pack_slices, pack_window
+from hta_widgets.analysis.timeline.pyramid import Pyramid
+
+__all__ = [
+    "Kinds",
+    "Lanes",
+    "Packed",
+    "Pyramid",
+    "Track",
+    "build_lanes",
+    "outline",
+    "pack_json",
+    "pack_slices",
+    "pack_window",
+]

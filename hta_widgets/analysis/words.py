@@ -1,0 +1,23 @@
+"""Numbers in sentences: durations with three significant digits and a unit, percentages with one decimal."""
+
+from __future__ import annotations
+
+__all__ = ["duration", "percent"]
+
+_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+
+
+def duration(ns: float) -> str:
+    """`4312345` -> `4.31 ms`. The full value stands in the table next to the sentence."""
+    for size, unit in _UNITS:
+        # The margin sends 999.6 µs up to "1.00 ms", instead of rounding it to "1000 µs".
+        if abs(ns) >= size * 0.9995:
+            value = ns / size
+            decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
+            return f"{value:.{decimals}f} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def percent(value: float) -> str:
+    """`23.04` -> `23.0 %`."""
+    return f"{value:.1f} %"

@@ -1,0 +1,196 @@
+"""Runs work away from the thread that draws: only the newest answer lands, and ranks are mapped side by side.
+
+A reader who drags a brush asks for forty answers and wants one. So each consumer owns a `Latest`: it runs one
+job at a time, keeps only the newest of those waiting and revokes the ticket of the one that runs; analyses
+call `checkpoint()` between steps, which raises `Superseded` once the ticket is revoked. Nothing is killed,
+nothing is timed, and a stale answer can not overwrite a newer one.
+
+`FRONT` guards what the browser sees. Traitlets drops notifications when two threads set traits at once, and
+the thread that runs observers differs between ipykernel versions, so every browser-visible change happens
+under it.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
+
+__all__ = ["FRONT", "Latest", "Superseded", "checkpoint", "map_ranks", "submit"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+FRONT = threading.RLock()
+
+_POOL = ThreadPoolExecutor(max_workers=4, thread_name_prefix="hta_widgets")
+_POLL_SECONDS = 0.05
+
+
+class Superseded(Exception):  # noqa: N818 - a signal, not an error
+    """A newer request made this computation moot."""
+
+
+class Ticket:
+    """Permission to go on computing, revocable from another thread."""
+
+    def __init__(self) -> None:
+        self.live = True
+
+    def revoke(self) -> None:
+        self.live = False
+
+
+_ticket: contextvars.ContextVar[Ticket | None] = contextvars.ContextVar("hta_widgets_ticket", default=None)
+
+
+def checkpoint() -> None:
+    """Give up here, with `Superseded`, if nobody wants the answer any more; no-op outside the engine."""
+    ticket = _ticket.get()
+    if ticket is not None and not ticket.live:
+        raise Superseded
+
+
+def submit(function: Callable[[], Result], ticket: Ticket | None = None) -> Future[Result]:
+    """Run `function` in the engine's pool; `checkpoint()` inside it obeys `ticket`."""
+    return _POOL.submit(contextvars.copy_context().run, _under, ticket, function)
+
+
+def _under(ticket: Ticket | None, function: Callable[[], Result]) -> Result:
+    _ticket.set(ticket)
+    return function()
+
+
+class Latest(Generic[Result]):
+    """Runs at most one job at a time for one consumer; of those waiting, only the newest.
+
+    Args:
+        deliver: receives a result, under `FRONT`; never a result older than one it already has.
+        fail: receives the exception of a job that was not superseded, under `FRONT`.
+    """
+
+    def __init__(self, deliver: Callable[[Result], None], fail: Callable[[Exception], None]) -> None:
+        self._deliver = deliver
+        self._fail = fail
+        self._lock = threading.Lock()
+        self._running: Ticket | None = None
+        self._waiting: Callable[[], Result] | None = None
+
+    def submit(self, compute: Callable[[], Result]) -> None:
+        """Compute soon, in another thread; supersedes whatever was submitted before."""
+        with self._lock:
+            self._waiting = compute
+            if self._running is None:
+                self._start_waiting()
+            else:
+                self._running.revoke()
+
+    def cancel(self) -> None:
+        """Forget what is waiting and drop the answer of what is running."""
+        with self._lock:
+            self._waiting = None
+            if self._running is not None:
+                self._running.revoke()
+
+    def _start_waiting(self) -> None:
+        compute, self._waiting = self._waiting, None
+        if compute is None:
+            return
+        ticket = self._running = Ticket()
+        submit(lambda: self._run(compute, ticket), ticket)
+
+    def _run(self, compute: Callable[[], Result], ticket: Ticket) -> None:
+        try:
+            self._answer(compute, ticket)
+        finally:
+            with self._lock:
+                self._running = None
+                self._start_waiting()
+
+    def _answer(self, compute: Callable[[], Result], ticket: Ticket) -> None:
+        try:
+            checkpoint()  # it may have been superseded while it waited for a thread
+            result = compute()
+        except Superseded:
+            return
+        except Exception as error:
+            with FRONT:
+                if ticket.live:
+                    self._fail(error)
+            return
+        with FRONT:
+            if ticket.live:
+                self._deliver(result)
+
+
+def map_ranks(
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    client: Any = None,
+    threads: int | None = None,
+    done: Callable[[int], None] | None = None,
+) -> list[Result]:
+    """Apply a pure per-rank function to every item, in the order of `items`.
+
+    Args:
+        function: must be picklable when `client` is given.
+        client: a `dask.distributed.Client`; its workers do the work and only the results travel.
+        threads: most threads to use without a client; default one per core. 1 runs inline.
+        done: called in the calling thread after each item with the number finished so far; may raise to
+            cancel the rest.
+
+    Raises:
+        The first exception of `function` in the order of completion, and `Superseded` when the request that
+        this call serves became moot. Work not yet begun is cancelled in both cases.
+    """
+    todo = list(items)
+    if client is not None:
+        return _gather(client.map(function, todo, pure=False), done)
+    workers = min(len(todo), threads or os.cpu_count() or 1)
+    if workers <= 1:
+        return _inline(function, todo, done)
+    with ThreadPoolExecutor(workers, thread_name_prefix="hta_widgets_rank") as pool:
+        # A pool of its own: jobs in the shared pool call this function, and would wait for themselves.
+        futures = [pool.submit(contextvars.copy_context().run, function, item) for item in todo]
+        return _gather(futures, done)
+
+
+def _inline(
+    function: Callable[[Item], Result], items: list[Item], done: Callable[[int], None] | None
+) -> list[Result]:
+    results = []
+    for item in items:
+        checkpoint()
+        results.append(function(item))
+        if done is not None:
+            done(len(results))
+    return results
+
+
+def _gather(futures: list[Any], done: Callable[[int], None] | None) -> list[Any]:
+    """Results of thread or Dask futures; gives up, and cancels the rest, at the first failure."""
+    finished: SimpleQueue[Any] = SimpleQueue()
+    for future in futures:
+        future.add_done_callback(finished.put)
+    count = 0
+    try:
+        while count < len(futures):
+            checkpoint()
+            try:
+                future = finished.get(timeout=_POLL_SECONDS)
+            except Empty:
+                continue
+            future.result()
+            count += 1
+            if done is not None:
+                done(count)
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise
+    return [future.result() for future in futures]
