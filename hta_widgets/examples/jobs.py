@@ -1,0 +1,33 @@
+"""The bundled example jobs, as data."""
+
+from __future__ import annotations
+
+from hta_widgets.examples.simulator import SimulatedJob
+
+JOBS: dict[str, SimulatedJob] = {
+    job.name: job
+    for job in (
+        # Four ranks whose all-reduces partly hide behind backward. The others wait for rank 2.
+        SimulatedJob(
+            "ddp_4ranks",
+            "ddp",
+            ranks=4,
+            steps=4,
+            layers=6,
+            straggler=2,
+            slowdown_permille=1120,
+            dataloader_stall_ns=1_200_000,
+        ),
+        # The device waits for the data loader most of the time. Python frames are recorded.
+        SimulatedJob(
+            "single_gpu_dataloader_stall",
+            "single",
+            steps=3,
+            layers=4,
+            dataloader_stall_ns=14_000_000,
+            python_frames=True,
+        ),
+        # No ProfilerStep: serving steps, and decoding by replayed CUDA graphs.
+        SimulatedJob("inference_cuda_graphs", "serving", steps=13, layers=8, batch=4, sequence=512),
+    )
+}

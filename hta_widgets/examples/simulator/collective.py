@@ -1,0 +1,70 @@
+"""Collectives: each rank's kernel starts when that rank arrives, all end together when the data is there.
+
+The ranks run the same program, so the n-th collective of one rank meets the n-th of every other.
+Resolving plays each device up to its next collective, lets the ranks meet, and goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hta_widgets.examples.simulator.device import Device, Work, begin
+from hta_widgets.examples.simulator.dice import Dice
+
+# Ranks leave a collective within this time of each other.
+END_JITTER_NS = 300
+
+
+@dataclass(frozen=True)
+class Collective:
+    """Ground truth of one collective: when each rank's kernel started and ended, and what it moved."""
+
+    sequence: int
+    nbytes: int
+    start_ns: tuple[int, ...]
+    end_ns: tuple[int, ...]
+
+
+def all_reduce_ns(nbytes: int, ranks: int, bus_gbps: int) -> int:
+    """Time of a ring all-reduce: latency, plus 2 (n-1)/n of the data at NCCL's "bus bandwidth"."""
+    return 9_000 * (ranks - 1) + 2 * (ranks - 1) * nbytes // (ranks * bus_gbps)
+
+
+def resolve(devices: Sequence[Device], dice: Dice) -> list[Collective]:
+    """Give all submitted work of all ranks its times; the collectives met on the way, in order."""
+    met: list[Collective] = []
+    while True:
+        waiting = [_run_to_collective(device) for device in devices]
+        arrived = [work for work in waiting if work is not None]
+        if not arrived:
+            return met
+        if len(arrived) != len(devices) or len({work.collective for work in arrived}) != 1:
+            raise ValueError("the ranks do not run the same sequence of collectives")
+        met.append(_meet(arrived, dice))
+
+
+def _run_to_collective(device: Device) -> Work | None:
+    """Resolve work up to the next unmet collective, which is started but not ended."""
+    while device.resolved < len(device.work):
+        work = device.work[device.resolved]
+        device.resolved += 1
+        begin(work)
+        if work.collective is not None:
+            return work
+        work.end_ns = work.start_ns + work.duration_ns
+    return None
+
+
+def _meet(arrived: Sequence[Work], dice: Dice) -> Collective:
+    done = max(work.start_ns for work in arrived) + arrived[0].duration_ns
+    for work in arrived:
+        work.end_ns = done + dice.between(0, END_JITTER_NS)
+    first = arrived[0]
+    assert first.collective is not None
+    return Collective(
+        first.collective,
+        first.args["In msg nelems"] * 2,
+        tuple(work.start_ns for work in arrived),
+        tuple(work.end_ns for work in arrived),
+    )

@@ -1,0 +1,125 @@
+"""The simulated job: what to run, and running it.
+
+Each rank's program is a generator that runs on until its host would block on the device. Then the work of
+all ranks is resolved together, and every program goes on with its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Literal
+
+from hta_widgets.examples.simulator import kineto
+from hta_widgets.examples.simulator.collective import Collective, resolve
+from hta_widgets.examples.simulator.ddp import DistributedDataParallel
+from hta_widgets.examples.simulator.dice import Dice
+from hta_widgets.examples.simulator.gpt import Gpt, GptShape
+from hta_widgets.examples.simulator.rank import Rank
+from hta_widgets.examples.simulator.serving import serve
+from hta_widgets.examples.simulator.training import train
+from hta_widgets.examples.simulator.truth import JobTruth, rank_truth
+
+
+@dataclass(frozen=True)
+class SimulatedJob:
+    """A GPT-2-like job. Equal fields give equal traces.
+
+    `straggler` computes `slowdown_permille` / 1000 times as long as the others. `clock_offsets_ns` is what
+    each rank's clock shows beyond the true time (missing ranks: 0). `dataloader_stall_ns` is how long the
+    host waits for each batch, give or take a tenth. `decode_batches`: the batch sizes a server goes through.
+    """
+
+    name: str
+    strategy: Literal["single", "ddp", "serving"]
+    ranks: int = 1
+    steps: int = 3
+    first_step: int = 10
+    layers: int = 4
+    batch: int = 8
+    sequence: int = 1024
+    straggler: int | None = None
+    slowdown_permille: int = 1000
+    dataloader_stall_ns: int = 0
+    decode_batches: tuple[int, ...] = (16, 8)
+    python_frames: bool = False
+    clock_offsets_ns: tuple[int, ...] = ()
+    seed: int = 2026
+
+    def __post_init__(self) -> None:
+        if self.strategy != "ddp" and self.ranks != 1:
+            raise ValueError(f"strategy {self.strategy!r} runs on one rank, not {self.ranks}")
+        if min(self.ranks, self.steps, self.layers) < 1:
+            raise ValueError("ranks, steps and layers start at 1")
+
+
+class Simulation:
+    """A job that has run: its ranks' records, and what is true about them."""
+
+    def __init__(self, job: SimulatedJob) -> None:
+        self.job = job
+        self.ranks = [_rank(job, index) for index in range(job.ranks)]
+        collectives = _run(self.ranks, [_program(job, rank) for rank in self.ranks], Dice(job.seed, 99))
+        for rank in self.ranks:
+            rank.finish()
+        self.truth = JobTruth(
+            {rank.index: rank_truth(rank.device.work, self._steps(rank)) for rank in self.ranks},
+            tuple(collectives),
+            job.straggler,
+        )
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write one `rank-<n>.pt.trace.json.gz` per rank into `folder`, which is made if it is missing."""
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for rank in self.ranks:
+            path = folder / f"rank-{rank.index}.pt.trace.json.gz"
+            kineto.write(rank, self._facts(rank), path)
+            paths.append(path)
+        return paths
+
+    def _facts(self, rank: Rank) -> kineto.FileFacts:
+        job = self.job
+        offsets = dict(enumerate(job.clock_offsets_ns))
+        return kineto.FileFacts(job.name, job.ranks, job.seed, job.python_frames, offsets.get(rank.index, 0))
+
+    def _steps(self, rank: Rank) -> dict[int, tuple[int, int]]:
+        """Windows of the steps: by their number in training, counted from 0 in serving."""
+        prefix = "step[" if self.job.strategy == "serving" else "ProfilerStep#"
+        first = 0 if self.job.strategy == "serving" else self.job.first_step
+        found = [
+            (record.start_ns, record.end_ns)
+            for record in rank.recorder.slices
+            if record.category == "user_annotation" and record.name.startswith(prefix)
+        ]
+        return dict(enumerate(found, first))
+
+
+def simulate(job: SimulatedJob) -> Simulation:
+    """Run `job`. The same job always gives the same simulation."""
+    return Simulation(job)
+
+
+def _rank(job: SimulatedJob, index: int) -> Rank:
+    slowdown = job.slowdown_permille if index == job.straggler else 1000
+    return Rank(index, job.seed, slowdown, job.python_frames)
+
+
+def _program(job: SimulatedJob, rank: Rank) -> Iterator[None]:
+    shape = GptShape(job.layers, job.batch, job.sequence)
+    model = Gpt(rank, shape, training=job.strategy != "serving")
+    if job.strategy == "serving":
+        return serve(rank, model, job.steps, job.decode_batches)
+    ddp = DistributedDataParallel(rank, job.ranks) if job.strategy == "ddp" else None
+    return train(rank, model, ddp, job.first_step, job.steps, job.dataloader_stall_ns)
+
+
+def _run(ranks: list[Rank], programs: list[Iterator[None]], dice: Dice) -> list[Collective]:
+    devices = [rank.device for rank in ranks]
+    collectives: list[Collective] = []
+    # All ranks run the same program, so all block, and at last all end, at the same place.
+    for _ in zip_longest(*programs):
+        collectives += resolve(devices, dice)
+    return collectives + resolve(devices, dice)
