@@ -1,0 +1,109 @@
+"""What every visible part has in common: a view, a state to show, a place in the selection.
+
+A part's observers never compute. They mark the part busy and hand the work to `engine.Latest`, whose answer
+comes back under the same lock (`FRONT`) that guards every other change the browser sees.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import anywidget
+import traitlets as t
+
+from hta_widgets.engine import FRONT
+from hta_widgets.trace.model import Trace
+from hta_widgets.widgets.rpc import Answers
+from hta_widgets.widgets.runtime import STUB, runtime
+from hta_widgets.widgets.selection import Guarded, Selection
+
+__all__ = ["Part", "as_selection", "as_trace", "describe", "variable_name"]
+
+
+class Part(Answers, Guarded, anywidget.AnyWidget):
+    """A widget bound to a trace and to a `Selection`.
+
+    Every trait that has the name of a `Selection` trait is linked to it, both ways.
+
+    Args:
+        trace: an open `Trace`, or anything `Trace.open` takes. selection: the `Selection` to share with
+        other parts, or a dict of its traits; default: one of its own.
+    """
+
+    _esm = STUB
+    _links: Sequence[t.link] | None = None
+    _runtime = anywidget.WidgetTrait().tag(sync=True)
+    _view = t.Unicode().tag(sync=True)
+
+    status = t.Enum(("idle", "busy", "error", "empty"), "idle", help="what the view shows").tag(sync=True)
+    message = t.Unicode("", help="plain text that explains `status`").tag(sync=True)
+    progress = t.Float(None, allow_none=True, help="0..1 while busy, None if unknown").tag(sync=True)
+
+    def __init__(
+        self, trace: Any, *, selection: Selection | dict[str, Any] | None = None, **traits: Any
+    ) -> None:
+        self._trace = as_trace(trace)
+        self._bind(as_selection(selection), traits)
+
+    def _bind(self, selection: Selection, traits: dict[str, Any]) -> None:
+        """Open the comm and link the traits that the selection has too."""
+        self.selection = selection
+        with FRONT:
+            shared = [name for name in selection.traits() if name in self.class_traits()]
+            started = {name: getattr(selection, name) for name in shared}
+            super().__init__(_runtime=runtime(), **{**started, **traits})
+            self._links = [t.link((selection, name), (self, name)) for name in shared]
+
+    @property
+    def trace(self) -> Trace:
+        """The trace that the part shows."""
+        return self._trace
+
+    def close(self) -> None:
+        """Take the part down: unlink it from the selection and close its comm."""
+        with FRONT:
+            for link in self._links or ():
+                link.unlink()
+            self._links = ()
+            super().close()
+
+    def __del__(self) -> None:
+        """ipywidgets closes what is collected; a part whose constructor raised has nothing to close yet."""
+        if self._links is not None:
+            super().__del__()
+
+    def _handle_msg(self, message: dict[str, Any]) -> None:
+        with FRONT:
+            super()._handle_msg(message)
+
+    def __repr__(self) -> str:
+        """The same text for the same trace on every run, so that notebooks can be compared."""
+        return f"{type(self).__name__}({describe(self.trace)})"
+
+
+def as_trace(source: Any) -> Trace:
+    """The trace itself, or what `Trace.open` makes of `source`."""
+    return source if isinstance(source, Trace) else Trace.open(source)
+
+
+def as_selection(selection: Selection | dict[str, Any] | None) -> Selection:
+    """The selection itself, or one made of a dict of its traits."""
+    if isinstance(selection, Selection):
+        return selection
+    return Selection(**(selection or {}))
+
+
+def describe(trace: Trace) -> str:
+    """For example ``4 ranks, 3 iterations``."""
+    ranks, iterations = len(trace.ranks), trace.iterations["iteration"].nunique()
+    return f"{ranks} rank{'s' * (ranks != 1)}, {iterations} iteration{'s' * (iterations != 1)}"
+
+
+def variable_name(value: object, default: str) -> str:
+    """The name by which the notebook knows `value`, for expressions to paste into a cell."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    names = list(shell.user_ns.items()) if shell is not None else []
+    return next((name for name, known in names if known is value and not name.startswith("_")), default)

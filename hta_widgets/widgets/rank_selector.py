@@ -1,0 +1,63 @@
+"""Which ranks to look at: every rank as a small bar of where its time goes."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pandas as pd
+import traitlets as t
+
+from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.scope import Scope
+from hta_widgets.widgets.computed import Computed
+from hta_widgets.widgets.memo import answer
+from hta_widgets.widgets.selection import Integers, Selection, Window
+from hta_widgets.widgets.wire import Table, encode
+
+_KIND = "temporal_breakdown"
+
+
+class RankSelector(Computed):
+    """All ranks of a job, each with the split of its time; click, Shift-click, Ctrl-click or use the arrows.
+
+    The bars follow the selected iterations and window but not the selected ranks: a selector shows what there
+    is to choose from.
+
+    Args:
+        trace: an open `Trace`, or anything `Trace.open` takes.
+        selection: the `Selection` to share with other parts.
+    """
+
+    _view = t.Unicode("ranks").tag(sync=True)
+    _depends: ClassVar = ("iterations", "window", "streams")
+    _own: ClassVar = ("ranks",)
+
+    ranks = Integers(help="selected ranks; () means all").tag(sync=True)
+    iterations = Integers(help="iterations the bars are about; () means all")
+    window = Window(help="(start, end) in ns the bars are about; None means all time")
+    streams = Integers(help="streams the bars are about; () means all")
+
+    options: t.List[Any] = t.List(help="the ranks there are: [{rank, label}]").tag(sync=True)
+    series: t.List[Any] = t.List(help="the parts of a bar: [{column, label, time_class}]").tag(sync=True)
+    whole = t.Unicode(help="the column that the parts of a bar add up to").tag(sync=True)
+    table = Table(help="the bars").tag(sync=True)
+
+    def __init__(self, trace: Any, *, selection: Selection | dict[str, Any] | None = None) -> None:
+        analysis = ANALYSES[_KIND]
+        super().__init__(
+            trace, selection=selection, series=[vars(part) for part in analysis.series], whole=analysis.whole
+        )
+        self.options = [{"rank": rank, "label": self.trace.rank(rank).label} for rank in self.trace.ranks]
+
+    def _compute(self, scope: Scope) -> pd.DataFrame:
+        return answer(self.trace, _KIND, scope)
+
+    def _show(self, frame: pd.DataFrame) -> None:
+        self.table = encode(frame[["rank", self.whole, *(part["column"] for part in self.series)]])
+
+    def _fail(self, error: Exception) -> None:
+        super()._fail(error)
+        if isinstance(error, MissingDataError):  # ranks can be chosen without bars; the panels explain
+            with self.hold_sync():
+                self.table, self.message = None, "No device events: the ranks have no bars."

@@ -1,0 +1,96 @@
+"""Answers questions that a view asks over the widget's comm, off the kernel's thread and cancellable by id.
+
+The wire (its other half is ``js/src/rpc.ts``)::
+
+    browser -> kernel   {rpc: 1, id, method, params}    and   {rpc: 1, id, cancel: true}
+    kernel -> browser   {rpc: 1, id, result} + buffers  or    {rpc: 1, id, error: {type, message}}
+
+JupyterLab may deliver a message in another thread while a cell runs, and answers are computed in the
+engine's pool: methods must only read. A message should stay below 1 MB; a method with more to say takes a
+`chunk` parameter and is asked again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from hta_widgets.engine import FRONT, Superseded, Ticket, checkpoint, submit
+
+__all__ = ["Answers", "answers"]
+
+Buffer = bytes | bytearray | memoryview
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+_log = logging.getLogger(__name__)
+_NAME = "_hta_answers"
+
+
+def answers(name: str) -> Callable[[Method], Method]:
+    """Make a method `(self, params) -> result | (result, [buffer, ...])` answer the view's calls of it."""
+
+    def mark(method: Method) -> Method:
+        setattr(method, _NAME, name)
+        return method
+
+    return mark
+
+
+class Answers:
+    """Mixin for a widget whose view asks questions. Methods marked with `@answers("name")` reply."""
+
+    _rpc_methods: dict[str, str]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._rpc_methods = {
+            getattr(member, _NAME): attribute
+            for base in reversed(cls.__mro__)
+            for attribute, member in vars(base).items()
+            if hasattr(member, _NAME)
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._rpc_tickets: dict[str, Ticket] = {}
+        super().__init__(*args, **kwargs)
+        self.on_msg(self._handle_rpc)  # type: ignore[attr-defined]
+
+    def _handle_rpc(self, _widget: object, content: Any, _buffers: Sequence[Buffer]) -> None:
+        if not isinstance(content, dict) or content.get("rpc") != 1:
+            return
+        call = str(content.get("id"))
+        if content.get("cancel"):
+            ticket = self._rpc_tickets.pop(call, None)
+            if ticket is not None:
+                ticket.revoke()
+            return
+        ticket = self._rpc_tickets[call] = Ticket()
+        name, params = content.get("method"), content.get("params") or {}
+        submit(lambda: self._answer(call, name, params, ticket), ticket)
+
+    def _answer(self, call: str, name: Any, params: dict[str, Any], ticket: Ticket) -> None:
+        reply: dict[str, Any] = {"rpc": 1, "id": call}
+        buffers: list[Buffer] = []
+        try:
+            checkpoint()  # it may have been cancelled while it waited for a thread
+            result = self._rpc_method(name)(params)
+            if isinstance(result, tuple):
+                result, buffers = result
+            reply["result"] = result
+        except Superseded:
+            return
+        except Exception as error:
+            _log.debug("%s failed", name, exc_info=True)
+            reply["error"] = {"type": type(error).__name__, "message": str(error)}
+        with FRONT:
+            self._rpc_tickets.pop(call, None)
+            if ticket.live:
+                self.send(reply, buffers)  # type: ignore[attr-defined]
+
+    def _rpc_method(self, name: Any) -> Callable[[dict[str, Any]], Any]:
+        attribute = self._rpc_methods.get(name)
+        if attribute is None:
+            raise LookupError(f"{type(self).__name__} has no method {name!r}")
+        method: Callable[[dict[str, Any]], Any] = getattr(self, attribute)
+        return method

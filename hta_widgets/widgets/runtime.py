@@ -1,0 +1,56 @@
+"""The one widget that carries the JavaScript bundle.
+
+anywidget copies and evaluates a widget's `_esm` for every instance. A page with ten panels would carry the
+bundle ten times, and the parts could share nothing. So one `Runtime` holds the bundle, and each part is a
+stub of two hundred bytes that asks the runtime to mount the view it names.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anywidget
+import traitlets as t
+
+from hta_widgets.engine import FRONT
+
+BUNDLE = Path(__file__).parent / "static" / "widgets.js"
+
+STUB = """
+export default {
+  async render(props) {
+    const runtime = await props.host.getWidget(props.model.get("_runtime"), { signal: props.signal });
+    return runtime.exports.mount(props);
+  },
+};
+"""
+
+
+class Runtime(anywidget.AnyWidget):
+    """Holds the bundle; draws nothing."""
+
+    _esm = t.Unicode().tag(sync=True)
+
+    @t.default("_esm")
+    def _read_bundle(self) -> str:
+        if not BUNDLE.exists():
+            raise RuntimeError(
+                f"{BUNDLE.name} has not been built: install the package with pip, "
+                "or run `npm ci && npm run build` in js/"
+            )
+        return BUNDLE.read_text(encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return "Runtime()"
+
+
+_shared: Runtime | None = None
+
+
+def runtime() -> Runtime:
+    """The kernel's runtime; made on first use, and again after its comm was closed."""
+    global _shared
+    with FRONT:
+        if _shared is None or _shared.comm is None:
+            _shared = Runtime()
+        return _shared

@@ -1,0 +1,52 @@
+"""A DataFrame as a trait: typed columns in one buffer (the browser's half is ``js/src/columns.ts``).
+
+Numbers travel as float64, which holds times relative to the job's start exactly up to 104 days; missing
+ones as NaN. The tables of the panels have a row per rank or per iteration: tens of kilobytes. Slices and
+events go another way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import traitlets as t
+from pandas.api import types
+
+Wire = dict[str, Any]
+
+
+class Table(t.TraitType[Wire | None, Any]):
+    """An encoded frame, or None."""
+
+    info_text = "what encode() returns, or None"
+    default_value = None
+
+    def validate(self, obj: t.HasTraits, value: Any) -> Wire | None:
+        if value is not None and not (
+            isinstance(value, dict) and value.keys() == {"rows", "columns", "data"}
+        ):
+            self.error(obj, value)
+        return value
+
+
+def encode(frame: pd.DataFrame) -> Wire:
+    """`{"rows": n, "columns": [{"name", "kind", "offset" | "values"}], "data": bytes}`."""
+    columns: list[dict[str, Any]] = []
+    chunks: list[bytes] = []
+    offset = 0
+    for name in frame.columns:
+        series = frame[name]
+        if types.is_numeric_dtype(series):  # booleans too
+            chunk = series.to_numpy(dtype=np.float64, na_value=np.nan).astype("<f8").tobytes()
+            kind = "float" if types.is_float_dtype(series) else "int"
+            columns.append({"name": str(name), "kind": kind, "offset": offset})
+            chunks.append(chunk)
+            offset += len(chunk)
+        else:
+            values = [
+                "" if missing else str(value) for value, missing in zip(series, series.isna(), strict=True)
+            ]
+            columns.append({"name": str(name), "kind": "text", "values": values})
+    return {"rows": len(frame), "columns": columns, "data": b"".join(chunks)}

@@ -1,0 +1,59 @@
+// A DataFrame as it crosses the wire: typed columns in one buffer (hta_widgets/widgets/wire.py).
+
+/** The trait's value: numbers lie in `data` as little-endian float64, text in the column itself. */
+export interface WireTable {
+  rows: number;
+  columns: { name: string; kind: "int" | "float" | "text"; offset?: number; values?: string[] }[];
+  data: DataView | null;
+}
+
+export type Column =
+  | { name: string; kind: "int" | "float"; values: Float64Array }
+  | { name: string; kind: "text"; values: string[] };
+
+/** Columns by position and by name. Missing numbers are NaN. */
+export class Table {
+  constructor(
+    readonly rows: number,
+    readonly columns: readonly Column[],
+  ) {}
+
+  /** The numbers of a column; empty where there is no such column. */
+  numbers(name: string): Float64Array {
+    const column = this.columns.find((item) => item.name === name);
+    return column && column.kind !== "text" ? column.values : new Float64Array();
+  }
+
+  /** As CSV with full precision (RFC 4180). */
+  toCsv(): string {
+    const lines = [this.columns.map((column) => field(column.name)).join(",")];
+    for (let row = 0; row < this.rows; row++) {
+      lines.push(this.columns.map((column) => field(text(column.values[row]))).join(","));
+    }
+    return `${lines.join("\r\n")}\r\n`;
+  }
+}
+
+export function decode(wire: WireTable | null | undefined): Table {
+  if (!wire) return new Table(0, []);
+  const columns = wire.columns.map((column): Column => {
+    if (column.kind === "text") return { name: column.name, kind: "text", values: column.values ?? [] };
+    const values = new Float64Array(wire.rows);
+    const start = column.offset ?? 0;
+    for (let row = 0; row < wire.rows; row++)
+      values[row] = wire.data?.getFloat64(start + 8 * row, true) ?? Number.NaN;
+    return { name: column.name, kind: column.kind, values };
+  });
+  return new Table(wire.rows, columns);
+}
+
+function text(value: number | string | undefined): string {
+  if (value === undefined || Number.isNaN(value)) return "";
+  return String(value);
+}
+
+// A spreadsheet runs a cell that starts with one of = + - @: names come from traces, so they are quoted as text.
+function field(value: string): string {
+  const safe = /^[=+\-@\t]/.test(value) && Number.isNaN(Number(value)) ? `'${value}` : value;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

@@ -1,0 +1,5 @@
+// build.mjs imports style sheets as text
+declare module "*.css" {
+  const text: string;
+  export default text;
+}

@@ -1,0 +1,115 @@
+// A row or grid of toggle buttons of which any number can be on: the mouse and the keyboard of a list of files.
+
+import type { Signal } from "@preact/signals";
+import type { ComponentChild } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { type Keys, pick } from "./shared";
+
+export interface PickerProps {
+  label: string;
+  /** what there is, in order */
+  all: readonly number[];
+  selected: Signal<number[]>;
+  className: string;
+  /** text for screen readers, and for the tooltip */
+  describe(value: number): string;
+  children(value: number): ComponentChild;
+}
+
+export function Picker({ label, all, selected, className, describe, children }: PickerProps) {
+  const root = useRef<HTMLDivElement>(null);
+  const anchor = useRef<number | null>(null);
+  // Roving tabindex: one stop for Tab, arrows inside.
+  const [current, setCurrent] = useState<number | null>(null);
+  const stop = current !== null && all.includes(current) ? current : all[0];
+  const on = new Set(selected.value);
+
+  const choose = (value: number, keys: Keys) => {
+    selected.value = pick(all, selected.value, value, anchor.current, keys);
+    if (!keys.shiftKey) anchor.current = value;
+    setCurrent(value);
+  };
+
+  const focus = (index: number): number | undefined => {
+    const at = Math.max(0, Math.min(all.length - 1, index));
+    const value = all[at];
+    if (value === undefined) return undefined;
+    setCurrent(value);
+    root.current?.querySelectorAll("button")[at]?.focus();
+    return value;
+  };
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    const at = all.indexOf(stop ?? Number.NaN);
+    const move = step(event.key, at, all.length, columns(root.current));
+    if (move !== undefined) {
+      if (event.shiftKey && anchor.current === null) anchor.current = stop ?? null;
+      const value = focus(move);
+      if (event.shiftKey && value !== undefined) choose(value, event);
+    } else if (event.key === "Escape" || (event.key === "a" && (event.ctrlKey || event.metaKey))) {
+      selected.value = [];
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
+    <div ref={root} class={className} role="group" aria-label={label} onKeyDown={onKeyDown}>
+      {all.map((value) => (
+        <button
+          key={value}
+          type="button"
+          tabIndex={value === stop ? 0 : -1}
+          aria-pressed={on.has(value)}
+          aria-label={describe(value)}
+          title={describe(value)}
+          onClick={(event) => choose(value, event)}
+        >
+          {children(value)}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** Where a key leads from position `at`; undefined if it leads nowhere. */
+export function step(key: string, at: number, count: number, perRow: number): number | undefined {
+  switch (key) {
+    case "ArrowRight":
+      return at + 1;
+    case "ArrowLeft":
+      return at - 1;
+    case "ArrowDown":
+      return at + perRow;
+    case "ArrowUp":
+      return at - perRow;
+    case "Home":
+      return 0;
+    case "End":
+      return count - 1;
+    default:
+      return undefined;
+  }
+}
+
+/** How many buttons stand in the first row as it is laid out now. */
+function columns(root: HTMLElement | null): number {
+  const buttons = root ? [...root.querySelectorAll("button")] : [];
+  const below = buttons.findIndex((button) => button.offsetTop > (buttons[0]?.offsetTop ?? 0));
+  return below > 0 ? below : 1;
+}
+
+/** "4 of 8 selected" with the way back to all. */
+export function PickerStatus({ count, selected, all }: { count: string; selected: string; all(): void }) {
+  return (
+    <>
+      <span class="hta-muted" aria-live="polite">
+        {selected === "all" ? `all ${count}` : selected}
+      </span>
+      <button type="button" class="hta-all" aria-pressed={selected === "all"} onClick={all}>
+        All
+      </button>
+    </>
+  );
+}

@@ -1,0 +1,97 @@
+// Questions to the kernel over the widget's comm, cancellable by id.
+//
+//   browser -> kernel   {rpc: 1, id, method, params}   and   {rpc: 1, id, cancel: true}
+//   kernel -> browser   {rpc: 1, id, result} + buffers  or   {rpc: 1, id, error: {type, message}}
+//
+// The Python half is hta_widgets/widgets/rpc.py.
+
+import { listen, type Model } from "./model";
+
+export class RpcError extends Error {
+  constructor(
+    readonly type: string,
+    message: string,
+  ) {
+    super(message);
+    this.name = "RpcError";
+  }
+}
+
+export interface Answer<T> {
+  result: T;
+  buffers: DataView[];
+}
+
+interface Reply {
+  rpc?: number;
+  id?: string;
+  result?: unknown;
+  error?: { type: string; message: string };
+}
+
+interface Pending {
+  resolve(answer: Answer<unknown>): void;
+  reject(error: unknown): void;
+}
+
+export class Rpc {
+  #pending = new Map<string, Pending>();
+  #count = 0;
+  // Replies reach every view of a model: the prefix tells which of them asked.
+  #prefix = Math.random().toString(36).slice(2, 10);
+
+  constructor(
+    private readonly model: Model,
+    private readonly signal: AbortSignal,
+  ) {
+    listen(model, "msg:custom", (content, buffers) => this.#settle(content, buffers), signal);
+    signal.addEventListener("abort", () => this.#cancelAll(), { once: true });
+  }
+
+  /** Ask Python. Rejects with `RpcError` for an error there, and with `AbortError` once `signal` (or the view) ends. */
+  call<T>(method: string, params: object = {}, options: { signal?: AbortSignal } = {}): Promise<Answer<T>> {
+    const id = `${this.#prefix}.${++this.#count}`;
+    return new Promise<Answer<T>>((resolve, reject) => {
+      if (this.signal.aborted || options.signal?.aborted) return reject(aborted());
+      const cancel = () => this.#cancel(id);
+      const settled = () => options.signal?.removeEventListener("abort", cancel);
+      options.signal?.addEventListener("abort", cancel, { once: true });
+      this.#pending.set(id, {
+        resolve: (answer) => {
+          settled();
+          resolve(answer as Answer<T>);
+        },
+        reject: (error) => {
+          settled();
+          reject(error);
+        },
+      });
+      this.model.send({ rpc: 1, id, method, params });
+    });
+  }
+
+  #settle(content: Reply | null, buffers: DataView[] = []): void {
+    if (content?.rpc !== 1 || content.id === undefined) return;
+    const pending = this.#pending.get(content.id);
+    if (!pending) return;
+    this.#pending.delete(content.id);
+    if (content.error) pending.reject(new RpcError(content.error.type, content.error.message));
+    else pending.resolve({ result: content.result, buffers });
+  }
+
+  #cancel(id: string): void {
+    const pending = this.#pending.get(id);
+    if (!pending) return;
+    this.#pending.delete(id);
+    this.model.send({ rpc: 1, id, cancel: true });
+    pending.reject(aborted());
+  }
+
+  #cancelAll(): void {
+    for (const id of [...this.#pending.keys()]) this.#cancel(id);
+  }
+}
+
+function aborted(): DOMException {
+  return new DOMException("The request is moot", "AbortError");
+}

@@ -1,0 +1,151 @@
+// Reads the columns that hta_widgets/analysis/timeline/pack.py writes.
+
+import type { Items, Outline } from "./types";
+
+const ESCAPE = 0xffffffff;
+
+export interface TimesLayout {
+  n: number;
+  origin: number;
+  gap_escapes: number;
+  dur_escapes: number;
+  kind_bytes: number;
+}
+export interface SlicesLayout extends TimesLayout {
+  flows: number;
+}
+export interface WindowLayout extends TimesLayout {
+  /** items per requested lane */
+  sizes: number[];
+}
+
+export interface Flows {
+  source: Int32Array;
+  target: Int32Array;
+}
+
+export async function inflate(chunks: readonly DataView[]): Promise<Uint8Array<ArrayBuffer>> {
+  const parts = chunks.map((c) => new Uint8Array(c.buffer as ArrayBuffer, c.byteOffset, c.byteLength));
+  const stream = new Blob(parts).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** Takes byte-shuffled columns off the front of a block, one after the other. */
+class Cursor {
+  #at = 0;
+
+  constructor(private readonly bytes: Uint8Array) {}
+
+  uint8(n: number): Uint8Array {
+    const column = this.bytes.slice(this.#at, this.#at + n);
+    this.#at += n;
+    return column;
+  }
+
+  uint16(n: number): Uint16Array {
+    return new Uint16Array(this.#unshuffled(n, 2));
+  }
+
+  uint32(n: number): Uint32Array {
+    return new Uint32Array(this.#unshuffled(n, 4));
+  }
+
+  kinds(n: number, size: number): Uint16Array | Uint32Array {
+    return size === 2 ? this.uint16(n) : this.uint32(n);
+  }
+
+  float64(n: number): Float64Array {
+    return new Float64Array(this.uint8(n * 8).buffer);
+  }
+
+  #unshuffled(n: number, size: number): ArrayBuffer {
+    const out = new Uint8Array(n * size);
+    for (let plane = 0; plane < size; plane++) {
+      const from = this.#at + plane * n;
+      for (let i = 0; i < n; i++) out[i * size + plane] = this.bytes[from + i] as number;
+    }
+    this.#at += n * size;
+    return out.buffer;
+  }
+}
+
+export function decodeSlices(
+  bytes: Uint8Array,
+  layout: SlicesLayout,
+  outline: Outline,
+): { items: Items; flows: Flows } {
+  const cursor = new Cursor(bytes);
+  const sizes = outline.tracks.flatMap((track) => track.sizes);
+  const { first, last } = bounds(sizes, (i) => i, sizes.length);
+  const { start, dur } = times(cursor, layout, sizes);
+  const kind = cursor.kinds(layout.n, layout.kind_bytes);
+  const eventClass = new Uint8Array(layout.n);
+  for (let i = 0; i < layout.n; i++) eventClass[i] = outline.class_of[kind[i] as number] as number;
+  const source = accumulated(cursor.uint32(layout.flows));
+  const target = accumulated(cursor.uint32(layout.flows));
+  return {
+    items: { start, dur, kind, eventClass, id: null, count: null, busy: null, first, last },
+    flows: { source, target },
+  };
+}
+
+/** Items of the requested `lanes`; every other of the `laneCount` lanes is empty. */
+export function decodeWindow(
+  bytes: Uint8Array,
+  layout: WindowLayout,
+  lanes: readonly number[],
+  laneCount: number,
+): Items {
+  const cursor = new Cursor(bytes);
+  const { start, dur } = times(cursor, layout, layout.sizes);
+  const kind = cursor.kinds(layout.n, layout.kind_bytes);
+  const id = cursor.uint32(layout.n);
+  const count = cursor.uint32(layout.n);
+  const eventClass = cursor.uint8(layout.n);
+  const cover = cursor.uint8(layout.n);
+  const busy = dur.map((value, i) => (value * (cover[i] as number)) / 255);
+  const { first, last } = bounds(layout.sizes, (i) => lanes[i] as number, laneCount);
+  return { start, dur, kind, eventClass, id, count, busy, first, last };
+}
+
+function times(cursor: Cursor, layout: TimesLayout, sizes: readonly number[]) {
+  const gaps = cursor.uint32(layout.n);
+  const durs = cursor.uint32(layout.n);
+  const gapEscapes = cursor.float64(layout.gap_escapes);
+  const durEscapes = cursor.float64(layout.dur_escapes);
+  const start = new Float64Array(layout.n);
+  const dur = new Float64Array(layout.n);
+  let gapsTaken = 0;
+  let dursTaken = 0;
+  let i = 0;
+  for (const size of sizes) {
+    let end = layout.origin;
+    for (const stop = i + size; i < stop; i++) {
+      const gap = gaps[i] as number;
+      const length = durs[i] as number;
+      start[i] = end + (gap === ESCAPE ? (gapEscapes[gapsTaken++] as number) : gap);
+      dur[i] = length === ESCAPE ? (durEscapes[dursTaken++] as number) : length;
+      end = (start[i] as number) + (dur[i] as number);
+    }
+  }
+  return { start, dur };
+}
+
+function bounds(sizes: readonly number[], laneOf: (index: number) => number, laneCount: number) {
+  const first = new Uint32Array(laneCount);
+  const last = new Uint32Array(laneCount);
+  let at = 0;
+  sizes.forEach((size, index) => {
+    first[laneOf(index)] = at;
+    at += size;
+    last[laneOf(index)] = at;
+  });
+  return { first, last };
+}
+
+/** Undo numpy.diff; the differences are int32 in two's complement. */
+function accumulated(differences: Uint32Array): Int32Array {
+  const values = new Int32Array(differences.buffer);
+  for (let i = 1; i < values.length; i++) values[i] = (values[i] as number) + (values[i - 1] as number);
+  return values;
+}

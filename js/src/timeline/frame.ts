@@ -1,0 +1,167 @@
+// Everything drawn around the slices: time axis, iteration bands, rank headers and track names.
+
+import { duration } from "../format";
+import { HEADER_HEIGHT, type Layout } from "./layout";
+import type { Palette } from "./palette";
+import { ticks, tickText } from "./ticks";
+import type { IterationInfo, View } from "./types";
+
+export const MINIMAP_HEIGHT = 40;
+const BANDS_HEIGHT = 16;
+const AXIS_HEIGHT = 20;
+/** Height of what stays in place while lanes scroll. */
+export const TOP = MINIMAP_HEIGHT + BANDS_HEIGHT + AXIS_HEIGHT;
+export const FONT = "11px system-ui, sans-serif";
+const BOLD = "600 11px system-ui, sans-serif";
+
+export interface Place {
+  view: View;
+  /** width of the gutter, and of the whole in CSS pixels */
+  gutter: number;
+  width: number;
+  height: number;
+  /** how far the lanes are scrolled */
+  scroll: number;
+}
+
+export function xOf(place: Place, t: number): number {
+  return (
+    place.gutter + ((t - place.view.t0) * (place.width - place.gutter)) / (place.view.t1 - place.view.t0)
+  );
+}
+
+export function timeAt(place: Place, x: number): number {
+  return (
+    place.view.t0 + ((x - place.gutter) * (place.view.t1 - place.view.t0)) / (place.width - place.gutter)
+  );
+}
+
+/** Iterations behind the lanes of each rank; `chosen` ones stand out. */
+export function drawBands(
+  context: CanvasRenderingContext2D,
+  place: Place,
+  layout: Layout,
+  iterations: readonly IterationInfo[],
+  chosen: readonly number[],
+  palette: Palette,
+): void {
+  for (const header of layout.headers) {
+    const top = Math.max(TOP, TOP + header.y - place.scroll);
+    const bottom = Math.min(place.height, TOP + header.bottom - place.scroll);
+    if (bottom <= top) continue;
+    for (const [at, band] of iterations.filter((i) => i.rank === header.rank).entries()) {
+      const left = Math.max(place.gutter, xOf(place, band.start));
+      const right = Math.min(place.width, xOf(place, band.end));
+      if (right <= left) continue;
+      if (chosen.includes(band.iteration)) context.fillStyle = palette.accentSoft;
+      else if (at % 2) context.fillStyle = palette.raised;
+      else continue;
+      context.fillRect(left, top, right - left, bottom - top);
+    }
+  }
+}
+
+export function drawAxis(
+  context: CanvasRenderingContext2D,
+  place: Place,
+  bands: readonly IterationInfo[],
+  chosen: readonly number[],
+  palette: Palette,
+): void {
+  const { view, gutter, width } = place;
+  context.fillStyle = palette.background;
+  context.fillRect(0, MINIMAP_HEIGHT, width, TOP - MINIMAP_HEIGHT);
+  context.save();
+  context.beginPath();
+  context.rect(gutter, MINIMAP_HEIGHT, width - gutter, place.height - MINIMAP_HEIGHT);
+  context.clip();
+  const { step, values } = ticks(view.t0, view.t1, (width - gutter) / 110);
+  context.strokeStyle = palette.line;
+  context.fillStyle = palette.muted;
+  context.font = FONT;
+  context.beginPath();
+  for (const t of values) {
+    const x = Math.round(xOf(place, t)) + 0.5;
+    context.moveTo(x, TOP - 6);
+    context.lineTo(x, TOP);
+    context.fillText(tickText(t, step), x + 4, TOP - AXIS_HEIGHT / 2);
+  }
+  context.moveTo(gutter, TOP - 0.5);
+  context.lineTo(width, TOP - 0.5);
+  context.stroke();
+  for (const [at, band] of bands.entries()) drawBandTitle(context, place, band, at, chosen, palette);
+  context.restore();
+  context.fillStyle = palette.muted;
+  context.font = FONT;
+  if (bands.length > 0) context.fillText("iterations", 8, MINIMAP_HEIGHT + BANDS_HEIGHT / 2);
+}
+
+function drawBandTitle(
+  context: CanvasRenderingContext2D,
+  place: Place,
+  band: IterationInfo,
+  at: number,
+  chosen: readonly number[],
+  palette: Palette,
+): void {
+  const left = Math.max(place.gutter, xOf(place, band.start));
+  const right = Math.min(place.width, xOf(place, band.end));
+  if (right - left < 1) return;
+  const selected = chosen.includes(band.iteration);
+  context.fillStyle = selected ? palette.accent : at % 2 ? palette.line : palette.raised;
+  context.fillRect(left, MINIMAP_HEIGHT + 1, Math.max(1, right - left - 1), BANDS_HEIGHT - 2);
+  const room = right - left - 8;
+  const title = [
+    `${band.label} · ${duration(band.end - band.start)}`,
+    band.label,
+    String(band.iteration),
+  ].find((text) => context.measureText(text).width <= room);
+  if (!title) return;
+  context.fillStyle = selected ? palette.background : palette.text;
+  context.fillText(title, left + 4, MINIMAP_HEIGHT + BANDS_HEIGHT / 2 + 0.5);
+}
+
+export function drawGutter(
+  context: CanvasRenderingContext2D,
+  place: Place,
+  layout: Layout,
+  palette: Palette,
+): void {
+  context.save();
+  context.beginPath();
+  context.rect(0, TOP, place.width, place.height - TOP);
+  context.clip();
+  context.fillStyle = palette.background;
+  context.fillRect(0, TOP, place.gutter, place.height - TOP);
+  for (const label of layout.tracks) {
+    const y = TOP + label.y - place.scroll;
+    if (y + label.h < TOP || y > place.height) continue;
+    context.fillStyle = palette.text;
+    context.font = FONT;
+    context.fillText(shortened(context, label.track.label, place.gutter - 20), 12, y + 8);
+    if (label.foldable === 0 || label.h < 26) continue;
+    context.fillStyle = palette.muted;
+    context.fillText(`${label.folded ? "▸" : "▾"} ${label.foldable} outer frames`, 12, y + 22);
+  }
+  for (const header of layout.headers) {
+    const y = TOP + header.y - place.scroll;
+    if (y + HEADER_HEIGHT < TOP || y > place.height) continue;
+    context.fillStyle = palette.raised;
+    context.fillRect(0, y, place.width, HEADER_HEIGHT - 2);
+    context.fillStyle = palette.text;
+    context.font = BOLD;
+    context.fillText(`${header.collapsed ? "▸" : "▾"} Rank ${header.label}`, 6, y + HEADER_HEIGHT / 2 - 0.5);
+  }
+  context.restore();
+  context.strokeStyle = palette.line;
+  context.beginPath();
+  context.moveTo(place.gutter - 0.5, MINIMAP_HEIGHT);
+  context.lineTo(place.gutter - 0.5, place.height);
+  context.stroke();
+}
+
+function shortened(context: CanvasRenderingContext2D, text: string, room: number): string {
+  const width = context.measureText(text).width;
+  if (width <= room) return text;
+  return `${text.slice(0, Math.max(1, Math.floor((text.length * (room - 7)) / width)))}…`;
+}

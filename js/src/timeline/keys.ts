@@ -1,0 +1,48 @@
+// What keys do. Letters that zoom and pan are read by position (`code`), so that W A S D also work on AZERTY.
+
+export type Action =
+  | { do: "zoom"; factor: number }
+  | { do: "pan"; screens: number }
+  | { do: "scroll"; rows: number }
+  | { do: "fit" }
+  | { do: "all" }
+  | { do: "iteration"; step: 1 | -1 }
+  | { do: "neighbour"; step: 1 | -1 }
+  | { do: "brushFocus" }
+  | { do: "followFlow" }
+  | { do: "clear" };
+
+const BY_CODE: Record<string, Action> = {
+  KeyW: { do: "zoom", factor: 0.8 },
+  KeyS: { do: "zoom", factor: 1.25 },
+  KeyA: { do: "pan", screens: -0.12 },
+  KeyD: { do: "pan", screens: 0.12 },
+  ArrowLeft: { do: "pan", screens: -0.12 },
+  ArrowRight: { do: "pan", screens: 0.12 },
+  ArrowUp: { do: "scroll", rows: -2 },
+  ArrowDown: { do: "scroll", rows: 2 },
+};
+
+const BY_KEY: Record<string, Action> = {
+  f: { do: "fit" },
+  "0": { do: "all" },
+  "[": { do: "iteration", step: -1 },
+  "]": { do: "iteration", step: 1 },
+  ",": { do: "neighbour", step: -1 },
+  ".": { do: "neighbour", step: 1 },
+  r: { do: "brushFocus" },
+  g: { do: "followFlow" },
+  Escape: { do: "clear" },
+};
+
+export const HELP =
+  "W S zoom, A D or arrows pan, up and down scroll, period and comma step through slices, F fits the focused slice, " +
+  "R brushes it, G follows its launch, brackets step through iterations, 0 shows all, Escape clears";
+
+/** The action of a key, or null if the key is none of the timeline's. Combinations with Ctrl, Cmd or Alt never are. */
+export function actionOf(
+  event: Pick<KeyboardEvent, "code" | "key" | "ctrlKey" | "metaKey" | "altKey">,
+): Action | null {
+  if (event.ctrlKey || event.metaKey || event.altKey) return null;
+  return BY_CODE[event.code] ?? BY_KEY[event.key] ?? null;
+}

@@ -1,0 +1,112 @@
+// Which rows stand where: one row per lane, under a header per rank and a label per track.
+
+import type { Outline, TrackInfo } from "./types";
+
+export const STREAM_HEIGHT = 22;
+export const ROW_HEIGHT = 14;
+const FOLDED_HEIGHT = 2;
+export const HEADER_HEIGHT = 20;
+const TRACK_GAP = 6;
+/** Fewer folded frames than this are not worth a fold. */
+const LEAST_FOLDED = 4;
+
+export interface Row {
+  lane: number;
+  y: number;
+  h: number;
+  rank: number;
+}
+
+export interface Header {
+  rank: number;
+  label: string;
+  y: number;
+  /** below the last row of the rank */
+  bottom: number;
+  collapsed: boolean;
+}
+
+export interface TrackLabel {
+  track: TrackInfo;
+  y: number;
+  h: number;
+  /** outermost lanes that hold next to nothing but one long frame each */
+  foldable: number;
+  folded: boolean;
+}
+
+export interface Layout {
+  rows: Row[];
+  headers: Header[];
+  tracks: TrackLabel[];
+  height: number;
+}
+
+export interface Folding {
+  collapsedRanks: ReadonlySet<number>;
+  /** first lanes of the tracks whose outer frames are shown in full */
+  unfolded: ReadonlySet<number>;
+}
+
+/** Rows of the chosen ranks (all if none is chosen). */
+export function arrange(outline: Outline, ranks: readonly number[], folding: Folding): Layout {
+  const layout: Layout = { rows: [], headers: [], tracks: [], height: 0 };
+  let y = 0;
+  for (const { rank, label } of outline.ranks) {
+    if (ranks.length > 0 && !ranks.includes(rank)) continue;
+    const collapsed = folding.collapsedRanks.has(rank);
+    const header = { rank, label, y, bottom: 0, collapsed };
+    layout.headers.push(header);
+    y += HEADER_HEIGHT;
+    for (const track of collapsed ? [] : outline.tracks.filter((t) => t.rank === rank)) {
+      const foldable = foldableLanes(track);
+      const folded = foldable > 0 && !folding.unfolded.has(track.first);
+      const top = y;
+      track.sizes.forEach((_, depth) => {
+        const h =
+          folded && depth < foldable ? FOLDED_HEIGHT : track.kind === "stream" ? STREAM_HEIGHT : ROW_HEIGHT;
+        layout.rows.push({ lane: track.first + depth, y, h, rank });
+        y += h;
+      });
+      y = Math.max(y, top + ROW_HEIGHT);
+      layout.tracks.push({ track, y: top, h: y - top, foldable, folded });
+      y += TRACK_GAP;
+    }
+    header.bottom = y;
+  }
+  layout.height = y;
+  return layout;
+}
+
+/** Leading lanes of a call stack with hardly any slices (main, run, loop, ...) compared with what they call. */
+export function foldableLanes(track: TrackInfo): number {
+  if (track.kind !== "thread") return 0;
+  const busiest = Math.max(...track.sizes);
+  let n = 0;
+  while (n < track.sizes.length && (track.sizes[n] as number) <= Math.min(3, busiest * 0.02)) n++;
+  return n >= LEAST_FOLDED ? n : 0;
+}
+
+/** Rows that show between two heights; rows are sorted by y and do not overlap. */
+export function rowsBetween(rows: readonly Row[], top: number, bottom: number): Row[] {
+  return rows.slice(
+    firstBelow(rows, top),
+    firstBelow(rows, bottom, (row) => row.y),
+  );
+}
+
+export function rowAt(rows: readonly Row[], y: number): Row | null {
+  const row = rows[firstBelow(rows, y)];
+  return row && row.y <= y ? row : null;
+}
+
+function firstBelow(rows: readonly Row[], y: number, edge = (row: Row) => row.y + row.h - 1e-6): number {
+  let lo = 0;
+  let hi = rows.length;
+  while (lo < hi) {
+    const mid = (lo + hi) >>> 1;
+    if (edge(rows[mid] as Row) < y) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}

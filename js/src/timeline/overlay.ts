@@ -1,0 +1,120 @@
+// What follows the pointer and the selection, on a canvas of its own: slices are not redrawn for it.
+
+import { duration } from "../format";
+import { FONT, MINIMAP_HEIGHT, type Place, TOP, xOf } from "./frame";
+import type { Layout, Row } from "./layout";
+import type { Palette } from "./palette";
+import type { Flow, Slice } from "./types";
+
+export interface Marks {
+  window: readonly [number, number] | null;
+  hover: Slice | null;
+  focus: Slice | null;
+  flows: readonly Flow[];
+  /** pointer position, or null while it is elsewhere */
+  pointerX: number | null;
+}
+
+export function drawOverlay(
+  context: CanvasRenderingContext2D,
+  place: Place,
+  layout: Layout,
+  marks: Marks,
+  palette: Palette,
+): void {
+  context.clearRect(0, 0, place.width, place.height);
+  context.save();
+  context.beginPath();
+  context.rect(place.gutter, MINIMAP_HEIGHT, place.width - place.gutter, place.height - MINIMAP_HEIGHT);
+  context.clip();
+  if (marks.window) drawWindow(context, place, marks.window, palette);
+  if (marks.pointerX !== null && marks.pointerX > place.gutter) {
+    context.fillStyle = palette.muted;
+    context.globalAlpha = 0.5;
+    context.fillRect(Math.round(marks.pointerX), TOP, 1, place.height - TOP);
+    context.globalAlpha = 1;
+  }
+  context.beginPath();
+  context.rect(place.gutter, TOP, place.width - place.gutter, place.height - TOP);
+  context.clip();
+  const rows = new Map(layout.rows.map((row) => [row.lane, row]));
+  if (marks.hover) outline(context, place, rows, marks.hover, palette.text, 1);
+  if (marks.focus) outline(context, place, rows, marks.focus, palette.accent, 2.5);
+  for (const flow of marks.flows) drawFlow(context, place, rows, flow, palette);
+  context.restore();
+}
+
+function drawWindow(
+  context: CanvasRenderingContext2D,
+  place: Place,
+  window: readonly [number, number],
+  palette: Palette,
+): void {
+  const left = xOf(place, window[0]);
+  const right = xOf(place, window[1]);
+  context.fillStyle = palette.accentSoft;
+  context.fillRect(left, MINIMAP_HEIGHT, right - left, place.height);
+  context.fillStyle = palette.accent;
+  context.fillRect(left - 1, MINIMAP_HEIGHT, 2, place.height);
+  context.fillRect(right - 1, MINIMAP_HEIGHT, 2, place.height);
+  context.font = FONT;
+  const text = duration(window[1] - window[0]);
+  const width = context.measureText(text).width + 10;
+  const centre = (Math.max(left, place.gutter) + Math.min(right, place.width)) / 2;
+  context.fillRect(centre - width / 2, TOP - 18, width, 16);
+  context.fillStyle = palette.background;
+  context.textBaseline = "middle";
+  context.fillText(text, centre - width / 2 + 5, TOP - 9.5);
+}
+
+function outline(
+  context: CanvasRenderingContext2D,
+  place: Place,
+  rows: ReadonlyMap<number, Row>,
+  slice: Slice,
+  colour: string,
+  width: number,
+): void {
+  const row = rows.get(slice.lane);
+  if (!row) return;
+  // Edges far outside are clipped by hand: canvases lose precision beyond a few million pixels.
+  const left = Math.max(xOf(place, slice.start), place.gutter - 10);
+  const right = Math.min(xOf(place, slice.start + slice.dur), place.width + 10);
+  if (right < left) return;
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  context.strokeRect(left, TOP + row.y - place.scroll, Math.max(2, right - left), Math.max(2, row.h - 1));
+}
+
+/** From the end of the launching call to the beginning of the device slice. */
+function drawFlow(
+  context: CanvasRenderingContext2D,
+  place: Place,
+  rows: ReadonlyMap<number, Row>,
+  [from, to]: Flow,
+  palette: Palette,
+): void {
+  const source = rows.get(from.lane);
+  const target = rows.get(to.lane);
+  if (!source || !target) return;
+  const x0 = xOf(place, from.start + from.dur);
+  const x1 = xOf(place, to.start);
+  const y0 = TOP + source.y - place.scroll + source.h / 2;
+  const y1 = TOP + target.y - place.scroll + target.h / 2;
+  const bend = Math.max(18, Math.min(120, Math.abs(x1 - x0) / 2));
+  context.strokeStyle = palette.text;
+  context.fillStyle = palette.text;
+  context.lineWidth = 1.6;
+  context.beginPath();
+  context.moveTo(x0, y0);
+  context.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
+  context.stroke();
+  context.beginPath();
+  context.moveTo(x1, y1);
+  context.lineTo(x1 - 7, y1 - 4);
+  context.lineTo(x1 - 7, y1 + 4);
+  context.fill();
+  context.beginPath();
+  context.arc(x0, y0, 2.5, 0, 7);
+  context.fill();
+}

@@ -1,0 +1,107 @@
+// Colours by event class, with a fixed meaning, read from the theme. Among host work, lightness tells names apart.
+
+import type { Outline } from "./types";
+
+export type Rgb = readonly [number, number, number];
+
+/** Per event class (hta_widgets/trace/classify.py): its name and the colour it shares. theme.css and timeline.css set them. */
+const CLASSES: readonly { label: string; colour: string }[] = [
+  { label: "compute", colour: "compute" },
+  { label: "communication", colour: "communication" },
+  { label: "memory copy", colour: "memory" },
+  { label: "memory set", colour: "memory" },
+  { label: "sync", colour: "sync" },
+  { label: "host op", colour: "host" },
+  { label: "runtime", colour: "runtime" },
+  { label: "annotation", colour: "annotation" },
+  { label: "python", colour: "python" },
+  { label: "overhead", colour: "overhead" },
+  { label: "other", colour: "other" },
+];
+const FIRST_HOST_CLASS = 5;
+
+export interface Palette {
+  classes: Rgb[];
+  /** per kind, packed for a canvas' pixels */
+  kinds: Uint32Array;
+  /** per kind: black or white text reads better on it */
+  textOnKind: string[];
+  background: string;
+  raised: string;
+  text: string;
+  muted: string;
+  line: string;
+  accent: string;
+  accentSoft: string;
+}
+
+export function classLabel(eventClass: number): string {
+  return CLASSES[eventClass]?.label ?? "other";
+}
+
+/** Names of the colours that these classes have, in order and each once: what a legend lists. */
+export function colourNames(eventClasses: readonly number[]): string[] {
+  const used = new Set(eventClasses);
+  return [...new Set(CLASSES.filter((_, i) => used.has(i)).map((entry) => entry.colour))];
+}
+
+export function readPalette(el: HTMLElement, outline: Outline): Palette {
+  // The browser resolves whatever a variable holds (names, light-dark(), another variable) to rgb().
+  const probe = el.appendChild(document.createElement("span"));
+  const read = (name: string) => {
+    probe.style.color = `var(--hta-${name})`;
+    return getComputedStyle(probe).color;
+  };
+  const classes = CLASSES.map((entry) => parseColour(read(entry.colour)));
+  const shades = outline.names.map((name, kind) => {
+    const eventClass = outline.class_of[kind] as number;
+    const colour = classes[eventClass] ?? (classes[10] as Rgb);
+    return eventClass < FIRST_HOST_CLASS ? colour : shade(colour, name);
+  });
+  const palette = {
+    classes,
+    kinds: Uint32Array.from(shades, (colour) => pack(colour, 255)),
+    textOnKind: shades.map((colour) => (luminance(colour) > 0.3 ? "#101010" : "#ffffff")),
+    background: read("background"),
+    raised: read("raised"),
+    text: read("text"),
+    muted: read("muted"),
+    line: read("line"),
+    accent: read("accent"),
+    accentSoft: read("accent-soft"),
+  };
+  probe.remove();
+  return palette;
+}
+
+/** A computed colour to numbers; grey for what is not rgb(). */
+export function parseColour(text: string): Rgb {
+  const numbers = /^rgba?\(([^)]*)\)/
+    .exec(text)?.[1]
+    ?.split(/[\s,/]+/)
+    .map(Number);
+  return numbers && numbers.length >= 3
+    ? [numbers[0] ?? 0, numbers[1] ?? 0, numbers[2] ?? 0]
+    : [136, 136, 136];
+}
+
+/** A canvas pixel as one little-endian number. */
+export function pack([r, g, b]: Rgb, alpha: number): number {
+  return ((alpha << 24) | (b << 16) | (g << 8) | r) >>> 0;
+}
+
+function shade(colour: Rgb, name: string): Rgb {
+  let hash = 0;
+  for (let i = 0; i < name.length; i++) hash = (hash * 31 + name.charCodeAt(i)) | 0;
+  const factor = 1 + (((hash >>> 3) % 7) - 3) * 0.03;
+  return colour.map((part) => Math.min(255, Math.round(part * factor))) as unknown as Rgb;
+}
+
+/** Relative luminance (WCAG 2): above about 0.18, black text has the higher contrast; 0.3 favours white on saturated blue. */
+function luminance(colour: Rgb): number {
+  const [r, g, b] = colour.map((part) => {
+    const c = part / 255;
+    return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  }) as unknown as Rgb;
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}

@@ -1,0 +1,141 @@
+// Level of detail in the browser: the same definition as hta_widgets/analysis/timeline/pyramid.py, which explains it.
+
+import type { Items } from "./types";
+
+const FINEST_WIDTH_NS = 1024;
+const KEPT_FRACTION = 0.25;
+const COARSEST_BUCKETS = 256;
+
+export interface Level {
+  width: number;
+  items: Items;
+}
+
+/** First position in [from, to) whose value is not below `value`. */
+export function lowerBound(values: Float64Array, from: number, to: number, value: number): number {
+  let lo = from;
+  let hi = to;
+  while (lo < hi) {
+    const mid = (lo + hi) >>> 1;
+    if ((values[mid] as number) < value) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+/** Positions of a lane's items that touch [t0, t1): items of a lane are disjoint, so only one can reach in from before. */
+export function range(items: Items, lane: number, t0: number, t1: number): [number, number] {
+  const from = items.first[lane] as number;
+  const to = items.last[lane] as number;
+  let a = lowerBound(items.start, from, to, t0);
+  if (a > from && (items.start[a - 1] as number) + (items.dur[a - 1] as number) > t0) a--;
+  return [a, lowerBound(items.start, a, to, t1)];
+}
+
+/** The coarser levels of `base`, finest first, one per step so that the caller can give way between them. */
+export function* coarserLevels(base: Items, span: number): Generator<Level> {
+  let finer = base;
+  for (let width = FINEST_WIDTH_NS; width * COARSEST_BUCKETS <= span; width *= 2) {
+    const merged = merge(finer, width, base);
+    if (merged.start.length > KEPT_FRACTION * base.start.length) continue;
+    finer = merged;
+    yield { width, items: merged };
+  }
+}
+
+/** Merge runs of neighbours that are each shorter than `width` and start in the same bucket of `width`. */
+export function merge(items: Items, width: number, base: Items): Items {
+  const lanes = items.first.length;
+  const out = empty(countRuns(items, width), lanes);
+  const classBusy = new Float64Array(256);
+  let n = 0;
+  for (let lane = 0; lane < lanes; lane++) {
+    out.first[lane] = n;
+    const stop = items.last[lane] as number;
+    for (let i = items.first[lane] as number; i < stop; ) {
+      const j = runEnd(items, i, stop, width);
+      combine(items, i, j, base, out, n++, classBusy);
+      i = j;
+    }
+    out.last[lane] = n;
+  }
+  return out;
+}
+
+function runEnd(items: Items, i: number, stop: number, width: number): number {
+  if ((items.dur[i] as number) >= width) return i + 1;
+  const bucket = Math.floor((items.start[i] as number) / width);
+  let j = i + 1;
+  while (
+    j < stop &&
+    (items.dur[j] as number) < width &&
+    Math.floor((items.start[j] as number) / width) === bucket
+  )
+    j++;
+  return j;
+}
+
+function countRuns(items: Items, width: number): number {
+  let runs = 0;
+  for (let lane = 0; lane < items.first.length; lane++) {
+    const stop = items.last[lane] as number;
+    for (let i = items.first[lane] as number; i < stop; runs++) i = runEnd(items, i, stop, width);
+  }
+  return runs;
+}
+
+interface Merged extends Items {
+  id: Uint32Array;
+  count: Uint32Array;
+  busy: Float64Array;
+}
+
+function empty(n: number, lanes: number): Merged {
+  return {
+    start: new Float64Array(n),
+    dur: new Float64Array(n),
+    kind: new Uint32Array(n),
+    eventClass: new Uint8Array(n),
+    id: new Uint32Array(n),
+    count: new Uint32Array(n),
+    busy: new Float64Array(n),
+    first: new Uint32Array(lanes),
+    last: new Uint32Array(lanes),
+  };
+}
+
+function combine(
+  items: Items,
+  i: number,
+  j: number,
+  base: Items,
+  out: Merged,
+  at: number,
+  classBusy: Float64Array,
+): void {
+  const busyOf = items.busy ?? items.dur;
+  let busy = 0;
+  let count = 0;
+  let longest = items.id ? (items.id[i] as number) : i;
+  for (let k = i; k < j; k++) {
+    busy += busyOf[k] as number;
+    count += items.count ? (items.count[k] as number) : 1;
+    const c = items.eventClass[k] as number;
+    classBusy[c] = (classBusy[c] as number) + (busyOf[k] as number);
+    const id = items.id ? (items.id[k] as number) : k;
+    if ((base.dur[id] as number) > (base.dur[longest] as number)) longest = id;
+  }
+  let dominant = items.eventClass[i] as number;
+  for (let k = i; k < j; k++) {
+    const c = items.eventClass[k] as number;
+    if ((classBusy[c] as number) > (classBusy[dominant] as number)) dominant = c;
+  }
+  for (let k = i; k < j; k++) classBusy[items.eventClass[k] as number] = 0;
+  out.start[at] = items.start[i] as number;
+  out.dur[at] = (items.start[j - 1] as number) + (items.dur[j - 1] as number) - (items.start[i] as number);
+  out.kind[at] = base.kind[longest] as number;
+  out.eventClass[at] = dominant;
+  out.id[at] = longest;
+  out.count[at] = count;
+  out.busy[at] = busy;
+}

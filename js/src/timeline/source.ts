@@ -1,0 +1,45 @@
+// Where slices come from. The renderer asks for items at a resolution and never waits for them.
+
+import { lowerBound } from "./pyramid";
+import type { Flow, Items, Slice } from "./types";
+
+export interface Source {
+  /** The best items at hand to draw these lanes, or null before any. May fetch better ones and report them. */
+  items(t0: number, t1: number, pixels: number, lanes: readonly number[]): Items | null;
+  /** What is drawn at a place: the item under `t`, else the nearest within `tolerance`. */
+  find(lane: number, t: number, tolerance: number): Slice | null;
+  slice(id: number): Promise<Slice | null>;
+  neighbour(slice: Slice, step: 1 | -1): Promise<Slice | null>;
+  /** Launch flows of a slice that are known without asking. */
+  knownFlows(slice: Slice): Flow[];
+  flows(slice: Slice): Promise<Flow[]>;
+}
+
+export function sliceAt(items: Items, at: number, lane: number): Slice {
+  return {
+    id: items.id ? (items.id[at] as number) : at,
+    lane,
+    start: items.start[at] as number,
+    dur: items.dur[at] as number,
+    kind: items.kind[at] as number,
+    count: items.count ? (items.count[at] as number) : 1,
+  };
+}
+
+export function findIn(items: Items, lane: number, t: number, tolerance: number): Slice | null {
+  const from = items.first[lane] as number;
+  const to = items.last[lane] as number;
+  const after = lowerBound(items.start, from, to, t);
+  let best = -1;
+  let distance = tolerance;
+  for (const at of [after - 1, after]) {
+    if (at < from || at >= to) continue;
+    const start = items.start[at] as number;
+    const gap = Math.max(start - t, t - start - (items.dur[at] as number), 0);
+    if (gap <= distance) {
+      best = at;
+      distance = gap;
+    }
+  }
+  return best < 0 ? null : sliceAt(items, best, lane);
+}

@@ -1,0 +1,78 @@
+// What a slice is, in words: for the tooltip and for the line below the timeline. Names are untrusted: text only.
+
+import { duration, exact } from "../format";
+import { shortName } from "./labels";
+import { classLabel } from "./palette";
+import type { Flow, Outline, Slice, TrackInfo } from "./types";
+
+const GAP = 14;
+
+export interface Facts {
+  name: string;
+  lines: string[];
+}
+
+export function trackOf(outline: Outline, lane: number): TrackInfo | undefined {
+  return outline.tracks.find((t) => lane >= t.first && lane < t.first + t.sizes.length);
+}
+
+export function describe(outline: Outline, slice: Slice, flows: readonly Flow[]): Facts {
+  const category = outline.categories[outline.category_of[slice.kind] as number] ?? "";
+  const label = classLabel(outline.class_of[slice.kind] as number);
+  const track = trackOf(outline, slice.lane);
+  const rank = outline.ranks.find((r) => r.rank === track?.rank)?.label ?? "";
+  const where = `rank ${rank} · ${track?.label ?? ""}`;
+  const name = outline.names[slice.kind] as string;
+  if (slice.count > 1) {
+    return {
+      name: `${exact(slice.count, "slices")}, the longest: ${name}`,
+      lines: [where, `start ${exact(slice.start, "ns")}`, `zoom in to tell them apart`],
+    };
+  }
+  const lines = [
+    category && category !== label ? `${label} · ${category}` : label,
+    `duration ${duration(slice.dur)} (${exact(slice.dur, "ns")})`,
+    `start ${exact(slice.start, "ns")} · end ${exact(slice.start + slice.dur, "ns")}`,
+    where,
+  ];
+  for (const [from, to] of flows.slice(0, 1)) {
+    const other = from.id === slice.id ? to : from;
+    const gap = to.start - (from.start + from.dur);
+    const what = from.id === slice.id ? "launches" : "launched by";
+    lines.push(
+      `${what} ${shortName(outline.names[other.kind] as string)} · gap ${duration(gap)} (${exact(gap, "ns")})`,
+    );
+  }
+  return { name, lines };
+}
+
+export class Tooltip {
+  readonly el = document.createElement("div");
+
+  constructor() {
+    this.el.className = "hta-timeline-tip";
+    this.el.hidden = true;
+  }
+
+  show(facts: Facts, colour: string, x: number, y: number, width: number, height: number): void {
+    const name = document.createElement("strong");
+    name.textContent = facts.name;
+    name.style.borderLeftColor = colour;
+    const lines = facts.lines.map((text) => {
+      const line = document.createElement("div");
+      line.textContent = text;
+      return line;
+    });
+    this.el.replaceChildren(name, ...lines);
+    this.el.hidden = false;
+    const box = this.el.getBoundingClientRect();
+    const left = x + GAP + box.width > width ? x - GAP - box.width : x + GAP;
+    const top = y + GAP + box.height > height ? y - GAP - box.height : y + GAP;
+    this.el.style.left = `${Math.max(0, left)}px`;
+    this.el.style.top = `${Math.max(0, top)}px`;
+  }
+
+  hide(): void {
+    this.el.hidden = true;
+  }
+}

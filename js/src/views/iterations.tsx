@@ -1,0 +1,108 @@
+// IterationSelector: the time of every step as an upright bar.
+
+import { computed } from "@preact/signals";
+import { max } from "d3-array";
+import { decode, type WireTable } from "../columns";
+import { duration } from "../format";
+import { trait, type View } from "../model";
+import { Picker, PickerStatus } from "../picker";
+import { draw, ranges } from "../shared";
+import { BusyMark, StateNotice, type Status } from "../state";
+
+interface Step {
+  label: string;
+  slowest: number;
+  fastest: number;
+  slowestRank: number;
+  ranks: number;
+  partial: boolean;
+}
+
+const LABELS = 24; // more bars than this go without a number below
+
+export const iterations: View = ({ model, el, signal }) => {
+  const selected = trait<number[]>(model, "iterations", signal);
+  const table = trait<WireTable | null>(model, "table", signal);
+  const source = trait<string>(model, "source", signal);
+  const status = trait<Status>(model, "status", signal);
+  const message = trait<string>(model, "message", signal);
+  const steps = computed(() => stepsOf(table.value));
+
+  const describe = (iteration: number) => {
+    const step = steps.value.get(iteration);
+    if (!step) return `Iteration ${iteration}`;
+    const several =
+      step.ranks > 1
+        ? ` on rank ${step.slowestRank}, the slowest of ${step.ranks}; ${duration(step.fastest)} on the fastest`
+        : "";
+    return `Iteration ${iteration}: ${duration(step.slowest)}${several}${step.partial ? "; cut by the recording" : ""}`;
+  };
+
+  function Iterations() {
+    const all = [...steps.value.keys()];
+    const longest = max(steps.value.values(), (step) => step.slowest) ?? 0;
+    const partial = [...steps.value.values()].some((step) => step.partial);
+    return (
+      <section class="hta-iterations">
+        <div class="hta-bar">
+          <h3>Iterations</h3>
+          <PickerStatus
+            count={String(all.length)}
+            selected={ranges(selected.value)}
+            all={() => {
+              selected.value = [];
+            }}
+          />
+          <BusyMark status={status} />
+          <span class="hta-grow" />
+          {longest > 0 && (
+            <span class="hta-muted">
+              up to {duration(longest)}
+              {source.value && `, from ${source.value}`}
+              {partial && ", hatched: cut by the recording"}
+            </span>
+          )}
+        </div>
+        <StateNotice status={status} message={message} />
+        {all.length > 0 && (
+          <Picker label="Iterations" className="hta-step-strip" {...{ all, selected, describe }}>
+            {(iteration) => {
+              const step = steps.value.get(iteration);
+              const height = longest ? (100 * (step?.slowest ?? 0)) / longest : 0;
+              return (
+                <>
+                  <span class="hta-step-track">
+                    <span class="hta-step" data-partial={step?.partial} style={{ height: `${height}%` }} />
+                  </span>
+                  {all.length <= LABELS && <span class="hta-step-label">{iteration}</span>}
+                </>
+              );
+            }}
+          </Picker>
+        )}
+      </section>
+    );
+  }
+  draw(<Iterations />, el, signal);
+};
+
+function stepsOf(wire: WireTable | null): Map<number, Step> {
+  const table = decode(wire);
+  const column = (name: string) => table.numbers(name);
+  const [slowest, fastest, rank] = [column("slowest_ns"), column("fastest_ns"), column("slowest_rank")];
+  const [ranks, partial] = [column("ranks"), column("partial")];
+  const labels = table.columns.find((item) => item.name === "label");
+  return new Map(
+    Array.from(column("iteration"), (iteration, row): [number, Step] => [
+      iteration,
+      {
+        label: String(labels?.values[row] ?? iteration),
+        slowest: slowest[row] ?? 0,
+        fastest: fastest[row] ?? 0,
+        slowestRank: rank[row] ?? 0,
+        ranks: ranks[row] ?? 1,
+        partial: partial[row] === 1,
+      },
+    ]),
+  );
+}

@@ -1,0 +1,180 @@
+// The view of TimelineScrubber: loads the slices once Python has arranged them, and ties the timeline to the traits.
+
+import { effect, type Signal } from "@preact/signals";
+import { render } from "preact";
+import { trait, type View, type ViewProps } from "../model";
+import { Rpc } from "../rpc";
+import { adoptStyles } from "../shared";
+import { ClientSource } from "../timeline/client";
+import { decodeSlices, inflate, type SlicesLayout } from "../timeline/decode";
+import { type Ask, fetchChunks, KernelSource } from "../timeline/kernel";
+import { shortName } from "../timeline/labels";
+import { colourNames } from "../timeline/palette";
+import type { Source } from "../timeline/source";
+import { Timeline } from "../timeline/timeline";
+import css from "../timeline/timeline.css";
+import type { Facts } from "../timeline/tooltip";
+import type { Outline } from "../timeline/types";
+
+type Window = [number, number] | null;
+
+/** Python hears of a moving brush or view at most this often. */
+const SETTLE_MS = 120;
+
+export const timeline: View = (props: ViewProps) => {
+  const { model, el, signal } = props;
+  adoptStyles(el, "timeline", css);
+  const status = trait<string>(model, "status", signal);
+  const message = trait<string>(model, "message", signal);
+  const notice = document.createElement("div");
+  el.append(notice);
+  signal.addEventListener("abort", () => {
+    render(null, notice);
+    el.replaceChildren();
+  });
+  let started = false;
+  const failed = (error: unknown) => {
+    if (signal.aborted) return;
+    render(
+      <Notice status="error" message={error instanceof Error ? error.message : String(error)} />,
+      notice,
+    );
+  };
+  const dispose = effect(() => {
+    render(<Notice status={status.value} message={message.value} />, notice);
+    if (status.value !== "idle" || started) return;
+    started = true;
+    load(props, notice).catch(failed);
+  });
+  signal.addEventListener("abort", dispose);
+};
+
+function Notice({ status, message }: { status: string; message: string }) {
+  if (status === "idle") return null;
+  return (
+    <div class="hta-notice" data-severity={status === "error" ? "error" : undefined} role="status">
+      {message || (status === "busy" ? "Loading" : status)}
+      {status === "busy" && (
+        <div class="hta-progress" data-unknown>
+          <div />
+        </div>
+      )}
+    </div>
+  );
+}
+
+async function load(props: ViewProps, notice: HTMLElement): Promise<void> {
+  const { model, el, signal } = props;
+  const rpc = new Rpc(model, signal);
+  const ask: Ask = (method, params) => rpc.call(method, params);
+  render(<Notice status="busy" message="Loading slices" />, notice);
+  const { chunks } = await fetchChunks<object>(ask, "meta");
+  const outline: Outline = JSON.parse(new TextDecoder().decode(await inflate(chunks)));
+  let refresh = () => {};
+  const source = await open(outline, ask, () => refresh(), signal);
+  if (signal.aborted) return;
+  render(null, notice);
+  const shown = build(props, outline, source);
+  refresh = () => shown.refresh();
+  el.dataset.slices = String(outline.n);
+  el.dataset.mode = outline.mode;
+  el.dataset.ready = "true";
+}
+
+async function open(outline: Outline, ask: Ask, changed: () => void, signal: AbortSignal): Promise<Source> {
+  if (outline.mode === "kernel") {
+    const source = new KernelSource(outline, ask, changed);
+    await source.overview();
+    return source;
+  }
+  const { result, chunks } = await fetchChunks<SlicesLayout>(ask, "base");
+  const { items, flows } = decodeSlices(await inflate(chunks), result, outline);
+  const source = new ClientSource(items, flows);
+  void source.refine(outline.extent[1] - outline.extent[0], signal);
+  return source;
+}
+
+function build({ model, el, signal }: ViewProps, outline: Outline, source: Source): Timeline {
+  const ranks = trait<number[]>(model, "ranks", signal);
+  const iterations = trait<number[]>(model, "iterations", signal);
+  const window = trait<Window>(model, "window", signal);
+  const view = trait<Window>(model, "view", signal);
+  const focusSlice = trait<number>(model, "focus_slice", signal);
+  const height = trait<number>(model, "height", signal);
+
+  const legend = drawLegend(outline);
+  const body = document.createElement("div");
+  body.style.height = `${height.value}px`;
+  const focusLine = document.createElement("div");
+  focusLine.className = "hta-timeline-focus";
+  focusLine.setAttribute("aria-live", "polite");
+  el.append(legend, body, focusLine);
+
+  const saveWindow = settled(window, signal);
+  const saveView = settled(view, signal);
+  const hint = "drag: select time · Shift+drag: pan · Ctrl or ⌘+wheel: zoom · click: details · Esc: clear";
+  const announce = (facts: Facts | null) => {
+    focusLine.textContent = facts ? [shortName(facts.name), ...facts.lines].join(" · ") : hint;
+    focusLine.title = facts?.name ?? "";
+  };
+  announce(null);
+  const shown = new Timeline(
+    body,
+    outline,
+    source,
+    {
+      view: ({ t0, t1 }) => saveView([Math.round(t0), Math.round(t1)]),
+      window: saveWindow,
+      focus: (slice) => {
+        focusSlice.value = slice?.id ?? -1;
+      },
+      announce,
+    },
+    signal,
+  );
+  const effects = [
+    effect(() => {
+      body.style.height = `${height.value}px`;
+    }),
+    effect(() => shown.showRanks(ranks.value)),
+    effect(() => shown.showIterations(iterations.value)),
+    effect(() => {
+      const asked = view.value;
+      if (asked && !sameView(asked, shown)) shown.look({ t0: asked[0], t1: asked[1] });
+    }),
+    effect(() => shown.showWindow(window.value)),
+    effect(() => void shown.showFocus(focusSlice.value)),
+  ];
+  for (const dispose of effects) signal.addEventListener("abort", dispose);
+  saveView([Math.round(shown.view.t0), Math.round(shown.view.t1)]);
+  return shown;
+}
+
+/** Python knows the view in whole ns: what it echoes must not move it. */
+function sameView([t0, t1]: [number, number], { view }: Timeline): boolean {
+  return Math.round(view.t0) === t0 && Math.round(view.t1) === t1;
+}
+
+/** Saves the newest value once no newer one has come for a moment. */
+function settled(target: Signal<Window>, signal: AbortSignal): (value: Window) => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  signal.addEventListener("abort", () => clearTimeout(timer));
+  return (value) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      if (target.value?.[0] !== value?.[0] || target.value?.[1] !== value?.[1]) target.value = value;
+    }, SETTLE_MS);
+  };
+}
+
+function drawLegend(outline: Outline): HTMLElement {
+  const legend = document.createElement("div");
+  legend.className = "hta-timeline-legend";
+  for (const name of colourNames(outline.class_of)) {
+    const item = document.createElement("span");
+    item.textContent = name;
+    item.style.setProperty("--hta-swatch", `var(--hta-${name})`);
+    legend.append(item);
+  }
+  return legend;
+}

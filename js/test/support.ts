@@ -1,0 +1,44 @@
+// Pages without a kernel for the tests of the views.
+
+import type { WireTable } from "../src/columns";
+import { FrozenHost, FrozenModel } from "../src/host";
+import { mount, views } from "../src/index";
+
+// jsdom lays nothing out
+globalThis.ResizeObserver ??= class {
+  observe() {}
+  unobserve() {}
+  disconnect() {}
+};
+
+/** What hta_widgets/widgets/wire.py makes of a frame. */
+export function wire(columns: Record<string, number[] | string[]>): WireTable {
+  const names = Object.keys(columns);
+  const rows = columns[names[0] ?? ""]?.length ?? 0;
+  const data = new DataView(new ArrayBuffer(8 * rows * names.length));
+  return {
+    rows,
+    data,
+    columns: names.map((name, i) => {
+      const values = columns[name] ?? [];
+      if (typeof values[0] === "string") return { name, kind: "text", values: values as string[] };
+      (values as number[]).forEach((value, row) => {
+        data.setFloat64(8 * (i * rows + row), value, true);
+      });
+      return { name, kind: "int", offset: 8 * i * rows };
+    }),
+  };
+}
+
+/** Mount one view on a fresh element. */
+export async function show(state: Record<string, unknown>, children: Record<string, FrozenModel> = {}) {
+  const model = new FrozenModel({ status: "idle", message: "", progress: null, ...state });
+  const el = document.body.appendChild(document.createElement("div"));
+  const controller = new AbortController();
+  const host = new FrozenHost(children, views);
+  await mount({ model, el, signal: controller.signal, host });
+  return { model, el, close: () => controller.abort() };
+}
+
+/** Preact draws in a microtask or a frame. */
+export const drawn = () => new Promise((resolve) => setTimeout(resolve, 30));

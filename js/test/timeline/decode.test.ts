@@ -1,0 +1,56 @@
+import { describe, expect, it } from "vitest";
+import { decodeSlices, decodeWindow } from "../../src/timeline/decode";
+import type { Outline } from "../../src/timeline/types";
+
+const ESCAPE = 0xffffffff;
+
+/** As `shuffled` in hta_widgets/analysis/timeline/pack.py. */
+function shuffled(values: readonly number[], size: number): number[] {
+  const planes: number[] = [];
+  for (let plane = 0; plane < size; plane++) {
+    for (const value of values) planes.push(Math.floor((value >>> 0) / 256 ** plane) & 255);
+  }
+  return planes;
+}
+const float64 = (values: readonly number[]) => [...new Uint8Array(Float64Array.from(values).buffer)];
+
+describe("decode", () => {
+  it("restores exact times, escapes, kinds and flows", () => {
+    const bytes = Uint8Array.from([
+      ...shuffled([5, ESCAPE, 0], 4),
+      ...shuffled([10, 1, ESCAPE], 4),
+      ...float64([6_000_000_000]),
+      ...float64([2 ** 40 + 1]),
+      ...shuffled([1, 0, 1], 2),
+      ...shuffled([2], 4),
+      ...shuffled([0], 4),
+    ]);
+    const outline = {
+      tracks: [{ sizes: [2, 1] }],
+      class_of: [4, 6],
+    } as unknown as Outline;
+    const layout = { n: 3, origin: 100, gap_escapes: 1, dur_escapes: 1, kind_bytes: 2, flows: 1 };
+    const { items, flows } = decodeSlices(bytes, layout, outline);
+    expect([...items.start]).toEqual([105, 6_000_000_115, 100]);
+    expect([...items.dur]).toEqual([10, 1, 2 ** 40 + 1]);
+    expect([...items.eventClass]).toEqual([6, 4, 6]);
+    expect([...items.first]).toEqual([0, 2]);
+    expect([...flows.source, ...flows.target]).toEqual([2, 0]);
+  });
+
+  it("puts a window's items on the lanes asked for", () => {
+    const bytes = Uint8Array.from([
+      ...shuffled([5], 4),
+      ...shuffled([10], 4),
+      ...shuffled([0], 2),
+      ...shuffled([77], 4),
+      ...shuffled([3], 4),
+      1,
+      255,
+    ]);
+    const layout = { n: 1, origin: 0, gap_escapes: 0, dur_escapes: 0, kind_bytes: 2, sizes: [0, 1] };
+    const items = decodeWindow(bytes, layout, [4, 2], 6);
+    expect([items.first[2], items.last[2], items.first[4], items.last[4]]).toEqual([0, 1, 0, 0]);
+    expect([items.id?.[0], items.count?.[0], items.busy?.[0]]).toEqual([77, 3, 10]);
+  });
+});

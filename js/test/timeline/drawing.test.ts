@@ -1,0 +1,111 @@
+import { describe, expect, it } from "vitest";
+import { actionOf } from "../../src/timeline/keys";
+import { shortName } from "../../src/timeline/labels";
+import { arrange, rowAt, rowsBetween } from "../../src/timeline/layout";
+import { rasterise } from "../../src/timeline/scanline";
+import type { Items, Outline, TrackInfo } from "../../src/timeline/types";
+
+const stream: TrackInfo = { rank: 0, kind: "stream", label: "GPU 0 stream 7", first: 0, sizes: [50] };
+const thread: TrackInfo = { rank: 0, kind: "thread", label: "main", first: 1, sizes: [1, 1, 1, 1, 500, 900] };
+const other: TrackInfo = { rank: 3, kind: "stream", label: "GPU 3 stream 7", first: 7, sizes: [9] };
+const outline: Outline = {
+  n: 0,
+  mode: "client",
+  extent: [0, 100],
+  ranks: [
+    { rank: 0, label: "0" },
+    { rank: 3, label: "3" },
+  ],
+  tracks: [stream, thread, other],
+  names: [],
+  categories: [],
+  category_of: [],
+  class_of: [],
+  iterations: [],
+  activity: [[]],
+};
+const open = { collapsedRanks: new Set<number>(), unfolded: new Set<number>() };
+
+describe("layout", () => {
+  it("has one row per lane, in order, without overlap", () => {
+    const { rows, height } = arrange(outline, [], open);
+    expect(rows.map((row) => row.lane)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    rows.reduce((before, row) => {
+      expect(row.y).toBeGreaterThanOrEqual(before.y + before.h);
+      return row;
+    });
+    expect(height).toBeGreaterThan((rows.at(-1)?.y ?? 0) + 1);
+  });
+
+  it("shows the chosen ranks only, and no lanes of a collapsed one", () => {
+    expect(arrange(outline, [3], open).rows.map((row) => row.lane)).toEqual([7]);
+    const folded = arrange(outline, [], { ...open, collapsedRanks: new Set([0]) });
+    expect(folded.rows.map((row) => row.lane)).toEqual([7]);
+    expect(folded.headers).toHaveLength(2);
+  });
+
+  it("folds outer frames until they are unfolded", () => {
+    expect(arrange(outline, [0], open).rows[1]?.h).toBe(2);
+    expect(arrange(outline, [0], { ...open, unfolded: new Set([1]) }).rows[1]?.h).toBe(14);
+  });
+
+  it("finds rows by height", () => {
+    const { rows } = arrange(outline, [], open);
+    for (const row of rows) {
+      expect(rowAt(rows, row.y)).toBe(row);
+      expect(rowAt(rows, row.y + row.h - 0.5)).toBe(row);
+    }
+    expect(rowAt(rows, 5)).toBeNull();
+    const visible = rowsBetween(rows, 25, 60);
+    expect(visible).toEqual(rows.filter((row) => row.y + row.h > 25 && row.y < 60));
+  });
+});
+
+describe("scanline", () => {
+  const items: Items = {
+    start: Float64Array.of(0, 40, 60),
+    dur: Float64Array.of(20, 0, 40),
+    kind: Uint16Array.of(0, 0, 0),
+    eventClass: Uint8Array.of(0, 0, 0),
+    id: null,
+    count: null,
+    busy: null,
+    first: Uint32Array.of(0),
+    last: Uint32Array.of(3),
+  };
+  const palette = { classes: [[255, 0, 0] as const], kinds: Uint32Array.of(0xff0000ff) };
+
+  it("fills wide slices, and shows a slice without length", () => {
+    const pixels = new Uint32Array(10);
+    const sums = new Float32Array(40);
+    rasterise(items, 0, { t0: 0, t1: 100 }, palette, pixels, 0, 10, sums);
+    expect(pixels[0]).toBe(0xff0000ff);
+    expect(pixels[2]).toBe(0);
+    expect((pixels[4] as number) >>> 24).toBeGreaterThan(40);
+    expect((pixels[4] as number) & 0xffffff).toBe(0x0000ff);
+    expect(pixels[7]).toBe(0xff0000ff);
+    expect(sums.every((v) => v === 0)).toBe(true);
+  });
+});
+
+describe("names", () => {
+  it("keeps a kernel's own name", () => {
+    expect(shortName("void at::native::(anonymous namespace)::softmax<float, 4>(float*)")).toBe("softmax");
+    expect(shortName("/usr/lib/torch/module.py(12): forward")).toBe("module.py(12): forward");
+    expect(shortName("<built-in method to>")).toBe("<built-in method to>");
+    expect(shortName("aten::mm")).toBe("mm");
+  });
+});
+
+describe("keys", () => {
+  const key = (code: string, text: string, ctrlKey = false) =>
+    actionOf({ code, key: text, ctrlKey, metaKey: false, altKey: false });
+
+  it("reads zoom and pan by position, the rest by character, and leaves combinations alone", () => {
+    expect(key("KeyW", "z")).toMatchObject({ do: "zoom" });
+    expect(key("KeyF", "f")).toEqual({ do: "fit" });
+    expect(key("BracketRight", "]")).toEqual({ do: "iteration", step: 1 });
+    expect(key("KeyS", "s", true)).toBeNull();
+    expect(key("Tab", "Tab")).toBeNull();
+  });
+});

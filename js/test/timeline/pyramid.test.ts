@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import { coarserLevels, merge, range } from "../../src/timeline/pyramid";
+import type { Items } from "../../src/timeline/types";
+
+/** Two lanes of disjoint slices of mixed length, from a fixed seed. */
+function slices(n: number): Items {
+  let seed = 7;
+  const random = () => {
+    seed = (seed * 1103515245 + 12345) & 0x7fffffff;
+    return seed / 0x7fffffff;
+  };
+  const start = new Float64Array(n);
+  const dur = new Float64Array(n);
+  for (let i = 0, t = 0; i < n; i++) {
+    if (i === n >> 1) t = 0;
+    t += Math.floor(random() ** 4 * 20_000);
+    start[i] = t;
+    dur[i] = Math.floor(random() ** 6 * 30_000);
+    t += dur[i] as number;
+  }
+  return {
+    start,
+    dur,
+    kind: Uint16Array.from({ length: n }, () => Math.floor(random() * 9)),
+    eventClass: Uint8Array.from({ length: n }, () => Math.floor(random() * 3)),
+    id: null,
+    count: null,
+    busy: null,
+    first: Uint32Array.of(0, n >> 1),
+    last: Uint32Array.of(n >> 1, n),
+  };
+}
+
+const sum = (values: ArrayLike<number>) => Array.from(values).reduce((a, b) => a + b, 0);
+
+describe("pyramid", () => {
+  const base = slices(20_000);
+  const span = Math.max(...Array.from(base.start, (s, i) => s + (base.dur[i] as number)));
+
+  it("conserves counts and busy time at every level", () => {
+    const levels = [...coarserLevels(base, span)];
+    expect(levels.length).toBeGreaterThan(1);
+    for (const { items } of levels) {
+      expect(sum(items.count as Uint32Array)).toBe(20_000);
+      expect(sum(items.busy as Float64Array)).toBe(sum(base.dur));
+    }
+  });
+
+  it("gives the same level from a finer one as from the slices", () => {
+    const direct = merge(base, 8192, base);
+    const stepwise = merge(merge(merge(base, 2048, base), 4096, base), 8192, base);
+    // The class is a vote of votes; all else is exact.
+    expect({ ...stepwise, eventClass: null }).toEqual({ ...direct, eventClass: null });
+  });
+
+  it("finds every item that touches a window", () => {
+    for (const [t0, t1] of [
+      [0, span],
+      [span / 3, span / 2],
+      [span * 0.7, span * 0.7001],
+    ] as const) {
+      for (const lane of [0, 1]) {
+        const [a, b] = range(base, lane, t0, t1);
+        const found = new Set(Array.from({ length: b - a }, (_, i) => a + i));
+        for (let i = base.first[lane] as number; i < (base.last[lane] as number); i++) {
+          const start = base.start[i] as number;
+          if (start < t1 && start + (base.dur[i] as number) > t0) expect(found.has(i)).toBe(true);
+        }
+      }
+    }
+  });
+});

@@ -1,0 +1,76 @@
+"""Questions from the browser: answered, refused and cancelled by id."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hta_widgets.widgets.rpc import Answers, answers
+
+
+class Recorder:
+    """Stands in for ipywidgets.Widget: keeps what would be sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[dict[str, Any], list[bytes]]] = []
+        self.handlers: list[Callable[..., None]] = []
+
+    def on_msg(self, handler: Callable[..., None]) -> None:
+        self.handlers.append(handler)
+
+    def send(self, content: dict[str, Any], buffers: list[bytes]) -> None:
+        self.sent.append((content, buffers))
+
+
+class Calculator(Answers, Recorder):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+
+    @answers("double")
+    def _double(self, params: dict[str, Any]) -> Any:
+        return {"n": 2 * params["n"]}, [b"bytes"]
+
+    @answers("slow")
+    def _slow(self, _params: dict[str, Any]) -> str:
+        self.gate.wait(10)
+        return "late"
+
+    def receive(self, **content: Any) -> None:
+        self.handlers[0](self, {"rpc": 1, **content}, [])
+
+
+@pytest.fixture
+def calculator() -> Calculator:
+    return Calculator()
+
+
+def test_answer_with_buffers(calculator: Calculator, until: Any) -> None:
+    calculator.receive(id="a.1", method="double", params={"n": 21})
+    until(lambda: calculator.sent)
+    assert calculator.sent == [({"rpc": 1, "id": "a.1", "result": {"n": 42}}, [b"bytes"])]
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"), [("double", "KeyError"), ("__init__", "LookupError"), (None, "LookupError")]
+)
+def test_errors_are_replies(calculator: Calculator, until: Any, method: str | None, kind: str) -> None:
+    calculator.receive(id="a.1", method=method, params={})
+    until(lambda: calculator.sent)
+    assert calculator.sent[0][0]["error"]["type"] == kind
+
+
+def test_cancelled_call_is_not_answered(calculator: Calculator, until: Any) -> None:
+    calculator.receive(id="a.1", method="slow", params={})
+    calculator.receive(id="a.1", cancel=True)
+    calculator.gate.set()
+    calculator.receive(id="a.2", method="double", params={"n": 1})
+    until(lambda: calculator.sent)
+    assert [content["id"] for content, _ in calculator.sent] == ["a.2"]
+
+
+def test_other_messages_are_left_alone(calculator: Calculator) -> None:
+    calculator.handlers[0](calculator, {"event": "click"}, [])
+    calculator.handlers[0](calculator, "text", [])
+    assert not calculator.sent

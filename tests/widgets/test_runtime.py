@@ -1,0 +1,18 @@
+"""One bundle for all parts, within its budget."""
+
+from hta_widgets import RankSelector, Trace
+from hta_widgets.widgets.runtime import BUNDLE, runtime
+
+BUDGET = 160 * 1024
+
+
+def test_parts_share_one_runtime_and_are_small(ddp: Trace) -> None:
+    one, two = RankSelector(ddp), RankSelector(ddp)
+    assert one._runtime is two._runtime is runtime()
+    assert len(one._esm) < 300
+    runtime().close()
+    assert RankSelector(ddp)._runtime.comm is not None
+
+
+def test_bundle_is_within_its_budget() -> None:
+    assert BUNDLE.stat().st_size <= BUDGET

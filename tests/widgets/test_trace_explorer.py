@@ -1,0 +1,137 @@
+"""The explorer: loading, selecting, handing out frames, and what it says about bad input."""
+
+import json
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from hta_widgets import Scope, Trace, TraceExplorer, analysis, examples
+from hta_widgets.errors import HtaWidgetsError, TraceFormatError, TraceNotFoundError
+from hta_widgets.widgets.loading import LoadingCancelledError
+from tests.support import shared_trace
+
+DDP = examples.path("ddp_4ranks")
+
+
+def settled(explorer: TraceExplorer) -> bool:
+    return explorer.status != "busy" and all(part.status != "busy" for _, part in explorer.parts)
+
+
+def test_loads_and_places_its_parts(until: Any) -> None:
+    explorer = TraceExplorer(DDP)
+    assert repr(explorer) == "TraceExplorer('ddp_4ranks': 4 files)"
+    until(lambda: settled(explorer))
+    assert [area for area, _ in explorer.parts] == ["ranks", "iterations", "timeline", "panel", "panel"]
+    assert {fact["label"]: fact["value"] for fact in explorer.facts}["Ranks"] == "4"
+    assert all(part.selection is explorer.selection for _, part in explorer.parts)
+    text = explorer._repr_mimebundle_()[0]["text/plain"]
+    assert text == repr(explorer)
+
+
+def test_selection_to_dataframe() -> None:
+    explorer = TraceExplorer(DDP, selection={"ranks": [1]}).wait()
+    start, end = explorer.trace.extent_ns
+    explorer.selection.window = (start, (start + end) // 2)
+    scope = Scope(ranks=(1,), window_ns=explorer.selection.window)
+    pd.testing.assert_frame_equal(explorer.events, explorer.trace.events(scope))
+    explorer.selection.query = "NCCL"
+    assert explorer.events["name"].str.lower().str.contains("nccl").all()
+    assert len(explorer.events)
+    frame = explorer.frame("comm_comp_overlap")
+    pd.testing.assert_frame_equal(frame, analysis.comm_comp_overlap(explorer.trace, scope))
+    assert explorer.figure("comm_comp_overlap").data
+
+
+def test_takes_an_open_trace(ddp: Trace) -> None:
+    explorer = TraceExplorer(ddp, panels=["comm_comp_overlap"])
+    assert repr(explorer).startswith("TraceExplorer(4 ranks, ")
+    assert explorer.trace is ddp
+    assert [area for area, _ in explorer.parts] == ["ranks", "iterations", "timeline", "panel"]
+
+
+def test_missing_path_and_empty_folder_raise_at_once(tmp_path: Path) -> None:
+    with pytest.raises(TraceNotFoundError):
+        TraceExplorer(tmp_path / "nowhere")
+    with pytest.raises(TraceNotFoundError):
+        TraceExplorer(tmp_path)
+    with pytest.raises(ValueError, match="no analysis 'nonsense'"):
+        TraceExplorer(DDP, panels=["nonsense"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"hello": "world"}', '{"traceEvents": []}', "not json at all", ""],
+    ids=["foreign", "none", "text", "empty"],
+)
+def test_nothing_usable_is_shown_and_raised(tmp_path: Path, until: Any, text: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    explorer = TraceExplorer(tmp_path)
+    until(lambda: explorer.status == "error")
+    assert "TraceFormatError" in explorer.message
+    assert "a.json" in explorer.message
+    with pytest.raises(TraceFormatError):
+        _ = explorer.trace
+    with pytest.raises(HtaWidgetsError):
+        explorer.wait()
+
+
+def test_one_broken_rank_does_not_sink_the_others(tmp_path: Path, until: Any) -> None:
+    for file in sorted(DDP.iterdir())[:2]:
+        shutil.copy(file, tmp_path)
+    (tmp_path / "rank-2.pt.trace.json.gz").write_bytes(b"\x1f\x8b broken")
+    explorer = TraceExplorer(tmp_path)
+    until(lambda: settled(explorer))
+    assert explorer.trace.ranks == [0, 1]
+    assert any("rank-2" in notice["text"] for notice in explorer.notices)
+    assert any(row["severity"] == "error" for row in explorer.health)
+
+
+def test_cpu_only_is_explained(until: Any) -> None:
+    explorer = TraceExplorer(shared_trace("hta/cpu_only"))
+    until(lambda: settled(explorer))
+    assert any("CPU only" in notice["text"] for notice in explorer.notices)
+    assert len(explorer.events)
+
+
+def test_markup_in_a_trace_stays_text(tmp_path: Path, until: Any) -> None:
+    slice_ = {
+        "ph": "X",
+        "cat": "kernel",
+        "name": "<img src=x onerror=alert(1)>",
+        "ts": 1,
+        "dur": 2,
+        "pid": 0,
+        "tid": 7,
+    }
+    (tmp_path / "a.json").write_text(json.dumps({"traceEvents": [slice_]}))
+    explorer = TraceExplorer(tmp_path)
+    until(lambda: settled(explorer))
+    assert explorer.status == "idle"
+    assert explorer.events["name"].tolist() == ["<img src=x onerror=alert(1)>"]
+
+
+def test_loading_can_be_cancelled_and_started_again(until: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, opened = threading.Event(), Trace.open
+
+    def slow(path: Any, progress: Any) -> Trace:
+        progress(0, 4, "reading rank-0")
+        gate.wait(10)
+        progress(1, 4, "reading rank-1")
+        return opened(path, progress=progress)
+
+    monkeypatch.setattr(Trace, "open", slow)
+    explorer = TraceExplorer(DDP)
+    until(lambda: explorer.progress == 0.0)
+    assert explorer.message == "0 of 4 files: reading rank-0"
+    explorer.cancel()
+    assert (explorer.status, explorer.message) == ("empty", "Loading was cancelled.")
+    with pytest.raises(LoadingCancelledError):
+        explorer.wait()
+    gate.set()
+    explorer.load()
+    until(lambda: settled(explorer))
+    assert explorer.trace.ranks == [0, 1, 2, 3]
