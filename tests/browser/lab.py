@@ -1,0 +1,212 @@
+"""A throw-away JupyterLab server, a headless Chromium page on it, and what a test does with the two.
+
+The kernel is asked through the page itself (`Lab.kernel`): a test sees what the user's next cell would see.
+"""
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from playwright.sync_api import Locator, Page, Playwright
+
+from tests.browser import chromium
+
+START_SECONDS = 60
+
+# A timeline that has drawn its slices.
+TIMELINE = "[data-ready=true] .hta-timeline"
+
+# CI machines have no user namespaces, no GPU and no way out; only our own server on localhost is visited.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+# The kernel's own state: the status shown in the toolbar is "idle" even before it is connected.
+READY = """() => {
+  const context = window.jupyterapp?.shell?.currentWidget?.sessionContext;
+  return context?.isReady && context.session?.kernel?.status === 'idle';
+}"""
+
+EVALUATE = """async (expression) => {
+  const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+  const future = kernel.requestExecute(
+    { code: '', silent: false, store_history: false, user_expressions: { out: expression } }, true);
+  const reply = await future.done;
+  const out = reply.content.user_expressions?.out;
+  if (out?.status !== 'ok') throw new Error(expression + ': ' + (out?.evalue ?? reply.content.evalue));
+  return out.data['text/plain'];
+}"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running JupyterLab whose files lie in `root`."""
+
+    url: str
+    token: str
+    root: Path
+
+
+@contextlib.contextmanager
+def jupyter_lab(root: Path, *, dark: bool = False) -> Iterator[Server]:
+    """Start JupyterLab with its own settings, kernels and IPython profile: nothing of the user's is read."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    token = secrets.token_hex(16)
+    home = Path(tempfile.mkdtemp(prefix="hta_widgets-lab-"))
+    settings = home / "settings" / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    (settings / "notification.jupyterlab-settings").write_text(
+        '{"fetchNews": "false", "checkForUpdates": false, "doNotDisturbMode": true}'
+    )
+    theme = "Dark" if dark else "Light"
+    (settings / "themes.jupyterlab-settings").write_text(f'{{"theme": "JupyterLab {theme}"}}')
+    folders = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+        "IPYTHONDIR": "ipython",
+    }
+    command = [
+        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1"),
+        *(f"--port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"),
+        *(f"--ServerApp.root_dir={root}", "--LabApp.expose_app_in_browser=True"),
+    ]
+    log = home / "lab.log"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            command,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {name: str(home / folder) for name, folder in folders.items()},
+            cwd=root,
+            start_new_session=True,  # its own process group: kernels end with it
+        )
+    server = Server(f"http://127.0.0.1:{port}", token, root)
+    try:
+        _wait_until_up(server, process, log)
+        yield server
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _wait_until_up(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(f"{server.url}/api?token={server.token}", timeout=2).close()
+            return
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
+        time.sleep(0.2)
+
+
+@contextlib.contextmanager
+def chromium_page(playwright: Playwright) -> Iterator[Page]:
+    """A page of a headless browser with an empty profile."""
+    executable = chromium.executable(playwright)
+    if executable is None:
+        raise RuntimeError(chromium.HELP)
+    profile = tempfile.mkdtemp(prefix="hta_widgets-chromium-")
+    context = playwright.chromium.launch_persistent_context(
+        profile,
+        executable_path=executable,
+        headless=True,
+        args=FLAGS,
+        viewport={"width": 1280, "height": 900},
+    )
+    try:
+        yield context.pages[0]
+    finally:
+        context.close()
+        shutil.rmtree(profile, ignore_errors=True)
+
+
+@dataclass
+class Lab:
+    """One browser page on one JupyterLab server, with one notebook open at a time."""
+
+    server: Server
+    page: Page
+    errors: list[str] = field(default_factory=list)  # console errors and uncaught exceptions since `open`
+
+    def __post_init__(self) -> None:
+        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def open(self, name: str) -> None:
+        """Open a notebook of the server's folder alone in the page, with a fresh kernel; earlier ones end."""
+        self.page.evaluate("() => window.jupyterapp?.serviceManager.sessions.shutdownAll()")
+        self.page.goto(f"{self.server.url}/doc/tree/{name}?token={self.server.token}&reset")
+        self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+        self.page.wait_for_function(READY, timeout=60_000)
+        self.errors.clear()
+
+    def open_code(self, *cells: str, name: str = "test.ipynb") -> None:
+        """Write a notebook of these code cells, open it and run it."""
+        notebook = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
+            metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+        )
+        nbformat.write(notebook, self.server.root / name)
+        self.open(name)
+        self.run_all()
+
+    def run_all(self) -> None:
+        """Run every cell and wait for the last; a cell that raises fails the test."""
+        self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        self.page.wait_for_function(READY, timeout=120_000)
+        failed = self.page.locator(".jp-RenderedText[data-mime-type='application/vnd.jupyter.stderr']")
+        tracebacks = [text for text in failed.all_inner_texts() if "Traceback" in text]
+        assert not tracebacks, "\n".join(tracebacks)
+
+    def kernel(self, expression: str) -> str:
+        """repr() of a Python expression, evaluated in the notebook's kernel: no cell, no output."""
+        result: str = self.page.evaluate(EVALUATE, expression)
+        return result
+
+    def expect_kernel(self, expression: str, value: Any, seconds: float = 10) -> None:
+        """Wait until the expression has the value: the browser's changes reach the kernel a little later."""
+        deadline = time.monotonic() + seconds
+        while (got := self.kernel(expression)) != repr(value):
+            assert time.monotonic() < deadline, f"{expression} is {got}, expected {value!r}"
+            time.sleep(0.05)
+
+    def expect_no_errors(self) -> None:
+        assert not self.errors, "\n".join(self.errors)
+
+    def shot(self, name: str, what: Locator | None = None) -> None:
+        """Save a picture where HTA_WIDGETS_SHOTS says, to be looked at; without it do nothing."""
+        if folder := os.environ.get("HTA_WIDGETS_SHOTS"):
+            path = Path(folder) / f"{name}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            (what or self.page).screenshot(path=path)
