@@ -40,3 +40,8 @@ def kernel(function: F) -> F:
         return cast(F, njit(nogil=True, cache=True, error_model="numpy")(function))
     except RuntimeError:  # numba found no writable folder
         return cast(F, njit(nogil=True, error_model="numpy")(function))
+
+
+def compiled(function: Callable[..., Any]) -> bool:
+    """Whether a kernel has been compiled, or loaded from disk, in this process."""
+    return bool(getattr(function, "signatures", ()))

@@ -8,7 +8,7 @@ from pathlib import Path
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace import cache as _cache
 from hta_widgets.trace.discovery import TraceFile
-from hta_widgets.trace.scanner import warm_up
+from hta_widgets.trace.scanner import is_compiled
 from hta_widgets.trace.table import EventTable
 
 WORKERS = 2
@@ -32,7 +32,6 @@ def read_all(
         return tables, {}
     stop = threading.Event()
     share = [0.0] * len(files)
-    threading.Thread(target=warm_up, daemon=True).start()
     with ThreadPoolExecutor(min(WORKERS, len(files))) as pool:
         try:
             jobs = {pool.submit(_read, file, cache, stop, share, at): at for at, file in enumerate(files)}
@@ -82,4 +81,6 @@ def _text(files: Sequence[TraceFile], share: list[float], waiting: set[int]) -> 
     if not waiting:
         return "read"
     now = min(waiting)
+    if not share[now] and not is_compiled():
+        return "preparing the reader (compiled once per machine)"
     return f"reading {files[now].name} ({share[now]:.0%})"

@@ -8,15 +8,14 @@ complete.  `EventTable.problems` tells.
 
 from __future__ import annotations
 
-import io
 import re
-import threading
 from collections.abc import Callable, Sequence
 
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace.blocks import BLOCK_BYTES, Block, BlockReader
 from hta_widgets.trace.columns import ColumnScanner
-from hta_widgets.trace.event_scan import DONE, MALFORMED
+from hta_widgets.trace.event_scan import DONE, MALFORMED, scan_block
+from hta_widgets.trace.jit import compiled
 from hta_widgets.trace.metadata import find_events, find_tail, read_metadata
 from hta_widgets.trace.source import Source, TraceSource
 from hta_widgets.trace.table import EventTable, Problem
@@ -32,9 +31,6 @@ _LONGEST_EVENT = 4 << 20
 _LONGEST_EVENT_AFTER_DAMAGE = 64 << 10
 _KEPT_WHEN_LOST = 1 << 20
 _OVERLAP = 1 << 10
-_SAMPLE = b"""{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1.5, "dur":
-2,
-"args": {"stream": 7, "memory bandwidth (GB/s)": 1.5, "grid": [1, 1, 1]}}]}"""
 
 
 def scan(
@@ -55,23 +51,24 @@ def scan(
     """
     with Source(source) as opened, BlockReader(opened, block_bytes) as blocks:
         reading = _Reading(opened.path, ColumnScanner(tuple(extra_args), block_bytes))
-        for block in blocks:
-            if progress is not None:
-                progress(block.done, opened.total)
-            reading.feed(block)
+        try:
+            for block in blocks:
+                if progress is not None:
+                    progress(block.done, opened.total)
+                reading.feed(block)
+        except TraceFormatError as error:
+            if opened.damage is None:
+                raise
+            # what looks like a foreign or empty file is what could be inflated of a damaged one
+            raise TraceFormatError(
+                error.path, f"{opened.damage}; nothing before it is a trace", None
+            ) from error
     return reading.finish(opened.damage)
 
 
-_warm = threading.Event()
-_warming = threading.Lock()
-
-
-def warm_up() -> None:
-    """Compile the scanner, or load it from numba's cache.  Any thread, any number of times."""
-    with _warming:
-        if not _warm.is_set():
-            scan(io.BytesIO(_SAMPLE))
-            _warm.set()
+def is_compiled() -> bool:
+    """Whether the scanner is machine code by now. The first scan makes it so."""
+    return compiled(scan_block)
 
 
 class _Reading:

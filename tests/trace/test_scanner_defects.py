@@ -149,6 +149,13 @@ def test_wrong_checksum_keeps_everything() -> None:
     assert check(table) == {"compression": 1}
 
 
+def test_gzip_of_junk_is_called_damaged_not_empty(tmp_path: Path) -> None:
+    path = tmp_path / "rank0.json.gz"
+    path.write_bytes(b"\x1f\x8b\x08\x00" + b"junk" * 20)
+    with pytest.raises(TraceFormatError, match="gzip stream"):
+        scanner.scan(path)
+
+
 def test_gzip_members_and_trailing_bytes() -> None:
     text = WHOLE["ok"]
     members = gzip.compress(text[:100]) + gzip.compress(text[100:])
