@@ -20,7 +20,8 @@ class Clock:
 
     Attributes:
         origin_ns: absolute time of the axis' zero: since the epoch for ``"base"``, else in the files' own
-        clock. offset_ns: rank -> what is subtracted from the file's times (ns) to get times on the axis.
+            clock.
+        offset_ns: rank -> what is subtracted from the file's times (ns) to get times on the axis.
         method: ``"base"``, ``"shared"`` (one clock without known zero), ``"start"`` (each at its own start).
         detail: the same as a sentence.
     """

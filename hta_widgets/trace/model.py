@@ -26,7 +26,6 @@ class Trace:
     Attributes:
         ranks: rank numbers, ascending.
         failed: file name -> why it could not be read; such files never sink the others.
-        client: the ``dask.distributed.Client`` that analyses use to map ranks, or None.
         clock: how the ranks were put on one axis; ``origin_ns`` is its zero in absolute ns.
     """
 
@@ -36,9 +35,7 @@ class Trace:
         assigned: list[Assigned],
         found: Discovery,
         failed: dict[str, Exception],
-        client: Any,
     ) -> None:
-        self.client = client
         self.failed = failed
         self._found = found
         self._assigned = {one.rank: one for one in assigned}
@@ -65,18 +62,18 @@ class Trace:
         Args:
             path: a folder, a file, a URL that fsspec understands, a binary file object, a list of these, or
                 {rank: one of these}.
-            client: a ``dask.distributed.Client`` for the analyses.
+            client: a ``dask.distributed.Client`` whose workers read the files; they must reach the paths, and
+                the columns travel back. Without one, threads here read them.
             cache: keep the parsed columns on disk: True for the default folder, False for none, or a folder.
-            progress: called as progress(done, total, text) with files read, files in all and what is being
-                read;
-                an exception it raises cancels the reading and is passed on.
+            progress: called as progress(done, total, text) with files read, files in all and what is
+                being read; an exception it raises cancels the reading and is passed on.
 
         Raises:
             TraceNotFoundError: the path does not exist or holds no file to read.
             TraceFormatError: no file is a usable trace; the reason lists each file's own.
         """
         found = discover(path)
-        tables, failed = read_all(found.files, cache, progress)
+        tables, failed = read_all(found.files, cache, progress, client)
         usable = [position for position, table in enumerate(tables) if table is not None]
         if not usable:
             reasons = [str(error) for error in failed.values()] + [
@@ -91,7 +88,7 @@ class Trace:
                 raise error
             raise TraceFormatError(where, "no file is a usable trace: " + "; ".join(reasons))
         read = [table for table in tables if table is not None]
-        return cls(read, assign_ranks([found.files[at] for at in usable], read), found, failed, client)
+        return cls(read, assign_ranks([found.files[at] for at in usable], read), found, failed)
 
     def __repr__(self) -> str:
         return f"Trace({len(self.ranks)} {'rank' if len(self.ranks) == 1 else 'ranks'})"

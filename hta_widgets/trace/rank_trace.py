@@ -44,8 +44,10 @@ class RankTrace:
         event_id: int32 row in ``table``.
         start, end, dur: int64 ns on the job's axis.
         name, category, pid, tid: int32 codes into ``names``, ``categories``, ``pids``, ``tids`` (never
-        negative). event_class: uint8 `EventClass`; is_device: work of the accelerator (no waiting, no
-        annotations). unclassified: bool, the class is a guess.
+            negative).
+        event_class: uint8 `EventClass`.
+        is_device: bool, work of the accelerator (no waiting, no annotations).
+        unclassified: bool, the class is a guess.
     """
 
     error = None

@@ -1,10 +1,15 @@
-"""Reading many files side by side: the scanner releases the GIL, so threads suffice."""
+"""Reading many files side by side: on a Dask cluster where there is one, else in threads, as the scanner
+releases the GIL.
+"""
 
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from hta_widgets.engine import map_ranks
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace import cache as _cache
 from hta_widgets.trace.discovery import TraceFile
@@ -20,7 +25,10 @@ class _Cancelled(Exception):  # noqa: N818 - a signal, not an error
 
 
 def read_all(
-    files: Sequence[TraceFile], cache: bool | Path, progress: Callable[[int, int, str], None] | None = None
+    files: Sequence[TraceFile],
+    cache: bool | Path,
+    progress: Callable[[int, int, str], None] | None = None,
+    client: Any = None,
 ) -> tuple[list[EventTable | None], dict[str, Exception]]:
     """Each file's table, None where it could not be read, and the reasons by file name.
 
@@ -30,6 +38,8 @@ def read_all(
     errors: dict[int, Exception] = {}
     if not files:
         return tables, {}
+    if client is not None:
+        return _read_remotely(files, cache, progress, client)
     stop = threading.Event()
     share = [0.0] * len(files)
     with ThreadPoolExecutor(min(WORKERS, len(files))) as pool:
@@ -58,6 +68,31 @@ def read_all(
     return tables, {_label(files, at): errors[at] for at in sorted(errors)}
 
 
+def _read_remotely(
+    files: Sequence[TraceFile],
+    cache: bool | Path,
+    progress: Callable[[int, int, str], None] | None,
+    client: Any,
+) -> tuple[list[EventTable | None], dict[str, Exception]]:
+    def report(done: int) -> None:
+        if progress is not None:
+            progress(done, len(files), f"read {done} of {len(files)} files")
+
+    results = map_ranks(partial(_attempt, cache=cache), files, client=client, done=report)
+    tables = [None if isinstance(result, Exception) else result for result in results]
+    return tables, {
+        _label(files, at): result for at, result in enumerate(results) if isinstance(result, Exception)
+    }
+
+
+def _attempt(file: TraceFile, cache: bool | Path) -> EventTable | Exception:
+    """The table, or why there is none: one bad file must not fail the others' tasks."""
+    try:
+        return _load(file, cache, None)
+    except Exception as error:
+        return error
+
+
 def _label(files: Sequence[TraceFile], at: int) -> str:
     name, alike = files[at].name, [other for other, file in enumerate(files) if file.name == files[at].name]
     return name if len(alike) == 1 else f"{name} ({alike.index(at) + 1} of {len(alike)})"
@@ -71,7 +106,13 @@ def _read(
             raise _Cancelled
         share[at] = done / total if total else 0.0
 
-    table = _cache.load(file.source, cache=cache, progress=report)
+    return _load(file, cache, report)
+
+
+def _load(
+    file: TraceFile, cache: bool | Path, progress: Callable[[int, int | None], None] | None
+) -> EventTable:
+    table = _cache.load(file.source, cache=cache, progress=progress)
     if not table.n:
         raise TraceFormatError(file.name, "skipped: it holds no trace events")
     return table

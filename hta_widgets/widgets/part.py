@@ -28,8 +28,9 @@ class Part(Answers, Guarded, anywidget.AnyWidget):
     Every trait that has the name of a `Selection` trait is linked to it, both ways.
 
     Args:
-        trace: an open `Trace`, or anything `Trace.open` takes. selection: the `Selection` to share with
-        other parts, or a dict of its traits; default: one of its own.
+        trace: an open `Trace`, or anything `Trace.open` takes.
+        selection: the `Selection` to share with other parts, or a dict of its traits; default: one of
+            its own.
     """
 
     _esm = STUB

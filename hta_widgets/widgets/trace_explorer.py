@@ -43,8 +43,9 @@ class TraceExplorer(Part):
 
     Args:
         source: an open `Trace`, or anything `Trace.open` takes: a folder, a file, a list, {rank: file}, a
-        URL. selection: a `Selection`, or a dict of its traits, to start from. panels: the analyses to show,
-        keys of `analysis.ANALYSES`.
+            URL.
+        selection: a `Selection`, or a dict of its traits, to start from.
+        panels: the analyses to show, keys of `analysis.ANALYSES`.
 
     Raises:
         TraceNotFoundError: the path does not exist, or the folder holds no trace file. Raised here; what only

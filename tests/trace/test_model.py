@@ -1,6 +1,9 @@
 """Scopes, windows, the events frame, clocks."""
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from hta_widgets.trace import Scope, Trace
@@ -146,3 +149,23 @@ def test_unknown_rank(tmp_path):
     trace = Trace.open(write(tmp_path / "a.json", EVENTS), cache=False)
     with pytest.raises(KeyError, match="no rank 3"):
         trace.rank(3)
+
+
+def test_a_dask_cluster_reads_the_files_and_a_bad_one_does_not_sink_the_others(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is an optional dependency")
+    for rank in (0, 1):
+        write(
+            tmp_path / f"rank{rank}.json",
+            [kernel("k", 1.001, 2.5)],
+            distributedInfo={"rank": rank, "world_size": 2},
+        )
+    (tmp_path / "rank2.json").write_text("<html>")
+    seen: list[int] = []
+    with distributed.Client(n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+        trace = Trace.open(
+            tmp_path, client=client, cache=False, progress=lambda done, total, text: seen.append(done)
+        )
+    pd.testing.assert_frame_equal(trace.events(), Trace.open(tmp_path, cache=False).events())
+    assert trace.ranks == [0, 1]
+    assert list(trace.failed) == ["rank2.json"]
+    assert seen == [1, 2, 3]
