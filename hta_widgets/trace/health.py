@@ -95,7 +95,9 @@ def _scanned(trace: RankTrace) -> list[Finding]:
             problem.severity,
             problem.check,
             problem.count,
-            problem.detail,
+            problem.detail
+            if problem.offset is None
+            else f"{problem.detail} (first at byte {problem.offset:,})",
             _REMEDIES.get(problem.check, ""),
         )
         for problem in (*trace.table.problems, *trace.slices.problems)

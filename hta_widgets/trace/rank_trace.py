@@ -50,8 +50,6 @@ class RankTrace:
         unclassified: bool, the class is a guess.
     """
 
-    error = None
-
     def __init__(
         self,
         table: EventTable,

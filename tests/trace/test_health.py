@@ -1,5 +1,7 @@
 """Every fault is reported, and a clean trace is not."""
 
+from pathlib import Path
+
 from hta_widgets.trace import Trace
 from tests.trace.helpers import kernel, slice_, write
 
@@ -57,3 +59,13 @@ def test_host_only_trace_names_the_flag(tmp_path):
     frame = Trace.open(path, cache=False).health.set_index("check")
     assert "ProfilerActivity.CUDA" in frame.loc["no_device_events", "remedy"]
     assert "prof.step()" in frame.loc["no_steps", "remedy"]
+
+
+def test_damage_is_counted_and_located(tmp_path: Path) -> None:
+    good = '{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 2}'
+    before = f'{{"traceEvents": [{good}, '
+    path = tmp_path / "rank0.json"
+    path.write_text(f'{before}{{"ph": "X", "name" 5}}, {good}]}}')
+    found = Trace.open(path, cache=False).health.set_index("check").loc["malformed_event"]
+    assert found["count"] == 1
+    assert found["detail"].endswith(f"(first at byte {len(before)})")
