@@ -47,13 +47,12 @@ class IterationSelector(Computed):
 
 
 def step_times(iterations: pd.DataFrame) -> pd.DataFrame:
-    """Per iteration: iteration, label, slowest_ns, fastest_ns, slowest_rank, ranks, partial (on any rank)."""
+    """Per iteration: iteration, slowest_ns, fastest_ns, slowest_rank, ranks, partial (on any rank)."""
     frame = iterations.assign(dur_ns=iterations["end_ns"] - iterations["start_ns"])
     frame = frame.sort_values(["iteration", "dur_ns"], kind="stable")
     groups = frame.groupby("iteration", sort=True)
     return pd.DataFrame(
         {
-            "label": groups["label"].first(),
             "slowest_ns": groups["dur_ns"].last(),
             "fastest_ns": groups["dur_ns"].first(),
             "slowest_rank": groups["rank"].last(),

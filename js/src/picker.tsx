@@ -3,7 +3,7 @@
 import type { Signal } from "@preact/signals";
 import type { ComponentChild } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { type Keys, pick } from "./shared";
+import { type Keys, pick, ranges } from "./shared";
 
 export interface PickerProps {
   label: string;
@@ -100,14 +100,22 @@ function columns(root: HTMLElement | null): number {
   return below > 0 ? below : 1;
 }
 
-/** "4 of 8 selected" with the way back to all. */
-export function PickerStatus({ count, selected, all }: { count: string; selected: string; all(): void }) {
+/** What is selected, in words, with the way back to all. */
+export function PickerStatus({ count, selected }: { count: number; selected: Signal<number[]> }) {
+  const chosen = ranges(selected.value);
   return (
     <>
       <span class="hta-muted" aria-live="polite">
-        {selected === "all" ? `all ${count}` : selected}
+        {chosen === "all" ? `all ${count}` : chosen}
       </span>
-      <button type="button" class="hta-all" aria-pressed={selected === "all"} onClick={all}>
+      <button
+        type="button"
+        class="hta-all"
+        aria-pressed={chosen === "all"}
+        onClick={() => {
+          selected.value = [];
+        }}
+      >
         All
       </button>
     </>

@@ -71,7 +71,6 @@ def test_step_times_take_the_slowest_rank() -> None:
         {
             "iteration": [1, 1, 2],
             "rank": [0, 1, 0],
-            "label": ["step 1", "step 1", "step 2"],
             "start_ns": [0, 5, 100],
             "end_ns": [10, 50, 130],
             "partial": [False, True, False],
@@ -80,7 +79,6 @@ def test_step_times_take_the_slowest_rank() -> None:
     frame = step_times(iterations)
     assert frame.to_dict("list") == {
         "iteration": [1, 2],
-        "label": ["step 1", "step 2"],
         "slowest_ns": [45, 30],
         "fastest_ns": [10, 30],
         "slowest_rank": [1, 0],

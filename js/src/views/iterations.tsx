@@ -6,11 +6,10 @@ import { decode, type WireTable } from "../columns";
 import { duration } from "../format";
 import { trait, type View } from "../model";
 import { Picker, PickerStatus } from "../picker";
-import { draw, ranges } from "../shared";
+import { draw } from "../shared";
 import { BusyMark, StateNotice, type Status } from "../state";
 
 interface Step {
-  label: string;
   slowest: number;
   fastest: number;
   slowestRank: number;
@@ -46,13 +45,7 @@ export const iterations: View = ({ model, el, signal }) => {
       <section class="hta-iterations">
         <div class="hta-bar">
           <h3>Iterations</h3>
-          <PickerStatus
-            count={String(all.length)}
-            selected={ranges(selected.value)}
-            all={() => {
-              selected.value = [];
-            }}
-          />
+          <PickerStatus count={all.length} selected={selected} />
           <BusyMark status={status} />
           <span class="hta-grow" />
           {longest > 0 && (
@@ -91,12 +84,10 @@ function stepsOf(wire: WireTable | null): Map<number, Step> {
   const column = (name: string) => table.numbers(name);
   const [slowest, fastest, rank] = [column("slowest_ns"), column("fastest_ns"), column("slowest_rank")];
   const [ranks, partial] = [column("ranks"), column("partial")];
-  const labels = table.columns.find((item) => item.name === "label");
   return new Map(
     Array.from(column("iteration"), (iteration, row): [number, Step] => [
       iteration,
       {
-        label: String(labels?.values[row] ?? iteration),
         slowest: slowest[row] ?? 0,
         fastest: fastest[row] ?? 0,
         slowestRank: rank[row] ?? 0,

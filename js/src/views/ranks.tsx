@@ -6,7 +6,7 @@ import { decode, type WireTable } from "../columns";
 import { significant } from "../format";
 import { trait, type View } from "../model";
 import { Picker, PickerStatus } from "../picker";
-import { draw, ranges } from "../shared";
+import { draw } from "../shared";
 import { BusyMark, StateNotice, type Status } from "../state";
 
 interface Option {
@@ -40,13 +40,7 @@ export const ranks: View = ({ model, el, signal }) => {
       <section class="hta-ranks">
         <div class="hta-bar">
           <h3>Ranks</h3>
-          <PickerStatus
-            count={String(all.length)}
-            selected={ranges(selected.value)}
-            all={() => {
-              selected.value = [];
-            }}
-          />
+          <PickerStatus count={all.length} selected={selected} />
           <BusyMark status={status} />
           <span class="hta-grow" />
           {bars.size > 0 && <Legend series={series.value} />}
