@@ -19,7 +19,7 @@ from hta_widgets.analysis import overlap, temporal
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["ANALYSES", "Analysis", "Series"]
+__all__ = ["ANALYSES", "Analysis", "Bars", "Chart", "Series", "Stack"]
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,46 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Stack:
+    """One bar per rank, of parts that make up a whole.
+
+    Attributes:
+        series: the columns that stack up to `whole`, in drawing order from the bottom.
+        whole: the column that the series add up to, exactly.
+    """
+
+    series: tuple[Series, ...]
+    whole: str
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One bar per row, in the frame's order, as long as the number in a column.
+
+    Attributes:
+        value: the column that gives the length; its suffix (`_ns`, `_pct`, ...) tells the unit.
+        label: the columns that name a bar.
+        time_class: the class of time whose colour the bars take, or the column that tells it row by row.
+    """
+
+    value: str
+    label: tuple[str, ...]
+    time_class: str
+
+
+Chart = Stack | Bars
+
+
+@dataclass(frozen=True)
 class Analysis:
     """What a panel needs to know about one analysis.
 
     Attributes:
         kind: the name to ask for it by, e.g. in `BreakdownPanel(trace, kind)`.
         title: heading, in words.
-        function: `(trace, scope=None) -> DataFrame`, one row per rank.
+        function: `(trace, scope=None, **options) -> DataFrame`.
         sentence: the answer of a frame in one plain sentence.
-        series: the columns that stack up to `whole`, in drawing order from the bottom.
-        whole: the column that the series add up to, exactly.
+        chart: how to draw a frame; None: as a table only.
         requires: what the profiler must have recorded, in the words of `MissingDataError.field`.
     """
 
@@ -49,8 +79,7 @@ class Analysis:
     title: str
     function: Callable[..., pd.DataFrame]
     sentence: Callable[[pd.DataFrame], str]
-    series: tuple[Series, ...]
-    whole: str
+    chart: Chart | None
     requires: tuple[str, ...]
 
     def figure(self, frame: pd.DataFrame) -> go.Figure:
@@ -72,13 +101,15 @@ ANALYSES: dict[str, Analysis] = {
             title="Where the time of each device goes",
             function=temporal.temporal_breakdown,
             sentence=temporal.sentence,
-            series=(
-                Series("compute_ns", "Compute", "compute"),
-                Series("exposed_communication_ns", "Exposed communication", "communication"),
-                Series("exposed_memory_ns", "Exposed memory", "memory"),
-                Series("idle_ns", "Idle", "idle"),
+            chart=Stack(
+                (
+                    Series("compute_ns", "Compute", "compute"),
+                    Series("exposed_communication_ns", "Exposed communication", "communication"),
+                    Series("exposed_memory_ns", "Exposed memory", "memory"),
+                    Series("idle_ns", "Idle", "idle"),
+                ),
+                "window_ns",
             ),
-            whole="window_ns",
             requires=("device events",),
         ),
         Analysis(
@@ -86,11 +117,13 @@ ANALYSES: dict[str, Analysis] = {
             title="How much communication hides behind compute",
             function=overlap.comm_comp_overlap,
             sentence=overlap.sentence,
-            series=(
-                Series("overlapped_ns", "Hidden behind compute", "compute"),
-                Series("exposed_ns", "Exposed", "communication"),
+            chart=Stack(
+                (
+                    Series("overlapped_ns", "Hidden behind compute", "compute"),
+                    Series("exposed_ns", "Exposed", "communication"),
+                ),
+                "communication_ns",
             ),
-            whole="communication_ns",
             requires=("device events",),
         ),
     )

@@ -5,17 +5,18 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from hta_widgets.analysis.registry import Analysis
+from hta_widgets.analysis.registry import Analysis, Stack
 from hta_widgets.palette import colour
 
 __all__ = ["stacked_bars"]
 
 
 def stacked_bars(frame: pd.DataFrame, analysis: Analysis) -> go.Figure:
-    """Draw `analysis.series` as a share of `analysis.whole`; the exact time is in the hover text."""
+    """Draw the parts of `analysis.chart` as a share of their whole; the exact time is in the hover text."""
+    assert isinstance(analysis.chart, Stack)
     figure = go.Figure()
-    whole = frame[analysis.whole]
-    for series in analysis.series:
+    whole = frame[analysis.chart.whole]
+    for series in analysis.chart.series:
         parts = frame[series.column]
         figure.add_bar(
             x=_places(frame),

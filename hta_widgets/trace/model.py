@@ -5,6 +5,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.errors import TraceFormatError
@@ -35,14 +37,16 @@ class Trace:
         assigned: list[Assigned],
         found: Discovery,
         failed: dict[str, Exception],
+        slices: dict[int, Slices] | None = None,
+        clock: clocks.Clock | None = None,
     ) -> None:
         self.failed = failed
         self._found = found
         self._assigned = {one.rank: one for one in assigned}
         self._tables = {one.rank: table for one, table in zip(assigned, tables, strict=True)}
         self.ranks: list[int] = sorted(self._tables)
-        self._slices: dict[int, Slices] = {rank: find_slices(self._tables[rank]) for rank in self.ranks}
-        self.clock = clocks.align(
+        self._slices = slices or {rank: find_slices(self._tables[rank]) for rank in self.ranks}
+        self.clock = clock or clocks.align(
             {rank: extent for rank in self.ranks if (extent := _extent(self._slices[rank])) is not None},
             {rank: _base(table) for rank, table in self._tables.items()},
         )
@@ -109,6 +113,18 @@ class Trace:
             )  # fmt: skip
             self._ranks.setdefault(rank, built)
         return self._ranks[rank]
+
+    def keep(self, select: Callable[[RankTrace], npt.NDArray[np.bool_]]) -> "Trace":
+        """The same job with only the slices that `select` marks on each rank, on the same time axis.
+
+        Links, iterations and spans are found anew among what is kept.
+        """
+        slices = {rank: self._slices[rank].keep(select(self.rank(rank))) for rank in self.ranks}
+        ranks = list(self._assigned)
+        return Trace(
+            [self._tables[rank] for rank in ranks], [self._assigned[rank] for rank in ranks],
+            self._found, self.failed, slices, self.clock,
+        )  # fmt: skip
 
     def metadata(self, rank: int) -> dict[str, Any]:
         """The top-level JSON keys of a rank's file, all but ``traceEvents``."""

@@ -250,17 +250,35 @@ class RankTrace:
         A row without length counts where it starts. ``streams`` and ``names`` leave out what is not listed.
         """
         scope = scope or Scope()
-        if scope.ranks is not None and self.rank not in scope.ranks:
-            return np.empty(0, np.int64)
-        keep = np.ones(self.n, np.bool_)
+        keep = self._listed(scope)
         if scope.iterations is not None or scope.window_ns is not None:
-            keep = self._overlaps(self.windows(scope))
+            keep &= self._overlaps(self.windows(scope))
+        return self.by_start[keep[self.by_start]]
+
+    def members(self, scope: Scope | None = None) -> Int64:
+        """int64 positions of the rows that belong to a scope, sorted by start; without times in it, all.
+
+        A row belongs to its ``iteration`` (device rows to that of their launch) and to the window that it
+        starts in. So unlike `rows`, neighbouring scopes share no row, and their counts add up.
+        """
+        scope = scope or Scope()
+        keep = self._listed(scope)
+        if scope.iterations is not None:
+            keep &= np.isin(self.iteration, scope.iterations)
+        if scope.window_ns is not None:
+            first, last = scope.window_ns
+            keep &= (self.start >= first) & (self.start < last)
+        return self.by_start[keep[self.by_start]]
+
+    def _listed(self, scope: Scope) -> Bool:
+        """The rows on the ranks and streams and with the names that a scope lists."""
+        listed = np.full(self.n, scope.ranks is None or self.rank in scope.ranks, np.bool_)
         if scope.streams is not None:
-            keep &= np.isin(self.stream, scope.streams)
+            listed &= np.isin(self.stream, scope.streams)
         if scope.names is not None:
             wanted = set(scope.names)
-            keep &= np.array([text in wanted for text in self.names], np.bool_)[self.name]
-        return self.by_start[keep[self.by_start]]
+            listed &= np.array([text in wanted for text in self.names], np.bool_)[self.name]
+        return listed
 
     def _overlaps(self, windows: Int64) -> Bool:
         if not len(windows):

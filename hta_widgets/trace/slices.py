@@ -5,7 +5,7 @@ that need it look it up. An event whose duration is absent, negative or absurd i
 never repaired.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,10 @@ class Slices:
     dur: npt.NDArray[np.int64]
     unfinished: npt.NDArray[np.int32]
     problems: list[Problem]
+
+    def keep(self, kept: npt.NDArray[np.bool_]) -> "Slices":
+        """The slices that a mask marks."""
+        return replace(self, rows=self.rows[kept], start=self.start[kept], dur=self.dur[kept])
 
 
 def find_slices(table: EventTable) -> Slices:

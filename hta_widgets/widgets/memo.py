@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from threading import Lock
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import pandas as pd
@@ -14,21 +16,28 @@ from hta_widgets.trace.scope import Scope
 
 _KEPT_PER_TRACE = 64
 
-_kept: WeakKeyDictionary[Trace, OrderedDict[tuple[str, Scope], pd.DataFrame]] = WeakKeyDictionary()
+Question = tuple[str, Scope, str]
+_kept: WeakKeyDictionary[Trace, OrderedDict[Question, pd.DataFrame]] = WeakKeyDictionary()
 _lock = Lock()
 
 
-def answer(trace: Trace, kind: str, scope: Scope) -> pd.DataFrame:
-    """The frame of analysis `kind`, computed now or remembered. Shared: copy it before you give it away."""
+def answer(trace: Trace, kind: str, scope: Scope, options: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    """The frame of analysis `kind`, computed now or remembered. Shared: copy it before you give it away.
+
+    `options` are further arguments of the analysis.
+    """
+    options = options or {}
+    # repr: arguments such as lists have no hash, and equal ones print alike
+    question = (kind, scope, repr(sorted(options.items())))
     with _lock:
         kept = _kept.setdefault(trace, OrderedDict())
-        frame = kept.get((kind, scope))
+        frame = kept.get(question)
         if frame is not None:
-            kept.move_to_end((kind, scope))
+            kept.move_to_end(question)
             return frame
-    frame = ANALYSES[kind].function(trace, scope)
+    frame = ANALYSES[kind].function(trace, scope, **options)
     with _lock:
-        kept[kind, scope] = frame
+        kept[question] = frame
         while len(kept) > _KEPT_PER_TRACE:
             kept.popitem(last=False)
     return frame

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.analysis.registry import ANALYSES, Stack
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.computed import Computed
@@ -44,9 +44,10 @@ class RankSelector(Computed):
     table = Table(help="the bars").tag(sync=True)
 
     def __init__(self, trace: Any, *, selection: Selection | dict[str, Any] | None = None) -> None:
-        analysis = ANALYSES[_KIND]
+        chart = ANALYSES[_KIND].chart
+        assert isinstance(chart, Stack)
         super().__init__(
-            trace, selection=selection, series=[vars(part) for part in analysis.series], whole=analysis.whole
+            trace, selection=selection, series=[vars(part) for part in chart.series], whole=chart.whole
         )
         self.options = [{"rank": rank, "label": self.trace.rank(rank).label} for rank in self.trace.ranks]
 

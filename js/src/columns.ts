@@ -18,9 +18,13 @@ export class Table {
     readonly columns: readonly Column[],
   ) {}
 
+  column(name: string): Column | undefined {
+    return this.columns.find((item) => item.name === name);
+  }
+
   /** The numbers of a column; empty where there is no such column. */
   numbers(name: string): Float64Array {
-    const column = this.columns.find((item) => item.name === name);
+    const column = this.column(name);
     return column && column.kind !== "text" ? column.values : new Float64Array();
   }
 

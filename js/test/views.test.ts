@@ -96,9 +96,9 @@ const panel = {
   title: "Where the time goes",
   sentence: "Rank 0 is idle most.",
   expression: 'explorer.frame("temporal_breakdown")',
-  series,
-  whole: "window_ns",
+  chart: { type: "stack", series, whole: "window_ns" },
   ranks: [],
+  rows: 2,
   table: wire({ rank: [0, 1], window_ns: [4e6, 2e6], compute_ns: [1e6, 2e6], idle_ns: [3e6, 0] }),
 };
 
@@ -114,6 +114,27 @@ it("shows a breakdown whose bars add up, and selects a rank by its bar", async (
   expect([...el.querySelectorAll("th")].map((cell) => cell.textContent)).toContain("idle ms");
   rows[1]?.dispatchEvent(new MouseEvent("click", { bubbles: true }));
   expect(model.get("ranks")).toEqual([1]);
+});
+
+it("draws a bar per row for the longest, in their own colours", async () => {
+  const { el } = await show({
+    ...panel,
+    chart: { type: "bars", value: "sum_ns", label: ["rank", "name"], time_class: "event_class" },
+    rows: 900,
+    table: wire({
+      rank: [0, 0],
+      name: ["gemm<b>", "copy"],
+      event_class: ["compute", "memory_copy"],
+      sum_ns: [4e6, 1e6],
+    }),
+  });
+  const rows = [...el.querySelectorAll(".hta-rows li")];
+  expect(rows.map((row) => row.textContent)).toEqual(["rank 0 · gemm<b>4.00 ms", "rank 0 · copy1.00 ms"]);
+  const bars = rows.map((row) => row.querySelector<HTMLElement>(".hta-row-track > span")?.style);
+  expect(bars.map((bar) => bar?.width)).toEqual(["100%", "25%"]);
+  expect(bars[1]?.background).toContain("--hta-memory");
+  expect(el.querySelector("summary")?.textContent).toContain("the first 2 of 900 rows");
+  expect([...el.querySelectorAll("button")].map((button) => button.textContent)).toEqual(["Copy Python"]);
 });
 
 it("says why there is no breakdown", async () => {

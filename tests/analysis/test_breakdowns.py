@@ -189,9 +189,10 @@ def test_busy_time_is_kept_with_the_rank_and_goes_with_it():
 def test_registry_entries_stack_draw_and_speak(kind, trace):
     analysis = ANALYSES[kind]
     frame = analysis.function(trace)
-    assert (frame[[series.column for series in analysis.series]].sum(axis=1) == frame[analysis.whole]).all()
+    chart = analysis.chart
+    assert (frame[[series.column for series in chart.series]].sum(axis=1) == frame[chart.whole]).all()
     figure = analysis.figure(frame)
-    assert [bar.name for bar in figure.data] == [series.label for series in analysis.series]
+    assert [bar.name for bar in figure.data] == [series.label for series in chart.series]
     sentence = analysis.sentence(frame)
     assert sentence.endswith(".")
     assert "nan" not in sentence
@@ -202,7 +203,7 @@ def test_empty_selection_speaks_and_draws(kind):
     analysis = ANALYSES[kind]
     empty = analysis.function(job(FakeRank(EVENTS)), Scope(ranks=(12,)))
     assert analysis.sentence(empty).startswith("No ")
-    assert len(analysis.figure(empty).data) == len(analysis.series)
+    assert len(analysis.figure(empty).data) == len(analysis.chart.series)
 
 
 def test_sentences_name_the_rank_and_the_numbers():

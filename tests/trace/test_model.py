@@ -47,6 +47,32 @@ def test_rows_of_a_scope(tmp_path):
     assert rank.rows(Scope(ranks=(5,))).tolist() == []
 
 
+def test_members_of_a_scope_share_no_row_with_neighbours(tmp_path):
+    late = kernel("late", 120, 10, correlation=2)
+    rank = rank_of(
+        tmp_path, [*EVENTS, slice_("cudaLaunchKernel", "cuda_runtime", 90, 5, correlation=2), late]
+    )
+    names = lambda rows: [rank.names[code] for code in rank.name[rows]]  # noqa: E731
+    assert names(rank.members(Scope(iterations=(1,)))) == [
+        "ProfilerStep#1", "cudaLaunchKernel", "a", "cudaLaunchKernel", "late",
+    ]  # fmt: skip
+    assert names(rank.members(Scope(iterations=(2,)))) == ["ProfilerStep#2", "b"]
+    halves = [rank.members(Scope(window_ns=window)) for window in ((0, 25_000), (25_000, 999_000))]
+    assert sorted(np.concatenate(halves).tolist()) == list(range(rank.n))
+    assert names(rank.members(Scope(names=("a", "b"), streams=(20,)))) == ["b"]
+
+
+def test_kept_slices_are_linked_anew_on_the_same_axis(tmp_path):
+    path = write(tmp_path / "trace.json", [slice_("first", "cpu_op", -50, 5), *EVENTS])
+    whole = Trace.open(path, cache=False)
+    part = whole.keep(lambda one: one.start < whole.rank(0).start.max())
+    (rank,) = [part.rank(rank) for rank in part.ranks]
+    assert rank.n == whole.rank(0).n - 1
+    assert rank.device_span == (70_000, 80_000)
+    assert rank.event_id[rank.launch[rank.is_device]].tolist() == [3]
+    assert part.keep(lambda one: np.zeros(one.n, np.bool_)).extent_ns == (0, 0)
+
+
 def test_events_frame(tmp_path):
     write(tmp_path / "rank0.json", EVENTS)
     write(tmp_path / "rank1.json", [*EVENTS, kernel("only here", 500, 1)])

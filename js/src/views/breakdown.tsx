@@ -3,6 +3,7 @@
 import { computed, signal as makeSignal } from "@preact/signals";
 import { Bars } from "../charts/bars";
 import { Legend, type Series } from "../charts/legend";
+import { Rows } from "../charts/rows";
 import { decode, type WireTable } from "../columns";
 import { copyText, download } from "../export";
 import { trait, type View } from "../model";
@@ -12,14 +13,20 @@ import { DataTable } from "../table";
 
 const COPIED_MS = 1500;
 
+/** How to draw the answer (`Stack`, `Bars` or nothing in hta_widgets/analysis/registry.py). */
+type Chart =
+  | { type: "stack"; series: Series[]; whole: string }
+  | { type: "bars"; value: string; label: string[]; time_class: string }
+  | { type?: undefined };
+
 export const breakdown: View = ({ model, el, signal }) => {
   const kind: string = model.get("kind");
   const title: string = model.get("title");
-  const series: Series[] = model.get("series");
-  const whole: string = model.get("whole");
+  const chart: Chart = model.get("chart");
   const sentence = trait<string>(model, "sentence", signal);
   const expression = trait<string>(model, "expression", signal);
   const wire = trait<WireTable | null>(model, "table", signal);
+  const rows = trait<number>(model, "rows", signal);
   const ranks = trait<number[]>(model, "ranks", signal);
   const status = trait<Status>(model, "status", signal);
   const message = trait<string>(model, "message", signal);
@@ -41,7 +48,32 @@ export const breakdown: View = ({ model, el, signal }) => {
     }, COPIED_MS);
   };
 
+  function Drawing() {
+    if (chart.type === "stack") {
+      const { series, whole } = chart;
+      return (
+        <>
+          <Legend series={series} />
+          <div class="hta-chart">
+            <Bars
+              table={table.value}
+              selected={ranks.value}
+              width={width.value}
+              onPick={(rank, event) => {
+                ranks.value = pick([...table.value.numbers("rank")], ranks.value, rank, null, event);
+              }}
+              {...{ series, whole }}
+            />
+          </div>
+        </>
+      );
+    }
+    if (chart.type === "bars") return <Rows table={table.value} timeClass={chart.time_class} {...chart} />;
+    return null;
+  }
+
   function Breakdown() {
+    const cut = rows.value - table.value.rows;
     const shown = table.value.rows > 0 && (status.value === "idle" || status.value === "busy");
     return (
       <section class="hta-breakdown" aria-busy={status.value === "busy"}>
@@ -54,13 +86,15 @@ export const breakdown: View = ({ model, el, signal }) => {
               <button type="button" onClick={copy} title={`Copy ${expression.value}`}>
                 {copied.value ? "Copied" : "Copy Python"}
               </button>
-              <button
-                type="button"
-                onClick={() => download(`${kind}.csv`, table.value.toCsv(), "text/csv")}
-                title="Download the table with full precision"
-              >
-                CSV
-              </button>
+              {cut === 0 && (
+                <button
+                  type="button"
+                  onClick={() => download(`${kind}.csv`, table.value.toCsv(), "text/csv")}
+                  title="Download the table with full precision"
+                >
+                  CSV
+                </button>
+              )}
             </>
           )}
         </div>
@@ -68,22 +102,15 @@ export const breakdown: View = ({ model, el, signal }) => {
         {shown && (
           <>
             <p>{sentence.value}</p>
-            <Legend series={series} />
-            <div class="hta-chart">
-              <Bars
-                table={table.value}
-                selected={ranks.value}
-                width={width.value}
-                onPick={(rank, event) => {
-                  ranks.value = pick([...table.value.numbers("rank")], ranks.value, rank, null, event);
-                }}
-                {...{ series, whole }}
-              />
-            </div>
+            <Drawing />
             <details>
               <summary>
                 Table{" "}
-                <span class="hta-muted">{table.value.rows === 1 ? "1 row" : `${table.value.rows} rows`}</span>
+                <span class="hta-muted">
+                  {cut === 0
+                    ? plural(rows.value)
+                    : `the first ${table.value.rows} of ${plural(rows.value)}: ${expression.value} has all`}
+                </span>
               </summary>
               <DataTable table={table.value} caption={title} />
             </details>
@@ -94,3 +121,7 @@ export const breakdown: View = ({ model, el, signal }) => {
   }
   draw(<Breakdown />, el, signal);
 };
+
+function plural(rows: number): string {
+  return rows === 1 ? "1 row" : `${rows.toLocaleString("en-US")} rows`;
+}
