@@ -6,6 +6,7 @@ launching call was not recorded stays an orphan and is counted in the trace's he
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from hta_widgets.trace.jit import kernel
 from hta_widgets.trace.schema import NULL
@@ -34,6 +35,21 @@ def launches(correlation: Int64, start: Int64, is_device: Bool, is_call: Bool) -
     found = ids[at] == correlation[device]
     launch[device[found]] = calls[at[found]]
     return launch
+
+
+def from_before(launch: Int32, is_device: Bool, device: Int64, stream: Int64, start: Int64) -> Int64:
+    """Positions of the device rows without a launch that run before the first launched row of a stream."""
+    rows = np.flatnonzero(is_device)
+    orphans = launch[rows] < 0
+    if not orphans.any() or orphans.all():
+        return np.empty(0, np.int64)
+    devices, streams = pd.factorize(device[rows])[0], pd.factorize(stream[rows])[0]
+    lane = devices * (int(streams.max()) + 1) + streams
+    first = np.full(int(lane.max()) + 1, np.iinfo(np.int64).min, np.int64)  # of a stream without any: never
+    linked = rows[~orphans]
+    order = np.argsort(-start[linked], kind="stable")
+    first[lane[~orphans][order]] = start[linked[order]]
+    return rows[orphans & (start[rows] < first[lane])]
 
 
 def nesting(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64) -> tuple[Int32, Int16]:

@@ -201,12 +201,15 @@ class RankTrace:
     def iteration(self) -> Int32:
         """int32 iteration of each row, -1 for none: host rows by start, device rows by their launch's start.
 
-        Device rows whose launch was not recorded belong to the iteration they start in.
+        Device rows whose launch was not recorded belong to the iteration they start in. Not so those that run
+        before the first launched row of their stream: a stream runs in order of launch, so they were launched
+        before the recording began.
         """
         frame = self.iterations
         starts, ends = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
         caused = np.where(self.launch >= 0, self.start[self.launch], self.start) if self.n else self.start
         at = links.windows_of(caused, starts, ends)
+        at[links.from_before(self.launch, self.is_device, self.device, self.stream, self.start)] = -1
         numbers = np.append(frame["iteration"].to_numpy(np.int64), -1).astype(np.int32)
         return numbers[at]
 

@@ -98,3 +98,26 @@ def test_host_stack_and_annotations_nest_apart(tmp_path):
     assert rank.parent.tolist() == [-1, -1, 0, 2, 1, -1]
     assert rank.depth.tolist() == [0, 0, 1, 2, 1, -1]
     assert rank.launch.tolist() == [-1, -1, -1, -1, -1, 3]
+
+
+def test_work_launched_before_the_recording_is_of_no_iteration(tmp_path):
+    rank = rank_of(
+        tmp_path,
+        [
+            slice_("ProfilerStep#1", "user_annotation", 0, 100),
+            slice_("cudaLaunchKernel", "cuda_runtime", 10, 5, correlation=1),
+            kernel("launched before", 5, 10),
+            kernel("launched", 20, 10, correlation=1),
+            kernel("launch lost", 40, 10),
+            kernel("stream without launches", 5, 10, stream=20),
+        ],
+    )
+    found = {rank.names[code]: int(step) for code, step in zip(rank.name, rank.iteration, strict=True)}
+    assert found == {
+        "ProfilerStep#1": 1,
+        "cudaLaunchKernel": 1,
+        "launched before": -1,
+        "launched": 1,
+        "launch lost": 1,
+        "stream without launches": 1,
+    }
