@@ -1,0 +1,173 @@
+"""Where each event of a trace's text lies: what `event_scan` reads, without its columns."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.trace.bytes import PADDING, Text, borrowed, byte_at, u64, word_at
+from hta_widgets.trace.event_scan import (
+    CLOSE_BRACE,
+    CLOSE_BRACKET,
+    COLON,
+    COMMA,
+    DONE,
+    MALFORMED,
+    NO_ROOM,
+    OPEN_BRACE,
+    OPEN_BRACKET,
+    QUOTE,
+    SPACE,
+    UNFINISHED,
+    nested_end,
+    scalar_end,
+    skip_space,
+    string_end,
+)
+from hta_widgets.trace.jit import inline, kernel
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+ARGS: Final = u64(int.from_bytes(b"args", "little"))
+_EVENT_HEAD: Final = re.compile(rb'\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args|bp|s)"\s*:')
+_LOOK_BACK: Final = 1 << 10
+_LONGEST_EVENT: Final = 4 << 20  # as in the scanner: an unclosed bracket must not swallow the file
+_LONGEST_EVENT_AFTER_DAMAGE: Final = 64 << 10
+_BYTES_PER_EVENT: Final = 128  # a guess: few events are shorter
+
+
+def padded(text: bytes | bytearray) -> Text:
+    """The text with room for wide reads behind it, filled with quotes, which end every loop."""
+    padded = np.full(len(text) + PADDING, QUOTE, np.uint8)
+    padded[: len(text)] = np.frombuffer(text, np.uint8)
+    return padded
+
+
+def find_spans(text: Text, first: int) -> tuple[Int64, Int64, int | None]:
+    """Starts and stops of the readable events of a padded text whose array begins at `first`, and the place
+    just past the array's bracket, None where that was not found. Damage is passed over as the scanner does.
+    """
+    size = len(text) - PADDING
+    starts, stops = np.empty((2, max(16, (size - first) // _BYTES_PER_EVENT)), np.int64)
+    count, longest, i = 0, _LONGEST_EVENT, first
+    while True:
+        i, count, status = _spans(text, i, size, longest, starts, stops, count)
+        if status == NO_ROOM:
+            starts, stops = (np.concatenate([one, np.empty_like(one)]) for one in (starts, stops))
+            continue
+        if status == DONE:
+            return starts[:count].copy(), stops[:count].copy(), i
+        following = _next_head(text, i, size)
+        if following is None:
+            return starts[:count].copy(), stops[:count].copy(), None
+        if size - i > longest:
+            longest = max(_LONGEST_EVENT_AFTER_DAMAGE, longest // 2)
+        i = following
+
+
+def joined(text: Text, start: Int64, stop: Int64) -> Bool:
+    """For each event but the last: whether one comma and white space is all that stands before the next."""
+    plain = np.zeros(max(0, len(start) - 1), np.bool_)
+    if len(plain):
+        _joined(text, start, stop, plain)
+    return plain
+
+
+def _next_head(text: Text, i: int, size: int) -> int | None:
+    """The first brace after i that opens an event: no value (after a colon), no first of a nested array."""
+    for match in _EVENT_HEAD.finditer(text.data, i + 1, size):
+        before = text[max(i, match.start() - _LOOK_BACK) : match.start()].tobytes().rstrip(b" \t\r\n")
+        if before and before[-1:] not in b":[":
+            return match.start()
+    return None
+
+
+@inline
+def _event_end(text: Text, i: int, end: int) -> tuple[int, int]:
+    """(just past the event whose brace is at i, status)."""
+    in_args = False
+    i += 1
+    while True:
+        i = skip_space(text, i)
+        c = byte_at(text, i)
+        if c == COMMA:
+            i = skip_space(text, i + 1)
+            c = byte_at(text, i)
+        if c == CLOSE_BRACE:
+            i += 1
+            if in_args:
+                in_args = False
+                continue
+            return (i, DONE) if i <= end else (end, UNFINISHED)
+        if c != QUOTE or i >= end:
+            return i, MALFORMED
+        key = i + 1
+        i = string_end(text, key, end)
+        if i >= end:
+            return end, UNFINISHED
+        is_args = i - key == 4 and (word_at(text, key) & u64(0xFFFFFFFF)) == ARGS  #
+        i = skip_space(text, i + 1)
+        if byte_at(text, i) != COLON:
+            return i, MALFORMED
+        i = skip_space(text, i + 1)
+        if i >= end:
+            return end, UNFINISHED
+        c = byte_at(text, i)
+        if c == QUOTE:
+            i = string_end(text, i + 1, end) + 1
+        elif c == OPEN_BRACE and is_args and not in_args:
+            in_args = True
+            i += 1
+            continue
+        elif c in (OPEN_BRACE, OPEN_BRACKET):
+            i = nested_end(text, i, end)
+        else:
+            i = scalar_end(text, i)
+        if i >= end:
+            return end, UNFINISHED
+
+
+@kernel
+def _spans(
+    text: Text, i: int, stop: int, longest: int, starts: Int64, stops: Int64, count: int
+) -> tuple[int, int, int]:
+    """Note the events of text[i : stop] from number `count` on: (cursor, count, status)."""
+    text = borrowed(text)
+    while True:
+        i = skip_space(text, i)
+        if i >= stop:
+            return stop, count, UNFINISHED
+        c = byte_at(text, i)
+        if c == COMMA:
+            i += 1
+            continue
+        if c == CLOSE_BRACKET:
+            return i + 1, count, DONE
+        if c != OPEN_BRACE:
+            return i, count, MALFORMED
+        if count >= len(starts):
+            return i, count, NO_ROOM
+        after, status = _event_end(text, i, min(stop, i + longest))
+        if status != DONE:
+            return i, count, status
+        starts[count] = i
+        stops[count] = after
+        count += 1
+        i = after
+
+
+@kernel
+def _joined(text: Text, start: Int64, stop: Int64, plain: Bool) -> None:
+    for i in range(len(plain)):
+        commas = 0
+        for at in range(stop[i], start[i + 1]):
+            c = text[at]
+            if c == COMMA:
+                commas += 1
+            elif c > SPACE:
+                commas = 2
+        plain[i] = commas == 1
