@@ -1,0 +1,103 @@
+"""Exact statistics of durations by group: count, sum, smallest, largest, mean, standard deviation.
+
+Sums and sums of squares are kept as integers of unlimited size. So groups can be merged without loss (what
+"others" needs), the standard deviation is the rounded true one even where durations differ by a nanosecond in
+an hour, and nothing depends on the order of the events.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.trace.jit import kernel
+
+__all__ = ["MOMENTS", "STATISTICS", "described", "merged", "moments"]
+
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+
+MOMENTS = ["count", "sum_ns", "min_ns", "max_ns", "squares"]
+STATISTICS = ["count", "sum_ns", "min_ns", "max_ns", "mean_ns", "std_ns"]
+
+
+def moments(group: npt.NDArray[np.integer], dur: Int64, groups: int) -> pd.DataFrame:
+    """The columns `MOMENTS` of the groups that occur, labelled with their number.
+
+    Args:
+        group: number of each event's group, below `groups`; negative: the event takes no part.
+        dur: ns, not negative.
+        groups: how many groups there may be.
+    """
+    count, total = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
+    least, most = np.full(groups, np.iinfo(np.int64).max), np.full(groups, -1, np.int64)
+    low, high = np.zeros(groups, np.uint64), np.zeros(groups, np.uint64)
+    _add_up(np.asarray(group, np.int64), np.asarray(dur, np.int64), count, total, least, most, low, high)
+    found = np.flatnonzero(count)
+    squares = np.empty(len(found), object)
+    squares[:] = [
+        (above << 64) + below for above, below in zip(high[found].tolist(), low[found].tolist(), strict=True)
+    ]
+    columns = {"count": count, "sum_ns": total, "min_ns": least, "max_ns": most}
+    frame = pd.DataFrame({name: values[found] for name, values in columns.items()}, index=found)
+    frame["squares"] = squares
+    return frame
+
+
+def merged(frame: pd.DataFrame, keys: Sequence[str], *, others: Sequence[str] = ()) -> pd.DataFrame:
+    """One row per value of `keys`, ascending: the moments of all its rows; columns `others` add up."""
+    how = {"count": "sum", "sum_ns": "sum", "min_ns": "min", "max_ns": "max", "squares": "sum"}
+    how |= dict.fromkeys(others, "sum")
+    # As Python's integers, which do not overflow; pandas may have made int64 of small ones.
+    frame = frame.assign(squares=frame["squares"].astype(object))
+    return frame.groupby(list(keys), sort=True, observed=True, as_index=False).agg(how)
+
+
+def described(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with the `STATISTICS` of its `MOMENTS`: mean_ns, std_ns float64 (n - 1; NaN for one)."""
+    frame = frame.copy()
+    rows = zip(frame["count"].tolist(), frame["sum_ns"].tolist(), frame["squares"].tolist(), strict=True)
+    spread = [
+        math.sqrt((n * squares - total * total) / (n * (n - 1))) if n > 1 else math.nan
+        for n, total, squares in rows
+    ]
+    at = frame.columns.tolist().index("squares")
+    frame = frame.drop(columns="squares")
+    frame.insert(at, "mean_ns", (frame["sum_ns"] / frame["count"]).astype(np.float64))
+    frame.insert(at + 1, "std_ns", np.array(spread, np.float64))
+    return frame
+
+
+@kernel
+def _add_up(
+    group: Int64, dur: Int64, count: Int64, total: Int64, least: Int64, most: Int64, low: UInt64, high: UInt64
+) -> None:
+    word = np.uint64(32)
+    mask = np.uint64(0xFFFFFFFF)
+    one = np.uint64(1)
+    for i in range(len(group)):
+        g = group[i]
+        if g < 0:
+            continue
+        d = dur[i]
+        count[g] += 1
+        total[g] += d
+        least[g] = min(least[g], d)
+        most[g] = max(most[g], d)
+        # (a 2^32 + b)^2 = a^2 2^64 + (2 a b) 2^32 + b^2, in two words with carry.
+        a, b = np.uint64(d) >> word, np.uint64(d) & mask
+        square = low[g] + b * b
+        if square < low[g]:
+            high[g] += one
+        low[g] = square
+        if a:
+            cross = a * b
+            shifted = low[g] + (cross << np.uint64(33))
+            if shifted < low[g]:
+                high[g] += one
+            low[g] = shifted
+            high[g] += (cross >> np.uint64(31)) + a * a

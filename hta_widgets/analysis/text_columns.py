@@ -1,0 +1,37 @@
+"""Columns of text that many rows share: categories instead of objects, also where ranks are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from pandas.api.types import union_categoricals
+
+__all__ = ["stacked", "text_column"]
+
+
+def text_column(codes: npt.NDArray[np.integer[Any]], texts: Sequence[str]) -> pd.Categorical[Any]:
+    """The texts of codes; categories are the texts that occur, sorted."""
+    used = np.flatnonzero(np.bincount(codes, minlength=len(texts))).tolist()
+    categories = sorted({texts[code] for code in used})
+    number = {text: place for place, text in enumerate(categories)}
+    place = np.zeros(len(texts) + 1, np.int32)
+    place[used] = [number[texts[code]] for code in used]
+    return pd.Categorical.from_codes(place[codes], categories=pd.Index(categories, dtype="str"))
+
+
+def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Frames of the same columns one below the other; categories are joined."""
+    if len(frames) == 1:
+        return frames[0]
+    joined: dict[str, Any] = {}
+    for column in frames[0]:
+        parts = [frame[str(column)] for frame in frames]
+        if isinstance(parts[0].dtype, pd.CategoricalDtype):
+            joined[str(column)] = union_categoricals(parts, sort_categories=True)
+        else:
+            joined[str(column)] = np.concatenate([part.to_numpy() for part in parts])
+    return pd.DataFrame(joined, copy=False)
