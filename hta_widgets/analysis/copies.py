@@ -1,0 +1,138 @@
+"""Copies and fills by kind, with their bandwidth over time. Built once per rank and filter, and kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.step_function import StepFunction
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["BYTES_PER_S", "Flow", "copy_flows", "copy_kind"]
+
+Int64 = npt.NDArray[np.int64]
+
+BYTES_PER_S: Final = 1_000_000_000  # 1 GB/s; bandwidths are added as whole bytes per second, hence exactly
+_MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
+
+# How vendors name copies: CUDA and ROCm's roctracer, rocprofiler, MTIA.
+_COPY = re.compile(r"^(?:hip)?Memcpy ?(?P<source>[A-Z])to(?P<target>[A-Z])(?![a-z])")
+_SPELLED_COPY = re.compile(r"(?P<source>Host|Device)To(?P<target>Host|Device)")
+_FILL = re.compile(r"^(?:hip)?(?:Memset|Fill)")
+
+
+def copy_kind(name: str) -> str:
+    """The kind of a copy by its name: "Memcpy DtoH", "Memset", ...; else "Memcpy Unknown"."""
+    copy = _COPY.match(name) or _SPELLED_COPY.search(name)
+    if copy:
+        return f"Memcpy {copy['source'][0]}to{copy['target'][0]}"
+    return "Memset" if _FILL.match(name) else "Memcpy Unknown"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One kind of copy on one device. `rate` is in bytes per second; `row` the copy that starts or ends."""
+
+    device: int
+    kind: str
+    rate: StepFunction
+    row: Int64
+    copies: Int64
+    copies_without_rate: Int64
+
+
+_Key = tuple[tuple[int, ...] | None, tuple[str, ...] | None]
+_kept: WeakKeyDictionary[RankTrace, dict[_Key, list[Flow]]] = WeakKeyDictionary()
+_FILTERS_KEPT: Final = 8
+
+
+def copy_flows(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Flow]]:
+    ranks = trace.ranks_of(scope)
+    copies, measured = 0, 0
+    for rank in ranks:
+        checkpoint()
+        one = trace.rank(rank)
+        rows, rate = _copies(one)
+        copies += len(rows)
+        measured += int((rate != NULL).sum())
+        if not (rate != NULL).any():
+            continue
+        yield from ((one, flow) for flow in _of_rank(one, rows, rate, scope))
+    if ranks and not measured:
+        what = f"none of its {copies} copies and fills has any" if copies else "it has no copies or fills"
+        raise MissingDataError(
+            "memory bandwidth (GB/s)",
+            "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) in "
+            "a PyTorch whose profiler tells the bandwidth of copies on this device.",
+            what,
+        )
+
+
+def _of_rank(one: RankTrace, rows: Int64, rate: Int64, scope: Scope) -> list[Flow]:
+    kept = _kept.setdefault(one, {})
+    key = (scope.streams, scope.names)
+    found = kept.get(key)
+    if found is None:
+        found = list(_build(one, rows, rate, scope))
+        if len(kept) >= _FILTERS_KEPT:
+            kept.clear()
+        kept[key] = found
+    return found
+
+
+def _copies(one: RankTrace) -> tuple[Int64, Int64]:
+    """Rows of copies and fills, and their bytes per second, NULL where unknown."""
+    rows = np.flatnonzero(one.is_device & np.isin(one.event_class, _MEMORY))
+    rate = np.full(len(rows), NULL, np.int64)
+    if one.table.has("bytes"):
+        size, length = one.argument("bytes")[rows], one.dur[rows]
+        known = (size > 0) & (length > 0)
+        rate[known] = np.rint(size[known] / length[known] * BYTES_PER_S)
+    if one.table.has("memory_bandwidth_gbps"):
+        at, values = one.table.sparse("memory_bandwidth_gbps")
+        recorded = np.full(one.table.n, np.nan)
+        recorded[at] = values
+        told = recorded[one.event_id[rows]]
+        known = np.isfinite(told) & (told > 0)
+        rate[known] = np.rint(told[known] * BYTES_PER_S)
+    return rows, rate
+
+
+def _build(one: RankTrace, rows: Int64, rate: Int64, scope: Scope) -> Iterator[Flow]:
+    listed = np.ones(len(rows), np.bool_)
+    if scope.streams is not None:
+        listed &= np.isin(one.stream[rows], scope.streams)
+    if scope.names is not None:
+        listed &= np.array([text in scope.names for text in one.names], np.bool_)[one.name[rows]]
+    rows, rate = rows[listed], rate[listed]
+    kinds = np.array([""] * len(one.names), object)
+    for code in np.unique(one.name[rows]):
+        kinds[code] = copy_kind(one.names[code])
+    kind, device = kinds[one.name[rows]].astype(str), one.device[rows]
+    for number in np.unique(device).tolist():
+        for text in np.unique(kind[device == number]).tolist():
+            here = (device == number) & (kind == text)
+            timed = here & (rate != NULL) & (one.dur[rows] > 0)
+            row = np.tile(rows[timed], 2)
+            starts = np.repeat(np.array([1, -1]), timed.sum())
+            time = np.concatenate([one.start[rows[timed]], one.end[rows[timed]]])
+            order = np.lexsort((row, starts, time))  # at equal times ends first
+            change = (starts * np.tile(rate[timed], 2))[order]
+            yield Flow(
+                number, text, StepFunction.of_changes(time[order], change), row[order], rows[here],
+                rows[here & (rate == NULL)],
+            )  # fmt: skip

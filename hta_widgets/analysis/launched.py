@@ -1,0 +1,142 @@
+"""Device work together with the host calls that launched it: what launch, queue and operator analyses share.
+
+Built once per rank and kept as long as the rank is; a scope then only picks rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.jit import kernel
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["ALWAYS", "Launched", "launched", "launched_ranks"]
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+ALWAYS: Final = -(1 << 62)  # before any time, and differences with times still fit
+
+
+class Launched:
+    """The device events of a rank whose launching call was recorded, by start of the call, then their own.
+
+    Attributes (arrays of equal length):
+        rows: int64 row of the device event; ``calls``: row of the call that launched it.
+        siblings: int64 number of device events that the same call launched (a graph launches many).
+        lane: int64 number of the (device, stream); ``lanes``: int64[k, 2] their device and stream.
+        free_ns: int64 ns at which all earlier work of the same stream had ended, ALWAYS for the first.
+        iteration: int32 iteration of the call.
+    """
+
+    def __init__(self, rank_trace: RankTrace) -> None:
+        one = rank_trace
+        work = one.is_device & (one.event_class != EventClass.SYNC)
+        rows = np.flatnonzero(work & (one.launch >= 0))
+        calls = one.launch[rows].astype(np.int64)
+        order = np.lexsort((rows, one.start[rows], calls, one.start[calls]))
+        self.rows, self.calls = rows[order], calls[order]
+        of_call = np.bincount(self.calls, minlength=1)
+        self.siblings: Int64 = of_call[self.calls].astype(np.int64)
+        pairs = np.stack([one.device[self.rows], one.stream[self.rows]], axis=1)
+        lanes, lane = np.unique(pairs, axis=0, return_inverse=True)
+        self.lanes: Int64 = lanes.reshape(-1, 2)
+        self.lane: Int64 = lane.reshape(-1).astype(np.int64)
+        self.free_ns = _stream_free(one, np.flatnonzero(work))[self.rows]
+        self.iteration = one.iteration[self.rows]
+        self.start, self.call_start = one.start[self.rows], one.start[self.calls]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def members(self, rank_trace: RankTrace, scope: Scope) -> Int64:
+        """Positions of the events that belong to a scope, as `RankTrace.members` has it."""
+        if scope == Scope(ranks=scope.ranks):
+            return np.arange(len(self.rows))
+        keep = self.listed(rank_trace, scope)
+        if scope.iterations is not None:
+            keep &= np.isin(self.iteration, scope.iterations)
+        if scope.window_ns is not None:
+            first, last = scope.window_ns
+            keep &= (self.start >= first) & (self.start < last)
+        return np.flatnonzero(keep)
+
+    def listed(self, rank_trace: RankTrace, scope: Scope) -> Bool:
+        """Which events are on the streams and have the names that a scope lists."""
+        listed = np.ones(len(self.rows), np.bool_)
+        if scope.streams is not None:
+            listed &= np.isin(self.lanes[:, 1], scope.streams)[self.lane]
+        if scope.names is not None:
+            wanted = set(scope.names)
+            named = np.array([text in wanted for text in rank_trace.names], np.bool_)
+            listed &= named[rank_trace.name[self.rows]]
+        return listed
+
+
+_kept: WeakKeyDictionary[RankTrace, Launched] = WeakKeyDictionary()
+
+
+def launched(rank_trace: RankTrace) -> Launched:
+    """The launched work of a rank."""
+    found = _kept.get(rank_trace)
+    return found if found is not None else _kept.setdefault(rank_trace, Launched(rank_trace))
+
+
+def launched_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, Launched]]:
+    """The ranks of `scope` that have device work with a recorded launch, ascending.
+
+    Raises:
+        MissingDataError: none of these ranks has any device event, or no launch of one.
+    """
+    ranks = trace.ranks_of(scope)
+    with_launches, with_device = 0, 0
+    for rank in ranks:
+        checkpoint()
+        rank_trace = trace.rank(rank)
+        with_device += rank_trace.device_span is not None
+        work = launched(rank_trace)
+        if len(work):
+            with_launches += 1
+            yield rank, rank_trace, work
+    if ranks and not with_launches:
+        which = f"none of the ranks {', '.join(map(str, ranks))} has any"
+        remedy = (
+            "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])."
+        )
+        raise MissingDataError(
+            "launch calls of device events" if with_device else "device events", remedy, which
+        )
+
+
+def _stream_free(one: RankTrace, rows: Int64) -> Int64:
+    """For each row in `rows` the time at which all work that started before it on its stream had ended."""
+    free = np.zeros(one.n, np.int64)
+    order = rows[np.lexsort((rows, one.start[rows], one.stream[rows], one.device[rows]))]
+    _running_end(order, one.start, one.end, one.device, one.stream, free)
+    return free
+
+
+@kernel
+def _running_end(order: Int64, start: Int64, end: Int64, device: Int64, stream: Int64, free: Int64) -> None:
+    busy_until = 0
+    for i in range(len(order)):
+        row = order[i]
+        before = order[i - 1] if i else row
+        if i == 0 or device[row] != device[before] or stream[row] != stream[before]:
+            free[row] = ALWAYS
+            busy_until = end[row]
+        else:
+            free[row] = busy_until
+            busy_until = max(busy_until, end[row])

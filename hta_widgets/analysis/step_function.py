@@ -1,0 +1,54 @@
+"""A quantity that changes in steps: queue lengths, bandwidths. Integers, so that sums leave no residue."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["StepFunction", "quantile"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+class StepFunction:
+    """The value after each change, 0 before the first.
+
+    Attributes:
+        time: int64 ns of each change, ascending; of changes at one time the last one counts.
+        value: int64 value from that change to the next.
+    """
+
+    def __init__(self, time: Int64, value: Int64) -> None:
+        self.time, self.value = time, value
+
+    @classmethod
+    def of_changes(cls, time: Int64, change: Int64) -> StepFunction:
+        """The running sum of changes that are in order of time."""
+        return cls(time, np.cumsum(change))
+
+    def at(self, time: int) -> int:
+        """The value at a time."""
+        before = int(np.searchsorted(self.time, time, side="right"))
+        return int(self.value[before - 1]) if before else 0
+
+    def within(self, windows: Int64) -> tuple[Int64, Int64]:
+        """(value, ns) of each stretch of constant value inside the windows; the ns add up to the windows."""
+        values, durations = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for first, last in windows.tolist():
+            low, high = np.searchsorted(self.time, (first, last), side="right")
+            high = max(low, high)
+            values.append(np.concatenate([[self.at(first)], self.value[low:high]]))
+            durations.append(np.diff(self.time[low:high], prepend=first, append=last))
+        return np.concatenate(values), np.concatenate(durations)
+
+
+def quantile(value: Int64, weight: Int64, share: float) -> int:
+    """The smallest value that is not exceeded for `share` of all weight; 0 without weight."""
+    held = weight > 0
+    value, weight = value[held], weight[held]
+    if not len(value):
+        return 0
+    order = np.argsort(value, kind="stable")
+    reached = np.cumsum(weight[order])
+    at = int(np.searchsorted(reached, share * reached[-1], side="left"))
+    return int(value[order][min(at, len(value) - 1)])
