@@ -1,0 +1,68 @@
+"""What the critical path consists of."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pandas as pd
+
+from hta_widgets.analysis.words import duration, percent
+
+__all__ = ["critical_path_summary", "sentence"]
+
+_WORDS = {
+    "cpu_bound": "the host",
+    "data_loading": "data loading",
+    "gpu_compute_bound": "compute kernels",
+    "gpu_communication_bound": "communication kernels",
+    "gpu_memory_bound": "memory copies",
+    "kernel_launch_overhead": "launch delays",
+    "kernel_kernel_overhead": "gaps between kernels",
+    "sync": "synchronisation",
+}
+
+
+def critical_path_summary(
+    frame: pd.DataFrame, by: Literal["bound_by", "name", "kind", "event_class"] = "bound_by"
+) -> pd.DataFrame:
+    """How much of each rank's critical path each kind of limit, or each event name, accounts for.
+
+    Args:
+        frame: the answer of `critical_path`.
+        by: the column to sum by.
+
+    Returns:
+        One row per rank and value of `by`, the largest share of each rank first. Columns: rank int64, `by`
+        str, count int64 (segments), dur_ns int64 (ns), share_pct float64 (% of the rank's path; they sum to
+        100).
+
+    Raises:
+        ValueError: the frame has no such column to sum by.
+    """
+    if by not in ("bound_by", "name", "kind", "event_class"):
+        raise ValueError(f"by must be bound_by, name, kind or event_class, not {by!r}")
+    summed = frame.groupby(["rank", by], as_index=False).agg(
+        count=("dur_ns", "size"), dur_ns=("dur_ns", "sum")
+    )
+    whole = summed.groupby("rank")["dur_ns"].transform("sum")
+    summed["share_pct"] = 100.0 * summed["dur_ns"] / whole
+    order = ["rank", "dur_ns", by]
+    return summed.sort_values(order, ascending=[True, False, True], kind="stable", ignore_index=True)
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of a critical path in one sentence."""
+    if frame.empty:
+        return "The selection holds no time."
+    said = []
+    for rank, path in frame.groupby("rank"):
+        limits = critical_path_summary(path)
+        names = critical_path_summary(path, "name")
+        first = limits.iloc[0]
+        said.append(
+            f"rank {rank} is held up most by {_WORDS[first['bound_by']]}, {percent(first['share_pct'])} of "
+            f"{duration(path['dur_ns'].sum())}, and most by the event {names.iloc[0]['name']} "
+            f"({percent(names.iloc[0]['share_pct'])})"
+        )
+    text = "; ".join(said)
+    return text[0].upper() + text[1:] + "."

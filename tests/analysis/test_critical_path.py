@@ -1,0 +1,396 @@
+"""The critical path: hand-made chains with a known cause for every instant, and full cover on real traces."""
+
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hta_widgets import examples
+from hta_widgets.analysis.critical_path import critical_path, critical_path_summary, sentence
+from hta_widgets.errors import MissingDataError
+from hta_widgets.figures.critical_path import critical_path as figure_of
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
+from tests.analysis.kineto_file import event, job, kernel
+from tests.support import shared_trace
+
+TRACES = [
+    "hta/trace_filter",
+    "hta/trace_diff/control",
+    "hta/trace_diff/test",
+    "hta/ns_resolution_trace",
+    "hta/nccl_parser_config",
+    "hta/critical_path/alexnet",
+    "hta/critical_path/simple_add",
+    "hta/critical_path/cuda_event_sync",
+    "hta/amd_trace",
+    "hta/mtia_inference_trace",
+    "hta/triton_example",
+    "kineto/resnet50_num_workers_0",
+    "tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+    "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz",
+    "tracelens/inference/sglang_decode",
+    "tracelens/inference/vllm_decode_full",
+    "tracelens/mi210/gpu_only_trace",
+    "tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+    "tracelens/mi300/resnet_act_checkpoint.json.gz",
+    "tracelens/torch_compile_triton",
+]
+
+
+def step(end: int, start: int = 0) -> dict:
+    return event("user_annotation", "ProfilerStep#1", start, end - start)
+
+
+def op(name: str, start: int, end: int, tid: int = 1) -> dict:
+    return event("cpu_op", name, start, end - start, tid=tid)
+
+
+def call(name: str, start: int, end: int, tid: int = 1, **args) -> dict:
+    return event("cuda_runtime", name, start, end - start, tid=tid, **args)
+
+
+def work(name: str, start: int, end: int, correlation: int, stream: int = 7, **args) -> dict:
+    return kernel(name, start, end - start, stream=stream, correlation=correlation, **args)
+
+
+def segments(frame) -> list[tuple]:
+    columns = ["start_ns", "end_ns", "kind", "name"]
+    return [tuple(row) for row in frame[columns].itertuples(index=False)]
+
+
+def path_of(tmp_path, *events: dict, **options):
+    return critical_path(job(tmp_path, list(events)), **options)
+
+
+def test_a_launch_its_kernel_and_the_wait_for_it(tmp_path):
+    frame = path_of(
+        tmp_path,
+        step(100_000),
+        op("aten::mm", 5_000, 22_000),
+        call("cudaLaunchKernel", 10_000, 20_000, correlation=1),
+        work("gemm", 30_000, 50_000, 1),
+        call("cudaDeviceSynchronize", 25_000, 60_000),
+    )
+    assert segments(frame) == [
+        (0, 5_000, "host", "ProfilerStep#1"),
+        (5_000, 10_000, "operator", "aten::mm"),
+        (10_000, 20_000, "operator", "cudaLaunchKernel"),
+        (20_000, 30_000, "launch_delay", "gemm"),
+        (30_000, 50_000, "kernel", "gemm"),
+        (50_000, 60_000, "sync", "cudaDeviceSynchronize"),
+        (60_000, 100_000, "host", "ProfilerStep#1"),
+    ]
+    assert frame["bound_by"].tolist() == [
+        "cpu_bound",
+        "cpu_bound",
+        "cpu_bound",
+        "kernel_launch_overhead",
+        "gpu_compute_bound",
+        "sync",
+        "cpu_bound",
+    ]
+    assert frame["inferred"].tolist() == [False] * 5 + [True, False]
+    assert frame["event_id"].tolist() == [0, 1, 2, 3, 3, 4, 0]
+    assert frame["stream"].dropna().tolist() == [7, 7]
+    assert frame["thread"].tolist() == ["100/1"] * 3 + ["", ""] + ["100/1"] * 2
+
+
+def test_work_that_runs_on_after_the_window_ends_the_path(tmp_path):
+    """The host ran ahead: what the window launched, and what ran before it on the stream, is the path."""
+    frame = path_of(
+        tmp_path,
+        step(50_000),
+        call("cudaLaunchKernel", 1_000, 2_000, correlation=1),
+        call("cudaLaunchKernel", 3_000, 4_000, correlation=2),
+        work("first", 5_000, 40_000, 1),
+        work("ncclDevKernel_AllReduce", 41_000, 90_000, 2),
+    )
+    assert segments(frame)[-4:] == [
+        (2_000, 5_000, "launch_delay", "first"),
+        (5_000, 40_000, "kernel", "first"),
+        (40_000, 41_000, "kernel_kernel", "ncclDevKernel_AllReduce"),
+        (41_000, 50_000, "kernel", "ncclDevKernel_AllReduce"),
+    ]
+    assert frame["bound_by"].tolist()[-2:] == ["kernel_kernel_overhead", "gpu_communication_bound"]
+
+
+def test_one_graph_launch_has_many_kernels(tmp_path):
+    frame = path_of(
+        tmp_path,
+        step(60_000),
+        call("cudaGraphLaunch", 0, 10_000, correlation=1),
+        work("a", 12_000, 20_000, 1),
+        work("b", 21_000, 30_000, 1),
+        work("c", 30_000, 60_000, 1),
+    )
+    assert segments(frame) == [
+        (0, 10_000, "operator", "cudaGraphLaunch"),
+        (10_000, 12_000, "launch_delay", "a"),
+        (12_000, 20_000, "kernel", "a"),
+        (20_000, 21_000, "kernel_kernel", "b"),
+        (21_000, 30_000, "kernel", "b"),
+        (30_000, 60_000, "kernel", "c"),
+    ]
+
+
+def two_streams() -> list[dict]:
+    return [
+        step(90_000),
+        call("cudaLaunchKernel", 0, 1_000, correlation=1),
+        call("cudaLaunchKernel", 5_000, 6_000, correlation=2),
+        work("producer", 2_000, 60_000, 1, stream=20),
+        work("consumer", 61_000, 90_000, 2, stream=7),
+    ]
+
+
+def test_a_wait_between_streams_is_inferred_where_none_are_recorded(tmp_path):
+    frame = path_of(tmp_path, *two_streams())
+    assert segments(frame)[-3:] == [
+        (2_000, 60_000, "kernel", "producer"),
+        (60_000, 61_000, "dependency", "consumer"),
+        (61_000, 90_000, "kernel", "consumer"),
+    ]
+    assert frame["inferred"].tolist()[-3:] == [False, True, False]
+
+
+def test_a_recorded_wait_between_streams_is_a_fact(tmp_path):
+    waits = {"wait_on_stream": 20, "wait_on_cuda_event_record_corr_id": 10}
+    frame = path_of(
+        tmp_path,
+        *two_streams(),
+        call("cudaEventRecord", 2_000, 3_000, correlation=10),
+        call("cudaStreamWaitEvent", 3_500, 4_000, correlation=11),
+        kernel("Stream Wait Event", 3_500, 0, stream=7, cat="cuda_sync", correlation=11, **waits),
+    )
+    assert segments(frame)[-2][2] == "dependency"
+    assert not frame["inferred"].any()
+
+
+def test_with_waits_recorded_none_is_inferred(tmp_path):
+    other = kernel("Context Sync", 95_000, 1, cat="cuda_sync", correlation=99)
+    frame = path_of(tmp_path, *two_streams(), other)
+    assert segments(frame)[-2] == (6_000, 61_000, "launch_delay", "consumer")
+
+
+def test_an_event_sync_waits_for_what_was_launched_before_its_record(tmp_path):
+    """A later kernel on the stream still runs: it is not what the call waited for."""
+    waits = {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 10}
+    frame = path_of(
+        tmp_path,
+        step(100_000),
+        call("cudaLaunchKernel", 0, 1_000, correlation=1),
+        call("cudaEventRecord", 2_000, 3_000, correlation=10),
+        call("cudaLaunchKernel", 4_000, 5_000, correlation=2),
+        work("awaited", 6_000, 30_000, 1),
+        work("quick", 30_000, 33_000, 2),
+        call("cudaEventSynchronize", 8_000, 35_000, correlation=12),
+        kernel("Event Sync", 8_000, 27_000, stream=-1, cat="cuda_sync", correlation=12, **waits),
+    )
+    assert (30_000, 35_000, "sync", "cudaEventSynchronize") in segments(frame)
+    assert "quick" not in frame["name"].tolist()
+    assert not frame["inferred"].any()
+
+
+def test_a_copy_that_returns_when_it_is_done(tmp_path):
+    frame = path_of(
+        tmp_path,
+        step(50_000),
+        call("cudaLaunchKernel", 0, 2_000, correlation=1),
+        work("gemm", 3_000, 30_000, 1),
+        call("cudaMemcpyAsync", 4_000, 45_000, correlation=2),
+        work("Memcpy DtoH", 31_000, 40_000, 2, cat="gpu_memcpy"),
+    )
+    assert segments(frame) == [
+        (0, 2_000, "operator", "cudaLaunchKernel"),
+        (2_000, 3_000, "launch_delay", "gemm"),
+        (3_000, 30_000, "kernel", "gemm"),
+        (30_000, 31_000, "kernel_kernel", "Memcpy DtoH"),
+        (31_000, 40_000, "kernel", "Memcpy DtoH"),
+        (40_000, 45_000, "sync", "cudaMemcpyAsync"),
+        (45_000, 50_000, "host", "ProfilerStep#1"),
+    ]
+    assert frame["bound_by"].tolist()[4] == "gpu_memory_bound"
+
+
+def test_threads_that_take_turns(tmp_path):
+    """The backward pass has its own thread, on which nothing happens before the forward pass is over."""
+    frame = path_of(
+        tmp_path,
+        step(100_000),
+        op("forward", 0, 30_000),
+        call("cudaLaunchKernel", 1_000, 2_000, correlation=1),
+        work("f", 3_000, 4_000, 1),
+        op("backward", 35_000, 80_000, tid=2),
+        call("cudaLaunchKernel", 40_000, 42_000, tid=2, correlation=2),
+        work("b", 43_000, 44_000, 2),
+        op("optimizer", 85_000, 100_000),
+    )
+    assert segments(frame) == [
+        (0, 1_000, "operator", "forward"),
+        (1_000, 2_000, "operator", "cudaLaunchKernel"),
+        (2_000, 30_000, "operator", "forward"),
+        (30_000, 35_000, "host", "(no operator recorded)"),
+        (35_000, 40_000, "operator", "backward"),
+        (40_000, 42_000, "operator", "cudaLaunchKernel"),
+        (42_000, 80_000, "operator", "backward"),
+        (80_000, 85_000, "host", "ProfilerStep#1"),
+        (85_000, 100_000, "operator", "optimizer"),
+    ]
+    assert frame["inferred"].sum() == 2
+
+
+def test_host_time_inside_the_data_loader_is_data_loading(tmp_path):
+    frame = path_of(
+        tmp_path,
+        step(50_000),
+        event("user_annotation", "enumerate(DataLoader)#_Iter.__next__", 0, 20_000),
+        op("aten::stack", 5_000, 10_000),
+        call("cudaLaunchKernel", 25_000, 30_000, correlation=1),
+        work("gemm", 31_000, 32_000, 1),
+    )
+    by = critical_path_summary(frame).set_index("bound_by")["dur_ns"]
+    assert by["data_loading"] == 20_000
+    other = path_of(
+        tmp_path,
+        step(50_000),
+        op("aten::stack", 5_000, 10_000),
+        call("cudaLaunchKernel", 25_000, 30_000, correlation=1),
+        work("gemm", 31_000, 32_000, 1),
+        data_loading=("stack$",),
+    )
+    assert other.loc[other["bound_by"] == "data_loading", "dur_ns"].tolist() == [5_000]
+
+
+def test_windows_annotations_and_ranks(tmp_path):
+    events = [
+        step(50_000),
+        event("user_annotation", "inner", 30_000, 10_000),
+        event("user_annotation", "inner", 10_000, 10_000),
+        call("cudaLaunchKernel", 12_000, 15_000, correlation=1),
+        work("gemm", 16_000, 17_000, 1),
+    ]
+    trace = job(tmp_path, events, events)
+    assert critical_path(trace).groupby("rank")["dur_ns"].sum().to_dict() == {0: 50_000, 1: 50_000}
+    inner = critical_path(trace, Scope(ranks=(1,)), annotation="inner", instance=1)
+    assert (inner["start_ns"].min(), inner["end_ns"].max(), set(inner["rank"])) == (30_000, 40_000, {1})
+    window = critical_path(trace, Scope(window_ns=(13_000, 16_500), ranks=(0,)))
+    assert segments(window) == [
+        (13_000, 15_000, "operator", "cudaLaunchKernel"),
+        (15_000, 16_000, "launch_delay", "gemm"),
+        (16_000, 16_500, "kernel", "gemm"),
+    ]
+    with pytest.raises(ValueError, match="2 instances"):
+        critical_path(trace, annotation="inner", instance=2)
+    assert critical_path(trace, Scope(ranks=(9,))).empty
+    assert sentence(critical_path(trace, Scope(ranks=(9,)))) == "The selection holds no time."
+
+
+def test_without_launches_it_abstains(tmp_path):
+    with pytest.raises(MissingDataError, match="ProfilerActivity"):
+        path_of(tmp_path, step(10_000), op("aten::mm", 0, 5_000))
+    with pytest.raises(MissingDataError, match="launch"):
+        path_of(tmp_path, step(10_000), kernel("gemm", 0, 5_000))
+
+
+def test_summary_sentence_and_figure(tmp_path):
+    frame = path_of(
+        tmp_path,
+        step(100_000),
+        call("cudaLaunchKernel", 0, 10_000, correlation=1),
+        work("gemm<float>", 10_000, 90_000, 1),
+        call("cudaDeviceSynchronize", 20_000, 100_000),
+    )
+    summary = critical_path_summary(frame)
+    assert summary["bound_by"].tolist() == ["gpu_compute_bound", "cpu_bound", "sync"]
+    assert summary["dur_ns"].tolist() == [80_000, 10_000, 10_000]
+    assert summary["share_pct"].sum() == pytest.approx(100)
+    assert critical_path_summary(frame, "name").iloc[0]["name"] == "gemm<float>"
+    assert "compute kernels, 80.0 % of 100 µs" in sentence(frame)
+    with pytest.raises(ValueError, match="bound_by"):
+        critical_path_summary(frame, "rank")
+    figure = figure_of(frame)
+    assert {bar.name for bar in figure.data} == {"Compute", "Host", "Synchronisation"}
+    assert "gemm&lt;float>" in figure.to_json().replace("\\u003c", "<").replace("\\u003e", ">")
+
+
+def assert_covers(frame, first: int, last: int) -> None:
+    assert frame["dur_ns"].sum() == last - first
+    assert frame["start_ns"].iloc[0] == first
+    assert frame["end_ns"].iloc[-1] == last
+    assert (frame["start_ns"].to_numpy()[1:] == frame["end_ns"].to_numpy()[:-1]).all()
+    assert (frame["dur_ns"] > 0).all()
+
+
+def assert_all_covered(trace: Trace, scope: Scope) -> None:
+    frame = critical_path(trace, scope)
+    for rank in trace.ranks_of(scope):
+        rows = frame[frame["rank"] == rank]
+        if not (trace.rank(rank).launch >= 0).any():
+            continue
+        for first, last in trace.rank(rank).windows(scope).tolist():
+            inside = rows[(rows["start_ns"] >= first) & (rows["end_ns"] <= last)]
+            assert_covers(inside, first, last)
+    assert critical_path_summary(frame)["dur_ns"].sum() == frame["dur_ns"].sum()
+
+
+@functools.cache
+def opened(name: str) -> Trace:
+    return Trace.open(shared_trace(name))
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_the_path_covers_every_window_to_the_nanosecond(name):
+    trace = opened(name)
+    for iteration in sorted(trace.iterations["iteration"].unique())[:4]:
+        assert_all_covered(trace, Scope(iterations=(int(iteration),)))
+    first, last = trace.extent_ns
+    assert_all_covered(trace, Scope(window_ns=(first, last)))
+    random = np.random.default_rng(3)
+    for _ in range(5):
+        low, high = np.sort(random.integers(first - 1000, last + 1000, 2)).tolist()
+        if low < high:
+            assert_all_covered(trace, Scope(window_ns=(low, high)))
+
+
+@pytest.mark.parametrize("name", examples.names())
+def test_the_path_covers_simulated_steps(name):
+    trace = examples.load(name)
+    for iteration in sorted(trace.iterations["iteration"].unique()):
+        assert_all_covered(trace, Scope(iterations=(int(iteration),)))
+
+
+def test_a_stalling_data_loader_is_on_the_path():
+    frame = critical_path(examples.load("single_gpu_dataloader_stall"))
+    assert critical_path_summary(frame).iloc[0]["bound_by"] == "data_loading"
+
+
+times = st.tuples(st.integers(0, 60), st.integers(0, 20))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    host=st.lists(
+        st.tuples(times, st.integers(1, 3), st.sampled_from(["op", "launch", "sync"])),
+        min_size=1,
+        max_size=12,
+    ),
+    device=st.lists(st.tuples(times, st.integers(0, 2), st.integers(0, 11)), min_size=1, max_size=12),
+)
+def test_any_tangle_of_events_is_covered(tmp_path_factory, host, device):
+    """Overlaps, ties, events without length, kernels before their launch: the walk ends and has no gap."""
+    events = [step(70)]
+    for number, ((start, dur), tid, kind) in enumerate(host):
+        name = {"op": "aten::mm", "launch": "cudaLaunchKernel", "sync": "cudaDeviceSynchronize"}[kind]
+        cat = "cpu_op" if kind == "op" else "cuda_runtime"
+        events.append(event(cat, name, start, dur, tid=tid, correlation=number + 1))
+    events += [
+        kernel(f"k{start}", start, dur, stream=stream, correlation=of + 1)
+        for (start, dur), stream, of in device
+    ]
+    trace = job(tmp_path_factory.mktemp("tangle"), events)
+    if (trace.rank(0).launch >= 0).any():
+        assert_covers(critical_path(trace), 0, 70)
+        assert_covers(critical_path(trace, Scope(window_ns=(10, 40))), 10, 40)
