@@ -1,0 +1,132 @@
+"""The allocations and frees that the profiler recorded, and what was running on their threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.trace.schema import NULL
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.classify import EventClass
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["Changes", "changes_of", "innermost", "outermost"]
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+# c10::DeviceType, as far as PyTorch's allocators report it.
+_DEVICE_TYPES = {
+    0: "cpu", 1: "cuda", 2: "mkldnn", 6: "hip", 7: "fpga", 8: "maia", 9: "xla", 10: "vulkan", 11: "metal",
+    12: "xpu", 13: "mps", 14: "meta", 15: "hpu", 16: "ve", 17: "lazy", 18: "ipu", 19: "mtia",
+    20: "privateuseone",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """The memory events of one rank by time, then place in the file.
+
+    Attributes:
+        event_id: row in the event table.
+        time: ns on the job's axis.
+        place: code into ``places``, the devices ("cuda:0", "cpu").
+        address, change: of the block; its bytes, negative when freed.
+        allocated, reserved: the allocator's totals after the event (reserved: NULL where not recorded).
+        pid, tid: codes as in the event table.
+    """
+
+    event_id: Int64
+    time: Int64
+    place: npt.NDArray[np.intp]
+    places: list[str]
+    address: Int64
+    change: Int64
+    allocated: Int64
+    reserved: Int64
+    pid: npt.NDArray[np.int32]
+    tid: npt.NDArray[np.int32]
+
+
+_kept: WeakKeyDictionary[RankTrace, Changes] = WeakKeyDictionary()
+_kept_lock = Lock()
+
+
+def changes_of(one: RankTrace, offset_ns: int) -> Changes:
+    """The memory events of a rank whose file counts from `offset_ns` before the axis' zero."""
+    with _kept_lock:
+        found = _kept.get(one)
+    if found is None:
+        found = _read(one, offset_ns)
+        with _kept_lock:
+            found = _kept.setdefault(one, found)
+    return found
+
+
+def _read(one: RankTrace, offset_ns: int) -> Changes:
+    """The `[memory]` instants of a rank. They have no duration, so they are no slices: the table has them."""
+    table = one.table
+    rows, change = table.sparse("alloc_bytes")
+    rows = rows.astype(np.int64)
+    time = table.ints("start_ns")[rows]
+    names = table.dictionary("name")
+    memory = table.codes("name")[rows] == (names.index("[memory]") if "[memory]" in names else -2)
+    usable = memory & (time != NULL)
+    rows, time, change = rows[usable], time[usable], change[usable].astype(np.int64)
+    order = np.argsort(time, kind="stable")
+    rows, time, change = rows[order], time[order], change[order]
+    pairs = np.stack([table.ints("device_type")[rows], table.ints("device_id")[rows]], axis=1)
+    distinct, place = np.unique(pairs, axis=0, return_inverse=True)
+    places = [_place(kind, number) for kind, number in distinct.tolist()]
+    place = place.reshape(-1)
+    allocated = table.ints("total_allocated_bytes")[rows]
+    for code in range(len(places)):
+        here = place == code
+        if (allocated[here] == NULL).any():
+            # Old recordings lack the totals: count from zero then.
+            allocated[here] = np.cumsum(change[here])
+    return Changes(
+        rows, time - offset_ns, place, places, table.ints("addr")[rows], change, allocated,
+        table.ints("total_reserved_bytes")[rows], table.codes("pid")[rows], table.codes("tid")[rows],
+    )  # fmt: skip
+
+
+def _place(kind: int, number: int) -> str:
+    word = _DEVICE_TYPES.get(kind, "device" if kind == NULL else f"device type {kind}")
+    return word if number in (NULL, -1) else f"{word}:{number}"
+
+
+def innermost(one: RankTrace, event_class: EventClass, changes: Changes, at: Int64) -> Int64:
+    """Row of the innermost event of a class that is open on the thread of each change, -1 for none."""
+    row = np.full(len(at), -1, np.int64)
+    rows = np.flatnonzero((one.event_class == event_class) & (one.depth >= 0))
+    rows = rows[np.lexsort((one.depth[rows], one.start[rows]))]
+    for pid, tid in set(zip(changes.pid[at].tolist(), changes.tid[at].tolist(), strict=True)):
+        here = np.flatnonzero((changes.pid[at] == pid) & (changes.tid[at] == tid))
+        on_thread = rows[(one.pid[rows] == pid) & (one.tid[rows] == tid)]
+        if len(on_thread):
+            # What is open then is the last to start, or calls it.
+            last = np.searchsorted(one.start[on_thread], changes.time[at[here]], side="right") - 1
+            row[here] = np.where(last >= 0, on_thread[np.maximum(last, 0)], -1)
+    time = changes.time[at]
+    while True:
+        closed = (row >= 0) & ((one.end[row] < time) | (one.event_class[row] != event_class))
+        if not closed.any():
+            return row
+        row[closed] = one.parent[row[closed]]
+
+
+def outermost(one: RankTrace, event_class: EventClass, row: Int64) -> Int64:
+    """The outermost caller of each row that is of a class, or the row itself; -1 where the row is."""
+    top, caller = row.copy(), row
+    while (caller >= 0).any():
+        caller = np.where(caller >= 0, one.parent[caller], -1)
+        better = (caller >= 0) & (one.event_class[caller] == event_class)
+        top[better] = caller[better]
+    return top

@@ -1,0 +1,223 @@
+"""Which kernels are one collective: by recorded ids, by numbers, by order; and when nothing is sure."""
+
+import pytest
+
+from hta_widgets import examples
+from hta_widgets.analysis.collectives import collective_of, collectives
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
+from tests.analysis.multirank import ALL_REDUCE, RankFile, job
+from tests.support import shared_trace
+
+US = 1_000
+MS = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (ALL_REDUCE, "allreduce"),
+        ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", "allreduce"),
+        ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(x)", "reduce_scatter"),
+        ("ncclDevKernel_AllGather_RING_LL(x)", "allgather"),
+        ("ncclDevKernel_Broadcast_RING_LL(x)", "broadcast"),
+        ("ncclDevKernel_Reduce_Sum_f32(x)", "reduce"),
+        ("ncclDevKernel_SendRecv(x)", "sendrecv"),
+        ("ncclDevKernel_Generic(x)", "unknown"),
+        ("void sglang::cross_device_reduce_1stage<__half, 8>(AllGather)", "allreduce"),
+        ("_allgather_base", "allgather"),
+        ("all_to_allv", "all_to_all"),
+        ("reduce_scatter_tensor_coalesced", "reduce_scatter"),
+        ("barrier", "barrier"),
+        ("send", "send"),
+    ],
+)
+def test_the_operation_is_read_from_recorded_names_and_kernel_names(text, word):
+    assert collective_of(text) == word
+
+
+def two_ranks(tmp_path, first, second, **fields) -> Trace:
+    """Kernels of 1 ms at the given times on two ranks, all in step 1."""
+    ranks = []
+    for rank, starts in enumerate((first, second)):
+        one = RankFile(rank, **{name: value[rank] for name, value in fields.items()})
+        one.step(1, 0, 1000 * MS)
+        for start in starts:
+            one.kernel(start, start + MS, launched=start - 5 * US)
+        ranks.append(one)
+    return job(tmp_path / "job", *ranks)
+
+
+def matches(trace: Trace, rank: int) -> list[int | None]:
+    frame = collectives(trace, Scope(ranks=(rank,)))
+    return [
+        None if number is None else int(number)
+        for number in frame["match"].astype(object).where(frame["match"].notna(), None)
+    ]
+
+
+def test_without_ids_the_order_on_the_stream_decides(tmp_path):
+    trace = two_ranks(tmp_path, [MS, 10 * MS, 20 * MS], [MS + 100, 10 * MS - 300, 20 * MS])
+    frame = collectives(trace)
+    assert frame["match"].tolist() == [0, 1, 2, 0, 1, 2]
+    assert set(frame["match_key"]) == {"order"}
+    assert frame["match_ranks"].tolist() == [2] * 6
+    assert frame["iteration"].tolist() == [1] * 6
+
+
+def test_unequal_counts_match_nothing(tmp_path):
+    trace = two_ranks(tmp_path, [MS, 10 * MS, 20 * MS], [10 * MS, 20 * MS])
+    assert collectives(trace)["match"].isna().all()
+    assert collectives(trace)["match_key"].isna().all()
+
+
+def test_an_order_that_is_impossible_in_time_matches_nothing(tmp_path):
+    # Each rank lacks one kernel: the counts agree, the kernels do not.
+    trace = two_ranks(tmp_path, [MS, 10 * MS, 20 * MS], [10 * MS, 20 * MS, 30 * MS])
+    assert collectives(trace)["match"].isna().all()
+
+
+@pytest.mark.parametrize("clock_ns", [(0, 700 * US), (2 * MS, -2 * MS)])
+def test_clocks_that_differ_do_not_disturb_the_order(tmp_path, clock_ns):
+    trace = two_ranks(tmp_path, [MS, 10 * MS, 20 * MS], [MS, 10 * MS, 20 * MS], clock_ns=clock_ns)
+    assert matches(trace, 0) == matches(trace, 1) == [0, 1, 2]
+
+
+def test_groups_of_ranks_have_clocks_of_their_own(tmp_path):
+    # Two pairs and all four; each clock is off by another amount, by more than the kernels last.
+    ranks = []
+    for rank, clock_ns in enumerate((0, 2 * MS, 4 * MS, -3 * MS)):
+        one = RankFile(rank, clock_ns).step(1, 0, 1000 * MS)
+        for begin in (10, 200, 500):
+            pair = {"Collective name": "allgather", "Process Group Name": f"pair {rank // 2}"}
+            for at in (0, 20, 50, 90):
+                one.kernel((begin + at) * MS, (begin + at + 1) * MS, launched=100, **pair)
+            every = {"Collective name": "allreduce", "Process Group Name": "world"}
+            one.kernel((begin + 100) * MS, (begin + 101) * MS, launched=100, **every)
+        ranks.append(one)
+    frame = collectives(job(tmp_path / "job", *ranks))
+    # The clocks of ranks 2 and 3 differ by more than such clocks do.
+    pairs = frame[frame["process_group"] == "pair 0"]
+    assert pairs["match"].notna().all()
+    assert (pairs["match_ranks"] == 2).all()
+    assert frame.loc[frame["process_group"] == "pair 1", "match"].isna().all()
+    # Each is near enough to rank 0's.
+    assert (frame.loc[frame["process_group"] == "world", "match_ranks"] == 4).all()
+
+
+def test_different_amounts_in_an_all_reduce_are_no_match(tmp_path):
+    ranks = [
+        RankFile(rank).step(1, 0, 9 * MS).kernel(MS, 2 * MS, launched=500, **{"In msg nelems": 7 + rank})
+        for rank in (0, 1)
+    ]
+    assert collectives(job(tmp_path / "job", *ranks))["match"].isna().all()
+
+
+def test_recorded_ids_win_over_order(tmp_path):
+    def one(rank: int, ids: list[int]) -> RankFile:
+        file = RankFile(rank)
+        for at, number in enumerate(ids):
+            args = {"Collective name": "allreduce", "Comms Id": number, "Seq": number, "dtype": "BFloat16"}
+            args |= {"In msg nelems": 8, "Out msg nelems": 16, "Process Group Name": "0", "Group size": 2}
+            file.kernel((at + 1) * MS, (at + 2) * MS, **args)
+        return file
+
+    frame = collectives(job(tmp_path / "job", one(0, [4, 5, 6]), one(1, [5, 6, 7])))
+    assert frame["match"].astype(object).where(frame["match"].notna(), None).tolist() == [
+        None,
+        0,
+        1,
+        0,
+        1,
+        None,
+    ]
+    assert frame["match_key"].fillna("").tolist() == ["", "comms_id", "comms_id", "comms_id", "comms_id", ""]
+    assert frame["bytes"].tolist() == [32] * 6
+    assert frame["collective"].tolist() == ["allreduce"] * 6
+
+
+def test_sequence_numbers_are_those_of_their_group(tmp_path):
+    def one(rank: int, group: str) -> RankFile:
+        args = {"Collective name": "allreduce", "Seq": 3}
+        return (
+            RankFile(rank)
+            .kernel(MS, 2 * MS, **args, **{"Process Group Name": "world"})
+            .kernel(3 * MS, 4 * MS, **args, **{"Process Group Name": group})
+        )
+
+    frame = collectives(job(tmp_path / "job", one(0, "a"), one(1, "b"), one(2, "b")))
+    told = frame.set_index(["rank", "process_group"])
+    assert (
+        told.loc[(0, "world"), "match"] == told.loc[(1, "world"), "match"] == told.loc[(2, "world"), "match"]
+    )
+    assert told.loc[(1, "b"), "match"] == told.loc[(2, "b"), "match"] != told.loc[(0, "world"), "match"]
+    assert told["match"].isna().sum() == 1
+    assert told.loc[(1, "b"), "match_ranks"] == 2
+    assert set(told["match_key"].dropna()) == {"seq"}
+
+
+def test_sends_and_receives_are_no_collectives(tmp_path):
+    ranks = [
+        RankFile(rank).kernel(MS, 2 * MS, **{"Collective name": name, "Seq": 1, "Process Group Name": "0"})
+        for rank, name in ((0, "send"), (1, "recv"))
+    ]
+    frame = collectives(job(tmp_path / "job", *ranks))
+    assert frame["collective"].tolist() == ["send", "recv"]
+    assert frame["match"].isna().all()
+
+
+def test_streams_are_compared_by_their_place(tmp_path):
+    ranks = [
+        RankFile(rank)
+        .step(1, 0, 100 * MS)
+        .kernel(MS, 3 * MS, stream=stream, launched=10)
+        .kernel(2 * MS, 4 * MS, stream=stream + 4, launched=30)
+        for rank, stream in ((0, 0), (1, 20))
+    ]
+    frame = collectives(job(tmp_path / "job", *ranks))
+    assert frame["match"].tolist() == [0, 1, 0, 1]
+
+
+def test_what_the_kernel_lacks_is_read_from_the_operator_around_its_launch(tmp_path):
+    file = RankFile(0)
+    args = {"Collective name": "_allgather_base", "dtype": "Float", "In msg nelems": 5, "Seq": 9}
+    file.add("cpu_op", "record_param_comms", 100, 1000, args=args)
+    file.kernel(5000, 9000, name="ncclDevKernel_Generic(x)", launched=200)
+    (row,) = collectives(job(tmp_path / "job", file)).to_dict("records")
+    assert (row["collective"], row["seq"], row["bytes"]) == ("allgather", 9, 20)
+
+
+def test_the_example_matches_by_recorded_id_what_the_simulator_ran():
+    frame = collectives(examples.load("ddp_4ranks"))
+    assert set(frame["match_key"]) == {"comms_id"}
+    assert (frame.groupby("match")["rank"].nunique() == 4).all()
+    assert (frame.groupby("match")["seq"].nunique() == 1).all()
+
+
+def test_a_recording_with_holes_is_not_matched_by_order():
+    # Both ranks have four kernels on stream 84 in either step, but not the same four: only some end together.
+    frame = collectives(Trace.open(shared_trace("hta/trace_filter")))
+    assert set(frame.loc[frame["match"].notna(), "stream"]) == {203}
+    assert frame["match"].notna().sum() == 4
+
+
+@pytest.mark.parametrize("name", ["hta/nccl_parser_config", "tracelens/mi300/resnet_act_checkpoint.json.gz"])
+def test_one_rank_has_collectives_and_no_matches(name):
+    frame = collectives(Trace.open(shared_trace(name)))
+    assert len(frame) == {"hta/nccl_parser_config": 21}.get(name, 17)
+    assert frame["match"].isna().all()
+
+
+def test_no_communication_is_an_empty_frame():
+    frame = collectives(Trace.open(shared_trace("hta/amd_trace")))
+    assert frame.empty
+    assert "match" in frame
+
+
+def test_matches_do_not_depend_on_the_scope():
+    trace = examples.load("ddp_4ranks")
+    whole = collectives(trace)
+    parts = [collectives(trace, Scope(iterations=(number,))) for number in (10, 11, 12, 13)]
+    assert sum(map(len, parts)) == len(whole)
+    joined = {(row.rank, row.event_id): row.match for part in parts for row in part.itertuples()}
+    assert joined == {(row.rank, row.event_id): row.match for row in whole.itertuples()}

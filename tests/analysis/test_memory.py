@@ -1,0 +1,227 @@
+"""Memory over time, at its peak, and by category: small cases by hand, real files, HTA's numbers."""
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hta_widgets import examples
+from hta_widgets.analysis.memory import BEFORE, NO_OPERATOR, byte_size, memory_peak, memory_timeline, sentence
+from hta_widgets.analysis.memory_categories import CATEGORIES, memory_categories
+from hta_widgets.errors import MissingDataError, TraceFormatError, TraceNotFoundError
+from hta_widgets.figures import memory as figures
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
+from tests.analysis.multirank import RankFile, job
+from tests.support import shared_trace
+
+RECORDED = [
+    "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz",
+    "tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+    "tracelens/mi300/gaunernst_bert-small-uncased__1016001.json.gz",
+    "tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+]
+
+
+def small(tmp_path) -> Trace:
+    """100 bytes from before; linear takes 30 and, inside addmm, 50; the 30 are freed; a loose 7 at last."""
+    one = RankFile(0).step(1, 0, 1000).step(2, 1000, 2000)
+    one.add("cpu_op", "aten::linear", 100, 400).add("cpu_op", "aten::addmm", 200, 200)
+    one.add("user_annotation", "forward", 90, 500)
+    one.memory(150, 30, 0x10, 130).memory(250, 50, 0x20, 180).memory(700, -30, 0x10, 150)
+    one.memory(1100, 7, 0x30, 157).memory(1200, -100, 0x40, 57)
+    return job(tmp_path / "job", one)
+
+
+def test_the_timeline_is_what_the_allocator_said(tmp_path):
+    frame = memory_timeline(small(tmp_path))
+    assert frame["time_ns"].tolist() == [150, 250, 700, 1100, 1200]
+    assert frame["change_bytes"].tolist() == [30, 50, -30, 7, -100]
+    assert frame["allocated_bytes"].tolist() == [130, 180, 150, 157, 57]
+    assert frame["reserved_bytes"].tolist() == [4096] * 5
+    assert frame["iteration"].tolist() == [1, 1, 1, 2, 2]
+    assert set(frame["device"]) == {"cuda:0"}
+
+
+def test_the_peak_names_its_holders(tmp_path):
+    frame = memory_peak(small(tmp_path))
+    assert frame["peak_ns"].tolist() == [250] * 3
+    assert frame["peak_bytes"].tolist() == [180] * 3
+    told = frame.set_index("operator")
+    assert told["bytes"].to_dict() == {BEFORE: 100, "aten::addmm": 50, "aten::linear": 30}
+    assert told["top_operator"].to_dict() == {
+        BEFORE: BEFORE, "aten::addmm": "aten::linear", "aten::linear": "aten::linear",
+    }  # fmt: skip
+    assert told.loc["aten::addmm", "annotation"] == "forward"
+    assert told.loc["aten::addmm", "iteration"] == 1
+    assert pd.isna(told.loc[BEFORE, "iteration"])
+    assert sentence(frame) == (
+        "Rank 0 needs most memory, 180 B on cuda:0; "
+        "55.6 % of it is held by memory allocated before the recording."
+    )
+
+
+def test_a_scope_starts_with_what_is_allocated_then(tmp_path):
+    trace = small(tmp_path)
+    frame = memory_peak(trace, Scope(iterations=(2,)))
+    assert frame["peak_ns"].tolist() == [1100] * 3
+    assert frame.set_index("operator")["bytes"].to_dict() == {BEFORE: 100, "aten::addmm": 50, NO_OPERATOR: 7}
+    # Nothing changes in this window: its level is the one it began with.
+    frame = memory_peak(trace, Scope(window_ns=(300, 400)))
+    assert frame["peak_ns"].tolist() == [300] * 3
+    assert frame["peak_bytes"].iloc[0] == 180
+    frame = memory_peak(trace, Scope(window_ns=(1, 2)))
+    assert frame["operator"].tolist() == [BEFORE]
+    assert frame["bytes"].tolist() == [100]
+
+
+def test_times_are_on_the_axis_of_the_job(tmp_path):
+    ranks = [
+        RankFile(rank, clock).step(1, 0, 1000).memory(500, 8, 1, 8) for rank, clock in ((0, 0), (1, 10_000))
+    ]
+    frame = memory_timeline(job(tmp_path / "job", *ranks))
+    assert frame["time_ns"].tolist() == [500, 10_500]
+    assert frame["iteration"].tolist() == [1, 1]
+
+
+def test_without_totals_changes_are_added_up(tmp_path):
+    one = RankFile(0).step(1, 0, 1000).memory(10, 8, 1).memory(20, 4, 2).memory(30, -8, 1)
+    frame = memory_timeline(job(tmp_path / "job", one))
+    assert frame["allocated_bytes"].tolist() == [8, 12, 4]
+    assert frame["reserved_bytes"].isna().all()
+    assert memory_peak(job(tmp_path / "job", one))["bytes"].tolist() == [12]
+
+
+def test_devices_are_told_apart(tmp_path):
+    one = RankFile(0).step(1, 0, 1000).memory(10, 8, 1, 8).memory(20, 4, 1, 4, device=0)
+    frame = memory_peak(job(tmp_path / "job", one))
+    assert frame[["device", "bytes"]].to_numpy().tolist() == [["cpu", 4], ["cuda:0", 8]]
+    assert sentence(frame).startswith("Rank 0 needs most memory, 8 B on cuda:0")
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_changes_lead_from_total_to_total(name):
+    trace = Trace.open(shared_trace(name))
+    for _, rows in memory_timeline(trace).groupby("device"):
+        assert (rows["allocated_bytes"].diff().iloc[1:] == rows["change_bytes"].iloc[1:]).all()
+    scopes = [Scope(), *(Scope(iterations=(int(number),)) for number in trace.iterations["iteration"])]
+    for scope in scopes:
+        assert_conserved(memory_peak(trace, scope))
+
+
+def assert_conserved(frame: pd.DataFrame) -> None:
+    by = frame.groupby(["rank", "device"])
+    assert (by["bytes"].sum() == by["peak_bytes"].first()).all()
+    assert (by["peak_bytes"].min() == by["peak_bytes"].max()).all()
+    assert (frame["bytes"] > 0).all()
+
+
+def test_the_peak_of_the_example_is_the_greatest_of_its_timeline():
+    trace = examples.load("ddp_4ranks")
+    timeline, peak = memory_timeline(trace), memory_peak(trace)
+    assert_conserved(peak)
+    greatest = timeline.groupby("rank")["allocated_bytes"].max()
+    assert (peak.groupby("rank")["peak_bytes"].first() == greatest).all()
+    for number in (10, 11, 12):
+        one = memory_peak(trace, Scope(iterations=(number,)))
+        assert_conserved(one)
+        assert (one["peak_bytes"] <= peak["peak_bytes"].max()).all()
+
+
+changes = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 1000)), min_size=1, max_size=40)
+
+
+@settings(max_examples=40, deadline=None)
+@given(changes)
+def test_live_blocks_add_up_to_the_peak(tmp_path_factory, each):
+    one, held, total, highest = RankFile(0).step(1, 0, 10_000), {}, 0, 0
+    for time, (address, size) in enumerate(each):
+        change = -held.pop(address) if address in held else held.setdefault(address, size)
+        total += change
+        highest = max(highest, total)
+        one.memory(time, change, address, total)
+    frame = memory_peak(job(tmp_path_factory.mktemp("job"), one))
+    assert frame["peak_bytes"].iloc[0] == frame["bytes"].sum() == highest
+    assert BEFORE not in set(frame["operator"])
+
+
+@pytest.mark.parametrize("name", ["hta/cpu_only", "hta/trace_filter"])
+def test_without_memory_events_the_remedy_is_named(name):
+    for function in (memory_timeline, memory_peak):
+        with pytest.raises(MissingDataError, match="profile_memory=True"):
+            function(Trace.open(shared_trace(name)))
+
+
+def test_sizes_in_words():
+    assert [byte_size(size) for size in (5, 2048, 3 * 1024**2, 1024**3)] == [
+        "5 B",
+        "2.00 KiB",
+        "3.00 MiB",
+        "1.00 GiB",
+    ]
+
+
+# -- files of export_memory_timeline -----------------------------------------------------------------------
+
+
+def test_the_file_of_hta_gives_its_numbers():
+    frame = memory_categories(shared_trace("hta/memory_analysis/memory_timeline.raw.gz"))
+    assert len(frame) == 7721
+    assert frame[list(CATEGORIES)].iloc[744].tolist() == [
+        102440608, 102228128, 19395584, 0, 2618160128, 58417152, 41811968, 25494440,
+    ]  # fmt: skip
+    assert frame[list(CATEGORIES)].sum(axis=1).max() == 3_082_832_104
+    assert frame["time_ns"].is_monotonic_increasing
+    assert (frame.dtypes == np.int64).all()
+
+
+def written(tmp_path, content: object, zipped: bool = True):
+    path = tmp_path / "timeline.raw.json.gz"
+    text = json.dumps(content).encode()
+    path.write_bytes(gzip.compress(text) if zipped else text)
+    return path
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_records_of_one_time_are_one_change(tmp_path, zipped):
+    records = [[-1, 1, 8, 7], [-1, 1, 2, 0], [50, 2, 4, 3], [50, 2, 1, 3], [90, 4, -8, 7]]
+    frame = memory_categories(written(tmp_path, records, zipped))
+    assert frame["time_ns"].tolist() == [50, 50, 90]
+    assert frame[["Parameter", "Temporary", "Unknown"]].to_numpy().tolist() == [
+        [2, 0, 8],
+        [2, 5, 8],
+        [2, 5, 0],
+    ]
+
+
+def test_an_empty_list_is_an_empty_frame(tmp_path):
+    assert memory_categories(written(tmp_path, [])).empty
+
+
+@pytest.mark.parametrize(
+    "content", [{}, [1, 2], [[1, 2, 3]], [[1, 2, 3, 8]], [[1, 2, 3, -1]], [["a", 1, 2, 3]], [[1, [2]]]]
+)
+def test_other_files_are_refused(tmp_path, content):
+    with pytest.raises(TraceFormatError):
+        memory_categories(written(tmp_path, content))
+
+
+def test_no_json_and_no_file_are_refused(tmp_path):
+    path = tmp_path / "x"
+    with pytest.raises(TraceNotFoundError):
+        memory_categories(path)
+    path.write_bytes(b"\x1f\x8bnonsense")
+    with pytest.raises(TraceFormatError):
+        memory_categories(path)
+
+
+def test_pictures():
+    trace = examples.load("ddp_4ranks")
+    timeline = figures.memory_timeline(memory_timeline(trace))
+    assert len(timeline.data) == 8
+    peak = figures.memory_peak(memory_peak(trace))
+    assert sum(sum(bar.x) for bar in peak.data) > 0
