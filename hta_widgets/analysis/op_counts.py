@@ -1,0 +1,140 @@
+"""What ran how often and how long: counts and total time per name, to compare two recordings."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.words import percent
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.jit import kernel
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.scope import Scope
+
+Bool = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
+Device = Literal["all", "cpu", "gpu"]
+
+COLUMNS = {
+    "name": "str",
+    "category": "str",
+    "count": "int64",
+    "total_duration_ns": "int64",
+    "exclusive_duration_ns": "int64",
+}
+
+_exclusive: WeakKeyDictionary[RankTrace, Int64] = WeakKeyDictionary()
+_on_host: WeakKeyDictionary[RankTrace, Bool] = WeakKeyDictionary()
+
+
+def op_counts(
+    trace: Trace, scope: Scope | None = None, device: Device = "all", launched: bool = False
+) -> pd.DataFrame:
+    """How often did each operation run, and for how long?
+
+    Args:
+        trace: the job.
+        scope: events that belong to it (`RankTrace.members`: device work to the iteration that launched it),
+            with their full duration; neighbouring scopes add up.
+        device: "cpu": operators, annotations, Python functions and runtime calls; "gpu": work of the
+            accelerator; "all": both. The device's own waits and its side of annotations are neither.
+        launched: leave out device work whose launch was not recorded. In the first step that is work of the
+            step before it, which a comparison of steps must not count.
+
+    Returns:
+        One row per name and category, by name, then category: name, category (str), count (int64),
+        total_duration_ns (int64; operators include what they call), exclusive_duration_ns (int64; without the
+        time in direct callees. Annotations nest apart: theirs is the time outside inner annotations).
+
+    Raises:
+        ValueError: `device` is none of the three.
+
+    Counts and inclusive durations are those of HTA's `TraceDiff`.
+    """
+    if device not in ("all", "cpu", "gpu"):
+        raise ValueError(f"device is 'all', 'cpu' or 'gpu', not {device!r}")
+    parts = [_of_rank(trace.rank(rank), scope, device, launched) for rank in trace.ranks_of(scope)]
+    if not parts:
+        return pd.DataFrame({name: [] for name in COLUMNS}).astype(COLUMNS)
+    summed = (
+        pd.concat(parts, ignore_index=True).groupby(["name", "category"], as_index=False, sort=True).sum()
+    )
+    return summed.astype(COLUMNS)[list(COLUMNS)]
+
+
+def is_counted(one: RankTrace, device: Device, launched: bool = False) -> Bool:
+    """The rows of a rank that `op_counts` counts."""
+    if device == "cpu":
+        return on_host(one)
+    work = one.is_device & (one.launch >= 0) if launched else one.is_device
+    return work if device == "gpu" else on_host(one) | work
+
+
+def on_host(one: RankTrace) -> Bool:
+    """Rows of host threads. The profiler's own span (category ``Trace``) is no work."""
+    if one not in _on_host:
+        apart = np.array([text.startswith("gpu_") or text == "Trace" for text in one.categories], np.bool_)
+        waits = one.event_class == EventClass.SYNC
+        _on_host[one] = ~(one.is_device | waits | apart[one.category])
+    return _on_host[one]
+
+
+def exclusive(one: RankTrace) -> Int64:
+    """ns of each row outside its direct callees; of device rows all of it."""
+    if one not in _exclusive:
+        called = np.flatnonzero(one.parent >= 0)
+        called = called[np.lexsort((one.start[called], one.parent[called]))]
+        own = one.dur.copy()
+        _subtract(called, one.parent, one.start, one.end, own)
+        _exclusive[one] = own
+    return _exclusive[one]
+
+
+@kernel
+def _subtract(called: Int64, parent: npt.NDArray[np.int32], start: Int64, end: Int64, own: Int64) -> None:
+    """Take callees (by caller, then start) off their callers' time; where two overlap, once."""
+    caller, covered = -1, 0
+    for row in called:
+        if parent[row] != caller:
+            caller, covered = parent[row], start[row]
+        first = max(start[row], covered)
+        if end[row] > first:
+            own[caller] -= end[row] - first
+            covered = end[row]
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer in words: what took the most time of its own."""
+    if frame.empty:
+        return "Nothing ran."
+    top = frame.sort_values(["exclusive_duration_ns", "name"], ascending=[False, True], kind="stable").iloc[0]
+    share = 100 * top["exclusive_duration_ns"] / max(int(frame["exclusive_duration_ns"].sum()), 1)
+    return (
+        f"{int(frame['count'].sum()):,} runs of {frame['name'].nunique():,} operations; {top['name']} took "
+        f"the most time of its own: {percent(share)} in {int(top['count']):,} runs."
+    )
+
+
+def _of_rank(one: RankTrace, scope: Scope | None, device: Device, launched: bool) -> pd.DataFrame:
+    rows = one.members(scope)
+    rows = rows[is_counted(one, device, launched)[rows]]
+    pair = one.name[rows].astype(np.int64) * len(one.categories) + one.category[rows]
+    sums = (
+        pd.DataFrame({"pair": pair, "total": one.dur[rows], "own": exclusive(one)[rows]})
+        .groupby("pair", sort=True)
+        .agg(count=("total", "size"), total=("total", "sum"), own=("own", "sum"))
+    )
+    code = sums.index.to_numpy(np.int64)
+    columns: dict[str, Any] = {
+        "name": pd.array(one.names, dtype="str").take(code // len(one.categories)),
+        "category": pd.array(one.categories, dtype="str").take(code % len(one.categories)),
+        "count": sums["count"].to_numpy(np.int64),
+        "total_duration_ns": sums["total"].to_numpy(np.int64),
+        "exclusive_duration_ns": sums["own"].to_numpy(np.int64),
+    }
+    return pd.DataFrame(columns)

@@ -1,0 +1,115 @@
+"""Counts and durations per name: by hand, additive over scopes, consistent with the event table."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hta_widgets.analysis.op_counts import exclusive, op_counts, sentence
+from hta_widgets.trace import Scope, Trace
+from tests.support import shared_trace
+from tests.trace.helpers import kernel, slice_, write
+
+
+def job(folder, events):
+    return Trace.open(write(folder / "t.json", events), cache=False)
+
+
+CALLS = [
+    slice_("ProfilerStep#1", "user_annotation", 0, 100),
+    slice_("outer", "cpu_op", 10, 50),
+    slice_("inner", "cpu_op", 15, 10.5),
+    slice_("inner", "cpu_op", 30, 5),
+    slice_("cudaLaunchKernel", "cuda_runtime", 16, 2, correlation=1),
+    slice_("forward", "user_annotation", 10, 60),
+    kernel("k", 40, 30, correlation=1),
+    kernel("orphan", 50, 1, correlation=2),
+    slice_("Stream Sync", "cuda_sync", 60, 9, correlation=3, stream=7),
+    slice_("forward", "gpu_user_annotation", 40, 30, 7, stream=7),
+    slice_("PyTorch Profiler (0)", "Trace", 0, 200),
+]
+
+
+def test_counts_by_hand(tmp_path):
+    frame = op_counts(job(tmp_path, CALLS)).set_index("name")
+    assert frame["count"].to_dict() == {
+        "ProfilerStep#1": 1, "cudaLaunchKernel": 1, "forward": 1, "inner": 2, "k": 1, "orphan": 1, "outer": 1
+    }  # fmt: skip
+    assert frame.loc["inner", ["total_duration_ns", "exclusive_duration_ns"]].tolist() == [15_500, 13_500]
+    assert frame.loc["outer", ["total_duration_ns", "exclusive_duration_ns"]].tolist() == [50_000, 34_500]
+    # Annotations nest apart from calls.
+    assert frame.loc["ProfilerStep#1", "exclusive_duration_ns"] == 40_000
+    assert frame.loc["forward", "exclusive_duration_ns"] == 60_000
+    assert frame.loc["k", "exclusive_duration_ns"] == 30_000
+
+
+def test_devices(tmp_path):
+    trace = job(tmp_path, CALLS)
+    assert op_counts(trace, device="gpu")["name"].tolist() == ["k", "orphan"]
+    assert op_counts(trace, device="gpu", launched=True)["name"].tolist() == ["k"]
+    everything = op_counts(trace)["count"].sum()
+    assert op_counts(trace, device="cpu")["count"].sum() == everything - 2
+    with pytest.raises(ValueError, match="tpu"):
+        op_counts(trace, device="tpu")
+
+
+def test_nothing_selected(tmp_path):
+    trace = job(tmp_path, CALLS)
+    for scope in (Scope(ranks=(9,)), Scope(iterations=(9,))):
+        frame = op_counts(trace, scope)
+        assert frame.empty and frame["count"].dtype == np.int64
+    assert sentence(frame) == "Nothing ran."
+    assert sentence(op_counts(trace)).startswith("8 runs of 7 operations; forward took the most time")
+
+
+def test_callees_that_overlap_count_once(tmp_path):
+    # The second call ends after the first one's end: damaged nesting, still no time twice.
+    events = [slice_("f", "cpu_op", 0, 100), slice_("a", "cpu_op", 10, 50), slice_("b", "cpu_op", 40, 40)]
+    one = job(tmp_path, events).rank(0)
+    assert exclusive(one)[0] == 30_000
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_exclusive_times_of_nested_calls_add_up(tmp_path_factory, data):
+    events = []
+
+    def nest(start, end, depth):
+        events.append(slice_(f"d{depth}", "cpu_op", start, end - start))
+        at = start
+        while depth < 4 and at < end and data.draw(st.booleans()):
+            first = data.draw(st.integers(at, end))
+            last = data.draw(st.integers(first, end))
+            nest(first, last, depth + 1)
+            at = last + 1
+
+    nest(0, 60, 0)
+    frame = op_counts(job(tmp_path_factory.mktemp("nest"), events))
+    assert frame["exclusive_duration_ns"].sum() == 60_000
+    assert (frame["exclusive_duration_ns"] >= 0).all()
+    assert frame["count"].sum() == len(events)
+
+
+@pytest.mark.parametrize(
+    "name", ["hta/trace_diff/control", "hta/amd_trace", "tracelens/inference/sglang_decode"]
+)
+def test_neighbouring_scopes_add_up(name):
+    trace = Trace.open(shared_trace(name))
+    first, last = trace.extent_ns
+    middle = (first + last) // 2
+    parts = [op_counts(trace, Scope(window_ns=window)) for window in ((first, middle), (middle, last + 1))]
+    whole = op_counts(trace)
+    columns = ["count", "total_duration_ns", "exclusive_duration_ns"]
+    assert sum(part[columns].sum() for part in parts).tolist() == whole[columns].sum().tolist()
+    assert (whole["exclusive_duration_ns"] <= whole["total_duration_ns"]).all()
+    assert (whole["exclusive_duration_ns"] >= 0).all()
+
+
+def test_counts_are_those_of_the_event_table():
+    trace = Trace.open(shared_trace("hta/nccl_parser_config"))
+    events = trace.events()
+    kernels = events[events["category"].isin(["kernel", "gpu_memcpy", "gpu_memset"])]
+    expected = kernels.groupby(["name", "category"], observed=True)["dur_ns"].agg(["size", "sum"])
+    frame = op_counts(trace, device="gpu").set_index(["name", "category"])
+    assert frame["count"].to_dict() == expected["size"].to_dict()
+    assert frame["total_duration_ns"].to_dict() == expected["sum"].to_dict()
