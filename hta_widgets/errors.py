@@ -45,3 +45,7 @@ class MissingDataError(HtaWidgetsError):
 
     def __reduce__(self) -> tuple[type[MissingDataError], tuple[str, str, str]]:
         return type(self), (self.field, self.remedy, self.detail)
+
+
+class MissingDataWarning(UserWarning):
+    """What the HTA-compatible methods give instead of a `MissingDataError`, with the same sentence."""

@@ -1,0 +1,1 @@
+"""The modules of HTA's `hta.analyzers` that notebooks import, under their own names."""

@@ -1,0 +1,1 @@
+"""The critical path graph of Holistic Trace Analysis, built on arrays."""

@@ -1,0 +1,62 @@
+"""What all HTA-compatible methods do the same way: units, rounding, default ranks, missing data, figures."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterable
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import plotly.graph_objects as go
+
+from hta_widgets.errors import MissingDataError, MissingDataWarning
+from hta_widgets.trace.model import Trace
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def microseconds(ns: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """ns as float64 us, HTA's unit; nothing is rounded to whole us."""
+    return np.asarray(ns, np.float64) / 1000.0
+
+
+def chosen_ranks(job: Trace, ranks: Iterable[int] | None) -> list[int]:
+    """The ranks that an argument `ranks` means: the given ones; None and empty mean rank 0.
+
+    Where the job has no rank 0, its first one (HTA raises).
+
+    Raises:
+        ValueError: the job has no such rank.
+    """
+    chosen = [int(rank) for rank in ranks or ()] or [0 if 0 in job.ranks else job.ranks[0]]
+    unknown = [rank for rank in chosen if rank not in job.ranks]
+    if unknown:
+        raise ValueError(f"no rank {unknown[0]}: this trace has {job.ranks}")
+    return chosen
+
+
+def or_else(otherwise: Callable[[], T]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Turn a `MissingDataError` into what HTA returns for "nothing", and a warning with the reason."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(function)
+        def answer(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return function(*args, **kwargs)
+            except MissingDataError as missing:
+                # 3: the caller of the TraceAnalysis method that called this.
+                warnings.warn(str(missing), MissingDataWarning, stacklevel=3)
+                return otherwise()
+
+        return answer
+
+    return decorate
+
+
+def show(figures: Iterable[go.Figure], renderer: str | None = None) -> None:
+    """Show figures one after the other, as HTA's `visualize=True` does."""
+    for figure in figures:
+        figure.show(renderer=renderer or None)

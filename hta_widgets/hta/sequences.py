@@ -1,0 +1,188 @@
+"""`get_frequent_cuda_kernel_sequences`: patterns as HTA tabulates them, and a trace file that shows them."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import plotly.graph_objects as go
+
+from hta_widgets.analysis.call_tree import owners
+from hta_widgets.analysis.sequences import sequence_instances
+from hta_widgets.analysis.stacks import stacks
+from hta_widgets.hta.conventions import microseconds, or_else, show
+from hta_widgets.palette import colour
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.raw import RawTrace
+from hta_widgets.trace.scope import Scope
+
+__all__ = ["frequent_cuda_kernel_sequences"]
+
+_GPU, _CPU = "GPU kernel duration (us)", "CPU op duration (us)"
+
+
+@or_else(pd.DataFrame)
+def frequent_cuda_kernel_sequences(
+    job: Trace,
+    operator_name: str,
+    output_dir: str,
+    min_pattern_len: int = 3,
+    rank: int = 0,
+    top_k: int = 5,
+    visualize: bool = False,
+    compress_other_kernels: bool = True,
+) -> pd.DataFrame:
+    """The kernel sequences below the shallowest operators of a name, and an overlaid copy of the trace file.
+
+    Calls count at the smallest depth at which the name occurs: so HTA keeps operators inside operators from
+    counting twice. It misses calls that lie deeper elsewhere; `analysis.kernel_sequences` counts those too.
+
+    The copy `<output_dir>/overlaid_<file>` marks the events of the `top_k` patterns: ``args["Patterns"]``.
+    With `compress_other_kernels` all other complete events lose their args, and their names become numbers,
+    which the profiler's own event (or, without it, an appended one) explains.
+
+    Returns:
+        Columns pattern (names joined with ``|``), count, GPU kernel duration (us), CPU op duration (us),
+        by count descending, then pattern. An empty frame without columns, with a warning, if there is no
+        operator name, no writable folder or no pattern.
+
+    Raises:
+        ValueError: the job has no such rank.
+    """
+    if rank not in job.ranks:
+        raise ValueError(f"no rank {rank}: this trace has {job.ranks}")
+    problem = _problem(operator_name, output_dir)
+    if problem is None:
+        found = sequence_instances(job, Scope(ranks=(rank,)), operator_name, min_pattern_len, "shallowest")
+        if found.empty:
+            problem = (
+                f"no operator named {operator_name!r} launches {max(min_pattern_len, 1)} kernels or more"
+            )
+    if problem is not None:
+        warnings.warn(problem, UserWarning, stacklevel=4)
+        return pd.DataFrame()
+    sums = found.groupby("pattern").agg(
+        count=("event_id", "size"), device_ns=("device_ns", "sum"), host_ns=("host_ns", "sum")
+    )
+    sums = sums.sort_values(["count", "pattern"], ascending=[False, True]).reset_index()
+    top = sums.head(max(top_k, 0))
+    one = job.rank(rank)
+    _write_overlay(one, found, top, Path(output_dir), compress_other_kernels)
+    if visualize:
+        show([_bars(top, rank)])
+    table = sums[["pattern", "count"]].copy()
+    table[_GPU], table[_CPU] = microseconds(sums["device_ns"]), microseconds(sums["host_ns"])
+    return table
+
+
+def _problem(operator_name: str, output_dir: str) -> str | None:
+    if not operator_name:
+        return "operator_name is empty: name (part of) an operator, such as 'aten::linear'"
+    if not Path(output_dir).is_dir():
+        return f"output_dir {output_dir!r} is not a folder"
+    if not os.access(output_dir, os.R_OK | os.W_OK):
+        return f"output_dir {output_dir!r} cannot be written to"
+    return None
+
+
+def _bars(top: pd.DataFrame, rank: int) -> go.Figure:
+    escaped = [text.replace("<", "&lt;").replace("|", "<br>") for text in top["pattern"]]
+    figure = go.Figure(
+        go.Bar(
+            x=top.index,
+            y=top["count"],
+            marker_color=colour("compute"),
+            customdata=escaped,
+            hovertemplate="%{customdata}<br>count=%{y}<extra></extra>",
+        )
+    )
+    figure.update_layout(
+        title=f"Top {len(top)} frequent patterns for rank {rank}",
+        xaxis={"title": "Pattern Index", "type": "category"},
+        yaxis={"title": "Pattern Count"},
+        template="plotly_white",
+    )
+    return figure
+
+
+def _write_overlay(
+    one: RankTrace, found: pd.DataFrame, top: pd.DataFrame, folder: Path, compress: bool
+) -> None:
+    counts = dict(zip(top["pattern"], top["count"].tolist(), strict=True))
+    shown = found[found["pattern"].isin(list(counts))]
+    chosen = np.zeros(one.n, np.bool_)
+    rows = np.searchsorted(one.event_id, shown["event_id"].to_numpy())
+    chosen[rows] = True
+    pattern_of = dict(zip(rows.tolist(), shown["pattern"], strict=True))
+    owner = owners(stacks(one), chosen)
+    inside = np.flatnonzero(owner >= 0)
+    patterns = {
+        event: {pattern_of[call]: counts[pattern_of[call]]}
+        for event, call in zip(one.event_id[inside].tolist(), owner[inside].tolist(), strict=True)
+    }
+    raw = RawTrace.read(one.path)
+    numbers = {name: number for number, name in enumerate(one.names) if name} if compress else {}
+    edits = _Edits(raw, patterns, _complete_events(one) if compress else np.empty(0, np.int64), numbers)
+    legend: list[dict[str, Any]] = []
+    if compress and not edits.has_legend(one):
+        # No event of the profiler itself: without one of our own, the names would be lost.
+        legend = [{"ph": "M", "name": "PyTorch Profiler", "pid": "Spans", "ts": 0, "args": edits.legend}]
+    raw.write(folder / f"overlaid_{Path(one.path).name}", edits=edits, append=legend)
+
+
+def _complete_events(one: RankTrace) -> npt.NDArray[np.int64]:
+    phases = one.table.dictionary("phase")
+    complete = phases.index("X") if "X" in phases else -2
+    return np.flatnonzero(one.table.codes("phase") == complete)
+
+
+class _Edits(Mapping[int, dict[str, Any]]):
+    """event -> how it reads in the overlaid file, made when asked for: there may be millions."""
+
+    def __init__(
+        self,
+        raw: RawTrace,
+        patterns: dict[int, dict[str, int]],
+        others: npt.NDArray[np.int64],
+        numbers: dict[str, int],
+    ) -> None:
+        self._raw, self._patterns, self._numbers = raw, patterns, numbers
+        self._events: list[int] = sorted({*patterns, *others.tolist()})
+        self.legend = {str(number): name for name, number in numbers.items()}
+
+    def has_legend(self, one: RankTrace) -> bool:
+        """Whether the profiler's own event is in the file, to carry the names."""
+        names, pids = one.table.dictionary("name"), one.table.dictionary("pid")
+        named = [code for code, text in enumerate(names) if "PyTorch Profiler" in text]
+        if not named or "Spans" not in pids:
+            return False
+        spans = one.table.codes("pid") == pids.index("Spans")
+        return bool((spans & np.isin(one.table.codes("name"), named))[self._events].any())
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._events)
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        event = self._raw.event(i)
+        if i in self._patterns:
+            args = event.get("args")
+            event["args"] = {**(args if isinstance(args, dict) else {}), "Patterns": self._patterns[i]}
+            return event
+        name = event.get("name")
+        if event.get("pid") == "Spans" and isinstance(name, str) and "PyTorch Profiler" in name:
+            event["args"] = self.legend
+            return event
+        event["args"] = {}
+        if name in self._numbers:
+            event["name"] = str(self._numbers[name])
+        return event
