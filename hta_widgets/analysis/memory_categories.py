@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import pandas as pd
 
 from hta_widgets.errors import TraceFormatError, TraceNotFoundError
@@ -59,7 +59,7 @@ def _records(path: Path) -> npt.NDArray[np.int64]:
     except OSError as error:
         raise TraceNotFoundError(f"{path}: {error.strerror or error}") from error
     try:
-        listed: Any = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
+        listed: Any = orjson.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
     except (ValueError, OSError, EOFError) as error:
         raise TraceFormatError(path, f"no JSON: {error}") from error
     try:

@@ -1,6 +1,58 @@
 """Plotly figures of answers: `figures.<analysis>(frame) -> Figure`. They draw a frame and compute nothing."""
 
+from hta_widgets.figures.annotations import annotation_totals, user_annotations
+from hta_widgets.figures.bandwidth import memory_bandwidth
+from hta_widgets.figures.critical_path import critical_path
+from hta_widgets.figures.cupti import cupti_counters
+from hta_widgets.figures.idle import idle_breakdown, stream_idle_breakdown
+from hta_widgets.figures.kernel_types import kernel_type_breakdown
+from hta_widgets.figures.kernels import kernel_breakdown, kernel_durations
+from hta_widgets.figures.launches import launch_stats
+from hta_widgets.figures.memory import hta_memory_timeline, memory_peak, memory_timeline
+from hta_widgets.figures.op_kernels import op_kernels
 from hta_widgets.figures.overlap import comm_comp_overlap
+from hta_widgets.figures.queue import queue_length
+from hta_widgets.figures.sequences import kernel_sequences
+from hta_widgets.figures.stacks import call_stacks
+from hta_widgets.figures.stragglers import stragglers
+from hta_widgets.figures.summaries import (
+    bandwidth_summary,
+    blocked_on_full_queue,
+    collectives,
+    idle_gaps,
+    launch_summary,
+    op_counts,
+    queue_summary,
+)
 from hta_widgets.figures.temporal import temporal_breakdown
 
-__all__ = ["comm_comp_overlap", "temporal_breakdown"]
+__all__ = [
+    "annotation_totals",
+    "bandwidth_summary",
+    "blocked_on_full_queue",
+    "call_stacks",
+    "collectives",
+    "comm_comp_overlap",
+    "critical_path",
+    "cupti_counters",
+    "hta_memory_timeline",
+    "idle_breakdown",
+    "idle_gaps",
+    "kernel_breakdown",
+    "kernel_durations",
+    "kernel_sequences",
+    "kernel_type_breakdown",
+    "launch_stats",
+    "launch_summary",
+    "memory_bandwidth",
+    "memory_peak",
+    "memory_timeline",
+    "op_counts",
+    "op_kernels",
+    "queue_length",
+    "queue_summary",
+    "stragglers",
+    "stream_idle_breakdown",
+    "temporal_breakdown",
+    "user_annotations",
+]

@@ -48,8 +48,10 @@ class Computed(Part):
 
     def _deliver(self, result: Any) -> None:
         with FRONT, self.hold_sync():
-            self.status, self.message = "idle", ""
+            self.message = ""
             self._show(result)
+            if self.status == "busy":  # last: whoever waits for it finds the answer
+                self.status = "idle"
 
     def _fail(self, error: Exception) -> None:
         missing = isinstance(error, MissingDataError)

@@ -69,15 +69,21 @@ class Answers:
         name, params = content.get("method"), content.get("params") or {}
         submit(lambda: self._answer(call, name, params, ticket), ticket)
 
+    def ask(self, name: Any, params: dict[str, Any]) -> tuple[Any, Sequence[Buffer]]:
+        """What the view is answered when it asks: the result and its binary part.
+
+        Raises:
+            LookupError: there is no such method, or no answer.
+        """
+        result = self._rpc_method(name)(params)
+        return result if isinstance(result, tuple) else (result, ())
+
     def _answer(self, call: str, name: Any, params: dict[str, Any], ticket: Ticket) -> None:
         reply: dict[str, Any] = {"rpc": 1, "id": call}
-        buffers: list[Buffer] = []
+        buffers: Sequence[Buffer] = ()
         try:
             checkpoint()  # it may have been cancelled while it waited for a thread
-            result = self._rpc_method(name)(params)
-            if isinstance(result, tuple):
-                result, buffers = result
-            reply["result"] = result
+            reply["result"], buffers = self.ask(name, params)
         except Superseded:
             return
         except Exception as error:

@@ -28,6 +28,12 @@ export class Table {
     return column && column.kind !== "text" ? column.values : new Float64Array();
   }
 
+  /** The texts of a column; empty where there is no such column. */
+  texts(name: string): string[] {
+    const column = this.column(name);
+    return column?.kind === "text" ? column.values : [];
+  }
+
   /** As CSV with full precision (RFC 4180). */
   toCsv(): string {
     const lines = [this.columns.map((column) => field(column.name)).join(",")];

@@ -11,7 +11,7 @@ from hta_widgets.analysis.stragglers import NOISE_NS, arrivals, lateness, senten
 from hta_widgets.errors import MissingDataError
 from hta_widgets.examples.jobs import JOBS
 from hta_widgets.examples.simulator import Simulation
-from hta_widgets.figures import stragglers as figures
+from hta_widgets.figures.stragglers import stragglers as figure_of
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.multirank import ALL_REDUCE, RankFile, job
@@ -223,6 +223,6 @@ def test_what_is_waited_is_caused(each):
 
 
 def test_the_picture_shows_every_rank():
-    figure = figures.stragglers(stragglers(examples.load("ddp_4ranks")))
+    figure = figure_of(stragglers(examples.load("ddp_4ranks")))
     assert list(figure.data[0].x) == ["0", "1", "2", "3"]
     assert max(figure.data[1].y) <= 0 <= min(figure.data[0].y)

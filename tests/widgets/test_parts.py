@@ -1,10 +1,12 @@
 """Selectors and panels follow the selection and show what the analyses say."""
 
+import io
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from traitlets import TraitError
 
 from hta_widgets import BreakdownPanel, IterationSelector, RankSelector, Scope, Selection, Trace, analysis
 from hta_widgets.widgets.iteration_selector import step_times
@@ -110,3 +112,76 @@ def test_an_analysis_that_fails_shows_its_error(
 def test_repr_is_the_same_on_every_run(ddp: Trace) -> None:
     assert repr(RankSelector(ddp)).startswith("RankSelector(4 ranks, ")
     assert repr(BreakdownPanel(ddp)).startswith("BreakdownPanel('temporal_breakdown', 4 ranks, ")
+
+
+def test_options_choose_and_are_checked(ddp: Trace, until: Any) -> None:
+    panel = BreakdownPanel(ddp, "temporal_breakdown", spell=lambda: 'explorer.frame("temporal_breakdown")')
+    until(lambda: panel.status == "idle")
+    assert panel.expression == 'explorer.frame("temporal_breakdown")'
+    panel.options = {"by": "iteration"}
+    until(lambda: panel.rows == len(ddp.iterations))
+    pd.testing.assert_frame_equal(panel.frame(), analysis.temporal_breakdown(ddp, by="iteration"))
+    assert panel.expression == "explorer.frame(\"temporal_breakdown\", by='iteration')"
+    assert panel.drawing == "explorer.figure(\"temporal_breakdown\", by='iteration')"
+    assert "iteration" in panel.marks["columns"][0]["values"][0]
+    for refused in ({"by": "colour"}, {"nonsense": 1}):
+        with pytest.raises(TraitError):
+            panel.options = refused
+    with pytest.raises(TypeError):
+        BreakdownPanel(ddp, "comm_comp_overlap", by="iteration")
+
+
+def test_a_long_answer_is_cut_on_the_page_and_whole_in_files(ddp: Trace, until: Any) -> None:
+    panel = BreakdownPanel(ddp, "queue_length")
+    until(lambda: panel.status == "idle" and panel.rows > 0)
+    frame = panel.frame()
+    assert panel.table["rows"] == 500 < panel.rows == len(frame)
+    assert panel.marks["rows"] <= 8 * 2000
+    assert panel.extent == list(ddp.extent_ns)
+
+    def fetched(form: str) -> bytes:
+        parts: list[bytes] = []
+        chunks = 1
+        while len(parts) < chunks:
+            told, (part,) = panel._on_file({"form": form, "chunk": len(parts)})
+            parts, chunks = [*parts, part], told["chunks"]
+        return b"".join(parts)
+
+    pd.testing.assert_frame_equal(pd.read_csv(io.BytesIO(fetched("csv"))), frame)
+    pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(fetched("parquet"))), frame)
+
+
+def test_a_brushed_window_lists_its_longest_gaps(ddp: Trace, until: Any) -> None:
+    selection = Selection()
+    panel = BreakdownPanel(ddp, "idle_breakdown", selection=selection)
+    until(lambda: panel.status == "idle" and panel.rows > 0)
+    assert panel.notes == []
+    selection.window = ddp.extent_ns
+    until(lambda: len(panel.notes) == 5)
+    first = panel.notes[0]
+    assert first["text"].startswith("Rank ")
+    assert "while the host waited for the data loader" in first["text"]
+    rank, event_id = first["focus"]
+    events = ddp.events(Scope(ranks=(rank,)))
+    assert events.loc[events["event_id"] == event_id, "start_ns"].item() == first["window"][1]
+
+
+@pytest.mark.parametrize("kind", analysis.ANALYSES)
+def test_every_kind_is_a_panel(ddp: Trace, until: Any, kind: str) -> None:
+    selection = Selection()
+    panel = BreakdownPanel(ddp, kind, selection=selection)
+    until(lambda: panel.status != "busy")
+    assert panel.status in ("idle", "empty")
+    selection.window = (10**15, 10**15 + 5)  # nothing lies there
+    until(lambda: panel.status != "busy")
+    assert panel.status in ("idle", "empty")
+    panel.close()
+
+
+def test_clicked_marks_choose_events_and_change_no_breakdown(ddp: Trace, until: Any) -> None:
+    selection = Selection()
+    panel = BreakdownPanel(ddp, "kernel_breakdown", selection=selection)
+    until(lambda: panel.status == "idle")
+    panel.names = ("Memset (Device)",)
+    assert selection.names == ("Memset (Device)",)
+    assert panel.status == "idle"

@@ -1,62 +1,100 @@
-// One horizontal bar per row of a table, in its order: what takes most, at a glance.
+// One horizontal bar per label, the longest first: what takes most, at a glance.
 
 import { max } from "d3-array";
-import type { Column, Table } from "../columns";
-import { columnFormat } from "../format";
+import type { ChartProps } from "./chart";
+import { brief, fitted, Mark } from "./mark";
+import { Plot } from "./plot";
+import { pickRank, pickWindow, toggled } from "./select";
+import { unitOf } from "./unit";
 
-const MOST = 20;
+const ROW = 20;
+const BAR = 12;
+const VALUE = 72;
 
-// Event classes that share the colour of a class of time; all others have their own, or none.
-const COLOUR_OF: Record<string, string> = {
-  memory_copy: "memory",
-  memory_set: "memory",
-  host_op: "host",
-  runtime: "host",
-  python: "host",
-};
-
-export interface RowsProps {
-  table: Table;
+export interface BarsChart {
+  type: "bars";
   value: string;
-  label: readonly string[];
-  /** a class of time, or the column that tells it row by row */
-  timeClass: string;
+  label: string[];
+  names: string;
+  window: [string, string] | null;
 }
 
-export function Rows({ table, value, label, timeClass }: RowsProps) {
-  const values = table.numbers(value);
-  const longest = max(values) ?? 0;
-  const format = columnFormat(value, values);
-  const named = label.map((name) => table.column(name)).filter((column) => column !== undefined);
-  const classes = table.column(timeClass);
+export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) {
+  const values = marks.numbers("value");
+  const counts = marks.numbers("count");
+  const labels = marks.texts("label");
+  const classes = marks.texts("time_class");
+  const names = marks.texts("names").map((text): string[] => JSON.parse(text));
+  const ranks = [...marks.numbers("rank")];
+  const [starts, ends] = [marks.numbers("start"), marks.numbers("end")];
+  const unit = (value: number) => unitOf(chart.value, [value]);
+  const longest = max(values) || 1;
+  const name = Math.round(width * 0.4);
+  const inner = Math.max(40, width - name - VALUE - 16);
+  const chosen = new Set(selecting.names.value);
+
+  const picks = (row: number): [string, boolean, (event: MouseEvent | KeyboardEvent) => void] | null => {
+    const [own, start, end, rank] = [names[row], starts[row], ends[row], ranks[row]];
+    if (chart.window && start !== undefined && end !== undefined) {
+      const now = selecting.window.value;
+      const pressed = now?.[0] === start && now[1] === end;
+      return ["Select this stretch of time.", pressed, () => pickWindow(selecting, start, end)];
+    }
+    if (own?.length) {
+      const pressed = own.every((item) => chosen.has(item));
+      return [
+        "Choose its events.",
+        pressed,
+        () => {
+          selecting.names.value = toggled(selecting.names.value, own);
+        },
+      ];
+    }
+    if (rank === undefined) return null;
+    const all = [...new Set(ranks)];
+    return [
+      "Select this rank.",
+      selecting.ranks.value.includes(rank),
+      (event) => pickRank(selecting, all, rank, event),
+    ];
+  };
+  const marked = labels.map((_, row) => picks(row));
+  const any = marked.some((picked) => picked?.[1]);
+
   return (
-    <ul class="hta-rows">
-      {Array.from(values.subarray(0, MOST), (size, row) => {
-        const name = named.map((column) => text(column, row)).join(" · ");
-        const shown = `${format.cell(size)} ${format.unit}`;
-        const share = longest > 0 && size > 0 ? (100 * size) / longest : 0;
-        const told = classes?.kind === "text" ? (classes.values[row] ?? "") : timeClass;
+    <Plot label="Largest first" width={name + inner + VALUE + 16} height={labels.length * ROW}>
+      {labels.map((label, row) => {
+        const value = values[row] ?? 0;
+        const several = (counts[row] ?? 1) > 1 ? `, the sum of ${counts[row]} rows` : "";
+        const picked = marked[row];
         return (
-          <li key={row} title={`${name}: ${format.title(size)}`}>
-            <span class="hta-row-name">{name}</span>
-            <span class="hta-row-track">
-              <span
-                style={{
-                  width: `${share}%`,
-                  background: `var(--hta-${COLOUR_OF[told] ?? told}, var(--hta-idle))`,
-                }}
-              />
-            </span>
-            <span class="hta-row-value">{shown}</span>
-          </li>
+          <Mark
+            key={label + row}
+            label={`${label}: ${unit(value).text(value)}. ${picked?.[0] ?? ""}`}
+            transform={`translate(0 ${row * ROW})`}
+            first={row === 0}
+            pressed={picked?.[1]}
+            dim={any && !picked?.[1]}
+            onPick={picked?.[2] ?? null}
+          >
+            <title>{`${label}: ${unit(value).exact(value)}${several}`}</title>
+            <rect class="hta-bar-hit" width="100%" height={ROW} />
+            <text class="hta-bar-name" x={4} y={ROW - 6}>
+              {fitted(brief(label), name - 12)}
+            </text>
+            <rect
+              x={name}
+              y={(ROW - BAR) / 2}
+              width={Math.max(1, (inner * Math.max(0, value)) / longest)}
+              height={BAR}
+              fill={`var(--hta-${classes[row]}, var(--hta-idle))`}
+            />
+            <text x={name + inner + VALUE + 8} y={ROW - 6} text-anchor="end">
+              {unit(value).text(value)}
+            </text>
+          </Mark>
         );
       })}
-      {values.length > MOST && <li class="hta-muted">and more in the table below</li>}
-    </ul>
+    </Plot>
   );
-}
-
-function text(column: Column, row: number): string {
-  const value = String(column.values[row] ?? "");
-  return column.kind === "text" ? value : `${column.name.replaceAll("_", " ")} ${value}`;
 }

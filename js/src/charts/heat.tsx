@@ -1,0 +1,115 @@
+// A grid of cells, fuller the greater their value: which rank, and when.
+
+import { max } from "d3-array";
+import type { ChartProps } from "./chart";
+import { Mark } from "./mark";
+import { Plot } from "./plot";
+import { unitOf } from "./unit";
+
+const ROW = 20;
+const LEFT = 64;
+const AXIS = 20;
+const SCALE = 96;
+
+export interface HeatChart {
+  type: "heat";
+  x: string;
+  y: string;
+  value: string;
+  time_class: string;
+}
+
+export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) {
+  const xs = marks.numbers("x");
+  const ys = marks.numbers("y");
+  const values = marks.numbers("value");
+  const columns = distinct(xs);
+  const rows = distinct(ys);
+  const unit = unitOf(chart.value, values);
+  const largest = max(values) || 1;
+  const column = Math.max(4, Math.min(72, (width - LEFT - 8) / Math.max(1, columns.length)));
+  const fill = `var(--hta-${chart.time_class})`;
+  const height = rows.length * ROW;
+  const every = Math.max(1, Math.ceil(36 / column));
+  const told = (value: number | undefined) =>
+    value === undefined || Number.isNaN(value) ? "none" : String(value);
+  const { ranks, iterations } = selecting;
+  const is = (signal: { value: number[] }, value: number) =>
+    signal.value.length === 1 && signal.value[0] === value;
+  return (
+    <>
+      <p class="hta-legend">
+        <span>0</span>
+        <svg width={SCALE} height={10} aria-hidden="true">
+          {Array.from({ length: 16 }, (_, step) => (
+            <rect
+              key={step}
+              x={(step * SCALE) / 16}
+              width={SCALE / 16 + 0.5}
+              height={10}
+              fill={fill}
+              fill-opacity={shade(step / 15)}
+            />
+          ))}
+        </svg>
+        <span>{unit.text(largest)}</span>
+      </p>
+      <Plot
+        label={`${chart.value.replace(/_ns$/, "").replaceAll("_", " ")} by ${chart.y} and ${chart.x}`}
+        width={LEFT + column * columns.length + 8}
+        height={height + AXIS}
+      >
+        {rows.map((y, row) => (
+          <text key={y} x={LEFT - 8} y={row * ROW + ROW - 6} text-anchor="end">
+            {chart.y} {told(y)}
+          </text>
+        ))}
+        {columns.map(
+          (x, number) =>
+            number % every === 0 && (
+              <text key={x} x={LEFT + column * (number + 0.5)} y={height + 15} text-anchor="middle">
+                {told(x)}
+              </text>
+            ),
+        )}
+        {Array.from(values, (value, i) => {
+          const [x, y] = [xs[i] ?? Number.NaN, ys[i] ?? Number.NaN];
+          const chosen = is(ranks, y) && (Number.isNaN(x) || is(iterations, x));
+          const text = `${chart.y} ${told(y)}, ${chart.x} ${told(x)}: ${unit.text(value)}`;
+          return (
+            <Mark
+              key={`${x} ${y}`}
+              label={`${text}. Select both.`}
+              first={i === 0}
+              pressed={chosen}
+              onPick={() => {
+                ranks.value = chosen ? [] : [y];
+                if (!Number.isNaN(x)) iterations.value = chosen ? [] : [x];
+              }}
+            >
+              <title>{`${text} (${unit.exact(value)})`}</title>
+              <rect
+                class="hta-cell"
+                x={LEFT + column * index(columns, x) + 0.5}
+                y={row(rows, y) + 0.5}
+                width={column - 1}
+                height={ROW - 1}
+                fill={fill}
+                fill-opacity={shade(value / largest)}
+              />
+            </Mark>
+          );
+        })}
+      </Plot>
+    </>
+  );
+}
+
+const shade = (share: number) => 0.05 + 0.95 * Math.max(0, share || 0);
+const index = (all: readonly number[], value: number) => all.findIndex((item) => Object.is(item, value));
+const row = (all: readonly number[], value: number) => ROW * index(all, value);
+
+/** Distinct numbers, ascending; NaN, where there is no number, last. */
+function distinct(values: Iterable<number>): number[] {
+  return [...new Set(values)].sort((a, b) => (Number.isNaN(a) ? 1 : Number.isNaN(b) ? -1 : a - b));
+}

@@ -1,0 +1,235 @@
+// Step functions of time, one strip each below a common time axis; a drag over them selects a window.
+//
+// Each strip has its own scale, printed beside it: a stream that holds 3 launches stays readable next to one
+// that holds 900. The cursor and the drag are state of the browser alone; the selection changes at the end.
+
+import { type Signal, signal } from "@preact/signals";
+import { bisectRight, max } from "d3-array";
+import { useMemo } from "preact/hooks";
+import { duration } from "../format";
+import { Axis } from "./axis";
+import type { ChartProps } from "./chart";
+import { fitted } from "./mark";
+import { linear } from "./scale";
+import { steps, unitOfTime } from "./steps";
+import { unitOf } from "./unit";
+
+const AXIS = 20;
+const LEFT = 72;
+const HEAD = 16;
+const CLICK = 3; // px: what moves less is no drag
+
+export interface LinesChart {
+  type: "lines";
+  value: string;
+  time_class: string;
+}
+
+interface Strip {
+  label: string;
+  times: Float64Array;
+  values: Float64Array;
+  top: number;
+}
+
+export function Lines({ marks, chart, legend, extent, width, selecting }: ChartProps<LinesChart>) {
+  const cursor = useMemo(() => signal<number | null>(null), []);
+  const drag = useMemo(() => signal<[number, number] | null>(null), []);
+  const [start, end] = [extent[0] ?? 0, extent[1] ?? 1];
+  const inner = Math.max(80, width - LEFT - 8);
+  const x = linear(start, end, inner);
+  const unit = unitOfTime(start, end);
+  const size = legend.length > 4 ? 30 : legend.length > 2 ? 64 : 96;
+  const height = legend.length * (size + HEAD);
+  const strips = useMemo(() => split(marks, legend, size), [marks, legend, size]);
+  const held = (strip: Strip, time: number) => strip.values[bisectRight(strip.times, time) - 1];
+  const value = (strip: Strip, time: number) => {
+    const at = held(strip, time);
+    return at === undefined ? "–" : unitOf(chart.value, [at]).text(at);
+  };
+  const time = (event: PointerEvent) => {
+    const box = (event.currentTarget as Element).getBoundingClientRect();
+    return Math.min(end, Math.max(start, x.invert(event.clientX - box.left)));
+  };
+  const select = (from: number, to: number) => {
+    const window = [Math.round(Math.min(from, to)), Math.round(Math.max(from, to))] as [number, number];
+    if (window[0] < window[1]) selecting.window.value = window;
+  };
+
+  const keys = (event: KeyboardEvent) => {
+    const step = (end - start) / (event.altKey ? 500 : 50);
+    const now = cursor.value ?? start;
+    if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+      const next = Math.min(end, Math.max(start, now + (event.key === "ArrowLeft" ? -step : step)));
+      drag.value = event.shiftKey ? [drag.value?.[0] ?? now, next] : null;
+      cursor.value = next;
+    } else if (event.key === "Enter" && drag.value) {
+      select(...drag.value);
+      drag.value = null;
+    } else if (event.key === "Escape" && (drag.value || selecting.window.value)) {
+      if (!drag.value) selecting.window.value = null;
+      drag.value = null;
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  return (
+    <div class="hta-chart">
+      <svg class="hta-bars hta-lines" width={LEFT + inner + 8} height={height + AXIS}>
+        <title>{`${chart.value.replaceAll("_", " ")} over time`}</title>
+        <g transform={`translate(${LEFT} 0)`}>
+          <Axis
+            {...{ height, inner }}
+            ticks={steps(start, end, unit, Math.max(2, Math.floor(inner / 110))).map(({ at, text }) => ({
+              at: x(at),
+              text,
+            }))}
+          />
+          {strips.map((strip) => (
+            <StripPath key={strip.label} {...{ strip, size, chart, x, end, inner }} />
+          ))}
+          <Cursor {...{ cursor, drag, strips, x, height, value, inner }} />
+          <rect
+            class="hta-brush"
+            width={inner}
+            height={height}
+            role="slider"
+            tabindex={0}
+            aria-label="Time under the cursor. Arrows move it, Shift and arrows mark a window, Enter selects it, Escape shows all."
+            aria-valuemin={start}
+            aria-valuemax={end}
+            aria-valuenow={start}
+            onKeyDown={(event) => {
+              keys(event);
+              describe(event.currentTarget, cursor.value);
+            }}
+            onPointerDown={(event) => {
+              if (event.button !== 0) return;
+              event.currentTarget.setPointerCapture?.(event.pointerId);
+              drag.value = [time(event), time(event)];
+            }}
+            onPointerMove={(event) => {
+              cursor.value = time(event);
+              if (drag.value && event.buttons & 1) drag.value = [drag.value[0], cursor.value];
+            }}
+            onPointerUp={() => {
+              const window = drag.value;
+              drag.value = null;
+              if (window && Math.abs(x(window[1]) - x(window[0])) >= CLICK) select(...window);
+            }}
+            onPointerLeave={() => {
+              cursor.value = null;
+            }}
+            onDblClick={() => {
+              selecting.window.value = null;
+            }}
+          >
+            <title>Drag to select a window of time; double-click for all time</title>
+          </rect>
+        </g>
+      </svg>
+    </div>
+  );
+
+  function describe(slider: Element, now: number | null): void {
+    if (now === null) return;
+    slider.setAttribute("aria-valuenow", String(Math.round(now)));
+    const told = strips.map((strip) => `${strip.label} ${value(strip, now)}`);
+    slider.setAttribute("aria-valuetext", `${duration(now)}: ${told.join(", ")}`);
+  }
+}
+
+interface PathProps {
+  strip: Strip;
+  size: number;
+  chart: LinesChart;
+  x: (ns: number) => number;
+  end: number;
+  inner: number;
+}
+
+function StripPath({ strip, size, chart, x, end, inner }: PathProps) {
+  const peak = max(strip.values) || 1;
+  const unit = unitOf(chart.value, [peak]);
+  const base = strip.top + HEAD + size;
+  const y = (value: number) => base - ((size - 4) * value) / peak;
+  const round = (value: number) => Math.round(value * 10) / 10;
+  const left = (ns: number) => round(Math.min(inner, Math.max(0, x(ns))));
+  let line = "";
+  for (const [i, ns] of strip.times.entries()) {
+    const at = left(ns);
+    const value = round(y(strip.values[i] ?? 0));
+    line += i === 0 ? `M${at} ${value}` : `H${at}V${value}`;
+  }
+  line += `H${left(end)}`;
+  const first = left(strip.times[0] ?? 0);
+  return (
+    <g>
+      <text x={0} y={strip.top + 12}>
+        {fitted(strip.label, inner - 80)}
+      </text>
+      <line class="hta-grid" x2={inner} y1={base} y2={base} />
+      <text x={-8} y={y(peak) + 6} text-anchor="end">
+        {unit.text(peak)}
+      </text>
+      <text x={-8} y={base} text-anchor="end">
+        0
+      </text>
+      <path d={`${line}V${base}H${first}Z`} fill={`var(--hta-${chart.time_class})`} fill-opacity={0.2} />
+      <path class="hta-line" d={line} stroke={`var(--hta-${chart.time_class})`} />
+    </g>
+  );
+}
+
+interface CursorProps {
+  cursor: Signal<number | null>;
+  drag: Signal<[number, number] | null>;
+  strips: readonly Strip[];
+  x: (ns: number) => number;
+  height: number;
+  inner: number;
+  value(strip: Strip, time: number): string;
+}
+
+function Cursor({ cursor, drag, strips, x, height, inner, value }: CursorProps) {
+  const now = cursor.value;
+  const window = drag.value?.map(x).sort((a, b) => a - b);
+  return (
+    <g>
+      {window && (
+        <rect
+          class="hta-bar-hit hta-brushed"
+          x={window[0]}
+          width={Math.max(1, (window[1] ?? 0) - (window[0] ?? 0))}
+          height={height}
+        />
+      )}
+      {now !== null && (
+        <>
+          <line class="hta-cursor" x1={x(now)} x2={x(now)} y2={height} />
+          {strips.map((strip) => (
+            <text key={strip.label} class="hta-readout" x={inner} y={strip.top + 12} text-anchor="end">
+              {value(strip, now)}
+            </text>
+          ))}
+        </>
+      )}
+    </g>
+  );
+}
+
+/** The points of each line, which lie one after the other in the table. */
+function split(marks: ChartProps<LinesChart>["marks"], legend: readonly string[], size: number): Strip[] {
+  const [lines, times, values] = [marks.numbers("line"), marks.numbers("time"), marks.numbers("value")];
+  return legend.map((label, number) => {
+    const first = lines.indexOf(number);
+    const after = bisectRight(lines, number);
+    return {
+      label,
+      top: number * (size + HEAD),
+      times: times.subarray(Math.max(0, first), after),
+      values: values.subarray(Math.max(0, first), after),
+    };
+  });
+}

@@ -1,0 +1,83 @@
+// A mark that selects: a group in an SVG that works as a button, by mouse and by keyboard.
+//
+// Tab reaches the first mark of a chart, arrows go on from there: a chart of a thousand marks is one stop.
+
+import type { ComponentChildren } from "preact";
+
+export interface MarkProps {
+  label: string;
+  /** null: the mark selects nothing and is a picture only */
+  onPick: ((event: MouseEvent | KeyboardEvent) => void) | null;
+  /** whether Tab stops here */
+  first: boolean;
+  pressed?: boolean | undefined;
+  dim?: boolean | undefined;
+  transform?: string;
+  children: ComponentChildren;
+}
+
+const MOVES: Record<string, number> = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
+
+export function Mark({ label, onPick, first, pressed, dim, transform, children }: MarkProps) {
+  const look = { class: "hta-bar-row", transform, "data-dim": dim || undefined, "aria-label": label };
+  const keys = (event: KeyboardEvent & { currentTarget: Element }) => {
+    const move = MOVES[event.key];
+    if (move) neighbour(event.currentTarget, move)?.focus();
+    else if (onPick && (event.key === "Enter" || event.key === " ")) onPick(event);
+    else return;
+    event.preventDefault();
+  };
+  if (!onPick)
+    return (
+      // biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: its text must be reachable by keyboard
+      <g {...look} role="img" data-still="" tabindex={first ? 0 : -1} onKeyDown={keys}>
+        {children}
+      </g>
+    );
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: an svg holds no HTML button
+    <g
+      {...look}
+      role="button"
+      tabindex={first ? 0 : -1}
+      aria-pressed={pressed}
+      onClick={onPick}
+      onKeyDown={keys}
+    >
+      {children}
+    </g>
+  );
+}
+
+function neighbour(mark: Element, move: number): SVGElement | undefined {
+  const all = [...(mark.closest("svg")?.querySelectorAll<SVGElement>(".hta-bar-row") ?? [])];
+  return all[all.indexOf(mark as SVGElement) + move];
+}
+
+const LONGEST = 2000; // characters: what is longer is cut anyway
+const CHARACTER = 7; // of the labels' 11 px font, on average
+
+/** A C++ kernel's name without what most of them share: its return type, namespaces and argument types. */
+export function brief(name: string): string {
+  if (name.length > LONGEST) return name;
+  return name
+    .replace(/\bvoid (?=[\w:])/, "")
+    .replaceAll("(anonymous namespace)::", "")
+    .replaceAll("at::native::", "")
+    .replace(/(?<=[\w>])\((?:[^()]|\([^()]*\))*\)$/, "");
+}
+
+/** A text that fits into so many pixels: of a long one the middle is left out. */
+export function fitted(text: string, width: number): string {
+  const most = Math.max(3, Math.floor(width / CHARACTER));
+  if (text.length <= most) return text;
+  const end = Math.floor((most - 1) / 3);
+  return `${text.slice(0, most - 1 - end)}…${text.slice(text.length - end)}`;
+}
+
+/** Pixels that the longest of the labels needs, within limits. */
+export function labelWidth(labels: Iterable<string>, most: number): number {
+  let longest = 0;
+  for (const label of labels) longest = Math.max(longest, label.length);
+  return Math.min(most, Math.ceil(longest * CHARACTER) + 12);
+}

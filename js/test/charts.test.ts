@@ -1,0 +1,351 @@
+// The charts of BreakdownPanel: what they draw, and what clicking does to the selection.
+
+import { afterEach, expect, it, vi } from "vitest";
+import { pattern } from "../src/charts/fills";
+import { toSvg } from "../src/charts/image";
+import { brief, fitted } from "../src/charts/mark";
+import { decades, linear, logarithmic } from "../src/charts/scale";
+import { toggled } from "../src/charts/select";
+import { unitOf } from "../src/charts/unit";
+import { drawn, show, wire } from "./support";
+
+afterEach(() => document.body.replaceChildren());
+
+const panel = {
+  _view: "breakdown",
+  kind: "kernel_breakdown",
+  title: "Which kernels take most device time",
+  sentence: "A gemm takes most.",
+  expression: 'explorer.frame("kernel_breakdown")',
+  drawing: 'explorer.figure("kernel_breakdown")',
+  ranks: [],
+  iterations: [],
+  names: [],
+  window: null,
+  focus: null,
+  legend: [],
+  left_out: 0,
+  extent: [0, 100],
+  notes: [],
+  form: [],
+  options: {},
+  rows: 2,
+  table: wire({ rank: [0, 1], sum_ns: [4e6, 1e6] }),
+};
+const rows = (el: Element) => [...el.querySelectorAll<SVGElement>(".hta-bar-row")];
+const labels = (el: Element) => rows(el).map((row) => row.getAttribute("aria-label"));
+const click = (target?: Element, keys = {}) =>
+  target?.dispatchEvent(new MouseEvent("click", { bubbles: true, ...keys }));
+const press = (target: Element | null | undefined, key: string, keys = {}) =>
+  target?.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...keys }));
+
+const bars = {
+  ...panel,
+  chart: { type: "bars", value: "sum_ns", label: ["name"], names: "name", window: null },
+  marks: wire({
+    label: ["gemm<b>", "copy"],
+    value: [4e6, 1e6],
+    count: [2, 1],
+    time_class: ["compute", "memory"],
+    names: ['["gemm<b>"]', '["copy"]'],
+  }),
+};
+
+it("stacks parts that add up, and selects a rank by its bar", async () => {
+  const { el, model } = await show({
+    ...panel,
+    chart: {
+      type: "stack",
+      whole: "window_ns",
+      series: [
+        { column: "compute_ns", label: "Compute", time_class: "compute" },
+        { column: "wait_ns", label: "Wait", time_class: "idle", pattern: "/" },
+        { column: "none_ns", label: "Never", time_class: "sync" },
+      ],
+    },
+    marks: wire({
+      label: ["rank 0", "rank 1"],
+      rank: [0, 1],
+      window_ns: [4e6, 2e6],
+      compute_ns: [1e6, 2e6],
+      wait_ns: [3e6, 0],
+      none_ns: [0, 0],
+    }),
+  });
+  expect(labels(el)[0]).toBe("Rank 0: Compute 1.00 ms (25.0 %), Wait 3.00 ms (75.0 %). Select this rank.");
+  const widths = [...(rows(el)[0]?.querySelectorAll("rect[fill]") ?? [])].map((bar) =>
+    Number(bar.getAttribute("width")),
+  );
+  expect(widths[1]).toBeCloseTo(3 * (widths[0] ?? 0));
+  expect(el.querySelectorAll(".hta-pattern")).toHaveLength(2); // in the legend and on the bar
+  expect(el.querySelector(".hta-legend")?.textContent).toBe("ComputeWait");
+  click(rows(el)[1]);
+  expect(model.get("ranks")).toEqual([1]);
+});
+
+it("draws a bar per label and chooses its events by a click", async () => {
+  const { el, model } = await show(bars);
+  expect(labels(el)).toEqual(["gemm<b>: 4.00 ms. Choose its events.", "copy: 1.00 ms. Choose its events."]);
+  expect(rows(el)[0]?.querySelector("title")?.textContent).toBe("gemm<b>: 4,000,000 ns, the sum of 2 rows");
+  expect(el.querySelector("b")).toBeNull();
+  click(rows(el)[0]);
+  await drawn();
+  expect(model.get("names")).toEqual(["gemm<b>"]);
+  expect(rows(el).map((row) => row.getAttribute("aria-pressed"))).toEqual(["true", "false"]);
+  press(rows(el)[1], "Enter");
+  expect(model.get("names")).toEqual(["copy", "gemm<b>"]);
+  click(rows(el)[0]);
+  expect(model.get("names")).toEqual(["copy"]);
+});
+
+it("is one stop of the Tab key, and arrows go from mark to mark", async () => {
+  const { el } = await show(bars);
+  expect(rows(el).map((row) => row.getAttribute("tabindex"))).toEqual(["0", "-1"]);
+  rows(el)[0]?.focus();
+  press(rows(el)[0], "ArrowDown");
+  expect(document.activeElement).toBe(rows(el)[1]);
+});
+
+it("selects the time of a gap by its bar", async () => {
+  const { el, model } = await show({
+    ...panel,
+    chart: { type: "bars", value: "dur_ns", label: ["rank"], names: "", window: ["start_ns", "end_ns"] },
+    marks: wire({
+      label: ["rank 0"],
+      value: [20],
+      count: [1],
+      time_class: ["host"],
+      rank: [0],
+      start: [40],
+      end: [60],
+    }),
+    notes: [{ text: "Idle for 20 ns <i>until</i> x.", window: [40, 60], focus: [0, 7] }],
+  });
+  click(rows(el)[0]);
+  expect(model.get("window")).toEqual([40, 60]);
+  click(rows(el)[0]);
+  expect(model.get("window")).toBeNull();
+  expect(el.querySelector(".hta-notes i")).toBeNull();
+  click(el.querySelector(".hta-notes button") ?? undefined);
+  expect([model.get("window"), model.get("focus")]).toEqual([
+    [40, 60],
+    [0, 7],
+  ]);
+});
+
+it("draws step functions and selects a window by keyboard and by a drag", async () => {
+  const { el, model } = await show({
+    ...panel,
+    chart: { type: "lines", value: "queue_length", time_class: "host" },
+    legend: ["rank 0 · stream 7", "rank 0 · stream 20"],
+    extent: [0, 1000],
+    marks: wire({ line: [0, 0, 1], time: [100, 500, 0], value: [3, 0, 8] }),
+  });
+  const paths = [...el.querySelectorAll(".hta-line")].map((path) => path.getAttribute("d"));
+  expect(paths).toHaveLength(2);
+  expect(paths[0]).toBe("M56 20H280V112H560");
+  const brush = el.querySelector<SVGElement>('[role="slider"]');
+  press(brush, "ArrowRight");
+  expect(brush?.getAttribute("aria-valuetext")).toBe("20.0 ns: rank 0 · stream 7 –, rank 0 · stream 20 8");
+  press(brush, "ArrowRight", { shiftKey: true });
+  press(brush, "Enter");
+  expect(model.get("window")).toEqual([20, 40]);
+  const pointer = (type: string, clientX: number) =>
+    brush?.dispatchEvent(
+      Object.assign(new MouseEvent(type, { bubbles: true, clientX, buttons: 1, button: 0 }), {
+        pointerId: 1,
+      }),
+    );
+  pointer("pointerdown", 56);
+  pointer("pointermove", 280);
+  pointer("pointerup", 280);
+  expect(model.get("window")).toEqual([100, 500]);
+  press(brush, "Escape");
+  expect(model.get("window")).toBeNull();
+});
+
+it("selects rank and iteration by a cell", async () => {
+  const { el, model } = await show({
+    ...panel,
+    chart: { type: "heat", x: "iteration", y: "rank", value: "caused_wait_ns", time_class: "communication" },
+    marks: wire({ x: [5, 5, 6, 6], y: [0, 1, 0, 1], value: [0, 2e6, 0, 1e6] }),
+  });
+  expect(labels(el)[1]).toBe("rank 1, iteration 5: 2.00 ms. Select both.");
+  const shades = rows(el).map((row) => Number(row.querySelector(".hta-cell")?.getAttribute("fill-opacity")));
+  expect(shades).toEqual([0.05, 1, 0.05, 0.525]);
+  click(rows(el)[1]);
+  expect([model.get("ranks"), model.get("iterations")]).toEqual([[1], [5]]);
+  await drawn();
+  click(rows(el)[1]);
+  expect([model.get("ranks"), model.get("iterations")]).toEqual([[], []]);
+});
+
+it("shows the range of each kernel and a dot per rank", async () => {
+  const { el, model } = await show({
+    ...panel,
+    chart: { type: "spread", mid: "mean_ns", label: "name" },
+    legend: ["gemm"],
+    marks: wire({
+      line: [0, 0],
+      rank: [0, 1],
+      low: [1e3, 2e3],
+      mid: [1e4, 2e4],
+      high: [1e5, 2e5],
+      time_class: ["compute", "compute"],
+    }),
+  });
+  expect(labels(el)).toEqual([
+    "gemm: 1.00 µs to 200 µs, means 10.0 µs to 20.0 µs. Choose its events.",
+    "gemm, rank 0: mean 10.0 µs, 1.00 µs to 100 µs. Select this rank.",
+    "gemm, rank 1: mean 20.0 µs, 2.00 µs to 200 µs. Select this rank.",
+  ]);
+  click(rows(el)[2]);
+  click(rows(el)[0]);
+  expect([model.get("ranks"), model.get("names")]).toEqual([[1], ["gemm"]]);
+});
+
+it("draws a histogram on a logarithmic axis", async () => {
+  const { el } = await show({
+    ...panel,
+    chart: { type: "histogram", value: "latency_ns", time_class: "host" },
+    marks: wire({ low: [1, 1e3, 1e6], high: [1e3, 1e6, 1e9], count: [5, 0, 1000] }),
+  });
+  expect(labels(el)).toEqual(["1.00 ns to 1.00 µs: 5", "1.00 ms to 1.00 s: 1,000"]);
+});
+
+const flame = {
+  ...panel,
+  chart: {
+    type: "flame",
+    weights: [
+      ["host_ns", "host_self_ns", "Host time", "host"],
+      ["device_ns", "", "Kernel time", "compute"],
+    ],
+  },
+  marks: wire({
+    parent: [-1, 0, 0, 1],
+    name: ["step", "aten::mm", "(narrower than 0.1 %)", "launch"],
+    count: [2, 4, 9, 4],
+    width_0: [100, 60, 40, 60],
+    total_0: [100, 60, 40, 60],
+    width_1: [50, 50, 0, 50],
+    total_1: [50, 50, 0, 50],
+  }),
+};
+
+it("draws call stacks, goes into a box and weighs by kernel time", async () => {
+  const { el, model } = await show(flame);
+  expect(labels(el)).toEqual([
+    "step: 100 ns, 100 %, 2 calls",
+    "aten::mm: 60.0 ns, 60.0 %, 4 calls",
+    "launch: 60.0 ns, 60.0 %, 4 calls",
+    "(narrower than 0.1 %): 40.0 ns, 40.0 %, 9 calls",
+  ]);
+  const boxes = [...el.querySelectorAll(".hta-box")];
+  expect(boxes.map((box) => box.getAttribute("x"))).toEqual(["0", "0", "0", "384"]);
+  click(rows(el)[1]);
+  expect(model.get("names")).toEqual(["aten::mm"]);
+  press(rows(el)[1], "z");
+  await drawn();
+  expect(labels(el)).toHaveLength(2);
+  press(rows(el)[1], "Escape");
+  await drawn();
+  [...el.querySelectorAll("button")].find((button) => button.textContent === "Kernel time")?.click();
+  await drawn();
+  expect(labels(el)).toHaveLength(3);
+});
+
+it("offers options, and leaves the default out", async () => {
+  const { el, model } = await show({
+    ...bars,
+    form: [
+      { name: "by", label: "One bar per", choices: ["rank", "iteration"], default: "rank", hint: "" },
+      { name: "operator", label: "Operator", choices: [], default: "", hint: "the largest" },
+    ],
+  });
+  const select = el.querySelector("select") as HTMLSelectElement;
+  select.value = "iteration";
+  select.dispatchEvent(new Event("change", { bubbles: true }));
+  expect(model.get("options")).toEqual({ by: "iteration" });
+  const input = el.querySelector("input") as HTMLInputElement;
+  expect(input.placeholder).toBe("the largest");
+  input.value = " aten::mm ";
+  input.dispatchEvent(new Event("change", { bubbles: true }));
+  expect(model.get("options")).toEqual({ by: "iteration", operator: "aten::mm" });
+  select.value = "rank";
+  select.dispatchEvent(new Event("change", { bubbles: true }));
+  expect(model.get("options")).toEqual({ operator: "aten::mm" });
+});
+
+it("asks the kernel for the whole of a cut table, in chunks", async () => {
+  const saved: Blob[] = [];
+  vi.stubGlobal("URL", {
+    createObjectURL: (blob: Blob) => {
+      saved.push(blob);
+      return "blob:x";
+    },
+    revokeObjectURL: () => {},
+  });
+  const { el, model } = await show({ ...bars, rows: 900 });
+  expect(el.querySelector("summary")?.textContent).toContain("the first 2 of 900 rows");
+  const item = (label: string) =>
+    [...el.querySelectorAll<HTMLElement>('[role="menuitem"]')].find((one) => one.textContent === label);
+  const menu = el.querySelector<HTMLElement>('[aria-haspopup="menu"]');
+  menu?.click();
+  await drawn();
+  expect([...el.querySelectorAll('[role="menuitem"]')].map((one) => one.textContent)).toEqual([
+    "CSV",
+    "Parquet",
+    "SVG",
+    "PNG",
+    "Copy plotly figure",
+  ]);
+  expect(document.activeElement).toBe(item("CSV"));
+  press(document.activeElement, "ArrowDown");
+  expect(document.activeElement).toBe(item("Parquet"));
+  item("CSV")?.click();
+  for (const chunk of [0, 1]) {
+    await drawn();
+    const { id, method, params } = (model.sent.at(-1)?.content ?? {}) as Record<string, unknown>;
+    expect([method, params]).toEqual(["file", { form: "csv", chunk }]);
+    const bytes = new DataView(new TextEncoder().encode(`part${chunk}`).buffer);
+    model.emit("msg:custom", { rpc: 1, id, result: { chunks: 2 } }, [bytes]);
+  }
+  await drawn();
+  expect(await saved[0]?.text()).toBe("part0part1");
+  menu?.click();
+  await drawn();
+  press(document.activeElement, "Escape");
+  await drawn();
+  expect(el.querySelector('[role="menu"]')).toBeNull();
+  expect(document.activeElement).toBe(menu);
+  vi.unstubAllGlobals();
+});
+
+it("makes a picture without classes, with text escaped", async () => {
+  const { el } = await show(bars);
+  const svg = toSvg(el.querySelector("svg.hta-bars") as SVGSVGElement, "#fff");
+  expect(svg).toContain("gemm&lt;b&gt;");
+  expect(svg).not.toContain("class=");
+  expect(new DOMParser().parseFromString(svg, "image/svg+xml").querySelector("parsererror")).toBeNull();
+});
+
+it("finds scales, units and short names", () => {
+  expect([linear(10, 20, 100)(15), linear(10, 20, 100).invert(50)]).toEqual([50, 15]);
+  expect(logarithmic(1, 100, 100)(10)).toBeCloseTo(50);
+  expect([decades(5, 2000), decades(4, 50)]).toEqual([
+    [10, 100, 1000],
+    [5, 10, 20, 50],
+  ]);
+  expect(unitOf("bytes", [3 * 1024 ** 3]).text(3 * 1024 ** 3)).toBe("3.00 GiB");
+  expect(unitOf("queue_length", [4]).text(4)).toBe("4");
+  expect(unitOf("flops", [2e12]).text(2e12)).toBe("2.00 TFLOP");
+  expect(toggled(["a"], ["a", "b"])).toEqual(["a", "b"]);
+  expect(toggled(["a", "b"], ["a"])).toEqual(["b"]);
+  expect(brief("void at::native::(anonymous namespace)::softmax<4, int>(int, float const*)")).toBe(
+    "softmax<4, int>",
+  );
+  expect(brief("Memcpy HtoD (Pinned -> Device)")).toBe("Memcpy HtoD (Pinned -> Device)");
+  expect(fitted("abcdefghij", 7 * 5)).toBe("abc…j");
+  expect(pattern("/", 0, 0, 20, 10)).toMatch(/^(M[\d.]+ [\d.]+L[\d.]+ [\d.]+)+$/);
+});

@@ -1,0 +1,115 @@
+"""Every entry of the registry can be asked, told in words and drawn, also where data is missing."""
+
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from hta_widgets import Scope, Trace, examples, figures
+from hta_widgets.analysis import ANALYSES, kernel_sequences, op_kernels, registry, user_annotations
+from hta_widgets.errors import MissingDataError
+from hta_widgets.examples.jobs import JOBS
+from tests.support import shared_trace
+
+NOTHING = Scope(window_ns=(10**15, 10**15 + 5))
+
+
+@pytest.fixture(scope="module", params=sorted(JOBS))
+def job(request: pytest.FixtureRequest) -> Trace:
+    return examples.load(request.param)
+
+
+def speaks(sentence: str) -> None:
+    assert sentence.endswith(".")
+    assert "nan" not in sentence.lower().split()
+    assert "<NA>" not in sentence
+
+
+@pytest.mark.parametrize("kind", ANALYSES)
+@pytest.mark.parametrize("scope", [Scope(), NOTHING], ids=["all", "nothing"])
+def test_every_entry_answers_speaks_and_draws(job: Trace, kind: str, scope: Scope) -> None:
+    analysis = ANALYSES[kind]
+    try:
+        frame = analysis.function(job, scope)
+    except MissingDataError as missing:
+        assert missing.remedy
+        assert any(missing.field.startswith(known) or known in missing.field for known in analysis.requires)
+        return
+    speaks(analysis.sentence(frame))
+    assert analysis.figure(frame).layout.title.text
+    assert columns_of(analysis.chart) <= set(frame)
+
+
+def columns_of(chart: Any) -> set[str]:
+    """The columns of a frame that its chart names."""
+    match chart:
+        case registry.Stack(part=""):
+            return {*chart.label, chart.whole, *(series.column for series in chart.series)}
+        case registry.Stack():
+            return {*chart.label, chart.part, chart.value}
+        case registry.Bars():
+            return {chart.value, *chart.label, *(chart.window or ()), *filter(None, [chart.names])}
+        case registry.Lines():
+            return {chart.time, chart.value, *chart.by}
+        case registry.Flame():
+            weights = {column for total, own, _, _ in chart.weights for column in (total, own)}
+            return {chart.node, chart.parent, chart.label, *weights} - {""}
+        case _:
+            fields = asdict(chart)
+            fields.pop("time_class")
+            return set(fields.values())
+
+
+@pytest.mark.parametrize("kind", ANALYSES)
+@pytest.mark.parametrize("name", ["hta/cpu_only", "hta/rank_non_gpu"])
+def test_host_only_jobs_say_what_to_record(name: str, kind: str) -> None:
+    trace = Trace.open(shared_trace(name))
+    try:
+        frame = ANALYSES[kind].function(trace)
+    except MissingDataError as missing:
+        assert "profile" in missing.remedy or "Record" in missing.remedy
+    else:
+        speaks(ANALYSES[kind].sentence(frame))
+        ANALYSES[kind].figure(frame)
+
+
+@pytest.mark.parametrize("kind", ANALYSES)
+def test_every_entry_is_described(kind: str) -> None:
+    analysis = ANALYSES[kind]
+    assert analysis.kind == kind
+    assert analysis.label
+    assert analysis.group
+    assert not analysis.title.endswith((".", "?"))
+    assert callable(getattr(figures, kind))
+    for option in analysis.options:
+        assert not option.choices or option.default in option.choices
+
+
+@pytest.mark.parametrize("kind", [kind for kind, entry in ANALYSES.items() if entry.options])
+def test_every_choice_of_an_option_answers(job: Trace, kind: str) -> None:
+    analysis = ANALYSES[kind]
+    for option in analysis.options:
+        for choice in option.choices:
+            try:
+                frame = analysis.function(job, Scope(), **{option.name: choice})
+            except MissingDataError:
+                continue
+            speaks(analysis.sentence(frame))
+            analysis.figure(frame)
+
+
+def test_sequences_without_an_operator_are_those_of_the_busiest() -> None:
+    job = examples.load("ddp_4ranks")
+    busiest = str(op_kernels(job).groupby("op")["device_ns"].sum().idxmax())
+    asked = ANALYSES["kernel_sequences"].function
+    assert asked(job).equals(kernel_sequences(job, operator=busiest, min_length=1))
+    assert asked(job, operator="aten::addmm")["operator"].unique().tolist() == ["aten::addmm"]
+
+
+def test_regions_are_the_devices_where_it_has_some_else_the_hosts() -> None:
+    regions = ANALYSES["user_annotations"].function
+    job = examples.load("ddp_4ranks")
+    assert regions(job).equals(user_annotations(job, side="gpu"))
+    assert regions(job, side="cpu").equals(user_annotations(job, side="cpu"))
+    host = Trace.open(shared_trace("hta/cpu_only"))
+    assert regions(host).equals(user_annotations(host, side="cpu"))

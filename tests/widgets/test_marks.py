@@ -1,0 +1,148 @@
+"""Charts show what the frame says: extremes kept, sums kept, nothing dropped without being counted."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hta_widgets import Trace
+from hta_widgets.analysis import ANALYSES
+from hta_widgets.analysis.registry import Bars, Flame, Histogram, Lines, Stack
+from hta_widgets.errors import MissingDataError
+from hta_widgets.widgets.files import as_bytes
+from hta_widgets.widgets.flame import OTHER, flame_marks
+from hta_widgets.widgets.marks import marks
+from hta_widgets.widgets.steps import reduced
+
+
+@pytest.mark.parametrize("kind", ANALYSES)
+def test_every_kind_has_few_marks(ddp: Trace, kind: str) -> None:
+    analysis = ANALYSES[kind]
+    try:
+        frame = analysis.function(ddp)
+    except MissingDataError:
+        return
+    assert analysis.chart
+    drawn = marks(analysis.chart, frame)
+    assert len(drawn.table) <= 8 * 2000
+    assert drawn.left_out >= 0
+    assert not drawn.table.isna().any(axis=None)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(-50, 50)), min_size=1, max_size=400))
+def test_reduced_steps_keep_ends_and_extremes_of_every_column(points: list[tuple[int, int]]) -> None:
+    points.sort(key=lambda point: point[0])
+    time, value = (np.array(column) for column in zip(*points, strict=True))
+    few_time, few_value = reduced(time, value, most=40)
+    assert len(few_time) <= 40 or len(time) <= 40
+    assert (few_time[0], few_value[0]) == (time[0], value[0])
+    assert (few_time[-1], few_value[-1]) == (time[-1], value[-1])
+    assert (few_value.min(), few_value.max()) == (value.min(), value.max())
+    kept = set(zip(few_time.tolist(), few_value.tolist(), strict=True))
+    assert kept <= set(zip(time.tolist(), value.tolist(), strict=True))
+    edges = np.linspace(time[0], time[-1], 11)[1:-1]
+    for column in range(10):
+        here = np.searchsorted(edges, time, side="right") == column
+        left = np.searchsorted(edges, few_time, side="right") == column
+        if here.any():
+            assert few_value[left].max() == value[here].max()
+            assert few_value[left].min() == value[here].min()
+
+
+def test_bars_add_up_rows_of_a_label_and_count_what_is_left_out() -> None:
+    frame = pd.DataFrame(
+        {
+            "rank": [0, 1, 0, *range(30)],
+            "name": ["gemm", "gemm", "<b>", *(f"k{i}" for i in range(30))],
+            "event_class": ["compute", "compute", "memory_copy", *["anything"] * 30],
+            "sum_ns": [50, 60, 100, *range(30)],
+        }
+    )
+    drawn = marks(Bars("sum_ns", ("name",), "event_class", names="name"), frame)
+    assert drawn.table["label"].tolist()[:3] == ["gemm", "<b>", "k29"]
+    assert drawn.table["value"].tolist()[:3] == [110, 100, 29]
+    assert drawn.table["count"].tolist()[:3] == [2, 1, 1]
+    assert drawn.table["time_class"].tolist()[:3] == ["compute", "memory", "host"]
+    assert [json.loads(text) for text in drawn.table["names"][:2]] == [["gemm"], ["<b>"]]
+    assert drawn.left_out == 31 - 20  # k0 takes no time: it would be no bar
+
+
+def test_bars_of_windows_are_single_rows() -> None:
+    frame = pd.DataFrame({"rank": [0, 0, 1], "start_ns": [0, 10, 0], "end_ns": [5, 19, 7]})
+    frame["dur_ns"] = frame["end_ns"] - frame["start_ns"]
+    drawn = marks(Bars("dur_ns", ("rank",), "idle", window=("start_ns", "end_ns")), frame)
+    assert drawn.table["label"].tolist() == ["rank 0", "rank 1", "rank 0"]
+    assert drawn.table[["start", "end"]].to_numpy().tolist() == [[10, 19], [0, 7], [0, 5]]
+
+
+def test_a_stack_of_rows_becomes_one_of_columns_that_add_up(ddp: Trace) -> None:
+    analysis = ANALYSES["critical_path"]
+    assert isinstance(analysis.chart, Stack)
+    frame = analysis.function(ddp)
+    table = marks(analysis.chart, frame).table
+    parts = [series.column for series in analysis.chart.series]
+    assert (table[parts].sum(axis=1) == table["path_ns"]).all()
+    assert table["path_ns"].tolist() == frame.groupby("rank")["dur_ns"].sum().tolist()
+
+
+@pytest.mark.parametrize("kind", ["stream_idle_breakdown", "kernel_type_breakdown", "critical_path"])
+def test_series_cover_every_part_there_is(ddp: Trace, kind: str) -> None:
+    chart = ANALYSES[kind].chart
+    assert isinstance(chart, Stack)
+    frame = ANALYSES[kind].function(ddp)
+    assert set(frame[chart.part].astype(str)) <= {series.column for series in chart.series}
+
+
+def test_lines_are_the_highest_and_named_by_what_differs() -> None:
+    frame = pd.DataFrame(
+        {
+            "rank": [0] * 20,
+            "device": [3] * 20,
+            "stream": np.repeat(range(10), 2),
+            "time_ns": [0, 5] * 10,
+            "queue_length": np.repeat(range(10), 2),
+        }
+    )
+    drawn = marks(Lines("time_ns", "queue_length", ("rank", "device", "stream"), "host"), frame)
+    assert drawn.legend == [f"stream {number}" for number in range(2, 10)]
+    assert drawn.left_out == 1  # stream 1; on stream 0 nothing ever waited
+    assert drawn.table.groupby("line")["value"].max().tolist() == list(range(2, 10))
+
+
+def test_histogram_counts_every_row() -> None:
+    latency = np.random.default_rng(0).lognormal(10, 3, 5000).astype(np.int64)
+    table = marks(Histogram("latency_ns", "host"), pd.DataFrame({"latency_ns": latency})).table
+    assert table["count"].sum() == len(latency)
+    same = marks(Histogram("latency_ns", "host"), pd.DataFrame({"latency_ns": [7, 7]})).table
+    assert same["count"].sum() == 2
+
+
+def test_flame_lays_ranks_on_each_other_and_keeps_the_whole(ddp: Trace) -> None:
+    chart = ANALYSES["call_stacks"].chart
+    assert isinstance(chart, Flame)
+    frame = ANALYSES["call_stacks"].function(ddp)
+    table, left_out = flame_marks(chart, frame)
+    assert left_out > 0
+    assert len(table) < len(frame) / 3
+    tops = table[table["parent"] < 0]
+    assert tops["width_0"].sum() == frame["host_self_ns"].sum()
+    assert tops["width_1"].sum() == frame.loc[frame["parent_node"] < 0, "device_ns"].sum()
+    assert tops.loc[tops["name"] == "ProfilerStep#10", "count"].tolist() == [4]
+    assert OTHER in set(table["name"])
+    below = table[table["parent"] >= 0]
+    children = below.groupby("parent")["width_0"].sum()
+    assert (children <= table["width_0"].loc[children.index] + 1e-6).all()
+
+
+def test_files_keep_digits_and_run_no_formula() -> None:
+    frame = pd.DataFrame({"name": ["=1+1", "-x", 'a,"b"', None], "dur_ns": [2**53 + 1, 0, -1, 2]})
+    text = as_bytes(frame, "csv").decode()
+    assert text.splitlines() == [
+        '"name","dur_ns"', '"\'=1+1",9007199254740993', '"\'-x",0', '"a,""b""",-1', ",2",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="csv, parquet"):
+        as_bytes(frame, "exe")
