@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from hta_widgets import analysis, examples
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.scope import Scope
+    from hta_widgets.trace_analysis import TraceAnalysis
+    from hta_widgets.trace_diff import DeviceType, LabeledTrace, TraceDiff
+    from hta_widgets.widgets.breadcrumb import Breadcrumb
     from hta_widgets.widgets.breakdown_panel import BreakdownPanel
+    from hta_widgets.widgets.events_table import EventsTable
     from hta_widgets.widgets.iteration_selector import IterationSelector
     from hta_widgets.widgets.rank_selector import RankSelector
     from hta_widgets.widgets.selection import Selection
@@ -27,26 +31,38 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Breadcrumb",
     "BreakdownPanel",
+    "DeviceType",
+    "EventsTable",
     "IterationSelector",
+    "LabeledTrace",
     "RankSelector",
     "Scope",
     "Selection",
     "TimelineScrubber",
     "Trace",
+    "TraceAnalysis",
+    "TraceDiff",
     "TraceExplorer",
     "analysis",
     "examples",
 ]
 
 _MODULES = {
+    "Breadcrumb": "hta_widgets.widgets.breadcrumb",
     "BreakdownPanel": "hta_widgets.widgets.breakdown_panel",
+    "DeviceType": "hta_widgets.trace_diff",
+    "EventsTable": "hta_widgets.widgets.events_table",
     "IterationSelector": "hta_widgets.widgets.iteration_selector",
+    "LabeledTrace": "hta_widgets.trace_diff",
     "RankSelector": "hta_widgets.widgets.rank_selector",
     "Scope": "hta_widgets.trace.scope",
     "Selection": "hta_widgets.widgets.selection",
     "TimelineScrubber": "hta_widgets.widgets.timeline_scrubber",
     "Trace": "hta_widgets.trace.model",
+    "TraceAnalysis": "hta_widgets.trace_analysis",
+    "TraceDiff": "hta_widgets.trace_diff",
     "TraceExplorer": "hta_widgets.widgets.trace_explorer",
 }
 

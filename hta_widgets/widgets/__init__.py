@@ -1,6 +1,8 @@
 """What a notebook user touches: the selection, the parts, and the explorer that composes them."""
 
+from hta_widgets.widgets.breadcrumb import Breadcrumb
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
+from hta_widgets.widgets.events_table import EventsTable
 from hta_widgets.widgets.iteration_selector import IterationSelector
 from hta_widgets.widgets.rank_selector import RankSelector
 from hta_widgets.widgets.selection import Selection
@@ -8,7 +10,9 @@ from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 from hta_widgets.widgets.trace_explorer import TraceExplorer
 
 __all__ = [
+    "Breadcrumb",
     "BreakdownPanel",
+    "EventsTable",
     "IterationSelector",
     "RankSelector",
     "Selection",

@@ -13,6 +13,7 @@ import traitlets as t
 
 from hta_widgets.engine import FRONT
 from hta_widgets.trace.scope import Scope
+from hta_widgets.widgets.history import History
 
 
 class Integers(t.TraitType[tuple[int, ...], Any]):
@@ -29,6 +30,24 @@ class Integers(t.TraitType[tuple[int, ...], Any]):
             return tuple(sorted({_integer(item) for item in items}))
         except (TypeError, ValueError):
             self.error(obj, value)
+
+
+class Names(t.TraitType[tuple[str, ...], Any]):
+    """Distinct texts, ascending; `()` means all. Takes an iterable of strings, a string, or None."""
+
+    info_text = "an iterable of strings"
+    default_value = ()
+
+    def validate(self, obj: t.HasTraits, value: Any) -> tuple[str, ...]:
+        if value is None:
+            return ()
+        try:
+            items = [value] if isinstance(value, str) else list(value)
+        except TypeError:
+            self.error(obj, value)
+        if not all(isinstance(item, str) for item in items):
+            self.error(obj, value)
+        return tuple(sorted({str(item) for item in items}))
 
 
 class Window(t.TraitType[tuple[int, int] | None, Any]):
@@ -76,13 +95,19 @@ class Guarded(t.HasTraits):
 
 
 class Selection(Guarded):
-    """Ranks, iterations, a window of time, streams, a search text and a focused event.
+    """Ranks, iterations, a window of time, streams, chosen events and a focused event.
 
-    Every trait can be read, set and observed:
+    `ranks`, `iterations`, `window` and `streams` say which part of the job is looked at: breakdowns follow
+    them. `names`, `query` and `focus` choose events within it: they light up in the timeline and filter
+    tables of events, and change no breakdown.
+
+    Every trait can be read, set and observed, and every change but that of `focus` can be undone:
 
     >>> selection = Selection(ranks=[1, 0])
     >>> selection.ranks
     (0, 1)
+    >>> selection.ranks = 3
+    >>> selection.undo()
     >>> selection
     Selection(ranks=(0, 1))
     """
@@ -91,25 +116,30 @@ class Selection(Guarded):
     iterations = Integers(help="iterations; () means all")
     window = Window(help="(start, end) in ns relative to the job's start; None means all time")
     streams = Integers(help="device streams; () means all")
+    names = Names(help="exact names of the chosen events; () means all")
     query = t.Unicode("", help="text to search for in the names of events")
     focus = Focus(help="(rank, event_id) of the event looked at, or None")
 
+    def __init__(self, **traits: Any) -> None:
+        super().__init__(**traits)
+        self.history = History(self, [name for name in self.traits() if name != "focus"])
+
     @property
     def scope(self) -> Scope:
-        """The selection as an immutable value that analyses take. `query` and `focus` are no part of it."""
-        with FRONT:
-            return Scope(
-                ranks=self.ranks or None,
-                iterations=self.iterations or None,
-                window_ns=self.window,
-                streams=self.streams or None,
-            )
+        """The selection as an immutable value that analyses take; without what only chooses events."""
+        return self.scope_without(())
 
     def scope_without(self, names: Iterable[str]) -> Scope:
         """The scope as if the named traits selected all: a selector must not filter itself away."""
         with FRONT:
-            others = {name: value for name, value in self.to_dict().items() if name not in set(names)}
-        return Selection(**others).scope
+            parts: dict[str, Any] = {
+                "ranks": self.ranks or None,
+                "iterations": self.iterations or None,
+                "window_ns": self.window,
+                "streams": self.streams or None,
+            }
+        left_out = {"window_ns" if name == "window" else name for name in names}
+        return Scope(**{name: value for name, value in parts.items() if name not in left_out})
 
     def to_dict(self) -> dict[str, Any]:
         """The traits that select something, as keywords for `Selection`."""
@@ -122,6 +152,24 @@ class Selection(Guarded):
         with FRONT, self.hold_trait_notifications():
             for name, trait in self.traits().items():
                 setattr(self, name, trait.default_value)
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is something to undo."""
+        return self.history.can_undo
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether there is something to redo."""
+        return self.history.can_redo
+
+    def undo(self) -> None:
+        """Take the last action back; changes under `hold_trait_notifications()` are one action."""
+        self.history.undo()
+
+    def redo(self) -> None:
+        """Do again what `undo()` took back."""
+        self.history.redo()
 
     def __repr__(self) -> str:
         return f"Selection({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"

@@ -1,15 +1,15 @@
-"""Everything at once: selectors, timeline and breakdowns of one job, linked through one `Selection`.
+"""Everything at once: selectors, timeline and panels of one job, linked through one `Selection`.
 
-The explorer composes; it computes nothing itself. While the trace loads it shows how far that is; then it
-makes the parts, each a widget of its own, and its view puts them in place.
+The explorer composes; it computes nothing itself. Once the trace is loaded it makes the parts, each a widget
+of its own, and its view puts them in place. A panel is made when it is opened and closed when it is hidden:
+what nobody sees is not computed.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from os import PathLike
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -17,17 +17,24 @@ import traitlets as t
 
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.engine import FRONT
-from hta_widgets.trace.discovery import discover
+from hta_widgets.report import Picture, write
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets import facts
+from hta_widgets.widgets.breadcrumb import Breadcrumb
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
+from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
+from hta_widgets.widgets.code import explorer_code
+from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.iteration_selector import IterationSelector
-from hta_widgets.widgets.loading import Loading
+from hta_widgets.widgets.loading_part import LoadingPart
 from hta_widgets.widgets.memo import answer, known
-from hta_widgets.widgets.part import Part, as_selection, describe, variable_name
+from hta_widgets.widgets.panels import PanelKinds, catalogue, kinds_of, make_panel
+from hta_widgets.widgets.part import Part, describe, variable_name
 from hta_widgets.widgets.rank_selector import RankSelector
+from hta_widgets.widgets.reporting import explorer_page
 from hta_widgets.widgets.rpc import answers
 from hta_widgets.widgets.selection import Selection
+from hta_widgets.widgets.snapshot import picture
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 
 if TYPE_CHECKING:
@@ -35,17 +42,15 @@ if TYPE_CHECKING:
 
 __all__ = ["TraceExplorer"]
 
-_SECONDS_BETWEEN_REPORTS = 0.1
 
-
-class TraceExplorer(Part):
+class TraceExplorer(LoadingPart):
     """Explore the profiler traces of a job, linked in both directions to `selection`.
 
     Args:
         source: an open `Trace`, or anything `Trace.open` takes: a folder, a file, a list, {rank: file}, a
             URL.
         selection: a `Selection`, or a dict of its traits, to start from.
-        panels: the analyses to show, keys of `analysis.ANALYSES`.
+        panels: the panels to show, keys of `analysis.ANALYSES`; can be set later too.
 
     Raises:
         TraceNotFoundError: the path does not exist, or the folder holds no trace file. Raised here; what only
@@ -54,6 +59,7 @@ class TraceExplorer(Part):
 
     >>> explorer = TraceExplorer("traces/")                    # doctest: +SKIP
     >>> explorer.selection.ranks = (0, 1)                      # doctest: +SKIP
+    >>> explorer.panels = ["temporal_breakdown"]               # doctest: +SKIP
     >>> explorer.events                                        # doctest: +SKIP
     """
 
@@ -63,11 +69,14 @@ class TraceExplorer(Part):
     health: t.List[Any] = t.List(help="trace.health as rows").tag(sync=True)
     notices: t.List[Any] = t.List(help="what must not be missed: [{severity, text}]").tag(sync=True)
     parts: t.List[Any] = t.List(help="where each part goes: [(area, widget)]").tag(
-        sync=True, to_json=lambda parts, _: [[area, f"anywidget:{part.model_id}"] for area, part in parts]
+        sync=True, to_json=lambda parts, explorer: explorer._placed(parts)
     )
+    catalogue: t.List[Any] = t.List(help="the panels there are, as `panels.catalogue` lists them").tag(
+        sync=True
+    )
+    panels = PanelKinds(help="kinds of the panels shown, in the order they were opened").tag(sync=True)
 
-    _loading: Loading | None = None  # none for a trace that is open already
-    _last_report = 0.0
+    _fixed: Sequence[tuple[str, Part]] = ()  # the parts that are always there, once the trace is loaded
 
     def __init__(
         self,
@@ -75,156 +84,152 @@ class TraceExplorer(Part):
         selection: Selection | dict[str, Any] | None = None,
         panels: Sequence[str] = ("temporal_breakdown", "comm_comp_overlap"),
     ) -> None:
-        self._kinds = [known(kind) for kind in panels]
-        self._source = source
-        self._name = _name_of(source)
-        if isinstance(source, Trace):
-            self._contents = describe(source)
-            self._bind(as_selection(selection), {})
-            self._loaded(source)
-        else:
-            files = len(discover(source).files)
-            self._contents = f"{files} file{'s' * (files != 1)}"
-            self._bind(as_selection(selection), {})
-            self.load()
-
-    # -- loading
-
-    def load(self) -> None:
-        """Start to read the trace in the background, unless that is under way or done."""
-        with FRONT:
-            if isinstance(self._source, Trace) or self.status == "busy" or self.parts:
-                return
-            with self.hold_sync():
-                self.status, self.message, self.progress = "busy", f"Opening {self._name or 'trace'}", None
-            self._loading = Loading(
-                self._source, progress=self._report, done=self._loaded, failed=self._not_loaded
-            )
-
-    def cancel(self) -> None:
-        """Stop the loading; `load()` starts again."""
-        with FRONT:
-            if self._loading is None or self.status != "busy":
-                return
-            self._loading.cancel()
-            with self.hold_sync():
-                self.status, self.message, self.progress = "empty", "Loading was cancelled.", None
-
-    def wait(self, timeout: float | None = None) -> TraceExplorer:
-        """Wait until the trace is loaded; for cells that need it at once.
-
-        Raises:
-            TimeoutError: it took more than `timeout` seconds.
-            HtaWidgetsError: why the trace could not be loaded.
-        """
-        if self._loading is not None:
-            self._loading.wait(timeout)
-        return self
+        self._shown: dict[str, Part] = {}
+        super().__init__(source, selection=selection, panels=kinds_of(panels), catalogue=catalogue())
 
     def close(self) -> None:
         """Take the explorer and its parts down."""
-        if self._loading is not None:
-            self._loading.cancel()
-        for _, part in self.parts:
-            part.close()
-        super().close()
+        with FRONT:
+            parts, self._fixed = self.parts, ()
+            super().close()
+            for _, part in parts:
+                part.close()
 
     # -- what is selected
-
-    @property
-    def trace(self) -> Trace:
-        """The trace; waits for the loading.
-
-        Raises:
-            HtaWidgetsError: why it could not be loaded.
-        """
-        return self._source if self._loading is None else self._loading.wait()
 
     @property
     def events(self) -> pd.DataFrame:
         """The selected events, one row each; columns as in `Trace.events`.
 
-        An event is selected if it lies in the selection's ranks, iterations, window and streams, and if its
-        name holds `selection.query` (whatever the case). Waits for the loading.
+        An event is selected if it lies in the selection's ranks, iterations, window and streams, if its name
+        is one of `selection.names`, and if it holds `selection.query` (whatever the case). Waits for the
+        loading.
         """
-        frame = self.trace.events(self.selection.scope)
-        query = self.selection.query.strip()
-        if not query:
-            return frame
-        return frame[frame["name"].str.contains(query, case=False, regex=False, na=False)].reset_index(
-            drop=True
-        )
+        return chosen_frame(self.trace, Chosen.by(self.selection))
 
-    def frame(self, kind: str) -> pd.DataFrame:
-        """The DataFrame that the panel `kind` shows; any analysis can be asked for. Waits for the loading."""
-        return answer(self.trace, known(kind), self.selection.scope).copy()
+    def frame(self, kind: str, **options: Any) -> pd.DataFrame:
+        """The DataFrame that the panel `kind` shows; any analysis can be asked for. Waits for the loading.
 
-    def figure(self, kind: str) -> go.Figure:
-        """The plotly figure of `frame(kind)`."""
-        return ANALYSES[known(kind)].figure(self.frame(kind))
+        Args:
+            kind: a key of `analysis.ANALYSES`, or "events".
+            options: further arguments of the analysis; by default those that are chosen in its panel.
+        """
+        trace, panel = self.trace, self._shown.get(kind)
+        if isinstance(panel, BreakdownPanel) and not options:
+            return panel.frame()
+        if kind == "events":
+            return self.events
+        return answer(trace, known(kind), self.selection.scope, options).copy()
+
+    def figure(self, kind: str, **options: Any) -> go.Figure:
+        """The plotly figure of `frame(kind, **options)`."""
+        return ANALYSES[known(kind)].figure(self.frame(kind, **options))
+
+    # -- to share
+
+    def to_html(
+        self, path: str | PathLike[str], *, panels: Iterable[str] | None = None, title: str = ""
+    ) -> Path:
+        """Write what is shown to one HTML file that opens anywhere, offline and without Python.
+
+        The timeline stays interactive, panels can be shown and hidden, and events (up to 20,000 of them) be
+        searched and sorted. The figures are those of the selection as it is now. Waits for what is being
+        computed, and returns the path.
+
+        Args:
+            path: of the file.
+            panels: kinds of the panels to save; default: those that are shown.
+            title: of the page; default: what is explored.
+
+        Raises:
+            ValueError: there is no panel of that kind.
+            OSError: the file cannot be written.
+        """
+        kinds = self.panels if panels is None else kinds_of(panels)
+        shown = self._at_rest()
+        made = {kind: self._make_panel(kind) for kind in kinds if kind not in shown}
+        try:
+            saved = [("panel", (shown | made)[kind], kind) for kind in kinds]
+            placed = [*((area, part, "") for area, part in self._fixed), *saved]
+            return write(path, explorer_page(self, placed, title or self._title()))
+        finally:
+            for panel in made.values():
+                panel.close()
+
+    def snapshot(self) -> Picture:
+        """A static picture of what is shown, to be kept as a cell's output in a notebook that is saved.
+
+        A live explorer needs a kernel. Where none runs (a notebook opened again, nbconvert, a code review),
+        the output of this call is still there.
+        """
+        shown = self._at_rest()
+        return picture(self._title(), self.facts, [*(part for _, part in self._fixed), *shown.values()])
+
+    def _at_rest(self) -> dict[str, Part]:
+        """The panels shown, by kind, once the trace is loaded and everything is computed."""
+        self.wait()
+        settle([self])  # the parts are made a moment after the trace is there
+        if not self._fixed:
+            raise RuntimeError(self.message)
+        shown = dict(self._shown)
+        settle([*(part for _, part in self._fixed), *shown.values()])
+        return shown
+
+    def _title(self) -> str:
+        return f"{self._name or 'Trace'}: {describe(self.trace)}"
 
     # -- the widget
 
-    @answers("cancel")
-    def _on_cancel(self, _params: dict[str, Any]) -> None:
-        self.cancel()
+    @answers("undo")
+    def _on_undo(self, _params: dict[str, Any]) -> None:
+        self.selection.undo()
 
-    @answers("load")
-    def _on_load(self, _params: dict[str, Any]) -> None:
-        self.load()
+    @answers("redo")
+    def _on_redo(self, _params: dict[str, Any]) -> None:
+        self.selection.redo()
 
-    def _report(self, done: int, total: int, text: str) -> None:
-        now = monotonic()
-        if now - self._last_report < _SECONDS_BETWEEN_REPORTS and done < total:
-            return
-        self._last_report = now
+    def _show(self, trace: Trace) -> None:
+        told = facts.job_facts(trace, self._name), facts.health_rows(trace), facts.notices(trace)
         with FRONT, self.hold_sync():
-            if self.status == "busy":
-                self.progress = done / total if total else None
-                self.message = f"{done} of {total} files: {text}" if total > 1 else text.capitalize()
-
-    def _not_loaded(self, error: Exception) -> None:
-        with FRONT, self.hold_sync():
-            self.status, self.message, self.progress = "error", f"{type(error).__name__}: {error}", None
-
-    def _loaded(self, trace: Trace) -> None:
-        try:
-            told = facts.job_facts(trace, self._name), facts.health_rows(trace), facts.notices(trace)
-            with FRONT:
-                parts = self._make_parts(trace)
-        except Exception as error:  # in the loading thread nobody would see it
-            self._not_loaded(error)
-            raise
-        with FRONT, self.hold_sync():
+            shared = self.selection
+            self._fixed = [
+                ("breadcrumb", Breadcrumb(trace, selection=shared, spell=self._code)),
+                ("ranks", RankSelector(trace, selection=shared)),
+                ("iterations", IterationSelector(trace, selection=shared)),
+                ("timeline", TimelineScrubber(trace, selection=shared)),
+            ]
+            self._arrange()
             self.facts, self.health, self.notices = told
-            self.parts = parts
             self.status, self.message, self.progress = "idle", "", None
 
-    def _make_parts(self, trace: Trace) -> list[tuple[str, Part]]:
-        shared = self.selection
-        return [
-            ("ranks", RankSelector(trace, selection=shared)),
-            ("iterations", IterationSelector(trace, selection=shared)),
-            ("timeline", TimelineScrubber(trace, selection=shared)),
-            *(
-                ("panel", BreakdownPanel(trace, kind, selection=shared, spell=self._spelling(kind)))
-                for kind in self._kinds
-            ),
-        ]
+    @t.observe("panels")
+    def _panels_changed(self, _change: Any) -> None:
+        self._home.do(self._arrange)
 
-    def _spelling(self, kind: str) -> Any:
-        return lambda: f'{variable_name(self, "explorer")}.frame("{kind}")'
+    def _arrange(self) -> None:
+        """Make the panels that were opened, close those that were hidden."""
+        with FRONT:
+            if not self._fixed:
+                return
+            before = self._shown
+            self._shown = {kind: before.get(kind) or self._make_panel(kind) for kind in self.panels}
+            # the view lets go of a panel before its model is gone
+            self.parts = [*self._fixed, *(("panel", panel) for panel in self._shown.values())]
+            for kind in before.keys() - self._shown.keys():
+                before[kind].close()
+            self._fixed[0][1].refresh()
 
-    def __repr__(self) -> str:
-        """Says what can be told before loading, so that a notebook's output is the same on every run."""
-        name = f"{self._name!r}: " if self._name else ""
-        return f"TraceExplorer({name}{self._contents})"
+    def _make_panel(self, kind: str) -> Part:
+        def spell() -> str:
+            return f'{variable_name(self, "explorer")}.frame("{kind}")'
 
+        return make_panel(self.trace, kind, self.selection, spell)
 
-def _name_of(source: Any) -> str:
-    """The last part of a path or URL; no name for anything else."""
-    if isinstance(source, os.PathLike):
-        return Path(source).resolve().name
-    if isinstance(source, str):
-        return source.rstrip("/").rsplit("/", 1)[-1] if "://" in source else Path(source).resolve().name
-    return ""
+    def _placed(self, parts: Sequence[tuple[str, Part]]) -> list[list[str]]:
+        """The wire form of `parts`: [area, reference, kind of a panel]."""
+        kinds = {panel: kind for kind, panel in self._shown.items()}
+        return [[area, f"anywidget:{part.model_id}", kinds.get(part, "")] for area, part in parts]
+
+    def _code(self) -> str:
+        name = variable_name(self, "explorer")
+        return explorer_code(name, self._source, self.selection.to_dict(), self.panels)

@@ -2,15 +2,27 @@
 
 import type { View, ViewProps } from "./model";
 import parts from "./parts.css";
+import { openReport } from "./report/open";
 import { adoptStyles } from "./shared";
+import { keepShortcuts } from "./shortcuts";
 import theme from "./theme.css";
+import { breadcrumb } from "./views/breadcrumb";
 import { breakdown } from "./views/breakdown";
+import { events } from "./views/events";
 import { explorer } from "./views/explorer";
 import { iterations } from "./views/iterations";
 import { ranks } from "./views/ranks";
 import { timeline } from "./views/timeline";
 
-export const views: Record<string, View> = { ranks, iterations, timeline, breakdown, explorer };
+export const views: Record<string, View> = {
+  ranks,
+  iterations,
+  timeline,
+  breakdown,
+  breadcrumb,
+  events,
+  explorer,
+};
 
 /** Draw the view that the part's `_view` trait names. */
 export async function mount(props: ViewProps): Promise<void> {
@@ -19,8 +31,12 @@ export async function mount(props: ViewProps): Promise<void> {
   if (!view) throw new Error(`no view ${name} in this bundle`);
   adoptStyles(props.el, "theme", theme + parts);
   props.el.classList.add("hta");
-  props.el.dataset.lmSuppressShortcuts = "true";
+  keepShortcuts(props.el, props.signal);
   await view(props);
 }
 
 export default { initialize: () => ({ mount }) };
+
+// In a saved report the bundle stands in the page itself; everywhere else it is a widget's module.
+if (globalThis.document?.documentElement.hasAttribute("data-hta-report"))
+  void openReport(document, { mount, views });

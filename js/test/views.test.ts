@@ -60,7 +60,16 @@ it("draws 1,024 ranks with one element for each bar", async () => {
 
 it("keeps keys from the notebook and cleans up", async () => {
   const { el, close, model } = await show(ranksState(2));
-  expect(el.dataset.lmSuppressShortcuts).toBe("true");
+  const cell = buttons(el, ".hta-rank-grid")[0] as HTMLElement;
+  const heard = (init: KeyboardEventInit, type = "d") => {
+    key(cell, type, init);
+    return cell.dataset.lmSuppressShortcuts !== "true";
+  };
+  expect([heard({}), heard({ ctrlKey: true }, "s"), heard({ ctrlKey: true }, "z")]).toEqual([
+    false,
+    true,
+    false,
+  ]);
   expect(document.head.querySelectorAll('style[data-hta="theme"]')).toHaveLength(1);
   close();
   expect(el.childElementCount).toBe(0);
@@ -102,41 +111,6 @@ const panel = {
   table: wire({ rank: [0, 1], window_ns: [4e6, 2e6], compute_ns: [1e6, 2e6], idle_ns: [3e6, 0] }),
 };
 
-it("shows a breakdown whose bars add up, and selects a rank by its bar", async () => {
-  const { el, model } = await show(panel);
-  expect(el.textContent).toContain("Rank 0 is idle most.");
-  const rows = [...el.querySelectorAll(".hta-bar-row")];
-  expect(rows[0]?.getAttribute("aria-label")).toContain("Compute 1.00 ms (25.0 %), Idle 3.00 ms (75.0 %)");
-  const widths = [...(rows[0]?.querySelectorAll("rect[fill]") ?? [])].map((bar) =>
-    Number(bar.getAttribute("width")),
-  );
-  expect(widths[1]).toBeCloseTo(3 * (widths[0] ?? 0));
-  expect([...el.querySelectorAll("th")].map((cell) => cell.textContent)).toContain("idle ms");
-  rows[1]?.dispatchEvent(new MouseEvent("click", { bubbles: true }));
-  expect(model.get("ranks")).toEqual([1]);
-});
-
-it("draws a bar per row for the longest, in their own colours", async () => {
-  const { el } = await show({
-    ...panel,
-    chart: { type: "bars", value: "sum_ns", label: ["rank", "name"], time_class: "event_class" },
-    rows: 900,
-    table: wire({
-      rank: [0, 0],
-      name: ["gemm<b>", "copy"],
-      event_class: ["compute", "memory_copy"],
-      sum_ns: [4e6, 1e6],
-    }),
-  });
-  const rows = [...el.querySelectorAll(".hta-rows li")];
-  expect(rows.map((row) => row.textContent)).toEqual(["rank 0 · gemm<b>4.00 ms", "rank 0 · copy1.00 ms"]);
-  const bars = rows.map((row) => row.querySelector<HTMLElement>(".hta-row-track > span")?.style);
-  expect(bars.map((bar) => bar?.width)).toEqual(["100%", "25%"]);
-  expect(bars[1]?.background).toContain("--hta-memory");
-  expect(el.querySelector("summary")?.textContent).toContain("the first 2 of 900 rows");
-  expect([...el.querySelectorAll("button")].map((button) => button.textContent)).toEqual(["Copy Python"]);
-});
-
 it("says why there is no breakdown", async () => {
   const text = "The trace has no device events. Record with ProfilerActivity.CUDA <b>now</b>";
   const { el } = await show({ ...panel, table: null, status: "empty", message: text });
@@ -153,6 +127,8 @@ it("shows the loading, cancels it, then puts the parts in place", async () => {
       health: [],
       notices: [],
       parts: [],
+      catalogue: [],
+      panels: [],
       status: "busy",
       message: "1 of 4",
       progress: 0.25,

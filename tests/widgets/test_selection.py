@@ -1,5 +1,7 @@
 """The selection: what it accepts, what it turns into, and that it links."""
 
+from threading import Thread
+
 import numpy as np
 import pytest
 import traitlets as t
@@ -8,7 +10,10 @@ from hta_widgets import RankSelector, Scope, Selection
 
 
 def test_values_are_normalised() -> None:
-    selection = Selection(ranks=[3, 1, 1], window=(9, 2), focus=[0, np.int64(7)])
+    selection = Selection(ranks=[3, 1, 1], window=(9, 2), focus=[0, np.int64(7)], names=["b", "a", "b"])
+    assert selection.names == ("a", "b")
+    selection.names = "one name"
+    assert selection.names == ("one name",)
     assert selection.ranks == (1, 3)
     assert selection.window == (2, 9)
     assert selection.focus == (0, 7)
@@ -26,6 +31,8 @@ def test_values_are_normalised() -> None:
         ("window", (1,)),
         ("window", (0, float("nan"))),
         ("focus", 3),
+        ("names", 3),
+        ("names", ["gemm", 3]),
     ],
 )
 def test_nonsense_is_refused(name: str, value: object) -> None:
@@ -36,7 +43,7 @@ def test_nonsense_is_refused(name: str, value: object) -> None:
 
 
 def test_scope_and_back() -> None:
-    selection = Selection(ranks=(1,), iterations=(5,), window=(0, 10), streams=(7,), query="gemm")
+    selection = Selection(ranks=(1,), iterations=(5,), window=(0, 10), streams=(7,), query="gemm", names="x")
     assert selection.scope == Scope(ranks=(1,), iterations=(5,), window_ns=(0, 10), streams=(7,))
     assert selection.scope_without(["ranks"]).ranks is None
     assert repr(Selection(**selection.to_dict())) == repr(selection)
@@ -54,3 +61,75 @@ def test_parts_with_one_selection_follow_each_other(ddp: object) -> None:
     selection.ranks = (3,)
     assert one.ranks == (3,)
     assert two.ranks == (0, 1)
+
+
+def test_each_action_can_be_undone_and_redone() -> None:
+    selection = Selection(ranks=(1,))
+    assert not selection.can_undo
+    selection.ranks = (2,)
+    with selection.hold_trait_notifications():
+        selection.window = (0, 10)
+        selection.names = ["gemm"]
+    selection.query = "nccl"
+    selection.query = "nccl"  # no change, no action
+    selection.undo()
+    assert selection.to_dict() == {"ranks": (2,), "window": (0, 10), "names": ("gemm",)}
+    selection.undo()
+    selection.undo()
+    assert (selection.to_dict(), selection.can_undo) == ({"ranks": (1,)}, False)
+    selection.undo()
+    selection.redo()
+    selection.redo()
+    assert selection.to_dict() == {"ranks": (2,), "window": (0, 10), "names": ("gemm",)}
+    selection.ranks = ()
+    assert (selection.can_undo, selection.can_redo) == (True, False)
+    selection.redo()
+    assert selection.ranks == ()
+
+
+def test_clear_is_one_action_and_focus_is_none() -> None:
+    selection = Selection(ranks=(1,), query="gemm")
+    selection.focus = (0, 5)
+    assert not selection.can_undo
+    selection.clear()
+    selection.focus = (0, 7)
+    selection.undo()
+    assert selection.to_dict() == {"ranks": (1,), "query": "gemm", "focus": (0, 7)}
+
+
+def test_history_is_bounded() -> None:
+    selection = Selection()
+    for rank in range(1, 300):
+        selection.ranks = (rank,)
+    for _ in range(300):
+        selection.undo()
+    assert selection.ranks == (199,)
+
+
+def test_undo_survives_threads() -> None:
+    """Whatever the interleaving: as many undos as there were actions lead back to the start."""
+    selection = Selection()
+
+    def act(names: list[str]) -> None:
+        for name in names:
+            selection.query = name
+
+    threads = [Thread(target=act, args=([f"{n}-{i}" for i in range(20)],)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for _ in range(80):
+        assert selection.can_undo
+        selection.undo()
+    assert (selection.to_dict(), selection.can_undo) == ({}, False)
+
+
+def test_undo_reaches_the_parts(ddp: object) -> None:
+    selection = Selection()
+    part = RankSelector(ddp, selection=selection)
+    part.ranks = (2,)
+    selection.undo()
+    assert (part.ranks, selection.can_undo, selection.can_redo) == ((), False, True)
+    selection.redo()
+    assert part.ranks == (2,)

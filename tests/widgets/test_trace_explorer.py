@@ -3,11 +3,13 @@
 import json
 import shutil
 import threading
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+import traitlets as t
 
 from hta_widgets import Scope, Trace, TraceExplorer, analysis, examples
 from hta_widgets.errors import HtaWidgetsError, TraceFormatError, TraceNotFoundError
@@ -15,6 +17,7 @@ from hta_widgets.widgets.loading import LoadingCancelledError
 from tests.support import shared_trace
 
 DDP = examples.path("ddp_4ranks")
+FIXED = ("breadcrumb", "ranks", "iterations", "timeline")
 
 
 def settled(explorer: TraceExplorer) -> bool:
@@ -25,7 +28,7 @@ def test_loads_and_places_its_parts(until: Any) -> None:
     explorer = TraceExplorer(DDP)
     assert repr(explorer) == "TraceExplorer('ddp_4ranks': 4 files)"
     until(lambda: settled(explorer))
-    assert [area for area, _ in explorer.parts] == ["ranks", "iterations", "timeline", "panel", "panel"]
+    assert [area for area, _ in explorer.parts] == [*FIXED, "panel", "panel"]
     assert {fact["label"]: fact["value"] for fact in explorer.facts}["Ranks"] == "4"
     assert all(part.selection is explorer.selection for _, part in explorer.parts)
     text = explorer._repr_mimebundle_()[0]["text/plain"]
@@ -41,6 +44,9 @@ def test_selection_to_dataframe() -> None:
     explorer.selection.query = "NCCL"
     assert explorer.events["name"].str.lower().str.contains("nccl").all()
     assert len(explorer.events)
+    name = explorer.events["name"].iloc[0]
+    explorer.selection.names = [name]
+    assert set(explorer.events["name"]) == {name}
     frame = explorer.frame("comm_comp_overlap")
     pd.testing.assert_frame_equal(frame, analysis.comm_comp_overlap(explorer.trace, scope))
     assert explorer.figure("comm_comp_overlap").data
@@ -50,7 +56,7 @@ def test_takes_an_open_trace(ddp: Trace) -> None:
     explorer = TraceExplorer(ddp, panels=["comm_comp_overlap"])
     assert repr(explorer).startswith("TraceExplorer(4 ranks, ")
     assert explorer.trace is ddp
-    assert [area for area, _ in explorer.parts] == ["ranks", "iterations", "timeline", "panel"]
+    assert [area for area, _ in explorer.parts] == [*FIXED, "panel"]
 
 
 def test_missing_path_and_empty_folder_raise_at_once(tmp_path: Path) -> None:
@@ -135,3 +141,84 @@ def test_loading_can_be_cancelled_and_started_again(until: Any, monkeypatch: pyt
     explorer.load()
     until(lambda: settled(explorer))
     assert explorer.trace.ranks == [0, 1, 2, 3]
+
+
+def test_panels_open_and_close(ddp: Trace, until: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hidden panel is gone: it follows no selection, and nothing is computed for it."""
+    explorer = TraceExplorer(ddp, panels=["comm_comp_overlap"])
+    (overlap,) = [part for area, part in explorer.parts if area == "panel"]
+    explorer.set_state({"panels": ["comm_comp_overlap", "temporal_breakdown"]})
+    panels = [part for area, part in explorer.parts if area == "panel"]
+    assert panels[0] is overlap and [panel.kind for panel in panels] == list(explorer.panels)
+    explorer.panels = ["temporal_breakdown"]
+    assert [part for area, part in explorer.parts if area == "panel"] == panels[1:]
+    assert overlap.comm is None
+    until(lambda: settled(explorer))
+    asked: list[str] = []
+    monkeypatch.setattr(
+        "hta_widgets.widgets.breakdown_panel.answer",
+        lambda trace, kind, *_: asked.append(kind) or analysis.ANALYSES[kind].function(trace),
+    )
+    explorer.selection.ranks = (1,)
+    until(lambda: bool(asked))
+    until(lambda: settled(explorer))
+    assert set(asked) == {"temporal_breakdown"}
+    explorer.close()
+    assert all(part.comm is None for _, part in explorer.parts)
+
+
+def test_catalogue_lists_every_analysis_in_groups(ddp: Trace) -> None:
+    catalogue = TraceExplorer(ddp, panels=[]).catalogue
+    assert {entry["kind"] for entry in catalogue} >= set(analysis.ANALYSES)
+    groups = [entry["group"] for entry in catalogue]
+    assert sum(one != other for one, other in pairwise(groups)) == len(set(groups)) - 1
+    assert all(entry["label"] and entry["title"] for entry in catalogue)
+
+
+def test_panels_are_known_and_once(ddp: Trace) -> None:
+    explorer = TraceExplorer(ddp, panels=("temporal_breakdown", "temporal_breakdown"))
+    assert explorer.panels == ("temporal_breakdown",)
+    with pytest.raises(t.TraitError):
+        explorer.panels = ["nonsense"]
+    explorer.panels = "comm_comp_overlap"
+    assert explorer.panels == ("comm_comp_overlap",)
+
+
+def test_panels_chosen_while_loading_are_shown(until: Any) -> None:
+    explorer = TraceExplorer(DDP)
+    explorer.panels = ["comm_comp_overlap"]
+    until(lambda: settled(explorer))
+    assert [part.kind for area, part in explorer.parts if area == "panel"] == ["comm_comp_overlap"]
+    wire = explorer.get_state(["parts"])["parts"]
+    assert [kind for *_, kind in wire] == ["", "", "", "", "comm_comp_overlap"]
+
+
+def test_selection_round_trips_as_a_small_dict(ddp: Trace) -> None:
+    chosen = {"ranks": (1,), "window": (5, 90), "names": ("a", "b"), "query": "nccl", "focus": (0, 3)}
+    explorer = TraceExplorer(ddp, selection=chosen)
+    assert explorer.selection.to_dict() == chosen
+    again = TraceExplorer(ddp, selection=json.loads(json.dumps(explorer.selection.to_dict())))
+    assert again.selection.to_dict() == chosen
+
+
+def test_undo_from_the_view(ddp: Trace, until: Any) -> None:
+    explorer = TraceExplorer(ddp, panels=[])
+    explorer.selection.ranks = (1,)
+    explorer._handle_rpc(explorer, {"rpc": 1, "id": "a.1", "method": "undo"}, [])
+    until(lambda: explorer.selection.ranks == ())
+    explorer._handle_rpc(explorer, {"rpc": 1, "id": "a.2", "method": "redo"}, [])
+    until(lambda: explorer.selection.ranks == (1,))
+
+
+def test_frames_are_those_of_the_panels(ddp: Trace, until: Any) -> None:
+    explorer = TraceExplorer(ddp, panels=["kernel_breakdown", "events"], selection={"query": "nccl"})
+    until(lambda: settled(explorer))
+    for _, panel in explorer.parts[len(FIXED) :]:
+        kind = getattr(panel, "kind", "events")
+        pd.testing.assert_frame_equal(explorer.frame(kind), panel.frame())
+    explorer.panels = []
+    pd.testing.assert_frame_equal(explorer.frame("events"), explorer.events)
+    wanted = analysis.ANALYSES["kernel_sequences"].function(ddp, operator="aten::linear")
+    pd.testing.assert_frame_equal(explorer.frame("kernel_sequences", operator="aten::linear"), wanted)
+    with pytest.raises(ValueError, match="no analysis 'nonsense'"):
+        explorer.frame("nonsense")

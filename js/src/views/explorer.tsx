@@ -1,8 +1,12 @@
-// TraceExplorer: the frame around the parts. It shows the loading, then the header, and puts each part in its place.
+// TraceExplorer: the frame around the parts. It shows the loading, then the header, the parts that are always there, and
+// a bar that opens and closes panels.
 
 import { useEffect, useRef } from "preact/hooks";
 import { Health, type HealthRow } from "../health";
+import { bindHelp } from "../help";
+import { bindUndo } from "../history";
 import { type Host, trait, type View } from "../model";
+import { type Entry, PanelBar } from "../panelbar";
 import { Rpc } from "../rpc";
 import { draw } from "../shared";
 import type { Status } from "../state";
@@ -18,8 +22,8 @@ interface Notice {
   text: string;
 }
 
-/** Where a part goes, and which widget it is. */
-type Placed = [area: string, ref: string];
+/** Where a part goes, which widget it is, and which kind of panel. */
+type Placed = [area: string, ref: string, kind?: string];
 
 export const explorer: View = ({ model, el, signal, host }) => {
   const rpc = new Rpc(model, signal);
@@ -27,13 +31,38 @@ export const explorer: View = ({ model, el, signal, host }) => {
   const health = trait<HealthRow[]>(model, "health", signal);
   const notices = trait<Notice[]>(model, "notices", signal);
   const parts = trait<Placed[]>(model, "parts", signal);
+  const catalogue = trait<Entry[]>(model, "catalogue", signal);
+  const panels = trait<string[]>(model, "panels", signal);
   const status = trait<Status>(model, "status", signal);
   const message = trait<string>(model, "message", signal);
   const progress = trait<number | null>(model, "progress", signal);
   // An answer, or none because the view is gone: the traits tell the rest.
   const ask = (method: string) => rpc.call(method).catch(() => undefined);
 
+  bindUndo(el, rpc, signal);
+  bindHelp(el, signal);
+  // the panel that was just opened by hand comes into view; those opened from Python do not move the page
+  let reveal = "";
+
+  const panelSlot = (kind: string, ref: string) => (
+    <PanelSlot
+      key={ref}
+      {...{ ref_: ref, kind, host, signal }}
+      wide={catalogue.value.some((entry) => entry.kind === kind && entry.wide)}
+      reveal={kind === reveal}
+      close={() => {
+        panels.value = panels.value.filter((other) => other !== kind);
+        el.querySelector<HTMLElement>(`.hta-panel-bar [data-kind="${kind}"]`)?.focus();
+      }}
+    />
+  );
+
   function Explorer() {
+    const fixed = parts.value.filter(([area]) => area !== "panel");
+    // a closed panel goes at once, before Python has taken its part away, and in a report without Python
+    const shown = parts.value.filter(
+      ([area, , kind]) => area === "panel" && panels.value.includes(kind ?? ""),
+    );
     return (
       <article class="hta-explorer" aria-busy={status.value === "busy"}>
         {status.value === "busy" && (
@@ -56,9 +85,18 @@ export const explorer: View = ({ model, el, signal, host }) => {
               </p>
             ))}
             <div class="hta-parts">
-              {parts.value.map(([area, ref]) => (
+              {fixed.map(([area, ref]) => (
                 <Slot key={ref} {...{ area, ref_: ref, host, signal }} />
               ))}
+              <PanelBar
+                catalogue={catalogue.value}
+                shown={panels}
+                opened={(kind) => {
+                  reveal = kind;
+                }}
+              />
+              {shown.map(([, ref, kind = ""]) => panelSlot(kind, ref))}
+              {panels.value.length === 0 && <p class="hta-muted">No panel is shown: choose one above.</p>}
             </div>
           </>
         )}
@@ -119,8 +157,43 @@ function Header({ facts, health }: { facts: Fact[]; health: HealthRow[] }) {
   );
 }
 
+interface SlotProps {
+  area: string;
+  ref_: string;
+  host: Host;
+  signal: AbortSignal;
+}
+
+/** A panel with a way to close it. */
+function PanelSlot({
+  kind,
+  wide,
+  reveal,
+  close,
+  ...slot
+}: Omit<SlotProps, "area"> & { kind: string; wide: boolean; reveal: boolean; close(): void }) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (reveal) place.current?.scrollIntoView({ block: "nearest" });
+  }, [reveal]);
+  return (
+    <div ref={place} class="hta-panel" data-kind={kind} data-wide={wide}>
+      <Slot area="panel" {...slot} />
+      <button
+        type="button"
+        class="hta-quiet hta-close"
+        aria-label="Close panel"
+        title="Close panel"
+        onClick={close}
+      >
+        ×
+      </button>
+    </div>
+  );
+}
+
 /** A place for another widget: the host finds it by reference and draws it here until the explorer is taken down. */
-function Slot({ area, ref_, host, signal }: { area: string; ref_: string; host: Host; signal: AbortSignal }) {
+function Slot({ area, ref_, host, signal }: SlotProps) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const controller = new AbortController();

@@ -1,0 +1,86 @@
+"""The selection in words: what is looked at, each clause with a way to drop it, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import traitlets as t
+
+from hta_widgets.engine import FRONT
+from hta_widgets.widgets.part import Part, variable_name
+from hta_widgets.widgets.rpc import answers
+from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
+
+__all__ = ["Breadcrumb"]
+
+
+class Breadcrumb(Part):
+    """The selection clause by clause, with a search for event names, undo, redo and "Copy code".
+
+    Args:
+        trace: an open `Trace`, or anything `Trace.open` takes.
+        selection: the `Selection` to share with other parts.
+        spell: returns the Python lines that "Copy code" copies; default: the line that makes the selection.
+    """
+
+    _view = t.Unicode("breadcrumb").tag(sync=True)
+    _told: ClassVar = ("ranks", "iterations", "window", "streams", "names", "query", "focus")
+
+    ranks = Integers(help="selected ranks; () means all").tag(sync=True)
+    iterations = Integers(help="selected iterations; () means all").tag(sync=True)
+    window = Window(help="selected (start, end) in ns; None means all time").tag(sync=True)
+    streams = Integers(help="selected streams; () means all").tag(sync=True)
+    names = Names(help="names of the chosen events; () means all").tag(sync=True)
+    query = t.Unicode("", help="text to search for in the names of events").tag(sync=True)
+    focus = Focus(help="(rank, event_id) of the event looked at; part of the code, no clause")
+
+    can_undo = t.Bool(help="whether there is something to undo").tag(sync=True)
+    can_redo = t.Bool(help="whether there is something to redo").tag(sync=True)
+    code = t.Unicode(help="Python lines that bring the selection back").tag(sync=True)
+
+    _history: tuple[t.dlink, ...] = ()
+
+    def __init__(
+        self,
+        trace: Any,
+        *,
+        selection: Selection | dict[str, Any] | None = None,
+        spell: Callable[[], str] | None = None,
+    ) -> None:
+        self._spell = spell or self._spell_selection
+        super().__init__(trace, selection=selection)
+        with FRONT:
+            history = self.selection.history
+            self._history = tuple(t.dlink((history, name), (self, name)) for name in ("can_undo", "can_redo"))
+            self.observe(self.refresh, list(self._told))
+            self.refresh()
+
+    def refresh(self, _change: Any = None) -> None:
+        """Spell the code again; for an owner whose part of it has changed."""
+        with FRONT:
+            self.code = self._spell()
+
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        """Take what the browser sends: several clauses dropped at once are one action to undo."""
+        with FRONT, self.selection.hold_trait_notifications():
+            super().set_state(sync_data)
+
+    def close(self) -> None:
+        """Take the part down."""
+        with FRONT:
+            for link in self._history:
+                link.unlink()
+            self._history = ()
+            super().close()
+
+    @answers("undo")
+    def _on_undo(self, _params: dict[str, Any]) -> None:
+        self.selection.undo()
+
+    @answers("redo")
+    def _on_redo(self, _params: dict[str, Any]) -> None:
+        self.selection.redo()
+
+    def _spell_selection(self) -> str:
+        return f"{variable_name(self.selection, 'selection')} = {self.selection!r}"

@@ -1,0 +1,43 @@
+"""The Python lines that bring back what an explorer shows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hta_widgets.widgets.part import variable_name
+
+__all__ = ["explorer_code"]
+
+_LINE = 88
+
+
+def explorer_code(name: str, source: Any, selection: Mapping[str, Any], panels: Sequence[str]) -> str:
+    """Lines to paste into a cell: they open `source` with this selection and these panels.
+
+    Args:
+        name: the variable to assign the explorer to.
+        source: what the explorer was made of.
+        selection: `Selection.to_dict()`.
+        panels: the kinds of the open panels.
+    """
+    arguments = [spell_source(source)]
+    if selection:
+        arguments.append(f"selection={dict(selection)!r}")
+    arguments.append(f"panels={list(panels)!r}")
+    line = f"{name} = TraceExplorer({', '.join(arguments)})"
+    if len(line) > _LINE:
+        line = f"{name} = TraceExplorer(\n" + "".join(f"    {text},\n" for text in arguments) + ")"
+    return f"from hta_widgets import TraceExplorer\n\n{line}\n{name}"
+
+
+def spell_source(source: Any) -> str:
+    """An expression for paths, as they were given; for anything else the name the notebook has for it."""
+    if isinstance(source, str | os.PathLike):
+        return repr(os.fspath(source))
+    if isinstance(source, list | tuple):
+        return f"[{', '.join(spell_source(item) for item in source)}]"
+    if isinstance(source, Mapping):
+        return f"{{{', '.join(f'{key!r}: {spell_source(value)}' for key, value in source.items())}}}"
+    return variable_name(source, "trace")

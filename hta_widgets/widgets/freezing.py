@@ -1,0 +1,129 @@
+"""An explorer as plain values, for a report: what every part shows, and what its view may ask.
+
+Parts are waited for, not interrupted. Each is read under `FRONT`, so that none is caught between two states.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import sleep
+from typing import Any
+
+from hta_widgets.engine import FRONT
+from hta_widgets.errors import HtaWidgetsError
+from hta_widgets.report import Frozen, Question
+from hta_widgets.widgets.event_columns import DEFAULT_COLUMNS
+from hta_widgets.widgets.events_table import MOST_ROWS, EventsTable
+from hta_widgets.widgets.part import Part
+from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
+
+__all__ = ["SAVED_EVENTS", "freeze", "settle"]
+
+SAVED_EVENTS = 20_000  # rows of an events table
+TIMELINE_BYTES = 2_000_000  # of the overview of a timeline that is too large to be saved whole
+_SHARPEST_PIXELS = 1 << 14
+_POLL_SECONDS = 0.02
+_NOT_SHOWN = ("layout", "tabbable", "tooltip")  # every ipywidget has these; no view reads them
+
+Saved = tuple[list[Question], list[str]]
+
+
+def settle(parts: Sequence[Part]) -> None:
+    """Wait until no part is busy."""
+    while any(part.status == "busy" for part in parts):
+        sleep(_POLL_SECONDS)
+
+
+def freeze(part: Part) -> tuple[Frozen, list[str]]:
+    """The part as it is now, and notes on what a report of it cannot show. The part must have settled."""
+    with FRONT:
+        state = {
+            name: value
+            for name, value in part.get_state().items()
+            if name == "_view" or not (name.startswith("_") or name in _NOT_SHOWN)
+        }
+    if state["status"] != "idle":
+        return Frozen(state), []
+    # traitlets derives a class for every instance that gets traits of its own
+    save = next((save for kind, save in _SAVED.items() if isinstance(part, kind)), None)
+    questions, notes = save(part, state) if save else ([], [])
+    return Frozen(state, questions), notes
+
+
+def _timeline(part: Part, state: dict[str, Any]) -> Saved:
+    """All slices of a timeline that the browser can hold, else an overview of them."""
+    meta = _whole(part, "meta", {})
+    outline = json.loads(zlib.decompress(meta.buffers[0]))
+    questions = [meta, *_path(part, state)]
+    if outline["mode"] == "client":
+        return [*questions, _whole(part, "base", {})], []
+    note = (
+        f"The timeline's {outline['n']:,} slices are too many for a report: it shows an overview of them, "
+        "which zooming in does not sharpen."
+    )
+    unknown = [Question(method) for method in ("slice", "relative", "gap", "matches", "match")]
+    return [*questions, _overview(part, outline), *unknown], [note]
+
+
+def _path(part: Part, state: dict[str, Any]) -> list[Question]:
+    """The critical path of the selection, if it is drawn and there is one."""
+    if not state["critical_path"]:
+        return []
+    try:
+        return [_whole(part, "path", {name: state[name] for name in ("ranks", "iterations", "window")})]
+    except (HtaWidgetsError, LookupError, ValueError):  # the view says why when it is asked
+        return []
+
+
+def _overview(part: Part, outline: dict[str, Any]) -> Question:
+    """The whole extent on all lanes, as sharp as `TIMELINE_BYTES` allow."""
+    start, end = outline["extent"]
+    lanes = [track["first"] + at for track in outline["tracks"] for at in range(len(track["sizes"]))]
+    pixels = _SHARPEST_PIXELS
+    while True:
+        overview = _whole(part, "window", {"t0": start, "t1": end, "px": pixels, "lanes": lanes})
+        if len(overview.buffers[0]) <= TIMELINE_BYTES or pixels <= 1024:
+            return replace(overview, once=True)
+        pixels //= 2
+
+
+def _events(part: Part, state: dict[str, Any]) -> Saved:
+    """The first events of the table, with the columns that are shown."""
+    names = list(dict.fromkeys([*DEFAULT_COLUMNS, *state["columns"]]))
+    state["catalogue"] = [column for column in state["catalogue"] if column["name"] in names]
+    tables = []
+    saved_rows = min(state["rows"], SAVED_EVENTS)
+    for first in range(0, saved_rows, MOST_ROWS):
+        count = min(MOST_ROWS, saved_rows - first)
+        result, buffers = part.ask("page", {"first": first, "count": count, "columns": names})
+        tables.append({**result, "data": bytes(buffers[0])})
+    sortable = bool(state["rows"] <= SAVED_EVENTS)
+    searched = bool(state["query"].strip() or state["names"])
+    notes = []
+    if not sortable:
+        notes.append(
+            f"The events table holds the first {SAVED_EVENTS:,} of {state['rows']:,} events; "
+            "to sort or search them takes a notebook."
+        )
+        state["rows"] = SAVED_EVENTS
+    elif searched:
+        notes.append("The events table holds the events of the saved search only.")
+    saved = {"tables": tables, "sortable": sortable, "searchable": sortable and not searched}
+    return [Question("saved", saved)], notes
+
+
+def _whole(part: Part, method: str, params: dict[str, Any]) -> Question:
+    """The answer to a question that is answered in chunks, as one."""
+    result, buffers = part.ask(method, {**params, "chunk": 0})
+    further = (part.ask(method, {**params, "chunk": number}) for number in range(1, result["chunks"]))
+    data = b"".join([bytes(buffers[0]), *(bytes(more[0]) for _, more in further)])
+    return Question(method, {**result, "chunks": 1}, [data])
+
+
+_SAVED: dict[type[Part], Callable[[Part, dict[str, Any]], Saved]] = {
+    TimelineScrubber: _timeline,
+    EventsTable: _events,
+}

@@ -1,0 +1,90 @@
+"""Which panels an explorer can show, in which groups, and how one is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import traitlets as t
+
+from hta_widgets.analysis.registry import ANALYSES, Flame, Lines
+from hta_widgets.trace.model import Trace
+from hta_widgets.widgets.breakdown_panel import BreakdownPanel
+from hta_widgets.widgets.events_table import EventsTable
+from hta_widgets.widgets.part import Part
+from hta_widgets.widgets.selection import Selection
+
+__all__ = ["PanelKinds", "catalogue", "kinds_of", "known_panel", "make_panel"]
+
+Spell = Callable[[], str]
+Make = Callable[[Trace, Selection, Spell], Part]
+Entry = dict[str, Any]
+
+# Charts that share the timeline's axis, or are read by their width, take a whole row.
+_WIDE = (Flame, Lines)
+
+# Kinds that are no analysis: how their part is made, and their entry in the catalogue.
+_OTHERS: dict[str, tuple[Make, Entry]] = {
+    "events": (
+        lambda trace, selection, spell: EventsTable(trace, selection=selection, spell=spell),
+        {"label": "Events", "title": "The selected events one by one", "group": "Events", "wide": True},
+    ),
+}
+
+
+def catalogue() -> list[Entry]:
+    """`[{kind, label, title, group, wide}]`: every panel there is; those of a group stand together."""
+    entries: list[Entry] = [
+        {
+            "kind": kind,
+            "label": analysis.label,
+            "title": analysis.title,
+            "group": analysis.group,
+            "wide": isinstance(analysis.chart, _WIDE),
+        }
+        for kind, analysis in ANALYSES.items()
+    ]
+    entries += [{"kind": kind, **entry} for kind, (_, entry) in _OTHERS.items()]
+    groups = list(dict.fromkeys(entry["group"] for entry in entries))
+    return sorted(entries, key=lambda entry: groups.index(entry["group"]))
+
+
+def known_panel(kind: str) -> str:
+    """`kind`, if there is such a panel.
+
+    Raises:
+        ValueError: there is none; the message lists those there are.
+    """
+    if kind not in ANALYSES and kind not in _OTHERS:
+        raise ValueError(f"there is no analysis {kind!r}; the panels are {', '.join([*ANALYSES, *_OTHERS])}")
+    return kind
+
+
+def make_panel(trace: Trace, kind: str, selection: Selection, spell: Spell) -> Part:
+    """The part that shows `kind`; `spell` returns the Python expression of its frame."""
+    if kind in _OTHERS:
+        return _OTHERS[kind][0](trace, selection, spell)
+    return BreakdownPanel(trace, kind, selection=selection, spell=spell)
+
+
+class PanelKinds(t.TraitType[tuple[str, ...], Any]):
+    """Distinct kinds of panels, in the order they were opened."""
+
+    info_text = "kinds of panels that there are"
+    default_value = ()
+
+    def validate(self, obj: t.HasTraits, value: Any) -> tuple[str, ...]:
+        try:
+            return kinds_of(value)
+        except (TypeError, ValueError):
+            self.error(obj, value)
+
+
+def kinds_of(value: str | Iterable[str]) -> tuple[str, ...]:
+    """One kind or several as a tuple of known ones, each once.
+
+    Raises:
+        ValueError: there is no panel of that kind.
+    """
+    kinds = [value] if isinstance(value, str) else value
+    return tuple(dict.fromkeys(known_panel(kind) for kind in kinds))

@@ -1,0 +1,116 @@
+"""An explorer as a static picture, for a notebook that is saved and read where no kernel runs."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from datetime import datetime
+
+import pandas as pd
+
+from hta_widgets import __version__
+from hta_widgets.analysis.registry import ANALYSES, Stack
+from hta_widgets.analysis.words import duration
+from hta_widgets.report import Answer, Bar, Overview, Picture
+from hta_widgets.widgets.breakdown_panel import BreakdownPanel
+from hta_widgets.widgets.part import Part
+from hta_widgets.widgets.selection import Selection
+from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
+
+__all__ = ["picture"]
+
+_CLASSES = (("Compute", "compute"), ("Communication", "communication"), ("Memory", "memory"))
+_HOST = (("Host", "host"),)
+
+
+def picture(title: str, facts: Sequence[dict[str, str]], parts: Sequence[Part]) -> Picture:
+    """The picture of parts that have settled.
+
+    Args:
+        title: what is shown.
+        facts: `[{label, value}]` of the header.
+        parts: the parts of the explorer.
+    """
+    timelines = [part for part in parts if isinstance(part, TimelineScrubber) and part.status == "idle"]
+    panels = [part for part in parts if isinstance(part, BreakdownPanel)]
+    made = f"{datetime.now().astimezone():%Y-%m-%d %H:%M}"
+    return Picture(
+        title=title,
+        facts=[(fact["label"], fact["value"]) for fact in facts],
+        selected=words(parts[0].selection),
+        overview=_overview(timelines[0]) if timelines else None,
+        answers=[_answer(panel) for panel in panels],
+        origin=f"Static picture of {made}, hta_widgets {__version__}: run the cell for the live explorer.",
+    )
+
+
+def words(selection: Selection) -> str:
+    """A selection in words.
+
+    >>> words(Selection(ranks=[0, 1], window=(1_000_000, 3_000_000)))
+    'ranks 0, 1; 2.00 ms from 1.00 ms'
+    """
+    clauses = []
+    for name in ("ranks", "iterations", "streams"):
+        values = getattr(selection, name)
+        if values:
+            clauses.append(f"{name} {', '.join(map(str, values))}")
+    if selection.window is not None:
+        start, end = selection.window
+        clauses.append(f"{duration(end - start)} from {duration(start)}")
+    if selection.names:
+        clauses.append(f"names {', '.join(selection.names)}")
+    if selection.query.strip():
+        clauses.append(f"search “{selection.query.strip()}”")
+    return "; ".join(clauses) or "the whole job"
+
+
+def _overview(timeline: TimelineScrubber) -> Overview:
+    data = b""
+    chunks, number = 1, 0
+    while number < chunks:
+        result, buffers = timeline.ask("meta", {"chunk": number})
+        data, chunks, number = data + bytes(buffers[0]), result["chunks"], number + 1
+    outline = json.loads(zlib.decompress(data))
+    first, last = outline["extent"]
+    length = max(last - first, 1)
+
+    def share(time: int) -> float:
+        within: float = min(max((time - first) / length, 0.0), 1.0)
+        return within
+
+    steps: dict[int, tuple[str, int, int]] = {}
+    for step in outline["iterations"]:  # one band for all ranks
+        label, start, end = steps.get(step["iteration"], (step["label"], step["start"], step["end"]))
+        steps[step["iteration"]] = label, min(start, step["start"]), max(end, step["end"])
+    window = timeline.window
+    return Overview(
+        classes=_CLASSES if len(outline["activity"]) == len(_CLASSES) else _HOST,
+        activity=outline["activity"],
+        iterations=[(label, share(start), share(end)) for label, start, end in steps.values()],
+        window=None if window is None else (share(window[0]), share(window[1])),
+        length=f"{duration(length)} of device activity",
+    )
+
+
+def _answer(panel: BreakdownPanel) -> Answer:
+    if panel.status != "idle":
+        return Answer(panel.title, panel.message)
+    chart = ANALYSES[panel.kind].chart
+    bars = _bars(panel.frame(), chart) if isinstance(chart, Stack) and not chart.part else []
+    return Answer(panel.title, panel.sentence, bars)
+
+
+def _bars(frame: pd.DataFrame, chart: Stack) -> list[Bar]:
+    if not {chart.whole, *(part.column for part in chart.series)} <= set(frame.columns):
+        return []
+    labels = [name for name in chart.label if name in frame.columns]
+    return [
+        Bar(
+            ", ".join(f"{name} {row[name]}" for name in labels),
+            [(part.label, part.time_class, float(row[part.column] or 0)) for part in chart.series],
+            duration(row[chart.whole]),
+        )
+        for row in frame.to_dict("records")
+    ]

@@ -1,0 +1,139 @@
+// What keys and gestures do, in one dialog for the whole explorer.
+
+import { render } from "preact";
+import { writes } from "./history";
+
+type Entry = [keys: string, what: string];
+
+const SECTIONS: [title: string, entries: Entry[]][] = [
+  [
+    "Everywhere",
+    [
+      ["?", "this help"],
+      ["Tab", "to the next part; arrow keys move inside it"],
+      ["Ctrl/⌘ Z", "undo the last selection"],
+      ["Shift Ctrl/⌘ Z", "redo"],
+    ],
+  ],
+  [
+    "Ranks and iterations",
+    [
+      ["click, Enter", "select one alone; again: all"],
+      ["Ctrl/⌘ click", "add or take away one"],
+      ["Shift click, Shift → ←", "select a range"],
+      ["Esc", "select all"],
+    ],
+  ],
+  [
+    "Panels",
+    [
+      ["click, Enter", "select what a mark stands for"],
+      ["drag, Shift → ←", "select time in a chart over time"],
+      ["Z, double click", "go into a call of the call stacks"],
+      ["← → Home End", "move along the panel bar"],
+      ["Enter, Space", "show or hide the panel"],
+    ],
+  ],
+  [
+    "Table of events",
+    [
+      ["↑ ↓ Page Home End", "move"],
+      ["click, Enter", "look at the event"],
+      ["F", "choose all of its name"],
+      ["Esc", "look away"],
+    ],
+  ],
+  [
+    "Selection",
+    [
+      ["×, Delete", "drop a clause"],
+      ["Enter", "search at once"],
+      ["Esc", "clear the search"],
+    ],
+  ],
+  [
+    "Timeline",
+    [
+      ["drag", "select a window of time"],
+      ["click", "look at one slice"],
+      ["W S, Ctrl/⌘ wheel", "zoom"],
+      ["A D, ← →, Shift drag", "pan"],
+      ["Page ↑ ↓, wheel", "scroll the lanes"],
+      [", .", "previous, next slice"],
+      ["↑ ↓", "caller, first call"],
+      ["N, Shift N", "next, previous match"],
+      ["F", "fit the slice into the view"],
+      ["R", "select the slice's time"],
+      ["G", "go between launch and kernel"],
+      ["[ ]", "previous and next iteration"],
+      ["0", "show all"],
+      ["Esc", "drop slice, then window"],
+    ],
+  ],
+];
+
+/** Show the help over the page, in the colours of the part that `inside` is in. One at a time. */
+export function openHelp(inside: HTMLElement): void {
+  const root = inside.closest<HTMLElement>(".hta") ?? inside;
+  if (root.querySelector(":scope > dialog.hta-help")) return;
+  const dialog = document.createElement("dialog");
+  dialog.className = "hta-help";
+  dialog.setAttribute("aria-labelledby", "hta-help-title");
+  dialog.setAttribute("aria-modal", "true");
+  const close = () => dialog.close();
+  // neither the notebook nor the part below hears the keys that are meant for the dialog
+  dialog.addEventListener("keydown", (event) => event.stopPropagation());
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) close();
+  });
+  dialog.addEventListener("close", () => {
+    render(null, dialog);
+    dialog.remove();
+  });
+  render(<Help close={close} />, dialog);
+  root.append(dialog);
+  dialog.showModal(); // the browser keeps the focus inside, closes on Escape and gives the focus back
+}
+
+/** `?` opens the help while the focus is inside the element. */
+export function bindHelp(el: HTMLElement, signal: AbortSignal): void {
+  el.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.key !== "?" || event.ctrlKey || event.metaKey || event.altKey || writes(event)) return;
+      event.preventDefault();
+      event.stopPropagation();
+      openHelp(el);
+    },
+    { signal },
+  );
+}
+
+function Help({ close }: { close(): void }) {
+  return (
+    <div class="hta-help-page">
+      <div class="hta-bar">
+        <h3 id="hta-help-title">Keys and gestures</h3>
+        <span class="hta-grow" />
+        <button type="button" onClick={close}>
+          Close
+        </button>
+      </div>
+      <div class="hta-help-sections">
+        {SECTIONS.map(([title, entries]) => (
+          <section key={title}>
+            <h4>{title}</h4>
+            <dl>
+              {entries.map(([keys, what]) => (
+                <div key={keys} class="hta-help-entry">
+                  <dt>{keys}</dt>
+                  <dd>{what}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,38 @@
+// Undo and redo from the keyboard, while the focus is inside a part.
+
+import type { Rpc } from "./rpc";
+
+/** Whether a key belongs to the text that is being written. */
+export function writes(event: Event): boolean {
+  const target = event.composedPath()[0];
+  return (
+    target instanceof HTMLElement && (target.isContentEditable || target.matches("input, textarea, select"))
+  );
+}
+
+/** Ctrl/Cmd+Z and Shift+Ctrl/Cmd+Z (or Ctrl+Y) undo and redo the selection; the notebook around hears nothing. */
+export function bindUndo(el: HTMLElement, rpc: Rpc, signal: AbortSignal): void {
+  el.addEventListener(
+    "keydown",
+    (event) => {
+      const method = methodOf(event);
+      if (!method || writes(event)) return;
+      event.preventDefault();
+      event.stopPropagation();
+      askKernel(rpc, method);
+    },
+    { signal },
+  );
+}
+
+/** There is no answer to wait for: the traits tell what happened. */
+export function askKernel(rpc: Rpc, method: "undo" | "redo"): void {
+  rpc.call(method).catch(() => undefined);
+}
+
+function methodOf(event: KeyboardEvent): "undo" | "redo" | undefined {
+  if (event.altKey || !(event.ctrlKey || event.metaKey)) return undefined;
+  const key = event.key.toLowerCase();
+  if (key === "z") return event.shiftKey ? "redo" : "undo";
+  return key === "y" && !event.shiftKey ? "redo" : undefined;
+}

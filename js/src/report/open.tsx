@@ -1,0 +1,82 @@
+// Opens a saved report (hta_widgets/report): the parts of an explorer as they were, without Python.
+
+import type { ReadonlySignal } from "@preact/signals";
+import { render } from "preact";
+import { FrozenHost } from "../host";
+import type { View, ViewProps } from "../model";
+import { answerEvents } from "./events";
+import { arrangePanels } from "./panels";
+import { FrozenPart } from "./part";
+import { type ReportFacts, unpack } from "./payload";
+import { FrozenSelection } from "./selection";
+
+const PAYLOAD = "hta-payload";
+
+/** What the bundle draws with. */
+export interface Drawing {
+  mount(props: ViewProps): Promise<void>;
+  views: Record<string, View>;
+}
+
+/** Draw the report that the page holds. */
+export async function openReport(page: Document, { mount, views }: Drawing): Promise<void> {
+  const main = page.querySelector("main") ?? page.body;
+  try {
+    const { root, facts, parts } = await unpack(page.getElementById(PAYLOAD)?.textContent ?? "");
+    const models = Object.fromEntries(
+      Object.entries(parts).map(([ref, part]) => [ref, new FrozenPart(part.state, part.questions)]),
+    );
+    const explorer = models[root];
+    if (!explorer) throw new Error(`no part ${root}`);
+    for (const model of Object.values(models)) if (model.get("_view") === "events") answerEvents(model);
+    arrangePanels(explorer);
+    const selection = new FrozenSelection(Object.values(models));
+    const [banner, el] = [page.createElement("div"), page.createElement("div")];
+    banner.className = "hta";
+    main.replaceChildren(banner, el);
+    render(<Banner facts={facts} moved={selection.moved} restore={() => selection.restore()} />, banner);
+    await mount({
+      model: explorer,
+      el,
+      signal: new AbortController().signal,
+      host: new FrozenHost(models, views),
+    });
+    // the critical path can be shown if it was saved
+    main.dataset.path = String(Object.values(models).some((model) => model.savedAnswer("path")));
+    main.dataset.ready = "true";
+  } catch (error) {
+    main.textContent = `This report cannot be opened: ${error instanceof Error ? error.message : error}`;
+  }
+}
+
+interface BannerProps {
+  facts: ReportFacts;
+  moved: ReadonlySignal<boolean>;
+  restore(): void;
+}
+
+function Banner({ facts, moved, restore }: BannerProps) {
+  return (
+    <div class="hta-report">
+      <p class="hta-muted">
+        Frozen report of {facts.made}, {facts.version}. Hover, zoom and sort; figures recompute in a notebook
+        only.
+      </p>
+      {facts.notes.map((note) => (
+        <p key={note} class="hta-notice">
+          {note}
+        </p>
+      ))}
+      <div role="status">
+        {moved.value && (
+          <p class="hta-notice" data-severity="warning">
+            The selection lights up here, but the figures are still those of the saved selection.{" "}
+            <button type="button" onClick={restore}>
+              Back to it
+            </button>
+          </p>
+        )}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,171 @@
+// Breadcrumb: the selection in words, each clause with a way to drop it; search, undo, redo, copy code, help.
+
+import { computed, signal as makeSignal } from "@preact/signals";
+import type { ComponentChild } from "preact";
+import { useRef } from "preact/hooks";
+import { copyText } from "../export";
+import { bindHelp, openHelp } from "../help";
+import { askKernel, bindUndo } from "../history";
+import { trait, type View } from "../model";
+import { Rpc } from "../rpc";
+import { SearchBox } from "../search";
+import { draw } from "../shared";
+import { ALL, type Clause, clauses, type Selected } from "../words";
+
+const COPIED_MS = 1500;
+
+export const breadcrumb: View = ({ model, el, signal }) => {
+  const rpc = new Rpc(model, signal);
+  const selected = {
+    ranks: trait<Selected["ranks"]>(model, "ranks", signal),
+    iterations: trait<Selected["iterations"]>(model, "iterations", signal),
+    window: trait<Selected["window"]>(model, "window", signal),
+    streams: trait<Selected["streams"]>(model, "streams", signal),
+    names: trait<Selected["names"]>(model, "names", signal),
+    query: trait<Selected["query"]>(model, "query", signal),
+  };
+  const canUndo = trait<boolean>(model, "can_undo", signal);
+  const canRedo = trait<boolean>(model, "can_redo", signal);
+  const code = trait<string>(model, "code", signal);
+  const copied = makeSignal(false);
+  const told = computed(() =>
+    clauses({
+      ranks: selected.ranks.value,
+      iterations: selected.iterations.value,
+      window: selected.window.value,
+      streams: selected.streams.value,
+      names: selected.names.value,
+      query: selected.query.value,
+    }),
+  );
+  bindUndo(el, rpc, signal);
+  bindHelp(el, signal);
+
+  /** One message for all: Python takes it as one action. */
+  const drop = (traits: (keyof Selected)[]) => {
+    for (const name of traits) model.set(name, ALL[name]);
+    model.save_changes();
+  };
+
+  const copy = async () => {
+    await copyText(code.value);
+    copied.value = true;
+    setTimeout(() => {
+      copied.value = false;
+    }, COPIED_MS);
+  };
+
+  function Breadcrumb() {
+    return (
+      <section class="hta-breadcrumb" aria-label="Selection">
+        <Clauses told={told.value} drop={drop} />
+        <SearchBox query={selected.query} signal={signal} />
+        <div class="hta-tools">
+          <Tool label="Undo" keys="Ctrl+Z" disabled={!canUndo.value} onClick={() => askKernel(rpc, "undo")}>
+            <path d="M3 6h6a4 4 0 0 1 0 8H6M6 3 3 6l3 3" />
+          </Tool>
+          <Tool
+            label="Redo"
+            keys="Shift+Ctrl+Z"
+            disabled={!canRedo.value}
+            onClick={() => askKernel(rpc, "redo")}
+          >
+            <path d="M13 6H7a4 4 0 0 0 0 8h3M10 3l3 3-3 3" />
+          </Tool>
+          <button type="button" onClick={copy} title={code.value}>
+            {copied.value ? "Copied" : "Copy code"}
+          </button>
+          <button
+            type="button"
+            aria-label="Keys and gestures"
+            title="Keys and gestures (?)"
+            onClick={() => openHelp(el)}
+          >
+            ?
+          </button>
+        </div>
+      </section>
+    );
+  }
+  draw(<Breadcrumb />, el, signal);
+};
+
+function Clauses({ told, drop }: { told: Clause[]; drop(traits: (keyof Selected)[]): void }) {
+  const list = useRef<HTMLUListElement>(null);
+  /** The focus goes to the clause that takes the place, else to the one before, else it stays near. */
+  const dropAt = (index: number) => {
+    const clause = told[index];
+    if (!clause) return;
+    const buttons = list.current?.querySelectorAll<HTMLElement>(".hta-clause button") ?? [];
+    const next = buttons[index + 1] ?? buttons[index - 1];
+    if (next) next.focus();
+    else list.current?.focus();
+    drop([clause.trait]);
+  };
+  return (
+    <ul ref={list} class="hta-clauses" tabIndex={-1} aria-label="Selected" aria-live="polite">
+      {told.length === 0 && <li class="hta-muted">the whole job</li>}
+      {told.map(({ trait: name, text, title }, index) => (
+        <li key={name} class="hta-clause" data-trait={name}>
+          <span title={title}>{text}</span>
+          <button
+            type="button"
+            aria-label={`Drop ${text}`}
+            title="Drop"
+            onClick={() => dropAt(index)}
+            onKeyDown={(event) => {
+              if (event.key !== "Delete" && event.key !== "Backspace") return;
+              event.preventDefault();
+              event.stopPropagation();
+              dropAt(index);
+            }}
+          >
+            ×
+          </button>
+        </li>
+      ))}
+      {told.length > 1 && (
+        <li>
+          <button
+            type="button"
+            class="hta-quiet"
+            onClick={() => {
+              list.current?.focus();
+              drop(told.map((clause) => clause.trait));
+            }}
+          >
+            Clear
+          </button>
+        </li>
+      )}
+    </ul>
+  );
+}
+
+interface ToolProps {
+  label: string;
+  keys: string;
+  disabled: boolean;
+  onClick(): void;
+  children: ComponentChild;
+}
+
+/** A button with an icon of one stroke. It can be focused while it is off: a click must not lose the focus. */
+function Tool({ label, keys, disabled, onClick, children }: ToolProps) {
+  return (
+    <button
+      type="button"
+      class="hta-icon"
+      aria-label={label}
+      title={`${label} (${keys})`}
+      aria-disabled={disabled}
+      onClick={() => {
+        if (!disabled) onClick();
+      }}
+    >
+      <svg viewBox="0 0 16 16" aria-hidden="true">
+        {children}
+      </svg>
+    </button>
+  );
+}

@@ -1,0 +1,55 @@
+// A selection as clauses in words: what the breadcrumb lists.
+
+import { duration } from "./format";
+import { ranges } from "./shared";
+import { shortName } from "./timeline/labels";
+
+export interface Selected {
+  ranks: readonly number[];
+  iterations: readonly number[];
+  window: readonly [number, number] | null;
+  streams: readonly number[];
+  names: readonly string[];
+  query: string;
+}
+
+export interface Clause {
+  /** the trait that the clause tells */
+  trait: keyof Selected;
+  text: string;
+  /** the same in full, for the tooltip */
+  title: string;
+}
+
+/** What each trait is when it selects all. */
+export const ALL: Selected = { ranks: [], iterations: [], window: null, streams: [], names: [], query: "" };
+
+const MOST_TITLES = 20;
+
+/** The clauses of a selection, in the order in which they narrow it; none if all is selected. */
+export function clauses(selected: Selected): Clause[] {
+  const told: Clause[] = [];
+  const tell = (trait: keyof Selected, text: string, title = text) => told.push({ trait, text, title });
+  const numbers = (trait: "ranks" | "iterations" | "streams") => {
+    const values = selected[trait];
+    if (values.length) tell(trait, `${values.length > 1 ? trait : trait.slice(0, -1)} ${ranges(values)}`);
+  };
+  numbers("ranks");
+  numbers("iterations");
+  if (selected.window) {
+    const [start, end] = selected.window;
+    const exact = `${start.toLocaleString("en-US")} to ${end.toLocaleString("en-US")} ns since the job's start`;
+    tell("window", `${duration(end - start)} from ${duration(start)}`, exact);
+  }
+  numbers("streams");
+  const [first] = selected.names;
+  if (first !== undefined) {
+    const more = selected.names.length - 1;
+    const listed = selected.names.slice(0, MOST_TITLES);
+    if (listed.length <= more) listed.push("…");
+    tell("names", `name ${shortName(first)}${more ? ` and ${more} more` : ""}`, listed.join("\n"));
+  }
+  const query = selected.query.trim();
+  if (query) tell("query", `search “${query}”`);
+  return told;
+}

@@ -1,0 +1,193 @@
+// The explorer's shell: breadcrumb, search, undo and redo keys, help, bar of panels.
+
+import { afterEach, expect, it, vi } from "vitest";
+import { FrozenModel } from "../src/host";
+import { ALL, clauses } from "../src/words";
+import { drawn, show } from "./support";
+
+// jsdom knows the element, not the top layer
+HTMLDialogElement.prototype.showModal ??= function (this: HTMLDialogElement) {
+  this.open = true;
+};
+HTMLDialogElement.prototype.close ??= function (this: HTMLDialogElement) {
+  this.open = false;
+  this.dispatchEvent(new Event("close"));
+};
+Element.prototype.scrollIntoView ??= () => {};
+
+afterEach(() => document.body.replaceChildren());
+
+const key = (target: Element | null, name: string, keys = {}) =>
+  target?.dispatchEvent(
+    new KeyboardEvent("keydown", { key: name, bubbles: true, composed: true, cancelable: true, ...keys }),
+  );
+
+const crumb = (state = {}) =>
+  show({ _view: "breadcrumb", ...ALL, can_undo: false, can_redo: false, code: "explorer", ...state });
+
+const texts = (el: Element) => [...el.querySelectorAll(".hta-clause > span")].map((item) => item.textContent);
+
+it("tells a selection in words", () => {
+  expect(clauses(ALL)).toEqual([]);
+  const told = clauses({
+    ranks: [0, 1],
+    iterations: [551],
+    window: [4_560_000, 16_860_000],
+    streams: [7],
+    names: ["void at::native::gemm<int>(float)", "copy"],
+    query: " nccl ",
+  });
+  expect(told.map((clause) => clause.text)).toEqual([
+    "ranks 0–1",
+    "iteration 551",
+    "12.3 ms from 4.56 ms",
+    "stream 7",
+    "name gemm and 1 more",
+    "search “nccl”",
+  ]);
+  expect(told[2]?.title).toBe("4,560,000 to 16,860,000 ns since the job's start");
+  expect(told[4]?.title).toBe("void at::native::gemm<int>(float)\ncopy");
+});
+
+it("drops clauses one by one and all at once, and keeps names as text", async () => {
+  const { el, model } = await crumb({ ranks: [2], iterations: [5], names: ["<img src=x>"] });
+  expect(texts(el)).toEqual(["rank 2", "iteration 5", "name <img src=x>"]);
+  expect(el.querySelector("img")).toBeNull();
+  const [first] = el.querySelectorAll<HTMLButtonElement>(".hta-clause button");
+  expect(first?.getAttribute("aria-label")).toBe("Drop rank 2");
+  key(first as Element, "Delete");
+  await drawn();
+  expect([model.get("ranks"), texts(el)]).toEqual([[], ["iteration 5", "name <img src=x>"]]);
+  expect(document.activeElement?.getAttribute("aria-label")).toBe("Drop iteration 5");
+  const saved = model.saved;
+  el.querySelector<HTMLButtonElement>(".hta-clauses .hta-quiet")?.click();
+  await drawn();
+  expect([model.get("iterations"), model.get("names"), model.saved - saved]).toEqual([[], [], 1]);
+  expect(el.querySelector(".hta-clauses")?.textContent).toBe("the whole job");
+});
+
+it("searches when the hand rests, on Enter, on leaving, and not on Escape", async () => {
+  vi.useFakeTimers();
+  try {
+    const { el, model } = await crumb();
+    const box = el.querySelector("input") as HTMLInputElement;
+    const type = (value: string) => {
+      box.value = value;
+      box.dispatchEvent(new Event("input", { bubbles: true }));
+    };
+    type("nc");
+    vi.advanceTimersByTime(300);
+    type("nccl ");
+    expect(model.get("query")).toBe("");
+    vi.advanceTimersByTime(500);
+    expect([model.get("query"), model.saved]).toEqual(["nccl", 1]);
+    type("gemm");
+    key(box, "Enter");
+    expect(model.get("query")).toBe("gemm");
+    type("copy");
+    box.dispatchEvent(new FocusEvent("blur"));
+    expect(model.get("query")).toBe("copy");
+    type("gem");
+    key(box, "Escape");
+    vi.advanceTimersByTime(500);
+    expect(model.get("query")).toBe("");
+    model.set("query", "from Python");
+    await vi.advanceTimersByTimeAsync(50);
+    expect(box.value).toBe("from Python");
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+it("undoes and redoes by key and button, without telling the notebook", async () => {
+  const { el, model } = await crumb({ can_undo: true });
+  const leaked = vi.fn();
+  document.body.addEventListener("keydown", leaked);
+  const asked = () => model.sent.map(({ content }) => (content as { method: string }).method);
+  const [undo, redo] = el.querySelectorAll<HTMLButtonElement>(".hta-icon");
+  key(undo as Element, "z", { ctrlKey: true });
+  key(undo as Element, "Z", { metaKey: true, shiftKey: true });
+  key(undo as Element, "y", { ctrlKey: true });
+  expect(asked()).toEqual(["undo", "redo", "redo"]);
+  expect(leaked).not.toHaveBeenCalled();
+  undo?.click();
+  redo?.click(); // nothing to redo
+  expect(asked()).toEqual(["undo", "redo", "redo", "undo"]);
+  key(el.querySelector("input"), "z", { ctrlKey: true }); // the text's own undo
+  expect(asked()).toHaveLength(4);
+  document.body.removeEventListener("keydown", leaked);
+});
+
+it("opens one help dialog by key and by button, and closes it", async () => {
+  const { el } = await crumb();
+  key(el.querySelector(".hta-icon"), "?", { shiftKey: true });
+  el.querySelector<HTMLButtonElement>('[aria-label="Keys and gestures"]')?.click();
+  const dialogs = el.querySelectorAll("dialog");
+  expect(dialogs).toHaveLength(1);
+  expect(dialogs[0]?.getAttribute("aria-modal")).toBe("true");
+  expect(dialogs[0]?.textContent).toContain("undo the last selection");
+  dialogs[0]?.querySelector("button")?.click();
+  expect(el.querySelector("dialog")).toBeNull();
+  key(el.querySelector("input"), "?"); // part of a search
+  expect(el.querySelector("dialog")).toBeNull();
+});
+
+const panel = (title: string) =>
+  new FrozenModel({
+    _view: "breakdown",
+    status: "empty",
+    message: "nothing",
+    kind: title,
+    title,
+    chart: {},
+    ranks: [],
+    rows: 0,
+  });
+
+it("opens and closes panels from a bar that arrows move along", async () => {
+  const { el, model } = await show(
+    {
+      _view: "explorer",
+      facts: [],
+      health: [],
+      notices: [],
+      catalogue: [
+        { kind: "a", label: "A", title: "What A says", group: "Time", wide: false },
+        { kind: "b", label: "B", title: "What B says", group: "Time", wide: false },
+        { kind: "c", label: "C", title: "What C says", group: "Host", wide: true },
+      ],
+      panels: ["b"],
+      parts: [["panel", "anywidget:b", "b"]],
+    },
+    { "anywidget:b": panel("b"), "anywidget:c": panel("c") },
+  );
+  await drawn();
+  const buttons = [...el.querySelectorAll<HTMLButtonElement>(".hta-panel-bar button")];
+  expect([...el.querySelectorAll(".hta-panel-group")].map((group) => group.ariaLabel)).toEqual([
+    "Time",
+    "Host",
+  ]);
+  expect(buttons.map((button) => button.getAttribute("aria-pressed"))).toEqual(["false", "true", "false"]);
+  expect(buttons.map((button) => button.tabIndex)).toEqual([0, -1, -1]);
+  key(buttons[0] as Element, "End");
+  expect(document.activeElement).toBe(buttons[2]);
+  buttons[2]?.click();
+  expect(model.get("panels")).toEqual(["b", "c"]);
+  model.set("parts", [
+    ["panel", "anywidget:b", "b"],
+    ["panel", "anywidget:c", "c"],
+  ]);
+  await drawn();
+  expect([...el.querySelectorAll<HTMLElement>(".hta-panel")].map((slot) => slot.dataset.kind)).toEqual([
+    "b",
+    "c",
+  ]);
+  el.querySelector<HTMLButtonElement>('[data-kind="b"] > .hta-close')?.click();
+  expect(model.get("panels")).toEqual(["c"]);
+  expect(document.activeElement).toBe(buttons[1]);
+  await drawn();
+  expect(el.querySelector('.hta-panel[data-kind="b"]')).toBeNull();
+  model.set("panels", []);
+  model.set("parts", []);
+  await drawn();
+});

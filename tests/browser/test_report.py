@@ -1,0 +1,203 @@
+"""A report as its reader meets it: opened from the disk, without a network and without Python."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, Playwright, Route, expect
+
+from hta_widgets import TimelineScrubber, TraceExplorer, examples
+from tests.browser.lab import TIMELINE, Lab, chromium_page
+from tests.support import shared_trace
+
+pytestmark = pytest.mark.browser
+
+
+class Reader:
+    """A browser page that may read one file, and nothing else."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.troubles: list[str] = []
+        # what breaks the page's policy is an error on the console too
+        page.on("console", lambda m: self.troubles.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error: self.troubles.append(str(error)))
+
+    def open(self, path: Path) -> None:
+        address = path.as_uri()
+
+        def guard(route: Route) -> None:
+            if route.request.url == address:
+                route.continue_()
+            else:
+                self.troubles.append(f"asked for {route.request.url}")
+                route.abort()
+
+        self.troubles.clear()
+        self.page.unroute_all()
+        self.page.route("**/*", guard)
+        self.page.context.set_offline(True)
+        self.page.goto(address)
+        expect(self.page.locator("main[data-ready=true]")).to_be_visible(timeout=30_000)
+
+    def expect_quiet(self) -> None:
+        assert not self.troubles, "\n".join(self.troubles)
+
+    def drawn_colours(self) -> int:
+        """How many colours the timeline's first canvas shows."""
+        count: int = self.page.locator(f"{TIMELINE} canvas").first.evaluate(
+            """canvas => {
+              const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+              return new Set(new Uint32Array(data.buffer)).size;
+            }"""
+        )
+        return count
+
+
+@pytest.fixture(scope="module")
+def reader(playwright: Playwright) -> Iterator[Reader]:
+    with chromium_page(playwright) as page:
+        yield Reader(page)
+
+
+def shots(page: Page, name: str) -> None:
+    if folder := os.environ.get("HTA_WIDGETS_SHOTS"):
+        page.evaluate("() => scrollTo(0, 0)")
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            page.wait_for_timeout(300)
+            page.screenshot(path=Path(folder) / f"{name}-{theme}.png", full_page=True)
+        page.emulate_media(color_scheme="light")
+
+
+PANELS = ["temporal_breakdown", "comm_comp_overlap", "events"]
+
+
+@pytest.mark.parametrize("job", ["ddp_4ranks", "hta/trace_filter"])
+def test_report_shows_the_explorers_figures(reader: Reader, tmp_path: Path, job: str) -> None:
+    path = examples.path(job) if job in examples.names() else shared_trace(job)
+    explorer = TraceExplorer(path, panels=PANELS)
+    reader.open(explorer.to_html(tmp_path / "report.html"))
+    page = reader.page
+    expect(page.locator(TIMELINE)).to_be_visible(timeout=30_000)
+    page.wait_for_timeout(300)
+    assert reader.drawn_colours() > 8
+    for kind in PANELS[:2]:
+        panel = page.locator(f".hta-panel[data-kind={kind}]")
+        panel.locator("summary").first.click()
+        frame = explorer.frame(kind)
+        titles = panel.locator("tbody tr").evaluate_all(
+            "rows => rows.map(row => [...row.cells].map(cell => cell.title))"
+        )
+        shown = [[re.sub(r" \D+$", "", title).replace(",", "") for title in row] for row in titles]
+        assert len(shown) == len(frame)
+        for row, values in zip(shown, frame.itertuples(index=False), strict=True):
+            for text, value in zip(row, values, strict=True):
+                if isinstance(value, str):
+                    assert text == value
+                elif value == value:  # not missing
+                    assert float(text) == pytest.approx(float(value), rel=1e-12)
+    events = page.locator(".hta-panel[data-kind=events]")
+    expect(events).to_contain_text(f"{len(explorer.events):,}")
+    reader.expect_quiet()
+    shots(page, f"report-{job.replace('/', '-')}")
+
+
+def test_what_works_without_python(reader: Reader, tmp_path: Path) -> None:
+    explorer = TraceExplorer(examples.path("ddp_4ranks"), panels=PANELS)
+    reader.open(explorer.to_html(tmp_path / "report.html"))
+    page = reader.page
+    expect(page.locator(TIMELINE)).to_be_visible(timeout=30_000)
+
+    # hover: the slice under the pointer tells what it is
+    box = page.locator(f"{TIMELINE} canvas").first.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 190)
+    expect(page.locator(".hta-timeline-tip")).to_be_visible()
+    # a click selects a rank everywhere, and the reader is told what that does not change
+    before = page.locator(".hta-panel[data-kind=temporal_breakdown] p").first.inner_text()
+    page.get_by_role("button", name=re.compile(r"^Rank 1\b")).first.click()
+    expect(page.locator(".hta-clauses")).to_contain_text("rank 1")
+    expect(page.locator(".hta-report [role=status]")).to_contain_text("saved selection")
+    assert page.locator(".hta-panel[data-kind=temporal_breakdown] p").first.inner_text() == before
+    page.get_by_role("button", name="Back to it").click()
+    expect(page.locator(".hta-clauses")).to_contain_text("the whole job")
+    # panels hide and come back
+    page.locator(".hta-panel-bar [data-kind=comm_comp_overlap]").click()
+    expect(page.locator(".hta-panel[data-kind=comm_comp_overlap]")).to_have_count(0)
+    page.locator(".hta-panel-bar [data-kind=comm_comp_overlap]").click()
+    expect(page.locator(".hta-panel[data-kind=comm_comp_overlap]")).to_be_visible()
+    # the saved events can be searched
+    search = page.locator(".hta-breadcrumb input[type=search]")
+    search.fill("nccl")
+    search.press("Enter")
+    found = explorer.events["name"].str.contains("nccl", case=False, regex=False).sum()
+    expect(page.locator(".hta-panel[data-kind=events]")).to_contain_text(f"{found:,} of")
+    reader.expect_quiet()
+
+
+def test_timeline_too_large_to_save_whole_is_an_overview(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # its default is what an explorer's timeline has
+    monkeypatch.setitem(TimelineScrubber.__init__.__kwdefaults__, "client_slices", 1_000)
+    explorer = TraceExplorer(examples.path("ddp_4ranks"), selection={"query": "nccl"})
+    reader.open(explorer.to_html(tmp_path / "report.html"))
+    page = reader.page
+    timeline = page.locator(TIMELINE)
+    expect(timeline).to_be_visible(timeout=30_000)
+    expect(page.locator(".hta-report")).to_contain_text("too many for a report")
+    assert reader.drawn_colours() > 8
+    # zoom, and ask for what is not there: nothing breaks
+    timeline.hover()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -600)
+    page.keyboard.up("Control")
+    timeline.click()
+    page.keyboard.press("n")
+    page.wait_for_timeout(500)
+    assert reader.drawn_colours() > 2
+    reader.expect_quiet()
+
+
+def test_name_from_a_trace_is_never_markup(reader: Reader, tmp_path: Path) -> None:
+    names = [
+        "</script><script>document.body.dataset.ran=1</script>",
+        "<img src=x onerror=document.body.dataset.ran=1>",
+        "<!--<script>",
+    ]
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": name, "tid": name, "ts": 1 + 3 * at, "dur": 2}
+        for at, name in enumerate(names)
+    ]
+    folder = tmp_path / "<img src=x onerror=document.body.dataset.ran=1>"
+    folder.mkdir()
+    (folder / "rank0.json").write_text(json.dumps({"traceEvents": events}))
+    reader.open(TraceExplorer(folder, panels=["events"]).to_html(tmp_path / "report.html", title=names[0]))
+    page = reader.page
+    expect(page.locator(TIMELINE)).to_be_visible(timeout=30_000)
+    assert page.title() == names[0]
+    expect(page.locator(".hta-panel[data-kind=events]")).to_contain_text(names[1])
+    assert page.evaluate("document.body.dataset.ran ?? null") is None
+    assert page.locator("img").count() == 0
+    reader.expect_quiet()
+
+
+def test_saved_notebook_shows_the_picture_without_a_kernel(lab: Lab) -> None:
+    lab.open_code(
+        "from hta_widgets import TraceExplorer, examples\n"
+        "explorer = TraceExplorer(examples.path('ddp_4ranks'))\n"
+        "explorer.snapshot()",
+        name="picture.ipynb",
+    )
+    lab.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    lab.open("picture.ipynb")  # a new kernel, which has run nothing
+    output = lab.page.locator(".jp-OutputArea-output").first
+    expect(output).to_be_visible()
+    drawn = output.locator("img").first
+    expect(drawn).to_be_visible()
+    assert drawn.evaluate("image => image.naturalWidth") > 800
+    lab.shot("saved-notebook")

@@ -1,0 +1,156 @@
+"""What `TraceExplorer.to_html` saves of an explorer."""
+
+import gc
+import json
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hta_widgets import TimelineScrubber, Trace, TraceExplorer
+from hta_widgets.widgets import freezing
+from hta_widgets.widgets.part import Part
+from tests.report.reading import content, part
+
+MEGABYTE = 1_000_000
+
+
+def saved(explorer: TraceExplorer, path: Path, panels: list[str] | None = None) -> str:
+    return explorer.to_html(path / "report.html", panels=panels).read_text(encoding="utf-8")
+
+
+def column(state: dict[str, object], name: str) -> list[float]:
+    """A column of numbers of a saved table."""
+    table = state["table"]
+    assert isinstance(table, dict)
+    (found,) = [one for one in table["columns"] if one["name"] == name]
+    return list(struct.unpack_from(f"<{table['rows']}d", table["data"], found["offset"]))
+
+
+def test_figures_are_those_of_the_explorer(ddp: Trace, tmp_path: Path) -> None:
+    explorer = TraceExplorer(ddp, selection={"ranks": [1, 2]})
+    html = saved(explorer, tmp_path)
+    for kind in explorer.panels:
+        state = part(html, "breakdown", kind=kind)["state"]
+        frame = explorer.frame(kind)
+        numbers = frame.select_dtypes("number")
+        for name in numbers:
+            assert np.array_equal(column(state, name), numbers[name].to_numpy(np.float64), equal_nan=True)
+    assert part(html, "breadcrumb")["state"]["ranks"] == [1, 2]
+
+
+def test_timeline_is_saved_whole(ddp: Trace, tmp_path: Path) -> None:
+    questions = {
+        one["method"]: one for one in part(saved(TraceExplorer(ddp), tmp_path), "timeline")["questions"]
+    }
+    outline = json.loads(zlib.decompress(questions["meta"]["buffers"][0]))
+    assert questions["base"]["result"]["n"] == outline["n"] == ddp.summary["events"]
+
+
+def test_panels_that_are_not_shown_can_be_saved(ddp: Trace, tmp_path: Path) -> None:
+    explorer = TraceExplorer(ddp, panels=["temporal_breakdown"])
+    before = live_parts()
+    html = saved(explorer, tmp_path, panels=["comm_comp_overlap"])
+    assert part(html, "explorer")["state"]["panels"] == ["comm_comp_overlap"]
+    assert [entry["kind"] for entry in part(html, "explorer")["state"]["catalogue"]] == ["comm_comp_overlap"]
+    assert explorer.panels == ("temporal_breakdown",)
+    assert live_parts() == before
+
+
+def live_parts() -> int:
+    gc.collect()
+    return sum(isinstance(one, Part) and one.comm is not None for one in gc.get_objects())
+
+
+def test_unknown_panel_is_refused(ddp: Trace, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no analysis 'nothing'"):
+        TraceExplorer(ddp).to_html(tmp_path / "report.html", panels=["nothing"])
+
+
+def test_events_are_saved_as_the_table_shows_them(ddp: Trace, tmp_path: Path) -> None:
+    explorer = TraceExplorer(ddp, panels=["events"], selection={"query": "nccl"})
+    html = saved(explorer, tmp_path)
+    (question,) = part(html, "events")["questions"]
+    names = [name for table in question["result"]["tables"] for name in texts(table, "name")]
+    assert names == explorer.events["name"].tolist()
+    assert question["result"]["sortable"] is True
+    assert question["result"]["searchable"] is False  # events that the query left out would not be found
+    assert content(html)["facts"]["notes"] == ["The events table holds the events of the saved search only."]
+
+
+def texts(table: dict[str, object], name: str) -> list[str]:
+    columns = table["columns"]
+    assert isinstance(columns, list)
+    (found,) = [one for one in columns if one["name"] == name]
+    result: list[str] = found["values"]
+    return result
+
+
+def test_long_lists_are_cut_and_it_is_said(
+    ddp: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freezing, "SAVED_EVENTS", 2_500)
+    html = saved(TraceExplorer(ddp, panels=["events"]), tmp_path)
+    table = part(html, "events")
+    (question,) = table["questions"]
+    assert table["state"]["rows"] == sum(one["rows"] for one in question["result"]["tables"]) == 2_500
+    assert question["result"]["sortable"] is False
+    (note,) = content(html)["facts"]["notes"]
+    assert f"2,500 of {ddp.summary['events']:,} events" in note
+
+
+def test_timeline_too_large_for_a_browser_becomes_an_overview(
+    ddp: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # its default is what an explorer's timeline has
+    monkeypatch.setitem(TimelineScrubber.__init__.__kwdefaults__, "client_slices", 100)
+    html = saved(TraceExplorer(ddp), tmp_path)
+    methods = [question["method"] for question in part(html, "timeline")["questions"]]
+    assert methods[:2] == ["meta", "window"]
+    assert "too many for a report" in content(html)["facts"]["notes"][0]
+
+
+def test_hundred_thousand_events_fit_in_five_megabytes(tmp_path: Path) -> None:
+    generate(tmp_path / "rank0.json", 100_000)
+    explorer = TraceExplorer(tmp_path / "rank0.json", panels=["temporal_breakdown", "events"])
+    path = explorer.to_html(tmp_path / "report.html")
+    assert explorer.trace.summary["events"] >= 100_000
+    assert path.stat().st_size < 5 * MEGABYTE
+
+
+def generate(path: Path, events: int) -> None:
+    """Host calls, launches and kernels of many names and lengths, as a real trace has them."""
+    random = np.random.default_rng(0)
+    records: list[dict[str, object]] = []
+    clock = 0.0
+    for number in range(events // 3):
+        clock += float(random.exponential(20))
+        name = f"void gemm_{random.integers(2000)}<float, {random.integers(64)}>(Params)"
+        length = round(float(random.exponential(8)) + 0.001, 3)
+        device = {"correlation": number, "stream": 7, "device": 0}
+        call = {"ph": "X", "pid": 1, "tid": 1}
+        records += [
+            {**call, "cat": "cpu_op", "name": f"aten::op_{number % 300}", "ts": clock, "dur": 9.5},
+            {
+                **call,
+                "cat": "cuda_runtime",
+                "name": "cudaLaunchKernel",
+                "ts": clock + 1,
+                "dur": 4.25,
+                "args": {"correlation": number},
+            },
+            {
+                "ph": "X",
+                "pid": 0,
+                "tid": 7,
+                "cat": "kernel",
+                "name": name,
+                "ts": clock + 12,
+                "dur": length,
+                "args": device,
+            },
+        ]
+    records += records[-1:] * (events - len(records))
+    path.write_text(json.dumps({"traceEvents": records}))

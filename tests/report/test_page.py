@@ -1,0 +1,66 @@
+"""The document: its policy, what stands in its markup, and how it is written."""
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from hta_widgets.report import Frozen, page, write
+from tests.report.reading import content
+
+BUNDLE = "export default 1;"
+FACTS = {"made": "now", "version": "hta_widgets 1", "notes": []}
+NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(1)><!--"
+
+
+def document(title: str = "Job", bundle: str = BUNDLE, text: str = "") -> str:
+    parts = {"explorer": Frozen({"_view": "explorer", "text": text})}
+    return page(parts, "explorer", title=title, bundle=bundle, facts=FACTS)
+
+
+class Tags(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href", "srcset")]
+
+
+def test_policy_allows_the_bundle_and_nothing_from_outside() -> None:
+    html = document()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert policy
+    digest = base64.b64encode(hashlib.sha256(BUNDLE.encode()).digest()).decode()
+    assert f"default-src &#x27;none&#x27;; script-src &#x27;sha256-{digest}&#x27;;" in policy[1]
+    assert "unsafe-eval" not in policy[1]
+    assert "http" not in policy[1]
+    assert Tags(html).links == []
+
+
+def test_text_from_traces_is_no_markup() -> None:
+    html = document(title=NASTY, text=NASTY)
+    plain = Tags(document())
+    assert Tags(html).tags == plain.tags
+    assert content(html)["parts"]["explorer"]["state"]["text"] == NASTY
+
+
+@pytest.mark.parametrize("bundle", ["'</script>'", "a<!--b", "'</SCRIPT'"])
+def test_bundle_that_would_end_its_script_is_refused(bundle: str) -> None:
+    with pytest.raises(ValueError, match="bundle"):
+        document(bundle=bundle)
+
+
+def test_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    html = document(title="µ\r\n")
+    assert write(tmp_path / "report.html", html).read_bytes() == html.encode()
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError):
+        write(tmp_path / "taken", html)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "taken"]

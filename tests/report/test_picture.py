@@ -1,0 +1,52 @@
+"""The static picture: well-formed, escaped, and with the explorer's words."""
+
+import base64
+import re
+from xml.etree import ElementTree
+
+from hta_widgets import Trace, TraceExplorer
+from hta_widgets.report import Answer, Bar, Overview, Picture
+
+NASTY = "</title><script>alert(1)</script>&\x00\ud800"
+
+
+def texts(picture: Picture) -> list[str]:
+    root = ElementTree.fromstring(picture.to_svg())
+    assert {element.tag.rpartition("}")[2] for element in root.iter()} <= {
+        "svg",
+        "title",
+        "rect",
+        "text",
+        "path",
+    }
+    return [element.text or "" for element in root.iter() if element.tag.endswith("text")]
+
+
+def test_text_is_never_markup() -> None:
+    overview = Overview([("Compute", "compute")], [[0.0, 2.0]], [(NASTY, 0, 1)], (0.25, 0.5), NASTY)
+    bars = [Bar(NASTY, [(NASTY, "idle", 1.0)], NASTY)] * 12
+    picture = Picture(NASTY, [(NASTY, NASTY)], NASTY, overview, [Answer(NASTY, NASTY, bars)], NASTY)
+    assert any("<script>" in text for text in texts(picture))
+    html = picture._repr_mimebundle_()["text/html"]
+    assert len(re.findall("<[a-z/]", html)) == 1
+
+
+def test_nothing_to_draw_is_drawn(ddp: Trace) -> None:
+    assert "the whole job" in " ".join(texts(Picture("Empty", [], "the whole job", None, [], "")))
+
+
+def test_picture_of_an_explorer(ddp: Trace) -> None:
+    explorer = TraceExplorer(ddp, selection={"ranks": [1], "query": " nccl "}, panels=["temporal_breakdown"])
+    picture = explorer.snapshot()
+    shown = texts(picture)
+    (answer,) = picture.answers
+    assert answer.sentence in shown
+    assert "Selected: ranks 1; search “nccl”" in shown
+    assert "ProfilerStep#10" in shown
+    (bar,) = answer.bars
+    assert bar.name == "rank 1"
+    row = explorer.frame("temporal_breakdown").iloc[0]
+    assert sum(part[2] for part in bar.parts) == row["window_ns"]
+    source = re.search(r"base64,([^\"]+)", picture._repr_mimebundle_()["text/html"])
+    assert source
+    assert base64.b64decode(source[1]).decode() == picture.to_svg()
