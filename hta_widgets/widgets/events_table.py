@@ -1,0 +1,202 @@
+"""The selected events one by one: sorted, searched and read a page at a time, however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pandas as pd
+import traitlets as t
+
+from hta_widgets.engine import FRONT, checkpoint
+from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
+from hta_widgets.widgets.computed import Computed
+from hta_widgets.widgets.event_columns import DEFAULT_COLUMNS, KNOWN_COLUMNS, NATURAL, catalogue, is_text
+from hta_widgets.widgets.event_order import EventList, Int32, sorting
+from hta_widgets.widgets.files import CHUNK_BYTES, as_bytes
+from hta_widgets.widgets.part import variable_name
+from hta_widgets.widgets.rpc import answers
+from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
+from hta_widgets.widgets.wire import encode
+
+__all__ = ["EventsTable"]
+
+MOST_ROWS = 1000  # of a page
+
+# The view needs these of every event, shown or not: to focus it, to choose its name and to colour it.
+_ALWAYS = ("rank", "event_id", "name", "event_class")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the table shows: the chosen events in an order."""
+
+    events: EventList
+    order: Int32 | None
+    sort: str
+
+
+class EventsTable(Computed):
+    """The selected events, one row each; follows the selection, its names and its query.
+
+    Args:
+        trace: an open `Trace`, or anything `Trace.open` takes.
+        selection: the `Selection` to share with other parts.
+        sort: column to sort by, with "-" in front from the largest on; "" for by rank and start.
+        columns: the columns to show.
+        height: height in CSS pixels.
+        spell: returns the Python expression of the selected events, for the export menu.
+
+    >>> table = EventsTable(trace, sort="-dur_ns")          # doctest: +SKIP
+    >>> table.selection.query = "nccl"                      # doctest: +SKIP
+    >>> table.frame()                                       # doctest: +SKIP
+    """
+
+    _view = t.Unicode("events").tag(sync=True)
+    _depends: ClassVar = ("ranks", "iterations", "window", "streams", "names", "query", "sort")
+
+    ranks = Integers(help="ranks; () means all")
+    iterations = Integers(help="iterations; () means all")
+    window = Window(help="(start, end) in ns; None means all time")
+    streams = Integers(help="streams; () means all")
+    names = Names(help="exact names of the chosen events; () means all").tag(sync=True)
+    query = t.Unicode("", help="text to search for in the names of events").tag(sync=True)
+    focus = Focus(help="(rank, event_id) of the event looked at, or None").tag(sync=True)
+
+    sort = t.Unicode("", help='column to sort by, "-" in front: descending; "" by rank and start').tag(
+        sync=True
+    )
+    columns = t.Tuple(help="names of the columns shown").tag(sync=True)
+    height = t.Int(360, min=120, help="height in CSS pixels").tag(sync=True)
+
+    catalogue: t.List[Any] = t.List(help="the columns there are: [{name, title, type}]").tag(sync=True)
+    rows = t.Int(help="number of selected events").tag(sync=True)
+    total = t.Int(help="number of events in the trace").tag(sync=True)
+    version = t.Int(help="counts the answers: pages of an older one are void").tag(sync=True)
+    expression = t.Unicode(help="Python expression of the events as they are shown").tag(sync=True)
+
+    _shown: Shown | None = None
+    _file: tuple[str, bytes] | None = None  # what is being downloaded
+
+    def __init__(
+        self,
+        trace: Any,
+        *,
+        selection: Selection | dict[str, Any] | None = None,
+        sort: str = "",
+        columns: tuple[str, ...] = DEFAULT_COLUMNS,
+        height: int = 360,
+        spell: Callable[[], str] | None = None,
+    ) -> None:
+        self._spell = spell or (lambda: f"{variable_name(self, 'table')}.frame()")
+        super().__init__(trace, selection=selection, sort=sort, columns=tuple(columns), height=height)
+
+    def close(self) -> None:
+        """Take the table down and let go of what it holds."""
+        super().close()
+        self._shown = self._file = None
+
+    def frame(self) -> pd.DataFrame:
+        """The selected events, by rank and start; columns as in `Trace.events`."""
+        return chosen_frame(self.trace, Chosen.by(self.selection))
+
+    @t.validate("sort")
+    def _known_sort(self, proposal: Any) -> str:
+        value: str = proposal["value"]
+        if value:
+            _known(sorting(value)[0])
+        return value
+
+    @t.validate("columns")
+    def _known_columns(self, proposal: Any) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(_known(name) for name in proposal["value"]))
+
+    # -- the answer
+
+    def _refresh(self, _change: Any = None) -> None:
+        with FRONT:
+            chosen, sort, before = Chosen.by(self.selection), self.sort, self._shown
+            self.status = "busy"
+            self._latest.submit(lambda: self._arrange(chosen, sort, before))
+
+    def _arrange(self, chosen: Chosen, sort: str, before: Shown | None) -> tuple[Shown, list[dict[str, str]]]:
+        same = before is not None and before.events.chosen == chosen
+        events = before.events if before is not None and same else EventList(self.trace, chosen)
+        columns = self.catalogue or catalogue(self.trace)
+        return Shown(events, events.order(sort), sort), columns
+
+    def _show(self, result: tuple[Shown, list[dict[str, str]]]) -> None:
+        self._shown, self.catalogue = result
+        self.rows, self.total = self._shown.events.n, self.trace.summary["events"]
+        self.expression = self._spell() + _spell_sort(self._shown.sort)
+        self.version += 1
+        if not self.rows:
+            self.status, self.message = "empty", "No event lies in the selection."
+
+    # -- what the view asks
+
+    @answers("page")
+    def _page(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        shown, version = self._now()
+        first, count = max(int(params["first"]), 0), min(int(params["count"]), MOST_ROWS)
+        columns = dict.fromkeys([*_ALWAYS, *(_known(name) for name in params["columns"])])
+        table = encode(shown.events.page(shown.order, first, count, list(columns)))
+        data = table.pop("data")
+        return {**table, "version": version}, [data]
+
+    @answers("find")
+    def _find(self, params: dict[str, Any]) -> dict[str, int]:
+        shown, version = self._now()
+        place = shown.events.find(shown.order, int(params["rank"]), int(params["event_id"]))
+        return {"row": place, "version": version}
+
+    @answers("export")
+    def _export(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """One piece of the file; made at the first, forgotten after the last."""
+        key, number = str(params["key"]), int(params.get("chunk", 0))
+        if number == 0:
+            data = self._written(str(params["format"]))
+            checkpoint()  # given up while it was written
+            self._file = key, data
+        file = self._file
+        if file is None or file[0] != key:
+            raise LookupError("another download has begun since")
+        _, data = file
+        chunks = -(-len(data) // CHUNK_BYTES)
+        if number == chunks - 1:
+            self._file = None
+        start = number * CHUNK_BYTES
+        return {"chunks": chunks, "bytes": len(data)}, [data[start : start + CHUNK_BYTES]]
+
+    @answers("forget_export")
+    def _forget_export(self, params: dict[str, Any]) -> None:
+        if self._file is not None and self._file[0] == params["key"]:
+            self._file = None
+
+    def _written(self, file_format: str) -> bytes:
+        shown, _ = self._now()
+        frame = chosen_frame(self.trace, shown.events.chosen)
+        return as_bytes(frame if shown.order is None else frame.take(shown.order), file_format)
+
+    def _now(self) -> tuple[Shown, int]:
+        with FRONT:
+            if self._shown is None:
+                raise LookupError("the table is not ready")
+            return self._shown, self.version
+
+
+def _known(name: str) -> str:
+    if name not in KNOWN_COLUMNS:
+        raise t.TraitError(f"no column {name!r}; the columns are {', '.join(KNOWN_COLUMNS)}")
+    return name
+
+
+def _spell_sort(sort: str) -> str:
+    """How pandas sorts a frame of events like that; nothing where it can not."""
+    name, descending = sorting(sort)
+    if not sort or name in NATURAL:
+        return ""
+    # a categorical column sorts by its categories, which stand in the order of the file
+    key = ', key=lambda text: text.astype("str")' * is_text(name)
+    return f'.sort_values("{name}"{", ascending=False" * descending}{key}, kind="stable")'
