@@ -1,0 +1,75 @@
+"""`hta-widgets analyze`: the frame of one analysis in a format of choice."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any
+
+import pandas as pd
+
+from hta_widgets.analysis.registry import Analysis
+from hta_widgets.cli.answers import ask
+from hta_widgets.cli.document import json_lines, plain, scope_as_dict
+from hta_widgets.cli.exits import Exit
+from hta_widgets.cli.kinds import known_kind, values_of
+from hta_widgets.cli.opening import open_trace, scope_of
+from hta_widgets.cli.output import check_writable, to_terminal, write_bytes, write_lines
+from hta_widgets.cli.table import frame_lines
+from hta_widgets.cli.terminal import columns_of, pieces_of, printable
+from hta_widgets.trace.scope import Scope
+
+__all__ = ["run"]
+
+_TABLE_ROWS = 40
+_ENDINGS = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
+
+
+def run(arguments: Namespace) -> Exit:
+    """Carry the command out."""
+    analysis = known_kind(arguments.kind)
+    options = values_of(analysis, arguments.options)
+    output: str = arguments.output
+    check_writable(output)
+    form = arguments.format or _ENDINGS.get(PurePath(output).suffix.lower(), "table")
+    if form == "parquet":
+        _refuse_terminal(output)
+    trace = open_trace(arguments)
+    scope = scope_of(arguments, trace)
+    frame = ask(analysis, trace, scope, options)
+    limit = len(frame) if arguments.limit is None else arguments.limit
+    if form == "table":
+        write_lines(output, _table(analysis, frame, arguments.limit, output))
+    elif form == "json":
+        head = _head(analysis, scope, options, frame)
+        write_lines(output, json_lines(head, frame.head(limit)))
+    else:
+        from hta_widgets.widgets.files import as_bytes  # the panels' files; the widgets take time to import
+
+        write_bytes(output, as_bytes(frame.head(limit), form), text=form == "csv")
+    return Exit.FINE
+
+
+def _refuse_terminal(output: str) -> None:
+    """Before the work, not after it."""
+    if to_terminal(output):
+        write_bytes(output, b"", text=False)
+
+
+def _head(analysis: Analysis, scope: Scope, options: dict[str, Any], frame: pd.DataFrame) -> dict[str, Any]:
+    return {
+        "kind": analysis.kind,
+        "scope": scope_as_dict(scope),
+        "options": plain(options),
+        "sentence": analysis.sentence(frame),
+    }
+
+
+def _table(analysis: Analysis, frame: pd.DataFrame, limit: int | None, output: str) -> Iterator[str]:
+    cells = columns_of(sys.stdout) if output == "-" else None
+    yield from pieces_of(printable(analysis.sentence(frame)), cells)
+    if len(frame):
+        yield ""
+        yield from frame_lines(frame, _TABLE_ROWS if limit is None else limit, cells)

@@ -1,0 +1,164 @@
+"""The arguments of the command line. Imports nothing that takes time: `--help` must come at once."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+from hta_widgets import __version__
+from hta_widgets.cli.exits import UsageError, codes_in_words
+from hta_widgets.cli.values import assignment, numbers, span
+
+__all__ = ["parse"]
+
+FORMATS = ("table", "csv", "json", "parquet")
+
+_EXAMPLES = """\
+examples:
+  hta-widgets summary run_17/
+  hta-widgets analyze temporal_breakdown run_17/ --ranks 0,2-5 --option by=iteration --format csv
+  hta-widgets analyze idle_gaps run_17/ --window 10ms:25ms -o gaps.parquet
+  hta-widgets health run_17/ --fail-on warning
+  hta-widgets report run_17/ -o report.html
+
+exit codes:
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells a mistake in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
+class _ListKinds(argparse.Action):
+    """`--list` needs no trace, as `--version` needs none."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(nargs=0, default=argparse.SUPPRESS, **given)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        import_module("hta_widgets.cli.kinds").print_kinds()
+        parser.exit()
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments; `command` names the module of `hta_widgets.cli` that carries them out.
+
+    Raises:
+        UsageError: they make no sense.
+    """
+    parser = _Parser(
+        prog="hta-widgets",
+        description="Answers from PyTorch profiler (Kineto) traces of many ranks.",
+        epilog=_EXAMPLES + codes_in_words(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"hta-widgets {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    one = _command(commands, "summary", "what the job is, where its time goes, and what to look at first")
+    _add_scope(one)
+    one.add_argument("--json", action="store_true", help="print JSON")
+    _add_output(one)
+
+    one = _command(commands, "analyze", "the answer of one analysis", kind=True)
+    _add_scope(one)
+    one.add_argument(
+        "--option",
+        metavar="KEY=VALUE",
+        type=_typed(assignment),
+        action="append",
+        default=[],
+        dest="options",
+        help="an argument of the analysis, as --list shows them; may be given several times",
+    )
+    one.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="default: what the ending of -o says, else table",
+    )
+    one.add_argument(
+        "--limit", metavar="N", type=_typed(_count), help="rows at most (default: 40 in a table, else all)"
+    )
+    _add_output(one)
+
+    one = _command(commands, "health", "what is wrong, missing or doubtful in the trace")
+    one.add_argument("--json", action="store_true", help="print JSON")
+    one.add_argument(
+        "--fail-on",
+        choices=("error", "warning", "never"),
+        default="error",
+        help="exit with 1 if there is a finding at least as grave (default: error)",
+    )
+    _add_output(one)
+
+    one = _command(commands, "report", "the explorer as one HTML file that works offline")
+    _add_scope(one)
+    one.add_argument(
+        "--panels",
+        metavar="KIND,...",
+        help="the panels to show, or all (default: those for a first look that the trace has data for)",
+    )
+    one.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file to write")
+    return parser.parse_args(argv)
+
+
+def _command(commands: Any, name: str, what: str, kind: bool = False) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=what,
+        description=f"Tell {what}." if name != "report" else f"Write {what}.",
+        epilog="exit codes:\n" + codes_in_words(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    if kind:
+        parser.add_argument("--list", action=_ListKinds, help="print the kinds and their options, and exit")
+        parser.add_argument("kind", metavar="KIND", help="which analysis; see --list")
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="+", help="a folder with a file per rank, files, or URLs for fsspec"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no warnings on stderr")
+    parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
+    return parser
+
+
+def _add_scope(parser: argparse.ArgumentParser) -> None:
+    scope = parser.add_argument_group("the part of the job to look at (default: all of it)")
+    listed = _typed(numbers)
+    scope.add_argument("--ranks", metavar="0,2-5", type=listed, help="ranks")
+    scope.add_argument("--iterations", metavar="10,11", type=listed, help="iterations")
+    scope.add_argument("--streams", metavar="7,20", type=listed, help="device streams")
+    scope.add_argument(
+        "--window",
+        metavar="10ms:25ms",
+        type=_typed(span),
+        help="time since the job's start, in ns, us, ms or s; an end may be left out",
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", default="-", help="write to a file instead of stdout"
+    )
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise UsageError(f"{text!r} is no number of rows")
+    return int(text)
+
+
+def _typed(convert: Callable[[str], Any]) -> Callable[[str], Any]:
+    """`convert` as argparse wants it, so that its message comes with the name of the argument."""
+
+    def typed(text: str) -> Any:
+        try:
+            return convert(text)
+        except UsageError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return typed

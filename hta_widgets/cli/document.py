@@ -1,0 +1,89 @@
+"""Frames as JSON that other programs can rely on; `docs/command_line.md` describes it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+from pandas.api import types
+
+from hta_widgets.trace.scope import Scope
+
+__all__ = ["dtypes", "json_lines", "plain", "records", "scope_as_dict"]
+
+_CHUNK = 10_000
+
+
+def scope_as_dict(scope: Scope) -> dict[str, list[int] | None]:
+    """The parts of a scope; None means all."""
+    named = {
+        "ranks": scope.ranks,
+        "iterations": scope.iterations,
+        "window_ns": scope.window_ns,
+        "streams": scope.streams,
+    }
+    return {name: None if part is None else list(part) for name, part in named.items()}
+
+
+def dtypes(frame: pd.DataFrame) -> dict[str, str]:
+    """The type of each column: int64, float64, bool and the like, or str; any of them may hold nulls."""
+    return {str(name): _dtype(frame[name].dtype) for name in frame.columns}
+
+
+def records(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Each row as a dict of ints, floats, bools, texts and None."""
+    names = [str(name) for name in frame.columns]
+    for at in range(0, len(frame), _CHUNK):
+        part = frame.iloc[at : at + _CHUNK]
+        for values in zip(*(_values(part[name]) for name in part.columns), strict=True):
+            yield dict(zip(names, values, strict=True))
+
+
+def json_lines(head: Mapping[str, Any], frame: pd.DataFrame) -> Iterator[str]:
+    """The lines of a JSON object: what `head` holds, then `columns` and `rows`, a line for each row."""
+    yield dumped({**head, "columns": dtypes(frame)})[:-1] + ', "rows": ['
+    before = None
+    for record in records(frame):
+        if before is not None:
+            yield f"{before},"
+        before = dumped(record)
+    if before is not None:
+        yield before
+    yield "]}"
+
+
+def dumped(value: Any) -> str:
+    """`value` as JSON in ASCII: safe on every terminal, whatever names hold."""
+    return json.dumps(value, allow_nan=False).replace("\x7f", "\\u007f")
+
+
+def plain(value: Any) -> Any:
+    """`value`, made of mappings, sequences and scalars, as JSON can hold it; NaN becomes None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return plain(value.item()) if hasattr(value, "item") else str(value)
+
+
+def _dtype(dtype: Any) -> str:
+    # pandas has several texts and two of each number: that is its affair
+    return str(dtype).lower() if types.is_numeric_dtype(dtype) else "str"
+
+
+def _values(series: pd.Series) -> list[Any]:
+    if not types.is_numeric_dtype(series):  # bools count as numeric
+        return [None if missing else str(value) for value, missing in zip(series, series.isna(), strict=True)]
+    if types.is_float_dtype(series):
+        floats = series.to_numpy("float64", na_value=math.nan).tolist()
+        return [value if math.isfinite(value) else None for value in floats]
+    if types.is_extension_array_dtype(series):
+        return [None if value is pd.NA else value for value in series.tolist()]
+    return series.tolist()

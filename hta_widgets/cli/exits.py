@@ -1,0 +1,49 @@
+"""How the command line ends: what each exit code means, and the errors that are its own."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from hta_widgets.errors import HtaWidgetsError
+
+__all__ = ["Exit", "OutputError", "UsageError", "codes_in_words"]
+
+
+class Exit(IntEnum):
+    """The exit codes; the first six are part of the interface."""
+
+    FINE = 0
+    FOUND = 1
+    USAGE = 2
+    UNREADABLE = 3
+    MISSING = 4
+    UNWRITTEN = 5
+    INTERNAL = 70  # as in sysexits.h
+    INTERRUPTED = 130  # 128 + the signal, as shells have it
+    PIPE = 141
+
+
+_WORDS = {
+    Exit.FINE: "fine",
+    Exit.FOUND: "health found what --fail-on names",
+    Exit.USAGE: "bad usage",
+    Exit.UNREADABLE: "the trace cannot be read",
+    Exit.MISSING: "the trace lacks what the question needs",
+    Exit.UNWRITTEN: "the output cannot be written",
+    Exit.INTERNAL: "a defect of hta-widgets",
+    Exit.INTERRUPTED: "interrupted",
+    Exit.PIPE: "the reader of the output went away",
+}
+
+
+class UsageError(HtaWidgetsError):
+    """The command makes no sense, or names what the trace does not have."""
+
+
+class OutputError(HtaWidgetsError):
+    """The output cannot be written."""
+
+
+def codes_in_words() -> str:
+    """A line for each exit code."""
+    return "\n".join(f"  {code.value:<4}{words}" for code, words in _WORDS.items())

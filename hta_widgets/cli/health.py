@@ -1,0 +1,75 @@
+"""`hta-widgets health`: what is wrong, missing or doubtful in a trace."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import Any
+
+from hta_widgets.cli.document import json_lines
+from hta_widgets.cli.exits import Exit
+from hta_widgets.cli.opening import open_trace
+from hta_widgets.cli.output import check_writable, write_lines
+from hta_widgets.cli.terminal import columns_of, painted, pieces_of, printable
+from hta_widgets.cli.values import spelled
+from hta_widgets.trace.model import Trace
+
+__all__ = ["finding_lines", "in_words", "run"]
+
+SEVERITIES = ("error", "warning", "info")
+
+
+def run(arguments: Namespace) -> Exit:
+    """Carry the command out; `Exit.FOUND` if there is a finding as grave as `--fail-on`."""
+    check_writable(arguments.output)
+    trace = open_trace(arguments, warn=False)  # the findings tell which files are left out
+    if arguments.json:
+        write_lines(arguments.output, json_lines(_head(trace), trace.health))
+    else:
+        write_lines(arguments.output, _lines(trace, arguments.output))
+    grave = SEVERITIES[: SEVERITIES.index(arguments.fail_on) + 1] if arguments.fail_on != "never" else ()
+    return Exit.FOUND if trace.health["severity"].isin(grave).any() else Exit.FINE
+
+
+def in_words(trace: Trace) -> str:
+    """How many findings of each severity there are."""
+    counts = _counts(trace)
+    told = [f"{counts[one]:,} {one}{'s' * (counts[one] != 1)}" for one in SEVERITIES[:2] if counts[one]]
+    if not told:
+        return "no errors or warnings"
+    return " and ".join(told)
+
+
+def finding_lines(rows: list[dict[str, Any]], output: str) -> Iterator[str]:
+    """Findings as `widgets.facts.health_rows` merges them: severity, ranks and check, then the details."""
+    cells = columns_of(sys.stdout) if output == "-" else None
+    for row in rows:
+        where = f"  rank {spelled(sorted(set(row['ranks'])))}" if row["ranks"] else ""
+        severity = f"{row['severity']:<7}"
+        coloured = painted(severity, row["severity"], sys.stdout) if output == "-" else severity
+        count = f"  ({row['count']:,})" if row["count"] > 1 else ""
+        yield f"{coloured}  {row['check']}{where}{count}"
+        for text in (row["detail"], row["remedy"] and f"Remedy: {row['remedy']}"):
+            if text:
+                for piece in pieces_of(printable(text), cells and max(cells - 9, 20)):
+                    yield f"         {piece}"
+
+
+def _head(trace: Trace) -> dict[str, Any]:
+    return {"kind": "health", "counts": _counts(trace)}
+
+
+def _counts(trace: Trace) -> dict[str, int]:
+    severity = trace.health["severity"]
+    return {one: int((severity == one).sum()) for one in SEVERITIES}
+
+
+def _lines(trace: Trace, output: str) -> Iterator[str]:
+    from hta_widgets.widgets.facts import health_rows  # as the explorer merges them; takes time to import
+
+    yield f"{in_words(trace).capitalize()} in {len(trace.ranks):,} rank{'s' * (len(trace.ranks) != 1)}."
+    rows = health_rows(trace)
+    if rows:
+        yield ""
+        yield from finding_lines(rows, output)

@@ -1,0 +1,96 @@
+"""Opens the trace of a command and tells on stderr how far that is and what was left out."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from hta_widgets.cli.terminal import columns_of, is_terminal, printable, shortened
+from hta_widgets.errors import HtaWidgetsError, TraceFormatError
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.scope import Scope
+
+__all__ = ["open_trace", "reading", "scope_of", "source_of", "warn_of_failed"]
+
+
+Show = Callable[[str], None]
+
+
+def open_trace(arguments: Namespace, *, warn: bool = True) -> Trace:
+    """The trace of `arguments.paths`; `warn` of files that are left out.
+
+    Raises:
+        HtaWidgetsError: it cannot be read.
+    """
+    with reading(arguments) as show:
+
+        def progress(done: int, total: int, text: str) -> None:
+            show(f"{done} of {total} files: {text}" if total > 1 else text)
+
+        trace = Trace.open(source_of(arguments), progress=progress)
+    if warn:
+        warn_of_failed(arguments, trace)
+    return trace
+
+
+def source_of(arguments: Namespace) -> str | list[str]:
+    """What `Trace.open` is to open."""
+    paths: list[str] = arguments.paths
+    return paths[0] if len(paths) == 1 else paths
+
+
+@contextmanager
+def reading(arguments: Namespace) -> Iterator[Show]:
+    """While a trace is read: a function that shows how far that is, if anybody looks.
+
+    Raises:
+        HtaWidgetsError: the trace cannot be read, for whatever reason.
+    """
+    seen = is_terminal(sys.stderr) and not arguments.quiet
+    try:
+        yield _show if seen else lambda _text: None
+    except (OSError, ImportError, ValueError) as error:  # what file systems behind fsspec raise
+        if isinstance(error, HtaWidgetsError):
+            raise
+        raise TraceFormatError(arguments.paths[0], f"{type(error).__name__}: {error}") from error
+    finally:
+        if seen:
+            sys.stderr.write("\r\x1b[K")
+
+
+def warn_of_failed(arguments: Namespace, trace: Trace) -> None:
+    """Tell which files are not part of the trace."""
+    if not arguments.quiet:
+        for name, reason in trace.failed.items():
+            text = printable(f"{name} is left out: {reason}")
+            sys.stderr.write(f"hta-widgets: warning: {text}\n")
+
+
+def scope_of(arguments: Namespace, trace: Trace) -> Scope:
+    """The part of the trace that the arguments name.
+
+    Raises:
+        UsageError: the trace has no such part.
+    """
+    ranks = None if arguments.ranks is None else arguments.ranks.among(trace.ranks, "rank")
+    asked = [trace.rank(rank) for rank in ranks or trace.ranks]
+    iterations = streams = None
+    if arguments.iterations is not None:
+        there = {number for rank in asked for number in rank.iterations["iteration"].tolist()}
+        iterations = arguments.iterations.among(there, "iteration")
+    if arguments.streams is not None:
+        there = {number for rank in asked for number in np.unique(rank.stream).tolist()} - {NULL}
+        streams = arguments.streams.among(there, "stream")
+    window = None if arguments.window is None else arguments.window.within(trace.extent_ns)
+    return Scope(ranks, iterations, window, streams)
+
+
+def _show(text: str) -> None:
+    cells = (columns_of(sys.stderr) or 80) - 1
+    sys.stderr.write(f"\r\x1b[K{shortened(printable(text), cells)}")
+    sys.stderr.flush()

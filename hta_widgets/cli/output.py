@@ -1,0 +1,98 @@
+"""Where the answer goes: stdout, or a file that is there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from hta_widgets.cli.exits import OutputError, UsageError
+from hta_widgets.cli.terminal import is_terminal, printable
+
+__all__ = ["check_writable", "to_terminal", "write_bytes", "write_lines"]
+
+
+_PIECE = 1 << 15
+
+
+def to_terminal(output: str) -> bool:
+    """Whether what is written to `output` is seen on a terminal."""
+    return output == "-" and is_terminal(sys.stdout)
+
+
+def check_writable(output: str) -> None:
+    """Find out before the work that `output` cannot be written.
+
+    Raises:
+        OutputError: its folder does not exist, or it is a folder.
+    """
+    if output == "-":
+        return
+    path = Path(output)
+    if path.is_dir():
+        raise OutputError(f"cannot write {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise OutputError(f"cannot write {path}: there is no folder {path.parent}")
+
+
+def write_lines(output: str, lines: Iterable[str]) -> None:
+    """Write lines of text, each as it comes.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    if output == "-":
+        for line in lines:
+            sys.stdout.write(f"{line}\n")
+        return
+
+    def fill(file: BinaryIO) -> None:
+        for line in lines:
+            file.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+
+    _write_file(Path(output), fill)
+
+
+def write_bytes(output: str, content: bytes, *, text: bool) -> None:
+    """Write a file's content; `text` tells whether a terminal may show it.
+
+    Raises:
+        OutputError: the file cannot be written.
+        UsageError: it is not text, and stdout is a terminal.
+    """
+    if output != "-":
+        _write_file(Path(output), lambda file: file.write(content))
+    elif not to_terminal(output):
+        sys.stdout.flush()
+        rest = memoryview(content)
+        while rest:  # a pipe that closes may take a part of a large write without an error
+            rest = rest[sys.stdout.buffer.write(rest[:_PIECE]) :]
+        sys.stdout.buffer.flush()
+    elif text:
+        # split at line ends only: what else a text holds, the terminal must not see
+        for line in content.decode("utf-8", "backslashreplace").removesuffix("\r\n").split("\r\n"):
+            sys.stdout.write(f"{printable(line)}\n")
+    else:
+        raise UsageError("this format is not for terminals: name a file with -o, or pipe it")
+
+
+def _write_file(path: Path, fill: Callable[[BinaryIO], object]) -> None:
+    try:
+        if path.exists() and not path.is_file():  # a pipe or device cannot be replaced
+            with path.open("wb") as file:
+                fill(file)
+            return
+        path = path.resolve()  # a link stays a link
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            with beside.open("wb") as file:
+                fill(file)
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from error

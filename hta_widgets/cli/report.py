@@ -1,0 +1,96 @@
+"""`hta-widgets report`: the explorer as one HTML file."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from contextlib import suppress
+from time import sleep
+from typing import Any
+
+from hta_widgets.cli.exits import Exit, OutputError, UsageError
+from hta_widgets.cli.opening import reading, scope_of, source_of, warn_of_failed
+from hta_widgets.cli.output import check_writable, write_lines
+from hta_widgets.cli.terminal import printable
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
+from hta_widgets.widgets.memo import answer
+from hta_widgets.widgets.panels import catalogue
+from hta_widgets.widgets.trace_explorer import TraceExplorer
+
+__all__ = ["run"]
+
+_FIRST_LOOK = (
+    "temporal_breakdown",
+    "comm_comp_overlap",
+    "idle_breakdown",
+    "kernel_type_breakdown",
+    "kernel_breakdown",
+    "stragglers",
+    "memory_peak",
+)
+_ALWAYS = "op_counts"
+_SECONDS_BETWEEN_REPORTS = 0.05
+
+
+def run(arguments: Namespace) -> Exit:
+    """Carry the command out; prints the name of the file."""
+    check_writable(arguments.output)
+    asked = _asked(arguments.panels)
+    explorer = _opened(arguments)
+    try:
+        warn_of_failed(arguments, explorer.trace)
+        scope = scope_of(arguments, explorer.trace)
+        with explorer.selection.hold_trait_notifications():
+            for name, part in _selection(scope).items():
+                setattr(explorer.selection, name, part)
+        explorer.panels = _first_look(explorer.trace, scope) if asked is None else asked
+        explorer.to_html(arguments.output)
+    except OSError as error:
+        raise OutputError(f"cannot write {arguments.output}: {error.strerror or error}") from error
+    finally:
+        explorer.close()
+    write_lines("-", [printable(arguments.output)])
+    return Exit.FINE
+
+
+def _opened(arguments: Namespace) -> TraceExplorer:
+    """The explorer, its trace loaded; without panels, which nobody needs for what is not selected yet."""
+    with reading(arguments) as show:
+        explorer = TraceExplorer(source_of(arguments), panels=[])
+        while explorer.status == "busy":  # longer than `wait()`: until its parts are there too
+            show(explorer.message)
+            sleep(_SECONDS_BETWEEN_REPORTS)
+        return explorer.wait()
+
+
+def _asked(panels: str | None) -> list[str] | None:
+    if panels is None:
+        return None
+    there = [entry["kind"] for entry in catalogue()]
+    kinds = there if panels == "all" else [kind.strip() for kind in panels.split(",") if kind.strip()]
+    for kind in kinds:
+        if kind not in there:
+            raise UsageError(f"there is no panel {kind!r}; the panels are {', '.join(there)}")
+    return kinds
+
+
+def _first_look(trace: Trace, scope: Scope) -> list[str]:
+    """The panels of a first look that have an answer; the panels themselves find it remembered."""
+    found = []
+    for kind in _FIRST_LOOK:
+        with suppress(MissingDataError):
+            answer(trace, kind, scope)
+            found.append(kind)
+    return found or [_ALWAYS]
+
+
+def _selection(scope: Scope) -> dict[str, Any]:
+    """The scope in the words of `Selection`."""
+    parts = {
+        "ranks": scope.ranks,
+        "iterations": scope.iterations,
+        "window": scope.window_ns,
+        "streams": scope.streams,
+    }
+    return {name: part for name, part in parts.items() if part is not None}

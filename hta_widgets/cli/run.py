@@ -1,0 +1,75 @@
+"""Carries a command out and turns whatever goes wrong into one line and an exit code."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+from hta_widgets.cli.arguments import parse
+from hta_widgets.cli.exits import Exit, OutputError, UsageError
+from hta_widgets.cli.terminal import printable
+from hta_widgets.errors import HtaWidgetsError, MissingDataError
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line on `argv`, by default the arguments of the process; returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # an ASCII terminal shows \xb5s and does not fail
+            stream.reconfigure(errors="backslashreplace")
+    debug = "--debug" in (sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _give_up_stdout()
+        return Exit.PIPE
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        sys.stderr.write(f"hta-widgets: {printable(_in_words(error))}\n")
+        return _code_of(error)
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        arguments = parse(argv)
+    except SystemExit as over:  # --help, --version, --list
+        return int(over.code or 0)
+    # by name: a command imports what it needs, and pandas alone would double the time of --help
+    code: int = import_module(f"hta_widgets.cli.{arguments.command}").run(arguments)
+    return code
+
+
+def _code_of(error: Exception) -> Exit:
+    if isinstance(error, UsageError):
+        return Exit.USAGE
+    if isinstance(error, MissingDataError):
+        return Exit.MISSING
+    if isinstance(error, OutputError):
+        return Exit.UNWRITTEN
+    if isinstance(error, HtaWidgetsError):
+        return Exit.UNREADABLE
+    return Exit.INTERNAL
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, HtaWidgetsError):
+        return str(error)
+    return f"internal error, {type(error).__name__}: {error} (--debug shows where)"
+
+
+def _give_up_stdout() -> None:
+    """Python flushes stdout at exit, which would fail again and print a traceback."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        sys.stdout = io.StringIO()

@@ -1,0 +1,174 @@
+"""`hta-widgets summary`: what the job is, where its time goes, and what to look at first."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from hta_widgets.analysis.charts import Stack
+from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.cli.answers import ask
+from hta_widgets.cli.document import dtypes, dumped, plain, records, scope_as_dict
+from hta_widgets.cli.exits import Exit
+from hta_widgets.cli.health import finding_lines, in_words
+from hta_widgets.cli.opening import open_trace, scope_of
+from hta_widgets.cli.output import check_writable, write_lines
+from hta_widgets.cli.table import frame_lines
+from hta_widgets.cli.terminal import aligned, columns_of, painted, pieces_of, printable
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
+
+__all__ = ["run"]
+
+_MOST_RANKS = 32
+_MOST_KERNELS = 10
+
+# What is asked, in the order in which it is told.
+_QUESTIONS: dict[str, dict[str, Any]] = {
+    "temporal_breakdown": {},
+    "comm_comp_overlap": {},
+    "idle_breakdown": {},
+    "stragglers": {},
+    "kernel_breakdown": {"by": "job", "top": _MOST_KERNELS},
+}
+
+_HEADINGS = {
+    "window_ns": "time_ns",
+    "compute_pct": "compute_pct",
+    "exposed_communication_pct": "comm_pct",
+    "exposed_memory_pct": "mem_pct",
+    "idle_pct": "idle_pct",
+}
+
+Answers = Mapping[str, pd.DataFrame | MissingDataError]
+
+
+def run(arguments: Namespace) -> Exit:
+    """Carry the command out."""
+    check_writable(arguments.output)
+    trace = open_trace(arguments)
+    scope = scope_of(arguments, trace)
+    answers = {kind: _answer(trace, kind, scope) for kind in _QUESTIONS}
+    if arguments.json:
+        write_lines(arguments.output, [dumped(_document(trace, scope, answers))])
+    else:
+        write_lines(arguments.output, _lines(trace, answers, arguments))
+    return Exit.FINE
+
+
+def _answer(trace: Trace, kind: str, scope: Scope) -> pd.DataFrame | MissingDataError:
+    try:
+        return ask(ANALYSES[kind], trace, scope, _QUESTIONS[kind])
+    except MissingDataError as missing:
+        return missing
+
+
+def _document(trace: Trace, scope: Scope, answers: Answers) -> dict[str, Any]:
+    return {
+        "kind": "summary",
+        "scope": scope_as_dict(scope),
+        "job": plain(
+            {
+                **trace.summary,
+                "ranks": trace.ranks,
+                "iterations": sorted(set(trace.iterations["iteration"].tolist())),
+                "failed": {name: str(error) for name, error in trace.failed.items()},
+            }
+        ),
+        "answers": {kind: _answer_as_dict(kind, answer) for kind, answer in answers.items()},
+        "health": _frame_as_dict(trace.health),
+    }
+
+
+def _answer_as_dict(kind: str, answer: pd.DataFrame | MissingDataError) -> dict[str, Any]:
+    if isinstance(answer, MissingDataError):
+        return {"missing": {"field": answer.field, "remedy": answer.remedy, "detail": answer.detail}}
+    head = {"options": _QUESTIONS[kind], "sentence": ANALYSES[kind].sentence(answer)}
+    return {**head, **_frame_as_dict(answer)}
+
+
+def _frame_as_dict(frame: pd.DataFrame) -> dict[str, Any]:
+    return {"columns": dtypes(frame), "rows": list(records(frame))}
+
+
+def _lines(trace: Trace, answers: Answers, arguments: Namespace) -> Iterator[str]:
+    output: str = arguments.output
+    cells = columns_of(sys.stdout) if output == "-" else None
+    yield from _job(trace, arguments.paths, output)
+    told: dict[str, None] = {}  # in order, each once: a trace without device work lacks the same for all
+    for kind, answer in answers.items():
+        if isinstance(answer, MissingDataError):
+            told[f"No answer: {answer}"] = None
+        else:
+            told[ANALYSES[kind].sentence(answer)] = None
+    yield ""
+    for text in told:
+        first, *others = pieces_of(printable(text), cells and max(cells - 4, 20))
+        yield f"  - {first}"
+        for piece in others:
+            yield f"    {piece}"
+    by_rank = _by_rank(answers)
+    if by_rank is not None:
+        note = "comm, mem: exposed, not hidden behind compute"
+        yield from ("", f"{_heading('Ranks', output)}  ({note})")
+        yield from frame_lines(by_rank, _MOST_RANKS, cells)
+    kernels = answers["kernel_breakdown"]
+    if isinstance(kernels, pd.DataFrame) and len(kernels):
+        yield from ("", _heading("Kernels", output))
+        most = kernels.head(_MOST_KERNELS)[["sum_ns", "pct", "count", "mean_ns", "name"]]
+        yield from frame_lines(most, _MOST_KERNELS, cells)
+    yield from _health(trace, output)
+
+
+def _job(trace: Trace, paths: list[str], output: str) -> Iterator[str]:
+    from hta_widgets.widgets.facts import job_facts  # the explorer's header; takes time to import
+
+    name = Path(paths[0]).resolve().name if len(paths) == 1 else f"{len(paths)} files"
+    job, *facts = job_facts(trace, name)
+    yield _heading(printable(job["value"]), output)
+    rows = [[f"  {fact['label']}", printable(fact["value"])] for fact in facts]
+    yield from aligned(rows, [False, False])
+
+
+def _by_rank(answers: Answers) -> pd.DataFrame | None:
+    """Per rank: where its time goes, why it idles, how much communication hides, how long others wait.
+
+    The headings are short: a terminal of 80 columns should hold the table.
+    """
+    time, idle = answers["temporal_breakdown"], answers["idle_breakdown"]
+    if isinstance(time, MissingDataError) or time.empty:
+        return None
+    frame = time.set_index("rank")[list(_HEADINGS)].rename(columns=_HEADINGS)
+    overlap, late = answers["comm_comp_overlap"], answers["stragglers"]
+    if isinstance(idle, pd.DataFrame):
+        frame = frame.join(_main_causes(idle))
+    if isinstance(overlap, pd.DataFrame):
+        frame = frame.join(overlap.set_index("rank")["overlap_pct"])
+    if isinstance(late, pd.DataFrame):
+        frame = frame.join(late.groupby("rank")["caused_wait_ns"].sum())
+    return frame.reset_index()
+
+
+def _main_causes(idle: pd.DataFrame) -> pd.Series:
+    chart = ANALYSES["idle_breakdown"].chart
+    labels = {one.column: one.label for one in chart.series} if isinstance(chart, Stack) else {}
+    by_cause = idle.set_index("rank")[list(labels)]
+    causes = by_cause.idxmax(axis=1).map(labels)
+    return causes.where(by_cause.sum(axis=1) > 0, "").rename("idle cause")
+
+
+def _health(trace: Trace, output: str) -> Iterator[str]:
+    from hta_widgets.widgets.facts import health_rows
+
+    yield from ("", f"{_heading('Health', output)}: {in_words(trace)}")
+    yield from finding_lines([row for row in health_rows(trace) if row["severity"] != "info"], output)
+
+
+def _heading(text: str, output: str) -> str:
+    return painted(text, "heading", sys.stdout) if output == "-" else text

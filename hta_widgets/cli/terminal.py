@@ -1,0 +1,92 @@
+"""Text for terminals: names from traces made harmless, colours where there is a terminal, columns."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import unicodedata
+from collections.abc import Sequence
+from typing import TextIO
+
+__all__ = ["aligned", "columns_of", "is_terminal", "painted", "pieces_of", "printable", "shortened", "width"]
+
+_COLOURS = {"error": "31", "warning": "33", "info": "2", "heading": "1", "muted": "2"}
+
+
+def printable(text: str) -> str:
+    """`text` on one line, without what a terminal would obey: escapes, line ends, marks of direction."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
+    )
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether somebody looks at what is written."""
+    return stream.isatty()
+
+
+def painted(text: str, colour: str, stream: TextIO) -> str:
+    """`text` in a colour if `stream` is a terminal that has any (https://no-color.org)."""
+    if not is_terminal(stream) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+
+def columns_of(stream: TextIO) -> int | None:
+    """How many characters a line of the terminal holds; None where it is none."""
+    return shutil.get_terminal_size().columns if is_terminal(stream) else None
+
+
+def width(text: str) -> int:
+    """How many cells of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
+        for letter in text
+    )
+
+
+def shortened(text: str, cells: int) -> str:
+    """`text` in at most `cells`, its middle left out: names of kernels differ at both ends."""
+    if width(text) <= cells:
+        return text
+    # by letters: a wide letter takes two cells, so drop until it fits
+    keep = cells - 1
+    while keep > 1:
+        head = (keep + 1) // 2
+        short = f"{text[:head]}…{text[len(text) - (keep - head) :]}"
+        if width(short) <= cells:
+            return short
+        keep -= 1
+    return "…"
+
+
+def pieces_of(text: str, cells: int | None) -> list[str]:
+    """`text` broken between words into lines of at most `cells`; None: one line."""
+    if cells is None:
+        return [text]
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if width(longer) <= cells or not lines[-1]:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
+    """Rows of cells as lines with columns two spaces apart; `right` tells which to align to the right."""
+    if not rows:
+        return []
+    widths = [max(width(row[at]) for row in rows) for at in range(len(right))]
+    return [
+        "  ".join(
+            " " * (cells - width(text)) + text if to_right else text + " " * (cells - width(text))
+            for text, cells, to_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in rows
+    ]

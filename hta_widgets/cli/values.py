@@ -1,0 +1,114 @@
+"""What people type for ranks, times and options, as values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from hta_widgets.cli.exits import UsageError
+
+__all__ = ["Numbers", "Span", "assignment", "numbers", "span"]
+
+_UNITS = {"": 1, "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
+_TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+) ?([a-zµμ]*)")
+_NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers and ranges of numbers, ends included: `0,2-5`."""
+
+    ranges: tuple[tuple[int, int], ...]
+
+    def among(self, known: Iterable[int], noun: str) -> tuple[int, ...]:
+        """Those of `known` that are meant.
+
+        Raises:
+            UsageError: a number or a whole range is not among them; a question about what does not exist
+                would else have an empty answer.
+        """
+        there = sorted(set(known))
+        chosen: set[int] = set()
+        for first, last in self.ranges:
+            found = [number for number in there if first <= number <= last]
+            if not found:
+                asked = f"{noun} {first}" if first == last else f"{noun} from {first} to {last}"
+                raise UsageError(f"no {asked}: there is {spelled(there) or 'none'}")
+            chosen.update(found)
+        return tuple(sorted(chosen))
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of time in ns since the job's start; None at an end leaves it open."""
+
+    start: int | None
+    end: int | None
+
+    def within(self, extent: tuple[int, int]) -> tuple[int, int]:
+        """The span with its open ends closed.
+
+        Raises:
+            UsageError: it is empty or touches nothing of the job.
+        """
+        start = extent[0] if self.start is None else self.start
+        end = extent[1] if self.end is None else self.end
+        if start >= end or end <= extent[0] or start >= extent[1]:
+            raise UsageError(
+                f"the window from {start} ns to {end} ns holds nothing: the job lasts from {extent[0]} ns "
+                f"to {extent[1]} ns"
+            )
+        return start, end
+
+
+def numbers(text: str) -> Numbers:
+    """`0,2-5` as `Numbers`."""
+    found = [_NUMBERS.fullmatch(part.strip()) for part in text.split(",")]
+    ranges = tuple((int(match[1]), int(match[2] or match[1])) for match in found if match)
+    if len(ranges) < len(found) or any(first > last for first, last in ranges):
+        raise UsageError(f"{text!r} is no list of numbers and ranges such as 0,2-5")
+    return Numbers(ranges)
+
+
+def span(text: str) -> Span:
+    """`10ms:25ms` as `Span`; without a unit, ns; an end may be left out."""
+    edges = [edge.strip() for edge in text.split(":")]
+    if len(edges) != 2 or not any(edges):
+        raise UsageError(f"{text!r} is no window such as 10ms:25ms, 1.5s: or :800us")
+    start, end = (_ns(edge) if edge else None for edge in edges)
+    if start is not None and end is not None and start >= end:
+        raise UsageError(f"the window {text!r} ends before it begins")
+    return Span(start, end)
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """`key=value` as a pair."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"{text!r} is no option such as by=iteration")
+    return key.strip(), value
+
+
+def spelled(known: Iterable[int]) -> str:
+    """Ascending numbers in short: `0-3, 7`; of very many, the first."""
+    runs: list[list[int]] = []
+    for number in known:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    most = 12
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in runs[:most]]
+    return ", ".join(texts) + (", …" if len(runs) > most else "")
+
+
+def _ns(text: str) -> int:
+    match = _TIME.fullmatch(text.lower())
+    if not match or match[2] not in _UNITS:
+        raise UsageError(f"{text!r} is no time such as 10ms; the units are ns, us, ms and s")
+    ns = Decimal(match[1]) * _UNITS[match[2]]
+    if ns != int(ns):
+        raise UsageError(f"{text!r} is finer than a nanosecond")
+    return int(ns)

@@ -1,0 +1,72 @@
+"""`hta-widgets report`: the explorer that it writes is the one that the arguments ask for."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hta_widgets import TraceExplorer, examples
+from tests.cli.conftest import Run
+from tests.support import shared_trace
+
+DDP = examples.path("ddp_4ranks")
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the explorers were when they were to be written."""
+    seen: list[dict[str, Any]] = []
+
+    def to_html(explorer: TraceExplorer, path: str) -> None:
+        seen.append(
+            {"selection": explorer.selection.to_dict(), "panels": explorer.panels, "path": path}
+            | {"job": explorer.facts[0]["value"]}
+        )
+
+    monkeypatch.setattr(TraceExplorer, "to_html", to_html, raising=False)
+    return seen
+
+
+def test_selection_and_panels(run: Run, written: list[dict[str, Any]], tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    part = ["--ranks", "0,2-3", "--window", "5ms:20ms", "--panels", "idle_breakdown,kernel_breakdown"]
+    done = run("report", DDP, "-o", file, *part)
+    assert (done.code, done.out, done.err) == (0, f"{file}\n", "")
+    assert written == [
+        {
+            "selection": {"ranks": (0, 2, 3), "window": (5_000_000, 20_000_000)},
+            "panels": ("idle_breakdown", "kernel_breakdown"),
+            "path": str(file),
+            "job": "ddp_4ranks",
+        }
+    ]
+
+
+def test_first_look_has_an_answer(run: Run, written: list[dict[str, Any]], tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    assert run("report", DDP, "-o", file).code == 0
+    one = sorted(DDP.iterdir())[0]
+    assert run("report", one, "-o", file).code == 0
+    assert run("report", shared_trace("hta/cpu_only"), "-o", file).code == 0
+    all_ranks, one_rank, host_only = (explorer["panels"] for explorer in written)
+    assert set(all_ranks) - set(one_rank) == {"stragglers"}
+    assert host_only == ("op_counts",)
+
+
+def test_errors(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(_explorer: TraceExplorer, _path: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(TraceExplorer, "to_html", full, raising=False)
+    file = tmp_path / "report.html"
+    done = run("report", DDP, "-o", file)
+    assert (done.code, done.out) == (5, "")
+    assert done.err == f"hta-widgets: cannot write {file}: No space left on device\n"
+    assert run("report", tmp_path / "nowhere", "-o", file).code == 3
+    assert run("report", DDP, "-o", file, "--ranks", "9").code == 2
+    shutil.copy(sorted(DDP.iterdir())[0], tmp_path)
+    (tmp_path / "rank-9.json").write_text("broken")
+    assert "rank-9.json is left out" in run("report", tmp_path, "-o", file).err
