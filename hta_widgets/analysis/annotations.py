@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.moments import MOMENTS, described, moments
-from hta_widgets.analysis.words import duration
+from hta_widgets.analysis.words import brief, duration
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -52,8 +52,8 @@ class Annotations:
 
     def __init__(self, rank_trace: RankTrace) -> None:
         on_device = np.array([text == "gpu_user_annotation" for text in rank_trace.categories], np.bool_)
-        annotation = rank_trace.event_class[rank_trace.by_start] == EventClass.ANNOTATION
-        rows = rank_trace.by_start[annotation]
+        rows = np.flatnonzero(rank_trace.event_class == EventClass.ANNOTATION)
+        rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
         device = on_device[rank_trace.category[rows]]
         self.host, self.device = rows[~device], rows[device]
         self.cause = np.full(rank_trace.n, -1, np.int64)
@@ -142,7 +142,7 @@ def sentence(frame: pd.DataFrame) -> str:
     first = per_name.sort_values(["sum_ns", "name"], ascending=[False, True]).iloc[0]
     count = int(first["count"])
     return (
-        f"The longest annotated region is {first['name']}: {duration(first['sum_ns'])} in "
+        f"The longest annotated region is {brief(first['name'])}: {duration(first['sum_ns'])} in "
         f"{count:,} {'run' if count == 1 else 'runs'}, {duration(first['sum_ns'] / count)} each on average."
     )
 
@@ -159,10 +159,8 @@ def _of_ranks(trace: Trace, scope: Scope, side: Side) -> Iterator[pd.DataFrame]:
 
 def _members(rank_trace: RankTrace, scope: Scope, side: Side) -> Int64:
     found = annotations_of(rank_trace)
-    wanted = np.zeros(rank_trace.n, np.bool_)
-    wanted[found.side(side)] = True
-    rows = rank_trace.members(replace(scope, iterations=None))
-    rows = rows[wanted[rows]]
+    rows = found.side(side)
+    rows = rows[rank_trace.belong(rows, replace(scope, iterations=None))]
     if scope.iterations is not None:
         # The device runs behind: what the host began in one iteration may run in the next.
         begun = np.where(found.cause[rows] >= 0, found.cause[rows], rows)

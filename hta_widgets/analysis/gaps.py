@@ -12,7 +12,7 @@ from hta_widgets.analysis.busy import busy_ranks
 from hta_widgets.analysis.idle import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle_causes import CAUSES, IdleCauses, idle_causes
 from hta_widgets.analysis.intervals import Intervals
-from hta_widgets.analysis.words import duration
+from hta_widgets.analysis.words import brief, duration
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.schema import NULL
 from hta_widgets.trace.scope import Scope
@@ -82,11 +82,10 @@ def explain(gap: pd.Series) -> str:
     )
     reasons = ", ".join(f"{duration(part)} {_REASONS[cause]}" for part, cause in parts)
     if gap["launch_id"] < 0:
-        return f"Idle for {length} until {gap['name']}: {reasons}."
+        return f"Idle for {length} until {brief(gap['name'])}: {reasons}."
     launch = f"{gap['operator_name']} -> {gap['launch_name']}".removeprefix(" -> ")
-    return (
-        f"Idle for {length} until {gap['name']}, launched by {launch} on thread {gap['thread']}: {reasons}."
-    )
+    cause = f"launched by {launch} on thread {gap['thread']}"
+    return f"Idle for {length} until {brief(gap['name'])}, {cause}: {reasons}."
 
 
 def sentence(frame: pd.DataFrame) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.kernels import DeviceWork, device_work
 from hta_widgets.analysis.moments import STATISTICS, described, moments
-from hta_widgets.analysis.words import duration
+from hta_widgets.analysis.words import brief, duration
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
@@ -71,13 +71,14 @@ def sentence(frame: pd.DataFrame) -> str:
     kernel = frame[(frame["name"] == first["name"]) & (frame["event_class"] == first["event_class"])]
     if len(kernel) == 1:
         return (
-            f"A launch of {first['name']} on rank {first['rank']} takes {duration(first['median_ns'])} "
-            f"at the median, {duration(first['min_ns'])} to {duration(first['max_ns'])}."
+            f"A launch of {brief(first['name'])} on rank {first['rank']} takes "
+            f"{duration(first['median_ns'])} at the median, "
+            f"{duration(first['min_ns'])} to {duration(first['max_ns'])}."
         )
     means = kernel["mean_ns"].to_numpy()
     slow, fast = kernel.iloc[means.argmax()], kernel.iloc[means.argmin()]
     return (
-        f"{first['name']} is slowest on rank {slow['rank']}, {duration(slow['mean_ns'])} a launch, "
+        f"{brief(first['name'])} is slowest on rank {slow['rank']}, {duration(slow['mean_ns'])} a launch, "
         f"and fastest on rank {fast['rank']}, {duration(fast['mean_ns'])}."
     )
 
@@ -89,17 +90,15 @@ _orders: WeakKeyDictionary[RankTrace, Int64] = WeakKeyDictionary()
 def _by_duration(rank_trace: RankTrace, work: DeviceWork) -> Int64:
     order = _orders.get(rank_trace)
     if order is None:
-        rows = np.flatnonzero(work.group >= 0)
+        rows = np.sort(work.rows)
         order = rows[np.lexsort((rank_trace.dur[rows], work.group[rows]))]
         order = _orders.setdefault(rank_trace, order)
     return order
 
 
 def _of_rank(rank_trace: RankTrace, work: DeviceWork, scope: Scope) -> pd.DataFrame:
-    belongs = np.zeros(rank_trace.n, np.bool_)
-    belongs[rank_trace.members(scope)] = True
     order = _by_duration(rank_trace, work)
-    rows = order[belongs[order]]
+    rows = order[rank_trace.belong(order, scope)]
     dur = rank_trace.dur[rows]
     frame = moments(work.group[rows], dur, work.size)
     kind = frame.index.to_numpy()

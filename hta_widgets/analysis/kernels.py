@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.moments import MOMENTS, described, merged, moments
-from hta_widgets.analysis.words import duration, percent
+from hta_widgets.analysis.words import brief, duration, percent
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -42,6 +42,7 @@ class DeviceWork:
     """The device work of a rank (no waits, no annotations), grouped by class and name.
 
     Attributes:
+        rows: the rows of device work, by start, then in file order.
         group: int32 per row of the rank: the group of device work, -1 for everything else.
         event_class: class of each group; ``name``: its code into the rank's ``names``.
         size: number of groups.
@@ -56,6 +57,7 @@ class DeviceWork:
         found = np.flatnonzero(space)
         number = np.zeros(len(space), np.int32)
         number[found] = np.arange(len(found))
+        self.rows: npt.NDArray[np.intp] = rows[np.argsort(rank_trace.start[rows], kind="stable")]
         self.group = np.full(rank_trace.n, -1, np.int32)
         self.group[rows] = number[code]
         self.event_class, self.name = found // names, found % names
@@ -184,13 +186,13 @@ def sentence(frame: pd.DataFrame) -> str:
     whole, count = int(frame["sum_ns"].sum()), int(first["count"])
     launches = "1 launch" if count == 1 else f"{count:,} launches"
     return (
-        f"Of {duration(whole)} of device work, {first['name']} takes most: "
+        f"Of {duration(whole)} of device work, {brief(first['name'])} takes most: "
         f"{duration(first['sum_ns'])} ({percent(100.0 * first['sum_ns'] / max(whole, 1))}) in {launches}."
     )
 
 
 def _of_rank(rank_trace: RankTrace, work: DeviceWork, scope: Scope, by: By) -> pd.DataFrame:
-    rows = rank_trace.members(scope)
+    rows = work.rows[rank_trace.belong(work.rows, scope)]
     group = work.group[rows].astype(np.int64)
     dur, steps = rank_trace.dur[rows], np.zeros(0, np.int64)
     size = work.size
@@ -198,7 +200,7 @@ def _of_rank(rank_trace: RankTrace, work: DeviceWork, scope: Scope, by: By) -> p
         inside = rank_trace.iteration[rows] >= 0
         group, dur, number = group[inside], dur[inside], rank_trace.iteration[rows[inside]]
         steps = np.unique(rank_trace.iterations["iteration"].to_numpy(np.int64))
-        group = np.where(group >= 0, np.searchsorted(steps, number) * work.size + group, -1)
+        group += np.searchsorted(steps, number) * work.size
         size = work.size * len(steps)
     frame = moments(group, dur, size)
     number, kind = np.divmod(frame.index.to_numpy(), max(work.size, 1))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.words import percent
+from hta_widgets.analysis.words import brief, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.jit import kernel
 from hta_widgets.trace.model import Trace
@@ -115,8 +115,8 @@ def sentence(frame: pd.DataFrame) -> str:
     top = frame.sort_values(["exclusive_duration_ns", "name"], ascending=[False, True], kind="stable").iloc[0]
     share = 100 * top["exclusive_duration_ns"] / max(int(frame["exclusive_duration_ns"].sum()), 1)
     return (
-        f"{int(frame['count'].sum()):,} runs of {frame['name'].nunique():,} operations; {top['name']} took "
-        f"the most time of its own: {percent(share)} in {int(top['count']):,} runs."
+        f"{int(frame['count'].sum()):,} runs of {frame['name'].nunique():,} operations; "
+        f"{brief(top['name'])} took the most time of its own: {percent(share)} in {int(top['count']):,} runs."
     )
 
 

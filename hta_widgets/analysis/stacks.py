@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.call_paths import CallPaths, add_to_callers, sums
-from hta_widgets.analysis.call_tree import CallTree, adopt_backward, measure, nest, self_times
-from hta_widgets.analysis.words import duration, percent
+from hta_widgets.analysis.call_tree import CallTree, adopt_backward, measure, nest
+from hta_widgets.analysis.words import brief, duration, percent
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -135,7 +135,7 @@ def call_stacks(trace: Trace, scope: Scope | None = None, merge_backward: bool =
         one = trace.rank(rank)
         paths = _paths_of(one, merge_backward)
         if len(paths.parent):
-            parts.append(_summed(one, stacks(one, merge_backward), paths, scope))
+            parts.append(_summed(one, paths, scope))
     if ranks and not parts:
         raise MissingDataError(
             "host events",
@@ -160,34 +160,28 @@ def sentence(frame: pd.DataFrame) -> str:
     leaf = launching.loc[~launching.set_index(["rank", "node"]).index.isin(_callers(launching))]
     most = leaf.iloc[leaf["device_ns"].to_numpy().argmax()]
     launched = duration(most["device_ns"])
-    return f"{text}; the path that launches most ends in {most['name']}, {launched} of kernels."
+    return f"{text}; the path that launches most ends in {brief(most['name'])}, {launched} of kernels."
 
 
 def _callers(frame: pd.DataFrame) -> pd.MultiIndex:
     return pd.MultiIndex.from_frame(frame[["rank", "parent_node"]])
 
 
-def _summed(one: RankTrace, tree: CallTree, paths: CallPaths, scope: Scope) -> pd.DataFrame:
-    count = len(paths.parent)
-    calls = tree.order[~one.is_device[tree.order]]
-    times = Scope(iterations=scope.iterations, window_ns=scope.window_ns)
-    member = np.zeros(one.n, np.bool_)
-    member[one.members(times)] = True
+def _summed(one: RankTrace, paths: CallPaths, scope: Scope) -> pd.DataFrame:
+    size = len(paths.parent)
     if scope.iterations is None and scope.window_ns is None:
-        host, own = one.dur, tree.self_ns
+        windows = np.array([[one.extent[0], one.extent[1] + 1]], np.int64)
     else:
-        host, own = _clipped(one, tree, calls, one.windows(times))
-    launched = np.zeros(one.n, np.bool_)
-    launched[one.members(scope)] = True
-    kernels = tree.order[one.is_device[tree.order] & launched[tree.order]]
-    below = paths.of[tree.parent[kernels]].astype(np.int64)
-    of = paths.of[calls].astype(np.int64)
+        windows = one.windows(scope)
+    count, host, own = paths.within(windows)
+    launched = one.belong(paths.kernels, scope)
+    below = paths.below[launched]
     table = {
-        "count": sums(of[member[calls]], np.ones(int(member[calls].sum()), np.int64), count),
-        "host_ns": sums(of, host[calls], count),
-        "host_self_ns": sums(of, own[calls], count),
-        "kernels": sums(below, np.ones(len(below), np.int64), count),
-        "device_ns": sums(below, one.dur[kernels], count),
+        "count": count,
+        "host_ns": host,
+        "host_self_ns": own,
+        "kernels": np.bincount(below, minlength=size),
+        "device_ns": sums(below, one.dur[paths.kernels[launched]], size),
     }
     shown = table["count"] + table["host_ns"] + table["kernels"]
     for column in ("kernels", "device_ns"):
@@ -199,26 +193,8 @@ def _summed(one: RankTrace, tree: CallTree, paths: CallPaths, scope: Scope) -> p
             "rank": np.full(len(keep), one.rank, np.int64),
             "node": keep,
             "parent_node": paths.parent[keep],
-            "name": np.array(one.names, object)[paths.name[keep]],
+            "name": pd.Series(pd.array(one.names, dtype="str").take(paths.name[keep])),
             "depth": paths.depth[keep],
         }
     )
     return frame.assign(**{column: values[keep] for column, values in table.items()})
-
-
-def _clipped(one: RankTrace, tree: CallTree, calls: Int64, windows: Int64) -> tuple[Int64, Int64]:
-    """Total and self time within windows: on an axis on which only the windows take time."""
-    lengths = windows[:, 1] - windows[:, 0]
-    before = np.concatenate([[0], np.cumsum(lengths)])
-
-    def on_axis(time: Int64) -> Int64:
-        at = np.searchsorted(windows[:, 0], time, side="right") - 1
-        inside = np.minimum(time - windows[np.maximum(at, 0), 0], lengths[np.maximum(at, 0)])
-        mapped: Int64 = np.where(at >= 0, before[np.maximum(at, 0)] + inside, 0)
-        return mapped
-
-    if not len(windows):
-        return np.zeros(one.n, np.int64), np.zeros(one.n, np.int64)
-    start, end = on_axis(one.start), on_axis(one.end)
-    lane = one.pid.astype(np.int64) * len(one.tids) + one.tid
-    return end - start, self_times(calls, tree.parent, lane, start, end)

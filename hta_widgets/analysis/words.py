@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["duration", "percent"]
+__all__ = ["brief", "duration", "percent"]
 
 _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 
@@ -21,3 +21,11 @@ def duration(ns: float) -> str:
 def percent(value: float) -> str:
     """`23.04` -> `23.0 %`."""
     return f"{value:.1f} %"
+
+
+def brief(name: str, length: int = 60) -> str:
+    """A name that a sentence can hold: its beginning and its end, if it is longer than `length`."""
+    if len(name) <= length:
+        return name
+    kept = (length - 1) // 2
+    return f"{name[:kept]}…{name[-kept:]}"

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pandas as pd
 
-from hta_widgets.analysis.words import duration, percent
+from hta_widgets.analysis.words import brief, duration, percent
 
 __all__ = ["critical_path_summary", "sentence"]
 
@@ -54,15 +54,16 @@ def sentence(frame: pd.DataFrame) -> str:
     """The answer of a critical path in one sentence."""
     if frame.empty:
         return "The selection holds no time."
-    said = []
-    for rank, path in frame.groupby("rank"):
-        limits = critical_path_summary(path)
-        names = critical_path_summary(path, "name")
-        first = limits.iloc[0]
-        said.append(
-            f"rank {rank} is held up most by {_WORDS[first['bound_by']]}, {percent(first['share_pct'])} of "
-            f"{duration(path['dur_ns'].sum())}, and most by the event {names.iloc[0]['name']} "
-            f"({percent(names.iloc[0]['share_pct'])})"
-        )
-    text = "; ".join(said)
-    return text[0].upper() + text[1:] + "."
+    summary = critical_path_summary(frame)
+    total = int(frame["dur_ns"].sum())
+    main = summary.groupby("bound_by", sort=False)["dur_ns"].sum().idxmax()
+    of_main = summary[summary["bound_by"] == main]
+    name = critical_path_summary(frame, "name").groupby("name", sort=False)["dur_ns"].sum()
+    most = of_main.loc[of_main["share_pct"].idxmax()]
+    spread = f"; on rank {most['rank']} most, {percent(most['share_pct'])}" if len(of_main) > 1 else ""
+    share = percent(100.0 * of_main["dur_ns"].sum() / total)
+    longest = f"{brief(name.idxmax())} ({percent(100.0 * name.max() / total)})"
+    return (
+        f"The path leads through {_WORDS[main]} for {share} of {duration(total)}{spread}; "
+        f"longest through {longest}."
+    )
