@@ -28,7 +28,8 @@ from hta_widgets.engine import FRONT, Latest, checkpoint
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.rpc import answers
-from hta_widgets.widgets.selection import Focus, Integers, Selection, Window
+from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
+from hta_widgets.widgets.timeline_questions import Questions, slice_facts
 
 __all__ = ["CLIENT_SLICES", "TimelineScrubber"]
 
@@ -42,6 +43,7 @@ class Content:
     """What the browser asks for, made once in a worker thread."""
 
     lanes: Lanes
+    questions: Questions
     meta: Packed
     base: Packed | None  # all slices; None where the kernel answers windows instead
     pyramid: Pyramid | None
@@ -49,6 +51,10 @@ class Content:
 
 class TimelineScrubber(Part):
     """All slices of a job over time; drag to select a window, click to focus a slice.
+
+    Slices whose name is one of `names` and holds `query` keep their colour while the others fade. Where the
+    kernel keeps the slices, a mark that stands for several has the colour of its longest; the count, the
+    strip under the overview and the jumps from match to match are exact everywhere.
 
     Args:
         trace: an open `Trace`, or anything `Trace.open` takes.
@@ -65,6 +71,9 @@ class TimelineScrubber(Part):
     ranks = Integers(help="ranks whose lanes are shown; () means all").tag(sync=True)
     iterations = Integers(help="iterations that are highlighted").tag(sync=True)
     window = Window(help="the brushed (start, end) in ns; setting it moves the view there").tag(sync=True)
+    names = Names(help="exact names of the events that light up; () means all").tag(sync=True)
+    query = t.Unicode("", help="text in the names of the events that light up").tag(sync=True)
+    critical_path = t.Bool(False, help="whether the critical path is drawn").tag(sync=True)
     view = Window(help="the visible (start, end) in ns; None before the first paint").tag(sync=True)
     focus = Focus(help="(rank, event_id) of the focused event, or None")
     focus_slice = t.Int(-1, help="the timeline's own number of the focused slice, -1 for none").tag(sync=True)
@@ -132,8 +141,28 @@ class TimelineScrubber(Part):
         position = int(params["id"])
         if not 0 <= position < lanes.n:
             raise LookupError(f"no slice {position}")
-        flows = [[_slice_facts(lanes, a), _slice_facts(lanes, b)] for a, b in lanes.flows_of(position)]
-        return {"slice": _slice_facts(lanes, position), "flows": flows}
+        flows = [[slice_facts(lanes, a), slice_facts(lanes, b)] for a, b in lanes.flows_of(position)]
+        return {"slice": slice_facts(lanes, position), "flows": flows}
+
+    @answers("matches")
+    def _matches(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._require().questions.matches(params)
+
+    @answers("match")
+    def _match(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._require().questions.match(params)
+
+    @answers("relative")
+    def _relative(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._require().questions.relative(params)
+
+    @answers("gap")
+    def _gap(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._require().questions.gap(params)
+
+    @answers("path")
+    def _path(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        return _chunk(self._require().questions.path(params), params)
 
     def _require(self) -> Content:
         if self._content is None:
@@ -190,6 +219,7 @@ def _content(trace: Trace, client_slices: int) -> Content:
     facts["mode"] = "client" if whole else "kernel"
     return Content(
         lanes=lanes,
+        questions=Questions(trace, lanes),
         meta=pack_json(facts),
         base=pack_slices(lanes) if whole else None,
         pyramid=None if whole else Pyramid(lanes, checkpoint),
@@ -199,13 +229,3 @@ def _content(trace: Trace, client_slices: int) -> Content:
 def _chunk(packed: Packed, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
     number = int(params.get("chunk", 0))
     return {**packed.layout, "chunks": packed.chunks}, [packed.chunk(number)]
-
-
-def _slice_facts(lanes: Lanes, position: int) -> dict[str, int]:
-    return {
-        "id": position,
-        "lane": lanes.lane_of(position),
-        "start": int(lanes.start[position]),
-        "dur": int(lanes.dur[position]),
-        "kind": int(lanes.kind[position]),
-    }

@@ -6,9 +6,12 @@ import json
 import time
 import zlib
 
+import numpy as np
 import pytest
 
+from hta_widgets.analysis.critical_path import critical_path
 from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.selection import Selection
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 from tests.support import shared_trace
@@ -108,4 +111,121 @@ def test_an_empty_trace_explains_itself(tmp_path):
     widget = ready(TimelineScrubber(path))
     assert widget.status == "empty"
     assert "nothing to draw" in widget.message
+    widget.close()
+
+
+def test_matches_are_counted_and_stepped_through_by_time(trace):
+    widget = ready(TimelineScrubber(trace))
+    events = trace.events()
+    found = events[events["name"].astype(str).str.contains("addmm", case=False) & (events["rank"] == 1)]
+    choice = {"names": [], "query": " AddMM ", "ranks": [1]}
+    answer = ask(widget, "matches", bins=64, **choice)
+    assert answer["count"] == sum(answer["bins"]) == len(found) > 2
+    assert len(answer["bins"]) == 64
+
+    place = {"start": -1.0, "id": -1}
+    starts = []
+    for _ in range(len(found)):
+        place = ask(widget, "match", step=1, **choice, **place)["slice"]
+        starts.append(place["start"])
+    assert starts == sorted(found["start_ns"])
+    first = ask(widget, "match", step=1, **choice, **place)["slice"]
+    assert first["start"] == starts[0]
+    assert ask(widget, "match", step=-1, **choice, **first)["slice"] == place
+    name = str(found["name"].iloc[0])
+    assert ask(widget, "matches", names=[name], query="", ranks=[], bins=8)["count"] == int(
+        (events["name"] == name).sum()
+    )
+    nothing = {"names": [name], "query": "no such text", "ranks": []}
+    assert ask(widget, "match", step=1, start=0, id=0, **nothing) == {"slice": None}
+    widget.close()
+
+
+def test_relatives_enclose_each_other(trace):
+    widget = ready(TimelineScrubber(trace))
+    outlined = json.loads(whole(widget, "meta")[1])
+    called = 0
+    for position in range(0, outlined["n"], 7):
+        slice_ = ask(widget, "slice", id=position)["slice"]
+        child = ask(widget, "relative", id=position, to="child")["slice"]
+        parent = ask(widget, "relative", id=position, to="parent")["slice"]
+        for outer, inner in ((slice_, child), (parent, slice_)):
+            if outer and inner:
+                called += 1
+                assert outer["lane"] < inner["lane"]
+                assert outer["start"] <= inner["start"]
+                assert inner["start"] + inner["dur"] <= outer["start"] + outer["dur"]
+    assert called > 100
+    with pytest.raises(LookupError):
+        ask(widget, "relative", id=outlined["n"], to="child")
+    widget.close()
+
+
+def test_gaps_lie_between_slices(trace):
+    widget = ready(TimelineScrubber(trace))
+    outlined = json.loads(whole(widget, "meta")[1])
+    track = next(t for t in outlined["tracks"] if t["kind"] == "stream" and len(t["sizes"]) == 1)
+    lanes = [track["first"]]
+    device = trace.events()
+    device = device[(device["rank"] == track["rank"]) & device["stream"].notna()]
+    device = device[device["stream"] == int(track["label"].rsplit(" ", 1)[1])].sort_values("start_ns")
+    ends, starts = device["end_ns"].tolist()[:-1], device["start_ns"].tolist()[1:]
+    assert starts
+    for end, start in zip(ends, starts, strict=True):
+        expected = (end, start) if start > end else None
+        assert ask(widget, "gap", lanes=lanes, t=(end + start) / 2)["gap"] == expected or start == end
+        assert ask(widget, "gap", lanes=lanes, t=start)["gap"] is None or end == start
+    extent = outlined["extent"]
+    last = int(device["end_ns"].max())
+    assert ask(widget, "gap", lanes=lanes, t=last + 1)["gap"] == (last, extent[1])
+    widget.close()
+
+
+def test_the_critical_path_lies_on_the_lanes_of_its_events(trace):
+    widget = ready(TimelineScrubber(trace))
+    layout, data = whole(widget, "path", ranks=[1], iterations=[552], window=None)
+    expected = critical_path(trace, Scope(ranks=(1,), iterations=(552,)))
+    n = layout["n"]
+    assert n == len(expected) > 100
+    assert len(data) == n * (8 + 8 + 3 * 4 + 2)
+    assert np.frombuffer(data, "<f8", n).tolist() == expected["start_ns"].tolist()
+    assert np.frombuffer(data, "<f8", n, 8 * n).tolist() == expected["end_ns"].tolist()
+    lane, position, kind = (
+        np.frombuffer(data, np.uint8, 4 * n, (16 + 4 * i) * n).reshape(4, n).T.copy().view("<i4").ravel()
+        for i in range(3)
+    )
+    limit = np.frombuffer(data, np.uint8, n, 28 * n)
+    assert [layout["limits"][i] for i in limit] == expected["bound_by"].tolist()
+    assert "held up most" in layout["message"]
+    meta = json.loads(whole(widget, "meta")[1])
+    rank = trace.rank(1)
+    for i in range(0, n, 37):
+        event = int(expected["event_id"].iloc[i])
+        assert (position[i] >= 0) == (event >= 0)
+        if event < 0:
+            continue
+        facts = ask(widget, "slice", id=int(position[i]))["slice"]
+        row = int(np.flatnonzero(rank.event_id == event)[0])
+        assert (facts["start"], facts["dur"]) == (rank.start[row], rank.dur[row])
+        assert meta["names"][kind[i]] == expected["name"].iloc[i]
+        if expected["kind"].iloc[i] != "host":
+            assert lane[i] == facts["lane"]
+    assert (lane >= 0).all()
+    widget.close()
+
+
+def test_without_a_selection_the_path_says_whose_it_is(trace):
+    widget = ready(TimelineScrubber(trace))
+    layout, _ = whole(widget, "path")
+    assert layout["message"].startswith("ProfilerStep#551: Rank 0")
+    widget.close()
+
+
+def test_names_and_query_are_the_selections(trace):
+    selection = Selection(names=["b", "a"])
+    widget = TimelineScrubber(trace, selection=selection)
+    assert widget.names == ("a", "b")
+    selection.query = "gemm"
+    assert widget.query == "gemm"
+    assert widget.critical_path is False
     widget.close()

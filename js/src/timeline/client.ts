@@ -1,33 +1,34 @@
 // A trace that the browser holds whole: everything is answered here, also while the kernel is busy or gone.
 
 import type { Flows } from "./decode";
-import { coarserLevels, type Level } from "./pyramid";
-import { findIn, type Source, sliceAt } from "./source";
-import type { Flow, Items, Slice } from "./types";
+import { type Choice, type Found, Levels, Matches, NOTHING } from "./matches";
+import { lowerBound } from "./pyramid";
+import { findIn, type Gap, gapIn, type Relation, type Source, sliceAt } from "./source";
+import { trackOf } from "./tooltip";
+import type { Flow, Items, Outline, Slice } from "./types";
 
 export class ClientSource implements Source {
-  #levels: Level[];
+  #levels: Levels;
+  #matches: Matches | null = null;
+  #resolution = 0;
 
   constructor(
+    private readonly outline: Outline,
     private readonly base: Items,
     private readonly links: Flows,
+    signal: AbortSignal,
   ) {
-    this.#levels = [{ width: 0, items: base }];
-  }
-
-  /** Build the coarser levels in the background, between frames. */
-  async refine(span: number, signal: AbortSignal): Promise<void> {
-    for (const level of coarserLevels(this.base, span)) {
-      if (signal.aborted) return;
-      this.#levels.push(level);
-      await new Promise((resolve) => setTimeout(resolve));
-    }
+    this.#levels = new Levels(base);
+    void this.#levels.refine(outline.extent[1] - outline.extent[0]);
+    signal.addEventListener("abort", () => {
+      this.#levels.drop();
+      this.#matches?.levels.drop();
+    });
   }
 
   items(t0: number, t1: number, pixels: number): Items {
-    const resolution = (t1 - t0) / pixels;
-    const fits = this.#levels.filter((level) => level.width <= resolution);
-    return (fits.at(-1) as Level).items;
+    this.#resolution = (t1 - t0) / pixels;
+    return this.#levels.at(this.#resolution);
   }
 
   find(lane: number, t: number, tolerance: number): Slice | null {
@@ -57,6 +58,47 @@ export class ClientSource implements Source {
 
   async flows(slice: Slice): Promise<Flow[]> {
     return this.knownFlows(slice);
+  }
+
+  async relative(slice: Slice, to: Relation): Promise<Slice | null> {
+    const track = trackOf(this.outline, slice.lane);
+    if (!track) return null;
+    const { start, dur, first, last } = this.base;
+    const end = slice.start + slice.dur;
+    const step = to === "parent" ? -1 : 1;
+    for (let lane = slice.lane + step; lane >= track.first && lane < track.first + track.sizes.length; ) {
+      const [from, stop] = [first[lane] as number, last[lane] as number];
+      const after = lowerBound(start, from, stop, to === "parent" ? slice.start + 1 : slice.start);
+      const at = to === "parent" ? after - 1 : after;
+      const found = at >= from && at < stop;
+      const itsEnd = found ? (start[at] as number) + (dur[at] as number) : 0;
+      if (found && (to === "parent" ? itsEnd >= end : (start[at] as number) < end && itsEnd <= end))
+        return sliceAt(this.base, at, lane);
+      lane += step;
+    }
+    return null;
+  }
+
+  knownGap(lanes: readonly number[], t: number): Gap | null {
+    return gapIn(this.base, lanes, t, this.outline.extent);
+  }
+
+  async gap(lanes: readonly number[], t: number): Promise<Gap | null> {
+    return this.knownGap(lanes, t);
+  }
+
+  async choose(choice: Choice | null): Promise<Found> {
+    this.#matches?.levels.drop();
+    this.#matches = choice && new Matches(this.base, this.outline, choice);
+    return this.#matches?.found(this.outline.extent) ?? NOTHING;
+  }
+
+  lit(): Items | null {
+    return this.#matches?.levels.at(this.#resolution) ?? null;
+  }
+
+  async nextMatch(from: { start: number; id: number }, step: 1 | -1): Promise<Slice | null> {
+    return this.#slice(this.#matches?.beyond(from, step) ?? -1);
   }
 
   #slice(id: number): Slice | null {

@@ -30,6 +30,38 @@ export async function inflate(chunks: readonly DataView[]): Promise<Uint8Array<A
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+export interface PathLayout {
+  n: number;
+  /** what can bound a segment; `Path.limit` counts in it */
+  limits: string[];
+  /** the answer in one sentence */
+  message: string;
+}
+
+/** Segments of critical paths, as hta_widgets/analysis/timeline/path_lanes.py lists them: by rank and time. */
+export interface Path extends PathLayout {
+  start: Float64Array;
+  end: Float64Array;
+  /** lane, slice and kind: -1 for none */
+  lane: Int32Array;
+  id: Int32Array;
+  kind: Int32Array;
+  limit: Uint8Array;
+  /** 1: its slice has not begun yet; 2: inferred; 4: what its thread did is not recorded */
+  special: Uint8Array;
+}
+
+export function decodePath(bytes: Uint8Array, layout: PathLayout): Path {
+  const cursor = new Cursor(bytes);
+  const { n } = layout;
+  const start = cursor.float64(n);
+  const end = cursor.float64(n);
+  const [lane, id, kind] = [cursor.uint32(n), cursor.uint32(n), cursor.uint32(n)].map(
+    (column) => new Int32Array(column.buffer),
+  ) as [Int32Array, Int32Array, Int32Array];
+  return { ...layout, start, end, lane, id, kind, limit: cursor.uint8(n), special: cursor.uint8(n) };
+}
+
 /** Takes byte-shuffled columns off the front of a block, one after the other. */
 class Cursor {
   #at = 0;

@@ -6,7 +6,9 @@ import type { Palette } from "./palette";
 import { ticks, tickText } from "./ticks";
 import type { IterationInfo, View } from "./types";
 
-export const MINIMAP_HEIGHT = 40;
+/** The strip under the minimap that tells where matches are. */
+export const MARKS_HEIGHT = 8;
+export const MINIMAP_HEIGHT = 40 + MARKS_HEIGHT;
 const BANDS_HEIGHT = 16;
 const AXIS_HEIGHT = 20;
 /** Height of what stays in place while lanes scroll. */

@@ -4,7 +4,8 @@
 // coarser data at hand is drawn, so the timeline is never blank.
 
 import { decodeWindow, inflate, type WindowLayout } from "./decode";
-import { findIn, type Source } from "./source";
+import { BINS, type Choice, type Found, NOTHING, only } from "./matches";
+import { findIn, type Gap, gapIn, type Relation, type Source } from "./source";
 import type { Flow, Items, Outline, Slice } from "./types";
 
 const WINDOWS_KEPT = 16;
@@ -39,6 +40,8 @@ export class KernelSource implements Source {
   #inFlight = false;
   #waiting: Request | null = null;
   #flows = new Map<number, Flow[]>();
+  #choice: Choice | null = null;
+  #lit: { of: Items; items: Items } | null = null;
 
   constructor(
     private readonly outline: Outline,
@@ -101,6 +104,46 @@ export class KernelSource implements Source {
     return this.knownFlows(slice);
   }
 
+  async relative(slice: Slice, to: Relation): Promise<Slice | null> {
+    return this.#one("relative", { id: slice.id, to });
+  }
+
+  /** Beyond what is loaded nothing is known: there the gap ends at the edge of the loaded part. */
+  knownGap(lanes: readonly number[], t: number): Gap | null {
+    const drawn = this.#loaded.find((w) => w.items === this.#drawn);
+    if (!drawn || t < drawn.t0 || t >= drawn.t1 || !lanes.every((lane) => drawn.lanesHeld.has(lane)))
+      return null;
+    return gapIn(drawn.items, lanes, t, [drawn.t0, drawn.t1]);
+  }
+
+  async gap(lanes: readonly number[], t: number): Promise<Gap | null> {
+    return (await this.ask<{ gap: Gap | null }>("gap", { lanes, t })).result.gap;
+  }
+
+  async choose(choice: Choice | null): Promise<Found> {
+    this.#choice = choice;
+    this.#lit = null;
+    if (!choice) return NOTHING;
+    return (await this.ask<Found>("matches", { ...asked(choice), bins: BINS })).result;
+  }
+
+  /** A merged item is chosen if the longest of its slices is. */
+  lit(): Items | null {
+    if (!this.#choice || !this.#drawn) return null;
+    if (this.#lit?.of !== this.#drawn)
+      this.#lit = { of: this.#drawn, items: only(this.#drawn, this.#choice.kinds) };
+    return this.#lit.items;
+  }
+
+  async nextMatch(from: { start: number; id: number }, step: 1 | -1): Promise<Slice | null> {
+    return this.#choice && this.#one("match", { ...asked(this.#choice), ...from, step });
+  }
+
+  async #one(method: string, params: object): Promise<Slice | null> {
+    const { result } = await this.ask<{ slice: SliceFacts | null }>(method, params);
+    return result.slice && { ...result.slice, count: 1 };
+  }
+
   #request(wanted: Request): void {
     if (this.#inFlight) {
       this.#waiting = wanted;
@@ -149,6 +192,10 @@ export class KernelSource implements Source {
     covering.sort((a, b) => a.resolution - b.resolution);
     return covering[0] ?? this.#loaded.at(-1);
   }
+}
+
+function asked({ names, query, ranks }: Choice): object {
+  return { names, query, ranks };
 }
 
 function covers(loaded: Loaded, wanted: Request): boolean {

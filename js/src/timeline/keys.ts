@@ -8,6 +8,8 @@ export type Action =
   | { do: "all" }
   | { do: "iteration"; step: 1 | -1 }
   | { do: "neighbour"; step: 1 | -1 }
+  | { do: "relative"; to: "parent" | "child"; rows: number }
+  | { do: "match"; step: 1 | -1 }
   | { do: "brushFocus" }
   | { do: "followFlow" }
   | { do: "clear" };
@@ -19,8 +21,10 @@ const BY_CODE: Record<string, Action> = {
   KeyD: { do: "pan", screens: 0.12 },
   ArrowLeft: { do: "pan", screens: -0.12 },
   ArrowRight: { do: "pan", screens: 0.12 },
-  ArrowUp: { do: "scroll", rows: -2 },
-  ArrowDown: { do: "scroll", rows: 2 },
+  ArrowUp: { do: "relative", to: "parent", rows: -2 },
+  ArrowDown: { do: "relative", to: "child", rows: 2 },
+  PageUp: { do: "scroll", rows: -12 },
+  PageDown: { do: "scroll", rows: 12 },
 };
 
 const BY_KEY: Record<string, Action> = {
@@ -30,19 +34,22 @@ const BY_KEY: Record<string, Action> = {
   "]": { do: "iteration", step: 1 },
   ",": { do: "neighbour", step: -1 },
   ".": { do: "neighbour", step: 1 },
+  n: { do: "match", step: 1 },
+  N: { do: "match", step: -1 },
   r: { do: "brushFocus" },
   g: { do: "followFlow" },
   Escape: { do: "clear" },
 };
 
 export const HELP =
-  "W S zoom, A D or arrows pan, up and down scroll, period and comma step through slices, F fits the focused slice, " +
-  "R brushes it, G follows its launch, brackets step through iterations, 0 shows all, Escape clears";
+  "W S zoom, A D or arrows pan, page up and down scroll, period and comma step through slices, up and down go to the " +
+  "caller and the first call, N and Shift N go through matches, F fits the focused slice, R brushes it, G follows its launch, brackets step through iterations, 0 shows all, Escape clears";
 
 /** The action of a key, or null if the key is none of the timeline's. Combinations with Ctrl, Cmd or Alt never are. */
 export function actionOf(
-  event: Pick<KeyboardEvent, "code" | "key" | "ctrlKey" | "metaKey" | "altKey">,
+  event: Pick<KeyboardEvent, "code" | "key" | "ctrlKey" | "metaKey" | "altKey" | "shiftKey">,
 ): Action | null {
   if (event.ctrlKey || event.metaKey || event.altKey) return null;
+  if (event.key === "Enter") return { do: "match", step: event.shiftKey ? -1 : 1 };
   return BY_CODE[event.code] ?? BY_KEY[event.key] ?? null;
 }

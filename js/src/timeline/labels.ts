@@ -1,7 +1,6 @@
 // Names on slices that are wide enough to carry them.
 
 import { ROW_HEIGHT, type Row } from "./layout";
-import type { Palette } from "./palette";
 import { range } from "./pyramid";
 import type { Items, Outline, View } from "./types";
 
@@ -29,13 +28,13 @@ export class Labels {
     this.#short = outline.names.map(shortName);
   }
 
-  /** `x`: where the view begins on the context; `y`: where height 0 of the rows is. */
+  /** `colours` per kind; `x`: where the view begins on the context; `y`: where height 0 of the rows is. */
   draw(
     context: CanvasRenderingContext2D,
     items: Items,
     rows: readonly Row[],
     view: View,
-    palette: Palette,
+    colours: readonly string[],
     place: { x: number; y: number; width: number },
   ): void {
     const scale = place.width / (view.t1 - view.t0);
@@ -51,7 +50,7 @@ export class Labels {
         const kind = items.kind[i] as number;
         const text = this.#fitted(context, kind, right - left - 2 * PADDING);
         if (!text) continue;
-        context.fillStyle = palette.textOnKind[kind] as string;
+        context.fillStyle = colours[kind] as string;
         context.fillText(text, place.x + left + PADDING, place.y + row.y + (row.h - 1) / 2 + 0.5);
         drawn++;
       }

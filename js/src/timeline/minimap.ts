@@ -1,6 +1,7 @@
 // The whole trace at the top: device activity by class, and the visible part as a frame to drag.
 
-import { MINIMAP_HEIGHT, type Place } from "./frame";
+import { MARKS_HEIGHT, MINIMAP_HEIGHT, type Place } from "./frame";
+import type { Found } from "./matches";
 import type { Palette } from "./palette";
 import type { Outline, View } from "./types";
 
@@ -9,6 +10,9 @@ const PADDING = 4;
 const ROW_CLASSES = [0, 1, 2];
 const HOST_CLASS = 5;
 const NARROWEST_FRAME = 6;
+const ACTIVITY_HEIGHT = MINIMAP_HEIGHT - MARKS_HEIGHT;
+const NARROWEST_MARK = 2;
+const FAINTEST_MARK = 0.4;
 
 /** Where the visible part's frame stands. */
 export function frameOf(place: Place, extent: readonly [number, number]): [number, number] {
@@ -41,6 +45,7 @@ export function drawMinimap(
   context: CanvasRenderingContext2D,
   place: Place,
   outline: Outline,
+  found: Found | null,
   palette: Palette,
 ): void {
   const { gutter, width } = place;
@@ -49,17 +54,33 @@ export function drawMinimap(
   const onHost = outline.activity.length === 1;
   drawActivity(context, place, outline.activity, onHost ? [HOST_CLASS] : ROW_CLASSES, palette);
   context.fillStyle = palette.muted;
-  context.fillText(onHost ? "host activity" : "device activity", 8, MINIMAP_HEIGHT / 2);
+  context.fillText(onHost ? "host activity" : "device activity", 8, ACTIVITY_HEIGHT / 2);
   const [left, right] = frameOf(place, outline.extent);
   context.globalAlpha = 0.7;
   context.fillStyle = palette.raised;
-  context.fillRect(gutter, 0, left - gutter, MINIMAP_HEIGHT);
-  context.fillRect(right, 0, width - right, MINIMAP_HEIGHT);
+  context.fillRect(gutter, 0, left - gutter, ACTIVITY_HEIGHT);
+  context.fillRect(right, 0, width - right, ACTIVITY_HEIGHT);
   context.globalAlpha = 1;
   context.strokeStyle = palette.accent;
   context.lineWidth = 1.5;
-  context.strokeRect(left + 0.75, 1.5, right - left - 1.5, MINIMAP_HEIGHT - 3);
+  context.strokeRect(left + 0.75, 1.5, right - left - 1.5, ACTIVITY_HEIGHT - 3);
   context.lineWidth = 1;
+  if (found) drawMarks(context, place, found, palette);
+}
+
+/** Where matches begin: the more of them on a spot, the darker. */
+function drawMarks(context: CanvasRenderingContext2D, place: Place, { bins }: Found, palette: Palette): void {
+  const most = Array.from(bins).reduce((a, b) => Math.max(a, b), 1);
+  const width = (place.width - place.gutter) / bins.length;
+  context.fillStyle = palette.accent;
+  for (let bin = 0; bin < bins.length; bin++) {
+    const count = bins[bin] as number;
+    if (count === 0) continue;
+    context.globalAlpha = FAINTEST_MARK + (1 - FAINTEST_MARK) * Math.sqrt(count / most);
+    const x = Math.floor(place.gutter + bin * width);
+    context.fillRect(x, ACTIVITY_HEIGHT + 1, Math.max(NARROWEST_MARK, width), MARKS_HEIGHT - 3);
+  }
+  context.globalAlpha = 1;
 }
 
 function drawActivity(
@@ -79,9 +100,9 @@ function drawActivity(
   }
   const width = (place.width - place.gutter) / bins;
   for (let bin = 0; bin < bins; bin++) {
-    let y = MINIMAP_HEIGHT - PADDING;
+    let y = ACTIVITY_HEIGHT - PADDING;
     activity.forEach((row, at) => {
-      const height = ((row[bin] as number) / highest) * (MINIMAP_HEIGHT - 2 * PADDING);
+      const height = ((row[bin] as number) / highest) * (ACTIVITY_HEIGHT - 2 * PADDING);
       if (height <= 0) return;
       context.fillStyle = `rgb(${palette.classes[classes[at] as number]?.join(" ")})`;
       context.fillRect(place.gutter + bin * width, y - height, width + 0.5, height);

@@ -6,9 +6,12 @@ import type { Layout, Row } from "./layout";
 import type { Palette } from "./palette";
 import type { Flow, Slice } from "./types";
 
+/** A time on a lane: a slice, or a gap between two. */
+export type Extent = Pick<Slice, "lane" | "start" | "dur">;
+
 export interface Marks {
   window: readonly [number, number] | null;
-  hover: Slice | null;
+  hover: Extent | null;
   focus: Slice | null;
   flows: readonly Flow[];
   /** pointer position, or null while it is elsewhere */
@@ -71,7 +74,7 @@ function outline(
   context: CanvasRenderingContext2D,
   place: Place,
   rows: ReadonlyMap<number, Row>,
-  slice: Slice,
+  slice: Extent,
   colour: string,
   width: number,
 ): void {

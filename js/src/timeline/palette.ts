@@ -19,13 +19,22 @@ const CLASSES: readonly { label: string; colour: string }[] = [
   { label: "other", colour: "other" },
 ];
 const FIRST_HOST_CLASS = 5;
+/** How much of its colour a faded slice keeps. */
+const FADED = 0.2;
 
-export interface Palette {
+/** The colours of slices. */
+export interface Inks {
   classes: Rgb[];
   /** per kind, packed for a canvas' pixels */
   kinds: Uint32Array;
+}
+
+export interface Palette extends Inks {
   /** per kind: black or white text reads better on it */
   textOnKind: string[];
+  /** the colours of slices while others are to be seen */
+  faded: Inks;
+  idle: string;
   background: string;
   raised: string;
   text: string;
@@ -58,11 +67,18 @@ export function readPalette(el: HTMLElement, outline: Outline): Palette {
     const colour = classes[eventClass] ?? (classes[10] as Rgb);
     return eventClass < FIRST_HOST_CLASS ? colour : shade(colour, name);
   });
+  const background = read("background");
+  const fade = (colour: Rgb) => mixed(parseColour(background), colour, FADED);
   const palette = {
     classes,
     kinds: Uint32Array.from(shades, (colour) => pack(colour, 255)),
+    faded: {
+      classes: classes.map(fade),
+      kinds: Uint32Array.from(shades, (colour) => pack(fade(colour), 255)),
+    },
+    idle: read("idle"),
     textOnKind: shades.map((colour) => (luminance(colour) > 0.3 ? "#101010" : "#ffffff")),
-    background: read("background"),
+    background,
     raised: read("raised"),
     text: read("text"),
     muted: read("muted"),
@@ -88,6 +104,13 @@ export function parseColour(text: string): Rgb {
 /** A canvas pixel as one little-endian number. */
 export function pack([r, g, b]: Rgb, alpha: number): number {
   return ((alpha << 24) | (b << 16) | (g << 8) | r) >>> 0;
+}
+
+/** `share` of `colour`, the rest of `ground`. */
+function mixed(ground: Rgb, colour: Rgb, share: number): Rgb {
+  return colour.map((part, i) =>
+    Math.round(share * part + (1 - share) * (ground[i] as number)),
+  ) as unknown as Rgb;
 }
 
 function shade(colour: Rgb, name: string): Rgb {

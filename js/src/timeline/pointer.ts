@@ -1,9 +1,11 @@
 // Pointer and wheel: what a gesture means depends on where it begins. The page is never trapped: a plain wheel scrolls
-// the lanes only while there is something left to scroll, then the notebook.
+// the lanes only while there is something left to scroll, then the notebook. One finger pans along time and leaves the
+// page's own scrolling alone; on the axis it selects time; two fingers zoom and scroll the lanes.
 
 import { timeAt } from "./frame";
 import { hit } from "./hit";
 import { draggedView, frameOf, minimapTime } from "./minimap";
+import { type Point, pinch } from "./pinch";
 import type { Timeline } from "./timeline";
 import type { View } from "./types";
 
@@ -17,6 +19,7 @@ type Drag =
   | { what: "brush"; anchor: number }
   | { what: "pan" }
   | { what: "minimap"; from: View; startX: number }
+  | { what: "pinch" }
   | { what: "none" };
 
 export function bindPointer(timeline: Timeline, signal: AbortSignal): void {
@@ -25,6 +28,7 @@ export function bindPointer(timeline: Timeline, signal: AbortSignal): void {
   let pressed = { x: 0, y: 0 };
   let last = { x: 0, y: 0 };
   let moved = false;
+  const fingers = new Map<number, Point>();
 
   const at = (event: MouseEvent) => {
     const box = el.getBoundingClientRect();
@@ -47,6 +51,7 @@ export function bindPointer(timeline: Timeline, signal: AbortSignal): void {
     if (event.button !== 0) return { what: "none" };
     if (found.on === "edge")
       return { what: "brush", anchor: (timeline.window as [number, number])[1 - found.edge] as number };
+    if (found.on === "lanes" && event.pointerType === "touch") return { what: "pan" };
     if (found.on === "lanes" || found.on === "axis")
       return { what: "brush", anchor: timeAt(place, pressed.x) };
     return { what: "none" };
@@ -55,6 +60,12 @@ export function bindPointer(timeline: Timeline, signal: AbortSignal): void {
   el.addEventListener(
     "pointerdown",
     (event) => {
+      if (event.pointerType === "touch") fingers.set(event.pointerId, at(event));
+      if (fingers.size === 2) {
+        drag = { what: "pinch" };
+        moved = true;
+        return;
+      }
       pressed = last = at(event);
       moved = false;
       el.focus({ preventScroll: true });
@@ -70,6 +81,10 @@ export function bindPointer(timeline: Timeline, signal: AbortSignal): void {
     "pointermove",
     (event) => {
       const point = at(event);
+      if (drag?.what === "pinch") {
+        movePinch(event.pointerId, point);
+        return;
+      }
       if (!drag) {
         timeline.hoverAt(point.x, point.y);
         return;
@@ -86,9 +101,20 @@ export function bindPointer(timeline: Timeline, signal: AbortSignal): void {
     { signal },
   );
 
+  const movePinch = (id: number, point: Point) => {
+    if (!fingers.has(id)) return;
+    const before = [...fingers.values()] as [Point, Point];
+    fingers.set(id, point);
+    const step = pinch(before, [...fingers.values()] as [Point, Point]);
+    timeline.panPixels(step.from.x - step.to.x, step.from.y - step.to.y);
+    timeline.zoom(step.factor, timeAt(timeline.place, Math.max(step.to.x, timeline.place.gutter)));
+  };
+
   const finish = (event: PointerEvent) => {
     const ended = drag;
-    drag = null;
+    fingers.delete(event.pointerId);
+    // the finger that stays after a pinch does nothing until it is lifted too
+    drag = ended?.what === "pinch" && fingers.size > 0 ? { what: "none" } : null;
     if (event.type === "pointerup" && ended && !moved && event.button === 0 && !event.shiftKey) {
       timeline.clickAt(pressed.x, pressed.y);
     }
@@ -96,6 +122,14 @@ export function bindPointer(timeline: Timeline, signal: AbortSignal): void {
   el.addEventListener("pointerup", finish, { signal });
   el.addEventListener("pointercancel", finish, { signal });
   el.addEventListener("pointerleave", () => timeline.leave(), { signal });
+  // the page must not scroll along with two fingers
+  el.addEventListener(
+    "touchmove",
+    (event) => {
+      if (event.touches.length > 1 && event.cancelable) event.preventDefault();
+    },
+    { signal, passive: false },
+  );
 
   el.addEventListener(
     "wheel",

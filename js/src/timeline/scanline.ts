@@ -5,13 +5,18 @@
 // stretched to its lane's height. No GPU is needed.
 
 import type { Row } from "./layout";
-import type { Palette } from "./palette";
+import type { Inks } from "./palette";
 import { range } from "./pyramid";
 import type { Items, View } from "./types";
 
 const SUB_PIXEL = 1.5;
 const LEAST_COVER = 0.18;
 const LEAST_ALPHA = 70;
+
+export interface Layer {
+  items: Items;
+  inks: Inks;
+}
 
 export class Scanline {
   #canvas = document.createElement("canvas");
@@ -20,20 +25,23 @@ export class Scanline {
   #pixels = new Uint32Array(this.#image.data.buffer);
   #sums = new Float32Array(4);
 
-  /** `x`, `y`: where the first pixel column and height 0 of the rows stand on the target; `width` in its units. */
+  /**
+   * Draw layers over each other. `x`, `y`: where the first pixel column and height 0 of the rows stand on the target;
+   * `width` in its units.
+   */
   draw(
     target: CanvasRenderingContext2D,
-    items: Items,
+    layers: readonly Layer[],
     rows: readonly Row[],
     view: View,
-    palette: Palette,
     place: { x: number; y: number; width: number; ratio: number },
   ): void {
     const columns = Math.max(1, Math.round(place.width * place.ratio));
     if (rows.length === 0) return;
     this.#resize(columns, rows.length);
     for (const [at, row] of rows.entries()) {
-      rasterise(items, row.lane, view, palette, this.#pixels, at * columns, columns, this.#sums);
+      for (const { items, inks } of layers)
+        rasterise(items, row.lane, view, inks, this.#pixels, at * columns, columns, this.#sums);
     }
     this.#context.putImageData(this.#image, 0, 0);
     target.imageSmoothingEnabled = false;
@@ -61,7 +69,7 @@ export function rasterise(
   items: Items,
   lane: number,
   view: View,
-  palette: Pick<Palette, "classes" | "kinds">,
+  inks: Inks,
   pixels: Uint32Array,
   base: number,
   columns: number,
@@ -79,7 +87,7 @@ export function rasterise(
       const column = x < 0 ? 0 : Math.floor(x);
       if (column >= columns) continue;
       const cover = Math.max(LEAST_COVER, busy ? (busy[i] as number) * scale : width);
-      const colour = palette.classes[eventClass[i] as number] ?? [136, 136, 136];
+      const colour = inks.classes[eventClass[i] as number] ?? [136, 136, 136];
       const s = 4 * column;
       sums[s] = (sums[s] as number) + colour[0] * cover;
       sums[s + 1] = (sums[s + 1] as number) + colour[1] * cover;
@@ -95,7 +103,7 @@ export function rasterise(
     const density = busy ? Math.min(1, (busy[i] as number) / (dur[i] as number)) : 1;
     const alpha = density > 0.95 ? 255 : Math.max(LEAST_ALPHA, Math.round(255 * density));
     pixels.fill(
-      (((palette.kinds[kind[i] as number] as number) & 0xffffff) | (alpha << 24)) >>> 0,
+      (((inks.kinds[kind[i] as number] as number) & 0xffffff) | (alpha << 24)) >>> 0,
       base + left,
       base + right,
     );

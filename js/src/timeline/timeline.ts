@@ -1,21 +1,23 @@
-// The timeline itself: what is visible, what is marked, and when to draw. It knows nothing of widgets or kernels.
-//
-// Two canvases: slices below, and above them what follows the pointer, so that hovering redraws no slice.
+// The timeline itself: what is visible and what is marked. It knows nothing of widgets or kernels.
 
-import { clampView, frameAround, panBy, reveal, zoomAt } from "./camera";
-import { drawAxis, drawBands, drawGutter, FONT, type Place, TOP, timeAt } from "./frame";
+import { clampView, panBy, reveal, zoomAt } from "./camera";
+import { Focus } from "./focus";
+import { type Place, TOP, timeAt } from "./frame";
 import { hit } from "./hit";
-import { type Action, actionOf, HELP } from "./keys";
-import { Labels } from "./labels";
-import { arrange, type Layout, ROW_HEIGHT, rowsBetween } from "./layout";
-import { drawMinimap } from "./minimap";
-import { drawOverlay } from "./overlay";
-import { type Palette, readPalette } from "./palette";
+import { actionOf, HELP } from "./keys";
+import type { Layout } from "./layout";
+import { Lit } from "./lit";
+import type { Found } from "./matches";
+import { act } from "./moves";
+import { drawOverlay, type Extent } from "./overlay";
+import { Picture } from "./picture";
 import { bindPointer } from "./pointer";
-import { Scanline } from "./scanline";
+import { Shelf } from "./shelf";
 import type { Source } from "./source";
-import { describe, type Facts, Tooltip, trackOf } from "./tooltip";
-import type { Flow, IterationInfo, Outline, Slice, View } from "./types";
+import { Stage } from "./stage";
+import { describeGap, type Facts, Tooltip } from "./tooltip";
+import type { IterationInfo, Outline, Slice, View } from "./types";
+import { gapLanes, type Pointed, tipFor } from "./under";
 
 const GUTTER = 172;
 const NARROW_GUTTER = 96;
@@ -27,69 +29,71 @@ export interface Listeners {
   view(view: View): void;
   window(window: [number, number] | null): void;
   focus(slice: Slice | null): void;
-  /** what the focused slice is, in words; "" for none */
+  /** what is focused, in words; null for nothing */
   announce(facts: Facts | null): void;
+  /** how many slices are chosen by name; null if none were asked for */
+  found(found: Found | null): void;
 }
 
 export class Timeline {
-  layout: Layout;
   view: View;
   window: [number, number] | null = null;
-  #ranks: readonly number[] = [];
+  /** where the pointer is, or null while it is elsewhere */
+  pointerX: number | null = null;
+  readonly focus: Focus;
+  readonly lit: Lit;
   #iterations: readonly number[] = [];
-  #collapsed = new Set<number>();
-  #unfolded = new Set<number>();
-  #scroll = 0;
-  #hover: Slice | null = null;
-  #focus: Slice | null = null;
-  #flows: Flow[] = [];
-  #pointerX: number | null = null;
-  #size = { width: 0, height: 0, ratio: 1 };
-  #palette: Palette;
-  #base = canvas();
-  #over = canvas();
-  #scanline = new Scanline();
-  #labels: Labels;
+  #hover: Extent | null = null;
   #tip = new Tooltip();
-  #frame = 0;
-  #stale = { base: true, over: true };
+  #shelf: Shelf;
+  #stage: Stage;
 
   constructor(
     readonly el: HTMLElement,
     readonly outline: Outline,
-    private readonly source: Source,
+    readonly source: Source,
     private readonly listeners: Listeners,
     private readonly signal: AbortSignal,
   ) {
-    this.layout = arrange(outline, [], { collapsedRanks: this.#collapsed, unfolded: this.#unfolded });
+    const room = () => this.#stage.size.height - TOP;
+    this.#shelf = new Shelf(outline, room, () => this.#moved());
     this.view = clampView({ t0: outline.extent[0], t1: outline.extent[1] }, outline.extent);
-    this.#labels = new Labels(outline);
-    this.#palette = readPalette(el, outline);
+    this.focus = new Focus(source, () => this.#focused());
+    this.lit = new Lit(outline, source, () => this.#moved(), listeners.found);
     el.classList.add("hta-timeline");
     el.tabIndex = 0;
     el.setAttribute("role", "application");
     el.setAttribute("aria-label", `Timeline of ${outline.n.toLocaleString("en-US")} slices. ${HELP}`);
-    el.replaceChildren(this.#base.element, this.#over.element, this.#tip.el);
+    const picture = new Picture(outline, source);
+    this.#stage = new Stage(
+      el,
+      outline,
+      {
+        base: (context, palette) => picture.draw(context, this.#scene(), palette),
+        over: (context, palette) => drawOverlay(context, this.place, this.layout, this.#marks(), palette),
+        resized: () => this.scrollBy(0),
+      },
+      signal,
+    );
+    el.replaceChildren(...this.#stage.canvases, this.#tip.el);
     el.addEventListener("keydown", (event) => this.#key(event), { signal });
     bindPointer(this, signal);
-    this.#watch();
-    this.#resize();
+    this.#stage.watch();
+  }
+
+  get layout(): Layout {
+    return this.#shelf.layout;
   }
 
   get place(): Place {
-    const { width, height } = this.#size;
-    return {
-      view: this.view,
-      gutter: width < NARROW ? NARROW_GUTTER : GUTTER,
-      width,
-      height,
-      scroll: this.#scroll,
-    };
+    const { width, height } = this.#stage.size;
+    const gutter = width < NARROW ? NARROW_GUTTER : GUTTER;
+    return { view: this.view, gutter, width, height, scroll: this.#shelf.scroll };
   }
 
   /** Draw again: better data has come. */
   refresh(): void {
-    this.#invalidate();
+    this.#stage.invalidate();
   }
 
   look(view: View): void {
@@ -113,19 +117,16 @@ export class Timeline {
 
   /** Scroll the lanes; false if they stand at that end already. */
   scrollBy(dy: number): boolean {
-    const furthest = Math.max(0, this.layout.height - (this.#size.height - TOP));
-    const next = Math.min(Math.max(this.#scroll + dy, 0), furthest);
-    if (next === this.#scroll) return false;
-    this.#scroll = next;
-    this.#moved();
-    return true;
+    return this.#shelf.scrollBy(dy);
   }
 
-  /** Select the time between two points, in either order. */
+  /** Select the time between two points, in either order; no time for the same twice. */
   brush(a: number, b: number): void {
     const [from, to] = this.outline.extent;
     const inside = [a, b].map((t) => Math.round(Math.min(Math.max(t, from), to))).sort((x, y) => x - y);
-    this.#setWindow(inside[0] === inside[1] ? null : (inside as [number, number]));
+    this.window = inside[0] === inside[1] ? null : (inside as [number, number]);
+    this.listeners.window(this.window);
+    this.#stage.invalidateOver();
   }
 
   /** The window as others set it: show it, and move there if it is out of sight. */
@@ -133,25 +134,38 @@ export class Timeline {
     if (window?.[0] === this.window?.[0] && window?.[1] === this.window?.[1]) return;
     this.window = window && [window[0], window[1]];
     if (window) this.look(reveal(this.view, window[0], window[1], this.outline.extent));
-    this.#invalidateOver();
+    this.#stage.invalidateOver();
   }
 
   showRanks(ranks: readonly number[]): void {
-    this.#ranks = ranks;
-    this.#arrange();
+    this.#shelf.show(ranks);
+    void this.lit.among(ranks);
   }
 
   showIterations(iterations: readonly number[]): void {
     this.#iterations = iterations;
-    this.#invalidate();
+    this.refresh();
+  }
+
+  /** Light up the slices that have one of the names and hold the query. */
+  showNamed(names: readonly string[], query: string): void {
+    void this.lit.named(names, query, this.#shelf.ranks);
   }
 
   /** The slice that others focused, by id; -1 for none. */
   async showFocus(id: number): Promise<void> {
-    if (id === (this.#focus?.id ?? -1)) return;
+    if (id === (this.focus.slice?.id ?? -1)) return;
     const slice = await this.source.slice(id);
     if (this.signal.aborted) return;
-    await this.#setFocus(slice, true);
+    const exact = await this.focus.set(slice);
+    if (exact) this.#reveal(exact);
+  }
+
+  /** Focus a slice that was chosen here; `go` there if it is out of sight. */
+  async choose(slice: Slice | null, go: boolean): Promise<void> {
+    const exact = await this.focus.set(slice);
+    if (exact && go) this.#reveal(exact);
+    this.listeners.focus(exact);
   }
 
   hoverAt(x: number, y: number): void {
@@ -159,70 +173,61 @@ export class Timeline {
     const found = hit(place, this.layout, this.window, x, y);
     this.el.style.cursor =
       { edge: "ew-resize", header: "pointer", fold: "pointer", minimap: "grab" }[found.on as string] ?? "";
-    this.#pointerX = x;
-    this.#hover = this.#sliceAt(x, y);
-    if (this.#hover) {
-      const [r, g, b] = this.#palette.classes[this.outline.class_of[this.#hover.kind] as number] ?? [
-        136, 136, 136,
-      ];
-      const flows = this.#hover.count === 1 ? this.source.knownFlows(this.#hover) : [];
-      this.#tip.show(
-        describe(this.outline, this.#hover, flows),
-        `rgb(${r} ${g} ${b})`,
-        x,
-        y,
-        place.width,
-        place.height,
-      );
-    } else this.#tip.hide();
-    this.#invalidateOver();
+    this.pointerX = x;
+    const tip = tipFor(this.#under(x, y), this.outline, this.source, this.lit.path, this.#stage.palette);
+    this.#hover = tip?.extent ?? null;
+    if (tip) this.#tip.show(tip.facts, tip.colour, x, y, place.width, place.height);
+    else this.#tip.hide();
+    this.#stage.invalidateOver();
   }
 
   leave(): void {
-    this.#pointerX = null;
+    this.pointerX = null;
     this.#hover = null;
     this.#tip.hide();
-    this.#invalidateOver();
+    this.#stage.invalidateOver();
   }
 
   clickAt(x: number, y: number): void {
     const found = hit(this.place, this.layout, this.window, x, y);
-    if (found.on === "header") toggle(this.#collapsed, found.rank);
-    if (found.on === "fold") toggle(this.#unfolded, found.lane);
-    if (found.on === "header" || found.on === "fold") this.#arrange();
-    else if (found.on === "lanes" || found.on === "edge")
-      void this.#setFocus(this.#sliceAt(x, y), false, true);
+    if (this.#shelf.toggle(found)) return;
+    if (found.on === "lanes" || found.on === "edge") void this.#pick(x, y);
   }
 
-  #sliceAt(x: number, y: number): Slice | null {
+  /** Iterations of the first rank on display that has any: ranks run them at nearly the same time. */
+  bands(): IterationInfo[] {
+    const known = this.outline.iterations;
+    const rank = this.layout.headers.find((h) => known.some((i) => i.rank === h.rank))?.rank;
+    return known.filter((i) => i.rank === rank);
+  }
+
+  /** A click: on a slice it focuses the slice, on an idle stream it selects the time of the gap. */
+  async #pick(x: number, y: number): Promise<void> {
+    const pointed = this.#under(x, y);
+    void this.choose(pointed?.slice ?? null, false);
+    const lanes = pointed && !pointed.slice && gapLanes(this.outline, pointed.row.lane);
+    const gap = lanes && (await this.source.gap(lanes, pointed.t));
+    if (!gap || this.signal.aborted) return;
+    this.brush(...gap);
+    this.listeners.announce(describeGap(this.outline, pointed.row.lane, gap));
+  }
+
+  #under(x: number, y: number): Pointed | null {
     const place = this.place;
     const found = hit(place, this.layout, null, x, y);
     if (found.on !== "lanes" || !found.row) return null;
+    const { row } = found;
+    const t = timeAt(place, x);
     const tolerance = (REACH * (this.view.t1 - this.view.t0)) / (place.width - place.gutter);
-    return this.source.find(found.row.lane, timeAt(place, x), tolerance);
+    return { row, t, slice: this.source.find(row.lane, t, tolerance) };
   }
 
-  #setWindow(window: [number, number] | null): void {
-    this.window = window;
-    this.listeners.window(window);
-    this.#invalidateOver();
-  }
-
-  async #setFocus(slice: Slice | null, scrollThere: boolean, tell = false): Promise<void> {
-    // Of a merged item the longest slice is focused; its own times are not known here yet.
-    const exact = slice && slice.count > 1 ? await this.source.slice(slice.id) : slice;
-    this.#focus = exact;
-    this.#flows = exact ? this.source.knownFlows(exact) : [];
-    if (exact && scrollThere) this.#reveal(exact);
-    if (tell) this.listeners.focus(exact);
-    this.listeners.announce(exact && describe(this.outline, exact, this.#flows));
-    this.#invalidateOver();
-    if (!exact) return;
-    const flows = await this.source.flows(exact);
-    if (this.#focus?.id !== exact.id || flows.length === this.#flows.length) return;
-    this.#flows = flows;
-    this.listeners.announce(describe(this.outline, exact, flows));
-    this.#invalidateOver();
+  #focused(): void {
+    const { slice, flows } = this.focus;
+    const pointed = slice && { slice, row: { lane: slice.lane }, t: slice.start };
+    const tip = tipFor(pointed, this.outline, this.source, this.lit.path, this.#stage.palette, flows);
+    this.listeners.announce(tip?.facts ?? null);
+    this.#stage.invalidateOver();
   }
 
   #reveal(slice: Slice): void {
@@ -231,14 +236,7 @@ export class Timeline {
       const centre = slice.start + slice.dur / 2;
       this.look({ t0: centre - (t1 - t0) / 2, t1: centre + (t1 - t0) / 2 });
     }
-    const track = trackOf(this.outline, slice.lane);
-    if (track && this.#collapsed.delete(track.rank)) this.#arrange();
-    const row = this.layout.rows.find((r) => r.lane === slice.lane);
-    if (!row) return;
-    const visible = this.#size.height - TOP;
-    if (row.y < this.#scroll) this.scrollBy(row.y - this.#scroll - 4);
-    else if (row.y + row.h > this.#scroll + visible)
-      this.scrollBy(row.y + row.h - this.#scroll - visible + 4);
+    this.#shelf.reveal(slice);
   }
 
   #key(event: KeyboardEvent): void {
@@ -247,180 +245,29 @@ export class Timeline {
     // Notebook shortcuts hang on the same letters.
     event.stopPropagation();
     event.preventDefault();
-    void this.#act(action);
-  }
-
-  async #act(action: Action): Promise<void> {
-    const { extent } = this.outline;
-    const { t0, t1 } = this.view;
-    const focus = this.#focus;
-    if (action.do === "zoom") this.zoom(action.factor, this.#zoomCentre());
-    else if (action.do === "pan") this.look(panBy(this.view, action.screens * (t1 - t0), extent));
-    else if (action.do === "scroll") this.scrollBy(action.rows * ROW_HEIGHT);
-    else if (action.do === "all") this.look({ t0: extent[0], t1: extent[1] });
-    else if (action.do === "iteration") this.#stepIteration(action.step);
-    else if (action.do === "clear") {
-      this.leave();
-      this.#setWindow(null);
-      await this.#setFocus(null, false, true);
-    } else if (!focus) return;
-    else if (action.do === "fit") this.look(frameAround(focus.start, focus.start + focus.dur, 0.6, extent));
-    else if (action.do === "brushFocus") this.brush(focus.start, focus.start + focus.dur);
-    else if (action.do === "followFlow") {
-      const flow = this.#flows[0];
-      if (flow) await this.#setFocus(flow[0].id === focus.id ? flow[1] : flow[0], true, true);
-    } else {
-      const next = await this.source.neighbour(focus, action.step);
-      if (next) await this.#setFocus(next, true, true);
-    }
-  }
-
-  #zoomCentre(): number {
-    const { gutter } = this.place;
-    const pointed = this.#pointerX !== null && this.#pointerX > gutter;
-    return pointed ? timeAt(this.place, this.#pointerX as number) : (this.view.t0 + this.view.t1) / 2;
-  }
-
-  /** Iterations of the first rank on display that has any: ranks run them at nearly the same time. */
-  #bands(): IterationInfo[] {
-    const rank = this.layout.headers.find((h) =>
-      this.outline.iterations.some((i) => i.rank === h.rank),
-    )?.rank;
-    return this.outline.iterations.filter((i) => i.rank === rank);
-  }
-
-  #stepIteration(step: 1 | -1): void {
-    const bands = this.#bands();
-    const centre = (this.view.t0 + this.view.t1) / 2;
-    const current = bands.findIndex((band) => band.end > centre);
-    const from = current < 0 ? bands.length : current;
-    const target = bands[Math.min(Math.max(from + step, 0), bands.length - 1)];
-    if (target) this.look(frameAround(target.start, target.end, 0.02, this.outline.extent));
-  }
-
-  #arrange(): void {
-    this.layout = arrange(this.outline, this.#ranks, {
-      collapsedRanks: this.#collapsed,
-      unfolded: this.#unfolded,
-    });
-    this.scrollBy(0);
-    this.#moved();
-  }
-
-  #watch(): void {
-    const resize = new ResizeObserver(() => this.#resize());
-    resize.observe(this.el);
-    const retheme = () => {
-      this.#palette = readPalette(this.el, this.outline);
-      this.#invalidate();
-    };
-    const theme = new MutationObserver(retheme);
-    theme.observe(document.body, { attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", retheme, { signal: this.signal });
-    this.signal.addEventListener("abort", () => {
-      resize.disconnect();
-      theme.disconnect();
-      cancelAnimationFrame(this.#frame);
-    });
-  }
-
-  #resize(): void {
-    const size = { width: this.el.clientWidth, height: this.el.clientHeight, ratio: devicePixelRatio || 1 };
-    if (size.width === 0 || size.height === 0) return;
-    this.#size = size;
-    for (const { element } of [this.#base, this.#over]) {
-      element.width = Math.round(size.width * size.ratio);
-      element.height = Math.round(size.height * size.ratio);
-    }
-    this.scrollBy(0);
-    this.#draw();
+    void act(this, action);
   }
 
   /** Slices stand elsewhere now: what was under the pointer need not be there any more. */
   #moved(): void {
     this.#hover = null;
     this.#tip.hide();
-    this.#invalidate();
+    this.#stage.invalidate();
   }
 
-  #invalidate(): void {
-    this.#stale.base = true;
-    this.#invalidateOver();
-  }
-
-  #invalidateOver(): void {
-    this.#stale.over = true;
-    this.#frame ||= requestAnimationFrame(() => {
-      this.#frame = 0;
-      if (this.#stale.base) this.#draw();
-      else this.#drawOver();
-    });
-  }
-
-  #draw(): void {
-    const place = this.place;
-    if (place.width <= place.gutter) return;
-    this.#stale.base = false;
-    const context = this.#prepared(this.#base);
-    const palette = this.#palette;
-    context.fillStyle = palette.background;
-    context.fillRect(0, 0, place.width, place.height);
-    drawBands(context, place, this.layout, this.outline.iterations, this.#iterations, palette);
-    this.#drawSlices(context, place);
-    drawGutter(context, place, this.layout, palette);
-    drawAxis(context, place, this.#bands(), this.#iterations, palette);
-    drawMinimap(context, place, this.outline, palette);
-    this.#drawOver();
-  }
-
-  #drawSlices(context: CanvasRenderingContext2D, place: Place): void {
-    const rows = rowsBetween(this.layout.rows, place.scroll, place.scroll + place.height - TOP);
-    const width = place.width - place.gutter;
-    const { t0, t1 } = this.view;
-    const lanes = rows.map((row) => row.lane);
-    const items = rows.length > 0 ? this.source.items(t0, t1, width * this.#size.ratio, lanes) : null;
-    if (!items) return;
-    const target = { x: place.gutter, y: TOP - place.scroll, width, ratio: this.#size.ratio };
-    context.save();
-    context.beginPath();
-    context.rect(place.gutter, TOP, width, place.height - TOP);
-    context.clip();
-    this.#scanline.draw(context, items, rows, this.view, this.#palette, target);
-    this.#labels.draw(context, items, rows, this.view, this.#palette, target);
-    context.restore();
-  }
-
-  #drawOver(): void {
-    this.#stale.over = false;
-    const marks = {
-      window: this.window,
-      hover: this.#hover,
-      focus: this.#focus,
-      flows: this.#flows,
-      pointerX: this.#pointerX,
+  #scene() {
+    return {
+      place: this.place,
+      layout: this.layout,
+      ratio: this.#stage.size.ratio,
+      bands: this.bands(),
+      iterations: this.#iterations,
+      lit: this.lit,
     };
-    drawOverlay(this.#prepared(this.#over), this.place, this.layout, marks, this.#palette);
   }
 
-  #prepared({ context }: Canvas): CanvasRenderingContext2D {
-    const { ratio } = this.#size;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.font = FONT;
-    context.textBaseline = "middle";
-    return context;
+  #marks() {
+    const { slice, flows } = this.focus;
+    return { window: this.window, hover: this.#hover, focus: slice, flows, pointerX: this.pointerX };
   }
-}
-
-interface Canvas {
-  element: HTMLCanvasElement;
-  context: CanvasRenderingContext2D;
-}
-
-function canvas(): Canvas {
-  const element = document.createElement("canvas");
-  return { element, context: element.getContext("2d") as CanvasRenderingContext2D };
-}
-
-function toggle<T>(set: Set<T>, value: T): void {
-  if (!set.delete(value)) set.add(value);
 }

@@ -3,6 +3,7 @@
 import { duration, exact } from "../format";
 import { shortName } from "./labels";
 import { classLabel } from "./palette";
+import type { Gap } from "./source";
 import type { Flow, Outline, Slice, TrackInfo } from "./types";
 
 const GAP = 14;
@@ -19,9 +20,7 @@ export function trackOf(outline: Outline, lane: number): TrackInfo | undefined {
 export function describe(outline: Outline, slice: Slice, flows: readonly Flow[]): Facts {
   const category = outline.categories[outline.category_of[slice.kind] as number] ?? "";
   const label = classLabel(outline.class_of[slice.kind] as number);
-  const track = trackOf(outline, slice.lane);
-  const rank = outline.ranks.find((r) => r.rank === track?.rank)?.label ?? "";
-  const where = `rank ${rank} · ${track?.label ?? ""}`;
+  const where = placeOf(outline, slice.lane);
   const name = outline.names[slice.kind] as string;
   if (slice.count > 1) {
     return {
@@ -44,6 +43,23 @@ export function describe(outline: Outline, slice: Slice, flows: readonly Flow[])
     );
   }
   return { name, lines };
+}
+
+/** A time in which a device stream does nothing. */
+export function describeGap(outline: Outline, lane: number, [start, end]: Gap): Facts {
+  const lines = [
+    exact(end - start, "ns"),
+    `from ${exact(start, "ns")} to ${exact(end, "ns")}`,
+    placeOf(outline, lane),
+    "click to select this time",
+  ];
+  return { name: `idle ${duration(end - start)}`, lines };
+}
+
+function placeOf(outline: Outline, lane: number): string {
+  const track = trackOf(outline, lane);
+  const rank = outline.ranks.find((r) => r.rank === track?.rank)?.label ?? "";
+  return `rank ${rank} · ${track?.label ?? ""}`;
 }
 
 export class Tooltip {

@@ -1,15 +1,17 @@
 // The view of TimelineScrubber: loads the slices once Python has arranged them, and ties the timeline to the traits.
 
-import { effect, type Signal } from "@preact/signals";
+import { effect, signal as makeSignal, type Signal } from "@preact/signals";
 import { render } from "preact";
 import { trait, type View, type ViewProps } from "../model";
 import { Rpc } from "../rpc";
 import { adoptStyles } from "../shared";
+import { askPath } from "../timeline/asked";
+import { Bar } from "../timeline/bar";
 import { ClientSource } from "../timeline/client";
 import { decodeSlices, inflate, type SlicesLayout } from "../timeline/decode";
 import { type Ask, fetchChunks, KernelSource } from "../timeline/kernel";
 import { shortName } from "../timeline/labels";
-import { colourNames } from "../timeline/palette";
+import { act } from "../timeline/moves";
 import type { Source } from "../timeline/source";
 import { Timeline } from "../timeline/timeline";
 import css from "../timeline/timeline.css";
@@ -74,7 +76,7 @@ async function load(props: ViewProps, notice: HTMLElement): Promise<void> {
   const source = await open(outline, ask, () => refresh(), signal);
   if (signal.aborted) return;
   render(null, notice);
-  const shown = build(props, outline, source);
+  const shown = build(props, rpc, outline, source);
   refresh = () => shown.refresh();
   el.dataset.slices = String(outline.n);
   el.dataset.mode = outline.mode;
@@ -89,30 +91,33 @@ async function open(outline: Outline, ask: Ask, changed: () => void, signal: Abo
   }
   const { result, chunks } = await fetchChunks<SlicesLayout>(ask, "base");
   const { items, flows } = decodeSlices(await inflate(chunks), result, outline);
-  const source = new ClientSource(items, flows);
-  void source.refine(outline.extent[1] - outline.extent[0], signal);
-  return source;
+  return new ClientSource(outline, items, flows, signal);
 }
 
-function build({ model, el, signal }: ViewProps, outline: Outline, source: Source): Timeline {
+function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, source: Source): Timeline {
   const ranks = trait<number[]>(model, "ranks", signal);
   const iterations = trait<number[]>(model, "iterations", signal);
   const window = trait<Window>(model, "window", signal);
   const view = trait<Window>(model, "view", signal);
   const focusSlice = trait<number>(model, "focus_slice", signal);
   const height = trait<number>(model, "height", signal);
+  const names = trait<string[]>(model, "names", signal);
+  const query = trait<string>(model, "query", signal);
+  const onPath = trait<boolean>(model, "critical_path", signal);
+  const matches = makeSignal<number | null>(null);
 
-  const legend = drawLegend(outline);
+  const bar = document.createElement("div");
   const body = document.createElement("div");
   body.style.height = `${height.value}px`;
   const focusLine = document.createElement("div");
   focusLine.className = "hta-timeline-focus";
   focusLine.setAttribute("aria-live", "polite");
-  el.append(legend, body, focusLine);
+  el.append(bar, body, focusLine);
 
   const saveWindow = settled(window, signal);
   const saveView = settled(view, signal);
-  const hint = "drag: select time · Shift+drag: pan · Ctrl or ⌘+wheel: zoom · click: details · Esc: clear";
+  const hint =
+    "drag: select time · Shift+drag: pan · Ctrl or ⌘+wheel: zoom · click: details, or the time of a gap · Esc: clear";
   const announce = (facts: Facts | null) => {
     focusLine.textContent = facts ? [shortName(facts.name), ...facts.lines].join(" · ") : hint;
     focusLine.title = facts?.name ?? "";
@@ -129,15 +134,24 @@ function build({ model, el, signal }: ViewProps, outline: Outline, source: Sourc
         focusSlice.value = slice?.id ?? -1;
       },
       announce,
+      found: (found) => {
+        matches.value = found?.count ?? null;
+      },
     },
     signal,
   );
+  const selected = () => ({ ranks: ranks.value, iterations: iterations.value, window: window.value });
+  const told = askPath(rpc, outline, onPath, selected, (path) => shown.lit.show(path), signal);
+  const step = (direction: 1 | -1) => void act(shown, { do: "match", step: direction });
+  render(<Bar classes={outline.class_of} matches={matches} step={step} path={onPath} told={told} />, bar);
+  signal.addEventListener("abort", () => render(null, bar));
   const effects = [
     effect(() => {
       body.style.height = `${height.value}px`;
     }),
     effect(() => shown.showRanks(ranks.value)),
     effect(() => shown.showIterations(iterations.value)),
+    effect(() => shown.showNamed(names.value, query.value)),
     effect(() => {
       const asked = view.value;
       if (asked && !sameView(asked, shown)) shown.look({ t0: asked[0], t1: asked[1] });
@@ -165,16 +179,4 @@ function settled(target: Signal<Window>, signal: AbortSignal): (value: Window) =
       if (target.value?.[0] !== value?.[0] || target.value?.[1] !== value?.[1]) target.value = value;
     }, SETTLE_MS);
   };
-}
-
-function drawLegend(outline: Outline): HTMLElement {
-  const legend = document.createElement("div");
-  legend.className = "hta-timeline-legend";
-  for (const name of colourNames(outline.class_of)) {
-    const item = document.createElement("span");
-    item.textContent = name;
-    item.style.setProperty("--hta-swatch", `var(--hta-${name})`);
-    legend.append(item);
-  }
-  return legend;
 }

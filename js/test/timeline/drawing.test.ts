@@ -98,8 +98,8 @@ describe("names", () => {
 });
 
 describe("keys", () => {
-  const key = (code: string, text: string, ctrlKey = false) =>
-    actionOf({ code, key: text, ctrlKey, metaKey: false, altKey: false });
+  const key = (code: string, text: string, ctrlKey = false, shiftKey = false) =>
+    actionOf({ code, key: text, ctrlKey, metaKey: false, altKey: false, shiftKey });
 
   it("reads zoom and pan by position, the rest by character, and leaves combinations alone", () => {
     expect(key("KeyW", "z")).toMatchObject({ do: "zoom" });
@@ -107,5 +107,11 @@ describe("keys", () => {
     expect(key("BracketRight", "]")).toEqual({ do: "iteration", step: 1 });
     expect(key("KeyS", "s", true)).toBeNull();
     expect(key("Tab", "Tab")).toBeNull();
+  });
+
+  it("steps through matches with N and Enter, backwards with Shift", () => {
+    expect(key("KeyN", "n")).toEqual({ do: "match", step: 1 });
+    expect(key("KeyN", "N", false, true)).toEqual({ do: "match", step: -1 });
+    expect(key("Enter", "Enter", false, true)).toEqual({ do: "match", step: -1 });
   });
 });

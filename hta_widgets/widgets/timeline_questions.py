@@ -1,0 +1,93 @@
+"""What the timeline's view asks about its slices, besides the slices themselves."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from hta_widgets.analysis.critical_path import sentence
+from hta_widgets.analysis.timeline import Lanes, Matches, Packed, gap_at, matching_kinds, pack_path, relative
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
+from hta_widgets.widgets.memo import answer
+
+__all__ = ["Questions", "slice_facts"]
+
+_SEARCHES_KEPT = 4
+_MOST_BINS = 4096
+
+
+class Questions:
+    """Answers about one arrangement of slices. Only reads, so that any thread may ask."""
+
+    def __init__(self, trace: Trace, lanes: Lanes) -> None:
+        self._trace = trace
+        self._lanes = lanes
+        self._searched = lru_cache(_SEARCHES_KEPT)(self._search)
+
+    def matches(self, params: dict[str, Any]) -> dict[str, Any]:
+        """How many slices match and how many begin in each bin of the trace."""
+        found = self._searched(*_choice(params))
+        return {"count": len(found), "bins": found.counts(min(int(params["bins"]), _MOST_BINS)).tolist()}
+
+    def match(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The match after, or before, a place."""
+        found = self._searched(*_choice(params))
+        return self._facts(found.beyond(float(params["start"]), int(params["id"]), int(params["step"])))
+
+    def relative(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The slice that calls this one, or the first that it calls."""
+        position = int(params["id"])
+        if not 0 <= position < self._lanes.n:
+            raise LookupError(f"no slice {position}")
+        return self._facts(relative(self._lanes, position, "parent" if params["to"] == "parent" else "child"))
+
+    def gap(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The idle time around a moment on some lanes."""
+        return {"gap": gap_at(self._lanes, [int(lane) for lane in params["lanes"]], float(params["t"]))}
+
+    def path(self, params: dict[str, Any]) -> Packed:
+        """The critical path of the selected ranks, iterations and window.
+
+        Raises:
+            MissingDataError: the trace does not tell which call launched which device work.
+        """
+        window = params.get("window")
+        scope = Scope(
+            ranks=tuple(params.get("ranks") or ()),
+            iterations=tuple(params.get("iterations") or ()),
+            window_ns=(window[0], window[1]) if window else None,
+        )
+        frame = answer(self._trace, "critical_path", scope)
+        packed = pack_path(self._lanes, frame)
+        packed.layout["message"] = sentence(frame)
+        if not scope.iterations and not scope.window_ns and not frame.empty:
+            # nothing is selected: the path is that of one iteration, and the reader must know which
+            table, begun = self._trace.iterations, int(frame["start_ns"].iloc[0])
+            whole = table[(table["start_ns"] == begun) & (table["rank"] == frame["rank"].iloc[0])]
+            if len(whole):
+                packed.layout["message"] = f"{whole['label'].iloc[0]}: {packed.layout['message']}"
+        return packed
+
+    def _search(self, names: tuple[str, ...], query: str, ranks: tuple[int, ...]) -> Matches:
+        return Matches(self._lanes, matching_kinds(self._lanes.kinds, names, query), ranks)
+
+    def _facts(self, position: int) -> dict[str, Any]:
+        return {"slice": None if position < 0 else slice_facts(self._lanes, position)}
+
+
+def slice_facts(lanes: Lanes, position: int) -> dict[str, int]:
+    """One slice as the view takes it."""
+    return {
+        "id": position,
+        "lane": lanes.lane_of(position),
+        "start": int(lanes.start[position]),
+        "dur": int(lanes.dur[position]),
+        "kind": int(lanes.kind[position]),
+    }
+
+
+def _choice(params: dict[str, Any]) -> tuple[tuple[str, ...], str, tuple[int, ...]]:
+    names = tuple(str(name) for name in params.get("names") or ())
+    ranks = tuple(int(rank) for rank in params.get("ranks") or ())
+    return names, str(params.get("query") or ""), ranks

@@ -1,0 +1,67 @@
+// What the tooltip says of what is under the pointer: a slice, a gap between slices, a part of the critical path.
+
+import type { Extent } from "./overlay";
+import type { Palette } from "./palette";
+import type { CriticalPath } from "./path";
+import type { Source } from "./source";
+import { describe, describeGap, type Facts, trackOf } from "./tooltip";
+import type { Flow, Outline, Slice } from "./types";
+
+export interface Pointed {
+  row: { lane: number };
+  t: number;
+  slice: Slice | null;
+}
+
+export interface Tip {
+  facts: Facts;
+  colour: string;
+  extent: Extent;
+}
+
+/** Lanes that have to be empty for their stream to be idle, or null where a gap means nothing. */
+export function gapLanes(outline: Outline, lane: number): number[] | null {
+  const track = trackOf(outline, lane);
+  return track?.kind === "stream" ? track.sizes.map((_, i) => track.first + i) : null;
+}
+
+/** `flows`: the slice's launch flows, where they are at hand already. */
+export function tipFor(
+  pointed: Pointed | null,
+  outline: Outline,
+  source: Source,
+  path: CriticalPath | null,
+  palette: Palette,
+  flows?: readonly Flow[],
+): Tip | null {
+  if (!pointed) return null;
+  const { lane } = pointed.row;
+  const segment = path ? path.at(lane, pointed.t) : -1;
+  const more = path && segment >= 0 ? path.describe(segment) : [];
+  const tip = pointed.slice
+    ? sliceTip(pointed.slice, outline, flows ?? knownFlows(pointed.slice, source), palette)
+    : gapTip(lane, pointed.t, outline, source, palette);
+  if (tip) return { ...tip, facts: { ...tip.facts, lines: [...tip.facts.lines, ...more] } };
+  if (!path || segment < 0) return null;
+  const start = path.path.start[segment] as number;
+  const [name = "", ...lines] = more;
+  const extent = { lane, start, dur: (path.path.end[segment] as number) - start };
+  return { facts: { name, lines }, colour: palette.text, extent };
+}
+
+function sliceTip(slice: Slice, outline: Outline, flows: readonly Flow[], palette: Palette): Tip {
+  const colour = palette.classes[outline.class_of[slice.kind] as number] ?? [136, 136, 136];
+  return { facts: describe(outline, slice, flows), colour: `rgb(${colour.join(" ")})`, extent: slice };
+}
+
+function gapTip(lane: number, t: number, outline: Outline, source: Source, palette: Palette): Tip | null {
+  const lanes = gapLanes(outline, lane);
+  const gap = lanes && source.knownGap(lanes, t);
+  if (!gap) return null;
+  const extent = { lane, start: gap[0], dur: gap[1] - gap[0] };
+  return { facts: describeGap(outline, lane, gap), colour: palette.idle, extent };
+}
+
+function knownFlows(slice: Slice, source: Source): readonly Flow[] {
+  return slice.count === 1 ? source.knownFlows(slice) : [];
+}

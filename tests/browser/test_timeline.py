@@ -1,0 +1,301 @@
+"""The timeline on real traces: search lights slices up, the critical path is drawn, gaps and keys work."""
+
+import re
+import time
+from ast import literal_eval
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.lab import TIMELINE, Lab
+from tests.support import shared_trace
+
+pytestmark = pytest.mark.browser
+
+GUTTER = 172  # js/src/timeline/timeline.ts
+LANES = 120  # well below the axis and the first rank's header
+
+
+def open_timeline(lab: Lab, trace: str, options: str = ", height=420") -> Locator:
+    lab.open_code(
+        "from hta_widgets import Trace\n"
+        "from hta_widgets.widgets.selection import Selection\n"
+        "from hta_widgets.widgets.timeline_scrubber import TimelineScrubber\n"
+        f"trace = Trace.open({str(shared_trace(trace))!r}, cache=False)\n"
+        "selection = Selection()\n"
+        f"timeline = TimelineScrubber(trace, selection=selection{options})\n"
+        "timeline",
+        name="timeline.ipynb",
+    )
+    timeline = lab.page.locator(TIMELINE).first
+    expect(timeline).to_be_visible(timeout=60_000)
+    return timeline
+
+
+def bar(lab: Lab) -> Locator:
+    return lab.page.locator(".hta-timeline-bar")
+
+
+def view(lab: Lab) -> tuple[int, int]:
+    start, end = literal_eval(lab.kernel("timeline.view"))
+    return start, end
+
+
+def show(lab: Lab, timeline: Locator, start: int, end: int) -> None:
+    """Set the view in the kernel and wait until the browser has drawn it."""
+    lab.expect_kernel("timeline.view is not None", True)
+    picture = "el => el.querySelector('canvas').toDataURL()"
+    before = timeline.evaluate(picture)
+    lab.kernel(f"setattr(timeline, 'view', ({start}, {end}))")
+    deadline = time.monotonic() + 10
+    while timeline.evaluate(picture) == before:
+        assert time.monotonic() < deadline, "the view did not move"
+        time.sleep(0.05)
+
+
+def focused_name(lab: Lab) -> str:
+    name: str = literal_eval(
+        lab.kernel(
+            "None if selection.focus is None else (lambda r, e: r.names[r.name[e]])"
+            "(trace.rank(selection.focus[0]), "
+            "int((trace.rank(selection.focus[0]).event_id == selection.focus[1]).nonzero()[0][0]))"
+        )
+    )
+    return name
+
+
+def colours(timeline: Locator) -> int:
+    """How many saturated pixels the lanes show: fading takes them away."""
+    count: int = timeline.evaluate(
+        """(el, [left, top]) => {
+          const canvas = el.querySelector('canvas');
+          const data = canvas.getContext('2d').getImageData(
+            left, top, canvas.width - left, canvas.height - top).data;
+          let n = 0;
+          for (let i = 0; i < data.length; i += 4) {
+            const rgb = data.subarray(i, i + 3);
+            n += Math.max(...rgb) - Math.min(...rgb) > 60;
+          }
+          return n;
+        }""",
+        [GUTTER, LANES],
+    )
+    return count
+
+
+@pytest.mark.parametrize("mode", ["client", "kernel"])
+def test_search_lights_up_and_is_stepped_through(lab: Lab, mode: str) -> None:
+    options = ", client_slices=10" if mode == "kernel" else ""
+    timeline = open_timeline(lab, "hta/trace_filter", options)
+    before = colours(timeline)
+    lab.kernel("setattr(selection, 'query', 'AddMM')")
+    count = literal_eval(lab.kernel("int(trace.events()['name'].str.contains('addmm', case=False).sum())"))
+    assert count > 2
+    expect(bar(lab)).to_contain_text(f"{count:,} matches")
+    assert 0 < colours(timeline) < before / 2
+    lab.shot(f"timeline-search-{mode}")
+
+    timeline.focus()
+    lab.page.keyboard.press("n")
+    lab.expect_kernel("selection.focus is not None", True)
+    first = lab.kernel("selection.focus")
+    assert "addmm" in focused_name(lab).lower()
+    lab.page.keyboard.press("Enter")
+    lab.expect_kernel(f"selection.focus not in (None, {first})", True)
+    assert "addmm" in focused_name(lab).lower()
+    lab.page.keyboard.press("Shift+N")
+    lab.expect_kernel(f"selection.focus == {first}", True)
+
+    lab.kernel("setattr(selection, 'ranks', (1,))")
+    mine = literal_eval(
+        lab.kernel("int(trace.events().query('rank == 1')['name'].str.contains('addmm', case=False).sum())")
+    )
+    expect(bar(lab)).to_contain_text(f"{mine:,} matches")
+    lab.kernel("selection.clear()")
+    expect(bar(lab)).not_to_contain_text("match")
+    lab.expect_no_errors()
+
+
+def test_names_light_up_too(lab: Lab) -> None:
+    open_timeline(lab, "hta/trace_filter")
+    name = literal_eval(lab.kernel("str(trace.events()['name'].iloc[0])"))
+    count = literal_eval(lab.kernel(f"int((trace.events()['name'] == {name!r}).sum())"))
+    lab.kernel(f"setattr(selection, 'names', ({name!r}, 'no such name'))")
+    expect(bar(lab)).to_contain_text(re.compile(rf"(^|\D){count:,} match"))
+    lab.kernel("setattr(selection, 'query', 'no such text')")
+    expect(bar(lab)).to_contain_text("no matches")
+    lab.expect_no_errors()
+
+
+def test_critical_path_is_drawn_and_says_what_bounds_it(lab: Lab) -> None:
+    timeline = open_timeline(lab, "hta/ns_resolution_trace")
+    before = colours(timeline)
+    toggle = bar(lab).get_by_role("button", name="Critical path")
+    expect(toggle).to_have_attribute("aria-pressed", "false")
+    toggle.click()
+    lab.expect_kernel("timeline.critical_path", True)
+    told = bar(lab).locator(".hta-timeline-told")
+    expect(told).to_contain_text("held up most by", timeout=30_000)
+    assert colours(timeline) < before
+    lab.shot("timeline-path")
+
+    # the longest segment: in view, under the pointer
+    path = "__import__('hta_widgets.analysis.critical_path', fromlist=['x']).critical_path(trace)"
+    start, end, event = literal_eval(
+        lab.kernel(
+            f"(lambda f: tuple(int(f.loc[(f['dur_ns'] * (f['kind'] == 'kernel')).idxmax(), c]) "
+            f"for c in ('start_ns', 'end_ns', 'event_id')))({path})"
+        )
+    )
+    lab.kernel(f"setattr(selection, 'focus', (0, {event}))")
+    show(lab, timeline, start - (end - start), end + (end - start))
+    box = timeline.bounding_box()
+    assert box is not None
+    tip = lab.page.locator(".hta-timeline-tip")
+    x = box["x"] + GUTTER + (box["width"] - GUTTER) / 2
+    for y in range(100, int(box["height"]), 10):  # wherever the stream's lane stands
+        lab.page.mouse.move(x, box["y"] + y)
+        if tip.is_visible() and "critical path" in tip.inner_text():
+            break
+    expect(tip).to_contain_text("bound by a compute kernel")
+    lab.shot("timeline-path-hover")
+    toggle.click()
+    expect(told).to_have_text("")
+    lab.expect_no_errors()
+
+
+def test_a_missing_link_is_told_in_the_bar(lab: Lab) -> None:
+    open_timeline(lab, "hta/cpu_only")
+    bar(lab).get_by_role("button", name="Critical path").click()
+    expect(bar(lab)).to_contain_text("ProfilerActivity.CUDA", timeout=30_000)
+    lab.expect_no_errors()
+
+
+@pytest.mark.parametrize("mode", ["client", "kernel"])
+def test_click_on_a_gap_selects_its_time(lab: Lab, mode: str) -> None:
+    options = ", client_slices=10" if mode == "kernel" else ""
+    timeline = open_timeline(lab, "hta/ns_resolution_trace", options)
+    # the longest time between two kernels that follow each other on the first stream
+    lab.kernel("globals().update(stream=trace.events().dropna(subset='stream').sort_values('start_ns'))")
+    lab.kernel("globals().update(stream=stream[stream['stream'] == stream['stream'].min()])")
+    lab.kernel("globals().update(gaps=stream['start_ns'].values[1:] - stream['end_ns'].values[:-1])")
+    edges = "int(stream['end_ns'].values[gaps.argmax()]), int(stream['start_ns'].values[gaps.argmax() + 1])"
+    gap = literal_eval(lab.kernel(f"({edges})"))
+    width = gap[1] - gap[0]
+    show(lab, timeline, gap[0] - width, gap[1] + width)
+    box = timeline.bounding_box()
+    assert box is not None
+    lab.page.mouse.move(box["x"] + GUTTER + (box["width"] - GUTTER) / 2, box["y"] + 116)
+    expect(lab.page.locator(".hta-timeline-tip")).to_contain_text("idle")
+    lab.shot(f"timeline-gap-{mode}")
+    lab.page.mouse.down()
+    lab.page.mouse.up()
+    lab.expect_kernel("selection.window", gap)
+    lab.expect_no_errors()
+
+
+def test_keys_go_to_the_caller_and_the_first_call(lab: Lab) -> None:
+    timeline = open_timeline(lab, "hta/trace_filter")
+    lab.kernel("setattr(selection, 'query', 'aten::addmm')")
+    expect(bar(lab)).to_contain_text("match")
+    timeline.focus()
+    lab.page.keyboard.press("n")
+    lab.expect_kernel("selection.focus is not None", True)
+    inner = lab.kernel("selection.focus")
+    lab.page.keyboard.press("ArrowUp")
+    lab.expect_kernel(f"selection.focus != {inner}", True)
+    caller = literal_eval(lab.kernel("selection.focus"))
+    table = "trace.events().query('rank == {}').set_index('event_id')"
+    times = "(lambda t: tuple(int(x) for x in t[['start_ns', 'end_ns']]))({}.loc[{}])"
+    outer = literal_eval(lab.kernel(times.format(table.format(caller[0]), caller[1])))
+    rank, event = literal_eval(inner)
+    own = literal_eval(lab.kernel(times.format(table.format(rank), event)))
+    assert outer[0] <= own[0]
+    assert own[1] <= outer[1]
+    lab.page.keyboard.press("ArrowDown")
+    lab.expect_kernel(f"selection.focus != {caller}", True)
+    lab.expect_no_errors()
+
+
+def test_pan_minimap_and_keys_move_the_view(lab: Lab) -> None:
+    timeline = open_timeline(lab, "hta/trace_filter")
+    first, last = literal_eval(lab.kernel("trace.extent_ns"))
+    quarter = (last - first) // 4
+    show(lab, timeline, first + quarter, first + 2 * quarter)
+    box = timeline.bounding_box()
+    assert box is not None
+    mouse, keyboard = lab.page.mouse, lab.page.keyboard
+    lanes = box["width"] - GUTTER
+
+    # Shift and a drag to the left by half the lanes: half a view later
+    keyboard.down("Shift")
+    mouse.move(box["x"] + GUTTER + 0.75 * lanes, box["y"] + 200)
+    mouse.down()
+    mouse.move(box["x"] + GUTTER + 0.25 * lanes, box["y"] + 200, steps=5)
+    mouse.up()
+    keyboard.up("Shift")
+    lab.expect_kernel(f"abs(timeline.view[0] - {first + quarter + quarter // 2}) < {quarter // 50}", True)
+    lab.expect_kernel("selection.window is None", True)
+
+    # the frame in the minimap moves by as much of the trace as of the minimap
+    start = view(lab)[0]
+    centre = box["x"] + GUTTER + lanes * (start + quarter / 2 - first) / (last - first)
+    mouse.move(centre, box["y"] + 20)
+    mouse.down()
+    mouse.move(centre - 0.25 * lanes, box["y"] + 20, steps=5)
+    mouse.up()
+    lab.expect_kernel(f"abs(timeline.view[0] - {start - quarter}) < {quarter // 50}", True)
+
+    timeline.focus()
+    keyboard.press("w")
+    lab.expect_kernel(f"abs(timeline.view[1] - timeline.view[0] - {0.8 * quarter}) < {quarter // 50}", True)
+    keyboard.press("d")
+    lab.expect_kernel(f"timeline.view[0] > {start - quarter + 0.1 * quarter}", True)
+    keyboard.press("0")
+    lab.expect_kernel(f"timeline.view[1] - timeline.view[0] >= {last - first}", True)
+    lab.expect_no_errors()
+
+
+def test_fingers_pan_and_zoom(lab: Lab) -> None:
+    timeline = open_timeline(lab, "hta/trace_filter")
+    first, last = literal_eval(lab.kernel("trace.extent_ns"))
+    middle, span = (first + last) // 2, last - first
+    show(lab, timeline, middle - span // 8, middle + span // 8)
+    box = timeline.bounding_box()
+    assert box is not None
+    centre = box["x"] + GUTTER + (box["width"] - GUTTER) / 2
+    y = box["y"] + 200
+    touch = lab.page.context.new_cdp_session(lab.page)
+
+    def fingers(kind: str, *xs: float) -> None:
+        points = [{"x": x, "y": y, "id": i} for i, x in enumerate(xs)]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    fingers("touchStart", centre - 50, centre + 50)
+    for spread in (60, 70, 80, 90, 100):
+        fingers("touchMove", centre - spread, centre + spread)
+    fingers("touchEnd")
+    lab.expect_kernel(f"abs(timeline.view[1] - timeline.view[0] - {span // 8}) < {span // 100}", True)
+    lab.expect_kernel(f"abs(sum(timeline.view) / 2 - {middle}) < {span // 100}", True)
+
+    fingers("touchStart", centre)
+    for dx in (20, 60, 100):
+        fingers("touchMove", centre - dx)
+    fingers("touchEnd")
+    lab.expect_kernel(f"sum(timeline.view) / 2 > {middle + span // 200}", True)
+    lab.expect_kernel("selection.window is None", True)
+    lab.expect_no_errors()
+
+
+def test_dark_theme(dark_lab: Lab) -> None:
+    """Nothing but a look: search and path in dark colours."""
+    timeline = open_timeline(dark_lab, "hta/trace_filter", ", height=620")
+    dark_lab.kernel("setattr(selection, 'query', 'nccl')")
+    expect(bar(dark_lab)).to_contain_text("match")
+    dark_lab.shot("timeline-search-dark")
+    dark_lab.kernel("selection.clear()")
+    dark_lab.kernel("setattr(timeline, 'critical_path', True)")
+    expect(bar(dark_lab)).to_contain_text("held up most by", timeout=30_000)
+    show(dark_lab, timeline, 1_300_000_000, 1_306_000_000)
+    dark_lab.shot("timeline-path-dark")
+    dark_lab.expect_no_errors()
