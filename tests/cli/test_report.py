@@ -10,6 +10,7 @@ import pytest
 
 from hta_widgets import TraceExplorer, examples
 from tests.cli.conftest import Run
+from tests.report.reading import column, part
 from tests.support import shared_trace
 
 DDP = examples.path("ddp_4ranks")
@@ -26,7 +27,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             | {"job": explorer.facts[0]["value"]}
         )
 
-    monkeypatch.setattr(TraceExplorer, "to_html", to_html, raising=False)
+    monkeypatch.setattr(TraceExplorer, "to_html", to_html)
     return seen
 
 
@@ -60,7 +61,7 @@ def test_errors(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     def full(_explorer: TraceExplorer, _path: str) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(TraceExplorer, "to_html", full, raising=False)
+    monkeypatch.setattr(TraceExplorer, "to_html", full)
     file = tmp_path / "report.html"
     done = run("report", DDP, "-o", file)
     assert (done.code, done.out) == (5, "")
@@ -70,3 +71,15 @@ def test_errors(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     shutil.copy(sorted(DDP.iterdir())[0], tmp_path)
     (tmp_path / "rank-9.json").write_text("broken")
     assert "rank-9.json is left out" in run("report", tmp_path, "-o", file).err
+
+
+def test_written_file_shows_the_numbers_of_the_selection(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    chosen = ["--ranks", "1,2", "--panels", "temporal_breakdown,kernel_breakdown"]
+    assert run("report", DDP, "-o", file, *chosen).code == 0
+    html = file.read_text(encoding="utf-8")
+    explorer = TraceExplorer(DDP, selection={"ranks": (1, 2)})
+    explorer.wait()
+    for kind, total in (("temporal_breakdown", "idle_ns"), ("kernel_breakdown", "sum_ns")):
+        state = part(html, "breakdown", kind=kind)["state"]
+        assert column(state, total) == explorer.frame(kind)[total].tolist()

@@ -40,3 +40,10 @@ def part(html: str, view: str, **traits: Any) -> dict[str, Any]:
     ]
     result: dict[str, Any] = found
     return result
+
+
+def column(state: dict[str, Any], name: str) -> list[float]:
+    """A column of numbers of a part's table."""
+    table = state["table"]
+    (found,) = [one for one in table["columns"] if one["name"] == name]
+    return list(struct.unpack_from(f"<{table['rows']}d", table["data"], found["offset"]))

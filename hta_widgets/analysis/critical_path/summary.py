@@ -56,13 +56,13 @@ def sentence(frame: pd.DataFrame) -> str:
         return "The selection holds no time."
     summary = critical_path_summary(frame)
     total = int(frame["dur_ns"].sum())
-    main = summary.groupby("bound_by", sort=False)["dur_ns"].sum().idxmax()
+    main = str(summary.groupby("bound_by", sort=False)["dur_ns"].sum().idxmax())
     of_main = summary[summary["bound_by"] == main]
     name = critical_path_summary(frame, "name").groupby("name", sort=False)["dur_ns"].sum()
     most = of_main.loc[of_main["share_pct"].idxmax()]
     spread = f"; on rank {most['rank']} most, {percent(most['share_pct'])}" if len(of_main) > 1 else ""
     share = percent(100.0 * of_main["dur_ns"].sum() / total)
-    longest = f"{brief(name.idxmax())} ({percent(100.0 * name.max() / total)})"
+    longest = f"{brief(str(name.idxmax()))} ({percent(100.0 * name.max() / total)})"
     return (
         f"The path leads through {_WORDS[main]} for {share} of {duration(total)}{spread}; "
         f"longest through {longest}."
