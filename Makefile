@@ -1,11 +1,13 @@
 # make demo   opens the quickstart notebook in JupyterLab
-# make test   runs every check: linters, types, front end, unit tests, notebooks, browser
+# make test   runs every check: linters, types, front end, unit tests, notebooks, browser, parity with HTA
+# make docs   builds the documentation site into site/
+# make parity asks HTA and us the same questions about every shared trace, and compares
 #
 # Both install into .venv, from a fresh clone, and are quick the second time. Node.js is used where there is one and
-# else installed into .venv from PyPI.
+# else installed into .venv from PyPI. The tests compare with Holistic Trace Analysis, which gets .hta to itself.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint frontend browser screenshot clean
+.PHONY: help demo test lint frontend browser docs parity screenshot clean
 
 # the first Python >= 3.11; `make PYTHON=...` chooses another one
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -22,7 +24,7 @@ demo: .venv/.demo
 	@echo "JupyterLab prints its address below: open it in a browser if none opens by itself."
 	$(BIN)/jupyter lab --ServerApp.port=$(PORT) $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/notebooks/quickstart.ipynb
 
-test: lint frontend browser
+test: lint frontend browser .hta/.installed
 	$(BIN)/python -m pytest --nbval --nbval-current-env notebooks tests
 
 lint: .venv/.test
@@ -39,12 +41,18 @@ frontend: .venv/.test
 browser: .venv/.test
 	$(BIN)/python -m tests.browser.chromium
 
+parity: .venv/.test .hta/.installed
+	$(BIN)/python -m pytest tests/parity
+
+docs: .venv/.docs
+	$(BIN)/python -m docs.build site
+
 screenshot: .venv/.test browser
 	$(BIN)/python hatch_build.py
 	$(BIN)/python -m docs.screenshots
 
 clean:
-	rm -rf .venv js/node_modules hta_widgets/widgets/static
+	rm -rf .venv .hta site js/node_modules hta_widgets/widgets/static
 
 # Stamps: installed since pyproject.toml last changed?
 .venv/.%: .venv/.created pyproject.toml hatch_build.py
@@ -55,4 +63,10 @@ clean:
 	@test -n "$(PYTHON)" || { echo "hta_widgets needs Python 3.11 or newer: install it, or run make PYTHON=/path/to/python"; exit 1; }
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; \
 		echo "$(PYTHON) cannot create virtual environments; on Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; }
+	@touch $@
+
+.hta/.installed: .venv/.created tests/parity/requirements.txt
+	@rm -rf .hta
+	$(BIN)/python -m venv .hta
+	.hta/bin/python -m pip --disable-pip-version-check install --quiet -r tests/parity/requirements.txt
 	@touch $@

@@ -1,36 +1,102 @@
-"""Takes the README's picture from the product itself: `make screenshot`."""
+"""Takes the pictures of the README and of the site from the product itself: `make screenshot`.
 
+One JupyterLab and one explorer on a bundled example; each panel is opened alone, in both themes.
+"""
+
+import base64
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Locator, Page, sync_playwright
 
+from hta_widgets.widgets.panels import catalogue
 from tests.browser.lab import TIMELINE, Lab, chromium_page, jupyter_lab
 
-PICTURE = Path(__file__).parent / "images" / "explorer.png"
+IMAGES = Path(__file__).parent / "images"
+THEMES = ("light", "dark")
 
 CODE = """\
 from hta_widgets import TraceExplorer, examples
 explorer = TraceExplorer(examples.path("ddp_4ranks"))
 explorer"""
 
+EXPLORER = ".jp-OutputArea-output .hta"
+HEIGHT = 2200  # the whole explorer, without scrolling
+WIDE, NARROW = 1240, 800  # two panels side by side; one
+TALLEST = 520  # of a longer panel, the top
+SHARPNESS = 1.25  # pixels of a picture per CSS pixel
+QUALITY = 50
+
+# The panels are these, and each has its answer: in words, in rows, or why there is none.
+ANSWERED = """(kinds) => {
+  const panels = [...document.querySelectorAll('.hta-panel')];
+  return panels.map((panel) => panel.dataset.kind).join() === kinds.join()
+    && panels.every((panel) => panel.querySelector('section > p, [role=row], .hta-notice'))
+    && !document.querySelector('.hta [aria-busy=true], .hta[data-status=busy]');
+}"""
+
 
 def main() -> None:
-    PICTURE.parent.mkdir(exist_ok=True)
+    (IMAGES / "panels").mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
         jupyter_lab(Path(folder)) as server,
         sync_playwright() as playwright,
         chromium_page(playwright) as page,
     ):
-        page.set_viewport_size({"width": 1280, "height": 1800})  # the whole explorer, without scrolling
+        camera = Camera(page)
         lab = Lab(server, page)
         lab.open_code(CODE)
         page.wait_for_selector(TIMELINE)
-        page.wait_for_function(
-            "() => !document.querySelector('.hta [aria-busy=true], .hta[data-status=busy]')"
+        for theme in THEMES:
+            lab.use_theme(dark=theme == "dark")
+            camera.resize(WIDE)
+            _open(lab, ["temporal_breakdown", "comm_comp_overlap"])
+            camera.take(page.locator(EXPLORER).first, IMAGES / f"explorer-{theme}.webp")
+            camera.take(page.locator("[data-area=timeline]").first, _panel("timeline", theme))
+            camera.resize(NARROW)
+            for entry in catalogue():
+                _open(lab, [entry["kind"]])
+                camera.take(page.locator(".hta-panel").first, _panel(entry["kind"], theme), TALLEST)
+
+
+def _panel(name: str, theme: str) -> Path:
+    return IMAGES / "panels" / f"{name}-{theme}.webp"
+
+
+def _open(lab: Lab, kinds: list[str]) -> None:
+    """Have the explorer show these panels, and wait until they have come to rest."""
+    lab.kernel(f"setattr(explorer, 'panels', {kinds!r})")
+    lab.page.mouse.move(0, 0)
+    lab.page.wait_for_function(ANSWERED, arg=kinds)
+    lab.page.wait_for_timeout(300)  # fonts, transitions
+
+
+class Camera:
+    """Writes pictures of a page as WebP, which Playwright itself does not."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._session = page.context.new_cdp_session(page)
+        self.resize(WIDE)
+
+    def resize(self, width: int) -> None:
+        """Give the page this width."""
+        self._page.set_viewport_size({"width": width, "height": HEIGHT})
+        metrics = {"width": width, "height": HEIGHT, "deviceScaleFactor": SHARPNESS, "mobile": False}
+        self._session.send("Emulation.setDeviceMetricsOverride", metrics)
+        self._page.wait_for_timeout(500)  # the timeline draws anew
+
+    def take(self, what: Locator, path: Path, tallest: float = HEIGHT) -> None:
+        """Write a picture of one element, of at most this height in CSS pixels."""
+        what.scroll_into_view_if_needed()
+        box = what.bounding_box()
+        assert box is not None, f"{path.stem} is not visible"
+        clip = {**box, "height": min(box["height"], tallest), "scale": 1}
+        answer = self._session.send(
+            "Page.captureScreenshot", {"format": "webp", "quality": QUALITY, "clip": clip}
         )
-        page.locator(".jp-OutputArea-output .hta").first.screenshot(path=PICTURE)
+        path.write_bytes(base64.b64decode(answer["data"]))
 
 
 if __name__ == "__main__":

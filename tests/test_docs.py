@@ -1,27 +1,129 @@
-"""The pages say what the code says."""
+"""The pages say what the code says, and the site is whole."""
 
 import re
+import subprocess
+import sys
+from html.parser import HTMLParser
 from importlib import util
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from hta_widgets import __all__ as public_names
+from hta_widgets.analysis import ANALYSES
+from hta_widgets.widgets.panels import catalogue
 from tests.support import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+IMAGES = DOCS / "images"
+# Pages of the site's own source that exist only in the site.
+MADE = re.compile(r"(\.\./)?analyses/\w+\.md")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+MOST_BYTES = 1_500_000  # of all pictures
 
 
 def test_event_columns_page_follows_the_schema() -> None:
-    spec = util.spec_from_file_location("event_columns", ROOT / "docs" / "event_columns.py")
+    spec = util.spec_from_file_location("event_columns", DOCS / "event_columns.py")
     assert spec is not None and spec.loader is not None
     module = util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    written = (ROOT / "docs" / "event_columns.md").read_text(encoding="utf-8")
+    written = (DOCS / "event_columns.md").read_text(encoding="utf-8")
     assert written == module.page(), "run `python docs/event_columns.py`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     targets = LINK.findall(page.read_text(encoding="utf-8"))
-    assert not [target for target in targets if not (page.parent / target).exists()]
+    assert not [t for t in targets if not MADE.fullmatch(t) and not (page.parent / t).exists()]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_panel_has_its_picture(theme: str) -> None:
+    kinds = {entry["kind"] for entry in catalogue()}
+    pictures = {path.stem.removesuffix(f"-{theme}") for path in (IMAGES / "panels").glob(f"*-{theme}.webp")}
+    assert kinds <= pictures, "run `make screenshot`"
+
+
+def test_pictures_are_small() -> None:
+    assert sum(path.stat().st_size for path in IMAGES.rglob("*.webp")) < MOST_BYTES
+
+
+class Page(HTMLParser):
+    """What a page of the site asks for, where its links lead, and the anchors it has."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.text = path.read_text(encoding="utf-8")
+        self.feed(self.text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.anchors.add(given.get("id", ""))
+        if tag in ("script", "img") and "src" in given:
+            self.loaded.append(given["src"])
+        if tag == "link" and given.get("rel") in ("stylesheet", "icon", "preload"):
+            self.loaded.append(given["href"])
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Page]:
+    """The site, built: path -> page. A warning fails the build."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "docs.build", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert built.returncode == 0, built.stderr[-4000:]
+    return {path: Page(path) for path in folder.rglob("*.html") if "_static" not in path.parts}
+
+
+def page_of(site: dict[Path, Page], name: str) -> Page:
+    return next(page for path, page in site.items() if path.as_posix().endswith(name))
+
+
+@pytest.mark.parametrize("kind", ANALYSES)
+def test_every_analysis_has_its_page(site: dict[Path, Page], kind: str) -> None:
+    page = page_of(site, f"/analyses/{kind}.html")
+    assert ANALYSES[kind].title in page.text
+    assert {"use", "arguments", "columns", "needs", "in-hta"} <= page.anchors
+    assert not [text for text in ("<!-- ", "{kind}", "**") if text in main_part(page)]
+
+
+def main_part(page: Page) -> str:
+    return page.text.split("<article", 1)[1].split("</article>", 1)[0]
+
+
+def test_every_public_name_is_described(site: dict[Path, Page]) -> None:
+    modules = {"analysis", "examples"}
+    anchors = page_of(site, "/api.html").anchors | page_of(site, "/hta.html").anchors
+    assert {f"hta_widgets.{name}" for name in public_names if name not in modules} | modules <= anchors
+
+
+def test_links_of_the_site_lead_somewhere(site: dict[Path, Page]) -> None:
+    broken = []
+    for path, page in site.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if parts.scheme or link == "#":
+                continue
+            if not target.exists() or (
+                parts.fragment and unquote(parts.fragment) not in site[target].anchors
+            ):
+                broken.append(f"{path.name}: {link}")
+    assert not broken
+
+
+def test_the_site_asks_no_server(site: dict[Path, Page]) -> None:
+    for path, page in site.items():
+        for asked in page.loaded:
+            assert not urlsplit(asked).scheme.startswith("http") and not asked.startswith("//"), asked
+            assert (path.parent / unquote(urlsplit(asked).path)).exists(), asked
+    root = min(site, key=lambda path: len(path.parts)).parent
+    styles = [path.read_text(encoding="utf-8") for path in root.rglob("*.css")]
+    assert not [style for style in styles if re.search(r"(@import\s+|url\()['\"]?(https?:)?//", style)]

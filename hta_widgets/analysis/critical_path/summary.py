@@ -59,7 +59,7 @@ def sentence(frame: pd.DataFrame) -> str:
     main = str(summary.groupby("bound_by", sort=False)["dur_ns"].sum().idxmax())
     of_main = summary[summary["bound_by"] == main]
     name = critical_path_summary(frame, "name").groupby("name", sort=False)["dur_ns"].sum()
-    most = of_main.loc[of_main["share_pct"].idxmax()]
+    most = of_main.iloc[int(of_main["share_pct"].to_numpy().argmax())]
     spread = f"; on rank {most['rank']} most, {percent(most['share_pct'])}" if len(of_main) > 1 else ""
     share = percent(100.0 * of_main["dur_ns"].sum() / total)
     longest = f"{brief(str(name.idxmax()))} ({percent(100.0 * name.max() / total)})"

@@ -1,0 +1,85 @@
+"""Builds the documentation site: `python -m docs.build [FOLDER]`, by default into site/.
+
+Sphinx reads the Markdown files of this folder from a copy, in which
+
+- each analysis has a page, made from its docstring and from its answer to a bundled example;
+- the marks `<!-- panels -->`, `<!-- methods of CLASS -->` and `<!-- names: GROUP -->` are replaced by what
+  the code says;
+- the name of an analysis is a link to its page, and a picture is there for the light and the dark theme.
+
+The files themselves hold none of it, so that they read well where nobody builds the site. A warning, such as
+a link that leads nowhere, ends the build. The site asks no server for anything.
+"""
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from sphinx.cmd.build import build_main
+
+from docs import analysis_pages, doors, public_names
+from hta_widgets.analysis import ANALYSES
+
+HERE = Path(__file__).parent
+# Page -> the pages below it, which the page's text need not name.
+CONTENTS = {
+    "index.md": ("guide", "analyses/index", "Other tools <migration>", "Reference <api>"),
+    "guide.md": ("Hosts <hosts>", "performance", "Troubleshooting <troubleshooting>"),
+    "migration.md": ("hta", "Differences from HTA <differences>"),
+    "api.md": ("Command line <command_line>", "Columns of events <event_columns>"),
+}
+FENCED = r"^```.*?^```"
+# Fenced code, or the name of an analysis as code that is no link yet.
+KIND = re.compile(
+    rf"{FENCED}|(?<![\[`])`(?:analysis\.)?({'|'.join(ANALYSES)})`(?![\]`])", re.DOTALL | re.MULTILINE
+)
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]*)-light\.webp\)")
+
+
+def main(output: Path) -> int:
+    """Build the site; returns the exit status of Sphinx."""
+    with tempfile.TemporaryDirectory(prefix="hta_widgets-docs-") as folder:
+        source = Path(folder) / "docs"
+        write_source(source)
+        flags = ["-q", "-W", "--keep-going", "-E", "-b", "html", "-d", f"{folder}/doctrees", "-c", str(HERE)]
+        return build_main([*flags, str(source), str(output)])
+
+
+def write_source(source: Path) -> None:
+    """Write what Sphinx reads."""
+    shutil.copytree(HERE / "images", source / "images")
+    pages = {page.name: page.read_text(encoding="utf-8") for page in HERE.glob("*.md")}
+    for name, below in CONTENTS.items():
+        pages[name] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(below) + "\n```\n"
+    pages |= {f"analyses/{name}.md": text for name, text in analysis_pages.pages().items()}
+    for name, text in pages.items():
+        path = source / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(_completed(text, name), encoding="utf-8")
+
+
+def _completed(text: str, name: str) -> str:
+    for complete in (analysis_pages.fill_in, doors.fill_in, public_names.fill_in):
+        text = complete(text)
+    text = PICTURE.sub(
+        lambda found: " ".join(
+            f"![{found[1]}]({found[2]}-{theme}.webp){{.only-{theme} loading=lazy}}"
+            for theme in ("light", "dark")
+        ),
+        text,
+    )
+
+    def link(found: re.Match[str]) -> str:
+        target = f"analyses/{found[1]}.md"
+        if found[1] is None or target == name:
+            return found[0]
+        return f"[{found[0]}]({os.path.relpath(target, Path(name).parent)})"
+
+    return KIND.sub(link, text)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "site")))

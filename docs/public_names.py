@@ -1,0 +1,36 @@
+"""The names in api.md and hta.md: everything public, grouped by the package that it comes from."""
+
+from types import ModuleType
+
+import hta_widgets
+from hta_widgets import analysis, errors, examples
+
+# What `hta_widgets.__all__` offers from a package other than these answers under HTA's names.
+PACKAGES = {"trace": "traces", "widgets": "widgets"}
+
+
+def fill_in(markdown: str) -> str:
+    """Replace each mark `<!-- names: GROUP -->`."""
+    if "<!-- names:" in markdown:
+        for group, (directive, names) in _groups().items():
+            lines = "\n".join(f".. {directive}:: {name}" for name in names)
+            markdown = markdown.replace(f"<!-- names: {group} -->", f"```{{eval-rst}}\n{lines}\n```")
+    return markdown
+
+
+def _groups() -> dict[str, tuple[str, list[str]]]:
+    """Group -> directive of Sphinx, names."""
+    groups: dict[str, tuple[str, list[str]]] = {}
+    for name in hta_widgets.__all__:
+        value = getattr(hta_widgets, name)
+        if not isinstance(value, ModuleType):
+            group = PACKAGES.get(value.__module__.split(".")[1], "hta")
+            groups.setdefault(group, ("autoclass", []))[1].append(f"hta_widgets.{name}")
+    functions = [name for name in analysis.__all__ if name.islower() and name not in analysis.ANALYSES]
+    groups["functions"] = "autofunction", [f"hta_widgets.analysis.{name}" for name in functions]
+    groups["examples"] = "autofunction", [f"{examples.__name__}.{name}" for name in ("names", "path", "load")]
+    found = [
+        one for one in vars(errors).values() if isinstance(one, type) and one.__module__ == errors.__name__
+    ]
+    groups["errors"] = "autoexception", [f"{errors.__name__}.{one.__name__}" for one in found]
+    return groups
