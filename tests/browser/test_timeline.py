@@ -135,7 +135,7 @@ def test_critical_path_is_drawn_and_says_what_bounds_it(lab: Lab) -> None:
     toggle.click()
     lab.expect_kernel("timeline.critical_path", True)
     told = bar(lab).locator(".hta-timeline-told")
-    expect(told).to_contain_text("held up most by", timeout=30_000)
+    expect(told).to_contain_text("The path leads through", timeout=30_000)
     assert colours(timeline) < before
     lab.shot("timeline-path")
 
@@ -295,7 +295,7 @@ def test_dark_theme(dark_lab: Lab) -> None:
     dark_lab.shot("timeline-search-dark")
     dark_lab.kernel("selection.clear()")
     dark_lab.kernel("setattr(timeline, 'critical_path', True)")
-    expect(bar(dark_lab)).to_contain_text("held up most by", timeout=30_000)
+    expect(bar(dark_lab)).to_contain_text("The path leads through", timeout=30_000)
     show(dark_lab, timeline, 1_300_000_000, 1_306_000_000)
     dark_lab.shot("timeline-path-dark")
     dark_lab.expect_no_errors()

@@ -196,7 +196,7 @@ def test_the_critical_path_lies_on_the_lanes_of_its_events(trace):
     )
     limit = np.frombuffer(data, np.uint8, n, 28 * n)
     assert [layout["limits"][i] for i in limit] == expected["bound_by"].tolist()
-    assert "held up most" in layout["message"]
+    assert "The path leads through" in layout["message"]
     meta = json.loads(whole(widget, "meta")[1])
     rank = trace.rank(1)
     for i in range(0, n, 37):
@@ -217,7 +217,7 @@ def test_the_critical_path_lies_on_the_lanes_of_its_events(trace):
 def test_without_a_selection_the_path_says_whose_it_is(trace):
     widget = ready(TimelineScrubber(trace))
     layout, _ = whole(widget, "path")
-    assert layout["message"].startswith("ProfilerStep#551: Rank 0")
+    assert layout["message"].startswith("ProfilerStep#551: The path leads")
     widget.close()
 
 
