@@ -157,8 +157,7 @@ def _owned(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, Int64, 
     """Per rank: number and trace, the rows of device work in the scope, their annotations, the source."""
     require_annotations(trace, scope, ("gpu", "cpu"))
     for rank, rank_trace, work in device_work(trace, scope):
-        rows = rank_trace.members(scope)
-        rows = rows[work.group[rows] >= 0]
+        rows = work.rows[rank_trace.belong(work.rows, scope)]
         found = owners(rank_trace, work.group)
         yield rank, rank_trace, rows, found.row[rows], found.source
 

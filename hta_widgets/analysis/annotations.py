@@ -57,9 +57,11 @@ class Annotations:
         device = on_device[rank_trace.category[rows]]
         self.host, self.device = rows[~device], rows[device]
         self.cause = np.full(rank_trace.n, -1, np.int64)
+        if not len(self.host) or not len(self.device):
+            return
         key = rank_trace.argument("external_id")
         host: Int64 = self.host[(key[self.host] != NULL) & (key[self.host] != 0)]
-        if len(host) and len(self.device):
+        if len(host):
             host = host[np.argsort(key[host], kind="stable")]
             at = np.minimum(np.searchsorted(key[host], key[self.device]), len(host) - 1)
             found = key[host[at]] == key[self.device]

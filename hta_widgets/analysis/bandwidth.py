@@ -94,10 +94,8 @@ def bandwidth_summary(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     scope = scope or Scope()
     rows = []
     for one, flow in copy_flows(trace, scope):
-        belongs = np.zeros(one.n, np.bool_)
-        belongs[one.members(scope)] = True
-        copies = flow.copies[belongs[flow.copies]]
-        size = one.argument("bytes")[copies] if one.table.has("bytes") else np.full(len(copies), NULL)
+        belongs = one.belong(flow.copies, scope)
+        copies, size = flow.copies[belongs], flow.size[belongs]
         sized = size != NULL
         value, held = flow.rate.within(one.windows(scope))
         moving = value > 0

@@ -17,7 +17,7 @@ from hta_widgets.trace import links
 from hta_widgets.trace.jit import kernel
 from hta_widgets.trace.schema import NULL
 
-__all__ = ["CallTree", "adopt_backward", "measure", "nest", "owners", "self_times"]
+__all__ = ["CallTree", "adopt_backward", "measure", "nest", "owners", "uncovered"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -160,19 +160,25 @@ def measure(start: Int64, end: Int64, lane: Int64, parent: Int32, is_kernel: Boo
     first, last = np.full(n, NULL, np.int64), np.full(n, NULL, np.int64)
     _roots(order, parent, root)
     _from_below(order, parent, start, end, is_kernel, height, kernels, total, first, last)
-    own = self_times(order, parent, np.where(is_kernel, -1, lane), start, end)
+    own = np.where(inside & ~is_kernel, end - start, 0)
+    begun = uncovered(order, parent, np.where(is_kernel, -1, lane), start, end)
+    called = order[parent[order] >= 0]
+    np.subtract.at(own, parent[called], (end - begun)[called])
     return CallTree(parent, depth, height, root, kernels, total, first, last, own, order)
 
 
-def self_times(order: Int64, parent: Int32, lane: Int64, start: Int64, end: Int64) -> Int64:
-    """Time of each call in which none of the calls that it made was open; 0 for rows without a lane.
+def uncovered(order: Int64, parent: Int32, lane: Int64, start: Int64, end: Int64) -> Int64:
+    """When each call begins to take time from its caller: its end if it takes none.
+
+    Calls that overlap each other take it once; calls on another thread (adopted ones) run beside their
+    caller. So a call's own time is its length without the time from here to the end of each call it made.
 
     Args:
-        order: rows by depth, then start; parent, lane: as in `measure`; start, end: on any axis of time.
+        order: rows by depth, then start; parent, lane: as in `measure`.
     """
-    own = np.zeros(len(start), np.int64)
-    _self_times(order, parent, lane, start, end, own)
-    return own
+    begun = end.copy()
+    _uncovered(order, parent, lane, start, end, begun)
+    return begun
 
 
 @kernel
@@ -201,18 +207,13 @@ def _roots(order: Int64, parent: Int32, root: Int32) -> None:
 
 
 @kernel
-def _self_times(order: Int64, parent: Int32, lane: Int64, start: Int64, end: Int64, own: Int64) -> None:
-    # Up to when a call's children so far cover it: children that overlap each other count once.
-    covered = start.copy()
+def _uncovered(order: Int64, parent: Int32, lane: Int64, start: Int64, end: Int64, begun: Int64) -> None:
+    covered = start.copy()  # up to when a call's children so far cover it
     for i in range(len(order)):
         row = order[i]
-        if lane[row] < 0:
-            continue
-        own[row] = end[row] - start[row]
         caller = parent[row]
-        # Calls on another thread (adopted ones) run beside their caller.
-        if caller >= 0 and lane[caller] == lane[row] and end[row] > covered[caller]:
-            own[caller] -= end[row] - max(start[row], covered[caller])
+        if lane[row] >= 0 and caller >= 0 and lane[caller] == lane[row] and end[row] > covered[caller]:
+            begun[row] = max(start[row], covered[caller])
             covered[caller] = end[row]
 
 

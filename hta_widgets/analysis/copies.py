@@ -45,17 +45,23 @@ def copy_kind(name: str) -> str:
 
 @dataclass(frozen=True)
 class Flow:
-    """One kind of copy on one device. `rate` is in bytes per second; `row` the copy that starts or ends."""
+    """One kind of copy on one device. `rate` is in bytes per second; `row` the copy that starts or ends.
+
+    `size` holds the bytes of each of `copies`, NULL where unknown.
+    """
 
     device: int
     kind: str
     rate: StepFunction
     row: Int64
     copies: Int64
+    size: Int64
     copies_without_rate: Int64
 
 
+_Copies = tuple[Int64, Int64, Int64]  # rows; bytes, bytes per second (NULL where unknown)
 _Key = tuple[tuple[int, ...] | None, tuple[str, ...] | None]
+_copies: WeakKeyDictionary[RankTrace, _Copies] = WeakKeyDictionary()
 _kept: WeakKeyDictionary[RankTrace, dict[_Key, list[Flow]]] = WeakKeyDictionary()
 _FILTERS_KEPT: Final = 8
 
@@ -66,12 +72,14 @@ def copy_flows(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Flow]]:
     for rank in ranks:
         checkpoint()
         one = trace.rank(rank)
-        rows, rate = _copies(one)
-        copies += len(rows)
-        measured += int((rate != NULL).sum())
-        if not (rate != NULL).any():
-            continue
-        yield from ((one, flow) for flow in _of_rank(one, rows, rate, scope))
+        found = _copies.get(one)
+        if found is None:
+            found = _copies.setdefault(one, _find(one))
+        rows, _, rate = found
+        with_rate = int((rate != NULL).sum())
+        copies, measured = copies + len(rows), measured + with_rate
+        if with_rate:
+            yield from ((one, flow) for flow in _of_rank(one, found, scope))
     if ranks and not measured:
         what = f"none of its {copies} copies and fills has any" if copies else "it has no copies or fills"
         raise MissingDataError(
@@ -82,50 +90,54 @@ def copy_flows(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Flow]]:
         )
 
 
-def _of_rank(one: RankTrace, rows: Int64, rate: Int64, scope: Scope) -> list[Flow]:
+def _of_rank(one: RankTrace, copies: _Copies, scope: Scope) -> list[Flow]:
     kept = _kept.setdefault(one, {})
     key = (scope.streams, scope.names)
     found = kept.get(key)
     if found is None:
-        found = list(_build(one, rows, rate, scope))
+        found = list(_build(one, copies, scope))
         if len(kept) >= _FILTERS_KEPT:
             kept.clear()
         kept[key] = found
     return found
 
 
-def _copies(one: RankTrace) -> tuple[Int64, Int64]:
-    """Rows of copies and fills, and their bytes per second, NULL where unknown."""
-    rows = np.flatnonzero(one.is_device & np.isin(one.event_class, _MEMORY))
-    rate = np.full(len(rows), NULL, np.int64)
+def _find(one: RankTrace) -> _Copies:
+    memory = np.zeros(len(EventClass), np.bool_)
+    memory[list(_MEMORY)] = True
+    rows = np.flatnonzero(one.is_device & memory[one.event_class])
+    event = one.event_id[rows]
+    size, rate = np.full((2, len(rows)), NULL, np.int64)
     if one.table.has("bytes"):
-        size, length = one.argument("bytes")[rows], one.dur[rows]
+        size, length = one.table.ints("bytes")[event], one.dur[rows]
         known = (size > 0) & (length > 0)
         rate[known] = np.rint(size[known] / length[known] * BYTES_PER_S)
     if one.table.has("memory_bandwidth_gbps"):
         at, values = one.table.sparse("memory_bandwidth_gbps")
-        recorded = np.full(one.table.n, np.nan)
-        recorded[at] = values
-        told = recorded[one.event_id[rows]]
+        place = np.minimum(np.searchsorted(at, event), max(0, len(at) - 1))
+        told = np.where(at[place] == event, values[place], np.nan) if len(at) else np.full(len(rows), np.nan)
         known = np.isfinite(told) & (told > 0)
         rate[known] = np.rint(told[known] * BYTES_PER_S)
-    return rows, rate
+    return rows, size, rate
 
 
-def _build(one: RankTrace, rows: Int64, rate: Int64, scope: Scope) -> Iterator[Flow]:
+def _build(one: RankTrace, copies: _Copies, scope: Scope) -> Iterator[Flow]:
+    rows, size, rate = copies
     listed = np.ones(len(rows), np.bool_)
     if scope.streams is not None:
         listed &= np.isin(one.stream[rows], scope.streams)
     if scope.names is not None:
         listed &= np.array([text in scope.names for text in one.names], np.bool_)[one.name[rows]]
-    rows, rate = rows[listed], rate[listed]
-    kinds = np.array([""] * len(one.names), object)
-    for code in np.unique(one.name[rows]):
-        kinds[code] = copy_kind(one.names[code])
-    kind, device = kinds[one.name[rows]].astype(str), one.device[rows]
+    rows, size, rate = rows[listed], size[listed], rate[listed]
+    name, device = one.name[rows], one.device[rows]
+    named = {code: copy_kind(one.names[code]) for code in np.unique(name).tolist()}
+    texts = sorted(set(named.values()))
+    kinds = np.zeros(len(one.names), np.int64)
+    kinds[list(named)] = [texts.index(kind) for kind in named.values()]
+    kind = kinds[name]
     for number in np.unique(device).tolist():
-        for text in np.unique(kind[device == number]).tolist():
-            here = (device == number) & (kind == text)
+        for code in np.unique(kind[device == number]).tolist():
+            here = (device == number) & (kind == code)
             timed = here & (rate != NULL) & (one.dur[rows] > 0)
             row = np.tile(rows[timed], 2)
             starts = np.repeat(np.array([1, -1]), timed.sum())
@@ -133,6 +145,6 @@ def _build(one: RankTrace, rows: Int64, rate: Int64, scope: Scope) -> Iterator[F
             order = np.lexsort((row, starts, time))  # at equal times ends first
             change = (starts * np.tile(rate[timed], 2))[order]
             yield Flow(
-                number, text, StepFunction.of_changes(time[order], change), row[order], rows[here],
-                rows[here & (rate == NULL)],
+                number, texts[code], StepFunction.of_changes(time[order], change), row[order], rows[here],
+                size[here], rows[here & (rate == NULL)],
             )  # fmt: skip

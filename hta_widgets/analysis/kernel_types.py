@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import nan
 from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
 
@@ -22,6 +23,14 @@ __all__ = ["IDLE", "KINDS", "LABELS", "kernel_type_breakdown", "sentence"]
 
 KINDS = ("compute", "communication", "memory")
 IDLE = "idle"
+_COLUMNS = {
+    "rank": "int64",
+    "iteration": "int64",
+    "kernel_type": "str",
+    "dur_ns": "int64",
+    "busy_pct": "float64",
+    "window_pct": "float64",
+}
 # Bit i of a combination stands for KINDS[i]; combination 0 is idle.
 _BITS = tuple(tuple(kind for bit, kind in enumerate(KINDS) if mask >> bit & 1) for mask in range(8))
 LABELS = (
@@ -59,23 +68,22 @@ def kernel_type_breakdown(
     if by not in ("rank", "iteration"):
         raise ValueError(f'by must be "rank" or "iteration", not {by!r}')
     scope = scope or Scope()
-    parts: list[tuple[int, int, str, int]] = []
+    parts: list[tuple[int, int, str, int, float, float]] = []
     for rank, rank_trace, work in busy_ranks(trace, scope):
         shared = _shared(work)
         for iteration in _iterations(rank_trace, scope) if by == "iteration" else (-1,):
             one = scope if by == "rank" else replace(scope, iterations=(iteration,))
             windows = rank_trace.windows(one)
             alone = _alone(work, shared, windows)
-            alone[IDLE] = int((windows[:, 1] - windows[:, 0]).sum()) - sum(alone.values())
-            parts += [(rank, iteration, label, alone[label]) for label in LABELS if alone[label]]
-    keys = ["rank"] if by == "rank" else ["rank", "iteration"]
-    frame = pd.DataFrame(parts, columns=["rank", "iteration", "kernel_type", "dur_ns"])
-    frame = frame.astype({"rank": np.int64, "iteration": np.int64, "kernel_type": "str", "dur_ns": np.int64})
-    frame = frame[[*keys, "kernel_type", "dur_ns"]]
-    busy = frame["dur_ns"].where(frame["kernel_type"] != IDLE)
-    frame["busy_pct"] = 100.0 * busy / busy.groupby([frame[key] for key in keys]).transform("sum")
-    frame["window_pct"] = 100.0 * frame["dur_ns"] / frame.groupby(keys)["dur_ns"].transform("sum")
-    return frame
+            busy, window = sum(alone.values()), int((windows[:, 1] - windows[:, 0]).sum())
+            alone[IDLE] = window - busy
+            parts += [
+                (rank, iteration, label, ns, 100.0 * ns / busy if label != IDLE else nan, 100.0 * ns / window)
+                for label in LABELS
+                if (ns := alone[label])
+            ]
+    frame = pd.DataFrame(parts, columns=list(_COLUMNS)).astype(_COLUMNS)
+    return frame.drop(columns="iteration") if by == "rank" else frame
 
 
 def sentence(frame: pd.DataFrame) -> str:

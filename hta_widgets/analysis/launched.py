@@ -6,16 +6,17 @@ Built once per rank and kept as long as the rank is; a scope then only picks row
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.jit import kernel
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class Launched:
     Attributes (arrays of equal length):
         rows: int64 row of the device event; ``calls``: row of the call that launched it.
         siblings: int64 number of device events that the same call launched (a graph launches many).
-        lane: int64 number of the (device, stream); ``lanes``: int64[k, 2] their device and stream.
+        lane: int64 number of the (device, stream); ``lanes``: int64[k, 2] device and stream of each one with
+            device work, ascending.
         free_ns: int64 ns at which all earlier work of the same stream had ended, ALWAYS for the first.
         iteration: int32 iteration of the call.
     """
@@ -44,17 +46,18 @@ class Launched:
     def __init__(self, rank_trace: RankTrace) -> None:
         one = rank_trace
         work = one.is_device & (one.event_class != EventClass.SYNC)
-        rows = np.flatnonzero(work & (one.launch >= 0))
+        everything = np.flatnonzero(work)
+        linked = np.flatnonzero(one.launch[everything] >= 0)
+        rows = everything[linked]
         calls = one.launch[rows].astype(np.int64)
-        order = np.lexsort((rows, one.start[rows], calls, one.start[calls]))
+        order = np.lexsort((one.start[rows], calls, one.start[calls]))
         self.rows, self.calls = rows[order], calls[order]
         of_call = np.bincount(self.calls, minlength=1)
         self.siblings: Int64 = of_call[self.calls].astype(np.int64)
-        pairs = np.stack([one.device[self.rows], one.stream[self.rows]], axis=1)
-        lanes, lane = np.unique(pairs, axis=0, return_inverse=True)
-        self.lanes: Int64 = lanes.reshape(-1, 2)
-        self.lane: Int64 = lane.reshape(-1).astype(np.int64)
-        self.free_ns = _stream_free(one, np.flatnonzero(work))[self.rows]
+        self.lanes, lane = _lanes(one.device[everything], one.stream[everything])
+        at = linked[order]
+        self.lane: Int64 = lane[at]
+        self.free_ns: Int64 = _stream_free(one.start[everything], one.end[everything], lane)[at]
         self.iteration = one.iteration[self.rows]
         self.start, self.call_start = one.start[self.rows], one.start[self.calls]
 
@@ -120,23 +123,24 @@ def launched_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace,
         )
 
 
-def _stream_free(one: RankTrace, rows: Int64) -> Int64:
-    """For each row in `rows` the time at which all work that started before it on its stream had ended."""
-    free = np.zeros(one.n, np.int64)
-    order = rows[np.lexsort((rows, one.start[rows], one.stream[rows], one.device[rows]))]
-    _running_end(order, one.start, one.end, one.device, one.stream, free)
+def _lanes(device: Int64, stream: Int64) -> tuple[Int64, Int64]:
+    """The distinct (device, stream), ascending, and the number of each row's."""
+    device_code, devices = pd.factorize(device, sort=True)
+    stream_code, streams = pd.factorize(stream, sort=True)
+    code = device_code * len(streams) + stream_code
+    found = np.flatnonzero(np.bincount(code))
+    number = np.zeros(len(devices) * len(streams), np.int64)
+    number[found] = np.arange(len(found))
+    which = np.divmod(found, max(1, len(streams)))
+    return np.stack([devices[which[0]], streams[which[1]]], axis=1), number[code]
+
+
+def _stream_free(start: Int64, end: Int64, lane: Int64) -> Int64:
+    """For each row the time at which all work that started before it on its lane had ended."""
+    free = np.full(len(start), ALWAYS, np.int64)
+    order = np.lexsort((start, lane))
+    bounds = np.searchsorted(lane[order], np.arange(int(lane.max(initial=-1)) + 2))
+    for first, stop in pairwise(bounds.tolist()):
+        of_lane = order[first:stop]
+        free[of_lane[1:]] = np.maximum.accumulate(end[of_lane])[:-1]
     return free
-
-
-@kernel
-def _running_end(order: Int64, start: Int64, end: Int64, device: Int64, stream: Int64, free: Int64) -> None:
-    busy_until = 0
-    for i in range(len(order)):
-        row = order[i]
-        before = order[i - 1] if i else row
-        if i == 0 or device[row] != device[before] or stream[row] != stream[before]:
-            free[row] = ALWAYS
-            busy_until = end[row]
-        else:
-            free[row] = busy_until
-            busy_until = max(busy_until, end[row])

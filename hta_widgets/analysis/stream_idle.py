@@ -212,9 +212,7 @@ def _chosen(trace: Trace, scope: Scope) -> list[tuple[RankTrace, _Lanes, npt.NDA
             continue
         kept = lanes.follows
         if scope != Scope(ranks=scope.ranks):
-            member = np.zeros(one.n, np.bool_)
-            member[one.members(scope)] = True
-            kept = kept & member[lanes.rows]
+            kept = kept & one.belong(lanes.rows, scope)
         found.append((one, lanes, np.flatnonzero(kept)))
     if ranks and not found:
         raise MissingDataError(

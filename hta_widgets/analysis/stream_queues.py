@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from hta_widgets.analysis.launched import Launched, launched, launched_ranks
 from hta_widgets.analysis.step_function import StepFunction
@@ -70,11 +71,8 @@ def _of_rank(one: RankTrace, work: Launched, names: tuple[str, ...] | None) -> l
 def _build(one: RankTrace, work: Launched, scope: Scope) -> list[Queue]:
     at = np.flatnonzero(work.listed(one, scope))
     # `work` is by call, then by start: of a call's events on one stream the first one leaves the queue.
-    lane, call = work.lane[at], work.calls[at]
-    order = np.lexsort((at, call, lane))
-    new = np.ones(len(order), np.bool_)
-    new[1:] = (lane[order][1:] != lane[order][:-1]) | (call[order][1:] != call[order][:-1])
-    at = np.sort(at[order[new]])
+    place = work.calls[at] * len(work.lanes) + work.lane[at]
+    at = at[~pd.Series(place).duplicated().to_numpy()]
     lane, call, rows = work.lane[at], work.calls[at], work.rows[at]
     came = work.call_start[at]
     left = np.maximum(work.start[at], came)

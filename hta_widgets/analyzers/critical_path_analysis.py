@@ -57,7 +57,7 @@ class CriticalPathAnalysis:
             wrong type of instance), and with a warning where the trace has no launches.
 
         Raises:
-            IndexError: the annotation has no such instance.
+            ValueError: the annotation has no such instance.
             ValueError: the job has no such rank.
         """
         return _analyse(t, rank, annotation, instance_id, data_load_events)
@@ -132,7 +132,7 @@ def _analyse(
     rank_trace = t.job.rank(rank)
     window = instances_window(rank_trace, annotation, first, last)
     if window is None:
-        raise IndexError(f"{annotation!r} has no instance {first} on rank {rank}")
+        raise ValueError(f"{annotation!r} has no instance {first} on rank {rank}")
     if not (rank_trace.launch >= 0).any():
         raise MissingDataError(
             "link from device work to its launch",

@@ -104,8 +104,9 @@ def _in_file(
     offset = int(one.table.ints("start_ns")[one.event_id[0]]) - int(one.start[0])
     pids: list[int | str] = [int(text) if text.isdecimal() else text for text in one.pids]
     codes = one.pid[np.searchsorted(one.event_id, device_event.to_numpy())].tolist()
-    for code, time in zip(codes, (time_ns + offset).tolist(), strict=True):
-        yield pids[code], orjson.Fragment(f"{time // 1000}.{time % 1000:03d}")
+    us, ns = np.divmod(time_ns.to_numpy() + offset, 1000)
+    for code, whole, rest in zip(codes, us.tolist(), ns.tolist(), strict=True):
+        yield pids[code], orjson.Fragment(f"{whole}.{rest:03d}")
 
 
 def _target(path: str, suffix: str) -> Path:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.bandwidth import memory_bandwidth
 from hta_widgets.analysis.queue import queue_length
+from hta_widgets.analysis.stream_idle import interval_statistics
 from hta_widgets.hta.conventions import chosen_ranks, microseconds, or_else
 from hta_widgets.hta.counter_events import TimeSeriesTypes, generate_trace_with_counters
 from hta_widgets.trace.model import Trace
@@ -27,6 +28,9 @@ __all__ = [
     "queue_length_time_series",
     "time_spent_blocked_on_full_queue",
 ]
+
+
+_DESCRIPTION = ("count", "mean", "std", "min", "25%", "50%", "75%", "max")
 
 
 def _no_frames() -> dict[int, pd.DataFrame]:
@@ -147,11 +151,19 @@ def _bandwidth_frame(job: Trace, rank: int, points: pd.DataFrame) -> pd.DataFram
 
 
 def _described(frames: dict[int, pd.DataFrame], group: str, value: str) -> pd.DataFrame | None:
-    described = [
-        frame[[group, value]].assign(rank=rank).groupby(["rank", group]).describe()
-        for rank, frame in frames.items()
-    ]
-    return pd.concat(described) if described else None
+    """The frame of ``groupby(["rank", group])[[value]].describe()``, in a tenth of the time."""
+    if not frames:
+        return None
+    places, rows = [], []
+    for rank, frame in frames.items():
+        values = frame[value].to_numpy()
+        code, names = pd.factorize(frame[group], sort=True)
+        for number, name in enumerate(names):
+            places.append((rank, name))
+            rows.append(interval_statistics(values[code == number]))
+    index = pd.MultiIndex.from_tuples(places, names=["rank", group])
+    columns = pd.MultiIndex.from_product([[value], _DESCRIPTION])
+    return pd.DataFrame(np.array(rows, np.float64).reshape(len(places), -1), index=index, columns=columns)
 
 
 def _zero_ns(job: Trace) -> int:
@@ -165,8 +177,11 @@ def _extent(one: RankTrace) -> tuple[int, int]:
     return (int(one.start[read].min()), int(one.end[read].max())) if read.any() else one.extent
 
 
-def _rows(one: RankTrace, event_id: pd.Series) -> npt.NDArray[np.int64]:
-    return np.searchsorted(one.event_id, event_id.to_numpy()).astype(np.int64)
+def _rows(one: RankTrace, event_id: pd.Series) -> npt.NDArray[np.int32]:
+    row = np.zeros(one.table.n, np.int32)
+    row[one.event_id] = np.arange(one.n, dtype=np.int32)
+    rows: npt.NDArray[np.int32] = row[event_id.to_numpy()]
+    return rows
 
 
 def _as_in_file(texts: list[str], codes: npt.NDArray[np.int32]) -> npt.NDArray[Any]:

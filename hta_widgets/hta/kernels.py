@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.kernel_types import IDLE, kernel_type_breakdown
+from hta_widgets.analysis.kernel_types import kernel_type_breakdown
 from hta_widgets.analysis.kernels import kernel_moments, with_others
 from hta_widgets.analysis.moments import described, merged
 from hta_widgets.hta.conventions import microseconds, or_else, show
@@ -121,15 +121,14 @@ def in_us(frame: pd.DataFrame, columns: list[str], by: list[str]) -> pd.DataFram
 
 def _types(job: Trace, include_memory_kernels: bool) -> pd.DataFrame:
     frame = kernel_type_breakdown(job)
-    frame = frame[frame["kernel_type"] != IDLE]
-    kinds = frame["kernel_type"].str.split(" + ", regex=False)
-    if not include_memory_kernels:
-        kinds = kinds.map(lambda parts: [part for part in parts if part != "memory"])
-    labels = kinds.map(lambda parts: " overlapping ".join(_TYPES[part] for part in parts))
-    spent = frame["dur_ns"].groupby(labels).sum().drop("", errors="ignore")
-    types = pd.DataFrame({"kernel_type": spent.index.astype("str"), "sum_ns": spent.to_numpy(np.int64)})
-    types = types.sort_values(["sum_ns", "kernel_type"], ascending=[False, True], ignore_index=True)
-    types["sum"] = microseconds(types["sum_ns"].to_numpy())
-    whole = max(int(types["sum_ns"].sum()), 1)
-    types["percentage"] = (100.0 * types["sum_ns"] / whole).round(1)
-    return types[TYPE_COLUMNS]
+    shown = [part for part in _TYPES if part != "memory" or include_memory_kernels]
+    spent: dict[str, int] = {}
+    for kind, ns in zip(frame["kernel_type"].tolist(), frame["dur_ns"].tolist(), strict=True):
+        label = " overlapping ".join(_TYPES[part] for part in kind.split(" + ") if part in shown)
+        if label:
+            spent[label] = spent.get(label, 0) + ns
+    labels = sorted(spent, key=lambda label: (-spent[label], label))
+    sum_ns = np.array([spent[label] for label in labels], np.int64)
+    share = np.round(100.0 * sum_ns / max(int(sum_ns.sum()), 1), 1)
+    columns = (pd.array(labels, dtype="str"), microseconds(sum_ns), share)
+    return pd.DataFrame(dict(zip(TYPE_COLUMNS, columns, strict=True)))

@@ -136,15 +136,11 @@ def _histogram(values: pd.Series, bins: int | None, label: str, title: str) -> g
 def _launches(events: pd.DataFrame, include_memory_events: bool) -> pd.DataFrame:
     if not include_memory_events:
         events = events[~events["device_class"].isin(_CLASSES_OF_MEMORY)]
-    events = events.sort_values(["launch_id", "event_id"], kind="stable")
-    return pd.DataFrame(
-        {
-            "correlation": events["correlation"].to_numpy(),
-            "cpu_duration": microseconds(events["cpu_dur_ns"]),
-            "gpu_duration": microseconds(events["gpu_dur_ns"]),
-            "launch_delay": microseconds(np.maximum(events["launch_delay_ns"], 0)),
-        }
-    )
+    order = np.lexsort((events["event_id"].to_numpy(), events["launch_id"].to_numpy()))
+    ns = ("cpu_dur_ns", "gpu_dur_ns", "launch_delay_ns")
+    times = (microseconds(np.maximum(events[column].to_numpy()[order], 0)) for column in ns)
+    columns = (events["correlation"].to_numpy()[order], *times)
+    return pd.DataFrame(dict(zip(_LAUNCH_COLUMNS, columns, strict=True)), copy=False)
 
 
 def _operators(sequences: pd.DataFrame, sort_by: list[str]) -> pd.DataFrame:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -17,10 +14,10 @@ from hta_widgets.analysis.call_tree import owners
 from hta_widgets.analysis.sequences import sequence_instances
 from hta_widgets.analysis.stacks import stacks
 from hta_widgets.hta.conventions import microseconds, or_else, show
+from hta_widgets.hta.sequence_overlay import write_overlay
 from hta_widgets.palette import colour
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.raw import RawTrace
 from hta_widgets.trace.scope import Scope
 
 __all__ = ["frequent_cuda_kernel_sequences"]
@@ -120,69 +117,9 @@ def _write_overlay(
     chosen = np.zeros(one.n, np.bool_)
     rows = np.searchsorted(one.event_id, shown["event_id"].to_numpy())
     chosen[rows] = True
-    pattern_of = dict(zip(rows.tolist(), shown["pattern"], strict=True))
+    pattern = np.zeros(one.n, np.int64)
+    pattern[rows] = pd.Categorical(shown["pattern"], categories=list(counts)).codes
     owner = owners(stacks(one), chosen)
     inside = np.flatnonzero(owner >= 0)
-    patterns = {
-        event: {pattern_of[call]: counts[pattern_of[call]]}
-        for event, call in zip(one.event_id[inside].tolist(), owner[inside].tolist(), strict=True)
-    }
-    raw = RawTrace.read(one.path)
-    numbers = {name: number for number, name in enumerate(one.names) if name} if compress else {}
-    edits = _Edits(raw, patterns, _complete_events(one) if compress else np.empty(0, np.int64), numbers)
-    legend: list[dict[str, Any]] = []
-    if compress and not edits.has_legend(one):
-        # No event of the profiler itself: without one of our own, the names would be lost.
-        legend = [{"ph": "M", "name": "PyTorch Profiler", "pid": "Spans", "ts": 0, "args": edits.legend}]
-    raw.write(folder / f"overlaid_{Path(one.path).name}", edits=edits, append=legend)
-
-
-def _complete_events(one: RankTrace) -> npt.NDArray[np.int64]:
-    phases = one.table.dictionary("phase")
-    complete = phases.index("X") if "X" in phases else -2
-    return np.flatnonzero(one.table.codes("phase") == complete)
-
-
-class _Edits(Mapping[int, dict[str, Any]]):
-    """event -> how it reads in the overlaid file, made when asked for: there may be millions."""
-
-    def __init__(
-        self,
-        raw: RawTrace,
-        patterns: dict[int, dict[str, int]],
-        others: npt.NDArray[np.int64],
-        numbers: dict[str, int],
-    ) -> None:
-        self._raw, self._patterns, self._numbers = raw, patterns, numbers
-        self._events: list[int] = sorted({*patterns, *others.tolist()})
-        self.legend = {str(number): name for name, number in numbers.items()}
-
-    def has_legend(self, one: RankTrace) -> bool:
-        """Whether the profiler's own event is in the file, to carry the names."""
-        names, pids = one.table.dictionary("name"), one.table.dictionary("pid")
-        named = [code for code, text in enumerate(names) if "PyTorch Profiler" in text]
-        if not named or "Spans" not in pids:
-            return False
-        spans = one.table.codes("pid") == pids.index("Spans")
-        return bool((spans & np.isin(one.table.codes("name"), named))[self._events].any())
-
-    def __len__(self) -> int:
-        return len(self._events)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._events)
-
-    def __getitem__(self, i: int) -> dict[str, Any]:
-        event = self._raw.event(i)
-        if i in self._patterns:
-            args = event.get("args")
-            event["args"] = {**(args if isinstance(args, dict) else {}), "Patterns": self._patterns[i]}
-            return event
-        name = event.get("name")
-        if event.get("pid") == "Spans" and isinstance(name, str) and "PyTorch Profiler" in name:
-            event["args"] = self.legend
-            return event
-        event["args"] = {}
-        if name in self._numbers:
-            event["name"] = str(self._numbers[name])
-        return event
+    target = folder / f"overlaid_{Path(one.path).name}"
+    write_overlay(one, target, one.event_id[inside], pattern[owner[inside]], counts, compress)

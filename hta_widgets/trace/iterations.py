@@ -8,7 +8,7 @@ and how sure it is, so that a selector is never empty and never pretends. Window
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -260,7 +260,7 @@ def _frame(windows: list[Window], source: str, confidence: str, partial: list[bo
         used.add(number)
         numbers.append(number)
     steps = [one.step for one in windows]
-    values = {
+    values: dict[str, list[Any]] = {
         "iteration": numbers,
         "label": [one.label for one in windows],
         "start_ns": [one.start for one in windows],
@@ -273,4 +273,5 @@ def _frame(windows: list[Window], source: str, confidence: str, partial: list[bo
         "tokens": [step.tokens if step else None for step in steps],
     }
     # Typed from the start: a job may have a thousand ranks, and casting a frame takes longer than making it.
-    return pd.DataFrame({name: pd.array(values[name], dtype=dtype) for name, dtype in COLUMNS.items()})
+    columns = {name: pd.Series(values[name], dtype=dtype) for name, dtype in COLUMNS.items()}
+    return pd.DataFrame(columns)

@@ -49,7 +49,8 @@ def from_before(launch: Int32, is_device: Bool, device: Int64, stream: Int64, st
     linked = rows[~orphans]
     order = np.argsort(-start[linked], kind="stable")
     first[lane[~orphans][order]] = start[linked[order]]
-    return rows[orphans & (start[rows] < first[lane])]
+    before: Int64 = rows[orphans & (start[rows] < first[lane])]
+    return before
 
 
 def nesting(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64) -> tuple[Int32, Int16]:

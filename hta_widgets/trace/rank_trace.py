@@ -216,9 +216,8 @@ class RankTrace:
     @cached_property
     def device_span(self) -> tuple[int, int] | None:
         """(first start, last end) of device work in ns, None without any."""
-        if not self.is_device.any():
-            return None
-        return int(self.start[self.is_device].min()), int(self.end[self.is_device].max())
+        rows = np.flatnonzero(self.is_device)
+        return (int(self.start[rows].min()), int(self.end[rows].max())) if len(rows) else None
 
     @cached_property
     def extent(self) -> tuple[int, int]:
@@ -253,7 +252,7 @@ class RankTrace:
         A row without length counts where it starts. ``streams`` and ``names`` leave out what is not listed.
         """
         scope = scope or Scope()
-        keep = self._listed(scope)
+        keep = self._listed(scope, slice(None))
         if scope.iterations is not None or scope.window_ns is not None:
             keep &= self._overlaps(self.windows(scope))
         return self.by_start[keep[self.by_start]]
@@ -264,23 +263,28 @@ class RankTrace:
         A row belongs to its ``iteration`` (device rows to that of their launch) and to the window that it
         starts in. So unlike `rows`, neighbouring scopes share no row, and their counts add up.
         """
-        scope = scope or Scope()
-        keep = self._listed(scope)
+        return self.by_start[self.belong(slice(None), scope or Scope())[self.by_start]]
+
+    def belong(self, rows: Int64 | slice, scope: Scope) -> Bool:
+        """Which of these rows are `members` of a scope: cheaper than all members where only some matter."""
+        keep = self._listed(scope, rows)
         if scope.iterations is not None:
-            keep &= np.isin(self.iteration, scope.iterations)
+            keep &= np.isin(self.iteration[rows], scope.iterations)
         if scope.window_ns is not None:
             first, last = scope.window_ns
-            keep &= (self.start >= first) & (self.start < last)
-        return self.by_start[keep[self.by_start]]
+            start = self.start[rows]
+            keep &= (start >= first) & (start < last)
+        return keep
 
-    def _listed(self, scope: Scope) -> Bool:
-        """The rows on the ranks and streams and with the names that a scope lists."""
-        listed = np.full(self.n, scope.ranks is None or self.rank in scope.ranks, np.bool_)
+    def _listed(self, scope: Scope, rows: Int64 | slice) -> Bool:
+        """Which of these rows are on the ranks and streams and have the names that a scope lists."""
+        name = self.name[rows]
+        listed = np.full(len(name), scope.ranks is None or self.rank in scope.ranks, np.bool_)
         if scope.streams is not None:
-            listed &= np.isin(self.stream, scope.streams)
+            listed &= np.isin(self.stream[rows], scope.streams)
         if scope.names is not None:
             wanted = set(scope.names)
-            listed &= np.array([text in wanted for text in self.names], np.bool_)[self.name]
+            listed &= np.array([text in wanted for text in self.names], np.bool_)[name]
         return listed
 
     def _overlaps(self, windows: Int64) -> Bool:

@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,7 +23,7 @@ from isal import igzip
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace.bytes import PADDING, Text
 from hta_widgets.trace.metadata import find_events, find_tail, read_metadata
-from hta_widgets.trace.raw_scan import Int64, find_spans, joined, padded
+from hta_widgets.trace.raw_scan import Int64, find_spans, find_values, joined, padded_text, spliced
 from hta_widgets.trace.source import Source
 
 __all__ = ["RawTrace"]
@@ -74,13 +74,38 @@ class RawTrace:
 
     def event(self, i: int) -> dict[str, Any]:
         """Event ``i``. Numbers with a fraction are `orjson.Fragment`, which `write` puts back unchanged."""
-        text = self._between(int(self._start[i]), int(self._stop[i])).decode("utf-8", "replace")
-        found = json.loads(
-            text, strict=False,
-            parse_float=orjson.Fragment, parse_int=_integer, parse_constant=orjson.Fragment,
-        )  # fmt: skip
+        text = str(self._between(int(self._start[i]), int(self._stop[i])), "utf-8", "replace")
+        found = _DECODER.decode(text)
         assert isinstance(found, dict)
         return found
+
+    def values(self, key: str) -> tuple[Int64, Int64]:
+        """Where in the text the value of a key (at most 8 bytes) of each event begins and stops; -1: none."""
+        return find_values(self._text, self._start, self._stop, key)
+
+    def begins_with(self, letter: str, at: Int64) -> npt.NDArray[np.bool_]:
+        """At which of these places the text has a letter: what kind of value begins there."""
+        found: npt.NDArray[np.bool_] = self._text[at] == ord(letter)
+        return found
+
+    def replaced(self, pieces: Sequence[tuple[Int64, Int64, Sequence[bytes], Int64]]) -> RawTrace:
+        """The trace with other text inside of events: for many at once, where `write` takes a few.
+
+        Args:
+            pieces: (first, last, texts, which) each: texts[which[k]] comes in place of the text from first[k]
+                to last[k]. No two pieces overlap, and none reaches beyond its event.
+        """
+        texts = [text for _, _, of_piece, _ in pieces for text in of_piece]
+        before = np.cumsum([0, *(len(of_piece) for _, _, of_piece, _ in pieces)])
+        which = np.concatenate([one[3] + at for one, at in zip(pieces, before.tolist(), strict=False)])
+        first, last = (np.concatenate([one[side] for one in pieces]) for side in (0, 1))
+        order = np.argsort(first, kind="stable")
+        first, last, which = first[order], last[order], which[order]
+        length = np.array([len(one) for one in texts], np.int64)
+        moved = np.cumsum(np.append(0, length[which] - (last - first)))
+        start, stop = (at + moved[np.searchsorted(first, at)] for at in (self._start, self._stop))
+        text = spliced(self._text, first, last, texts, which)
+        return RawTrace(self.path, text, start, stop, self._head, self._tail)
 
     def write(
         self,
@@ -131,23 +156,26 @@ class RawTrace:
         append: Iterable[dict[str, Any]],
     ) -> None:
         separator = self._separator()
-        waiting = [self._between(0, int(self._start[0]) if self.n else self._head)]
+        waiting: list[bytes | memoryview] = [self._between(0, int(self._start[0]) if self.n else self._head)]
         size, begun = 0, False
         for piece in self._pieces(edits, keep, append):
-            waiting += [separator, piece] if begun else [piece]
+            waiting += [separator] if begun else []
             begun = True
             size += len(piece)
             if size > _BLOCK:
                 file.write(b"".join(waiting))
+                file.write(piece)
                 waiting, size = [], 0
+            else:
+                waiting.append(piece)
         file.write(b"".join([*waiting, self._tail]))
 
-    def _between(self, start: int, stop: int) -> bytes:
-        return self._text[start:stop].tobytes()
+    def _between(self, start: int, stop: int) -> memoryview:
+        return self._text.data[start:stop]
 
     def _separator(self) -> bytes:
         """What stands between the first two events: the layout of the file goes on in what is added."""
-        between = self._between(int(self._stop[0]), int(self._start[1])) if self.n > 1 else b""
+        between = bytes(self._between(int(self._stop[0]), int(self._start[1]))) if self.n > 1 else b""
         return between if between.strip(_SPACE) == b"," else b",\n"
 
     def _pieces(
@@ -155,7 +183,7 @@ class RawTrace:
         edits: Mapping[int, dict[str, Any]],
         keep: npt.NDArray[np.bool_] | None,
         append: Iterable[dict[str, Any]],
-    ) -> Iterator[bytes]:
+    ) -> Iterator[bytes | memoryview]:
         """The events to write, neighbours that stay as they are in one piece."""
         kept = np.ones(self.n, np.bool_) if keep is None else np.asarray(keep, np.bool_)
         if len(kept) != self.n:
@@ -176,12 +204,8 @@ class RawTrace:
 
 
 def _text_of(path: str | Path) -> Text:
-    text = bytearray()
     with Source(path) as source:
-        block = bytearray(_BLOCK)
-        while count := source.read_into(memoryview(block)):
-            text += memoryview(block)[:count]
-    return padded(text)
+        return padded_text(source)
 
 
 def _first_event(path: str, text: Text) -> tuple[int, bool]:
@@ -215,6 +239,11 @@ def _integer(text: str) -> int | orjson.Fragment:
     if value is None or abs(value) > _LARGEST_INT or value < -(1 << 63) or str(value) != text:
         return orjson.Fragment(text)
     return value
+
+
+_DECODER = json.JSONDecoder(
+    strict=False, parse_float=orjson.Fragment, parse_int=_integer, parse_constant=orjson.Fragment
+)
 
 
 def _dumps(event: Any) -> bytes:

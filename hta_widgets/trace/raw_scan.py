@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -28,23 +29,30 @@ from hta_widgets.trace.event_scan import (
     string_end,
 )
 from hta_widgets.trace.jit import inline, kernel
+from hta_widgets.trace.source import Source
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 ARGS: Final = u64(int.from_bytes(b"args", "little"))
 _EVENT_HEAD: Final = re.compile(rb'\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args|bp|s)"\s*:')
+_BLOCK: Final = 4 << 20
 _LOOK_BACK: Final = 1 << 10
 _LONGEST_EVENT: Final = 4 << 20  # as in the scanner: an unclosed bracket must not swallow the file
 _LONGEST_EVENT_AFTER_DAMAGE: Final = 64 << 10
 _BYTES_PER_EVENT: Final = 128  # a guess: few events are shorter
 
 
-def padded(text: bytes | bytearray) -> Text:
-    """The text with room for wide reads behind it, filled with quotes, which end every loop."""
-    padded = np.full(len(text) + PADDING, QUOTE, np.uint8)
-    padded[: len(text)] = np.frombuffer(text, np.uint8)
-    return padded
+def padded_text(source: Source) -> Text:
+    """All text of a file, with room for wide reads behind it, filled with quotes, which end every loop."""
+    size = 0
+    text = np.empty((source.total or 0) + _BLOCK + PADDING, np.uint8)
+    while count := source.read_into(memoryview(text)[size : size + _BLOCK]):  # type: ignore[arg-type]
+        size += count
+        if size + _BLOCK + PADDING > len(text):
+            text = np.concatenate([text[:size], np.empty(size + _BLOCK + PADDING, np.uint8)])
+    text[size : size + PADDING] = QUOTE
+    return text[: size + PADDING]
 
 
 def find_spans(text: Text, first: int) -> tuple[Int64, Int64, int | None]:
@@ -67,6 +75,22 @@ def find_spans(text: Text, first: int) -> tuple[Int64, Int64, int | None]:
         if size - i > longest:
             longest = max(_LONGEST_EVENT_AFTER_DAMAGE, longest // 2)
         i = following
+
+
+def find_values(text: Text, start: Int64, stop: Int64, key: str) -> tuple[Int64, Int64]:
+    """Where the value of a key (at most 8 bytes) of each event begins and stops; -1: none."""
+    first, last = np.full((2, len(start)), -1, np.int64)
+    word = u64(int.from_bytes(key.encode(), "little"))
+    _values(text, start, stop, word, len(key.encode()), first, last)
+    return first, last
+
+
+def spliced(text: Text, first: Int64, last: Int64, texts: Sequence[bytes], which: Int64) -> Text:
+    """A text with ``texts[which[k]]`` in place of text[first[k] : last[k]]; these ascend and are disjoint."""
+    lengths = np.array([0, *map(len, texts)], np.int64)
+    out = np.empty(len(text) + int((lengths[which + 1] - (last - first)).sum()), np.uint8)
+    _splice(text, first, last, np.frombuffer(b"".join(texts), np.uint8), np.cumsum(lengths), which, out)
+    return out
 
 
 def joined(text: Text, start: Int64, stop: Int64) -> Bool:
@@ -158,6 +182,52 @@ def _spans(
         stops[count] = after
         count += 1
         i = after
+
+
+@kernel
+def _values(
+    text: Text, start: Int64, stop: Int64, word: np.uint64, length: int, first: Int64, last: Int64
+) -> None:
+    text = borrowed(text)
+    mask = ~u64(0) >> u64(64 - 8 * length)
+    for event in range(len(start)):
+        i, end = start[event] + 1, stop[event]
+        while True:
+            i = skip_space(text, i)
+            if byte_at(text, i) == COMMA:
+                i = skip_space(text, i + 1)
+            if byte_at(text, i) != QUOTE:
+                break
+            key = i + 1
+            i = string_end(text, key, end)
+            wanted = i - key == length and (word_at(text, key) & mask) == word
+            i = skip_space(text, skip_space(text, i + 1) + 1)
+            begin = i
+            c = byte_at(text, i)
+            if c == QUOTE:
+                i = string_end(text, i + 1, end) + 1
+            elif c in (OPEN_BRACE, OPEN_BRACKET):
+                i = nested_end(text, i, end)
+            else:
+                i = scalar_end(text, i)
+            if wanted:
+                first[event], last[event] = begin, i
+
+
+@kernel
+def _splice(
+    text: Text, first: Int64, last: Int64, texts: Text, offset: Int64, which: Int64, out: Text
+) -> None:
+    done, written = 0, 0
+    for k in range(len(first) + 1):
+        until = first[k] if k < len(first) else len(text)
+        out[written : written + until - done] = text[done:until]
+        written += until - done
+        if k < len(first):
+            begin, end = offset[which[k]], offset[which[k] + 1]
+            out[written : written + end - begin] = texts[begin:end]
+            written += end - begin
+            done = last[k]
 
 
 @kernel

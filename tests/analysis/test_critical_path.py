@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hta_widgets import examples
-from hta_widgets.analysis.critical_path import critical_path, critical_path_summary, sentence
+from hta_widgets.analysis.critical_path import critical_path, critical_path_summary, path, sentence
 from hta_widgets.errors import MissingDataError
 from hta_widgets.figures.critical_path import critical_path as figure_of
 from hta_widgets.trace.model import Trace
@@ -368,6 +368,45 @@ def test_a_stalling_data_loader_is_on_the_path():
 
 
 times = st.tuples(st.integers(0, 60), st.integers(0, 20))
+
+
+def test_many_windows_are_walked_once_and_made_into_one_table(tmp_path, monkeypatch):
+    """What a window costs depends on its own events, not on those of the whole trace."""
+    events = []
+    for number in range(200):
+        at = number * 100_000
+        events += [
+            event("user_annotation", f"ProfilerStep#{number}", at, 100_000),
+            op("aten::mm", at + 5_000, at + 22_000),
+            call("cudaLaunchKernel", at + 10_000, at + 20_000, correlation=number + 1),
+            work("gemm", at + 30_000, at + 50_000, number + 1),
+            call("cudaDeviceSynchronize", at + 25_000, at + 60_000),
+        ]
+    trace = job(tmp_path, events)
+    steps, passes = [], {"_Sides": 0, "_frame": 0}
+
+    def walk(*arguments):
+        steps.append(len(found := path.walk_of_module(*arguments)))
+        return found
+
+    def counted(name):
+        function = getattr(path, name)
+
+        def counting(*arguments):
+            passes[name] += 1
+            return function(*arguments)
+
+        return counting
+
+    monkeypatch.setattr(path, "walk_of_module", path.walk, raising=False)
+    monkeypatch.setattr(path, "walk", walk)
+    for name in passes:
+        monkeypatch.setattr(path, name, counted(name))
+    frame = critical_path(trace, Scope(iterations=tuple(range(200))))
+    assert len(steps) == 200
+    assert max(steps) <= 2 * 5
+    assert passes == {"_Sides": 1, "_frame": 1}
+    assert int(frame["dur_ns"].sum()) == 200 * 100_000
 
 
 @settings(max_examples=60, deadline=None)

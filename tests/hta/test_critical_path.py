@@ -322,7 +322,7 @@ def test_instances_are_host_annotations_in_time_order(tmp_path):
         for instance in (0, 1, (0, 1), None, 2)
     ]
     assert launches == [{3, 5}, {4, 6}, {3, 4, 5, 6}, {3, 5}, {3, 5}]
-    with pytest.raises(IndexError, match="instance 3"):
+    with pytest.raises(ValueError, match="instance 3"):
         CriticalPathAnalysis.critical_path_analysis(t, 0, "part", 3)
     assert CriticalPathAnalysis.critical_path_analysis(t, 0, "nothing", 0) is None
     assert CriticalPathAnalysis.critical_path_analysis(t, 0, "part", "0") is None

@@ -57,6 +57,15 @@ def test_members_of_a_scope_share_no_row_with_neighbours(tmp_path):
         "ProfilerStep#1", "cudaLaunchKernel", "a", "cudaLaunchKernel", "late",
     ]  # fmt: skip
     assert names(rank.members(Scope(iterations=(2,)))) == ["ProfilerStep#2", "b"]
+    for scope in (
+        Scope(iterations=(1,)),
+        Scope(names=("a", "b"), streams=(20,)),
+        Scope(window_ns=(0, 25_000)),
+    ):
+        chosen = rank.by_start[::2]
+        assert chosen[rank.belong(chosen, scope)].tolist() == [
+            row for row in chosen.tolist() if row in rank.members(scope)
+        ]
     halves = [rank.members(Scope(window_ns=window)) for window in ((0, 25_000), (25_000, 999_000))]
     assert sorted(np.concatenate(halves).tolist()) == list(range(rank.n))
     assert names(rank.members(Scope(names=("a", "b"), streams=(20,)))) == ["b"]

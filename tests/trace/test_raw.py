@@ -81,6 +81,27 @@ def test_an_edit_keeps_every_digit_of_the_other_values(tmp_path):
     assert parsed["distributedInfo"] == {"rank": 3} and parsed["schemaVersion"] == 1
 
 
+def test_many_values_are_replaced_at_once(tmp_path):
+    first = '{"name": "a\\"b", "ts": 1.000000000000000001, "args": {"x": [1, {"name": 2}]}}'
+    second = '{"args": {"name": "no"}, "name": "c"}'
+    third = '{"ph": "M", "ts": 3.50}'
+    raw = raw_of(tmp_path, f'{{"traceEvents": [{first}, {second}, {third}], "end": 1}}'.encode())
+    name, name_end = raw.values("name")
+    args, args_end = raw.values("args")
+    assert (name[2], name_end[2], args[2]) == (-1, -1, -1)
+    assert raw.begins_with("{", args[:2]).all()
+    two = np.array([0, 1])
+    replaced = raw.replaced(
+        [(args[:2], args_end[:2], [b"{}"], two * 0), (name[:2], name_end[:2], [b'"0"', b'"longer"'], two)]
+    )
+    replaced.write(tmp_path / "out.json", edits={1: replaced.event(1) | {"ts": 2}})
+    assert (tmp_path / "out.json").read_text() == (
+        '{"traceEvents": [{"name": "0", "ts": 1.000000000000000001, "args": {}}, '
+        '{"args":{},"name":"longer","ts":2}, {"ph": "M", "ts": 3.50}], "end": 1}'
+    )
+    assert raw.event(0)["args"] == {"x": [1, {"name": 2}]}
+
+
 def test_events_are_left_out_and_added(tmp_path):
     raw = raw_of(tmp_path, TEXT)
     more = [{"ph": "C", "name": "counter", "ts": orjson.Fragment("3.250"), "args": {"n": np.int64(4)}}]

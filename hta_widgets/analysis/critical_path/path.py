@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -16,10 +17,12 @@ from hta_widgets.analysis.critical_path.device import Device, device_rows, devic
 from hta_widgets.analysis.critical_path.host import Host, host_rows, host_side, thread_of
 from hta_widgets.analysis.critical_path.walk import (
     DEPENDENCY,
+    HOST,
     KERNEL,
     KERNEL_KERNEL,
     KINDS,
     LAUNCH_DELAY,
+    OPERATOR,
     SYNC,
     walk,
 )
@@ -63,6 +66,13 @@ _BOUND_BY_CLASS = {
     EventClass.MEMORY_SET: "gpu_memory_bound",
 }
 
+_LIMITS = (
+    "cpu_bound",
+    "data_loading",
+    "gpu_compute_bound",
+    *dict.fromkeys([*_BOUND_BY_CLASS.values(), *_BOUND_BY_KIND.values()]),
+)
+
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
@@ -73,10 +83,17 @@ class _Sides:
     def __init__(self, rank_trace: RankTrace) -> None:
         thread = thread_of(rank_trace)
         calls = rank_trace.launch[device_rows(rank_trace)]
-        self.threads = np.unique(np.append(thread[host_rows(rank_trace)], thread[calls[calls >= 0]]))
+        self.host_rows = host_rows(rank_trace)
+        self.threads = np.unique(np.append(thread[self.host_rows], thread[calls[calls >= 0]]))
         self.device: Device = device_side(rank_trace, thread, self.threads)
         checkpoint()
         self.host: Host = host_side(rank_trace, self.device, self.threads)
+        self.launches = np.bincount(self.device.thread[self.device.thread >= 0], minlength=len(self.threads))
+        # When device work was caused, ascending, and the last to end (a position) of what was caused so far.
+        launch = rank_trace.launch[self.device.row]
+        caused = np.where(launch >= 0, rank_trace.start[launch], self.device.start)
+        order = np.argsort(caused, kind="stable")
+        self.caused, self.last_to_end = caused[order], np.maximum.accumulate(order)
 
 
 _sides: WeakKeyDictionary[RankTrace, _Sides] = WeakKeyDictionary()
@@ -145,8 +162,9 @@ def critical_path(
         if not (rank_trace.launch >= 0).any():
             continue
         launched = True
-        for first, last in _windows(rank_trace, scope, annotation, instance):
-            frames.append(_one(rank_trace, first, last, data_loading))
+        windows = _windows(rank_trace, scope, annotation, instance)
+        if windows:
+            frames.append(_of_rank(rank_trace, windows, data_loading))
     if ranks and not launched:
         raise MissingDataError(
             "link from device work to its launch",
@@ -155,7 +173,8 @@ def critical_path(
         )
     if not frames:
         return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in _COLUMNS.items()})
-    return pd.concat(frames, ignore_index=True).astype(_COLUMNS)
+    frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+    return frame.astype(_COLUMNS)
 
 
 def _windows(
@@ -190,53 +209,50 @@ def annotation_rows(rank_trace: RankTrace, text: str) -> Int64:
     return rank_trace.by_start[chosen[rank_trace.by_start]]
 
 
-def _one(rank_trace: RankTrace, first: int, last: int, data_loading: Sequence[str]) -> pd.DataFrame:
+def _of_rank(
+    rank_trace: RankTrace, windows: Sequence[tuple[int, int]], data_loading: Sequence[str]
+) -> pd.DataFrame:
     with _sides_lock:
         sides = _sides.get(rank_trace)
     if sides is None:
         sides = _Sides(rank_trace)
         with _sides_lock:
             sides = _sides.setdefault(rank_trace, sides)
-    position, thread, end = _end(rank_trace, sides, last)
-    checkpoint()
-    segments = walk(sides.device, sides.host, position, thread, end, first)[::-1]
-    start, end_ns = np.clip(segments[:, 0], first, last), np.clip(segments[:, 1], first, last)
-    lasting = start < end_ns
-    return _frame(rank_trace, sides, segments[lasting], start[lasting], end_ns[lasting], data_loading)
+    paths = []
+    for first, last in windows:
+        checkpoint()
+        segments = walk(sides.device, sides.host, *_end(sides, last), first)[::-1]
+        segments[:, :2] = np.clip(segments[:, :2], first, last)
+        paths.append(segments[segments[:, 0] < segments[:, 1]])
+    return _frame(rank_trace, sides, np.concatenate(paths), data_loading)
 
 
-def _end(rank_trace: RankTrace, sides: _Sides, last: int) -> tuple[int, int, int]:
+def _end(sides: _Sides, last: int) -> tuple[int, int, int]:
     """Where the path of a window that ends at `last` ends: device position, thread index, time."""
     device, host = sides.device, sides.host
-    launch = rank_trace.launch[device.row]
-    caused = np.where(launch >= 0, rank_trace.start[launch], device.start)
-    pending = np.flatnonzero((caused < last) & (device.end >= last))
-    if len(pending):
-        position = int(pending[-1])  # by end: the last one
-        return position, -1, int(device.end[position])
+    at = int(np.searchsorted(sides.caused, last, side="left")) - 1
+    if at >= 0:
+        position = int(sides.last_to_end[at])
+        if device.end[position] >= last:
+            return position, -1, int(device.end[position])
     # Of the threads that are busy at the end the one with the most launches, else the last to be busy.
-    begun = np.flatnonzero(host.start < last)
-    if not len(begun):
-        return -1, host.main, last
-    thread = np.searchsorted(host.offset, begun, side="right") - 1
-    launches = np.bincount(device.thread[device.thread >= 0], minlength=len(sides.threads))
-    best = np.lexsort((begun, launches[thread], np.minimum(host.end[begun], last)))[-1]
-    return -1, int(thread[best]), last
+    busy = []
+    for thread, (first, stop) in enumerate(pairwise(host.offset.tolist())):
+        piece = first + int(np.searchsorted(host.start[first:stop], last, side="left")) - 1
+        if piece >= first:
+            busy.append((min(int(host.end[piece]), last), int(sides.launches[thread]), thread))
+    return -1, max(busy)[2] if busy else host.main, last
 
 
 def _frame(
     rank_trace: RankTrace,
     sides: _Sides,
     segments: Int64,
-    start: Int64,
-    end: Int64,
     data_loading: Sequence[str],
 ) -> pd.DataFrame:
-    kind, row, thread = segments[:, 2], segments[:, 3], segments[:, 4]
+    start, end, kind, row, thread, inferred = np.ascontiguousarray(segments.T)
     known = row >= 0
     event_class = np.where(known, rank_trace.event_class[row], len(EventClass))
-    labels = np.array([*(one.label for one in EventClass), ""], object)
-    names = np.array([*rank_trace.names, NO_OPERATOR], object)
     on_device = thread < 0
     stream = pd.Series(rank_trace.stream[row], dtype="Int64").mask(
         ~on_device | (rank_trace.stream[row] == NULL)
@@ -247,24 +263,31 @@ def _frame(
             "start_ns": start,
             "end_ns": end,
             "dur_ns": end - start,
-            "kind": np.array(KINDS, object)[kind],
+            "kind": _text(KINDS, kind),
             "event_id": np.where(known, rank_trace.event_id[row], -1),
-            "name": names[np.where(known, rank_trace.name[row], len(rank_trace.names))],
-            "event_class": labels[event_class],
-            "thread": _thread_labels(rank_trace, sides.threads)[thread],
+            "name": _text(
+                [*rank_trace.names, NO_OPERATOR],
+                np.where(known, rank_trace.name[row], len(rank_trace.names)),
+            ),
+            "event_class": _text([*(one.label for one in EventClass), ""], event_class),
+            "thread": _text(_thread_labels(rank_trace, sides.threads), thread),
             "stream": stream,
             "bound_by": _bound_by(rank_trace, sides, kind, thread, event_class, start, data_loading),
-            "inferred": segments[:, 5] == 1,
+            "inferred": inferred == 1,
         }
     )
 
 
-def _thread_labels(rank_trace: RankTrace, threads: Int64) -> npt.NDArray[np.object_]:
+def _text(texts: Sequence[str], codes: Int64) -> pd.Series[str]:
+    return pd.Series(pd.array(list(texts), dtype="str").take(codes))
+
+
+def _thread_labels(rank_trace: RankTrace, threads: Int64) -> list[str]:
     width = len(rank_trace.tids)
     labels = [
         f"{rank_trace.pids[number // width]}/{rank_trace.tids[number % width]}" for number in threads.tolist()
     ]
-    return np.array([*labels, ""], object)  # thread -1, the device, finds the empty one
+    return [*labels, ""]  # thread -1, the device, finds the empty one
 
 
 def _bound_by(
@@ -275,16 +298,16 @@ def _bound_by(
     event_class: Int64,
     start: Int64,
     data_loading: Sequence[str],
-) -> npt.NDArray[np.object_]:
-    bound = np.full(len(kind), "cpu_bound", object)
-    bound[_within(rank_trace, sides, thread, start, data_loading)] = "data_loading"
-    running = kind == KERNEL
-    bound[running] = "gpu_compute_bound"
-    for one, label in _BOUND_BY_CLASS.items():
-        bound[running & (event_class == one)] = label
-    for code, label in _BOUND_BY_KIND.items():
-        bound[kind == code] = label
-    return bound
+) -> pd.Series[str]:
+    by_class = np.full(len(EventClass) + 1, _LIMITS.index("gpu_compute_bound"))
+    by_class[list(_BOUND_BY_CLASS)] = [_LIMITS.index(label) for label in _BOUND_BY_CLASS.values()]
+    by_kind = np.zeros(len(KINDS), np.int64)
+    by_kind[list(_BOUND_BY_KIND)] = [_LIMITS.index(label) for label in _BOUND_BY_KIND.values()]
+    bound = np.where(kind == KERNEL, by_class[event_class], by_kind[kind])
+    loading = np.flatnonzero((kind == OPERATOR) | (kind == HOST))
+    loading = loading[_within(rank_trace, sides, thread[loading], start[loading], data_loading)]
+    bound[loading] = _LIMITS.index("data_loading")
+    return _text(_LIMITS, bound)
 
 
 def _within(
@@ -293,8 +316,7 @@ def _within(
     """Which (thread, time) lie within a host row whose name matches one of the patterns."""
     within = np.zeros(len(time), np.bool_)
     named = np.array([any(re.search(one, name) for one in patterns) for name in rank_trace.names], np.bool_)
-    rows = host_rows(rank_trace)
-    rows = rows[named[rank_trace.name[rows]]]
+    rows = sides.host_rows[named[rank_trace.name[sides.host_rows]]]
     if not len(rows):
         return within
     lane = np.searchsorted(sides.threads, thread_of(rank_trace)[rows])
