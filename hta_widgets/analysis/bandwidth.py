@@ -10,7 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.copies import BYTES_PER_S, Flow, copy_flows
 from hta_widgets.analysis.step_function import quantile
-from hta_widgets.analysis.words import duration
+from hta_widgets.analysis.words import duration, gigabytes
 from hta_widgets.trace.schema import NULL
 from hta_widgets.trace.scope import Scope
 
@@ -123,10 +123,11 @@ def sentence(frame: pd.DataFrame) -> str:
     frame = frame[frame["busy_ns"] > 0]
     if frame.empty:
         return "No memory is moved in the selection."
-    most = frame.iloc[int(frame["busy_ns"].to_numpy().argmax())]
+    kinds = frame.groupby("kind", sort=True).agg({"busy_ns": "sum", "max_gbps": "max"})
+    most = kinds.iloc[int(kinds["busy_ns"].to_numpy().argmax())]
     return (
-        f"{most['kind']} on rank {most['rank']:.0f} takes most time, {duration(most['busy_ns'])}, at "
-        f"{most['mean_busy_gbps']:.3g} GB/s on average and {most['max_gbps']:.3g} GB/s at most."
+        f"{most.name} takes most time, {duration(most['busy_ns'])} in all, "
+        f"at up to {gigabytes(most['max_gbps'])} GB/s."
     )
 
 

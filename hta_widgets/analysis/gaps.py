@@ -93,7 +93,7 @@ def sentence(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "The device is never idle in the selection."
     longest = frame.iloc[frame["dur_ns"].to_numpy().argmax()]
-    gaps = "1 gap" if len(frame) == 1 else f"{len(frame)} gaps"
+    gaps = "1 gap" if len(frame) == 1 else f"{len(frame):,} gaps"
     return f"{gaps}, {duration(int(frame['dur_ns'].sum()))} in all. Longest: {explain(longest)}"
 
 

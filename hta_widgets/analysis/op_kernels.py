@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.launched import Launched, launched_ranks
-from hta_widgets.analysis.words import duration
+from hta_widgets.analysis.words import brief, duration
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.jit import kernel
 from hta_widgets.trace.scope import Scope
@@ -84,12 +84,11 @@ def sentence(frame: pd.DataFrame) -> str:
     """The answer of `op_kernels` by sequence in one sentence."""
     if frame.empty:
         return "No operator in the selection launched a kernel."
-    most = frame.iloc[int(frame["device_ns"].to_numpy().argmax())]
+    busy = frame.groupby("op", sort=True)["device_ns"].sum()
     single = frame.loc[frame["kernels"] == 1, "count"].sum()
     return (
         f"{int(frame['count'].sum()):,} operator calls launched kernels, {int(single):,} of them just one; "
-        f"{most['op']} with {int(most['kernels'])} {'kernel' if most['kernels'] == 1 else 'kernels'} keeps "
-        f"the device busy longest, {duration(float(most['device_ns']))}."
+        f"{brief(str(busy.idxmax()))} keeps the device busy longest, {duration(float(busy.max()))}."
     )
 
 

@@ -155,12 +155,16 @@ def sentence(frame: pd.DataFrame) -> str:
     """The answer of `kernel_sequences` in one sentence."""
     if frame.empty:
         return "No such operator launches that many kernels in the selection."
-    calls, most = int(frame["count"].sum()), frame.iloc[frame["count"].to_numpy().argmax()]
-    costly = frame.iloc[frame["device_ns"].to_numpy().argmax()]
+    patterns = frame.groupby("pattern", sort=True)[["count", "device_ns"]].sum()
+    patterns["length"] = frame.groupby("pattern", sort=True)["length"].first()
+    most = patterns.iloc[int(patterns["count"].to_numpy().argmax())]
+    costly = patterns.iloc[int(patterns["device_ns"].to_numpy().argmax())]
+    distinct = "one sequence" if len(patterns) == 1 else f"{len(patterns):,} distinct sequences"
     return (
-        f"{calls} calls launch {len(frame)} distinct sequences; the most frequent (length {most['length']}) "
-        f"occurs {most['count']} times and takes {duration(most['device_ns'])}, the costliest (length "
-        f"{costly['length']}) takes {duration(costly['device_ns'])} in {costly['count']} calls."
+        f"{int(patterns['count'].sum()):,} calls launch {distinct}; "
+        f"the most frequent (length {most['length']}) occurs {most['count']:,} times and takes "
+        f"{duration(most['device_ns'])}, the costliest (length "
+        f"{costly['length']}) takes {duration(costly['device_ns'])} in {costly['count']:,} calls."
     )
 
 

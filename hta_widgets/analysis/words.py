@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["brief", "duration", "percent"]
+__all__ = ["brief", "duration", "gigabytes", "percent"]
 
 _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 
@@ -29,3 +29,8 @@ def brief(name: str, length: int = 60) -> str:
         return name
     kept = (length - 1) // 2
     return f"{name[:kept]}…{name[-kept:]}"
+
+
+def gigabytes(per_second: float) -> str:
+    """`2312.4` -> `2,312`: a rate in GB/s with three digits or all that stand before the point."""
+    return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:.3g}"

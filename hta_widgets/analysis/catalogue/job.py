@@ -58,7 +58,7 @@ MEMORY = (
         title="Who holds memory at the peak",
         function=memory.memory_peak,
         sentence=memory.sentence,
-        chart=Bars("bytes", ("top_operator",), "memory", names="top_operator"),
+        chart=Bars("bytes", ("rank", "device", "top_operator"), "memory", names="top_operator"),
         requires=_MEMORY,
     ),
     Analysis(

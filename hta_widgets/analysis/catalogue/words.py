@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from hta_widgets.analysis.memory import byte_size
-from hta_widgets.analysis.words import duration, percent
+from hta_widgets.analysis.words import duration, gigabytes, percent
 
 __all__ = ["bandwidth", "collectives", "full_queues", "launch_calls", "memory_timeline", "queue_length"]
 
@@ -77,10 +77,6 @@ def bandwidth(frame: pd.DataFrame) -> str:
         return "No memory is moved in the selection."
     fastest = frame.iloc[int(frame["gbps"].to_numpy().argmax())]
     return (
-        f"{fastest['kind']} on rank {fastest['rank']} is fastest, {_rate(fastest['gbps'])} GB/s, "
+        f"{fastest['kind']} on rank {fastest['rank']} is fastest, {gigabytes(fastest['gbps'])} GB/s, "
         f"{duration(fastest['time_ns'])} after the start."
     )
-
-
-def _rate(gbps: float) -> str:
-    return f"{gbps:,.0f}" if gbps >= 100 else f"{gbps:.3g}"
