@@ -6,6 +6,7 @@ from hta_widgets.analysis.bandwidth import bandwidth_summary, memory_bandwidth
 from hta_widgets.analysis.collectives import collectives
 from hta_widgets.analysis.critical_path import critical_path, critical_path_summary
 from hta_widgets.analysis.cupti import cupti_counters
+from hta_widgets.analysis.findings import overview
 from hta_widgets.analysis.gaps import idle_gaps
 from hta_widgets.analysis.idle import idle_breakdown
 from hta_widgets.analysis.kernel_durations import kernel_durations
@@ -21,6 +22,7 @@ from hta_widgets.analysis.queue import blocked_on_full_queue, queue_length, queu
 from hta_widgets.analysis.registry import ANALYSES, Analysis, Series
 from hta_widgets.analysis.sequences import kernel_sequences, sequence_instances
 from hta_widgets.analysis.stacks import call_stacks
+from hta_widgets.analysis.steps import step_times
 from hta_widgets.analysis.stragglers import stragglers
 from hta_widgets.analysis.stream_idle import stream_idle_breakdown, stream_idle_intervals
 from hta_widgets.analysis.temporal import temporal_breakdown
@@ -53,9 +55,11 @@ __all__ = [
     "memory_timeline",
     "op_counts",
     "op_kernels",
+    "overview",
     "queue_length",
     "queue_summary",
     "sequence_instances",
+    "step_times",
     "stragglers",
     "stream_idle_breakdown",
     "stream_idle_intervals",

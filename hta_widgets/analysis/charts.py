@@ -83,12 +83,22 @@ class Lines:
 
 @dataclass(frozen=True)
 class Heat:
-    """A cell per row, darker the greater its value."""
+    """A cell per row, fuller the greater its value.
+
+    Attributes:
+        label: of the scale, where the heading does not say what the cells are.
+        contrast: the scale begins at the least value, not at 0: for values that differ by little. It spans at
+            least a tenth of that value, so that noise does not look like a difference.
+        ring: the column that tells which cells are outlined.
+    """
 
     x: str
     y: str
     value: str
     time_class: str
+    label: str = ""
+    contrast: bool = False
+    ring: str = ""
 
 
 @dataclass(frozen=True)

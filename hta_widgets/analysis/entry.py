@@ -50,6 +50,9 @@ class Analysis:
         chart: how to draw a frame; None: as a table only.
         requires: what the profiler must have recorded, in the words of `MissingDataError.field`.
         options: arguments of `function` to choose in the panel.
+        picture: the kind of the analysis whose chart the panel draws; "": its own `chart`.
+        own: what marks and notes of the panel select, and its answer therefore does not depend on: names of
+            traits of a `Selection`.
     """
 
     kind: str
@@ -61,6 +64,8 @@ class Analysis:
     chart: Chart | None
     requires: tuple[str, ...]
     options: tuple[Option, ...] = ()
+    picture: str = ""
+    own: tuple[str, ...] = ()
 
     def figure(self, frame: pd.DataFrame) -> go.Figure:
         """The plotly figure of a frame of this analysis: `hta_widgets.figures.<kind>`.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from hta_widgets.analysis.catalogue.device import KERNELS, TIME
 from hta_widgets.analysis.catalogue.host import HOST
 from hta_widgets.analysis.catalogue.job import COMMUNICATION, CRITICAL_PATH, MEMORY
+from hta_widgets.analysis.catalogue.overview import OVERVIEW
 from hta_widgets.analysis.charts import (
     Bars,
     Chart,
@@ -38,5 +39,6 @@ __all__ = [
 ]
 
 ANALYSES: dict[str, Analysis] = {
-    analysis.kind: analysis for analysis in (*TIME, *KERNELS, *HOST, *COMMUNICATION, *MEMORY, *CRITICAL_PATH)
+    analysis.kind: analysis
+    for analysis in (*OVERVIEW, *TIME, *KERNELS, *HOST, *COMMUNICATION, *MEMORY, *CRITICAL_PATH)
 }

@@ -11,6 +11,7 @@ from hta_widgets.figures.launches import launch_stats
 from hta_widgets.figures.memory import hta_memory_timeline, memory_peak, memory_timeline
 from hta_widgets.figures.op_kernels import op_kernels
 from hta_widgets.figures.overlap import comm_comp_overlap
+from hta_widgets.figures.overview import overview, step_times
 from hta_widgets.figures.queue import queue_length
 from hta_widgets.figures.sequences import kernel_sequences
 from hta_widgets.figures.stacks import call_stacks
@@ -49,8 +50,10 @@ __all__ = [
     "memory_timeline",
     "op_counts",
     "op_kernels",
+    "overview",
     "queue_length",
     "queue_summary",
+    "step_times",
     "stragglers",
     "stream_idle_breakdown",
     "temporal_breakdown",

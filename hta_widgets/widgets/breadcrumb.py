@@ -61,11 +61,6 @@ class Breadcrumb(Part):
         with FRONT:
             self.code = self._spell()
 
-    def set_state(self, sync_data: dict[str, Any]) -> None:
-        """Take what the browser sends: several clauses dropped at once are one action to undo."""
-        with FRONT, self.selection.hold_trait_notifications():
-            super().set_state(sync_data)
-
     def close(self) -> None:
         """Take the part down."""
         with FRONT:

@@ -13,12 +13,11 @@ import traitlets as t
 from hta_widgets.analysis.registry import ANALYSES, Analysis, Stack
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.computed import Computed
-from hta_widgets.widgets.files import CHUNK_BYTES, as_bytes
+from hta_widgets.widgets.files import Downloads, as_bytes
 from hta_widgets.widgets.marks import Marks, marks
 from hta_widgets.widgets.memo import answer, known
 from hta_widgets.widgets.notes import Note, notes_on
 from hta_widgets.widgets.part import variable_name
-from hta_widgets.widgets.rpc import answers
 from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
 from hta_widgets.widgets.wire import Table, encode
 
@@ -38,9 +37,10 @@ class _Shown:
     drawn: Marks
     notes: list[Note]
     extent: tuple[int, int]
+    nothing: bool  # no row to draw, or none with any time in the selection
 
 
-class BreakdownPanel(Computed):
+class BreakdownPanel(Downloads, Computed):
     """An analysis of the selected ranks, iterations and window; follows the selection.
 
     Args:
@@ -75,7 +75,7 @@ class BreakdownPanel(Computed):
     legend: t.List[str] = t.List(help="names of the chart's lines").tag(sync=True)
     left_out = t.Int(help="marks there was no room for").tag(sync=True)
     extent: t.List[int] = t.List(help="(start, end) in ns of the time that is shown").tag(sync=True)
-    notes: t.List[Any] = t.List(help="details in words: [{text, window, focus}]").tag(sync=True)
+    notes: t.List[Any] = t.List(help="details in words, as `notes.Note` describes them").tag(sync=True)
     table = Table(help="the answer, or the beginning of a long one").tag(sync=True)
     rows = t.Int(help="rows of the whole answer").tag(sync=True)
     form: t.List[Any] = t.List(help="options to choose: [{name, label, choices, default, hint}]").tag(
@@ -84,8 +84,6 @@ class BreakdownPanel(Computed):
     options: t.Dict[str, Any] = t.Dict(help="arguments of the analysis, by name").tag(sync=True)
     expression = t.Unicode(help="Python expression of the panel's frame").tag(sync=True)
     drawing = t.Unicode(help="Python expression of the panel's plotly figure").tag(sync=True)
-
-    _file: tuple[Any, bytes] | None = None
 
     def __init__(
         self,
@@ -98,15 +96,15 @@ class BreakdownPanel(Computed):
     ) -> None:
         analysis = ANALYSES[known(kind)]
         signature(analysis.function).bind(trace, None, **options)
+        chart = ANALYSES[analysis.picture or kind].chart
+        self._own = analysis.own
         self._spell = spell or (lambda: f"{variable_name(self, 'panel')}.frame()")
         super().__init__(
             trace,
             selection=selection,
             kind=kind,
             title=analysis.title,
-            chart={"type": type(analysis.chart).__name__.lower(), **asdict(analysis.chart)}
-            if analysis.chart
-            else {},
+            chart={"type": type(chart).__name__.lower(), **asdict(chart)} if chart else {},
             form=[asdict(option) for option in analysis.options],
             options=options,
         )
@@ -118,7 +116,7 @@ class BreakdownPanel(Computed):
 
     def frame(self) -> pd.DataFrame:
         """The DataFrame that the panel shows; see the analysis of the same name for its columns."""
-        return answer(self.trace, self.kind, self.selection.scope, self._given()).copy()
+        return answer(self.trace, self.kind, self._scope(), self._given()).copy()
 
     def figure(self) -> go.Figure:
         """The plotly figure of `frame()`."""
@@ -137,6 +135,9 @@ class BreakdownPanel(Computed):
                 raise t.TraitError(f"{option.name} must be one of {', '.join(option.choices)}")
         return given
 
+    def _scope(self) -> Scope:
+        return self.selection.scope_without(self._own)
+
     def _given(self) -> dict[str, Any]:
         """The options that differ from what holds anyway."""
         usual = {option.name: option.default for option in self.analysis.options}
@@ -144,11 +145,18 @@ class BreakdownPanel(Computed):
 
     def _compute(self, scope: Scope) -> _Shown:
         frame = answer(self.trace, self.kind, scope, self._given())
-        chart = self.analysis.chart
-        drawn = marks(chart, frame) if chart and len(frame) else Marks(pd.DataFrame())
-        notes = notes_on(self.trace, self.kind, scope)
+        picture = self.analysis.picture
+        pictured = answer(self.trace, picture, scope) if picture else frame
+        chart = ANALYSES[picture or self.kind].chart
+        drawn = marks(chart, pictured) if chart and len(pictured) else Marks(pd.DataFrame())
+        without_time = isinstance(chart, Stack) and not chart.part and not pictured[chart.whole].any()
         return _Shown(
-            frame, self.analysis.sentence(frame), drawn, notes, scope.window_ns or self.trace.extent_ns
+            frame,
+            self.analysis.sentence(frame),
+            drawn,
+            notes_on(self.trace, self.kind, scope),
+            scope.window_ns or self.trace.extent_ns,
+            pictured.empty or without_time,
         )
 
     def _show(self, shown: _Shown) -> None:
@@ -160,9 +168,7 @@ class BreakdownPanel(Computed):
         self.rows = len(frame)
         self.expression = self._spelled("frame")
         self.drawing = self._spelled("figure")
-        chart = self.analysis.chart
-        # no row, or none with any time in the selection
-        if frame.empty or (isinstance(chart, Stack) and not chart.part and not frame[chart.whole].any()):
+        if shown.nothing:
             self.status, self.message = "empty", self.sentence
 
     def _spelled(self, method: str) -> str:
@@ -172,20 +178,13 @@ class BreakdownPanel(Computed):
             text = f"{text[:-1]}, {', '.join(f'{name}={value!r}' for name, value in given.items())})"
         return text.replace(".frame(", f".{method}(")
 
-    @answers("file")
-    def _on_file(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """The whole frame as a file: `{form, chunk}` -> `{chunks}` and the bytes of that chunk."""
-        form, number = str(params.get("form")), int(params.get("chunk", 0))
-        scope, given = self.selection.scope, self._given()
-        question = (form, scope, repr(given))
-        kept = self._file
-        if kept is None or kept[0] != question:
-            kept = self._file = (question, as_bytes(answer(self.trace, self.kind, scope, given), form))
-        whole = kept[1]
-        chunks = max(1, -(-len(whole) // CHUNK_BYTES))
-        if number == chunks - 1:
-            self._file = None
-        return {"chunks": chunks}, [whole[number * CHUNK_BYTES : (number + 1) * CHUNK_BYTES]]
+    def _written(self, form: str) -> bytes:
+        return as_bytes(answer(self.trace, self.kind, self._scope(), self._given()), form)
+
+    def close(self) -> None:
+        """Take the part down and let go of what it holds."""
+        super().close()
+        self._file = None
 
     def __repr__(self) -> str:
         return super().__repr__().replace("(", f"({self.kind!r}, ", 1)

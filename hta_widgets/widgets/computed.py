@@ -19,7 +19,7 @@ class Computed(Part):
     """
 
     _depends: ClassVar[tuple[str, ...]] = ()
-    _own: ClassVar[tuple[str, ...]] = ()  # what a selector selects, it does not filter by
+    _own: tuple[str, ...] = ()  # what a selector selects, it does not filter by
 
     def __init__(
         self, trace: Any, *, selection: Selection | dict[str, Any] | None = None, **traits: Any

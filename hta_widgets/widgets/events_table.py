@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.engine import FRONT, checkpoint
+from hta_widgets.engine import FRONT
 from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.event_columns import DEFAULT_COLUMNS, KNOWN_COLUMNS, NATURAL, catalogue, is_text
 from hta_widgets.widgets.event_order import EventList, Int32, sorting
-from hta_widgets.widgets.files import CHUNK_BYTES, as_bytes
+from hta_widgets.widgets.files import Downloads, as_bytes
 from hta_widgets.widgets.part import variable_name
 from hta_widgets.widgets.rpc import answers
 from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
@@ -37,7 +37,7 @@ class Shown:
     sort: str
 
 
-class EventsTable(Computed):
+class EventsTable(Downloads, Computed):
     """The selected events, one row each; follows the selection, its names and its query.
 
     Args:
@@ -77,7 +77,6 @@ class EventsTable(Computed):
     expression = t.Unicode(help="Python expression of the events as they are shown").tag(sync=True)
 
     _shown: Shown | None = None
-    _file: tuple[str, bytes] | None = None  # what is being downloaded
 
     def __init__(
         self,
@@ -151,33 +150,10 @@ class EventsTable(Computed):
         place = shown.events.find(shown.order, int(params["rank"]), int(params["event_id"]))
         return {"row": place, "version": version}
 
-    @answers("export")
-    def _export(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """One piece of the file; made at the first, forgotten after the last."""
-        key, number = str(params["key"]), int(params.get("chunk", 0))
-        if number == 0:
-            data = self._written(str(params["format"]))
-            checkpoint()  # given up while it was written
-            self._file = key, data
-        file = self._file
-        if file is None or file[0] != key:
-            raise LookupError("another download has begun since")
-        _, data = file
-        chunks = -(-len(data) // CHUNK_BYTES)
-        if number == chunks - 1:
-            self._file = None
-        start = number * CHUNK_BYTES
-        return {"chunks": chunks, "bytes": len(data)}, [data[start : start + CHUNK_BYTES]]
-
-    @answers("forget_export")
-    def _forget_export(self, params: dict[str, Any]) -> None:
-        if self._file is not None and self._file[0] == params["key"]:
-            self._file = None
-
-    def _written(self, file_format: str) -> bytes:
+    def _written(self, form: str) -> bytes:
         shown, _ = self._now()
         frame = chosen_frame(self.trace, shown.events.chosen)
-        return as_bytes(frame if shown.order is None else frame.take(shown.order), file_format)
+        return as_bytes(frame if shown.order is None else frame.take(shown.order), form)
 
     def _now(self) -> tuple[Shown, int]:
         with FRONT:

@@ -3,19 +3,59 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-__all__ = ["CHUNK_BYTES", "FORMATS", "as_bytes"]
+from hta_widgets.engine import checkpoint
+from hta_widgets.widgets.rpc import answers
+
+__all__ = ["CHUNK_BYTES", "FORMATS", "Downloads", "as_bytes"]
 
 FORMATS = ("csv", "parquet")
 # What fits into one message to the browser.
 CHUNK_BYTES = 900_000
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class Downloads:
+    """Mixin for a part whose view downloads files: in pieces that fit a message, one file at a time.
+
+    The view makes a key up for each download; `js/src/export.ts` is its half.
+    """
+
+    _file: tuple[str, bytes] | None = None  # the download under way, by its key
+
+    def _written(self, form: str) -> bytes:
+        """The file; called in a worker thread."""
+        raise NotImplementedError
+
+    @answers("file")
+    def _on_file(self, params: dict[str, Any]) -> tuple[dict[str, int], list[bytes]]:
+        """One piece of the file; made at the first, forgotten after the last."""
+        key, number = str(params["key"]), int(params["chunk"])
+        if number == 0:
+            data = self._written(str(params["form"]))
+            checkpoint()  # given up while it was written
+            self._file = key, data
+        file = self._file
+        if file is None or file[0] != key:
+            raise LookupError("another download has begun since")
+        _, data = file
+        chunks = max(1, -(-len(data) // CHUNK_BYTES))
+        if number >= chunks - 1:
+            self._file = None
+        return {"chunks": chunks}, [data[number * CHUNK_BYTES : (number + 1) * CHUNK_BYTES]]
+
+    @answers("forget_file")
+    def _forget_file(self, params: dict[str, Any]) -> None:
+        """The view has given the download up."""
+        if self._file is not None and self._file[0] == params["key"]:
+            self._file = None
 
 
 def as_bytes(frame: pd.DataFrame, form: str) -> bytes:

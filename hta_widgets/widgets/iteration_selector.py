@@ -7,6 +7,7 @@ from typing import ClassVar
 import pandas as pd
 import traitlets as t
 
+from hta_widgets.analysis.steps import slowest_steps
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.selection import Integers
@@ -25,7 +26,7 @@ class IterationSelector(Computed):
 
     _view = t.Unicode("iterations").tag(sync=True)
     _depends: ClassVar = ("ranks",)
-    _own: ClassVar = ("iterations", "window")
+    _own = ("iterations", "window")
 
     ranks = Integers(help="ranks the bars are about; () means all")
     iterations = Integers(help="selected iterations; () means all").tag(sync=True)
@@ -37,26 +38,10 @@ class IterationSelector(Computed):
         iterations = self.trace.iterations
         if scope.ranks:
             iterations = iterations[iterations["rank"].isin(scope.ranks)]
-        return step_times(iterations), ", ".join(sorted(iterations["source"].astype(str).unique()))
+        return slowest_steps(iterations), ", ".join(sorted(iterations["source"].astype(str).unique()))
 
     def _show(self, result: tuple[pd.DataFrame, str]) -> None:
         frame, self.source = result
         self.table = encode(frame)
         if frame.empty:
             self.status, self.message = "empty", NO_ITERATIONS
-
-
-def step_times(iterations: pd.DataFrame) -> pd.DataFrame:
-    """Per iteration: iteration, slowest_ns, fastest_ns, slowest_rank, ranks, partial (on any rank)."""
-    frame = iterations.assign(dur_ns=iterations["end_ns"] - iterations["start_ns"])
-    frame = frame.sort_values(["iteration", "dur_ns"], kind="stable")
-    groups = frame.groupby("iteration", sort=True)
-    return pd.DataFrame(
-        {
-            "slowest_ns": groups["dur_ns"].last(),
-            "fastest_ns": groups["dur_ns"].first(),
-            "slowest_rank": groups["rank"].last(),
-            "ranks": groups.size(),
-            "partial": groups["partial"].any(),
-        }
-    ).reset_index()

@@ -156,7 +156,7 @@ def _lines(chart: Lines, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _heat(chart: Heat, frame: pd.DataFrame) -> Marks:
-    """Columns: x, y, value: the rows with the greatest sums."""
+    """Columns: x, y, value, [ring]: the rows with the greatest sums."""
     table = pd.DataFrame(
         {
             "x": frame[chart.x].astype("float64"),
@@ -164,6 +164,8 @@ def _heat(chart: Heat, frame: pd.DataFrame) -> Marks:
             "value": frame[chart.value].astype("float64"),
         }
     )
+    if chart.ring:
+        table["ring"] = frame[chart.ring].astype("int64")
     sums = table.groupby("y")["value"].sum().sort_values(ascending=False, kind="stable")
     shown = table[table["y"].isin(sums.head(_MOST_HEAT_ROWS).index)].reset_index(drop=True)
     return Marks(shown, left_out=max(0, len(sums) - _MOST_HEAT_ROWS))

@@ -1,10 +1,14 @@
-"""What a panel adds in words to its answer: the longest gaps, with their causes and events."""
+"""What a panel adds in words to its answer: what was found, or the longest gaps and their causes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
+from hta_widgets.analysis.findings import OPEN
 from hta_widgets.analysis.gaps import explain
+from hta_widgets.analysis.words import percent
 from hta_widgets.widgets.memo import answer
 
 if TYPE_CHECKING:
@@ -15,19 +19,48 @@ __all__ = ["Note", "notes_on"]
 
 _MOST = 5
 
+# Panels that compare ranks: with a single one selected they have nothing to say.
+_BETWEEN_RANKS = ("stragglers", "kernel_durations")
+
 Note = dict[str, Any]
+"""`text`, and what "Show" does: traits of a selection to set (`window`, `focus`, `ranks`, `iterations`,
+`names`; those that are not there are left alone), and the `kind` of a panel to open. A finding also has its
+`severity`, its `share` of the time as a text, and a `hint` on what to try."""
 
 
 def notes_on(trace: Trace, kind: str, scope: Scope) -> list[Note]:
-    """`[{text, window, focus}]` for a panel `kind`: the time that a note is about, and (rank, event_id)."""
-    if kind != "idle_gaps" and not (kind == "idle_breakdown" and scope.window_ns):
-        return []
-    gaps = answer(trace, "idle_gaps", scope).nlargest(_MOST, "dur_ns")
-    return [
-        {
-            "text": f"Rank {gap['rank']}: {explain(gap)}",
-            "window": [int(gap["start_ns"]), int(gap["end_ns"])],
-            "focus": [int(gap["rank"]), int(gap["event_id"])] if gap["event_id"] >= 0 else None,
-        }
-        for _, gap in gaps.iterrows()
-    ]
+    """The notes of a panel `kind`."""
+    if kind == "overview":
+        return [_finding(row) for _, row in answer(trace, kind, scope).iterrows()]
+    if kind == "idle_gaps" or (kind == "idle_breakdown" and scope.window_ns):
+        gaps = answer(trace, "idle_gaps", scope).nlargest(_MOST, "dur_ns")
+        return [_gap(row) for _, row in gaps.iterrows()]
+    return []
+
+
+def _gap(gap: pd.Series) -> Note:
+    return {
+        "text": f"Rank {gap['rank']}: {explain(gap)}",
+        "window": [int(gap["start_ns"]), int(gap["end_ns"])],
+        "focus": [int(gap["rank"]), int(gap["event_id"])] if gap["event_id"] >= 0 else None,
+    }
+
+
+def _finding(row: pd.Series) -> Note:
+    note: Note = {"text": row["text"], "severity": row["severity"], "hint": row["suggestion"]}
+    if row["severity"] == OPEN:
+        return note
+    note |= {
+        "share": percent(row["share_pct"]),
+        "kind": row["kind"],
+        "ranks": [] if row["kind"] in _BETWEEN_RANKS else _known(row["rank"]),
+        "iterations": _known(row["iteration"]),
+        "names": [row["name"]] if row["name"] else [],
+    }
+    if pd.notna(row["event_id"]):
+        note["focus"] = [int(row["event_rank"]), int(row["event_id"])]
+    return note
+
+
+def _known(number: Any) -> list[int]:
+    return [int(number)] if pd.notna(number) else []

@@ -20,7 +20,7 @@ Spell = Callable[[], str]
 Make = Callable[[Trace, Selection, Spell], Part]
 Entry = dict[str, Any]
 
-# Charts that share the timeline's axis, or are read by their width, take a whole row.
+# Charts that share the timeline's axis, or are read by their width, take a whole row, and so do sentences.
 _WIDE = (Flame, Lines)
 
 # Kinds that are no analysis: how their part is made, and their entry in the catalogue.
@@ -40,7 +40,7 @@ def catalogue() -> list[Entry]:
             "label": analysis.label,
             "title": analysis.title,
             "group": analysis.group,
-            "wide": isinstance(analysis.chart, _WIDE),
+            "wide": isinstance(analysis.chart, _WIDE) or kind == "overview",
         }
         for kind, analysis in ANALYSES.items()
     ]

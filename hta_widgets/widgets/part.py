@@ -75,6 +75,11 @@ class Part(Answers, Guarded, anywidget.AnyWidget):
         if self._links is not None:
             super().__del__()
 
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        """Take what the browser sends: what it changed at once is one action to undo."""
+        with FRONT, self.selection.hold_trait_notifications():
+            super().set_state(sync_data)
+
     def _handle_msg(self, message: dict[str, Any]) -> None:
         with FRONT:
             super()._handle_msg(message)

@@ -31,7 +31,7 @@ class RankSelector(Computed):
 
     _view = t.Unicode("ranks").tag(sync=True)
     _depends: ClassVar = ("iterations", "window", "streams")
-    _own: ClassVar = ("ranks",)
+    _own = ("ranks",)
 
     ranks = Integers(help="selected ranks; () means all").tag(sync=True)
     iterations = Integers(help="iterations the bars are about; () means all")

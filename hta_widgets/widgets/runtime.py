@@ -13,6 +13,7 @@ import anywidget
 import traitlets as t
 
 from hta_widgets.engine import FRONT
+from hta_widgets.widgets.home import marimo
 
 BUNDLE = Path(__file__).parent / "static" / "widgets.js"
 
@@ -26,6 +27,20 @@ export default {
 """
 
 
+def bundle() -> str:
+    """The text of the JavaScript module.
+
+    Raises:
+        RuntimeError: it has not been built.
+    """
+    if not BUNDLE.exists():
+        raise RuntimeError(
+            f"{BUNDLE.name} has not been built: install the package with pip, "
+            "or run `npm ci && npm run build` in js/"
+        )
+    return BUNDLE.read_text(encoding="utf-8")
+
+
 class Runtime(anywidget.AnyWidget):
     """Holds the bundle; draws nothing."""
 
@@ -33,12 +48,7 @@ class Runtime(anywidget.AnyWidget):
 
     @t.default("_esm")
     def _read_bundle(self) -> str:
-        if not BUNDLE.exists():
-            raise RuntimeError(
-                f"{BUNDLE.name} has not been built: install the package with pip, "
-                "or run `npm ci && npm run build` in js/"
-            )
-        return BUNDLE.read_text(encoding="utf-8")
+        return bundle()
 
     def __repr__(self) -> str:
         return "Runtime()"
@@ -48,8 +58,13 @@ _shared: Runtime | None = None
 
 
 def runtime() -> Runtime:
-    """The kernel's runtime; made on first use, and again after its comm was closed."""
+    """The kernel's runtime; made on first use, and again after its comm was closed.
+
+    In marimo every part has its own: there a widget goes with its cell, and the page keeps code by content.
+    """
     global _shared
+    if marimo():
+        return Runtime()
     with FRONT:
         if _shared is None or _shared.comm is None:
             _shared = Runtime()

@@ -82,7 +82,7 @@ class TraceExplorer(LoadingPart):
         self,
         source: Any,
         selection: Selection | dict[str, Any] | None = None,
-        panels: Sequence[str] = ("temporal_breakdown", "comm_comp_overlap"),
+        panels: Sequence[str] = ("overview", "temporal_breakdown", "comm_comp_overlap"),
     ) -> None:
         self._shown: dict[str, Part] = {}
         super().__init__(source, selection=selection, panels=kinds_of(panels), catalogue=catalogue())
@@ -119,7 +119,8 @@ class TraceExplorer(LoadingPart):
             return panel.frame()
         if kind == "events":
             return self.events
-        return answer(trace, known(kind), self.selection.scope, options).copy()
+        scope = self.selection.scope_without(ANALYSES[known(kind)].own)
+        return answer(trace, kind, scope, options).copy()
 
     def figure(self, kind: str, **options: Any) -> go.Figure:
         """The plotly figure of `frame(kind, **options)`."""

@@ -1,5 +1,6 @@
 // Ways out of a panel: text to the clipboard, a file to the disk.
 
+import type { Task } from "./menu";
 import type { Rpc } from "./rpc";
 
 export async function copyText(text: string): Promise<void> {
@@ -24,15 +25,24 @@ export function download(name: string, content: BlobPart | Blob, type: string): 
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** The panel's whole frame as a file that the kernel makes, asked for in chunks (`BreakdownPanel._on_file`). */
-export async function fetchFile(rpc: Rpc, form: "csv" | "parquet"): Promise<Blob> {
-  const parts: BlobPart[] = [];
+export type FileForm = "csv" | "parquet";
+
+const TYPES: Record<FileForm, string> = { csv: "text/csv", parquet: "application/vnd.apache.parquet" };
+
+/** The part's whole frame as a file that the kernel makes, in pieces (hta_widgets/widgets/files.py). */
+export async function fetchFile(rpc: Rpc, form: FileForm, { progress, signal }: Task): Promise<Blob> {
+  const key = Math.random().toString(36).slice(2);
+  const pieces: BlobPart[] = [];
+  const forget = () => void rpc.call("forget_file", { key }).catch(() => undefined);
+  signal.addEventListener("abort", forget, { once: true });
   for (let chunk = 0, chunks = 1; chunk < chunks; chunk++) {
-    const answer = await rpc.call<{ chunks: number }>("file", { form, chunk });
+    const answer = await rpc.call<{ chunks: number }>("file", { form, key, chunk }, { signal });
     chunks = answer.result.chunks;
     for (const { buffer, byteOffset, byteLength } of answer.buffers) {
-      parts.push(new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength));
+      pieces.push(new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength));
     }
+    progress((chunk + 1) / chunks);
   }
-  return new Blob(parts, { type: form === "csv" ? "text/csv" : "application/vnd.apache.parquet" });
+  signal.removeEventListener("abort", forget);
+  return new Blob(pieces, { type: TYPES[form] });
 }

@@ -2,6 +2,7 @@
 
 import { render } from "preact";
 import { writes } from "./history";
+import { combined } from "./shared";
 
 type Entry = [keys: string, what: string];
 
@@ -100,7 +101,7 @@ export function bindHelp(el: HTMLElement, signal: AbortSignal): void {
   el.addEventListener(
     "keydown",
     (event) => {
-      if (event.key !== "?" || event.ctrlKey || event.metaKey || event.altKey || writes(event)) return;
+      if (event.key !== "?" || combined(event) || writes(event)) return;
       event.preventDefault();
       event.stopPropagation();
       openHelp(el);

@@ -1,5 +1,6 @@
 // The bundle's entry: `Runtime` (hta_widgets/widgets/runtime.py) carries it, every part mounts its view from here.
 
+import { tellEnd } from "./ended";
 import type { View, ViewProps } from "./model";
 import parts from "./parts.css";
 import { openReport } from "./report/open";
@@ -32,6 +33,7 @@ export async function mount(props: ViewProps): Promise<void> {
   adoptStyles(props.el, "theme", theme + parts);
   props.el.classList.add("hta");
   keepShortcuts(props.el, props.signal);
+  tellEnd(props);
   await view(props);
 }
 

@@ -43,6 +43,18 @@ export function listen(model: Model, event: string, listener: Listener, signal: 
   signal.addEventListener("abort", () => model.off(event, listener), { once: true });
 }
 
+const unsaved = new WeakSet<Model>();
+
+/** Save what was assigned in this turn as one message: Python takes it as one action to undo. */
+function save(model: Model): void {
+  if (unsaved.has(model)) return;
+  unsaved.add(model);
+  queueMicrotask(() => {
+    unsaved.delete(model);
+    model.save_changes();
+  });
+}
+
 /** A trait as a signal, both ways: what Python sets shows up here, what is assigned here is saved to Python. */
 export function trait<T>(model: Model, name: string, signal: AbortSignal): Signal<T> {
   const value = makeSignal<T>(model.get(name));
@@ -57,7 +69,7 @@ export function trait<T>(model: Model, name: string, signal: AbortSignal): Signa
   const dispose = effect(() => {
     if (value.value === model.get(name)) return;
     model.set(name, value.value);
-    model.save_changes();
+    save(model);
   });
   signal.addEventListener("abort", dispose, { once: true });
   return value;

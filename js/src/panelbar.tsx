@@ -3,6 +3,7 @@
 import type { Signal } from "@preact/signals";
 import { useRef, useState } from "preact/hooks";
 import { step } from "./picker";
+import { combined } from "./shared";
 
 export interface Entry {
   kind: string;
@@ -40,6 +41,7 @@ export function PanelBar({ catalogue, shown, opened }: PanelBarProps) {
   };
 
   const onKeyDown = (event: KeyboardEvent) => {
+    if (combined(event)) return;
     const at = catalogue.findIndex((entry) => entry.kind === current);
     const to = step(event.key, at, catalogue.length, 1);
     const next = to === undefined ? undefined : catalogue[Math.max(0, Math.min(catalogue.length - 1, to))];

@@ -3,7 +3,7 @@
 import type { Signal } from "@preact/signals";
 import type { ComponentChild } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { type Keys, pick, ranges } from "./shared";
+import { combined, type Keys, pick, ranges } from "./shared";
 
 export interface PickerProps {
   label: string;
@@ -41,12 +41,15 @@ export function Picker({ label, all, selected, className, describe, children }: 
 
   const onKeyDown = (event: KeyboardEvent) => {
     const at = all.indexOf(stop ?? Number.NaN);
-    const move = step(event.key, at, all.length, columns(root.current));
+    const move = combined(event) ? undefined : step(event.key, at, all.length, columns(root.current));
     if (move !== undefined) {
       if (event.shiftKey && anchor.current === null) anchor.current = stop ?? null;
       const value = focus(move);
       if (event.shiftKey && value !== undefined) choose(value, event);
-    } else if (event.key === "Escape" || (event.key === "a" && (event.ctrlKey || event.metaKey))) {
+    } else if (
+      (event.key === "Escape" && !combined(event)) ||
+      (event.key === "a" && (event.ctrlKey || event.metaKey))
+    ) {
       selected.value = [];
     } else return;
     event.preventDefault();
@@ -105,7 +108,7 @@ export function PickerStatus({ count, selected }: { count: number; selected: Sig
   const chosen = ranges(selected.value);
   return (
     <>
-      <span class="hta-muted" aria-live="polite">
+      <span class="hta-muted hta-cut" aria-live="polite" title={chosen}>
         {chosen === "all" ? `all ${count}` : chosen}
       </span>
       <button

@@ -19,6 +19,11 @@ export function adoptStyles(el: HTMLElement, id: string, css: string): void {
   parent.append(style);
 }
 
+/** Whether a key was pressed with Ctrl, Cmd or Alt: those combinations are the browser's and the notebook's, and undo. */
+export function combined(event: { ctrlKey: boolean; metaKey: boolean; altKey: boolean }): boolean {
+  return event.ctrlKey || event.metaKey || event.altKey;
+}
+
 export interface Keys {
   shiftKey: boolean;
   ctrlKey: boolean;

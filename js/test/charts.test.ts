@@ -3,7 +3,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { pattern } from "../src/charts/fills";
 import { toSvg } from "../src/charts/image";
-import { brief, fitted } from "../src/charts/mark";
+import { brief, fitted, fittedNames } from "../src/charts/mark";
 import { decades, linear, logarithmic } from "../src/charts/scale";
 import { toggled } from "../src/charts/select";
 import { unitOf } from "../src/charts/unit";
@@ -176,8 +176,57 @@ it("selects rank and iteration by a cell", async () => {
   click(rows(el)[1]);
   expect([model.get("ranks"), model.get("iterations")]).toEqual([[1], [5]]);
   await drawn();
+  expect(model.saved).toBe(1); // one message, one action to undo
   click(rows(el)[1]);
   expect([model.get("ranks"), model.get("iterations")]).toEqual([[], []]);
+});
+
+it("spreads a scale over values that differ, not over noise, and outlines the unusual", async () => {
+  const chart = { type: "heat", x: "iteration", y: "rank", value: "dur_ns", time_class: "host" };
+  const shades = async (value: number[]) => {
+    const marks = wire({ x: [5, 6], y: [0, 0], value, ring: [0, 1] });
+    const { el } = await show({
+      ...panel,
+      chart: { ...chart, label: "Step time", contrast: true, ring: "outlier" },
+      marks,
+    });
+    expect(el.querySelector(".hta-legend")?.textContent).toContain("Step time");
+    expect(labels(el)[1]).toContain("ms, unusual. Select both.");
+    expect(el.querySelectorAll("[data-ring]")).toHaveLength(1);
+    return [...el.querySelectorAll(".hta-cell")].map((cell) => Number(cell.getAttribute("fill-opacity")));
+  };
+  expect(await shades([10e6, 20e6])).toEqual([0.05, 1]);
+  expect((await shades([10e6, 10.1e6]))[1]).toBeCloseTo(0.05 + 0.95 * 0.1);
+});
+
+it("tells findings in words, shows what they are about, and asks for their panel", async () => {
+  const opened = vi.fn();
+  document.body.addEventListener("hta-open", (event) => opened((event as CustomEvent).detail), {
+    once: true,
+  });
+  const finding = { ranks: [2], iterations: [], names: ["<b>gemm</b>"], kind: "kernel_durations" };
+  const { el, model } = await show({
+    ...panel,
+    kind: "overview",
+    chart: {},
+    marks: null,
+    iterations: [5],
+    notes: [
+      { severity: "warning", share: "14.6 %", text: "<b>gemm</b> is slow.", hint: "Cool it.", ...finding },
+      { severity: "open", text: "It cannot be told.", hint: "Record more." },
+    ],
+  });
+  expect(el.querySelector(".hta-notes b")).toBeNull();
+  expect(el.querySelector(".hta-notes")?.getAttribute("aria-label")).toBe("What was found");
+  expect(el.querySelectorAll(".hta-notes button")).toHaveLength(1);
+  click(el.querySelector(".hta-notes button") ?? undefined);
+  expect([model.get("ranks"), model.get("iterations"), model.get("names"), model.get("window")]).toEqual([
+    [2],
+    [],
+    ["<b>gemm</b>"],
+    null,
+  ]);
+  expect(opened).toHaveBeenCalledWith("kernel_durations");
 });
 
 it("shows the range of each kernel and a dot per rank", async () => {
@@ -245,6 +294,9 @@ it("draws call stacks, goes into a box and weighs by kernel time", async () => {
   expect(boxes.map((box) => box.getAttribute("x"))).toEqual(["0", "0", "0", "384"]);
   click(rows(el)[1]);
   expect(model.get("names")).toEqual(["aten::mm"]);
+  press(rows(el)[1], "z", { ctrlKey: true }); // undo, not ours
+  await drawn();
+  expect(labels(el)).toHaveLength(4);
   press(rows(el)[1], "z");
   await drawn();
   expect(labels(el)).toHaveLength(2);
@@ -307,7 +359,7 @@ it("asks the kernel for the whole of a cut table, in chunks", async () => {
   for (const chunk of [0, 1]) {
     await drawn();
     const { id, method, params } = (model.sent.at(-1)?.content ?? {}) as Record<string, unknown>;
-    expect([method, params]).toEqual(["file", { form: "csv", chunk }]);
+    expect([method, params]).toMatchObject(["file", { form: "csv", chunk }]);
     const bytes = new DataView(new TextEncoder().encode(`part${chunk}`).buffer);
     model.emit("msg:custom", { rpc: 1, id, result: { chunks: 2 } }, [bytes]);
   }
@@ -320,6 +372,28 @@ it("asks the kernel for the whole of a cut table, in chunks", async () => {
   expect(el.querySelector('[role="menu"]')).toBeNull();
   expect(document.activeElement).toBe(menu);
   vi.unstubAllGlobals();
+});
+
+it("offers of a cut table in a report what the report holds", async () => {
+  const { el, model } = await show({ ...bars, rows: 900, frozen: true });
+  el.querySelector<HTMLElement>('[aria-haspopup="menu"]')?.click();
+  await drawn();
+  const labels = [...el.querySelectorAll('[role="menuitem"]')].map((one) => one.textContent);
+  expect(labels).toEqual(["CSV, first 2 rows", "SVG", "PNG", "Copy plotly figure"]);
+  expect(model.sent).toEqual([]);
+});
+
+it("tells kernels apart whose shortened names would be the same", () => {
+  const kernel = (part: string) => `sm90_xmma_gemm_bf16bf16_bf16f32_f32_${part}_n_tilesize128x128x64_cublas`;
+  const names = [kernel("nn"), kernel("tn"), kernel("nt"), "Memset (Device)", kernel("nn")];
+  const labels = fittedNames(names, 203);
+  expect(labels).toEqual([
+    "sm90_xm…2_nn_n_tilesize128x1…",
+    "sm90_xm…2_tn_n_tilesize128x1…",
+    "sm90_xm…2_nt_n_tilesize128x1…",
+    "Memset (Device)",
+    "sm90_xm…2_nn_n_tilesize128x1…",
+  ]);
 });
 
 it("makes a picture without classes, with text escaped", async () => {

@@ -204,7 +204,7 @@ it("keeps the search in reach when nothing is found", async () => {
   expect(el.querySelector(".hta-events-grid")).toBe(null);
   expect(el.querySelector<HTMLInputElement>("input[type=search]")?.value).toBe("zzz");
   expect(el.textContent).toContain("No event lies in the selection.");
-  expect([...el.querySelectorAll("button")].map((button) => button.textContent)).not.toContain("CSV");
+  expect([...el.querySelectorAll("button")].map((button) => button.textContent)).not.toContain("Export");
 });
 
 it("saves the file that the kernel makes, piece by piece, and can give it up", async () => {
@@ -213,9 +213,12 @@ it("saves the file that the kernel makes, piece by piece, and can give it up", a
   URL.createObjectURL = (blob) => String(saved.push(blob as Blob));
   URL.revokeObjectURL = () => undefined;
   HTMLAnchorElement.prototype.click = () => undefined;
-  const press = async (text: string) => {
-    const all = [...el.querySelectorAll("button")];
-    all.find((button) => button.textContent === text)?.click();
+  const menu = () => el.querySelector<HTMLElement>(".hta-menu > button");
+  const choose = async (text: string) => {
+    menu()?.click();
+    await drawn();
+    const items = [...el.querySelectorAll<HTMLElement>('[role="menuitem"]')];
+    items.find((item) => item.textContent === text)?.click();
     await drawn();
   };
   const send = (chunks: number, bytes: number[]) => {
@@ -225,21 +228,23 @@ it("saves the file that the kernel makes, piece by piece, and can give it up", a
     ]);
     return drawn();
   };
-  await press("Parquet");
+  await choose("Parquet");
   await send(2, [1, 2]);
-  expect(el.querySelector(".hta-events-bar")?.textContent).toContain("Saving, 50 %");
-  expect(calls.at(-1)?.params).toMatchObject({ format: "parquet", chunk: 1 });
+  expect(el.querySelector(".hta-events-bar")?.textContent).toContain("Parquet 50 %");
+  expect(calls.at(-1)?.params).toMatchObject({ form: "parquet", chunk: 1 });
   await send(2, [3]);
   expect([saved[0]?.size, saved[0]?.type]).toEqual([3, "application/vnd.apache.parquet"]);
-  await press("CSV");
-  await press("Cancel");
-  expect(calls.some((call) => call.method === "forget_export")).toBe(true);
+  await choose("CSV");
+  expect(menu()?.textContent).toContain("cancel");
+  menu()?.click();
+  await drawn();
+  expect(calls.some((call) => call.method === "forget_file")).toBe(true);
   expect([saved.length, el.textContent?.includes("failed")]).toEqual([1, false]);
-  await press("CSV");
+  await choose("CSV");
   const { id } = calls.at(-1) as Call;
   model.emit("msg:custom", { rpc: 1, id, error: { type: "MemoryError", message: "full" } });
   await drawn();
-  expect(el.querySelector("[role=alert]")?.textContent).toBe("The download failed: full");
+  expect(el.querySelector("[role=alert]")?.textContent).toBe("CSV failed: full");
 });
 
 it("never takes a name for markup", async () => {

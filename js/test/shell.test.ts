@@ -80,6 +80,7 @@ it("searches when the hand rests, on Enter, on leaving, and not on Escape", asyn
     type("nccl ");
     expect(model.get("query")).toBe("");
     vi.advanceTimersByTime(500);
+    await Promise.resolve(); // one message for all that changed in a turn
     expect([model.get("query"), model.saved]).toEqual(["nccl", 1]);
     type("gemm");
     key(box, "Enter");
@@ -177,6 +178,14 @@ it("opens and closes panels from a bar that arrows move along", async () => {
     ["panel", "anywidget:b", "b"],
     ["panel", "anywidget:c", "c"],
   ]);
+  await drawn();
+  // a panel asks for another one; what the catalogue does not hold is no panel
+  const slot = el.querySelector(".hta-panel");
+  for (const detail of ["a", "b", "<none>"]) {
+    slot?.dispatchEvent(new CustomEvent("hta-open", { detail, bubbles: true }));
+  }
+  expect(model.get("panels")).toEqual(["b", "c", "a"]);
+  model.set("panels", ["b", "c"]);
   await drawn();
   expect([...el.querySelectorAll<HTMLElement>(".hta-panel")].map((slot) => slot.dataset.kind)).toEqual([
     "b",

@@ -43,6 +43,8 @@ def test_every_entry_answers_speaks_and_draws(job: Trace, kind: str, scope: Scop
 def columns_of(chart: Any) -> set[str]:
     """The columns of a frame that its chart names."""
     match chart:
+        case None:
+            return set()
         case registry.Stack(part=""):
             return {*chart.label, chart.whole, *(series.column for series in chart.series)}
         case registry.Stack():
@@ -51,6 +53,8 @@ def columns_of(chart: Any) -> set[str]:
             return {chart.value, *chart.label, *(chart.window or ()), *filter(None, [chart.names])}
         case registry.Lines():
             return {chart.time, chart.value, *chart.by}
+        case registry.Heat():
+            return {chart.x, chart.y, chart.value, *filter(None, [chart.ring])}
         case registry.Flame():
             weights = {column for total, own, _, _ in chart.weights for column in (total, own)}
             return {chart.node, chart.parent, chart.label, *weights} - {""}

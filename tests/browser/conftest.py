@@ -1,4 +1,4 @@
-"""One JupyterLab and one browser page per theme for the whole run: starting them costs seconds."""
+"""One JupyterLab and one browser page for the whole run: starting them costs seconds."""
 
 import shutil
 from collections.abc import Iterator
@@ -30,20 +30,20 @@ def playwright() -> Iterator[Playwright]:
         yield playwright
 
 
-def _lab(playwright: Playwright, root: Path, *, dark: bool) -> Iterator[Lab]:
-    for notebook in (ROOT / "notebooks").glob("*.ipynb"):
-        shutil.copy(notebook, root)
-    with jupyter_lab(root, dark=dark) as server, chromium_page(playwright) as page:
-        yield Lab(server, page)
-
-
 @pytest.fixture(scope="session")
 def lab(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """JupyterLab in its light theme."""
-    yield from _lab(playwright, tmp_path_factory.mktemp("light"), dark=False)
+    root = tmp_path_factory.mktemp("lab")
+    for notebook in (ROOT / "notebooks").glob("*.ipynb"):
+        shutil.copy(notebook, root)
+    with jupyter_lab(root) as server, chromium_page(playwright) as page:
+        yield Lab(server, page)
 
 
-@pytest.fixture(scope="session")
-def dark_lab(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """JupyterLab in its dark theme."""
-    yield from _lab(playwright, tmp_path_factory.mktemp("dark"), dark=True)
+@pytest.fixture
+def dark_lab(lab: Lab) -> Iterator[Lab]:
+    """The same in its dark theme; the notebook is to be opened by the test."""
+    lab.open_code("pass")
+    lab.use_theme(dark=True)
+    yield lab
+    lab.use_theme(dark=False)

@@ -26,6 +26,9 @@ from tests.browser import chromium
 
 START_SECONDS = 60
 
+# Where the server shows a notebook in JupyterLab, and where in Notebook 7.
+LAB, NOTEBOOK_7 = "doc/tree", "notebooks"
+
 # A timeline that has drawn its slices.
 TIMELINE = "[data-ready=true] .hta-timeline"
 
@@ -69,9 +72,7 @@ class Server:
 @contextlib.contextmanager
 def jupyter_lab(root: Path, *, dark: bool = False) -> Iterator[Server]:
     """Start JupyterLab with its own settings, kernels and IPython profile: nothing of the user's is read."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     token = secrets.token_hex(16)
     home = Path(tempfile.mkdtemp(prefix="hta_widgets-lab-"))
     settings = home / "settings" / "@jupyterlab" / "apputils-extension"
@@ -93,6 +94,7 @@ def jupyter_lab(root: Path, *, dark: bool = False) -> Iterator[Server]:
         *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1"),
         *(f"--port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"),
         *(f"--ServerApp.root_dir={root}", "--LabApp.expose_app_in_browser=True"),
+        "--JupyterNotebookApp.expose_app_in_browser=True",  # the same server has Notebook 7
     ]
     log = home / "lab.log"
     with log.open("w") as out:
@@ -117,6 +119,13 @@ def jupyter_lab(root: Path, *, dark: bool = False) -> Iterator[Server]:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         shutil.rmtree(home, ignore_errors=True)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
 
 
 def _wait_until_up(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -163,22 +172,22 @@ class Lab:
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
 
-    def open(self, name: str) -> None:
+    def open(self, name: str, app: str = LAB) -> None:
         """Open a notebook of the server's folder alone in the page, with a fresh kernel; earlier ones end."""
         self.page.evaluate("() => window.jupyterapp?.serviceManager.sessions.shutdownAll()")
-        self.page.goto(f"{self.server.url}/doc/tree/{name}?token={self.server.token}&reset")
+        self.page.goto(f"{self.server.url}/{app}/{name}?token={self.server.token}&reset")
         self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
         self.page.wait_for_function(READY, timeout=60_000)
         self.errors.clear()
 
-    def open_code(self, *cells: str, name: str = "test.ipynb") -> None:
+    def open_code(self, *cells: str, name: str = "test.ipynb", app: str = LAB) -> None:
         """Write a notebook of these code cells, open it and run it."""
         notebook = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
             metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
         )
         nbformat.write(notebook, self.server.root / name)
-        self.open(name)
+        self.open(name, app)
         self.run_all()
 
     def run_all(self) -> None:
@@ -203,6 +212,14 @@ class Lab:
 
     def expect_no_errors(self) -> None:
         assert not self.errors, "\n".join(self.errors)
+
+    def use_theme(self, *, dark: bool) -> None:
+        """Change the page's theme, as the reader does in the Settings menu; it stays through reloads."""
+        self.page.evaluate(
+            "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
+            f"JupyterLab {'Dark' if dark else 'Light'}",
+        )
+        self.page.wait_for_selector(f"body[data-jp-theme-light={str(not dark).lower()}]", state="attached")
 
     def shot(self, name: str, what: Locator | None = None) -> None:
         """Save a picture where HTA_WIDGETS_SHOTS says, to be looked at; without it do nothing."""

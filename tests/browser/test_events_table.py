@@ -64,7 +64,8 @@ def test_scroll_sort_focus_and_save(lab: Lab, tmp_path: Path) -> None:
     lab.shot("events-table-sorted")
 
     with lab.page.expect_download() as download:
-        lab.page.get_by_role("button", name="CSV").click()
+        lab.page.get_by_role("button", name="Export").click()
+        lab.page.get_by_role("menuitem", name="CSV").click()
     download.value.save_as(tmp_path / "events.csv")
     with (tmp_path / "events.csv").open(newline="") as file:
         ids = [int(line["event_id"]) for line in csv.DictReader(file)]

@@ -62,10 +62,12 @@ def test_panels_by_keyboard(shell: Lab, crumb: Locator) -> None:
     shell.expect_kernel("explorer.panels", ())
     shell.page.keyboard.press("ArrowRight")
     expect(first).not_to_be_focused()
-    shell.page.keyboard.press("Home")
+    shell.page.keyboard.press("ArrowLeft")
     expect(first).to_be_focused()
     shell.page.keyboard.press("Space")
     shell.expect_kernel("explorer.panels", ("temporal_breakdown",))
+    shell.page.keyboard.press("Home")
+    expect(panel_button(shell, "overview")).to_be_focused()
 
 
 def test_clauses_are_dropped_undone_and_redone(shell: Lab, crumb: Locator) -> None:

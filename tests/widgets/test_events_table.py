@@ -196,13 +196,15 @@ def test_catalogue_lists_what_the_events_have(table: EventsTable, ddp: Trace) ->
     assert listed - {"track"} == set(ddp.events().columns)
 
 
-def fetch(table: EventsTable, file_format: str) -> bytes:
-    head, [data] = table._export({"format": file_format, "key": "k"})
-    pieces = [data]
-    for chunk in range(1, head["chunks"]):
-        pieces += table._export({"format": file_format, "key": "k", "chunk": chunk})[1]
-    assert all(len(piece) <= 1 << 20 for piece in pieces)
-    assert head["bytes"] == sum(map(len, pieces))
+def piece(table: EventsTable, chunk: int, form: str = "csv") -> tuple[int, bytes]:
+    told, [data] = table._on_file({"form": form, "key": "k", "chunk": chunk})
+    return told["chunks"], data
+
+
+def fetch(table: EventsTable, form: str) -> bytes:
+    chunks, first = piece(table, 0, form)
+    pieces = [first, *(piece(table, chunk, form)[1] for chunk in range(1, chunks))]
+    assert all(len(data) <= 1 << 20 for data in pieces)
     return b"".join(pieces)
 
 
@@ -216,16 +218,16 @@ def test_files_hold_everything_in_the_order_shown(table: EventsTable, until: Any
     assert csv.columns.tolist() == wanted.columns.tolist()
     assert csv["event_id"].tolist() == wanted["event_id"].tolist()
     with pytest.raises(LookupError, match="another download"):  # what was fetched is forgotten
-        table._export({"format": "csv", "key": "k", "chunk": 1})
+        piece(table, 1)
 
 
 def test_a_download_that_was_given_up_is_forgotten(table: EventsTable) -> None:
-    assert table._export({"format": "csv", "key": "k"})[0]["chunks"] > 1
-    table._forget_export({"key": "other"})
-    table._export({"format": "csv", "key": "k", "chunk": 1})
-    table._forget_export({"key": "k"})
+    assert piece(table, 0)[0] > 2
+    table._forget_file({"key": "other"})
+    piece(table, 1)
+    table._forget_file({"key": "k"})
     with pytest.raises(LookupError, match="another download"):
-        table._export({"format": "csv", "key": "k", "chunk": 2})
+        piece(table, 2)
 
 
 def test_a_spreadsheet_runs_no_name() -> None:

@@ -1,6 +1,7 @@
 """Selectors and panels follow the selection and show what the analyses say."""
 
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from traitlets import TraitError
 
 from hta_widgets import BreakdownPanel, IterationSelector, RankSelector, Scope, Selection, Trace, analysis
-from hta_widgets.widgets.iteration_selector import step_times
+from hta_widgets.analysis.steps import slowest_steps
+from hta_widgets.examples.simulator import SimulatedJob, simulate
 from tests.support import shared_trace
 
 
@@ -78,7 +80,7 @@ def test_step_times_take_the_slowest_rank() -> None:
             "partial": [False, True, False],
         }
     )
-    frame = step_times(iterations)
+    frame = slowest_steps(iterations)
     assert frame.to_dict("list") == {
         "iteration": [1, 2],
         "slowest_ns": [45, 30],
@@ -143,12 +145,50 @@ def test_a_long_answer_is_cut_on_the_page_and_whole_in_files(ddp: Trace, until: 
         parts: list[bytes] = []
         chunks = 1
         while len(parts) < chunks:
-            told, (part,) = panel._on_file({"form": form, "chunk": len(parts)})
+            told, (part,) = panel._on_file({"form": form, "key": form, "chunk": len(parts)})
             parts, chunks = [*parts, part], told["chunks"]
         return b"".join(parts)
 
     pd.testing.assert_frame_equal(pd.read_csv(io.BytesIO(fetched("csv"))), frame)
     pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(fetched("parquet"))), frame)
+
+
+def test_what_a_click_changes_at_once_is_one_action(ddp: Trace) -> None:
+    selection = Selection()
+    panel = BreakdownPanel(ddp, "stragglers", selection=selection)
+    panel.set_state({"ranks": [2], "iterations": [11]})
+    assert selection.to_dict() == {"ranks": (2,), "iterations": (11,)}
+    selection.undo()
+    assert (selection.to_dict(), panel.ranks, selection.can_undo) == ({}, (), False)
+
+
+def test_the_overview_tells_findings_and_does_not_hide_what_it_selects(ddp: Trace, until: Any) -> None:
+    selection = Selection()
+    panel = BreakdownPanel(ddp, "overview", selection=selection)
+    until(lambda: panel.status == "idle" and panel.rows > 0)
+    assert panel.chart["type"] == "heat"
+    assert panel.marks["rows"] == len(ddp.iterations)
+    assert panel.sentence.startswith("Waiting for a late rank costs most")
+    late, slow, stall = panel.notes
+    assert (late["kind"], late["severity"]) == ("stragglers", "warning")
+    assert late["ranks"] == slow["ranks"] == []  # their panels compare ranks
+    assert slow["names"][0] in ddp.rank(2).names
+    assert stall["focus"][1] in ddp.events()["event_id"].to_numpy()
+    selection.ranks, selection.iterations = (2,), (11,)
+    until(lambda: panel.status == "idle")
+    assert panel.marks["rows"] == len(ddp.iterations)
+    pd.testing.assert_frame_equal(panel.frame(), analysis.overview(ddp))
+    selection.window = (0, ddp.extent_ns[1] // 2)
+    until(lambda: panel.status == "idle" and panel.marks["rows"] < len(ddp.iterations))
+
+
+def test_an_overview_without_findings_shows_the_steps(tmp_path: Path, until: Any) -> None:
+    simulate(SimulatedJob("clean", "single", steps=4, layers=6, batch=16)).write(tmp_path)
+    panel = BreakdownPanel(tmp_path, "overview")
+    until(lambda: panel.status == "idle")
+    assert (panel.rows, panel.notes, panel.marks["rows"]) == (0, [], 4)
+    assert panel.sentence.startswith("Nothing stands out")
+    assert panel.figure().layout.title.text == "What stands out"
 
 
 def test_a_brushed_window_lists_its_longest_gaps(ddp: Trace, until: Any) -> None:

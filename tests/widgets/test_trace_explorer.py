@@ -28,7 +28,7 @@ def test_loads_and_places_its_parts(until: Any) -> None:
     explorer = TraceExplorer(DDP)
     assert repr(explorer) == "TraceExplorer('ddp_4ranks': 4 files)"
     until(lambda: settled(explorer))
-    assert [area for area, _ in explorer.parts] == [*FIXED, "panel", "panel"]
+    assert [area for area, _ in explorer.parts] == [*FIXED, "panel", "panel", "panel"]
     assert {fact["label"]: fact["value"] for fact in explorer.facts}["Ranks"] == "4"
     assert all(part.selection is explorer.selection for _, part in explorer.parts)
     text = explorer._repr_mimebundle_()[0]["text/plain"]

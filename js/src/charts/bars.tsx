@@ -27,7 +27,7 @@ export function Bars({ marks, chart, width, selecting }: ChartProps<StackChart>)
   const steps = [...marks.numbers("iteration")];
   const labels = marks.texts("label");
   const wholes = marks.numbers(chart.whole);
-  const left = labelWidth(labels, width * 0.35);
+  const left = labelWidth(labels, width * 0.4);
   const longest = max(wholes) ?? 0;
   const unit = timeUnit([longest]);
   const inner = Math.max(80, width - left - RIGHT);
@@ -90,7 +90,7 @@ export function Bars({ marks, chart, width, selecting }: ChartProps<StackChart>)
                   <title>{`${place}, ${part.label}: ${share(value)}, ${exact(value, "ns")}`}</title>
                 </Fill>
               ))}
-              <text x={at(whole) + 6} y={ROW - 6}>
+              <text class="hta-value" x={at(whole) + 6} y={ROW - 6}>
                 {duration(whole)}
               </text>
             </Mark>

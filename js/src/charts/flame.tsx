@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { Table } from "../columns";
 import { significant } from "../format";
+import { combined } from "../shared";
 import type { ChartProps } from "./chart";
 import { brief, fitted, Mark } from "./mark";
 import { Plot } from "./plot";
@@ -77,6 +78,7 @@ export function Flame({ marks, chart, width, selecting }: ChartProps<FlameChart>
         width={width}
         height={(depth + 1) * ROW}
         onKeyDown={(event) => {
+          if (combined(event)) return;
           const row = (event.target as Element).closest("[data-row]")?.getAttribute("data-row");
           if (row && event.key.toLowerCase() === "z") go(Number(row));
           else if (event.key === "Escape" && root >= 0) go(tree.parents[root] ?? -1);
@@ -119,7 +121,7 @@ export function Flame({ marks, chart, width, selecting }: ChartProps<FlameChart>
                   width={Math.max(0.5, width - 1)}
                   height={ROW - 1}
                   fill={`var(--hta-${merged ? "idle" : timeClass})`}
-                  fill-opacity={any && !chosen.has(name) ? 0.16 : 0.32}
+                  data-dim={(any && !chosen.has(name)) || undefined}
                 />
                 {width > 64 && (
                   <text class="hta-bar-name" x={start + 4} y={depth * ROW + 13}>

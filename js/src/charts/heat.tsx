@@ -1,6 +1,6 @@
 // A grid of cells, fuller the greater their value: which rank, and when.
 
-import { max } from "d3-array";
+import { max, min } from "d3-array";
 import type { ChartProps } from "./chart";
 import { Mark } from "./mark";
 import { Plot } from "./plot";
@@ -17,7 +17,15 @@ export interface HeatChart {
   y: string;
   value: string;
   time_class: string;
+  label?: string;
+  /** the scale begins at the least value */
+  contrast?: boolean;
+  /** whether marks tell which cells are outlined */
+  ring?: string;
 }
+
+/** With contrast, the scale spans at least this share of the least value: less is noise. */
+const LEAST_SPAN = 0.1;
 
 export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) {
   const xs = marks.numbers("x");
@@ -26,7 +34,9 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
   const columns = distinct(xs);
   const rows = distinct(ys);
   const unit = unitOf(chart.value, values);
-  const largest = max(values) || 1;
+  const rings = chart.ring ? marks.numbers("ring") : [];
+  const least = (chart.contrast && min(values)) || 0;
+  const most = Math.max(max(values) || 1, least * (1 + LEAST_SPAN));
   const column = Math.max(4, Math.min(72, (width - LEFT - 8) / Math.max(1, columns.length)));
   const fill = `var(--hta-${chart.time_class})`;
   const height = rows.length * ROW;
@@ -39,7 +49,8 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
   return (
     <>
       <p class="hta-legend">
-        <span>0</span>
+        {chart.label && <strong>{chart.label}</strong>}
+        <span>{least ? unit.text(least) : 0}</span>
         <svg width={SCALE} height={10} aria-hidden="true">
           {Array.from({ length: 16 }, (_, step) => (
             <rect
@@ -52,7 +63,7 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
             />
           ))}
         </svg>
-        <span>{unit.text(largest)}</span>
+        <span>{unit.text(most)}</span>
       </p>
       <Plot
         label={`${chart.value.replace(/_ns$/, "").replaceAll("_", " ")} by ${chart.y} and ${chart.x}`}
@@ -75,7 +86,8 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
         {Array.from(values, (value, i) => {
           const [x, y] = [xs[i] ?? Number.NaN, ys[i] ?? Number.NaN];
           const chosen = is(ranks, y) && (Number.isNaN(x) || is(iterations, x));
-          const text = `${chart.y} ${told(y)}, ${chart.x} ${told(x)}: ${unit.text(value)}`;
+          const ring = rings[i] ? ", unusual" : "";
+          const text = `${chart.y} ${told(y)}, ${chart.x} ${told(x)}: ${unit.text(value)}${ring}`;
           return (
             <Mark
               key={`${x} ${y}`}
@@ -95,7 +107,8 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
                 width={column - 1}
                 height={ROW - 1}
                 fill={fill}
-                fill-opacity={shade(value / largest)}
+                fill-opacity={shade((value - least) / (most - least))}
+                data-ring={ring ? "" : undefined}
               />
             </Mark>
           );

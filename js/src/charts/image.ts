@@ -15,6 +15,7 @@ const STYLES = [
   "font-size",
   "font-weight",
   "text-anchor",
+  "paint-order",
 ] as const;
 const SVG = "http://www.w3.org/2000/svg";
 const PNG_SCALE = 2;

@@ -20,11 +20,11 @@ export function Legend({ series }: { series: readonly Series[] }) {
   return (
     <ul class="hta-legend">
       {series.map((part) => (
-        <li key={part.column}>
+        <li key={part.column} title={part.label}>
           <svg class="hta-swatch" width={10} height={10} aria-hidden="true">
             <Fill series={part} x={0} y={0} width={10} height={10} />
           </svg>
-          {part.label}
+          <span>{part.label}</span>
         </li>
       ))}
     </ul>

@@ -57,6 +57,7 @@ export function Lines({ marks, chart, legend, extent, width, selecting }: ChartP
   };
 
   const keys = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey) return; // Alt makes small steps
     const step = (end - start) / (event.altKey ? 500 : 50);
     const now = cursor.value ?? start;
     if (event.key === "ArrowLeft" || event.key === "ArrowRight") {

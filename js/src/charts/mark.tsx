@@ -3,6 +3,7 @@
 // Tab reaches the first mark of a chart, arrows go on from there: a chart of a thousand marks is one stop.
 
 import type { ComponentChildren } from "preact";
+import { combined } from "../shared";
 
 export interface MarkProps {
   label: string;
@@ -21,7 +22,7 @@ const MOVES: Record<string, number> = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 
 export function Mark({ label, onPick, first, pressed, dim, transform, children }: MarkProps) {
   const look = { class: "hta-bar-row", transform, "data-dim": dim || undefined, "aria-label": label };
   const keys = (event: KeyboardEvent & { currentTarget: Element }) => {
-    const move = MOVES[event.key];
+    const move = combined(event) ? undefined : MOVES[event.key];
     if (move) neighbour(event.currentTarget, move)?.focus();
     else if (onPick && (event.key === "Enter" || event.key === " ")) onPick(event);
     else return;
@@ -73,6 +74,48 @@ export function fitted(text: string, width: number): string {
   if (text.length <= most) return text;
   const end = Math.floor((most - 1) / 3);
   return `${text.slice(0, most - 1 - end)}…${text.slice(text.length - end)}`;
+}
+
+/** Kernels' names that fit into so many pixels; those that would read the same keep the part that differs. */
+export function fittedNames(names: readonly string[], width: number): string[] {
+  const texts = new Map(names.map((name) => [name, brief(name)]));
+  const labels = new Map<string, string>();
+  const room = Math.max(8, Math.floor(width / CHARACTER));
+  for (const alike of collisions(texts.values(), (text) => fitted(text, width)))
+    if (alike.length > 1) tellApart(alike, room, labels);
+  return names.map((name) => {
+    const text = texts.get(name) ?? name;
+    return labels.get(text) ?? fitted(text, width);
+  });
+}
+
+/** A quarter of the room shows the beginning, the rest what follows the part that the texts share. */
+function tellApart(texts: readonly string[], room: number, labels: Map<string, string>): void {
+  let same = 0;
+  const [first = ""] = texts;
+  while (texts.every((text) => same < text.length && text[same] === first[same])) same++;
+  const head = Math.floor(room / 4);
+  const label = (text: string) => {
+    const from = Math.max(head, Math.min(same - 2, text.length - (room - head - 1)));
+    const rest = text.slice(from);
+    const left = room - head - 1;
+    return `${text.slice(0, head)}…${rest.length > left ? `${rest.slice(0, left - 1)}…` : rest}`;
+  };
+  for (const alike of collisions(texts, label)) {
+    const [one = ""] = alike;
+    if (alike.length === 1) labels.set(one, label(one));
+    else tellApart(alike, room, labels);
+  }
+}
+
+/** The texts in groups that get the same label. */
+function collisions(texts: Iterable<string>, label: (text: string) => string): string[][] {
+  const groups = new Map<string, string[]>();
+  for (const text of new Set(texts)) {
+    const key = label(text);
+    groups.set(key, [...(groups.get(key) ?? []), text]);
+  }
+  return [...groups.values()];
 }
 
 /** Pixels that the longest of the labels needs, within limits. */

@@ -2,7 +2,7 @@
 
 import { max } from "d3-array";
 import type { ChartProps } from "./chart";
-import { brief, fitted, Mark } from "./mark";
+import { fittedNames, Mark } from "./mark";
 import { Plot } from "./plot";
 import { pickRank, pickWindow, toggled } from "./select";
 import { unitOf } from "./unit";
@@ -31,6 +31,7 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
   const longest = max(values) || 1;
   const name = Math.round(width * 0.4);
   const inner = Math.max(40, width - name - VALUE - 16);
+  const shown = fittedNames(labels, name - 12);
   const chosen = new Set(selecting.names.value);
 
   const picks = (row: number): [string, boolean, (event: MouseEvent | KeyboardEvent) => void] | null => {
@@ -80,7 +81,7 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
             <title>{`${label}: ${unit(value).exact(value)}${several}`}</title>
             <rect class="hta-bar-hit" width="100%" height={ROW} />
             <text class="hta-bar-name" x={4} y={ROW - 6}>
-              {fitted(brief(label), name - 12)}
+              {shown[row]}
             </text>
             <rect
               x={name}

@@ -3,7 +3,7 @@
 import { extent as ends, max, min } from "d3-array";
 import { Axis } from "./axis";
 import type { ChartProps } from "./chart";
-import { brief, fitted, Mark } from "./mark";
+import { fittedNames, Mark } from "./mark";
 import { Plot } from "./plot";
 import { decades, logarithmic } from "./scale";
 import { pickRank, toggled } from "./select";
@@ -31,6 +31,7 @@ export function Spread({ marks, chart, legend, width, selecting }: ChartProps<Sp
   const x = logarithmic(lowest, Math.max(highest, lowest * 1.01), inner);
   const height = legend.length * ROW;
   const all = [...new Set(ranks)];
+  const shown = fittedNames(legend, name - 12);
   const chosen = selecting.names.value;
   const any = legend.some((label) => chosen.includes(label));
   return (
@@ -63,7 +64,7 @@ export function Spread({ marks, chart, legend, width, selecting }: ChartProps<Sp
                 <title>{`${label}: ${exact(low)} to ${exact(high)}`}</title>
                 <rect class="hta-bar-hit" width="100%" height={ROW} />
                 <text class="hta-bar-name" x={4} y={ROW - 7}>
-                  {fitted(brief(label), name - 12)}
+                  {shown[line]}
                 </text>
                 <path
                   class="hta-range"

@@ -2,13 +2,13 @@
 
 import type { ReadonlySignal, Signal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
-import { copyText, download } from "../export";
+import { copyText, download, type FileForm, fetchFile } from "../export";
+import { type Item, Menu, type Task } from "../menu";
 import type { Rpc } from "../rpc";
 import { SearchBox } from "../search";
 import { BusyMark, type Status } from "../state";
 import type { ColumnInfo } from "./cells";
 import { eventColumn } from "./cells";
-import { type FileFormat, fetchFile } from "./save";
 
 const COPIED_MS = 1500;
 
@@ -22,6 +22,8 @@ export interface BarProps {
   columns: Signal<string[]>;
   expression: ReadonlySignal<string>;
   rpc: Rpc;
+  /** without a kernel: Parquet is out of reach */
+  frozen: boolean;
   signal: AbortSignal;
 }
 
@@ -49,7 +51,7 @@ export function Bar({ rows, total, status, names, query, signal, ...rest }: BarP
       )}
       <SearchBox query={query} signal={signal} />
       <Columns {...rest} />
-      {rows.value > 0 && <Export {...rest} signal={signal} />}
+      {rows.value > 0 && <Export {...rest} />}
     </div>
   );
 }
@@ -97,12 +99,8 @@ function Columns({ catalogue, columns }: Pick<BarProps, "catalogue" | "columns">
   );
 }
 
-function Export({ expression, rpc, signal }: Pick<BarProps, "expression" | "rpc" | "signal">) {
+function Export({ expression, rpc, frozen }: Pick<BarProps, "expression" | "rpc" | "frozen">) {
   const copied = useSignal(false);
-  const share = useSignal<number | null>(null);
-  const failure = useSignal("");
-  const running = useSignal<AbortController | null>(null);
-
   const copy = async () => {
     await copyText(expression.value);
     copied.value = true;
@@ -110,57 +108,20 @@ function Export({ expression, rpc, signal }: Pick<BarProps, "expression" | "rpc"
       copied.value = false;
     }, COPIED_MS);
   };
-  const save = async (format: FileFormat) => {
-    const controller = new AbortController();
-    running.value = controller;
-    share.value = null;
-    failure.value = "";
-    try {
-      const file = await fetchFile(
-        rpc,
-        format,
-        (done) => {
-          share.value = done;
-        },
-        controller.signal,
-      );
-      download(`events.${format}`, file, file.type);
-    } catch (error) {
-      if (!controller.signal.aborted && !signal.aborted)
-        failure.value = `The download failed: ${error instanceof Error ? error.message : error}`;
-    } finally {
-      running.value = null;
-    }
-  };
-
-  if (running.value) {
-    return (
-      <>
-        <span class="hta-muted" role="status">
-          {share.value === null ? "Writing the file…" : `Saving, ${Math.round(100 * share.value)} %`}
-        </span>
-        <button type="button" onClick={() => running.value?.abort()}>
-          Cancel
-        </button>
-      </>
-    );
-  }
+  const file = (label: string, form: FileForm): Item => ({
+    label,
+    hint: `Download these events with all columns as ${label}`,
+    run: async (task: Task) => {
+      const whole = await fetchFile(rpc, form, task);
+      download(`events.${form}`, whole, whole.type);
+    },
+  });
   return (
     <>
-      {failure.value && <span role="alert">{failure.value}</span>}
       <button type="button" onClick={copy} title={`Copy ${expression.value}`}>
         {copied.value ? "Copied" : "Copy Python"}
       </button>
-      <button type="button" onClick={() => save("csv")} title="Download these events with all columns as CSV">
-        CSV
-      </button>
-      <button
-        type="button"
-        onClick={() => save("parquet")}
-        title="Download these events with all columns as Parquet"
-      >
-        Parquet
-      </button>
+      <Menu label="Export" items={[file("CSV", "csv"), ...(frozen ? [] : [file("Parquet", "parquet")])]} />
     </>
   );
 }

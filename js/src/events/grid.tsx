@@ -35,32 +35,34 @@ export function Grid(props: GridProps) {
   const template = columns.map((column) => column.width).join(" ");
   const active = cursor >= range[0] && cursor < range[1] ? `${id}-${cursor}` : undefined;
   return (
-    <div
-      ref={props.scroller}
-      class="hta-events-grid"
-      tabIndex={0}
-      style={{
-        maxHeight: `${props.maxHeight}px`,
-        "--hta-columns": template,
-        "--hta-row": `${props.rowHeight}px`,
-      }}
-      onScroll={props.onScroll}
-      onKeyDown={props.onKeyDown}
-      role="grid"
-      aria-label="Events"
-      aria-rowcount={props.rows + 1}
-      aria-colcount={columns.length}
-      aria-activedescendant={active}
-    >
-      <div class="hta-events-head" role="row" aria-rowindex={1}>
-        {columns.map((column) => (
-          <Heading key={column.name} column={column} sort={props.sort} />
-        ))}
-      </div>
-      <div class="hta-events-body" role="rowgroup" style={{ height: `${props.height}px` }}>
-        {shown.map((index) => (
-          <EventRow key={index} index={index} grid={props} />
-        ))}
+    <div class="hta-events-frame">
+      <div
+        ref={props.scroller}
+        class="hta-events-grid"
+        tabIndex={0}
+        style={{
+          maxHeight: `${props.maxHeight}px`,
+          "--hta-columns": template,
+          "--hta-row": `${props.rowHeight}px`,
+        }}
+        onScroll={props.onScroll}
+        onKeyDown={props.onKeyDown}
+        role="grid"
+        aria-label="Events"
+        aria-rowcount={props.rows + 1}
+        aria-colcount={columns.length}
+        aria-activedescendant={active}
+      >
+        <div class="hta-events-head" role="row" aria-rowindex={1}>
+          {columns.map((column) => (
+            <Heading key={column.name} column={column} sort={props.sort} />
+          ))}
+        </div>
+        <div class="hta-events-body" role="rowgroup" style={{ height: `${props.height}px` }}>
+          {shown.map((index) => (
+            <EventRow key={index} index={index} grid={props} />
+          ))}
+        </div>
       </div>
     </div>
   );

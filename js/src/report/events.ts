@@ -47,7 +47,7 @@ export function answerEvents(model: FrozenPart): void {
     );
     return { result: { ...table, version: model.get("version") }, buffers: [data as DataView] };
   });
-  model.answer("export", () => ({ result: { chunks: 1 }, buffers: [csv(all, order)] }));
+  model.answer("file", () => ({ result: { chunks: 1 }, buffers: [csv(all, order)] }));
   model.answer("find", ({ rank, event_id }) => {
     const [ranks, ids] = [all.numbers("rank"), all.numbers("event_id")];
     const row = order.findIndex((at) => ranks[at] === rank && ids[at] === event_id);

@@ -1,5 +1,7 @@
 // What keys do. Letters that zoom and pan are read by position (`code`), so that W A S D also work on AZERTY.
 
+import { combined } from "../shared";
+
 export type Action =
   | { do: "zoom"; factor: number }
   | { do: "pan"; screens: number }
@@ -49,7 +51,7 @@ export const HELP =
 export function actionOf(
   event: Pick<KeyboardEvent, "code" | "key" | "ctrlKey" | "metaKey" | "altKey" | "shiftKey">,
 ): Action | null {
-  if (event.ctrlKey || event.metaKey || event.altKey) return null;
+  if (combined(event)) return null;
   if (event.key === "Enter") return { do: "match", step: event.shiftKey ? -1 : 1 };
   return BY_CODE[event.code] ?? BY_KEY[event.key] ?? null;
 }

@@ -9,7 +9,7 @@ import { askKernel, bindUndo } from "../history";
 import { trait, type View } from "../model";
 import { Rpc } from "../rpc";
 import { SearchBox } from "../search";
-import { draw } from "../shared";
+import { combined, draw } from "../shared";
 import { ALL, type Clause, clauses, type Selected } from "../words";
 
 const COPIED_MS = 1500;
@@ -114,7 +114,7 @@ function Clauses({ told, drop }: { told: Clause[]; drop(traits: (keyof Selected)
             title="Drop"
             onClick={() => dropAt(index)}
             onKeyDown={(event) => {
-              if (event.key !== "Delete" && event.key !== "Backspace") return;
+              if (combined(event) || (event.key !== "Delete" && event.key !== "Backspace")) return;
               event.preventDefault();
               event.stopPropagation();
               dropAt(index);

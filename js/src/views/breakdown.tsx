@@ -9,19 +9,26 @@ import { copyText, download, fetchFile } from "../export";
 import { type Field, Form, type Options } from "../form";
 import { type Item, Menu } from "../menu";
 import { trait, type View } from "../model";
+import { type Note, Notes } from "../notes";
 import { Rpc } from "../rpc";
 import { draw } from "../shared";
 import { BusyMark, StateNotice, type Status } from "../state";
 import { DataTable } from "../table";
 
-interface Note {
-  text: string;
-  window: [number, number];
-  focus: [number, number] | null;
-}
+/** What a chart of each type leaves out where there is no room. */
+const MARKS: Record<NonNullable<Chart["type"]>, string> = {
+  stack: "bar",
+  bars: "bar",
+  lines: "line",
+  heat: "row",
+  spread: "kernel",
+  histogram: "bar",
+  flame: "box",
+};
 
 export const breakdown: View = ({ model, el, signal }) => {
   const rpc = new Rpc(model, signal);
+  const frozen = model.get("frozen") === true; // a report: what was not saved is out of reach
   const kind: string = model.get("kind");
   const title: string = model.get("title");
   const chart: Chart = model.get("chart");
@@ -60,18 +67,30 @@ export const breakdown: View = ({ model, el, signal }) => {
   const background = () => getComputedStyle(el).getPropertyValue("--hta-background") || "#fff";
   const whole = () => rows.value === table.value.rows;
 
+  const parquet: Item = {
+    label: "Parquet",
+    hint: "Download the whole table with its column types",
+    run: async (task) => download(`${kind}.parquet`, await fetchFile(rpc, "parquet", task), ""),
+  };
+
   const items = (): Item[] => [
-    {
-      label: "CSV",
-      hint: "Download the whole table with full precision",
-      run: async () =>
-        download(`${kind}.csv`, whole() ? table.value.toCsv() : await fetchFile(rpc, "csv"), "text/csv"),
-    },
-    {
-      label: "Parquet",
-      hint: "Download the whole table with its column types",
-      run: async () => download(`${kind}.parquet`, await fetchFile(rpc, "parquet"), ""),
-    },
+    frozen && !whole()
+      ? {
+          label: `CSV, first ${table.value.rows} rows`,
+          hint: `Download what this report holds of ${plural(rows.value)}`,
+          run: () => download(`${kind}.csv`, table.value.toCsv(), "text/csv"),
+        }
+      : {
+          label: "CSV",
+          hint: "Download the whole table with full precision",
+          run: async (task) =>
+            download(
+              `${kind}.csv`,
+              whole() ? table.value.toCsv() : await fetchFile(rpc, "csv", task),
+              "text/csv",
+            ),
+        },
+    ...(frozen ? [] : [parquet]),
     ...(marks.value.rows > 0 ? pictures() : []),
     {
       label: "Copy plotly figure",
@@ -109,7 +128,8 @@ export const breakdown: View = ({ model, el, signal }) => {
   };
 
   function Breakdown() {
-    const shown = table.value.rows > 0 && (status.value === "idle" || status.value === "busy");
+    const some = table.value.rows > 0 || marks.value.rows > 0;
+    const shown = some && (status.value === "idle" || status.value === "busy");
     return (
       <section class="hta-breakdown" aria-busy={status.value === "busy"} aria-label={title}>
         <div class="hta-bar">
@@ -138,28 +158,9 @@ export const breakdown: View = ({ model, el, signal }) => {
               {...{ chart, selecting }}
             />
             {leftOut.value > 0 && (
-              <p class="hta-muted">and {leftOut.value.toLocaleString("en-US")} smaller, not drawn</p>
+              <p class="hta-muted">{notDrawn(leftOut.value, MARKS[chart.type ?? "bars"])}</p>
             )}
-            {notes.value?.length > 0 && (
-              <ul class="hta-notes" aria-label="The longest gaps">
-                {notes.value.map((note) => (
-                  <li key={note.window.join()}>
-                    <button
-                      type="button"
-                      class="hta-note-show"
-                      title="Show this gap: select its time and the event that ends it"
-                      onClick={() => {
-                        selecting.window.value = note.window;
-                        if (note.focus) focus.value = note.focus;
-                      }}
-                    >
-                      Show
-                    </button>
-                    <span>{note.text}</span>
-                  </li>
-                ))}
-              </ul>
-            )}
+            {notes.value?.length > 0 && <Notes notes={notes.value} traits={{ ...selecting, focus }} />}
             <details>
               <summary>
                 Table{" "}
@@ -181,4 +182,9 @@ export const breakdown: View = ({ model, el, signal }) => {
 
 function plural(rows: number): string {
   return rows === 1 ? "1 row" : `${rows.toLocaleString("en-US")} rows`;
+}
+
+function notDrawn(count: number, mark: string): string {
+  if (count === 1) return `1 smaller ${mark} is not drawn`;
+  return `${count.toLocaleString("en-US")} smaller ${mark === "box" ? "boxes" : `${mark}s`} are not drawn`;
 }

@@ -11,7 +11,7 @@ import { moveOf } from "../events/keys";
 import { Pages } from "../events/pages";
 import { trait, type View } from "../model";
 import { Rpc } from "../rpc";
-import { adoptStyles, draw } from "../shared";
+import { adoptStyles, combined, draw } from "../shared";
 import { StateNotice, type Status } from "../state";
 import timelineColours from "../timeline/timeline.css";
 import { Virtual } from "../virtual";
@@ -37,6 +37,7 @@ export const events: View = ({ model, el, signal }) => {
   const names = read<string[]>("names");
   const focus = read<Focus>("focus");
   const bar = {
+    frozen: model.get("frozen") === true,
     ...{ rows, status, names, columns, catalogue, rpc, signal },
     total: read<number>("total"),
     query: read<string>("query"),
@@ -76,6 +77,7 @@ export const events: View = ({ model, el, signal }) => {
     if (!box) return;
     virtual.viewport = Math.max(0, box.clientHeight - ROW_HEIGHT);
     virtual.scrolled(box.scrollTop);
+    hint(box);
     pages.want(...virtual.range, virtual.rows);
     redraw();
   };
@@ -105,7 +107,7 @@ export const events: View = ({ model, el, signal }) => {
     names.value = on ? names.value.filter((one) => one !== name) : [...names.value, name];
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.target !== scroller.current || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target !== scroller.current || combined(event)) return;
     const at = cursor.value;
     const move = moveOf(event.key, at, virtual.rows, virtual.perPage);
     const name = value(pages.row(at), "name");
@@ -200,3 +202,10 @@ export const events: View = ({ model, el, signal }) => {
   }
   draw(<Events />, el, signal);
 };
+
+/** Say to the style sheet whether columns are out of sight at the right, and how wide the scroll bar is. */
+function hint(box: HTMLElement): void {
+  const frame = box.parentElement;
+  frame?.toggleAttribute("data-more", box.scrollWidth - box.clientWidth - box.scrollLeft > 1);
+  frame?.style.setProperty("--hta-scrollbar", `${box.offsetWidth - box.clientWidth}px`);
+}

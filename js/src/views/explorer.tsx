@@ -6,6 +6,7 @@ import { Health, type HealthRow } from "../health";
 import { bindHelp } from "../help";
 import { bindUndo } from "../history";
 import { type Host, trait, type View } from "../model";
+import { OPEN } from "../notes";
 import { type Entry, PanelBar } from "../panelbar";
 import { Rpc } from "../rpc";
 import { draw } from "../shared";
@@ -43,6 +44,18 @@ export const explorer: View = ({ model, el, signal, host }) => {
   bindHelp(el, signal);
   // the panel that was just opened by hand comes into view; those opened from Python do not move the page
   let reveal = "";
+
+  const open = (event: Event) => {
+    const kind = catalogue.value.find((entry) => entry.kind === (event as CustomEvent).detail)?.kind;
+    if (!kind) return;
+    if (panels.value.includes(kind)) {
+      el.querySelector(`.hta-panel[data-kind="${kind}"]`)?.scrollIntoView({ block: "nearest" });
+    } else {
+      reveal = kind;
+      panels.value = [...panels.value, kind];
+    }
+  };
+  el.addEventListener(OPEN, open, { signal });
 
   const panelSlot = (kind: string, ref: string) => (
     <PanelSlot

@@ -1,0 +1,102 @@
+"""Time that devices spend on other things than computing, and kernels that are slow on one rank only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hta_widgets.analysis.findings.facts import Facts, quoted
+from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.idle_rules import concerned
+
+__all__ = ["memory_copies", "queue_full", "slow_kernels"]
+
+# Ranks of equal devices run the same kernel within a few per cent of each other.
+SLOWER = 1.05
+# A device that is idle for less is busy whatever the host does: a full queue costs nothing.
+IDLE_PCT = 5.0
+
+
+def memory_copies(facts: Facts) -> Finding | None:
+    """Copies and fills that run while the device neither computes nor communicates."""
+    frame = facts.temporal
+    if frame.empty:
+        return None
+    about = concerned(frame, frame["exposed_memory_ns"])
+    lost = int(about["exposed_memory_ns"].sum())
+    cost, share = lost // len(about), 100.0 * lost / int(about["window_ns"].sum())
+    rank = int(about["rank"].iloc[0]) if len(about) < len(frame) else None
+    who = "The devices do" if rank is None and len(frame) > 1 else "The device does"
+    if rank is not None:
+        who = f"The device of rank {rank} does"
+    return Finding(
+        "memory_copies",
+        cost,
+        share,
+        f"{who} nothing but copy and fill memory {facts.share(share)}{facts.per_step(cost)}.",
+        "Copy from pinned memory with non_blocking=True on a stream of its own, and fewer, larger pieces.",
+        "bandwidth_summary",
+        Evidence(rank=rank),
+    )
+
+
+def queue_full(facts: Facts) -> Finding | None:
+    """Launches that wait for a place in a full queue while the device is idle part of the time.
+
+    A host that has run as far ahead as it can is what one wants, so this counts only where a device idles all
+    the same: the launches for its other streams come late. The cost is at most the idle time.
+    """
+    queues, busy = facts.queues, facts.temporal.set_index("rank")
+    waited = queues.groupby("rank")["calls_at_limit_ns"].sum()
+    waited = waited[busy["idle_pct"].reindex(waited.index).fillna(0) >= IDLE_PCT]
+    if waited.empty:
+        return None
+    rank = int(waited.index.to_numpy()[waited.to_numpy().argmax()])
+    cost = min(int(waited.max()), int(busy["idle_ns"][rank]))
+    share = 100.0 * cost / int(busy["window_ns"][rank])
+    full = queues[queues["rank"] == rank].nlargest(1, "calls_at_limit_ns").iloc[0]
+    return Finding(
+        "queue_full",
+        cost,
+        share,
+        f"On rank {rank} launches wait {facts.share(share)}{facts.per_step(cost)} for a place in the full "
+        f"queue of stream {full['stream']} ({full['limit']} entries) while the device is not always busy.",
+        "Launch less at once: CUDA graphs take one entry for many kernels.",
+        "blocked_on_full_queue",
+        Evidence(rank=rank),
+    )
+
+
+def slow_kernels(facts: Facts) -> Finding | None:
+    """A rank whose compute kernels take longer than the same kernels on the other ranks.
+
+    Its cost is the time beyond what the same launches take at the median of the other ranks' means, over the
+    kernels that are slower by more than 5 %; with its share in the rank's own time.
+    """
+    frame = facts.kernels
+    frame = frame[(frame["event_class"] == "compute")]
+    if frame["rank"].nunique() < 2:
+        return None
+    means = frame.pivot_table(index="name", columns="rank", values="mean_ns")
+    counts = frame.pivot_table(index="name", columns="rank", values="count")
+    cost, slowest, name, ratio = 0, -1, "", 1.0
+    for rank in means.columns.tolist():
+        usual = means.drop(columns=rank).median(axis=1)
+        slower = means[rank] > SLOWER * usual
+        excess = ((means[rank] - usual) * counts[rank])[slower]
+        if len(excess) and round(float(excess.sum())) > cost:
+            cost, slowest = round(float(excess.sum())), int(rank)
+            name = str(excess.index[int(np.argmax(excess.to_numpy()))])
+            ratio = float(means[rank][name] / usual[name])
+    window = facts.temporal.set_index("rank")["window_ns"].get(slowest, 0)
+    if not window:
+        return None
+    return Finding(
+        "slow_kernels",
+        cost,
+        100.0 * cost / int(window),
+        f"Rank {slowest} loses {facts.share(100.0 * cost / int(window))}{facts.per_step(cost)} because it "
+        f"runs the same kernels slower than the others; {quoted(name)} takes {ratio:.2f} times as long.",
+        "If the ranks have equal work, compare clocks, power limits and temperatures of their devices.",
+        "kernel_durations",
+        Evidence(rank=slowest, name=name),
+    )

@@ -1,0 +1,67 @@
+"""What a rule finds, and when it is worth telling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+__all__ = ["NOTE_PCT", "WARNING_PCT", "Evidence", "Finding", "Open", "severity_of"]
+
+NOTE_PCT: Final = 3.0
+"""Less than this share of the time is no finding: the steps of a steady job differ by as much."""
+
+WARNING_PCT: Final = 10.0
+"""From this share on the first thing to look at: worth more than most other changes to a job."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What to select to see a finding; None and "" choose nothing.
+
+    `event_id` is an event of `event_rank` to look at, `name` that of the events that a finding is about.
+    """
+
+    rank: int | None = None
+    iteration: int | None = None
+    name: str = ""
+    event_rank: int | None = None
+    event_id: int | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that costs time.
+
+    Attributes:
+        topic: what it is about, in a word.
+        cost_ns: time lost on each rank it is about, on average.
+        share_pct: that in % of the time looked at on these ranks.
+        text: a sentence.
+        suggestion: what to try.
+        kind: the analysis that shows it.
+        evidence: what to select.
+    """
+
+    topic: str
+    cost_ns: int
+    share_pct: float
+    text: str
+    suggestion: str
+    kind: str
+    evidence: Evidence = field(default_factory=Evidence)
+
+
+@dataclass(frozen=True)
+class Open:
+    """A question that the trace cannot answer: which, what is missing for it, and how to record that."""
+
+    question: str
+    missing: str
+    remedy: str
+
+
+def severity_of(share_pct: float) -> Literal["note", "warning"] | None:
+    """How grave the loss of this share of the time is; None: not worth a word."""
+    if share_pct >= WARNING_PCT:
+        return "warning"
+    return "note" if share_pct >= NOTE_PCT else None

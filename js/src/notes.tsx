@@ -1,0 +1,56 @@
+// What a panel adds in words, each with a button that selects what it is about.
+
+import type { Signal } from "@preact/signals";
+
+/** Asks the explorer around a panel, if there is one, to open the panel named in `detail`. */
+export const OPEN = "hta-open";
+
+// biome-ignore lint/suspicious/noExplicitAny: each trait has a type of its own
+type Traits = Record<string, Signal<any>>;
+
+/** hta_widgets/widgets/notes.py describes it. */
+export interface Note {
+  text: string;
+  hint?: string;
+  severity?: "warning" | "note" | "open";
+  share?: string;
+  kind?: string;
+  [trait: string]: unknown;
+}
+
+export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Traits }) {
+  const findings = notes.some((note) => note.severity);
+  const select = (note: Note, from: EventTarget | null) => {
+    for (const [name, signal] of Object.entries(traits)) {
+      if (note[name] != null) signal.value = note[name];
+    }
+    if (note.kind) {
+      const detail = { detail: note.kind, bubbles: true, composed: true };
+      from?.dispatchEvent(new CustomEvent(OPEN, detail));
+    }
+  };
+  return (
+    <ul class="hta-notes" aria-label={findings ? "What was found" : "The longest gaps"}>
+      {notes.map((note) => (
+        <li key={note.text} data-severity={note.severity}>
+          {note.severity && <strong class="hta-share">{note.share ?? "?"}</strong>}
+          <span class="hta-grow">
+            {note.text} {note.hint && <span class="hta-muted">{note.hint}</span>}
+          </span>
+          {note.severity !== "open" && (
+            <button
+              type="button"
+              class="hta-note-show"
+              title={findings ? "Select what this is about and open its panel" : GAP}
+              onClick={(event) => select(note, event.currentTarget)}
+            >
+              Show
+            </button>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const GAP = "Show this gap: select its time and the event that ends it";

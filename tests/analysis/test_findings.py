@@ -1,0 +1,148 @@
+"""Planted causes are found and come first; a clean job has nothing to warn of; every answer is a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from hta_widgets import Scope, Trace, analysis, examples
+from hta_widgets.analysis import ANALYSES
+from hta_widgets.analysis.findings import OPEN, overview, sentence
+from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT, severity_of
+from hta_widgets.examples.simulator import SimulatedJob, simulate
+from tests.analysis.kineto_file import job as kineto_job
+from tests.analysis.kineto_file import kernel, launch
+from tests.support import shared_trace
+
+
+def opened(job: SimulatedJob, folder: Path) -> Trace:
+    simulate(job).write(folder)
+    return Trace.open(folder)
+
+
+def found(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    frame = overview(trace, scope)
+    return frame[frame["severity"] != OPEN].reset_index(drop=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "topic"),
+    [
+        ("ddp_4ranks", "straggler"),
+        ("single_gpu_dataloader_stall", "data_stall"),
+        ("inference_cuda_graphs", "tiny_kernels"),
+    ],
+)
+def test_what_was_planted_in_the_examples_comes_first(name: str, topic: str) -> None:
+    first = found(examples.load(name)).iloc[0]
+    assert first["topic"] == topic
+    assert first["severity"] == "warning"
+
+
+def test_a_straggler_is_named_and_so_is_why_it_is_late() -> None:
+    trace = examples.load("ddp_4ranks")
+    topics = found(trace).set_index("topic")
+    assert topics.loc["straggler", "rank"] == 2
+    slow = topics.loc["slow_kernels"]
+    assert slow["rank"] == 2
+    assert "1.12 times as long" in slow["text"]
+    assert slow["name"] in trace.rank(2).names
+    assert "data_stall" in topics.index
+
+
+def test_the_cost_of_a_stall_is_the_idle_time_of_the_announced_steps() -> None:
+    trace = examples.load("single_gpu_dataloader_stall")
+    steps = tuple(trace.iterations["iteration"])
+    idle = analysis.idle_breakdown(trace, Scope(iterations=steps)).iloc[0]
+    stall = found(trace).iloc[0]
+    assert stall["cost_ns"] == idle["data_stall_ns"]
+    assert stall["share_pct"] == pytest.approx(100 * idle["data_stall_ns"] / idle["window_ns"])
+    gaps = analysis.idle_gaps(trace, Scope(iterations=steps))
+    assert stall["event_rank"] == 0
+    assert stall["event_id"] == gaps.loc[gaps["data_stall_ns"].idxmax(), "event_id"]
+    assert sentence(overview(trace)).startswith("Waiting for the data loader costs ")
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        SimulatedJob("clean", "ddp", ranks=4, steps=4, layers=6),
+        SimulatedJob("clean", "single", steps=4, layers=6, batch=16),
+    ],
+    ids=["ddp", "single"],
+)
+def test_a_clean_job_has_no_warning(job: SimulatedJob, tmp_path: Path) -> None:
+    frame = overview(opened(job, tmp_path))
+    assert not (frame["severity"] == "warning").any()
+    if job.strategy == "single":
+        assert frame.empty
+        assert sentence(frame) == "Nothing stands out: no known cause takes 3.0 % of the time or more."
+
+
+def test_a_rank_that_stands_out_is_looked_at_alone(tmp_path: Path) -> None:
+    """One of four devices idles half of its time: it may hold up the job, and an average would hide it."""
+    ranks = [
+        [
+            launch(0, 1, dur=10),
+            kernel("one", 10, 490_000, correlation=1),
+            launch(490_000 + late, 2, dur=10),
+            kernel("two", 490_010 + late, 510_000 - late, correlation=2),
+        ]
+        for late in (0, 0, 0, 500_000)
+    ]
+    first = found(kineto_job(tmp_path, *ranks)).iloc[0]
+    assert (first["topic"], first["rank"]) == ("idle_host", 3)
+    assert first["text"].startswith("The device of rank 3 is idle ")
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [(NOTE_PCT - 0.01, None), (NOTE_PCT, "note"), (WARNING_PCT - 0.01, "note"), (WARNING_PCT, "warning")],
+)
+def test_what_counts(share: float, expected: str | None) -> None:
+    assert severity_of(share) == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hta/trace_filter",
+        "hta/ns_resolution_trace",
+        "hta/nccl_parser_config",
+        "hta/amd_trace",
+        "hta/mtia_inference_trace",
+        "hta/cpu_only",
+        "tracelens/inference/vllm_decode_full",
+        "kineto/resnet50_num_workers_0",
+    ],
+)
+def test_real_traces_are_told_in_sentences(name: str) -> None:
+    frame = overview(Trace.open(shared_trace(name)))
+    empty = overview(Trace.open(shared_trace(name)), Scope(window_ns=(10**15, 10**15 + 1)))
+    assert frame.dtypes.equals(empty.dtypes)
+    assert frame["cost_ns"].is_monotonic_decreasing
+    for told in (*frame["text"], *frame["suggestion"], sentence(frame), sentence(empty)):
+        assert told.endswith(".")
+        assert "nan" not in told.lower().split()
+        assert "<NA>" not in told
+    known = frame[frame["severity"] != OPEN]
+    assert set(known["kind"]) <= set(ANALYSES)
+    assert known["share_pct"].between(NOTE_PCT, 100).all()
+    assert (frame.loc[frame["severity"] == OPEN, "kind"] == "").all()
+
+
+def test_a_real_data_loader_stall_is_found() -> None:
+    first = found(Trace.open(shared_trace("kineto/resnet50_num_workers_0"))).iloc[0]
+    assert first["topic"] == "data_stall"
+
+
+def test_what_cannot_be_judged_is_said_with_its_remedy() -> None:
+    frame = overview(Trace.open(shared_trace("hta/cpu_only")))
+    assert set(frame["severity"]) == {OPEN}
+    assert frame["text"].iloc[0].endswith("the trace has no device events.")
+    assert "ProfilerActivity.CUDA" in frame["suggestion"].iloc[0]
+    assert sentence(frame).startswith("Nothing stands out in what can be judged")
+    one_of_eight = overview(Trace.open(shared_trace("hta/trace_diff/control")))
+    assert "whom the ranks wait for" in one_of_eight.loc[one_of_eight["severity"] == OPEN, "text"].iloc[0]

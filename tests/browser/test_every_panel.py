@@ -1,0 +1,47 @@
+"""Every panel at once, on recorded jobs of every kind: each answers, or says what it lacks."""
+
+import ast
+
+import pytest
+from playwright.sync_api import expect
+
+from hta_widgets.widgets.panels import catalogue
+from tests.browser.lab import TIMELINE, Lab
+from tests.support import shared_trace
+
+pytestmark = pytest.mark.browser
+
+KINDS = [entry["kind"] for entry in catalogue()]
+JOBS = {
+    "nvidia, 2 ranks": "hta/trace_filter",
+    "amd": "tracelens/mi300/resnet_act_checkpoint.json.gz",
+    "mtia": "hta/mtia_inference_trace",
+    "host only": "hta/cpu_only",
+    "vllm": "tracelens/inference/vllm_decode_full",
+    "sglang": "tracelens/inference/sglang_decode",
+}
+STATES = "{kind: (part.status, part.message) for kind, part in explorer._shown.items()}"
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_every_panel_answers(lab: Lab, job: str) -> None:
+    lab.open_code(
+        f"from hta_widgets import TraceExplorer\n"
+        f"explorer = TraceExplorer({str(shared_trace(job))!r}, panels={KINDS})\nexplorer",
+        name="every_panel.ipynb",
+    )
+    root = lab.page.locator(".hta:has(> .hta-explorer)")
+    expect(root.locator(TIMELINE)).to_be_visible(timeout=60_000)
+    expect(root.locator("[data-area=panel]")).to_have_count(len(KINDS), timeout=60_000)
+    lab.expect_kernel("any(part.status == 'busy' for part in explorer._shown.values())", False, seconds=90)
+    expect(root.locator(".hta-busy")).to_have_count(0, timeout=60_000)
+    states = ast.literal_eval(lab.kernel(STATES))
+    assert {kind: text for kind, (state, text) in states.items() if state not in ("idle", "empty")} == {}
+    # what a panel lacks is said in the page, with what would record it
+    for state, text in states.values():
+        if state == "empty":
+            expect(root.get_by_text(text, exact=True).first).to_be_attached()
+    answered = sum(state == "idle" for state, _ in states.values())
+    assert answered >= (3 if job == "hta/cpu_only" else 15)
+    lab.expect_no_errors()
+    lab.shot(f"every-panel-{job.replace('/', '-')}", root)

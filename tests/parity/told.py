@@ -1,0 +1,138 @@
+"""What a difference is judged by: both packages' answers, the recorded events, HTA's faults redone."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tests.parity import observe
+from tests.parity.compare import Difference
+from tests.parity.faults import FAULTS, QUEUED_CALLS, Events, correlation, is_call, is_device
+
+Compared = Callable[[str, dict[str, Any], dict[str, Any]], Iterable[Difference]]
+
+
+class Told:
+    """One job: `hta` and `ours` are the answers by question."""
+
+    def __init__(
+        self,
+        request: dict[str, Any],
+        hta: dict[str, Any],
+        ours: dict[str, Any],
+        compared: Compared,
+        scratch: Path,
+    ) -> None:
+        self.request, self.hta, self.ours = request, hta, ours
+        self._compared, self._scratch = compared, scratch
+        self._left: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
+        self.redone: Mapping[tuple[str, ...], set[str]] = {}  # what to ask again, by the faults redone
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        found: dict[str, str] = self.request["files"]
+        return found
+
+    @cached_property
+    def events(self) -> Events:
+        """Of the first rank, by index."""
+        first = min(self.files, key=int)
+        events: Events = _document(self.files[first])["traceEvents"]
+        return events
+
+    @cached_property
+    def host_steps(self) -> list[dict[str, Any]]:
+        return [
+            event
+            for event in self.events
+            if event.get("cat") == "user_annotation" and str(event["name"]).startswith("ProfilerStep")
+        ]
+
+    @cached_property
+    def calls(self) -> dict[Any, set[str]]:
+        """Correlation id -> names of the host calls that carry it."""
+        names: dict[Any, set[str]] = {}
+        for event in self.events:
+            if is_call(event) and correlation(event) is not None:
+                names.setdefault(correlation(event), set()).add(event["name"])
+        return names
+
+    @cached_property
+    def streams_of_other_calls(self) -> set[int]:
+        """Streams with work that was launched by a call outside HTA's list."""
+        return {
+            event["args"]["stream"]
+            for event in self.events
+            if is_device(event) and not self.calls.get(correlation(event), set()) & QUEUED_CALLS
+        }
+
+    @cached_property
+    def points(self) -> Counter[tuple[str, Any, float]]:
+        """(question, stream or name, time) -> how many points HTA lists there."""
+        points: Counter[tuple[str, Any, float]] = Counter()
+        for question, owner in (("queue_series", "stream"), ("bandwidth_series", "name")):
+            for frame in self.hta[question]["answer"].values():
+                columns = dict(zip(frame["columns"], frame["data"], strict=True))
+                points.update((question, *at) for at in zip(columns[owner], columns["ts"], strict=True))
+        return points
+
+    @cached_property
+    def steps_are_nan(self) -> bool:
+        return any(map(is_nan, self.column(self.hta, "trace_frame", "iteration")))
+
+    def event(self, one: Difference) -> dict[str, Any]:
+        """The recorded event that a row with an index is about."""
+        return self.events[int(one.key[0])]
+
+    def args(self, one: Difference) -> dict[str, Any]:
+        return self.event(one).get("args") or {}
+
+    def column(self, side: dict[str, Any], question: str, name: str) -> list[Any]:
+        frame = side[question]["answer"]
+        found: list[Any] = frame["data"][frame["columns"].index(name)]
+        return found
+
+    def is_gone(self, one: Difference, faults: tuple[str, ...]) -> bool:
+        """With these faults redone our answer is HTA's about the original, as to this difference."""
+        if faults not in self._left:
+            self._left[faults] = self._redo(faults)
+        return one.identity not in self._left[faults]
+
+    def _redo(self, faults: tuple[str, ...]) -> set[tuple[Any, ...]]:
+        copies = {}
+        for rank, path in self.files.items():
+            document = _document(path)
+            for fault in faults:
+                FAULTS[fault](document["traceEvents"])
+            copy = self._scratch / f"redone-{rank}.json"
+            copy.write_text(json.dumps(document), encoding="utf-8")
+            copies[rank] = str(copy)
+        skip = [name for name in observe.QUESTIONS if name not in self.redone[faults]]
+        again = observe.observe("hta_widgets", {**self.request, "files": copies, "skip": skip})
+        for question, answer in again.items():
+            # An answer that is lost proves nothing.
+            assert ("answer" in answer) == ("answer" in self.ours[question]), (faults, question, answer)
+            if self.hta[question].get("answer") is not None:
+                assert answer.get("answer") is not None, (faults, question)
+        return {
+            one.identity
+            for question in again
+            if question in self.hta
+            for one in self._compared(question, self.hta[question], again[question])
+        }
+
+
+def is_nan(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _document(path: str) -> dict[str, Any]:
+    raw = Path(path).read_bytes()
+    document: dict[str, Any] = json.loads(gzip.decompress(raw) if raw[:2] == observe.GZIP else raw)
+    return document
