@@ -370,6 +370,17 @@ def test_traces_of_2021_work():
     assert set(graph.summary().index) >= {"cpu_bound", "gpu_compute_bound"}
 
 
+def test_calls_of_other_runtimes_are_calls():
+    """HTA gives `mtia_runtime` calls no node: its path is 29 ms of device work in a recording of 460 ms."""
+    graph = graph_of("hta/mtia_inference_trace", "", None)
+    categories = {graph.full_trace_df.loc[event, "cat"] for event in graph.event_to_start_node_map}
+    names = {graph.symbol_table.sym_table[code] for code in categories}
+    assert "mtia_runtime" in names
+    breakdown = graph.get_critical_path_breakdown()
+    assert breakdown["duration"].sum() == pytest.approx(248_816.41)
+    assert set(breakdown["bound_by"]) == {"", "cpu_bound"}
+
+
 def test_data_loading_events(tmp_path):
     t = made(
         tmp_path,
