@@ -71,6 +71,8 @@ def measure(path: Path, panels: list[str] | None) -> str:
 
     change(chosen[0])
     changes = [timed(lambda scope=scope: change(scope)) for scope in chosen[1:]]  # type: ignore[misc]
+    explorer.selection.clear()
+    rest(explorer)
     first, last = explorer.trace.extent_ns
     asked = mock.Mock(wraps=memo.ANALYSES["temporal_breakdown"].function)
     entry = memo.ANALYSES["temporal_breakdown"]

@@ -159,6 +159,7 @@ KERNELS = (
         sentence=durations_in_words,
         chart=Spread("name", "min_ns", "mean_ns", "max_ns", "sum_ns", "event_class"),
         requires=_DEVICE,
+        own=("ranks",),
     ),
     Analysis(
         kind="op_kernels",

@@ -27,6 +27,7 @@ COMMUNICATION = (
         sentence=stragglers_in_words,
         chart=Heat("iteration", "rank", "caused_wait_ns", "communication"),
         requires=("second rank", "communication kernels"),
+        own=("ranks",),
     ),
     Analysis(
         kind="collectives",
