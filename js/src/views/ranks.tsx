@@ -30,7 +30,8 @@ export const ranks: View = ({ model, el, signal }) => {
     const split = parts
       ?.map((share, i) => `${series.value[i]?.label} ${significant(100 * share)} %`)
       .join(", ");
-    return `Rank ${labels.value.get(rank) ?? rank}${split ? `: ${split}` : ": no device time"}`;
+    const none = status.value === "busy" ? "" : ": no device time";
+    return `Rank ${labels.value.get(rank) ?? rank}${split ? `: ${split}` : none}`;
   };
 
   function Ranks() {
