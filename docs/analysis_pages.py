@@ -13,6 +13,8 @@ from hta_widgets.analysis.entry import Analysis
 from hta_widgets.errors import MissingDataError
 
 EXAMPLE = "ddp_4ranks"
+# Where that example lacks the data, another has it.
+OTHER_EXAMPLES = {"module_stacks": "single_gpu_dataloader_stall"}
 UNITS = {"ns": "ns", "pct": "%", "bytes": "bytes", "gbps": "GB/s (10⁹ bytes per s)"}
 LONGEST_VALUE = 48
 
@@ -94,7 +96,7 @@ def _page(one: Analysis) -> str:
         _in_the_panel(one),
         "## Columns",
         told.returns,
-        _columns(frame),
+        _columns(frame, example_of(one.kind)),
         "## Needs",
         _needs(one),
         _table("error | when", ((f"`{name}`", text) for name, text in told.errors)) if told.errors else "",
@@ -104,9 +106,14 @@ def _page(one: Analysis) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def example_of(kind: str) -> str:
+    """The bundled job that an analysis is shown on."""
+    return OTHER_EXAMPLES.get(kind, EXAMPLE)
+
+
 @cache
-def _trace() -> Trace:
-    return Trace.open(examples.path(EXAMPLE))
+def _trace(example: str) -> Trace:
+    return Trace.open(examples.path(example))
 
 
 @cache
@@ -114,7 +121,7 @@ def _answer(kind: str) -> tuple[pd.DataFrame | None, str]:
     """What the panel shows of the example: the frame, or none, and the sentence."""
     one = ANALYSES[kind]
     try:
-        frame = one.function(_trace())
+        frame = one.function(_trace(example_of(kind)))
     except MissingDataError as error:
         return None, str(error)
     return frame, one.sentence(frame)
@@ -122,7 +129,7 @@ def _answer(kind: str) -> tuple[pd.DataFrame | None, str]:
 
 def _picture(one: Analysis, sentence: str) -> str:
     picture = f"![The panel: {one.title}](../images/panels/{one.kind}-light.webp)"
-    return f"{picture}\n\nThe panel on the bundled example `{EXAMPLE}`. {prose(sentence)}"
+    return f"{picture}\n\nThe panel on the bundled example `{example_of(one.kind)}`. {prose(sentence)}"
 
 
 def _in_the_panel(one: Analysis) -> str:
@@ -136,11 +143,11 @@ def _unset(hint: str) -> str:
     return f"; unset: {hint}" if hint else ""
 
 
-def _columns(frame: pd.DataFrame | None) -> str:
+def _columns(frame: pd.DataFrame | None, example: str) -> str:
     if frame is None:
-        return f"The bundled example `{EXAMPLE}` lacks the data for a row."
+        return f"The bundled example `{example}` lacks the data for a row."
     rows = ((f"``{name}``", _dtype(frame[name]), _unit(name), _first(frame[name])) for name in frame.columns)
-    head = f"The columns of the answer to `{EXAMPLE}`, with its first row:"
+    head = f"The columns of the answer to `{example}`, with its first row:"
     return f"{head}\n\n{_table('column | dtype | unit | first row', rows)}"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, sync_playwright
 
+from docs.analysis_pages import EXAMPLE, example_of
 from hta_widgets.widgets.panels import catalogue
 from tests.browser.lab import TIMELINE, Lab, chromium_page, jupyter_lab
 
@@ -17,7 +18,7 @@ THEMES = ("light", "dark")
 
 CODE = """\
 from hta_widgets import TraceExplorer, examples
-explorer = TraceExplorer(examples.path("ddp_4ranks"))
+explorer = TraceExplorer(examples.path("{example}"))
 explorer"""
 
 EXPLORER = ".jp-OutputArea-output .hta"
@@ -25,7 +26,7 @@ HEIGHT = 2200  # the whole explorer, without scrolling
 WIDE, NARROW = 1240, 800  # two panels side by side; one
 TALLEST = 520  # of a longer panel, the top
 SHARPNESS = 1.25  # pixels of a picture per CSS pixel
-QUALITY = 50
+QUALITY = 42
 
 # The panels are these, and each has its answer: in words, in rows, or why there is none.
 ANSWERED = """(kinds) => {
@@ -46,18 +47,23 @@ def main() -> None:
     ):
         camera = Camera(page)
         lab = Lab(server, page)
-        lab.open_code(CODE)
-        page.wait_for_selector(TIMELINE)
-        for theme in THEMES:
-            lab.use_theme(dark=theme == "dark")
-            camera.resize(WIDE)
-            _open(lab, ["temporal_breakdown", "comm_comp_overlap"])
-            camera.take(page.locator(EXPLORER).first, IMAGES / f"explorer-{theme}.webp")
-            camera.take(page.locator("[data-area=timeline]").first, _panel("timeline", theme))
-            camera.resize(NARROW)
-            for entry in catalogue():
-                _open(lab, [entry["kind"]])
-                camera.take(page.locator(".hta-panel").first, _panel(entry["kind"], theme), TALLEST)
+        kinds = [entry["kind"] for entry in catalogue()]
+        for example in dict.fromkeys([EXAMPLE, *map(example_of, kinds)]):
+            lab.open_code(CODE.format(example=example))
+            page.wait_for_selector(TIMELINE)
+            for theme in THEMES:
+                lab.use_theme(dark=theme == "dark")
+                if example == EXAMPLE:
+                    camera.resize(WIDE)
+                    _open(lab, ["overview", "temporal_breakdown", "comm_comp_overlap"])
+                    camera.take(page.locator(EXPLORER).first, IMAGES / f"explorer-{theme}.webp")
+                    camera.take(page.locator("[data-area=timeline]").first, _panel("timeline", theme))
+                camera.resize(NARROW)
+                for kind in kinds:
+                    if example_of(kind) == example:
+                        _open(lab, [kind])
+                        camera.take(page.locator(".hta-panel").first, _panel(kind, theme), TALLEST)
+            lab.use_theme(dark=False)
 
 
 def _panel(name: str, theme: str) -> Path:

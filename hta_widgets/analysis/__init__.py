@@ -15,6 +15,7 @@ from hta_widgets.analysis.kernels import kernel_breakdown
 from hta_widgets.analysis.launches import launch_stats, launch_summary
 from hta_widgets.analysis.memory import memory_peak, memory_timeline
 from hta_widgets.analysis.memory_categories import memory_categories
+from hta_widgets.analysis.modules import module_stacks
 from hta_widgets.analysis.op_counts import op_counts
 from hta_widgets.analysis.op_kernels import op_kernels
 from hta_widgets.analysis.overlap import comm_comp_overlap
@@ -53,6 +54,7 @@ __all__ = [
     "memory_categories",
     "memory_peak",
     "memory_timeline",
+    "module_stacks",
     "op_counts",
     "op_kernels",
     "overview",

@@ -14,7 +14,7 @@ from hta_widgets.figures.overlap import comm_comp_overlap
 from hta_widgets.figures.overview import overview, step_times
 from hta_widgets.figures.queue import queue_length
 from hta_widgets.figures.sequences import kernel_sequences
-from hta_widgets.figures.stacks import call_stacks
+from hta_widgets.figures.stacks import call_stacks, module_stacks
 from hta_widgets.figures.stragglers import stragglers
 from hta_widgets.figures.summaries import (
     bandwidth_summary,
@@ -48,6 +48,7 @@ __all__ = [
     "memory_bandwidth",
     "memory_peak",
     "memory_timeline",
+    "module_stacks",
     "op_counts",
     "op_kernels",
     "overview",

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from hta_widgets.palette import colour
 
-__all__ = ["call_stacks"]
+__all__ = ["call_stacks", "module_stacks"]
 
 _MOST_NODES = 5000
 
@@ -61,3 +61,8 @@ def call_stacks(frame: pd.DataFrame, by: Literal["host", "device"] = "host", dep
     title = "Host time by call stack" if by == "host" else "Kernel time by call stack"
     figure.update_layout(title=title, template="plotly_white", margin={"l": 10, "r": 10, "b": 10})
     return figure
+
+
+def module_stacks(frame: pd.DataFrame, by: Literal["host", "device"] = "host", depth: int = 10) -> go.Figure:
+    """Draw an `analysis.module_stacks` frame, as `call_stacks` does."""
+    return call_stacks(frame, by, depth).update_layout(title="Time of modules")

@@ -46,6 +46,7 @@ _CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("memory", "memory_peak", {}),
     ("op_counts", "op_counts", {}),
     ("sequences", "kernel_sequences", {"operator": "aten::", "min_length": 1}),
+    ("modules", "module_stacks", {}),
     ("stacks", "call_stacks", {}),
     ("cupti", "cupti_counters", {}),
     ("critical_path.path", "critical_path", {}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hta_widgets.analysis import launches, queue, stacks
+from hta_widgets.analysis import launches, modules, queue, stacks
 from hta_widgets.analysis.annotated_kernels import annotation_totals
 from hta_widgets.analysis.annotated_kernels import sentence as totals_in_words
 from hta_widgets.analysis.annotations import sentence as regions_in_words
@@ -16,6 +16,8 @@ from hta_widgets.analysis.op_counts import sentence as counts_in_words
 __all__ = ["HOST"]
 
 _LAUNCHES = ("launch calls of device events",)
+_HOST_TIME = ("host_ns", "host_self_ns", "Host time", "host")
+_KERNEL_TIME = ("device_ns", "", "Kernel time", "compute")
 
 HOST = (
     Analysis(
@@ -107,15 +109,17 @@ HOST = (
         title="Where in the program the time goes",
         function=stacks.call_stacks,
         sentence=stacks.sentence,
-        chart=Flame(
-            "node",
-            "parent_node",
-            "name",
-            (
-                ("host_ns", "host_self_ns", "Host time", "host"),
-                ("device_ns", "", "Kernel time", "compute"),
-            ),
-        ),
+        chart=Flame("node", "parent_node", "name", (_HOST_TIME, _KERNEL_TIME)),
         requires=("host events",),
+    ),
+    Analysis(
+        kind="module_stacks",
+        label="Modules",
+        group="Host",
+        title="Which modules of the model the time goes to",
+        function=modules.module_stacks,
+        sentence=modules.sentence,
+        chart=Flame("node", "parent_node", "name", (_KERNEL_TIME, _HOST_TIME)),
+        requires=("nn.Module frames",),
     ),
 )

@@ -1,0 +1,95 @@
+"""Time of modules: a small model by hand, sums, recorded models."""
+
+import pytest
+
+from hta_widgets import Scope, Trace, analysis
+from hta_widgets.analysis.modules import OUTSIDE, module_stacks, sentence
+from hta_widgets.errors import MissingDataError
+from hta_widgets.figures import module_stacks as figure_of
+from tests.support import shared_trace
+from tests.trace.helpers import kernel, slice_, write
+
+
+def call(name: str, category: str, start: float, dur: float, **args: int) -> dict:
+    return slice_(name, category, start, dur, **args)
+
+
+# time        0         20        40        60        80       100
+# Net         ##############################################
+#   Linear       ######      (forward)  ######
+#   helper                  ########## -> Linear (same instance, through a function)
+# loss                                                          #####
+MODEL = [
+    call("train.py(1): step", "python_function", 0, 110),
+    call("nn.Module: Net_0", "python_function", 0, 90),
+    call("nn.Module: Linear_0", "python_function", 10, 20),
+    call("aten::mm", "cpu_op", 12, 10),
+    call("cudaLaunchKernel", "cuda_runtime", 14, 2, correlation=1),
+    call("net.py(9): helper", "python_function", 40, 30),
+    call("nn.Module: Linear_0", "python_function", 45, 20),
+    call("cudaLaunchKernel", "cuda_runtime", 50, 2, correlation=2),
+    call("cudaLaunchKernel", "cuda_runtime", 80, 2, correlation=3),
+    call("aten::loss", "cpu_op", 100, 10),
+    call("cudaLaunchKernel", "cuda_runtime", 102, 2, correlation=4),
+    *(kernel(f"k{number}", 120 + 10 * number, number, correlation=number) for number in range(1, 5)),
+]
+
+
+@pytest.fixture
+def model(tmp_path) -> Trace:
+    return Trace.open(write(tmp_path / "trace.json", MODEL), cache=False)
+
+
+def rows(frame, *columns):
+    return list(frame[list(columns)].itertuples(index=False, name=None))
+
+
+def test_calls_of_one_module_by_different_ways_are_one(model):
+    frame = module_stacks(model)
+    assert rows(frame, "name", "node", "parent_node", "depth", "count") == [
+        ("Net_0", 0, -1, 0, 1),
+        ("Linear_0", 1, 0, 1, 2),
+        (OUTSIDE, 2, -1, 0, 0),
+    ]
+    assert rows(frame, "host_ns", "host_self_ns", "kernels", "device_ns") == [
+        (90_000, 50_000, 3, 6_000),
+        (40_000, 40_000, 2, 3_000),
+        (20_000, 20_000, 1, 4_000),
+    ]
+    assert sentence(frame) == (
+        "Most host time of a module alone goes to Net_0: 50.0 µs, 45.5 % of all; "
+        "modules launch 60.0 % of the device work."
+    )
+    assert list(figure_of(frame).data[0].labels) == ["rank 0", "Net_0", "Linear_0", OUTSIDE]
+
+
+def test_windows_add_up(model):
+    halves = [module_stacks(model, Scope(window_ns=window)) for window in ((0, 55_000), (55_000, 200_000))]
+    whole = module_stacks(model, Scope(window_ns=(0, 200_000)))
+    assert sum(int(half["host_self_ns"].sum()) for half in halves) == int(whole["host_self_ns"].sum())
+
+
+def test_without_frames_of_modules_it_says_what_to_record(tmp_path):
+    trace = Trace.open(write(tmp_path / "trace.json", MODEL[3:5]), cache=False)
+    with pytest.raises(MissingDataError, match="with_stack=True"):
+        module_stacks(trace)
+    assert sentence(module_stacks(trace, Scope(ranks=(7,)))) == "No host call lies in the selection."
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz",
+        "tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+    ],
+)
+def test_recorded_models_add_up_to_their_call_stacks(name):
+    trace = Trace.open(shared_trace(name))
+    modules, calls = module_stacks(trace), analysis.call_stacks(trace)
+    assert modules["host_self_ns"].sum() == calls["host_self_ns"].sum()
+    top = modules[modules["depth"] == 0]
+    for column in ("kernels", "device_ns"):
+        assert top[column].sum() == calls.loc[calls["depth"] == 0, column].sum()
+    assert (modules["host_self_ns"] >= 0).all()
+    inner = modules[modules["parent_node"] >= 0].groupby("parent_node")["device_ns"].sum()
+    assert (inner <= modules.set_index("node")["device_ns"].reindex(inner.index)).all()
