@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
-from itertools import pairwise
+from dataclasses import replace
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,18 @@ def test_times_in_the_file_are_exact(tmp_path: Path) -> None:
         }
 
 
+def test_grouping_by_category_keeps_every_event(tmp_path: Path) -> None:
+    job = SimulatedJob("test", "fsdp_full_shard", ranks=2, steps=1, layers=1)
+    written = []
+    for grouped in (False, True):
+        paths = simulate(replace(job, events_by_category=grouped)).write(tmp_path / str(grouped))
+        written.append([json.loads(gzip.decompress(path.read_bytes()))["traceEvents"] for path in paths])
+    for in_time, grouped in zip(*written, strict=True):
+        categories = [event["cat"] for event in grouped if event["ph"] != "M" and "cat" in event]
+        assert len(list(groupby(categories))) == len(set(categories))
+        assert sorted(map(json.dumps, in_time)) == sorted(map(json.dumps, grouped))
+
+
 def _ns(microseconds: str) -> int:
     whole, decimals = microseconds.split(".")
     assert len(decimals) == 3
@@ -160,6 +173,8 @@ def _ns(microseconds: str) -> int:
 def test_jobs_that_cannot_run_are_refused() -> None:
     with pytest.raises(ValueError, match="one rank"):
         SimulatedJob("test", "single", ranks=2)
+    with pytest.raises(ValueError, match="nothing to shard"):
+        SimulatedJob("test", "fsdp_full_shard")
     with pytest.raises(ValueError, match="start at 1"):
         SimulatedJob("test", "single", steps=0)
 

@@ -5,13 +5,13 @@ into them, so that tests can compare an analysis with the truth instead of with 
 
     job         what to run, and running it
     training    one training step; `serving` one inference step; `gpt` the model, `autograd` its
-                gradients, `ddp` data parallelism
+                gradients, `ddp` and `fsdp` data parallelism over an `nccl` group
     rank        a process: two `host` threads, a GPU, and the CUDA calls between them
     device      streams; `collective` where ranks meet
     kineto      the file;  `truth` what it must say
 """
 
-from hta_widgets.examples.simulator.job import SimulatedJob, Simulation, simulate
+from hta_widgets.examples.simulator.job import SimulatedJob, Simulation, Strategy, simulate
 from hta_widgets.examples.simulator.truth import JobTruth, Occupation, RankTruth
 
-__all__ = ["JobTruth", "Occupation", "RankTruth", "SimulatedJob", "Simulation", "simulate"]
+__all__ = ["JobTruth", "Occupation", "RankTruth", "SimulatedJob", "Simulation", "Strategy", "simulate"]

@@ -6,7 +6,7 @@ gradients. Backward runs on a thread of its own, as in PyTorch, while the main t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -46,13 +46,15 @@ class Node:
     backward: Backward
     sequence_number: int
     forward: Slice
-    activation: Block
+    activation: Block | None
 
 
 class GradientListener(Protocol):
     """Who wants to know when gradients are there: data parallelism."""
 
-    def gradient_ready(self, parameter: Tensor) -> None: ...
+    def gradient_ready(self, parameter: Tensor, gradient: Block) -> Block:
+        """Take note of a gradient. Returns the memory that the optimizer will read."""
+        ...
 
     def finalize_backward(self) -> None: ...
 
@@ -61,24 +63,35 @@ class Tape:
     def __init__(self, rank: Rank, training: bool) -> None:
         self._rank = rank
         self._training = training
-        self._nodes: list[Node] = []
+        self._nodes: list[Node | Callable[[], None]] = []
         self._activations: list[Block] = []
         self._parameter_gradients: list[Block] = []
 
     @contextmanager
-    def forward(self, op: str, inputs: Sequence[Input], result: Tensor, backward: Backward) -> Iterator[None]:
-        """A forward operator that allocates its result and, in training, leaves a node on the tape."""
+    def forward(
+        self, op: str, inputs: Sequence[Input], result: Tensor | None, backward: Backward
+    ) -> Iterator[None]:
+        """A forward operator that allocates its result and, in training, leaves a node on the tape.
+
+        Without a result it only gives a view of its input.
+        """
         thread = self._rank.main
         number = self._rank.recorder.number("sequence")
         args = {"Sequence number": number, "Fwd thread id": 0} if self._training else None
         with thread.op(op, inputs, args) as record:
-            with thread.op("aten::empty", (None, 15, 0, None, None, None)):
-                activation = self._rank.memory.allocate(thread, result.nbytes)
+            activation = None
+            if result is not None:
+                with thread.op("aten::empty", (None, 15, 0, None, None, None)):
+                    activation = self._rank.memory.allocate(thread, result.nbytes)
             yield
         if self._training:
             self._nodes.append(Node(backward, number, record, activation))
-        else:
+        elif activation is not None:
             self._activations.append(activation)
+
+    def before_backward(self, hook: Callable[[], None]) -> None:
+        """Call `hook` in backward, before the gradients of what ran so far."""
+        self._nodes.append(hook)
 
     def play_back(self, listener: GradientListener | None) -> None:
         """Compute all gradients; the listener hears of each parameter's."""
@@ -87,11 +100,15 @@ class Tape:
         thread.spend(8_000, 14_000)
         while self._nodes:
             node = self._nodes.pop()
+            if not isinstance(node, Node):
+                node()
+                continue
             self._differentiate(node)
             for parameter in node.backward.parameters:
-                self._accumulate(parameter)
+                gradient = self._accumulate(parameter)
                 if listener is not None:
-                    listener.gradient_ready(parameter)
+                    gradient = listener.gradient_ready(parameter, gradient)
+                self._parameter_gradients.append(gradient)
         if listener is not None:
             listener.finalize_backward()
         main.now_ns = max(main.now_ns, thread.now_ns)
@@ -118,7 +135,8 @@ class Tape:
             with thread.op(name, args=args):
                 for gradient in node.backward.gradients:
                     self._compute(gradient)
-            self._rank.memory.free(thread, node.activation)
+            if node.activation is not None:
+                self._rank.memory.free(thread, node.activation)
 
     def _compute(self, gradient: Gradient) -> None:
         thread = self._rank.autograd
@@ -129,13 +147,13 @@ class Tape:
             for kernel in gradient.kernels:
                 self._rank.launch(thread, kernel)
 
-    def _accumulate(self, parameter: Tensor) -> None:
+    def _accumulate(self, parameter: Tensor) -> Block:
         thread = self._rank.autograd
         with (
             thread.op(f"autograd::engine::evaluate_function: {_ACCUMULATE}"),
             thread.op(_ACCUMULATE, (parameter,)),
         ):
-            self._parameter_gradients.append(self._rank.memory.allocate(thread, parameter.nbytes))
+            return self._rank.memory.allocate(thread, parameter.nbytes)
 
     def _arrow(self, forward: Slice, backward: Slice) -> None:
         """fwdbwd: from an operator to the evaluation of its gradient."""

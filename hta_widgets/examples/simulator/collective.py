@@ -18,17 +18,33 @@ END_JITTER_NS = 300
 
 @dataclass(frozen=True)
 class Collective:
-    """Ground truth of one collective: when each rank's kernel started and ended, and what it moved."""
+    """Ground truth of one collective: when each rank's kernel started and ended, and what it moved.
+
+    `nbytes` is the size of the whole: of the sum, or of all shards together.
+    """
 
     sequence: int
+    operation: str
     nbytes: int
     start_ns: tuple[int, ...]
     end_ns: tuple[int, ...]
 
+    @property
+    def sent_bytes(self) -> int:
+        """What each rank sends around the ring: (n-1)/n of the whole, twice for an all-reduce."""
+        ranks = len(self.start_ns)
+        return _rounds(self.operation) * (ranks - 1) * self.nbytes // ranks
 
-def all_reduce_ns(nbytes: int, ranks: int, bus_gbps: int) -> int:
-    """Time of a ring all-reduce: latency, plus 2 (n-1)/n of the data at NCCL's "bus bandwidth"."""
-    return 9_000 * (ranks - 1) + 2 * (ranks - 1) * nbytes // (ranks * bus_gbps)
+
+def collective_ns(operation: str, nbytes: int, ranks: int, bus_gbps: int) -> int:
+    """Time on a ring: latency, plus (n-1)/n of the data per round at NCCL's "bus bandwidth"."""
+    rounds = _rounds(operation)
+    return rounds * (4_500 * (ranks - 1)) + rounds * (ranks - 1) * nbytes // (ranks * bus_gbps)
+
+
+def _rounds(operation: str) -> int:
+    """An all-reduce is a reduce-scatter and an all-gather."""
+    return 2 if operation == "allreduce" else 1
 
 
 def resolve(devices: Sequence[Device], dice: Dice) -> list[Collective]:
@@ -64,7 +80,8 @@ def _meet(arrived: Sequence[Work], dice: Dice) -> Collective:
     assert first.collective is not None
     return Collective(
         first.collective,
-        first.args["In msg nelems"] * 2,
+        first.args["Collective name"],
+        2 * max(first.args["In msg nelems"], first.args["Out msg nelems"]),
         tuple(work.start_ns for work in arrived),
         tuple(work.end_ns for work in arrived),
     )

@@ -6,30 +6,25 @@ with what is left of backward. Nothing is left to hide the last bucket: it is th
 
 from __future__ import annotations
 
-from typing import Any
-
-from hta_widgets.examples.simulator import kernels
-from hta_widgets.examples.simulator.collective import all_reduce_ns
 from hta_widgets.examples.simulator.device import COMPUTE_STREAM, NCCL_STREAM
+from hta_widgets.examples.simulator.memory import Block
+from hta_widgets.examples.simulator.nccl import ProcessGroup
 from hta_widgets.examples.simulator.rank import Rank
 from hta_widgets.examples.simulator.tensor import Tensor
 
-_BUCKET_BYTES = 25 * 1024 * 1024  # PyTorch's default `bucket_cap_mb`
-_BUS_GBPS = 160
-GROUP = {"name": "0", "description": "default_pg"}
-
 
 class DistributedDataParallel:
-    def __init__(self, rank: Rank, world_size: int) -> None:
+    def __init__(self, rank: Rank, group: ProcessGroup, bucket_mb: int) -> None:
         self._rank = rank
-        self._world_size = world_size
+        self._group = group
+        self._bucket_bytes = bucket_mb * 1024 * 1024
         self._bucket_nelems = 0
-        self._sequence = 0
 
-    def gradient_ready(self, parameter: Tensor) -> None:
+    def gradient_ready(self, parameter: Tensor, gradient: Block) -> Block:
         self._bucket_nelems += parameter.numel
-        if 2 * self._bucket_nelems >= _BUCKET_BYTES:
+        if 2 * self._bucket_nelems >= self._bucket_bytes:
             self._all_reduce()
+        return gradient
 
     def finalize_backward(self) -> None:
         """Send what is left and let the compute stream, not the host, wait for all buckets."""
@@ -40,33 +35,4 @@ class DistributedDataParallel:
 
     def _all_reduce(self) -> None:
         nelems, self._bucket_nelems = self._bucket_nelems, 0
-        self._sequence += 1
-        rank, thread = self._rank, self._rank.autograd
-        duration = all_reduce_ns(2 * nelems, self._world_size, _BUS_GBPS)
-        facts = self._facts(nelems)
-        kernel = kernels.all_reduce(duration)
-        with (
-            thread.op("c10d::allreduce_", (Tensor((nelems,)), None, None, None, True, -1)),
-            thread.op("record_param_comms", args={**facts, "Global rank start": 0, "Global rank stride": 1}),
-        ):
-            rank.wait_event(thread, NCCL_STREAM, rank.record_event(thread, COMPUTE_STREAM))
-            with thread.annotation("nccl:all_reduce"):
-                rank.launch_collective(thread, kernel, NCCL_STREAM, self._sequence, facts)
-
-    def _facts(self, nelems: int) -> dict[str, Any]:
-        """What NCCL's profiler hook adds to operator and kernel."""
-        return {
-            "Collective name": "allreduce",
-            "In msg nelems": nelems,
-            "Out msg nelems": nelems,
-            "Group size": self._world_size,
-            "dtype": "BFloat16",
-            "In split size": "[]",
-            "Out split size": "[]",
-            "Process Group Name": GROUP["name"],
-            "Process Group Description": GROUP["description"],
-            "Process Group Ranks": str(list(range(self._world_size))),
-            "Rank": self._rank.index,
-            "Seq": self._sequence,
-            "Comms Id": 7_000_000_000 + self._sequence,
-        }
+        self._group.all_reduce(self._rank.autograd, nelems, after=COMPUTE_STREAM)

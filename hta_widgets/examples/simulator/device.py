@@ -16,6 +16,7 @@ from hta_widgets.examples.simulator.records import Slice
 COMPUTE_STREAM = 7
 COPY_STREAM = 20
 NCCL_STREAM = 40
+POST_BACKWARD_STREAM = 24
 
 
 @dataclass(slots=True)

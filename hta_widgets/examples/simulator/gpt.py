@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hta_widgets.examples.simulator import kernels
 from hta_widgets.examples.simulator.autograd import Backward, Gradient, GradientListener, Tape
+from hta_widgets.examples.simulator.fsdp import ROOT, FullyShardedDataParallel
 from hta_widgets.examples.simulator.kernels import Kernel
 from hta_widgets.examples.simulator.rank import Rank
 from hta_widgets.examples.simulator.tensor import Input, Tensor
@@ -32,18 +35,37 @@ class GptShape:
 
     def weights(self) -> list[Tensor]:
         """All parameters; the output layer shares the embedding's."""
+        return [weight for unit in self.units() for weight in unit]
+
+    def units(self) -> list[list[Tensor]]:
+        """The parameters outside the blocks, then those of each block."""
         width = self.width
         linear = ((3 * width, width), (width, width), (4 * width, width), (width, 4 * width))
         norms = [Tensor((width,))] * 4
         block = norms + [Tensor(dims) for shape in linear for dims in (shape, shape[:1])]
-        return [Tensor((self.vocabulary, width)), *norms[:2], *(block * self.layers)]
+        return [[Tensor((self.vocabulary, width)), *norms[:2]], *([block] * self.layers)]
 
 
 class Gpt:
-    def __init__(self, rank: Rank, shape: GptShape, training: bool) -> None:
+    """The model on one rank.
+
+    Attributes:
+        parameters: what the optimizer updates here: all weights, or this rank's shards of them.
+    """
+
+    def __init__(
+        self,
+        rank: Rank,
+        shape: GptShape,
+        training: bool,
+        sharding: FullyShardedDataParallel | None = None,
+        extra_op: str | None = None,
+    ) -> None:
         self.shape = shape
-        self.parameters = shape.weights()
+        self.parameters = shape.weights() if sharding is None else sharding.shards
         self._rank = rank
+        self._sharding = sharding
+        self._extra_op = extra_op
         self._training = training
         self._tape = Tape(rank, training)
         # In training, AdamW keeps two moments beside each weight.
@@ -51,10 +73,10 @@ class Gpt:
 
     def forward(self) -> None:
         shape, thread = self.shape, self._rank.main
-        with thread.frame("nn.Module: GPT2LMHeadModel_0", 0):
+        with self._unit(ROOT), thread.frame("nn.Module: GPT2LMHeadModel_0", 0):
             self._embedding()
             for layer in range(shape.layers):
-                with thread.frame(f"nn.Module: GPT2Block_{layer}", 1 + layer):
+                with self._unit(1 + layer), thread.frame(f"nn.Module: GPT2Block_{layer}", 1 + layer):
                     self._block(layer)
             self._layer_norm()
             self._linear(shape.width, shape.vocabulary, bias=False)
@@ -68,6 +90,19 @@ class Gpt:
 
     def zero_grad(self) -> None:
         self._tape.zero_grad()
+
+    @contextmanager
+    def _unit(self, index: int) -> Iterator[None]:
+        """What is sharded as one: the model, or a block."""
+        if self._sharding is None:
+            yield
+            return
+        with self._sharding.unit(self._tape, index):
+            yield
+
+    def _leaves(self, *weights: Tensor) -> tuple[Tensor, ...]:
+        """The weights whose gradients accumulate one by one. Sharded weights are views of a unit's."""
+        return weights if self._sharding is None else ()
 
     def _block(self, layer: int) -> None:
         width, modules = self.shape.width, 1 + self.shape.layers
@@ -83,6 +118,8 @@ class Gpt:
             self._linear(width, 4 * width)
             self._gelu()
             self._linear(4 * width, width)
+            if self._extra_op is not None:
+                self._extra(self._extra_op)
         self._residual()
 
     def _embedding(self) -> None:
@@ -95,7 +132,7 @@ class Gpt:
             (kernels.embedding_backward(shape.tokens, shape.width),),
             zeroed_bytes=table.nbytes,
         )
-        backward = Backward("EmbeddingBackward0", (gradient,), (table,))
+        backward = Backward("EmbeddingBackward0", (gradient,), self._leaves(table))
         with (
             self._tape.forward("aten::embedding", (table, tokens), hidden, backward),
             self._rank.main.op("aten::index_select", (table, 0, tokens)),
@@ -112,7 +149,7 @@ class Gpt:
             (hidden, hidden, None, scale, scale),
             kernels.layer_norm_backward(shape.tokens, shape.width),
         )
-        backward = Backward("NativeLayerNormBackward0", (gradient,), (scale, scale))
+        backward = Backward("NativeLayerNormBackward0", (gradient,), self._leaves(scale, scale))
         with (
             self._rank.main.op("aten::layer_norm", inputs),
             self._tape.forward("aten::native_layer_norm", inputs, hidden, backward),
@@ -132,7 +169,7 @@ class Gpt:
         if bias:
             total = Gradient("aten::sum", (result, 0, True), (kernels.reduction(tokens, width_out),))
             op, inputs = "aten::addmm", (offset, source, weight)
-            backward = Backward("AddmmBackward0", (*products, total), (weight, offset))
+            backward = Backward("AddmmBackward0", (*products, total), self._leaves(weight, offset))
         with thread.op("aten::linear", (source, weight, offset if bias else None)):
             with thread.op("aten::t", (weight,)), thread.op("aten::transpose", (weight, 0, 1)):
                 thread.spend(300, 600)
@@ -168,6 +205,13 @@ class Gpt:
         hidden = self._hidden(self.shape.width)
         with self._tape.forward("aten::add", (hidden, hidden, 1), hidden, Backward("AddBackward0")):
             self._run(kernels.elementwise("at::native::CUDAFunctor_add<c10::BFloat16>", hidden, 3))
+
+    def _extra(self, op: str) -> None:
+        """One pass over the activations that the model does not need."""
+        hidden = self._hidden(self.shape.width)
+        name = op.rpartition(":")[2]
+        with self._tape.forward(op, (hidden,), hidden, Backward(f"{name.title()}Backward0")):
+            self._run(kernels.elementwise(f"at::native::{name}_kernel_cuda", hidden, 2))
 
     def _loss(self) -> None:
         tokens, vocabulary = self.shape.tokens, self.shape.vocabulary

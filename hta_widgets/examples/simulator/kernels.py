@@ -22,6 +22,12 @@ SHORTEST_KERNEL_NS = 1_800
 _BF16 = "c10::BFloat16"
 _ANONYMOUS = "at::native::(anonymous namespace)::"
 
+# Division by a number: PyTorch multiplies by its inverse.
+DIVISION = (
+    "at::native::BUnaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16,"
+    " at::native::binary_internal::MulFunctor<c10::BFloat16> >"
+)
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -250,9 +256,22 @@ def fused_adamw(numel: int) -> Kernel:
     )
 
 
-def all_reduce(duration_ns: int) -> Kernel:
+def cat(result: Tensor) -> Kernel:
+    """Copies many tensors into one."""
     return Kernel(
-        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        f"void {_ANONYMOUS}CatArrayBatchedCopy_aligned16_contig<{_ANONYMOUS}OpaqueType<2u>,"
+        " unsigned int, 1, 128, 1>",
+        _ns(0, 2 * result.nbytes),
+        (264, 16, 1),
+        (512, 1, 1),
+        32,
+    )
+
+
+def nccl(operation: str, duration_ns: int) -> Kernel:
+    """`operation` as NCCL spells it: `AllGather`, `AllReduce_Sum_bf16`."""
+    return Kernel(
+        f"ncclDevKernel_{operation}_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
         duration_ns,
         (24, 1, 1),
         (544, 1, 1),

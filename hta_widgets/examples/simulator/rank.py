@@ -29,14 +29,29 @@ class CudaEvent:
     work: Work | None
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How long a rank's kernels take, in thousandths of what the cost model says.
+
+    `slow_kernel` is part of the names of the kernels that differ, and by how much they do. The clock of the
+    device drifts from step to step by at most `drift`.
+    """
+
+    kernels: int = 1000
+    slow_kernel: tuple[str, int] = ("", 1000)
+    drift: int = 0
+
+
 class Rank:
-    def __init__(self, index: int, seed: int, slowdown_permille: int, python_frames: bool) -> None:
+    def __init__(self, index: int, seed: int, pace: Pace, python_frames: bool) -> None:
         self.index = index
         self.recorder = Recorder()
         self.dice = Dice(seed, index)
         self.device = Device(index)
         self.memory = CachingAllocator(index)
-        self._slowdown_permille = slowdown_permille
+        self._seed = seed
+        self._pace = pace
+        self._drift_permille = 1000
         pid = _FIRST_PID + 97 * index
         self.main = HostThread(self.recorder, pid, pid, "pt_main_thread", Dice(seed, index, 1), python_frames)
         self.autograd = HostThread(
@@ -44,11 +59,14 @@ class Rank:
         )
         self.main.now_ns = 2_000_000 + self.dice.between(0, 60_000)
 
-    def launch(self, thread: HostThread, kernel: Kernel) -> Work:
+    def begin_step(self, step: int) -> None:
+        self._drift_permille = Dice(self._seed, self.index, 3, step).around(1000, self._pace.drift)
+
+    def launch(self, thread: HostThread, kernel: Kernel, stream: int = COMPUTE_STREAM) -> Work:
         """Launch a compute kernel. A slow rank takes longer for exactly these."""
-        duration = self.dice.around(kernel.duration_ns, 25) * self._slowdown_permille // 1000
+        duration = self._duration(kernel)
         call = thread.runtime("cudaLaunchKernel", 2_600, 4_200)
-        return self._submit(thread, call, "kernel", kernel.name, COMPUTE_STREAM, duration, kernel.arguments())
+        return self._submit(thread, call, "kernel", kernel.name, stream, duration, kernel.arguments())
 
     def launch_collective(
         self, thread: HostThread, kernel: Kernel, stream: int, sequence: int, facts: Mapping[str, Any]
@@ -64,8 +82,7 @@ class Rank:
         call = thread.runtime("cudaGraphLaunch", 38_000, 52_000)
         for node, kernel in enumerate(kernels):
             args = {**kernel.arguments(), "graph id": graph_id, "graph node id": (graph_id << 32) + node}
-            duration = self.dice.around(kernel.duration_ns, 25)
-            self._submit(thread, call, "kernel", kernel.name, COMPUTE_STREAM, duration, args)
+            self._submit(thread, call, "kernel", kernel.name, COMPUTE_STREAM, self._duration(kernel), args)
 
     def copy(self, thread: HostThread, kind: str, nbytes: int, stream: int = COMPUTE_STREAM) -> Work:
         """cudaMemcpyAsync; `kind` is HtoD, DtoH or DtoD."""
@@ -125,6 +142,12 @@ class Rank:
             self._arrow(work, begins=work.launch.args["correlation"] not in launches)
             launches.add(work.launch.args["correlation"])
         self._device_annotations()
+
+    def _duration(self, kernel: Kernel) -> int:
+        part, slow_permille = self._pace.slow_kernel
+        permille = slow_permille if part in kernel.name else 1000
+        duration = self.dice.around(kernel.duration_ns, 25) * permille // 1000
+        return duration * self._pace.kernels * self._drift_permille // 1_000_000
 
     def _submit(
         self,

@@ -1,10 +1,11 @@
-"""One training step, as a script with a data loader, DDP and AdamW runs it."""
+"""One training step, as a script with a data loader, data parallelism and AdamW runs it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from hta_widgets.examples.simulator import kernels
+from hta_widgets.examples.simulator.autograd import GradientListener
 from hta_widgets.examples.simulator.ddp import DistributedDataParallel
 from hta_widgets.examples.simulator.device import COMPUTE_STREAM, COPY_STREAM
 from hta_widgets.examples.simulator.gpt import Gpt
@@ -16,16 +17,17 @@ _TENSORS_PER_LAUNCH = 24
 
 
 def train(
-    rank: Rank, model: Gpt, ddp: DistributedDataParallel | None, first_step: int, steps: int, stall_ns: int
+    rank: Rank, model: Gpt, listener: GradientListener | None, first_step: int, steps: int, stall_ns: int
 ) -> Iterator[None]:
     """Run `steps` steps. Yields where the host blocks on the device."""
     for step in range(first_step, first_step + steps):
+        rank.begin_step(step)
         with rank.main.annotation(f"ProfilerStep#{step}"):
             _next_batch(rank, stall_ns)
             _copy_batch(rank, model)
             _zero_grad(rank, model)
-            _forward(rank, model, ddp is not None)
-            _backward(rank, model, ddp)
+            _forward(rank, model, isinstance(listener, DistributedDataParallel))
+            _backward(rank, model, listener)
             # Reading the loss before the optimizer is common, and lets the optimizer's kernels
             # run on into the next step.
             yield from _read_loss(rank)
@@ -62,14 +64,14 @@ def _zero_grad(rank: Rank, model: Gpt) -> None:
         model.zero_grad()
 
 
-def _forward(rank: Rank, model: Gpt, distributed: bool) -> None:
-    with rank.main.annotation("DistributedDataParallel.forward" if distributed else "## forward ##"):
+def _forward(rank: Rank, model: Gpt, replicated: bool) -> None:
+    with rank.main.annotation("DistributedDataParallel.forward" if replicated else "## forward ##"):
         model.forward()
 
 
-def _backward(rank: Rank, model: Gpt, ddp: DistributedDataParallel | None) -> None:
+def _backward(rank: Rank, model: Gpt, listener: GradientListener | None) -> None:
     with rank.main.annotation("## backward ##"), rank.main.frame("torch/_tensor.py(575): backward"):
-        model.backward(ddp)
+        model.backward(listener)
 
 
 def _read_loss(rank: Rank) -> Iterator[None]:

@@ -50,11 +50,17 @@ class RankTruth:
 
 @dataclass(frozen=True)
 class JobTruth:
-    """The whole job. Times are ns since the simulation began, on one true clock."""
+    """The whole job. Times are ns since the simulation began, on one true clock.
+
+    `unit_parameters` counts the model's parameters outside its blocks, then those of each block, without
+    padding. `held_bytes` is what each rank keeps for good: weights and, in training, the optimizer's moments.
+    """
 
     ranks: Mapping[int, RankTruth]
     collectives: tuple[Collective, ...]
     straggler: int | None
+    unit_parameters: tuple[int, ...]
+    held_bytes: int
 
 
 def rank_truth(work: Iterable[Work], steps: Mapping[int, tuple[int, int]]) -> RankTruth:
