@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 
 class HtaWidgetsError(Exception):
@@ -49,3 +50,17 @@ class MissingDataError(HtaWidgetsError):
 
 class MissingDataWarning(UserWarning):
     """What the HTA-compatible methods give instead of a `MissingDataError`, with the same sentence."""
+
+
+class NotComparableError(HtaWidgetsError):
+    """Recordings whose difference would mislead: of other kinds of work, or without a step in common.
+
+    `reasons` are sentences, one per check that failed.
+    """
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        self.reasons = tuple(reasons)
+        super().__init__("these runs cannot be compared: " + "; ".join(self.reasons))
+
+    def __reduce__(self) -> tuple[type[NotComparableError], tuple[tuple[str, ...]]]:
+        return type(self), (self.reasons,)

@@ -6,6 +6,7 @@ from hta_widgets.analysis.bandwidth import bandwidth_summary, memory_bandwidth
 from hta_widgets.analysis.collectives import collectives
 from hta_widgets.analysis.critical_path import critical_path, critical_path_summary
 from hta_widgets.analysis.cupti import cupti_counters
+from hta_widgets.analysis.diff import comparability, diff, run_table, step_waterfall
 from hta_widgets.analysis.findings import overview
 from hta_widgets.analysis.gaps import idle_gaps
 from hta_widgets.analysis.idle import idle_breakdown
@@ -39,9 +40,11 @@ __all__ = [
     "call_stacks",
     "collectives",
     "comm_comp_overlap",
+    "comparability",
     "critical_path",
     "critical_path_summary",
     "cupti_counters",
+    "diff",
     "idle_breakdown",
     "idle_gaps",
     "kernel_breakdown",
@@ -60,8 +63,10 @@ __all__ = [
     "overview",
     "queue_length",
     "queue_summary",
+    "run_table",
     "sequence_instances",
     "step_times",
+    "step_waterfall",
     "stragglers",
     "stream_idle_breakdown",
     "stream_idle_intervals",

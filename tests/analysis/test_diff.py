@@ -1,0 +1,502 @@
+"""Comparing runs: nothing between equal runs, what was planted between others, and sums that are exact."""
+
+from __future__ import annotations
+
+import math
+import pathlib
+import pickle
+from functools import cache
+from importlib import import_module
+from itertools import combinations
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hta_widgets.analysis.diff import comparability, diff, run_table, step_waterfall
+from hta_widgets.analysis.diff.noise import difference, interval, t_quantile
+from hta_widgets.analysis.diff.parts import PARTS, evenly
+from hta_widgets.analysis.diff.sampling import sample
+from hta_widgets.analysis.idle_causes import CAUSES
+from hta_widgets.analysis.op_counts import op_counts
+from hta_widgets.analysis.temporal import temporal_breakdown
+from hta_widgets.errors import MissingDataError, NotComparableError
+from hta_widgets.examples.simulator import SimulatedJob, simulate
+from hta_widgets.trace import Scope, Trace
+from tests.analysis.kineto_file import event, job, kernel, launch
+from tests.support import shared_trace
+
+BY = ("kernel", "op", "phase", "collective")
+NCCL = "ncclDevKernel"
+
+
+@cache
+def run(seed=1, copy=False, **fields):
+    """A small simulated job; equal arguments give one trace, `copy` the same job opened once more."""
+    del copy
+    fields = {"strategy": "ddp", "ranks": 2, "steps": 5, "layers": 2} | fields
+    with TemporaryDirectory() as folder:
+        files = simulate(SimulatedJob("job", seed=seed, **fields)).write(pathlib.Path(folder))
+        return Trace.open(files, cache=False)
+
+
+def pair(**planted):
+    return {"before": run(), "after": run(seed=2, **planted)}
+
+
+def found(frame, run="after"):
+    """The lines that are called significant in a run."""
+    return set(frame.loc[(frame["run"] == run) & frame["significant"], "line"])
+
+
+def say(module, frame):
+    return import_module(f"hta_widgets.analysis.diff.{module}").sentence(frame)
+
+
+def steps_of(kernels, count=5, step=1_000_000, wobble=0):
+    """Events of a rank: every step launches these (name, dur) one after the other, from op `aten::<name>`."""
+    events = []
+    for number in range(count):
+        begin = number * step
+        events.append(event("user_annotation", f"ProfilerStep#{number}", begin, step - 10))
+        at = begin + 1_000
+        for place, (name, dur) in enumerate(kernels):
+            took = dur + wobble * (number + place) % 7
+            correlation = 1 + number * 100 + place
+            events += [
+                event("cpu_op", f"aten::{name}", at, 500),
+                launch(at + 100, correlation, dur=50),
+                kernel(name, at + 1_000, took, correlation=correlation),
+            ]
+            at += 2_000 + took
+    return events
+
+
+# -- equal runs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", BY)
+def test_equal_runs_do_not_differ(by):
+    for runs in ({"A": run(), "B": run()}, {"A": run(), "B": run(copy=True)}):
+        frame = diff(runs, by)
+        assert len(frame) and not frame["significant"].any()
+        assert (frame["change"] == "same").all()
+        assert (frame[["change_ns", "change_count"]] == 0).all(axis=None)
+        assert frame["change_pct"].dropna().eq(0).all()
+        other = frame[frame["run"] == "B"]
+        assert ((other["low_ns"] <= 0) & (other["high_ns"] >= 0)).all()
+        assert "None of" in say("compare", frame)
+
+
+def test_equal_runs_take_equally_long():
+    runs = {"A": run(), "B": run()}
+    for by in ("job", "rank"):
+        frame = step_waterfall(runs, by=by)
+        assert (frame["change_ns"] == 0).all() and not frame["significant"].any()
+    table = run_table(runs)
+    assert (table["change_ns"] == 0).all() and not table["significant"].any()
+    assert "within noise" in say("run_table", table)
+    assert "more than the steps do" in say("waterfall", frame)
+
+
+def test_runs_that_differ_by_chance_only_do_not_differ():
+    """Of twenty-one pairs of one configuration at most one has a line that differs: the level is 99 %."""
+    runs = [run(seed=seed, ranks=1, strategy="single", steps=4, drift_permille=5) for seed in range(7)]
+    false = 0
+    for one, other in combinations(runs, 2):
+        both = {"A": one, "B": other}
+        false += bool(diff(both)["significant"].any())
+    assert false <= 1
+
+
+# -- planted changes -------------------------------------------------------------------------------
+
+
+def test_a_kernel_that_takes_twice_as_long_is_found_and_nothing_else():
+    runs = pair(slow_kernel=("GeluCUDA", 2000))
+    frame = diff(runs)
+    (line,) = found(frame)
+    assert "GeluCUDA" in line
+    row = frame[(frame["line"] == line) & (frame["run"] == "after")].iloc[0]
+    assert row["change"] == "changed" and row["change_pct"] == pytest.approx(100, abs=5)
+    assert row["low_ns"] < row["change_ns"] < row["high_ns"] and row["change_count"] == 0
+    assert found(diff(runs, "op")) == {"aten::gelu"}
+    assert found(diff(runs, "phase")) == {"forward"}
+    assert not found(diff(runs, "collective"))
+    assert say("compare", frame).startswith("1 of 23 lines differ from before beyond noise; void at::native")
+
+
+def test_an_operator_that_is_new_is_found_and_nothing_else():
+    runs = pair(extra_op="aten::tanh")
+    frame = diff(runs, "op")
+    assert found(frame) == {"aten::tanh"}
+    row = frame[(frame["line"] == "aten::tanh")].set_index("run")
+    assert row["change"].to_dict() == {"before": "same", "after": "added"}
+    assert row["count"].to_dict() == {"before": 0, "after": 2}
+    assert math.isnan(row.loc["before", "mean_ns"]) and math.isnan(row.loc["after", "change_pct"])
+    # Seen from the other side, it is gone.
+    gone = diff(dict(reversed(runs.items())), "op")
+    assert set(gone.loc[gone["change"] == "removed", "line"]) >= {"aten::tanh"}
+    (line,) = found(diff(runs))
+    assert "tanh" in line
+
+
+def test_a_straggler_computes_longer_and_the_others_wait_for_it():
+    runs = pair(straggler=1, slowdown_permille=1200)
+    frame = step_waterfall(runs, by="rank")
+    changed = frame[frame["significant"]].groupby("rank")["part"].agg(list).to_dict()
+    assert changed == {0: ["exposed_communication", "step"], 1: ["compute", "step"]}
+    table = run_table(runs).set_index("run")
+    assert table.loc["after", "busiest_rank"] == 1 and table.loc["after", "imbalance_pct"] > 5
+    assert abs(table.loc["before", "imbalance_pct"]) < 1
+    assert table.loc["after", "significant"] and "more" in say("run_table", table.reset_index())
+    words = say("waterfall", step_waterfall(runs))
+    assert "longer" in words and ("compute" in words or "communication" in words)
+
+
+def test_smaller_buckets_are_more_collectives():
+    frame = diff(pair(bucket_mb=4), "collective")
+    after = frame[frame["run"] == "after"]
+    assert after["change"].tolist() == ["changed"]
+    assert after["change_count"].iloc[0] > 0
+    kernels = diff(pair(bucket_mb=4))
+    changed = kernels.loc[(kernels["run"] == "after") & (kernels["change"] != "same"), "line"]
+    assert changed.str.startswith(NCCL).all() and len(changed) == 1
+
+
+# -- the numbers -----------------------------------------------------------------------------------
+
+
+def test_values_are_per_step_and_rank(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    runs = {
+        "one rank": job(tmp_path / "a", steps_of([("k", 100), ("l", 50)], count=3)),
+        "two ranks": job(tmp_path / "b", *[steps_of([("k", 100), ("k", 200)], count=5)] * 2),
+    }
+    frame = diff(runs).set_index(["line", "run"])
+    one, two = frame.loc[("k", "one rank")], frame.loc[("k", "two ranks")]
+    assert two[["steps", "count", "total_ns", "mean_ns"]].tolist() == [5, 2, 300, 150]
+    assert one[["steps", "count", "total_ns", "mean_ns"]].tolist() == [3, 1, 100, 100]
+    assert two[["change_count", "change_ns", "change_pct"]].tolist() == [1, 200, 200]
+    assert two[["low_ns", "high_ns", "significant", "change"]].tolist() == [200, 200, True, "changed"]
+    assert frame.loc[("l", "two ranks"), ["change_ns", "change"]].tolist() == [-50, "removed"]
+    assert list(frame.index.get_level_values("run"))[:2] == ["one rank", "two ranks"]
+
+
+def test_operators_do_not_count_their_callees_twice(tmp_path):
+    events = []
+    for step in range(3):
+        at = step * 100_000
+        events += [
+            event("user_annotation", f"ProfilerStep#{step}", at, 99_000),
+            event("cpu_op", "outer", at + 100, 10_000),
+            launch(at + 200, 10 * step + 1),
+            event("cpu_op", "inner", at + 1_000, 4_000),
+            launch(at + 1_100, 10 * step + 2),
+            launch(at + 20_000, 10 * step + 3),
+            kernel("a", at + 30_000, 10, correlation=10 * step + 1),
+            kernel("b", at + 31_000, 200, correlation=10 * step + 2),
+            kernel("c", at + 32_000, 3_000, correlation=10 * step + 3),
+        ]
+    trace = job(tmp_path, events)
+    frame = diff({"A": trace, "B": trace}, "op").set_index(["line", "run"]).xs("A", level="run")
+    columns = ["count", "total_ns", "exclusive_ns"]
+    assert frame.loc["outer", columns].tolist() == [1, 210, 10]
+    assert frame.loc["inner", columns].tolist() == [1, 200, 200]
+    assert frame.loc["(no operator)", columns].tolist() == [0, 3000, 3000]
+    host = diff({"A": trace, "B": trace}, "op", time="host").set_index(["line", "run"]).xs("A", level="run")
+    assert host.loc["outer", columns].tolist() == [1, 10_000, 6_000]
+    assert host.loc["inner", columns].tolist() == [1, 4_000, 4_000]
+
+
+@pytest.mark.parametrize("by", ["kernel", "op", "phase"])
+def test_exclusive_times_of_all_lines_are_all_device_time(by):
+    trace, steps = run(), sample({"A": run()})["A"]
+    scope = Scope(iterations=tuple(steps.iterations.tolist()))
+    counts = op_counts(trace, scope, "gpu")
+    frame = diff({"A": trace, "B": run(seed=2)}, by)
+    own = frame.loc[frame["run"] == "A", "exclusive_ns"].sum() * len(steps) * len(steps.ranks)
+    assert round(own) == counts["total_duration_ns"].sum()
+    changes = frame.groupby("run")["exclusive_ns"].sum()
+    of_b = frame.loc[frame["run"] == "B", "change_ns"].sum()
+    assert of_b == pytest.approx(changes["B"] - changes["A"], abs=1e-3)
+
+
+def test_scope_holds_for_all_runs_or_each():
+    runs = {"A": run(), "B": run()}
+    apart = diff(runs, scope={"A": Scope(ranks=(0,)), "B": Scope(ranks=(1,))})
+    for name, rank in (("A", 0), ("B", 1)):
+        alone = diff(runs, scope=Scope(ranks=(rank,)))
+        expected = alone[alone["run"] == "A"].set_index("line")["exclusive_ns"]
+        assert (
+            apart[apart["run"] == name]
+            .set_index("line")["exclusive_ns"]
+            .sort_index()
+            .equals(expected.sort_index())
+        )
+    fewer = diff(runs, scope=Scope(iterations=(11, 12, 13)))
+    assert set(fewer["steps"]) == {3}
+
+
+@pytest.mark.parametrize("by", ["job", "rank"])
+def test_the_waterfall_adds_up(by):
+    runs = {"A": run(), "B": run(seed=2, bucket_mb=4), "C": run(seed=3, strategy="fsdp_full_shard")}
+    frame = step_waterfall(runs, by=by)
+    keys = ["run"] + (["rank"] if by == "rank" else [])
+    of_step = frame[frame["part"] == "step"].set_index(keys)[["sum_ns", "time_ns", "change_ns"]]
+    of_parts = (
+        frame[frame["part"] != "step"].groupby(keys, sort=False)[["sum_ns", "time_ns", "change_ns"]].sum()
+    )
+    pd.testing.assert_frame_equal(of_step, of_parts)
+    assert (frame["time_ns"] * frame["steps"] * frame["ranks"] - frame["sum_ns"]).abs().max() <= (
+        frame["steps"] * frame["ranks"]
+    ).max()
+    assert set(frame["part"]) == {*PARTS, "step"}
+
+
+def test_the_waterfall_is_the_temporal_breakdown():
+    runs = {"A": run(), "B": run(seed=2)}
+    steps = sample(runs)["A"]
+    assert steps.clock == "host"
+    frame = step_waterfall(runs).query("run == 'A'").set_index("part")["sum_ns"]
+    whole = temporal_breakdown(run(), Scope(iterations=tuple(steps.iterations.tolist()))).sum()
+    assert frame["step"] == whole["window_ns"]
+    assert frame["compute"] == whole["compute_ns"]
+    assert frame["exposed_communication"] == whole["exposed_communication_ns"]
+    assert frame["exposed_memory"] == whole["exposed_memory_ns"]
+    assert sum(frame[cause] for cause in CAUSES) == whole["idle_ns"]
+    row = run_table(runs).iloc[0]
+    assert sum(row[f"{part}_ns"] for part in PARTS) == row["step_ns"]
+    assert sum(row[f"{cause}_ns"] for cause in CAUSES) == row["idle_ns"]
+    assert row["peak_bytes"] > 0
+
+
+@given(st.lists(st.integers(0, 2**40), min_size=1, max_size=12), st.integers(1, 1000))
+def test_parts_are_rounded_so_that_they_add_up(totals, units):
+    values = evenly(np.array(totals, np.int64), units)
+    assert values.sum() == (2 * sum(totals) + units) // (2 * units)
+    assert (np.abs(values - np.array(totals) / units) <= 1 + 1e-6 * units).all()
+
+
+# -- the sample ------------------------------------------------------------------------------------
+
+
+def durations(*times):
+    """A rank of steps that take so long, each with one kernel."""
+    events, at = [], 0
+    for number, time in enumerate(times):
+        events += [
+            event("user_annotation", f"ProfilerStep#{number}", at, time),
+            launch(at + 10, number + 1),
+            kernel("k", at + 100, 1_000, correlation=number + 1),
+        ]
+        at += time
+    return events
+
+
+def test_warm_up_and_outliers_do_not_count(tmp_path):
+    trace = job(
+        tmp_path, durations(200_000, 150_000, 100_000, 101_000, 140_000, 99_000, 100_000, 50_000, 100_500)
+    )
+    steps = sample({"A": trace})["A"]
+    assert steps.iterations.tolist() == [2, 3, 5, 6] + ([8] if steps.clock == "host" else [])
+    why = {number: reason for number, reason in steps.excluded.items() if number != 8}
+    assert why == {0: "warm-up", 1: "warm-up", 4: "outlier", 7: "outlier"}
+    table = comparability({"A": trace}).set_index("check")
+    assert "2 left out: warm-up" in table.loc["steps", "value"]
+
+
+def test_the_steadier_clock_is_used(tmp_path):
+    """The host's marks jump, its device works at an even pace; then the other way round."""
+    events = []
+    for number in range(8):
+        host = number * 100_000 + (number % 3) * 15_000
+        events += [
+            event("user_annotation", f"ProfilerStep#{number}", host, 50_000 + 9_000 * (number % 4)),
+            launch(host + 10, number + 1),
+            kernel("k", 1_000_000 + number * 100_000, 60_000, correlation=number + 1),
+        ]
+    steps = sample({"A": job(tmp_path, events)})["A"]
+    assert steps.clock == "device" and len(steps) == 7
+    assert set(steps.durations.tolist()) == {100_000}
+    assert steps.excluded == {7: "nothing marks its end on the device"}
+    (tmp_path / "b").mkdir()
+    trace = job(tmp_path / "b", durations(*[100_000] * 6))
+    assert sample({"A": trace})["A"].clock == "host"
+
+
+def test_steps_count_only_where_all_ranks_have_them(tmp_path):
+    runs = {"A": job(tmp_path, durations(*[100] * 5), durations(*[100] * 4))}
+    steps = sample(runs)["A"]
+    assert steps.iterations.tolist() == [0, 1, 2, 3] and steps.excluded == {4: "not on every rank"}
+
+
+# -- noise -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("alpha", "freedom", "expected"),
+    [(0.05, 1, 12.7062), (0.05, 2, 4.30265), (0.05, 5, 2.57058), (0.01, 8, 3.35539), (0.001, 30, 3.64596),
+     (0.05, 10_000, 1.95996)],
+)  # fmt: skip
+def test_students_t(alpha, freedom, expected):
+    """Against the printed tables."""
+    assert t_quantile(alpha, freedom) == pytest.approx(expected, rel=1e-5)
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say():
+    """The difference of two samples of one distribution is 0: so 95 % of the intervals contain it."""
+    dice = np.random.default_rng(5)
+    for steps in (3, 5, 20):
+        drawn = dice.normal(1_000.0, 50.0, size=(2 * steps, 2_000))
+        noise = difference(drawn[:steps], drawn[steps:])
+        covered = ((noise.low <= 0) & (noise.high >= 0)).mean()
+        assert 0.93 <= covered <= 0.99, steps
+        # None of 2,000 lines, in 99 of 100 such comparisons.
+        assert noise.significant.sum() == 0
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 2**31))
+@settings(max_examples=30, deadline=None)
+def test_a_difference_does_not_depend_on_what_else_is_compared(first, second, seed):
+    dice = np.random.default_rng(seed)
+    old, new = dice.integers(0, 1000, (first, 3)), dice.integers(0, 1000, (second, 3))
+    noise, alone = difference(old, new), difference(old[:, :1], new[:, :1])
+    assert noise.change[0] == alone.change[0]
+    np.testing.assert_allclose([noise.low[0], noise.high[0]], [alone.low[0], alone.high[0]], atol=1e-6)
+    assert not noise.significant[0] or alone.significant[0]
+    if min(first, second) < 2:
+        assert np.isnan(noise.low).all() and not noise.significant.any()
+    else:
+        assert (noise.low <= noise.high + 1e-9).all()
+
+
+def test_interval_of_one_sample():
+    low, high = interval(np.array([10, 12, 11, 13]))
+    assert low < 11.5 < high
+    assert all(math.isnan(edge) for edge in interval(np.array([10])))
+
+
+def test_changes_below_one_percent_are_not_significant():
+    old = np.full((10, 2), 1_000_000)
+    noise = difference(old, old + np.array([9_000, 20_000]))
+    assert noise.significant.tolist() == [False, True]
+
+
+# -- comparability ---------------------------------------------------------------------------------
+
+
+def test_runs_of_other_kinds_are_refused(tmp_path):
+    serving = run(strategy="serving", ranks=1, steps=6)
+    with pytest.raises(NotComparableError, match="a step is not the same") as caught:
+        diff({"A": run(), "B": serving})
+    assert pickle.loads(pickle.dumps(caught.value)).reasons == caught.value.reasons
+    (tmp_path / "b").mkdir()
+    host_only = job(tmp_path, [one for one in durations(*[100_000] * 3) if one["cat"] != "kernel"])
+    with_device = job(tmp_path / "b", durations(*[100_000] * 3))
+    with pytest.raises(NotComparableError, match="host has no device events"):
+        step_waterfall({"both": with_device, "host": host_only})
+    frame = comparability({"both": with_device, "host": host_only})
+    assert set(frame.loc[frame["severity"] == "refuse", "check"]) == {"device work"}
+    assert say("comparability", frame).startswith("These runs cannot be compared")
+    for nothing in (Scope(iterations=(99,)), Scope(ranks=(99,))):
+        with pytest.raises(NotComparableError, match="no step"):
+            diff({"A": with_device, "B": with_device}, scope=nothing)
+    with pytest.raises(MissingDataError):
+        step_waterfall({"A": host_only, "B": host_only})
+    assert diff({"A": host_only, "B": host_only}, "phase")["exclusive_ns"].sum() > 0
+
+
+def test_each_doubt_is_shown():
+    same = comparability(pair())
+    assert set(same["severity"]) == {"ok"} and set(same["reason"]) == {""}
+    assert "Nothing" in say("comparability", same)
+
+    def doubts(other):
+        frame = comparability({"A": run(), "B": other})
+        assert not (frame["severity"] == "refuse").any()
+        return set(frame.loc[frame["severity"] == "doubt", "check"])
+
+    assert doubts(run(strategy="single", ranks=1)) >= {"world size", "recorded ranks"}
+    assert doubts(run(seed=2, batch=4)) == {"input shapes"}
+    assert "python frames" in doubts(run(seed=2, python_frames=True))
+    assert doubts(run(seed=2, steps=2)) == {"steps"}
+
+
+def test_arguments_are_checked():
+    with pytest.raises(ValueError, match="at least 2"):
+        diff({"A": run()})
+    with pytest.raises(ValueError, match="by is one of"):
+        diff(pair(), "colour")
+    with pytest.raises(ValueError, match="time is"):
+        diff(pair(), time="both")
+    with pytest.raises(ValueError, match='"job" or "rank"'):
+        step_waterfall(pair(), by="step")
+    with pytest.raises(MissingDataError, match="modules"):
+        diff(pair(), "module")
+    assert len(run_table({"A": run()})) == 1
+
+
+def test_any_number_of_runs_in_their_order():
+    runs = {
+        "Baseline": run(strategy="single", ranks=1),
+        "DDP": run(),
+        "FSDP": run(strategy="fsdp_full_shard"),
+    }
+    frame = diff(runs)
+    assert frame["run"].tolist() == list(runs) * (len(frame) // 3)
+    nccl = frame[frame["line"].str.startswith(NCCL) & (frame["run"] != "Baseline")]
+    assert set(nccl["change"]) == {"added", "same"}
+    table = run_table(runs)
+    assert table["run"].tolist() == list(runs)
+    assert table["communication_ns"].iloc[0] == 0 and (table["communication_ns"].iloc[1:] > 0).all()
+    assert list(dict.fromkeys(step_waterfall(runs)["run"])) == list(runs)
+
+
+# -- real traces -----------------------------------------------------------------------------------
+
+
+def test_another_vendors_device_pairs_up_by_operator():
+    name = "gaunernst_bert-small-uncased__1016001.json.gz"
+    runs = {
+        gpu: Trace.open(shared_trace(f"tracelens/{gpu}/{name}"), cache=False) for gpu in ("h100", "mi300")
+    }
+    checks = comparability(runs).set_index("check")["severity"]
+    assert checks["devices"].eq("doubt").all() and checks["input shapes"].eq("ok").all()
+    frame = diff(runs, "op")
+    assert frame["low_ns"][frame["run"] == "mi300"].isna().all() and not frame["significant"].any()
+    other = frame[frame["run"] == "mi300"]
+    both = other[other["change"] == "same"]
+    assert both["exclusive_ns"].sum() > 0.95 * other["exclusive_ns"].sum()
+    # Their kernels have next to no names in common.
+    kernels = diff(runs)
+    assert (kernels.loc[kernels["run"] == "mi300", "change"].isin(["added", "removed"])).mean() > 0.5
+    modules = diff(runs, "module")
+    assert (modules["change"] == "same").all() and modules["line"].str.contains(" / ").any()
+    assert "noise" in say("compare", frame)
+
+
+def test_control_and_test_differ_as_in_hta():
+    """HTA's golden numbers for its default step; over all steps the counts of `op_counts`."""
+    runs = {
+        name: Trace.open(shared_trace(f"hta/trace_diff/{name}"), cache=False) for name in ("control", "test")
+    }
+    doubts = comparability(runs)
+    assert {"devices", "world size"} <= set(doubts.loc[doubts["severity"] == "doubt", "check"])
+    # Of HTA's `compare_traces(control, test, device_type=DeviceType.GPU, use_short_name=False)`.
+    one = diff(runs, scope=Scope(iterations=(1009,)))
+    other = one[one["run"] == "test"]
+    assert other["change_ns"].sum() == 82_339_000
+    assert np.sign(other["change_count"]).value_counts().to_dict() == {0: 84, -1: 75, 1: 42}
+    assert other["change_count"].sum() == 928
+    samples = sample(runs)
+    frame = diff(runs)
+    for name, steps in samples.items():
+        scope = Scope(iterations=tuple(steps.iterations.tolist()))
+        expected = op_counts(runs[name], scope, "gpu").groupby("name")["count"].sum()
+        one = frame[(frame["run"] == name) & (frame["count"] > 0)].set_index("line")["count"] * len(steps)
+        assert one.round().astype(int).groupby(level=0).sum().sort_index().to_dict() == expected.to_dict()
