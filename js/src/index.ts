@@ -1,6 +1,6 @@
 // The bundle's entry: `Runtime` (hta_widgets/widgets/runtime.py) carries it, every part mounts its view from here.
 
-import { tellEnd } from "./ended";
+import { freezeSaved, tellEnd, tellSaved } from "./ended";
 import type { View, ViewProps } from "./model";
 import parts from "./parts.css";
 import { openReport } from "./report/open";
@@ -34,7 +34,10 @@ export async function mount(props: ViewProps): Promise<void> {
   props.el.classList.add("hta");
   keepShortcuts(props.el, props.signal);
   tellEnd(props);
+  const saved = await freezeSaved(props.model);
+  if (props.signal.aborted) return;
   await view(props);
+  if (saved) tellSaved(props);
 }
 
 export default { initialize: () => ({ mount }) };

@@ -17,6 +17,8 @@ export interface Model {
   on(event: string, listener: Listener): void;
   off(event?: string | null, listener?: Listener | null): void;
   send(content: unknown, callbacks?: unknown, buffers?: ArrayBuffer[] | ArrayBufferView[]): void;
+  /** of hosts that are built on ipywidgets' own models */
+  widget_manager?: { get_model(id: string): Promise<{ comm_live?: boolean }> };
 }
 
 /** Finds and draws other widgets of the same kernel. */

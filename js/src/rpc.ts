@@ -53,6 +53,7 @@ export class Rpc {
     const id = `${this.#prefix}.${++this.#count}`;
     return new Promise<Answer<T>>((resolve, reject) => {
       if (this.signal.aborted || options.signal?.aborted) return reject(aborted());
+      if (this.model.get("silent")) return reject(new RpcError("Silent", "no kernel answers here"));
       const cancel = () => this.#cancel(id);
       const settled = () => options.signal?.removeEventListener("abort", cancel);
       options.signal?.addEventListener("abort", cancel, { once: true });

@@ -53,13 +53,11 @@ def diff(
 
     Args:
         runs: name -> job; the first is what the others are compared with.
-        by: the lines:
-            "kernel": device work by class and full name.
-            "collective": communication kernels by operation, element type, process group.
-            "op": operators by name. exclusive_ns: without operators called inside; an operator that calls one
-                of its own name counts in the other's total_ns, too.
-            "module": paths of `nn.Module` instances, likewise.
-            "phase": forward, backward, optimizer, other (see `call_lines.phase_lines`).
+        by: the lines. "kernel": device work by class and full name. "collective": communication kernels by
+            operation, element type, process group. "op": operators by name; their exclusive_ns is without
+            operators called inside, and an operator that calls one of its own name counts in the other's
+            total_ns, too. "module": paths of `nn.Module` instances, likewise. "phase": forward, backward,
+            optimizer, other (see `call_lines.phase_lines`).
         scope: ranks, iterations, window (steps that lie in it), streams and names (among device work); of
             all runs, or by run.
         time: of operators, modules and phases: "device": of the work that they launch; "host": of their

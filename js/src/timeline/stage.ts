@@ -12,6 +12,8 @@ export interface Painter {
   resized(): void;
 }
 
+const QUALITY = 0.8;
+
 export class Stage {
   size = { width: 0, height: 0, ratio: 1 };
   palette: Palette;
@@ -48,6 +50,15 @@ export class Stage {
       cancelAnimationFrame(this.#frame);
     });
     this.#resize();
+  }
+
+  /** What is on the canvases, as a data URL. */
+  toUrl(): string {
+    const { element, context } = canvas();
+    element.width = this.#base.element.width;
+    element.height = this.#base.element.height;
+    for (const layer of this.canvases) if (layer.width) context.drawImage(layer, 0, 0);
+    return element.toDataURL("image/webp", QUALITY);
   }
 
   /** Draw everything in the next frame. */

@@ -91,6 +91,11 @@ export class Timeline {
     return { view: this.view, gutter, width, height, scroll: this.#shelf.scroll };
   }
 
+  /** What is drawn, as a data URL. */
+  toUrl(): string {
+    return this.#stage.toUrl();
+  }
+
   /** Draw again: better data has come. */
   refresh(): void {
     this.#stage.invalidate();

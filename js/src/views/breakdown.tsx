@@ -77,7 +77,7 @@ export const breakdown: View = ({ model, el, signal }) => {
     frozen && !whole()
       ? {
           label: `CSV, first ${table.value.rows} rows`,
-          hint: `Download what this report holds of ${plural(rows.value)}`,
+          hint: `Download what was saved of ${plural(rows.value)}`,
           run: () => download(`${kind}.csv`, table.value.toCsv(), "text/csv"),
         }
       : {

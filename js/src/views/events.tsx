@@ -11,6 +11,7 @@ import { moveOf } from "../events/keys";
 import { Pages } from "../events/pages";
 import { trait, type View } from "../model";
 import { Rpc } from "../rpc";
+import { keep, kept } from "../saved";
 import { adoptStyles, combined, draw } from "../shared";
 import { StateNotice, type Status } from "../state";
 import timelineColours from "../timeline/timeline.css";
@@ -18,6 +19,9 @@ import { Virtual } from "../virtual";
 
 const ROW_HEIGHT = 24;
 const REST_MS = 150;
+
+/** Of the rows, only those of the first page are saved in a notebook. */
+const FIRST = "_first";
 
 type Focus = [number, number] | null;
 
@@ -60,10 +64,18 @@ export const events: View = ({ model, el, signal }) => {
   let sought: Focus = null; // the focus that was set here, or scrolled to
   let resting: ReturnType<typeof setTimeout> | undefined;
 
+  const saved = kept<WireTable | null>(model, FIRST);
+  const held = () => (saved ? saved.rows : rows.value);
+  let top: WireTable | null = null;
+  keep(model, FIRST, () => top);
+
   const ask = async (first: number, count: number, moot: AbortSignal) => {
+    if (saved) return decode(saved);
     const asked = { first, count, columns: shown.peek().map((column) => column.name) };
     const { result, buffers } = await rpc.call<WireTable>("page", asked, { signal: moot });
-    return decode({ ...result, data: buffers[0] ?? null });
+    const page = { ...result, data: buffers[0] ?? null };
+    if (first === 0) top = page;
+    return decode(page);
   };
   const redraw = () => {
     drawing.value += 1;
@@ -130,12 +142,13 @@ export const events: View = ({ model, el, signal }) => {
     effect(() => {
       void [version.value, shown.value];
       pages.reset();
+      top = null;
       failure.value = "";
     }),
     effect(() => {
       void version.value;
-      virtual.rows = rows.value;
-      cursor.value = rows.value ? 0 : -1;
+      virtual.rows = held();
+      cursor.value = virtual.rows ? 0 : -1;
       if (scroller.current) scroller.current.scrollTop = 0;
     }),
     effect(() => {
@@ -166,7 +179,7 @@ export const events: View = ({ model, el, signal }) => {
       <Grid
         {...{ id, scroller, sort, onScroll, onKeyDown }}
         columns={shown.value}
-        rows={rows.value}
+        rows={held()}
         range={virtual.range}
         height={virtual.height}
         rowHeight={ROW_HEIGHT}
@@ -194,6 +207,9 @@ export const events: View = ({ model, el, signal }) => {
           </p>
         )}
         {there && <List />}
+        {saved && saved.rows < rows.value && (
+          <p class="hta-muted">The first {saved.rows} rows were saved with the notebook.</p>
+        )}
         {version.value === 0 && status.value === "busy" && (
           <div class="hta-events-grid" aria-hidden="true" style={{ height: `${maxHeight.value}px` }} />
         )}

@@ -4,6 +4,7 @@ import { effect, signal as makeSignal, type Signal } from "@preact/signals";
 import { render } from "preact";
 import { trait, type View, type ViewProps } from "../model";
 import { Rpc } from "../rpc";
+import { keep, kept } from "../saved";
 import { adoptStyles } from "../shared";
 import { askPath } from "../timeline/asked";
 import { Bar } from "../timeline/bar";
@@ -23,6 +24,9 @@ type Window = [number, number] | null;
 /** Python hears of a moving brush or view at most this often. */
 const SETTLE_MS = 120;
 
+/** The slices are never saved in a notebook: a picture of them is. */
+const PICTURE = "_picture";
+
 export const timeline: View = (props: ViewProps) => {
   const { model, el, signal } = props;
   adoptStyles(el, "timeline", css);
@@ -37,8 +41,13 @@ export const timeline: View = (props: ViewProps) => {
   let started = false;
   const failed = (error: unknown) => {
     if (signal.aborted) return;
+    const picture = kept<string>(model, PICTURE);
     render(
-      <Notice status="error" message={error instanceof Error ? error.message : String(error)} />,
+      picture?.startsWith("data:image/") ? (
+        <img class="hta-timeline-saved" src={picture} alt="The timeline as it was saved" />
+      ) : (
+        <Notice status="error" message={error instanceof Error ? error.message : String(error)} />
+      ),
       notice,
     );
   };
@@ -161,6 +170,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   ];
   for (const dispose of effects) signal.addEventListener("abort", dispose);
   saveView([Math.round(shown.view.t0), Math.round(shown.view.t1)]);
+  keep(model, PICTURE, () => shown.toUrl());
   return shown;
 }
 
