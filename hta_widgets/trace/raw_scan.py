@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.trace.bytes import PADDING, Text, borrowed, byte_at, u64, word_at
+from hta_widgets.trace.damage import LONGEST_EVENT, LONGEST_EVENT_AFTER_DAMAGE, next_head
 from hta_widgets.trace.event_scan import (
     CLOSE_BRACE,
     CLOSE_BRACKET,
@@ -35,11 +35,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 ARGS: Final = u64(int.from_bytes(b"args", "little"))
-_EVENT_HEAD: Final = re.compile(rb'\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args|bp|s)"\s*:')
 _BLOCK: Final = 4 << 20
-_LOOK_BACK: Final = 1 << 10
-_LONGEST_EVENT: Final = 4 << 20  # as in the scanner: an unclosed bracket must not swallow the file
-_LONGEST_EVENT_AFTER_DAMAGE: Final = 64 << 10
 _BYTES_PER_EVENT: Final = 128  # a guess: few events are shorter
 
 
@@ -61,7 +57,7 @@ def find_spans(text: Text, first: int) -> tuple[Int64, Int64, int | None]:
     """
     size = len(text) - PADDING
     starts, stops = np.empty((2, max(16, (size - first) // _BYTES_PER_EVENT)), np.int64)
-    count, longest, i = 0, _LONGEST_EVENT, first
+    count, longest, i = 0, LONGEST_EVENT, first
     while True:
         i, count, status = _spans(text, i, size, longest, starts, stops, count)
         if status == NO_ROOM:
@@ -69,11 +65,11 @@ def find_spans(text: Text, first: int) -> tuple[Int64, Int64, int | None]:
             continue
         if status == DONE:
             return starts[:count].copy(), stops[:count].copy(), i
-        following = _next_head(text, i, size)
+        following = next_head(text, i, size)
         if following is None:
             return starts[:count].copy(), stops[:count].copy(), None
         if size - i > longest:
-            longest = max(_LONGEST_EVENT_AFTER_DAMAGE, longest // 2)
+            longest = max(LONGEST_EVENT_AFTER_DAMAGE, longest // 2)
         i = following
 
 
@@ -99,15 +95,6 @@ def joined(text: Text, start: Int64, stop: Int64) -> Bool:
     if len(plain):
         _joined(text, start, stop, plain)
     return plain
-
-
-def _next_head(text: Text, i: int, size: int) -> int | None:
-    """The first brace after i that opens an event: no value (after a colon), no first of a nested array."""
-    for match in _EVENT_HEAD.finditer(text.data, i + 1, size):
-        before = text[max(i, match.start() - _LOOK_BACK) : match.start()].tobytes().rstrip(b" \t\r\n")
-        if before and before[-1:] not in b":[":
-            return match.start()
-    return None
 
 
 @inline

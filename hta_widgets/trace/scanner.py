@@ -8,12 +8,12 @@ complete.  `EventTable.problems` tells.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace.blocks import BLOCK_BYTES, Block, BlockReader
 from hta_widgets.trace.columns import ColumnScanner
+from hta_widgets.trace.damage import LONGEST_EVENT, LONGEST_EVENT_AFTER_DAMAGE, LOOK_BACK, SPACE, next_head
 from hta_widgets.trace.event_scan import DONE, MALFORMED, scan_block
 from hta_widgets.trace.jit import compiled
 from hta_widgets.trace.metadata import find_events, find_tail, read_metadata
@@ -22,15 +22,10 @@ from hta_widgets.trace.table import EventTable, Problem
 
 Progress = Callable[[int, int | None], None]
 
-_EVENT_HEAD = re.compile(rb'\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args|bp|s)"\s*:')
-_SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_HEAD = 256 << 20
 _LONGEST_TAIL = 64 << 20
-_LONGEST_EVENT = 4 << 20
-_LONGEST_EVENT_AFTER_DAMAGE = 64 << 10
 _KEPT_WHEN_LOST = 1 << 20
-_OVERLAP = 1 << 10
 
 
 def scan(
@@ -82,7 +77,7 @@ class _Reading:
         self._tail_bytes = 0
         self._carry = b""
         self._phase = self._read_head
-        self._longest_event = _LONGEST_EVENT
+        self._longest_event = LONGEST_EVENT
         self._malformed = 0
         self._malformed_at = 0
         self._lost = b""
@@ -102,7 +97,7 @@ class _Reading:
         text = block.text[block.start : block.stop].tobytes()
         start = len(self._head)
         self._head += text
-        body = self._head[:_LONGEST_HEAD].removeprefix(_BOM).lstrip(_SPACE) if start == 0 else self._head
+        body = self._head[:_LONGEST_HEAD].removeprefix(_BOM).lstrip(SPACE) if start == 0 else self._head
         if start == 0:
             self._refuse_foreign(body, block.last)
             if body.startswith(b"["):
@@ -149,7 +144,7 @@ class _Reading:
             if left == 0:
                 self._unfinished_at = block.offset + cursor
                 return
-            if status != MALFORMED and not self._next_head(block):
+            if status != MALFORMED and next_head(block.text, block.start, block.stop) is None:
                 self._unfinished_at = block.offset + cursor
                 return
             self._note_malformed(block, block.offset + cursor, left)
@@ -162,7 +157,7 @@ class _Reading:
             self._malformed_at = offset
         self._malformed += 1
         if left > self._longest_event:
-            self._longest_event = max(_LONGEST_EVENT_AFTER_DAMAGE, self._longest_event // 2)
+            self._longest_event = max(LONGEST_EVENT_AFTER_DAMAGE, self._longest_event // 2)
 
     def _find_event(self, block: Block) -> None:
         """Look for the head of an event, after damage."""
@@ -173,32 +168,19 @@ class _Reading:
         """Move the block's start to the next event head; where there is none, remember the text and wait for
         more.
         """
-        head = self._next_head(block)
-        if head:
+        head = next_head(block.text, block.start, block.stop)
+        if head is not None:
             block.start = head
             self._phase = self._read_events
             self._lost = b""
             return True
         text = block.text[block.start : block.stop].tobytes()
         self._lost = (
-            (self._lost[:-_OVERLAP] + text)[-_KEPT_WHEN_LOST:] if self._lost else text[-_KEPT_WHEN_LOST:]
+            (self._lost[:-LOOK_BACK] + text)[-_KEPT_WHEN_LOST:] if self._lost else text[-_KEPT_WHEN_LOST:]
         )
         if not block.last:
-            self._carry = text[-_OVERLAP:]
+            self._carry = text[-LOOK_BACK:]
         return False
-
-    @staticmethod
-    def _next_head(block: Block) -> int:
-        """Index of the first brace after the block's start that opens an event, 0 where there is none.
-
-        An object that is a value (after a colon) or the first of a nested array (after a bracket) is none.
-        """
-        text = block.text.data
-        for match in _EVENT_HEAD.finditer(text, block.start + 1, block.stop):
-            before = bytes(text[max(block.start, match.start() - _OVERLAP) : match.start()]).rstrip(_SPACE)
-            if before and before[-1:] not in b":[":
-                return match.start()
-        return 0
 
     # ---- tail
 
