@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["Busy", "busy", "busy_ranks"]
+__all__ = ["Busy", "busy", "busy_ranks", "device_ranks"]
 
 _FILTERS_KEPT = 8
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
@@ -92,8 +92,8 @@ def busy(rank_trace: RankTrace, scope: Scope) -> Busy:
     return found
 
 
-def busy_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, Busy]]:
-    """The ranks of `scope` that have device events, ascending, each with its trace and its busy time.
+def device_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace]]:
+    """The ranks of `scope` that have device events, ascending, each with its trace.
 
     Raises:
         MissingDataError: none of these ranks has any device event.
@@ -106,13 +106,19 @@ def busy_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, Bus
         if rank_trace.device_span is None:
             continue
         with_device += 1
-        yield rank, rank_trace, busy(rank_trace, scope)
+        yield rank, rank_trace
     if ranks and not with_device:
         raise MissingDataError(
             "device events",
             "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]).",
             f"none of the ranks {', '.join(map(str, ranks))} has any",
         )
+
+
+def busy_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, Busy]]:
+    """`device_ranks`, each with its busy time."""
+    for rank, rank_trace in device_ranks(trace, scope):
+        yield rank, rank_trace, busy(rank_trace, scope)
 
 
 def _build(device: _Device, chosen: npt.NDArray[np.bool_]) -> Busy:

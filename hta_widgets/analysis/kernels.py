@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.busy import device_ranks
 from hta_widgets.analysis.moments import MOMENTS, described, merged, moments
 from hta_widgets.analysis.words import brief, duration, percent
-from hta_widgets.engine import checkpoint
-from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
@@ -68,29 +67,12 @@ _work: WeakKeyDictionary[RankTrace, DeviceWork] = WeakKeyDictionary()
 
 
 def device_work(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, DeviceWork]]:
-    """The ranks of `scope` that have device events, ascending, each with its trace and its device work.
-
-    Raises:
-        MissingDataError: none of these ranks has any device event.
-    """
-    ranks = trace.ranks_of(scope)
-    found = False
-    for rank in ranks:
-        checkpoint()
-        rank_trace = trace.rank(rank)
-        if rank_trace.device_span is None:
-            continue
-        found = True
+    """`device_ranks`, each with its device work."""
+    for rank, rank_trace in device_ranks(trace, scope):
         work = _work.get(rank_trace)
         if work is None:
             work = _work.setdefault(rank_trace, DeviceWork(rank_trace))
         yield rank, rank_trace, work
-    if ranks and not found:
-        raise MissingDataError(
-            "device events",
-            "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]).",
-            f"none of the ranks {', '.join(map(str, ranks))} has any",
-        )
 
 
 def kernel_breakdown(
