@@ -14,30 +14,7 @@ from hta_widgets.figures.critical_path import critical_path as figure_of
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.kineto_file import event, job, kernel
-from tests.support import shared_trace
-
-TRACES = [
-    "hta/trace_filter",
-    "hta/trace_diff/control",
-    "hta/trace_diff/test",
-    "hta/ns_resolution_trace",
-    "hta/nccl_parser_config",
-    "hta/critical_path/alexnet",
-    "hta/critical_path/simple_add",
-    "hta/critical_path/cuda_event_sync",
-    "hta/amd_trace",
-    "hta/mtia_inference_trace",
-    "hta/triton_example",
-    "kineto/resnet50_num_workers_0",
-    "tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
-    "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz",
-    "tracelens/inference/sglang_decode",
-    "tracelens/inference/vllm_decode_full",
-    "tracelens/mi210/gpu_only_trace",
-    "tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
-    "tracelens/mi300/resnet_act_checkpoint.json.gz",
-    "tracelens/torch_compile_triton",
-]
+from tests.support import GPU_TRACES, shared_trace
 
 
 def step(end: int, start: int = 0) -> dict:
@@ -341,7 +318,7 @@ def opened(name: str) -> Trace:
     return Trace.open(shared_trace(name))
 
 
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", GPU_TRACES)
 def test_the_path_covers_every_window_to_the_nanosecond(name):
     trace = opened(name)
     for iteration in sorted(trace.iterations["iteration"].unique())[:4]:

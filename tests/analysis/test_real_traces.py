@@ -10,31 +10,9 @@ from hta_widgets.analysis import comm_comp_overlap, temporal_breakdown
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-from tests.support import shared_trace
+from tests.support import GPU_TRACES, shared_trace
 
 PARTS = ["compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns"]
-GPU_TRACES = [
-    "hta/trace_filter",
-    "hta/trace_diff/control",
-    "hta/trace_diff/test",
-    "hta/ns_resolution_trace",
-    "hta/nccl_parser_config",
-    "hta/critical_path/alexnet",
-    "hta/critical_path/simple_add",
-    "hta/critical_path/cuda_event_sync",
-    "hta/amd_trace",
-    "hta/mtia_inference_trace",
-    "hta/triton_example",
-    "kineto/resnet50_num_workers_0",
-    "tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
-    "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz",
-    "tracelens/inference/sglang_decode",
-    "tracelens/inference/vllm_decode_full",
-    "tracelens/mi210/gpu_only_trace",
-    "tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
-    "tracelens/mi300/resnet_act_checkpoint.json.gz",
-    "tracelens/torch_compile_triton",
-]
 HOST_ONLY_TRACES = ["hta/cpu_only", "hta/rank_non_gpu"]
 
 

@@ -1,8 +1,5 @@
 """`get_temporal_breakdown`, `get_comm_comp_overlap`, `get_profiler_steps` against HTA's own numbers."""
 
-import functools
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,9 +7,9 @@ import pytest
 from hta_widgets.errors import MissingDataWarning
 from hta_widgets.hta import breakdowns
 from hta_widgets.hta.breakdowns import comm_comp_overlap, profiler_steps, temporal_breakdown
-from hta_widgets.hta.kept import without_last_step
 from hta_widgets.trace.model import Trace
-from tests.support import SHARED_TRACES, shared_trace
+from tests.hta.recorded import golden, job
+from tests.support import shared_trace
 from tests.trace.helpers import kernel, slice_, write
 
 COLUMNS = [
@@ -37,19 +34,6 @@ ROUNDED = [
     "tracelens/mi210/gpu_only_trace",
 ]
 WITH_SYNC_EVENTS = ["hta/critical_path/alexnet", "hta/critical_path/simple_add"]
-
-
-@functools.cache
-def golden() -> dict:
-    path = SHARED_TRACES.parent / "golden" / "hta.json"
-    if not path.exists():
-        pytest.skip(f"HTA's numbers not found: {path}")
-    return json.loads(path.read_text())
-
-
-@functools.cache
-def job(name: str) -> Trace:
-    return without_last_step(Trace.open(shared_trace(name)))
 
 
 def linked_only(of: Trace) -> Trace:

@@ -1,8 +1,6 @@
 """`get_idle_time_breakdown`: HTA's table, its numbers where they are right, and why ours differ elsewhere."""
 
-import functools
 import itertools
-import json
 import math
 import warnings
 
@@ -13,11 +11,11 @@ import pytest
 from hta_widgets.errors import MissingDataWarning
 from hta_widgets.hta import idle
 from hta_widgets.hta.idle import idle_figure, idle_time_breakdown
-from hta_widgets.hta.kept import without_last_step
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.schema import NULL
-from tests.support import SHARED_TRACES, shared_trace
+from tests.hta.recorded import golden, job
+from tests.support import shared_trace
 from tests.trace.helpers import kernel, slice_, write
 
 # Timestamps are whole microseconds, every kernel has its launch, and no kernels of one stream overlap.
@@ -40,19 +38,6 @@ ROUNDED = [
 ]
 # HTA drops device work without a recorded launch once a trace has two steps.
 UNLINKED = ["hta/trace_diff/test", "kineto/resnet50_num_workers_0/worker0.pt.trace.json.gz"]
-
-
-@functools.cache
-def golden() -> dict:
-    path = SHARED_TRACES.parent / "golden" / "hta.json"
-    if not path.exists():
-        pytest.skip(f"HTA's numbers not found: {path}")
-    return json.loads(path.read_text())
-
-
-@functools.cache
-def job(name: str) -> Trace:
-    return without_last_step(Trace.open(shared_trace(name)))
 
 
 def ask(of: Trace, ranks=None, streams=None, statistics=False, delay=30):

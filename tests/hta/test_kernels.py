@@ -1,7 +1,6 @@
 """`get_gpu_kernel_breakdown` and HTA's names: hand-made jobs, and HTA's own numbers on recorded traces."""
 
 import functools
-import json
 import statistics
 import warnings
 
@@ -18,7 +17,8 @@ from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.kineto_file import event, job, kernel
-from tests.support import SHARED_TRACES, shared_trace
+from tests.hta.recorded import golden
+from tests.support import shared_trace
 
 KERNEL_COLUMNS = ["name", "sum (us)", "max (us)", "min (us)", "stddev", "mean (us)", "kernel_type", "rank"]
 NCCL = "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)"
@@ -168,14 +168,6 @@ ROUNDED = [
     "tracelens/inference/sglang_decode/sglang_Qwen3-8B_decode.json.gz",
     "tracelens/mi210/gpu_only_trace",
 ]
-
-
-@functools.cache
-def golden() -> dict:
-    path = SHARED_TRACES.parent / "golden" / "hta.json"
-    if not path.exists():
-        pytest.skip("HTA's recorded results not found")
-    return json.loads(path.read_text())
 
 
 @functools.cache
