@@ -32,6 +32,12 @@ class TraceNotFoundError(HtaWidgetsError, FileNotFoundError):
     """A path does not exist, or a folder holds no trace file."""
 
 
+RECORD_DEVICE = (
+    "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])."
+)
+"""The remedy of a trace without device events, or without the calls that launched them."""
+
+
 class MissingDataError(HtaWidgetsError):
     """A question cannot be answered because the trace lacks what it needs.
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.intervals import Intervals
 from hta_widgets.engine import checkpoint
-from hta_widgets.errors import MissingDataError
+from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def device_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace]]:
     if ranks and not with_device:
         raise MissingDataError(
             "device events",
-            "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]).",
+            RECORD_DEVICE,
             f"none of the ranks {', '.join(map(str, ranks))} has any",
         )
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.engine import checkpoint
-from hta_widgets.errors import MissingDataError
+from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
@@ -115,11 +115,8 @@ def launched_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace,
             yield rank, rank_trace, work
     if ranks and not with_launches:
         which = f"none of the ranks {', '.join(map(str, ranks))} has any"
-        remedy = (
-            "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])."
-        )
         raise MissingDataError(
-            "launch calls of device events" if with_device else "device events", remedy, which
+            "launch calls of device events" if with_device else "device events", RECORD_DEVICE, which
         )
 
 

@@ -12,7 +12,7 @@ from hta_widgets.analysis.call_tree import owners
 from hta_widgets.analysis.stacks import stacks
 from hta_widgets.analysis.words import duration
 from hta_widgets.engine import checkpoint
-from hta_widgets.errors import MissingDataError
+from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def sequence_instances(
     if ranks and not linked:
         raise MissingDataError(
             "device events linked to their launches",
-            "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]).",
+            RECORD_DEVICE,
             f"none of the ranks {', '.join(map(str, ranks))} has any",
         )
     if not parts:

@@ -13,7 +13,7 @@ import pandas as pd
 from hta_widgets.analysis.idle import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.words import duration, percent
 from hta_widgets.engine import checkpoint
-from hta_widgets.errors import MissingDataError
+from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.schema import NULL
 from hta_widgets.trace.scope import Scope
@@ -217,7 +217,7 @@ def _chosen(trace: Trace, scope: Scope) -> list[tuple[RankTrace, _Lanes, npt.NDA
     if ranks and not found:
         raise MissingDataError(
             "device events on streams",
-            "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]).",
+            RECORD_DEVICE,
             f"none of the ranks {', '.join(map(str, ranks))} has any",
         )
     return found

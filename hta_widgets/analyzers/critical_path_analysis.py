@@ -17,7 +17,7 @@ from hta_widgets.analyzers.critical_path.graph import CPGraph
 from hta_widgets.analyzers.critical_path.model import CPEdge, CPEdgeType, CPNode
 from hta_widgets.analyzers.critical_path.overlay import DRAWN, write_overlay
 from hta_widgets.configs import env_options
-from hta_widgets.errors import MissingDataError, MissingDataWarning
+from hta_widgets.errors import RECORD_DEVICE, MissingDataError, MissingDataWarning
 from hta_widgets.hta.conventions import or_else
 from hta_widgets.trace.classify import EventClass
 
@@ -136,7 +136,7 @@ def _analyse(
     if not (rank_trace.launch >= 0).any():
         raise MissingDataError(
             "link from device work to its launch",
-            "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]).",
+            RECORD_DEVICE,
             "no device event has a launching call with the same correlation id",
         )
     if not (rank_trace.event_class == EventClass.SYNC).any():

@@ -27,7 +27,7 @@ from hta_widgets.analysis.critical_path.walk import (
     walk,
 )
 from hta_widgets.engine import checkpoint
-from hta_widgets.errors import MissingDataError
+from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.schema import NULL
 from hta_widgets.trace.scope import Scope
@@ -168,7 +168,7 @@ def critical_path(
     if ranks and not launched:
         raise MissingDataError(
             "link from device work to its launch",
-            "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]).",
+            RECORD_DEVICE,
             "no device event has a launching call with the same correlation id",
         )
     if not frames:
