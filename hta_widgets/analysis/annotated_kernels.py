@@ -158,7 +158,7 @@ def _owned(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, Int64, 
     require_annotations(trace, scope, ("gpu", "cpu"))
     for rank, rank_trace, work in device_work(trace, scope):
         rows = work.rows[rank_trace.belong(work.rows, scope)]
-        found = owners(rank_trace, work.group)
+        found = owners(rank_trace)
         yield rank, rank_trace, rows, found.row[rows], found.source
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.annotations import annotations_of
+from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.kernels import device_work_of
 from hta_widgets.trace.jit import kernel
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ class Owners:
     "user_annotation": the shortest one open on the launching thread when the launch call began.
     """
 
-    def __init__(self, rank_trace: RankTrace, group: npt.NDArray[np.int32]) -> None:
+    def __init__(self, rank_trace: RankTrace) -> None:
         found = annotations_of(rank_trace)
         lane = rank_trace.pid.astype(np.int64) * len(rank_trace.tids) + rank_trace.tid
         self.row = np.full(rank_trace.n, -1, np.int64)
-        work = np.flatnonzero(group >= 0)
+        work = np.sort(device_work_of(rank_trace).rows)
         if len(found.device):
             self.source = "gpu_user_annotation"
             place, start, end = lane[work], rank_trace.start[work], rank_trace.end[work]
@@ -54,15 +55,7 @@ class Owners:
         self.row[work] = np.append(regions, -1)[owner]
 
 
-_owners: WeakKeyDictionary[RankTrace, Owners] = WeakKeyDictionary()
-
-
-def owners(rank_trace: RankTrace, group: npt.NDArray[np.int32]) -> Owners:
-    """The annotations of a rank's device work, worked out once; ``group`` is that of `kernels.DeviceWork`."""
-    found = _owners.get(rank_trace)
-    if found is None:
-        found = _owners.setdefault(rank_trace, Owners(rank_trace, group))
-    return found
+owners = kept()(Owners)
 
 
 def _shortest_first(rank_trace: RankTrace, rows: Int64, inner: Int64) -> Int64:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.kept import kept
 from hta_widgets.analysis.moments import MOMENTS, described, moments
 from hta_widgets.analysis.words import brief, duration
 from hta_widgets.engine import checkpoint
@@ -73,15 +73,7 @@ class Annotations:
         return rows
 
 
-_annotations: WeakKeyDictionary[RankTrace, Annotations] = WeakKeyDictionary()
-
-
-def annotations_of(rank_trace: RankTrace) -> Annotations:
-    """The annotations of a rank, found once."""
-    found = _annotations.get(rank_trace)
-    if found is None:
-        found = _annotations.setdefault(rank_trace, Annotations(rank_trace))
-    return found
+annotations_of = kept()(Annotations)
 
 
 def require_annotations(trace: Trace, scope: Scope, sides: tuple[Side, ...]) -> None:

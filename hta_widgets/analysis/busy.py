@@ -7,14 +7,13 @@ of the selected window then only measures them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import Lock
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.intervals import Intervals
+from hta_widgets.analysis.kept import kept
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -28,8 +27,6 @@ __all__ = ["Busy", "busy", "busy_ranks", "device_ranks"]
 
 _FILTERS_KEPT = 8
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
-
-Filter = tuple[tuple[int, ...], tuple[str, ...]]
 
 
 class Busy:
@@ -54,7 +51,7 @@ class Busy:
 
 
 class _Device:
-    """What is kept per rank: its device work in order of start, and the busy time of the last few filters."""
+    """The device work of a rank in order of start."""
 
     def __init__(self, rank_trace: RankTrace) -> None:
         rows = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC))
@@ -62,11 +59,9 @@ class _Device:
         self.start = rank_trace.start[self.rows]
         self.end = rank_trace.end[self.rows]
         self.event_class = rank_trace.event_class[self.rows]
-        self.busy: dict[Filter, Busy] = {}
 
 
-_devices: WeakKeyDictionary[RankTrace, _Device] = WeakKeyDictionary()
-_devices_lock = Lock()
+_device_of = kept()(_Device)
 
 
 def busy(rank_trace: RankTrace, scope: Scope) -> Busy:
@@ -76,20 +71,7 @@ def busy(rank_trace: RankTrace, scope: Scope) -> Busy:
     recognised collective nor a copy. Waits (`cuda_sync` events, MTIA's `event_wait`) are no work and count
     nowhere.
     """
-    wanted: Filter = (scope.streams or (), scope.names or ())
-    with _devices_lock:
-        device = _devices.get(rank_trace)
-    if device is None:
-        device = _Device(rank_trace)
-    found = device.busy.get(wanted)
-    if found is None:
-        found = _build(device, _chosen(rank_trace, device.rows, wanted))
-    with _devices_lock:
-        kept = _devices.setdefault(rank_trace, device).busy
-        kept[wanted] = found
-        if len(kept) > _FILTERS_KEPT:
-            del kept[next(iter(kept))]
-    return found
+    return _busy(rank_trace, scope.streams, scope.names)
 
 
 def device_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace]]:
@@ -121,7 +103,15 @@ def busy_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, Bus
         yield rank, rank_trace, busy(rank_trace, scope)
 
 
-def _build(device: _Device, chosen: npt.NDArray[np.bool_]) -> Busy:
+@kept(last=_FILTERS_KEPT)
+def _busy(rank_trace: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None) -> Busy:
+    device = _device_of(rank_trace)
+    chosen = np.ones(len(device.rows), np.bool_)
+    if streams:
+        chosen &= np.isin(rank_trace.stream[device.rows], streams)
+    if names:
+        known = np.array([name in names for name in rank_trace.names], np.bool_)
+        chosen &= known[rank_trace.name[device.rows]]
     communication = device.event_class == EventClass.COMMUNICATION
     memory = np.isin(device.event_class, _MEMORY)
 
@@ -131,14 +121,3 @@ def _build(device: _Device, chosen: npt.NDArray[np.bool_]) -> Busy:
         return Intervals.union(device.start[rows], device.end[rows])
 
     return Busy(when(~(communication | memory)), when(communication), when(memory))
-
-
-def _chosen(rank_trace: RankTrace, rows: npt.NDArray[np.intp], wanted: Filter) -> npt.NDArray[np.bool_]:
-    streams, names = wanted
-    chosen = np.ones(len(rows), np.bool_)
-    if streams:
-        chosen &= np.isin(rank_trace.stream[rows], streams)
-    if names:
-        known = np.array([name in names for name in rank_trace.names], np.bool_)
-        chosen &= known[rank_trace.name[rows]]
-    return chosen

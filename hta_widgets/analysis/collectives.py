@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from threading import Lock
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.kept import kept
 from hta_widgets.analysis.matching import match
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
@@ -71,9 +70,6 @@ _COLUMNS = (
     "match", "match_key", "match_ranks",
 )  # fmt: skip
 
-_frames: WeakKeyDictionary[Trace, pd.DataFrame] = WeakKeyDictionary()
-_frames_lock = Lock()
-
 
 def collectives(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """Every communication kernel, and which kernels of other ranks it met.
@@ -101,14 +97,13 @@ def collectives(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     everything = _everything(trace)
     if scope == Scope():
         return everything.copy()
-    ranks = trace.ranks_of(scope)
-    kept = []
-    for rank in ranks:
+    chosen = []
+    for rank in trace.ranks_of(scope):
         one = trace.rank(rank)
-        members = one.event_id[one.members(scope)]
-        rows = everything[everything["rank"] == rank]
-        kept.append(rows[rows["event_id"].isin(members)])
-    return pd.concat(kept or [everything.iloc[:0]], ignore_index=True)
+        of_rank = everything[everything["rank"] == rank]
+        rows = np.searchsorted(one.event_id, of_rank["event_id"].to_numpy(np.int32))  # they are in file order
+        chosen.append(of_rank[one.belong(rows, scope)])
+    return pd.concat(chosen or [everything.iloc[:0]], ignore_index=True)
 
 
 def collective_of(text: str) -> str:
@@ -117,19 +112,14 @@ def collective_of(text: str) -> str:
     return next((word for part, word in _KNOWN if part in bare), "unknown")
 
 
+@kept()
 def _everything(trace: Trace) -> pd.DataFrame:
-    with _frames_lock:
-        found = _frames.get(trace)
-    if found is None:
-        frames = []
-        for rank in trace.ranks:
-            checkpoint()
-            frames.append(_of_rank(trace.rank(rank)))
-        found = match(pd.concat(frames, ignore_index=True), common_clock=trace.clock.method != "start")
-        found = found[list(_COLUMNS)]
-        with _frames_lock:
-            found = _frames.setdefault(trace, found)
-    return found
+    frames = []
+    for rank in trace.ranks:
+        checkpoint()
+        frames.append(_of_rank(trace.rank(rank)))
+    found = match(pd.concat(frames, ignore_index=True), common_clock=trace.clock.method != "start")
+    return found[list(_COLUMNS)]
 
 
 def _of_rank(one: RankTrace) -> pd.DataFrame:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.kept import kept
 from hta_widgets.analysis.step_function import StepFunction
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
@@ -60,9 +60,6 @@ class Flow:
 
 
 _Copies = tuple[Int64, Int64, Int64]  # rows; bytes, bytes per second (NULL where unknown)
-_Key = tuple[tuple[int, ...] | None, tuple[str, ...] | None]
-_copies: WeakKeyDictionary[RankTrace, _Copies] = WeakKeyDictionary()
-_kept: WeakKeyDictionary[RankTrace, dict[_Key, list[Flow]]] = WeakKeyDictionary()
 _FILTERS_KEPT: Final = 8
 
 
@@ -72,14 +69,11 @@ def copy_flows(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Flow]]:
     for rank in ranks:
         checkpoint()
         one = trace.rank(rank)
-        found = _copies.get(one)
-        if found is None:
-            found = _copies.setdefault(one, _find(one))
-        rows, _, rate = found
+        rows, _, rate = _copies_of(one)
         with_rate = int((rate != NULL).sum())
         copies, measured = copies + len(rows), measured + with_rate
         if with_rate:
-            yield from ((one, flow) for flow in _of_rank(one, found, scope))
+            yield from ((one, flow) for flow in _of_rank(one, scope.streams, scope.names))
     if ranks and not measured:
         what = f"none of its {copies} copies and fills has any" if copies else "it has no copies or fills"
         raise MissingDataError(
@@ -90,19 +84,13 @@ def copy_flows(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Flow]]:
         )
 
 
-def _of_rank(one: RankTrace, copies: _Copies, scope: Scope) -> list[Flow]:
-    kept = _kept.setdefault(one, {})
-    key = (scope.streams, scope.names)
-    found = kept.get(key)
-    if found is None:
-        found = list(_build(one, copies, scope))
-        if len(kept) >= _FILTERS_KEPT:
-            kept.clear()
-        kept[key] = found
-    return found
+@kept(last=_FILTERS_KEPT)
+def _of_rank(one: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None) -> list[Flow]:
+    return list(_build(one, _copies_of(one), Scope(streams=streams, names=names)))
 
 
-def _find(one: RankTrace) -> _Copies:
+@kept()
+def _copies_of(one: RankTrace) -> _Copies:
     memory = np.zeros(len(EventClass), np.bool_)
     memory[list(_MEMORY)] = True
     rows = np.flatnonzero(one.is_device & memory[one.event_class])

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from threading import Lock
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.busy import busy
 from hta_widgets.analysis.intervals import Intervals
+from hta_widgets.analysis.kept import kept
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.schema import NULL
@@ -112,37 +111,19 @@ class _Threads:
             self.waiting[thread] = waiting[thread] | (anywhere_waiting - open_call)
 
 
-class _Kept:
-    """What is kept per rank: the state of its threads, and the split of the last few filters."""
-
-    def __init__(self, rank_trace: RankTrace) -> None:
-        self.threads = _Threads(rank_trace)
-        self.splits: dict[tuple[tuple[int, ...], tuple[str, ...], int], IdleCauses] = {}
-
-
-_ranks: WeakKeyDictionary[RankTrace, _Kept] = WeakKeyDictionary()
-_lock = Lock()
+_threads_of = kept()(_Threads)
 
 
 def idle_causes(rank_trace: RankTrace, scope: Scope, consecutive_kernel_delay_ns: int) -> IdleCauses:
     """The idle time of one rank under the stream and name filters of `scope`, over all time."""
-    wanted = (scope.streams or (), scope.names or (), consecutive_kernel_delay_ns)
-    with _lock:
-        kept = _ranks.get(rank_trace)
-    if kept is None:
-        kept = _Kept(rank_trace)
-    found = kept.splits.get(wanted)
-    if found is None:
-        found = _split(rank_trace, kept.threads, scope, consecutive_kernel_delay_ns)
-    with _lock:
-        splits = _ranks.setdefault(rank_trace, kept).splits
-        splits[wanted] = found
-        if len(splits) > _SPLITS_KEPT:
-            del splits[next(iter(splits))]
-    return found
+    return _split(rank_trace, scope.streams, scope.names, consecutive_kernel_delay_ns)
 
 
-def _split(one: RankTrace, threads: _Threads, scope: Scope, delay: int) -> IdleCauses:
+@kept(last=_SPLITS_KEPT)
+def _split(
+    one: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None, delay: int
+) -> IdleCauses:
+    scope, threads = Scope(streams=streams, names=names), _threads_of(one)
     work = busy(one, scope).any
     next_row = np.append(_openers(one, scope, work), -1)
     low, high = np.append(-_FAR, work.end), np.append(work.start, _FAR)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.kernels import DeviceWork, device_work
+from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.kernels import DeviceWork, device_work, device_work_of
 from hta_widgets.analysis.moments import STATISTICS, described, moments
 from hta_widgets.analysis.words import brief, duration
 from hta_widgets.trace.classify import EventClass
@@ -83,21 +83,17 @@ def sentence(frame: pd.DataFrame) -> str:
     )
 
 
-# Rows of device work by group, then duration: what quantiles need, whatever the scope.
-_orders: WeakKeyDictionary[RankTrace, Int64] = WeakKeyDictionary()
-
-
-def _by_duration(rank_trace: RankTrace, work: DeviceWork) -> Int64:
-    order = _orders.get(rank_trace)
-    if order is None:
-        rows = np.sort(work.rows)
-        order = rows[np.lexsort((rank_trace.dur[rows], work.group[rows]))]
-        order = _orders.setdefault(rank_trace, order)
+@kept()
+def _by_duration(rank_trace: RankTrace) -> Int64:
+    """Rows of device work by group, then duration: what quantiles need, whatever the scope."""
+    work = device_work_of(rank_trace)
+    rows = np.sort(work.rows)
+    order: Int64 = rows[np.lexsort((rank_trace.dur[rows], work.group[rows]))]
     return order
 
 
 def _of_rank(rank_trace: RankTrace, work: DeviceWork, scope: Scope) -> pd.DataFrame:
-    order = _by_duration(rank_trace, work)
+    order = _by_duration(rank_trace)
     rows = order[rank_trace.belong(order, scope)]
     dur = rank_trace.dur[rows]
     frame = moments(work.group[rows], dur, work.size)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from math import nan
 from typing import TYPE_CHECKING, Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.busy import Busy, busy_ranks
 from hta_widgets.analysis.intervals import Intervals
+from hta_widgets.analysis.kept import kept
 from hta_widgets.analysis.words import duration, percent
 from hta_widgets.trace.scope import Scope
 
@@ -102,16 +102,12 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 _Shared = tuple[Intervals, Intervals, Intervals]
-_intersections: WeakKeyDictionary[Busy, _Shared] = WeakKeyDictionary()
 
 
+@kept()
 def _shared(work: Busy) -> _Shared:
     """Times of compute with memory, of communication with memory, and of all three."""
-    found = _intersections.get(work)
-    if found is None:
-        found = work.compute & work.memory, work.communication & work.memory, work.overlapped & work.memory
-        found = _intersections.setdefault(work, found)
-    return found
+    return work.compute & work.memory, work.communication & work.memory, work.overlapped & work.memory
 
 
 def _alone(

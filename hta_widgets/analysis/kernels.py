@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.busy import device_ranks
+from hta_widgets.analysis.kept import kept
 from hta_widgets.analysis.moments import MOMENTS, described, merged, moments
 from hta_widgets.analysis.words import brief, duration, percent
 from hta_widgets.trace.classify import EventClass
@@ -25,6 +25,7 @@ __all__ = [
     "By",
     "DeviceWork",
     "device_work",
+    "device_work_of",
     "kernel_breakdown",
     "kernel_moments",
     "sentence",
@@ -63,16 +64,13 @@ class DeviceWork:
         self.size = len(found)
 
 
-_work: WeakKeyDictionary[RankTrace, DeviceWork] = WeakKeyDictionary()
+device_work_of = kept()(DeviceWork)
 
 
 def device_work(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, DeviceWork]]:
     """`device_ranks`, each with its device work."""
     for rank, rank_trace in device_ranks(trace, scope):
-        work = _work.get(rank_trace)
-        if work is None:
-            work = _work.setdefault(rank_trace, DeviceWork(rank_trace))
-        yield rank, rank_trace, work
+        yield rank, rank_trace, device_work_of(rank_trace)
 
 
 def kernel_breakdown(

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.kept import kept
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -88,13 +88,7 @@ class Launched:
         return listed
 
 
-_kept: WeakKeyDictionary[RankTrace, Launched] = WeakKeyDictionary()
-
-
-def launched(rank_trace: RankTrace) -> Launched:
-    """The launched work of a rank."""
-    found = _kept.get(rank_trace)
-    return found if found is not None else _kept.setdefault(rank_trace, Launched(rank_trace))
+launched = kept()(Launched)
 
 
 def launched_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, Launched]]:

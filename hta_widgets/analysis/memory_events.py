@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from threading import Lock
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.kept import kept
 from hta_widgets.trace.schema import NULL
 
 if TYPE_CHECKING:
@@ -54,23 +53,12 @@ class Changes:
     tid: npt.NDArray[np.int32]
 
 
-_kept: WeakKeyDictionary[RankTrace, Changes] = WeakKeyDictionary()
-_kept_lock = Lock()
-
-
+@kept()
 def changes_of(one: RankTrace, offset_ns: int) -> Changes:
-    """The memory events of a rank whose file counts from `offset_ns` before the axis' zero."""
-    with _kept_lock:
-        found = _kept.get(one)
-    if found is None:
-        found = _read(one, offset_ns)
-        with _kept_lock:
-            found = _kept.setdefault(one, found)
-    return found
+    """The memory events of a rank whose file counts from `offset_ns` before the axis' zero.
 
-
-def _read(one: RankTrace, offset_ns: int) -> Changes:
-    """The `[memory]` instants of a rank. They have no duration, so they are no slices: the table has them."""
+    They have no duration, so they are no slices: the table has them.
+    """
     table = one.table
     rows, change = table.sparse("alloc_bytes")
     rows = rows.astype(np.int64)

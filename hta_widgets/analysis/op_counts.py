@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.kept import kept
 from hta_widgets.analysis.words import brief, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.jit import kernel
@@ -27,9 +27,6 @@ COLUMNS = {
     "total_duration_ns": "int64",
     "exclusive_duration_ns": "int64",
 }
-
-_exclusive: WeakKeyDictionary[RankTrace, Int64] = WeakKeyDictionary()
-_on_host: WeakKeyDictionary[RankTrace, Bool] = WeakKeyDictionary()
 
 
 def op_counts(
@@ -75,24 +72,23 @@ def is_counted(one: RankTrace, device: Device, launched: bool = False) -> Bool:
     return work if device == "gpu" else on_host(one) | work
 
 
+@kept()
 def on_host(one: RankTrace) -> Bool:
     """Rows of host threads. The profiler's own span (category ``Trace``) is no work."""
-    if one not in _on_host:
-        apart = np.array([text.startswith("gpu_") or text == "Trace" for text in one.categories], np.bool_)
-        waits = one.event_class == EventClass.SYNC
-        _on_host[one] = ~(one.is_device | waits | apart[one.category])
-    return _on_host[one]
+    apart = np.array([text.startswith("gpu_") or text == "Trace" for text in one.categories], np.bool_)
+    waits = one.event_class == EventClass.SYNC
+    found: Bool = ~(one.is_device | waits | apart[one.category])
+    return found
 
 
+@kept()
 def exclusive(one: RankTrace) -> Int64:
     """ns of each row outside its direct callees; of device rows all of it."""
-    if one not in _exclusive:
-        called = np.flatnonzero(one.parent >= 0)
-        called = called[np.lexsort((one.start[called], one.parent[called]))]
-        own = one.dur.copy()
-        _subtract(called, one.parent, one.start, one.end, own)
-        _exclusive[one] = own
-    return _exclusive[one]
+    called = np.flatnonzero(one.parent >= 0)
+    called = called[np.lexsort((one.start[called], one.parent[called]))]
+    own = one.dur.copy()
+    _subtract(called, one.parent, one.start, one.end, own)
+    return own
 
 
 @kernel

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.kept import kept
 from hta_widgets.analysis.launched import Launched, launched_ranks
 from hta_widgets.analysis.words import brief, duration
 from hta_widgets.trace.classify import EventClass
@@ -179,19 +179,14 @@ def _nothing(by: str) -> pd.DataFrame:
     return pd.DataFrame(columns=columns).astype(kinds)
 
 
-_kept: WeakKeyDictionary[RankTrace, dict[str, Int64]] = WeakKeyDictionary()
-
-
+@kept(last=8)
 def _operators(one: RankTrace, prefix: str) -> Int64:
     """For each row the innermost operator around it whose name starts with `prefix`, -1 without one."""
-    kept = _kept.setdefault(one, {})
-    if prefix not in kept:
-        named = np.array([text.startswith(prefix) for text in one.names], np.bool_)
-        wanted = (one.event_class == EventClass.HOST_OP) & named[one.name]
-        around = np.full(one.n, -1, np.int64)
-        _find_around(one.parent, wanted, around)
-        kept[prefix] = around
-    return kept[prefix]
+    named = np.array([text.startswith(prefix) for text in one.names], np.bool_)
+    wanted = (one.event_class == EventClass.HOST_OP) & named[one.name]
+    around = np.full(one.n, -1, np.int64)
+    _find_around(one.parent, wanted, around)
+    return around
 
 
 @kernel

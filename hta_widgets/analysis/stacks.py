@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.call_paths import CallPaths, add_to_callers, sums
 from hta_widgets.analysis.call_tree import CallTree, adopt_backward, measure, nest
+from hta_widgets.analysis.kept import kept
 from hta_widgets.analysis.words import brief, duration, percent
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
@@ -50,11 +49,8 @@ _COLUMNS = {
     "device_ns": np.int64,
 }
 
-_trees: WeakKeyDictionary[RankTrace, dict[bool, CallTree]] = WeakKeyDictionary()
-_paths: WeakKeyDictionary[RankTrace, dict[bool, CallPaths]] = WeakKeyDictionary()
-_lock = Lock()
 
-
+@kept(last=2)
 def stacks(rank_trace: RankTrace, merge_backward: bool = True) -> CallTree:
     """Who called whom on one rank, and what was launched below: one entry per row of the rank.
 
@@ -65,17 +61,8 @@ def stacks(rank_trace: RankTrace, merge_backward: bool = True) -> CallTree:
         rank_trace: the rank.
         merge_backward: hang backward threads below the step that they belong to (see `adopt_backward`).
     """
-    with _lock:
-        found = _trees.get(rank_trace, {}).get(merge_backward)
-    if found is None:
-        found = _grow(rank_trace, merge_backward)
-        with _lock:
-            found = _trees.setdefault(rank_trace, {}).setdefault(merge_backward, found)
-    return found
-
-
-def _grow(one: RankTrace, merge_backward: bool) -> CallTree:
     checkpoint()
+    one = rank_trace
     ties = np.full(len(EventClass), -1, np.int64)
     ties[list(_CALLER_FIRST)] = np.arange(len(_CALLER_FIRST))
     tie = ties[one.event_class]
@@ -93,14 +80,9 @@ def _grow(one: RankTrace, merge_backward: bool) -> CallTree:
     return measure(one.start, one.end, lane, parent, is_kernel)
 
 
+@kept(last=2)
 def _paths_of(one: RankTrace, merge_backward: bool) -> CallPaths:
-    with _lock:
-        found = _paths.get(one, {}).get(merge_backward)
-    if found is None:
-        found = CallPaths(one, stacks(one, merge_backward))
-        with _lock:
-            found = _paths.setdefault(one, {}).setdefault(merge_backward, found)
-    return found
+    return CallPaths(one, stacks(one, merge_backward))
 
 
 def call_stacks(trace: Trace, scope: Scope | None = None, merge_backward: bool = True) -> pd.DataFrame:

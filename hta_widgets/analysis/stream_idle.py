@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.idle import CONSECUTIVE_KERNEL_DELAY_NS
+from hta_widgets.analysis.kept import kept
 from hta_widgets.analysis.words import duration, percent
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
@@ -62,8 +61,7 @@ class _Lanes:
         self.late = self.follows & (launch >= 0) & (one.start[launch] > self.free)
 
 
-_lanes: WeakKeyDictionary[RankTrace, _Lanes] = WeakKeyDictionary()
-_lanes_lock = Lock()
+_lanes_of = kept()(_Lanes)
 
 
 def stream_idle_intervals(
@@ -86,8 +84,8 @@ def stream_idle_intervals(
         MissingDataError: no selected rank has device events on a stream.
     """
     frames = []
-    for one, lanes, kept in _chosen(trace, scope or Scope()):
-        rows = lanes.rows[kept]
+    for one, lanes, chosen in _chosen(trace, scope or Scope()):
+        rows = lanes.rows[chosen]
         launch = one.launch[rows]
         frames.append(
             pd.DataFrame(
@@ -96,10 +94,10 @@ def stream_idle_intervals(
                     "device": one.device[rows],
                     "stream": one.stream[rows],
                     "category": pd.Categorical.from_codes(
-                        _category(lanes, kept, consecutive_kernel_delay_ns), categories=pd.Index(CATEGORIES)
+                        _category(lanes, chosen, consecutive_kernel_delay_ns), categories=pd.Index(CATEGORIES)
                     ),
-                    "start_ns": one.start[rows] - lanes.gap[kept],
-                    "dur_ns": lanes.gap[kept],
+                    "start_ns": one.start[rows] - lanes.gap[chosen],
+                    "dur_ns": lanes.gap[chosen],
                     "event_id": one.event_id[rows].astype(np.int64),
                     "launch_id": np.where(launch >= 0, one.event_id[launch], -1).astype(np.int64),
                 }
@@ -149,10 +147,10 @@ def stream_idle_breakdown(
         MissingDataError: no selected rank has device events on a stream.
     """
     rows = []
-    for one, lanes, kept in _chosen(trace, scope or Scope()):
-        group = lanes.lane[kept] * len(CATEGORIES) + _category(lanes, kept, consecutive_kernel_delay_ns)
+    for one, lanes, chosen in _chosen(trace, scope or Scope()):
+        group = lanes.lane[chosen] * len(CATEGORIES) + _category(lanes, chosen, consecutive_kernel_delay_ns)
         order = np.argsort(group, kind="stable")
-        gaps, group = lanes.gap[kept][order], group[order]
+        gaps, group = lanes.gap[chosen][order], group[order]
         for lane in _lanes_in(one, lanes, scope or Scope()):
             checkpoint()
             place = lanes.rows[np.searchsorted(lanes.lane, lane)]
@@ -202,18 +200,13 @@ def _chosen(trace: Trace, scope: Scope) -> list[tuple[RankTrace, _Lanes, npt.NDA
     for rank in ranks:
         checkpoint()
         one = trace.rank(rank)
-        with _lanes_lock:
-            lanes = _lanes.get(one)
-        if lanes is None:
-            lanes = _Lanes(one)
-            with _lanes_lock:
-                _lanes[one] = lanes
+        lanes = _lanes_of(one)
         if not len(lanes.rows):
             continue
-        kept = lanes.follows
+        chosen = lanes.follows
         if scope != Scope(ranks=scope.ranks):
-            kept = kept & one.belong(lanes.rows, scope)
-        found.append((one, lanes, np.flatnonzero(kept)))
+            chosen = chosen & one.belong(lanes.rows, scope)
+        found.append((one, lanes, np.flatnonzero(chosen)))
     if ranks and not found:
         raise MissingDataError(
             "device events on streams",
@@ -223,8 +216,8 @@ def _chosen(trace: Trace, scope: Scope) -> list[tuple[RankTrace, _Lanes, npt.NDA
     return found
 
 
-def _category(lanes: _Lanes, kept: npt.NDArray[np.intp], delay: int) -> npt.NDArray[np.int8]:
-    late, short = lanes.late[kept], lanes.gap[kept] < delay
+def _category(lanes: _Lanes, chosen: npt.NDArray[np.intp], delay: int) -> npt.NDArray[np.int8]:
+    late, short = lanes.late[chosen], lanes.gap[chosen] < delay
     return np.where(late, 0, np.where(short, 1, 2)).astype(np.int8)
 
 
@@ -232,5 +225,5 @@ def _lanes_in(one: RankTrace, lanes: _Lanes, scope: Scope) -> list[int]:
     """The lanes that the scope's filter of streams lets through, with or without a pause in the scope."""
     first = np.flatnonzero(~lanes.follows)
     streams = one.stream[lanes.rows[first]]
-    kept = np.isin(streams, scope.streams) if scope.streams else np.ones(len(first), np.bool_)
-    return np.flatnonzero(kept).tolist()
+    chosen = np.isin(streams, scope.streams) if scope.streams else np.ones(len(first), np.bool_)
+    return np.flatnonzero(chosen).tolist()

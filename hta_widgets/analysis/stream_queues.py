@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.launched import Launched, launched, launched_ranks
+from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.launched import launched, launched_ranks
 from hta_widgets.analysis.step_function import StepFunction
 from hta_widgets.trace.scope import Scope
 
@@ -46,30 +46,20 @@ class Queue:
     plateau: int | None
 
 
-_kept: WeakKeyDictionary[RankTrace, dict[Any, list[Queue]]] = WeakKeyDictionary()
 _FILTERS_KEPT: Final = 8
 
 
 def stream_queues(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Queue]]:
-    for _, one, work in launched_ranks(trace, scope):
-        for queue in _of_rank(one, work, scope.names):
+    for _, one, _ in launched_ranks(trace, scope):
+        for queue in _of_rank(one, scope.names):
             if scope.streams is None or queue.stream in scope.streams:
                 yield one, queue
 
 
-def _of_rank(one: RankTrace, work: Launched, names: tuple[str, ...] | None) -> list[Queue]:
-    kept = _kept.setdefault(one, {})
-    found = kept.get(names)
-    if found is None:
-        found = _build(one, work, Scope(names=names))
-        if len(kept) >= _FILTERS_KEPT:
-            kept.clear()
-        kept[names] = found
-    return found
-
-
-def _build(one: RankTrace, work: Launched, scope: Scope) -> list[Queue]:
-    at = np.flatnonzero(work.listed(one, scope))
+@kept(last=_FILTERS_KEPT)
+def _of_rank(one: RankTrace, names: tuple[str, ...] | None) -> list[Queue]:
+    work = launched(one)
+    at = np.flatnonzero(work.listed(one, Scope(names=names)))
     # `work` is by call, then by start: of a call's events on one stream the first one leaves the queue.
     place = work.calls[at] * len(work.lanes) + work.lane[at]
     at = at[~pd.Series(place).duplicated().to_numpy()]

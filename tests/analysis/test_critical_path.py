@@ -360,7 +360,7 @@ def test_many_windows_are_walked_once_and_made_into_one_table(tmp_path, monkeypa
             call("cudaDeviceSynchronize", at + 25_000, at + 60_000),
         ]
     trace = job(tmp_path, events)
-    steps, passes = [], {"_Sides": 0, "_frame": 0}
+    steps, passes = [], {"device_side": 0, "_frame": 0}
 
     def walk(*arguments):
         steps.append(len(found := path.walk_of_module(*arguments)))
@@ -382,7 +382,7 @@ def test_many_windows_are_walked_once_and_made_into_one_table(tmp_path, monkeypa
     frame = critical_path(trace, Scope(iterations=tuple(range(200))))
     assert len(steps) == 200
     assert max(steps) <= 2 * 5
-    assert passes == {"_Sides": 1, "_frame": 1}
+    assert passes == {"device_side": 1, "_frame": 1}
     assert int(frame["dur_ns"].sum()) == 200 * 100_000
 
 

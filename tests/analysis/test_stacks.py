@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta_widgets.analysis import stacks as module
 from hta_widgets.analysis.call_tree import measure, nest, owners
 from hta_widgets.analysis.stacks import call_stacks, sentence, stacks
 from hta_widgets.errors import MissingDataError
@@ -127,9 +126,9 @@ def test_a_scope_without_calls_is_empty_and_no_host_is_an_error(trace, tmp_path)
         call_stacks(alone)
 
 
-def test_trees_go_with_their_rank(trace):
-    assert stacks(trace.rank(0)) is stacks(trace.rank(0))
-    assert trace.rank(0) in module._trees
+def test_the_tree_of_a_rank_is_grown_once(trace):
+    assert stacks(trace.rank(0)) is stacks(trace.rank(0), merge_backward=True)
+    assert stacks(trace.rank(0)) is not stacks(trace.rank(0), merge_backward=False)
 
 
 def test_the_figure_shows_every_path_and_no_markup(trace, tmp_path):

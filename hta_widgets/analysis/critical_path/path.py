@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from threading import Lock
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +24,7 @@ from hta_widgets.analysis.critical_path.walk import (
     SYNC,
     walk,
 )
+from hta_widgets.analysis.kept import kept
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -96,8 +95,7 @@ class _Sides:
         self.caused, self.last_to_end = caused[order], np.maximum.accumulate(order)
 
 
-_sides: WeakKeyDictionary[RankTrace, _Sides] = WeakKeyDictionary()
-_sides_lock = Lock()
+_sides_of = kept()(_Sides)
 
 
 def critical_path(
@@ -212,12 +210,7 @@ def annotation_rows(rank_trace: RankTrace, text: str) -> Int64:
 def _of_rank(
     rank_trace: RankTrace, windows: Sequence[tuple[int, int]], data_loading: Sequence[str]
 ) -> pd.DataFrame:
-    with _sides_lock:
-        sides = _sides.get(rank_trace)
-    if sides is None:
-        sides = _Sides(rank_trace)
-        with _sides_lock:
-            sides = _sides.setdefault(rank_trace, sides)
+    sides = _sides_of(rank_trace)
     paths = []
     for first, last in windows:
         checkpoint()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from threading import Lock
-from weakref import WeakKeyDictionary
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +13,7 @@ from hta_widgets.analysis.critical_path.waits import (
     stream_waits,
     wait_sources,
 )
+from hta_widgets.analysis.kept import kept
 from hta_widgets.analyzers.critical_path.clip import Clip
 from hta_widgets.analyzers.critical_path.model import (
     KERNEL_KERNEL,
@@ -37,10 +35,6 @@ Bool = npt.NDArray[np.bool_]
 LONGEST_GAP_NS = 1_500_000
 _SYNCS = {STREAM_WAIT: 1, EVENT_SYNC: 2, STREAM_SYNC: 3, CONTEXT_SYNC: 4}
 WORK, WAIT, EVENT, STREAM, CONTEXT = 0, 1, 2, 3, 4
-
-
-_onto_idle: WeakKeyDictionary[RankTrace, Bool] = WeakKeyDictionary()
-_kept_lock = Lock()
 
 
 def device_edges(clip: Clip, numbered: Numbered, causal: bool) -> Int64:
@@ -83,6 +77,7 @@ def device_edges(clip: Clip, numbered: Numbered, causal: bool) -> Int64:
     )
 
 
+@kept()
 def launched_onto_idle(rank_trace: RankTrace) -> Bool:
     """For each row whether it is device work that was launched when nothing was queued on its stream, and
     that started before anything more was.
@@ -90,16 +85,6 @@ def launched_onto_idle(rank_trace: RankTrace) -> Bool:
     The queue of a stream holds what was launched onto it and has not started. All work of one launch (a
     graph's) is queued at once. Kept as long as the rank is.
     """
-    with _kept_lock:
-        kept = _onto_idle.get(rank_trace)
-    if kept is None:
-        kept = _launched_onto_idle(rank_trace)
-        with _kept_lock:
-            _onto_idle[rank_trace] = kept
-    return kept
-
-
-def _launched_onto_idle(rank_trace: RankTrace) -> Bool:
     idle = np.zeros(rank_trace.n, np.bool_)
     work = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
     place = np.stack([rank_trace.device[work], rank_trace.stream[work]], axis=1)
