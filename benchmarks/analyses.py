@@ -74,42 +74,42 @@ def measure(package: str, trace: str, repeat: int, limit: float) -> dict[str, li
         # What a method writes beside the trace lands here.
         link = Path(scratch) / "trace.json"
         link.symlink_to(trace)
-        before = _cpu()
+        before = cpu()
         analysis = module.TraceAnalysis(trace_files={0: str(link)}, trace_dir="")
         if package == "hta_widgets":
             one = analysis.t.job.rank(0)
             _ = one.launch, one.iteration, one.stream, one.event_class
-        results: dict[str, list[Answer]] = {"load": [{"cpu": _cpu() - before}]}
+        results: dict[str, list[Answer]] = {"load": [{"cpu": cpu() - before}]}
         gc.collect()
         gc.freeze()  # a fork copies what its garbage collector touches
         for name, method in methods(analysis, scratch).items():
             results[name] = []
             for _ in range(repeat):
                 (link.parent / "trace_counted.json").unlink(missing_ok=True)
-                results[name].append(_in_a_fork(method, limit))
+                results[name].append(in_a_fork(method, limit))
                 print(package, name, results[name][-1], file=sys.stderr)
                 if "failed" in results[name][-1]:
                     break
     return results
 
 
-def _cpu() -> float:
+def cpu() -> float:
     """User and system time of this process and its children; finer than `os.times`."""
     both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
 
-def _in_a_fork(method: Callable[[], Any], limit: float) -> Answer:
+def in_a_fork(method: Callable[[], Any], limit: float) -> Answer:
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         answer: Answer = {}
         with Path(os.devnull).open("w") as nothing:
             os.dup2(nothing.fileno(), 1)
-            before = _cpu()
+            before = cpu()
             try:
                 method()
-                answer = {"cpu": _cpu() - before}
+                answer = {"cpu": cpu() - before}
             except BaseException as error:
                 answer = {"failed": f"{type(error).__name__}: {error}"[:80]}
         os.write(writing, json.dumps(answer).encode())
@@ -141,7 +141,7 @@ def compare(trace: Path, python: str, repeat: int, limit: float) -> str:
         )  # fmt: skip
         told[package] = json.loads(run.stdout.rpartition("RESULT ")[2])
     theirs, ours = told["hta"], told["hta_widgets"]
-    loads = [_median(one["load"]) for one in (theirs, ours)]
+    loads = [median(one["load"]) for one in (theirs, ours)]
     lines = [
         f"{trace.name}, {trace.stat().st_size / 1e6:.0f} MB, median of {repeat}, {os.cpu_count()} cores. "
         f"Loading: HTA {loads[0]:.2f} s, hta_widgets {loads[1]:.2f} s.",
@@ -150,20 +150,20 @@ def compare(trace: Path, python: str, repeat: int, limit: float) -> str:
         "|---|--:|--:|--:|--:|",
     ]
     for name in list(theirs)[1:]:
-        cells = [_cell(one[name]) for one in (theirs, ours)]
+        cells = [cell(one[name]) for one in (theirs, ours)]
         ratios = ["", ""]
         if not any("failed" in one[name][-1] for one in (theirs, ours)):
-            one, other = _median(theirs[name]), max(_median(ours[name]), 1e-3)
+            one, other = median(theirs[name]), max(median(ours[name]), 1e-3)
             ratios = [f"{one / other:.0f} x", f"{(one + loads[0]) / (other + loads[1]):.0f} x"]
         lines.append(f"| {name} | {cells[0]} | {cells[1]} | {ratios[0]} | {ratios[1]} |")
     return "\n".join(lines)
 
 
-def _cell(runs: list[Answer]) -> str:
-    return str(runs[-1]["failed"]) if "failed" in runs[-1] else f"{_median(runs):.3f}"
+def cell(runs: list[Answer]) -> str:
+    return str(runs[-1]["failed"]) if "failed" in runs[-1] else f"{median(runs):.3f}"
 
 
-def _median(runs: list[Answer]) -> float:
+def median(runs: list[Answer]) -> float:
     return float(statistics.median(run["cpu"] for run in runs))
 
 

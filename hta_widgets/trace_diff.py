@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from hta_widgets.analysis.op_counts import Device, is_counted, op_counts
+from hta_widgets.analysis.op_counts import Device, counts_by_name, is_counted
 from hta_widgets.common.extra_arguments import arguments_of
 from hta_widgets.common.rank_frame import hta_rows, rank_frame
 from hta_widgets.common.trace import Trace
@@ -91,7 +91,8 @@ class LabeledTrace:
         """
         ranks = _among(self.ranks(), rank, "rank", self.label)
         recorded = self.t.whole.iterations
-        of_ranks = sorted(recorded.loc[recorded["rank"].isin(ranks), "iteration"].unique().tolist())
+        numbers, owners = (recorded[column].to_numpy(np.int64) for column in ("iteration", "rank"))
+        of_ranks = np.unique(numbers[np.isin(owners, ranks)]).tolist()
         iterations = _among(
             of_ranks if iteration is None else self.iterations(), iteration, "iteration", self.label
         )
@@ -119,7 +120,8 @@ class LabeledTrace:
         wanted = np.zeros(one.n, np.bool_)
         wanted[one.members(scope)] = True
         rows = hta_rows(one)
-        rows = rows[(wanted & is_counted(one, device_type.device, launched=True))[rows]]
+        rows = rows[wanted[rows]]
+        rows = rows[is_counted(one, rows, device_type.device, launched=True)]
         specs, extra = arguments_of(one, self.t.parser_config)
         offset = self.t.whole.clock.offset_ns.get(rank, 0)
         return rank_frame(one, self.t.symbol_table.sym_index, -offset, specs, extra, rows)
@@ -188,12 +190,10 @@ class TraceDiff:
                 (sides[1], test_rank, test_iteration),
             )
         ]
-        only_test = counted[1].index.difference(counted[0].index, sort=False)
-        index = counted[0].index.append(only_test).rename("short_name" if use_short_name else "name")
-        counts, durations = (
-            [side[column].reindex(index, fill_value=0).to_numpy(np.int64) for side in counted]
-            for column in ("counts", "ns")
-        )
+        names = [*sorted(counted[0]), *sorted(counted[1].keys() - counted[0].keys())]
+        numbers = np.array([[side.get(name, (0, 0)) for name in names] for side in counted], np.int64)
+        counts, durations = numbers.reshape(2, len(names), 2).transpose(2, 0, 1)
+        index = pd.Index(names, dtype="str", name="short_name" if use_short_name else "name")
         change = counts[1] - counts[0]
         return pd.DataFrame(
             {
@@ -275,20 +275,24 @@ def _among(known: Sequence[int], chosen: Chosen, what: str, label: str) -> list[
     if not isinstance(chosen, int | list | None) or isinstance(chosen, bool):
         raise ValueError(f"{what} is a number or a list of numbers, not {type(chosen).__name__}")
     wanted = _listed(chosen, known[:1])
-    unknown = [one for one in wanted if one not in known]
+    unknown = sorted(set(wanted).difference(known), key=wanted.index)
     if unknown or not wanted:
         raise ValueError(f"{label} has no {what} {unknown[0] if unknown else ''}: it has {list(known)}")
     return wanted
 
 
-def _counted(side: LabeledTrace, scope: Scope, device_type: DeviceType, use_short_name: bool) -> pd.DataFrame:
-    frame = op_counts(side.t.whole, scope, device_type.device, launched=True)
-    names = frame["name"].map(shorten_name) if use_short_name else frame["name"]
-    return (
-        frame.groupby(names.to_numpy(), sort=True)
-        .agg(counts=("count", "sum"), ns=("total_duration_ns", "sum"))
-        .sort_index()
-    )
+def _counted(
+    side: LabeledTrace, scope: Scope, device_type: DeviceType, use_short_name: bool
+) -> dict[str, tuple[int, int]]:
+    """name -> (count, ns)."""
+    found = counts_by_name(side.t.whole, scope, device_type.device, launched=True)
+    if not use_short_name:
+        return found
+    short: dict[str, tuple[int, int]] = {}
+    for name, (count, ns) in found.items():
+        known = short.get(shorten_name(name), (0, 0))
+        short[shorten_name(name)] = (known[0] + count, known[1] + ns)
+    return short
 
 
 def _bars(df: pd.DataFrame, what: str, difference: str, title: str) -> go.Figure:

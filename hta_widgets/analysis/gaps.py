@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["explain", "idle_gaps", "sentence"]
+__all__ = ["explain", "idle_gaps", "longest_gap", "sentence"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -71,6 +71,24 @@ def idle_gaps(
     return pd.concat(frames, ignore_index=True)
 
 
+def longest_gap(one: RankTrace, scope: Scope, causes: tuple[str, ...]) -> tuple[int | None, int] | None:
+    """Of the gap of a rank with most time of these causes: the event that ends it, and that time (ns).
+
+    The first such row of `idle_gaps`, without a list of all the others. The event is None where no work
+    follows; None in all: no gap has any time of these causes.
+    """
+    idle = idle_causes(one, scope, CONSECUTIVE_KERNEL_DELAY_NS)
+    pieces, row = _inside(one, idle, scope)
+    lost = np.zeros(len(pieces), np.int64)
+    for cause in causes:
+        lost += _covered(idle.causes[cause], pieces)
+    if not lost.any():
+        return None
+    longest = int(lost.argmax())
+    ends = int(row[longest])
+    return int(one.event_id[ends]) if ends >= 0 else None, int(lost[longest])
+
+
 def explain(gap: pd.Series) -> str:
     """One row of `idle_gaps` in a sentence."""
     length = duration(gap["dur_ns"])
@@ -110,9 +128,7 @@ _REASONS = {
 
 
 def _gaps(one: RankTrace, idle: IdleCauses, scope: Scope) -> pd.DataFrame:
-    windows = one.windows(scope)
-    pieces = idle.gaps & Intervals.union(windows[:, 0], windows[:, 1])
-    row = idle.next_row[np.searchsorted(idle.gaps.end, pieces.end)]
+    pieces, row = _inside(one, idle, scope)
     launch = np.where(row >= 0, one.launch[row], -1)
     operator = _operator(one, launch)
     parts = {cause: _covered(part, pieces) for cause, part in idle.causes.items()}
@@ -137,6 +153,13 @@ def _gaps(one: RankTrace, idle: IdleCauses, scope: Scope) -> pd.DataFrame:
     return frame
 
 
+def _inside(one: RankTrace, idle: IdleCauses, scope: Scope) -> tuple[Intervals, Int64]:
+    """The gaps clipped to the windows of a scope, and the row of the work that ends each, -1 for none."""
+    windows = one.windows(scope)
+    pieces = idle.gaps & Intervals.union(windows[:, 0], windows[:, 1])
+    return pieces, idle.next_row[np.searchsorted(idle.gaps.end, pieces.end)]
+
+
 def _operator(one: RankTrace, call: npt.NDArray[np.integer]) -> Int64:
     """The innermost host operator around each call, -1 for none."""
     found = np.where(call >= 0, one.parent[call], -1).astype(np.int64)
@@ -147,11 +170,7 @@ def _operator(one: RankTrace, call: npt.NDArray[np.integer]) -> Int64:
 
 def _covered(part: Intervals, pieces: Intervals) -> Int64:
     """Length of `part` inside each of the pieces."""
-    both = part & pieces
-    at = np.searchsorted(pieces.end, both.end)
-    length = np.zeros(len(pieces), np.int64)
-    np.add.at(length, at, both.end - both.start)
-    return length
+    return part.within_each(np.stack([pieces.start, pieces.end], axis=1))
 
 
 def _or(otherwise: int, column: npt.NDArray[np.integer], row: npt.NDArray[np.integer]) -> Int64:

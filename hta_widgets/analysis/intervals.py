@@ -107,8 +107,12 @@ class Intervals:
 
     def within(self, windows: Int64Array) -> int:
         """Total length in ns inside `windows`, an int64[k, 2] array of disjoint [start, end) windows."""
+        return int(self.within_each(windows).sum())
+
+    def within_each(self, windows: Int64Array) -> Int64Array:
+        """Length in ns inside each of `windows`, an int64[k, 2] array of [start, end) windows."""
         edges = np.asarray(windows, np.int64).reshape(-1, 2)
-        return int((self._length_before(edges[:, 1]) - self._length_before(edges[:, 0])).sum())
+        return self._length_before(edges[:, 1]) - self._length_before(edges[:, 0])
 
     @cached_property
     def _before(self) -> Int64Array:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from hta_widgets.analysis.kept import kept
 from hta_widgets.trace.schema import NULL
@@ -69,10 +70,11 @@ def changes_of(one: RankTrace, offset_ns: int) -> Changes:
     rows, time, change = rows[usable], time[usable], change[usable].astype(np.int64)
     order = np.argsort(time, kind="stable")
     rows, time, change = rows[order], time[order], change[order]
-    pairs = np.stack([table.ints("device_type")[rows], table.ints("device_id")[rows]], axis=1)
-    distinct, place = np.unique(pairs, axis=0, return_inverse=True)
-    places = [_place(kind, number) for kind, number in distinct.tolist()]
-    place = place.reshape(-1)
+    kind, kinds = pd.factorize(table.ints("device_type")[rows], sort=True)
+    number, numbers = pd.factorize(table.ints("device_id")[rows], sort=True)
+    place, pairs = pd.factorize(kind * len(numbers) + number, sort=True)
+    distinct = [divmod(pair, len(numbers)) for pair in pairs.tolist()]
+    places = [_place(int(kinds[one]), int(numbers[other])) for one, other in distinct]
     allocated = table.ints("total_allocated_bytes")[rows]
     for code in range(len(places)):
         here = place == code

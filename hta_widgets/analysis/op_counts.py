@@ -64,21 +64,33 @@ def op_counts(
     return summed.astype(COLUMNS)[list(COLUMNS)]
 
 
-def is_counted(one: RankTrace, device: Device, launched: bool = False) -> Bool:
-    """The rows of a rank that `op_counts` counts."""
-    if device == "cpu":
-        return on_host(one)
-    work = one.is_device & (one.launch >= 0) if launched else one.is_device
-    return work if device == "gpu" else on_host(one) | work
-
-
-@kept()
-def on_host(one: RankTrace) -> Bool:
-    """Rows of host threads. The profiler's own span (category ``Trace``) is no work."""
-    apart = np.array([text.startswith("gpu_") or text == "Trace" for text in one.categories], np.bool_)
-    waits = one.event_class == EventClass.SYNC
-    found: Bool = ~(one.is_device | waits | apart[one.category])
+def counts_by_name(
+    trace: Trace, scope: Scope | None = None, device: Device = "all", launched: bool = False
+) -> dict[str, tuple[int, int]]:
+    """name -> (count, total_duration_ns): `op_counts` over all categories and without its table, quicker."""
+    found: dict[str, tuple[int, int]] = {}
+    for rank in trace.ranks_of(scope):
+        one = trace.rank(rank)
+        rows = _counted(one, scope, device, launched)
+        code = one.name[rows]
+        count = np.bincount(code, minlength=len(one.names))
+        total = _sums(code, one.dur[rows], len(one.names))
+        for at in np.flatnonzero(count).tolist():
+            known = found.get(one.names[at], (0, 0))
+            found[one.names[at]] = (known[0] + int(count[at]), known[1] + int(total[at]))
     return found
+
+
+def is_counted(one: RankTrace, rows: Int64, device: Device, launched: bool = False) -> Bool:
+    """Which of these rows `op_counts` counts."""
+    work = one.is_device[rows]
+    # The profiler's own span (category `Trace`) is no work.
+    apart = np.array([text.startswith("gpu_") or text == "Trace" for text in one.categories], np.bool_)
+    on_host = ~(work | (one.event_class[rows] == EventClass.SYNC) | apart[one.category[rows]])
+    if launched:
+        work &= one.launch[rows] >= 0
+    chosen: Bool = {"cpu": on_host, "gpu": work, "all": on_host | work}[device]
+    return chosen
 
 
 @kept()
@@ -117,20 +129,28 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 def _of_rank(one: RankTrace, scope: Scope | None, device: Device, launched: bool) -> pd.DataFrame:
-    rows = one.members(scope)
-    rows = rows[is_counted(one, device, launched)[rows]]
+    rows = _counted(one, scope, device, launched)
     pair = one.name[rows].astype(np.int64) * len(one.categories) + one.category[rows]
-    sums = (
-        pd.DataFrame({"pair": pair, "total": one.dur[rows], "own": exclusive(one)[rows]})
-        .groupby("pair", sort=True)
-        .agg(count=("total", "size"), total=("total", "sum"), own=("own", "sum"))
-    )
-    code = sums.index.to_numpy(np.int64)
+    place, code = pd.factorize(pair, sort=True)
+    size = len(code)
     columns: dict[str, Any] = {
         "name": pd.array(one.names, dtype="str").take(code // len(one.categories)),
         "category": pd.array(one.categories, dtype="str").take(code % len(one.categories)),
-        "count": sums["count"].to_numpy(np.int64),
-        "total_duration_ns": sums["total"].to_numpy(np.int64),
-        "exclusive_duration_ns": sums["own"].to_numpy(np.int64),
+        "count": np.bincount(place, minlength=size),
+        "total_duration_ns": _sums(place, one.dur[rows], size),
+        "exclusive_duration_ns": _sums(place, exclusive(one)[rows], size),
     }
     return pd.DataFrame(columns)
+
+
+def _counted(one: RankTrace, scope: Scope | None, device: Device, launched: bool) -> Int64:
+    """The rows of a rank that belong to a scope and count."""
+    rows = np.flatnonzero(one.belong(slice(None), scope or Scope()))
+    return rows[is_counted(one, rows, device, launched)]
+
+
+def _sums(group: npt.NDArray[np.integer], values: Int64, groups: int) -> Int64:
+    """Exact sums (`np.bincount` adds as float)."""
+    found = np.zeros(groups, np.int64)
+    np.add.at(found, group, values)
+    return found

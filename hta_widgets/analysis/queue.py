@@ -111,9 +111,9 @@ def queue_summary(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     for one, queue in stream_queues(trace, scope):
         windows = observed_windows(one, scope)
         value, held = _by_length(queue, windows)
-        came = (queue.change > 0) & _inside(queue.length.time, windows)
+        came = _sum_inside(queue.length.time, np.maximum(queue.change, 0), windows)
         numbers = (
-            one.rank, queue.device, queue.stream, int(came.sum()), int(held.sum()), int(held[value >
+            one.rank, queue.device, queue.stream, came, int(held.sum()), int(held[value >
             0].sum()), int((value * held).sum()), int(value[held > 0].max(initial=0)),
             *(quantile(value, held, share) for share in (0.5, 0.95, 0.99)),
         )  # fmt: skip
@@ -156,11 +156,13 @@ def blocked_on_full_queue(trace: Trace, scope: Scope | None = None, limit: int |
         plateau = queue.plateau if limit is None else None
         full = limit or plateau or max(USUAL_LIMIT, int(queue.length.value.max()) + 1)
         windows = observed_windows(one, scope)
-        value, held = _by_length(queue, windows)
-        waiting = (queue.change > 0) & (queue.length.value >= full) & _inside(queue.length.time, windows)
+        value, held = queue.length.within(windows)
+        waiting = np.flatnonzero((queue.change > 0) & (queue.length.value >= full))
+        since, calls_ns = queue.length.time[waiting], one.dur[queue.row[waiting]]
         numbers = (
             one.rank, queue.device, queue.stream, full, int(value[held > 0].max(initial=0)), int(held.sum()),
-            int(held[value >= full].sum()), int(waiting.sum()), int(one.dur[queue.row[waiting]].sum()),
+            int(held[value >= full].sum()), _sum_inside(since, np.ones_like(since), windows),
+            _sum_inside(since, calls_ns, windows),
         )  # fmt: skip
         source = (
             "given" if limit else "plateau" if plateau else "usual" if full == USUAL_LIMIT else "not reached"
@@ -192,12 +194,11 @@ def _by_length(queue: Queue, windows: Int64) -> tuple[Int64, Int64]:
     return np.arange(len(total)), total
 
 
-def _inside(time: Int64, windows: Int64) -> npt.NDArray[np.bool_]:
-    inside = np.zeros(len(time), np.bool_)
-    for first, last in windows.tolist():
-        low, high = np.searchsorted(time, (first, last), side="left")
-        inside[low:high] = True
-    return inside
+def _sum_inside(time: Int64, amount: Int64, windows: Int64) -> int:
+    """The sum of amounts at ascending times that lie inside the windows."""
+    low, high = np.searchsorted(time, windows.T, side="left")
+    before = np.append(0, np.cumsum(amount))
+    return int((before[high] - before[low]).sum())
 
 
 def _points(one: RankTrace, queue: Queue, first: int | None, last: int | None) -> tuple[Int64, ...]:

@@ -33,13 +33,17 @@ class StepFunction:
 
     def within(self, windows: Int64) -> tuple[Int64, Int64]:
         """(value, ns) of each stretch of constant value inside the windows; the ns add up to the windows."""
-        values, durations = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for first, last in windows.tolist():
-            low, high = np.searchsorted(self.time, (first, last), side="right")
-            high = max(low, high)
-            values.append(np.concatenate([[self.at(first)], self.value[low:high]]))
-            durations.append(np.diff(self.time[low:high], prepend=first, append=last))
-        return np.concatenate(values), np.concatenate(durations)
+        low, high = np.searchsorted(self.time, windows.T, side="right")
+        # Of each window the value that it begins with, then its changes.
+        stretches = 1 + np.maximum(high - low, 0)
+        begins = np.cumsum(stretches) - stretches
+        change = np.arange(stretches.sum()) + np.repeat(low - 1 - begins, stretches)
+        value = np.append(self.value, 0)[change]
+        since = np.append(self.time, 0)[change]
+        since[begins] = windows[:, 0]
+        until = np.append(since[1:], windows[-1:, 1])
+        until[begins[1:] - 1] = windows[:-1, 1]
+        return value, until - since
 
 
 def quantile(value: Int64, weight: Int64, share: float) -> int:

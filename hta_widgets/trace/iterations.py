@@ -105,16 +105,17 @@ def find_iterations(events: Recorded) -> pd.DataFrame:
 def _profiler_steps(events: Recorded) -> list[Window]:
     numbers = _read(events.names, profiler_step)
     merged: list[Window] = []
+    places: dict[int, list[int]] = {}
     for row in events.annotations():
         code = int(events.name[row])
         if code not in numbers:
             continue
         window = _window(events, row, numbers[code])
         # Several threads may announce the same step: one window.
-        same = next(
-            (at for at, one in enumerate(merged) if one.number == window.number and _meet(one, window)), None
-        )
+        alike = places.setdefault(numbers[code], [])
+        same = next((at for at in alike if _meet(merged[at], window)), None)
         if same is None:
+            alike.append(len(merged))
             merged.append(window)
         else:
             one = merged[same]

@@ -233,8 +233,8 @@ class RankTrace:
         scope = scope or Scope()
         if scope.iterations is not None:
             frame = self.iterations
-            chosen = frame[frame["iteration"].isin(scope.iterations)]
-            spans = chosen[["start_ns", "end_ns"]].to_numpy(np.int64)
+            chosen = np.isin(frame["iteration"].to_numpy(np.int64), scope.iterations)
+            spans = np.stack([frame[edge].to_numpy(np.int64)[chosen] for edge in ("start_ns", "end_ns")], 1)
         else:
             spans = np.array([scope.window_ns or self.device_span or self.extent], np.int64)
         if scope.window_ns is not None:

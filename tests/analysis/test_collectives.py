@@ -208,6 +208,23 @@ def test_one_rank_has_collectives_and_no_matches(name):
     assert frame["match"].isna().all()
 
 
+def test_a_scope_has_the_collectives_that_belong_to_it():
+    trace = examples.load("ddp_4ranks")
+    whole = collectives(trace)
+    first, last = trace.extent_ns
+    half = (first, (first + last) // 2)
+    for scope in (
+        Scope(window_ns=half),
+        Scope(ranks=(1, 3), window_ns=half, iterations=(10, 11)),
+        Scope(streams=(int(whole["stream"].iloc[0]),)),
+        Scope(streams=(-5,)),
+    ):
+        ranks = [trace.rank(rank) for rank in trace.ranks_of(scope)]
+        members = {(one.rank, int(event)) for one in ranks for event in one.event_id[one.members(scope)]}
+        expected = whole[[(row.rank, row.event_id) in members for row in whole.itertuples()]]
+        assert collectives(trace, scope).equals(expected.reset_index(drop=True))
+
+
 def test_no_communication_is_an_empty_frame():
     frame = collectives(Trace.open(shared_trace("hta/amd_trace")))
     assert frame.empty

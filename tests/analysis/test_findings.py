@@ -10,6 +10,7 @@ import pytest
 from hta_widgets import Scope, Trace, analysis, examples
 from hta_widgets.analysis import ANALYSES
 from hta_widgets.analysis.findings import OPEN, overview, sentence
+from hta_widgets.analysis.findings.facts import Facts
 from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT, severity_of
 from hta_widgets.examples.simulator import SimulatedJob, simulate
 from tests.analysis.kineto_file import job as kineto_job
@@ -50,6 +51,19 @@ def test_a_straggler_is_named_and_so_is_why_it_is_late() -> None:
     assert "1.12 times as long" in slow["text"]
     assert slow["name"] in trace.rank(2).names
     assert "data_stall" in topics.index
+
+
+@pytest.mark.parametrize("name", ["ddp_4ranks", "hta/trace_filter"])
+def test_ranks_are_compared_by_the_statistics_of_their_kernels(name: str) -> None:
+    trace = examples.load(name) if name in examples.JOBS else Trace.open(shared_trace(name))
+    first, last = trace.extent_ns
+    for scope in (Scope(), Scope(window_ns=(first, (first + last) // 2)), Scope(streams=(-9,))):
+        facts = Facts(trace, scope)
+        listed = analysis.kernel_durations(trace, facts.scope)
+        listed = listed[listed["event_class"] == "compute"]
+        for column, table in zip(("count", "mean_ns"), facts.compute_kernels, strict=True):
+            told = {(name, rank): value for rank in table for name, value in table[rank].dropna().items()}
+            assert told == listed.set_index(["name", "rank"])[column].to_dict()
 
 
 def test_the_cost_of_a_stall_is_the_idle_time_of_the_announced_steps() -> None:

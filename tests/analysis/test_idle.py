@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hta_widgets import examples
 from hta_widgets.analysis import gaps, idle, temporal_breakdown
-from hta_widgets.analysis.gaps import explain, idle_gaps
+from hta_widgets.analysis.gaps import explain, idle_gaps, longest_gap
 from hta_widgets.analysis.idle import idle_breakdown
 from hta_widgets.analysis.idle_causes import CAUSES, is_data_loading, is_synchronising
 from hta_widgets.analysis.stream_idle import stream_idle_breakdown, stream_idle_intervals
@@ -224,6 +224,31 @@ def test_gaps_add_up_to_the_breakdown(name):
         assert (frame["dur_ns"] > 0).all()
         assert (frame[["dur_ns", *PARTS]].sum() == whole[["idle_ns", *PARTS]].sum().to_numpy()).all()
         assert len(frame) == whole["gaps"].sum()
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_longest_gap_is_that_of_the_list(name):
+    trace = opened(name)
+    first, last = trace.extent_ns
+    one = trace.rank(trace.ranks[0])
+    steps = tuple(one.iterations["iteration"].unique()[::2].tolist())
+    third = (last - first) // 3
+    for scope in (
+        Scope(),
+        Scope(iterations=steps or None),
+        Scope(window_ns=(first + third, last - third)),
+        Scope(streams=(int(one.stream.max()),)),
+        Scope(window_ns=(first - 2, first - 1)),
+    ):
+        listed = idle_gaps(trace, Scope((one.rank,), scope.iterations, scope.window_ns, scope.streams))
+        for causes in (("host_busy",), ("kernel_wait",), ("device_wait", "launch_latency"), ("edge",)):
+            lost = listed[[f"{cause}_ns" for cause in causes]].sum(axis=1)
+            found = longest_gap(one, scope, causes)
+            if not lost.any():
+                assert found is None
+                continue
+            event = int(listed["event_id"][lost.idxmax()])
+            assert found == (event if event >= 0 else None, lost.max())
 
 
 # -- exactness ----------------------------------------------------------------------------------------

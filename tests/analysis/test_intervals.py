@@ -60,6 +60,13 @@ def test_set_operations(a, b):
 
 
 @given(RAW, RAW)
+def test_windows_are_measured_one_by_one(raw, windows):
+    edges = np.array([(min(pair), max(pair)) for pair in windows], np.int64).reshape(-1, 2)
+    expected = [len(points(raw) & set(range(first, last))) for first, last in edges.tolist()]
+    assert build(raw).within_each(edges).tolist() == expected
+
+
+@given(RAW, RAW)
 def test_parts_add_up_to_the_whole(a, b):
     left, right = build(a), build(b)
     assert (left - right).length + (left & right).length == left.length

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta_widgets.analysis.op_counts import exclusive, op_counts, sentence
+from hta_widgets.analysis.op_counts import counts_by_name, exclusive, op_counts, sentence
 from hta_widgets.trace import Scope, Trace
 from tests.support import shared_trace
 from tests.trace.helpers import kernel, slice_, write
@@ -51,6 +51,17 @@ def test_devices(tmp_path):
     assert op_counts(trace, device="cpu")["count"].sum() == everything - 2
     with pytest.raises(ValueError, match="tpu"):
         op_counts(trace, device="tpu")
+
+
+def test_counts_by_name_are_those_of_all_categories():
+    trace = Trace.open(shared_trace("hta/trace_filter"))
+    for scope in (None, Scope(ranks=trace.ranks[:1]), Scope(iterations=(551,)), Scope(iterations=(9,))):
+        for device in ("all", "cpu", "gpu"):
+            for launched in (False, True):
+                frame = op_counts(trace, scope, device, launched).groupby("name")
+                sums = frame[["count", "total_duration_ns"]].sum()
+                expected = {name: tuple(row) for name, *row in sums.itertuples()}
+                assert counts_by_name(trace, scope, device, launched) == expected
 
 
 def test_nothing_selected(tmp_path):

@@ -140,6 +140,41 @@ def test_a_step_function_measures_windows():
     assert [part.tolist() for part in steps.within(np.empty((0, 2), np.int64))] == [[], []]
 
 
+MOMENT = st.integers(0, 20)
+
+
+@given(st.lists(st.tuples(MOMENT, st.integers(-3, 3)), max_size=12), st.sets(MOMENT, max_size=8))
+def test_windows_of_a_step_function_hold_what_each_instant_does(changes, edges):
+    changes.sort(key=lambda change: change[0])
+    time, change = (np.array([one[at] for one in changes], np.int64) for at in (0, 1))
+    steps = StepFunction.of_changes(time, change)
+    pairs = sorted(edges)[: len(edges) // 2 * 2]
+    windows = np.array(pairs, np.int64).reshape(-1, 2)
+    value, held = steps.within(windows)
+    assert (held >= 0).all()
+    expected = [steps.at(instant) for first, last in windows.tolist() for instant in range(first, last)]
+    assert np.repeat(value, held).tolist() == expected
+
+
+def test_steps_add_up_and_hold_the_calls_that_begin_in_them():
+    trace = Trace.open(shared_trace("hta/ns_resolution_trace"))
+    steps = tuple(trace.iterations["iteration"].tolist())
+    each = [blocked_on_full_queue(trace, Scope(iterations=(step,))) for step in steps]
+    whole = blocked_on_full_queue(trace, Scope(iterations=steps))
+    for column in ("window_ns", "blocked_ns", "calls_at_limit", "calls_at_limit_ns"):
+        assert (sum(frame[column] for frame in each) == whole[column]).all()
+    full = whole.iloc[0]
+    assert full["max"] == max(frame["max"].iloc[0] for frame in each) == full["limit"]
+    one, frame = trace.rank(trace.ranks[0]), queue_length(trace, Scope(iterations=steps, streams=(7,)))
+    at_limit = frame[(frame["queue_length"] >= full["limit"]) & (frame["event_id"] >= 0)]
+    calls = np.searchsorted(one.event_id, at_limit["event_id"].to_numpy(np.int32))
+    calls = calls[~one.is_device[calls]]
+    assert full["stream"] == 7 and full["calls_at_limit"] == len(calls)
+    assert full["calls_at_limit_ns"] == one.dur[calls].sum()
+    came = queue_summary(trace, Scope(iterations=steps))["launched"]
+    assert (came == sum(queue_summary(trace, Scope(iterations=(step,)))["launched"] for step in steps)).all()
+
+
 def test_a_saturated_queue_is_recognised_by_its_plateau():
     """HTA's 1024 is never reached where the queue is full at 1022."""
     frame = blocked_on_full_queue(Trace.open(shared_trace("hta/ns_resolution_trace")))

@@ -6,6 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from hta_widgets import examples
+from hta_widgets.analysis import diff
 from hta_widgets.common.trace import Trace
 from hta_widgets.trace_diff import DeviceType, LabeledTrace, TraceDiff
 from tests.support import shared_trace
@@ -182,6 +184,26 @@ def test_pictures(pair, monkeypatch):
     assert "void gemm&lt;int>(int)" in counts.data[0].x
     with pytest.raises(ValueError, match="compare_traces"):
         TraceDiff.visualize_counts_diff(frame[["diff_counts"]])
+
+
+def test_a_side_without_a_label_has_always_the_same(pair):
+    sides = LabeledTrace(trace_dir=pair[0]), LabeledTrace(trace_dir=pair[1])
+    assert [side.label for side in sides] == ["t", "t"]
+    frame = TraceDiff.compare_traces(*sides)
+    assert list(frame.columns)[:3:2] == ["t_counts", "t_control_test_counts"]
+
+
+def test_one_step_is_no_sample():
+    """What TraceDiff finds in one step of one rank, as HTA does, need not be there in all of them."""
+    names = ("gpt2_fsdp_full_shard", "gpt2_fsdp_shard_grad_op")
+    sides = [LabeledTrace(name, trace_dir=str(examples.path(name))) for name in names]
+    frame = TraceDiff.compare_traces(*sides, device_type=DeviceType.GPU, use_short_name=True)
+    assert frame.loc["ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", "diff_duration"] == -291.737
+    lines = diff({name: examples.load(name) for name in names}, "collective")
+    lines = lines[lines["line"].str.startswith("reduce_scatter")].set_index("run")
+    row = lines.loc[names[1]]
+    assert round(row["change_ns"]) == -17_759 and row["low_ns"] < 0 < row["high_ns"]
+    assert not row["significant"] and row["change"] == "same"
 
 
 # -- HTA's numbers ---------------------------------------------------------------------------------------

@@ -72,12 +72,11 @@ def slow_kernels(facts: Facts) -> Finding | None:
     Its cost is the time beyond what the same launches take at the median of the other ranks' means, over the
     kernels that are slower by more than 5 %; with its share in the rank's own time.
     """
-    frame = facts.kernels
-    frame = frame[(frame["event_class"] == "compute")]
-    if frame["rank"].nunique() < 2:
+    if len(facts.temporal) < 2:  # nothing to compare with
         return None
-    means = frame.pivot_table(index="name", columns="rank", values="mean_ns")
-    counts = frame.pivot_table(index="name", columns="rank", values="count")
+    counts, means = facts.compute_kernels
+    if len(means.columns) < 2:
+        return None
     cost, slowest, name, ratio = 0, -1, "", 1.0
     for rank in means.columns.tolist():
         usual = means.drop(columns=rank).median(axis=1)

@@ -6,17 +6,19 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.collectives import collectives
-from hta_widgets.analysis.gaps import idle_gaps
+from hta_widgets.analysis.gaps import longest_gap
 from hta_widgets.analysis.idle import idle_breakdown
-from hta_widgets.analysis.kernel_durations import kernel_durations
+from hta_widgets.analysis.kernels import device_work
 from hta_widgets.analysis.queue import blocked_on_full_queue
 from hta_widgets.analysis.steps import step_times
 from hta_widgets.analysis.stragglers import stragglers
 from hta_widgets.analysis.temporal import temporal_breakdown
 from hta_widgets.analysis.words import duration, percent
+from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -46,7 +48,6 @@ class Facts:
             scope = replace(scope, iterations=tuple(complete["iteration"].unique().tolist()))
         self.scope = scope
         self.steps = steps
-        self._gaps: dict[int, pd.DataFrame] = {}
 
     @cached_property
     def temporal(self) -> pd.DataFrame:
@@ -57,8 +58,20 @@ class Facts:
         return _with_time(idle_breakdown(self.trace, self.scope))
 
     @cached_property
-    def kernels(self) -> pd.DataFrame:
-        return kernel_durations(self.trace, self.scope)
+    def compute_kernels(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Count and mean_ns of `kernel_durations`, of compute kernels: a row per name, a column per rank."""
+        counts, means = {}, {}
+        for rank, one, work in device_work(self.trace, self.scope):
+            rows = work.rows[one.belong(work.rows, self.scope)]
+            count, total = np.zeros((2, work.size), np.int64)
+            np.add.at(count, work.group[rows], 1)
+            np.add.at(total, work.group[rows], one.dur[rows])
+            found = np.flatnonzero((work.event_class == EventClass.COMPUTE) & (count > 0))
+            if len(found):
+                names = [one.names[code] for code in work.name[found].tolist()]
+                counts[rank] = pd.Series(count[found], names)
+                means[rank] = pd.Series(total[found] / count[found], names)
+        return pd.DataFrame(counts).sort_index(), pd.DataFrame(means).sort_index()
 
     @cached_property
     def collectives(self) -> pd.DataFrame:
@@ -79,14 +92,7 @@ class Facts:
 
     def longest_gap(self, rank: int, causes: tuple[str, ...]) -> tuple[int | None, int] | None:
         """Of the gap of a rank with most time of these causes: the event that ends it, and that time."""
-        if rank not in self._gaps:
-            self._gaps[rank] = idle_gaps(self.trace, replace(self.scope, ranks=(rank,)))
-        gaps = self._gaps[rank]
-        lost = gaps[[f"{cause}_ns" for cause in causes]].sum(axis=1).to_numpy()
-        if not lost.any():
-            return None
-        event_id = int(gaps["event_id"].iloc[int(lost.argmax())])
-        return event_id if event_id >= 0 else None, int(lost.max())
+        return longest_gap(self.trace.rank(rank), self.scope, causes)
 
     def per_step(self, cost_ns: float) -> str:
         """` (1.2 ms per step)`, from the time lost on one rank; empty where no steps are announced."""
