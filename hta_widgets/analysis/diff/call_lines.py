@@ -1,4 +1,4 @@
-"""Comparing by what calls the work: operators, modules, and the phases of training.
+"""Comparing by what calls the work: operators, call paths, modules, and the phases of training.
 
 Device work belongs to the call that launched it; a host call's time is its own. The innermost operator (or
 module) around gets it as its exclusive time, so that no nanosecond counts twice.
@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.call_tree import CallTree, owners
-from hta_widgets.analysis.diff.entries import Entries, Line
+from hta_widgets.analysis.diff.entries import Entries, Line, Named
+from hta_widgets.analysis.diff.paths import Paths, call_paths, module_paths
+from hta_widgets.analysis.modules import PREFIX
 from hta_widgets.analysis.stacks import stacks
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -24,26 +26,34 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["NOWHERE", "module_lines", "operator_lines", "phase_lines"]
+__all__ = ["NOWHERE", "module_lines", "operator_lines", "path_lines", "phase_lines"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-NOWHERE = {"op": "(no operator)", "module": "(no module)"}
+NOWHERE = {"op": "(no operator)", "call_path": "(no operator)", "module": "(no module)"}
 """The lines of work that no operator, or module, encloses."""
 
-_MODULE = "nn.Module: "
 _PHASES = ("forward", "backward", "optimizer", "other")
 _OPTIMIZER = re.compile(r"^Optimizer\.")
 _BACKWARD = re.compile(r"^autograd::engine::evaluate_function|backward ##$")
-_FORWARD = re.compile(rf"^{_MODULE}|^## forward ##$|^\w*(DataParallel|FSDP\w*)\.forward$")
+_FORWARD = re.compile(rf"^{PREFIX}|^## forward ##$|^\w*(DataParallel|FSDP\w*)\.forward$")
 
 
 def operator_lines(one: RankTrace, scope: Scope, time: str) -> Entries:
     """By name of operator. Count: its calls."""
-    chosen = one.event_class == EventClass.HOST_OP
-    return _by_call(one, scope, time, chosen, one.name.astype(np.int64), list(one.names), "op")
+    tree = stacks(one)
+    chosen = (one.event_class == EventClass.HOST_OP) & (tree.depth >= 0)
+    around = np.where(chosen, one.name, -1).astype(np.int32)
+    _inherit(tree.order, tree.parent, around)
+    lines = [Line("op", name) for name in one.names]
+    return _by_call(one, scope, time, chosen, around, lines, "op")
+
+
+def path_lines(one: RankTrace, scope: Scope, time: str) -> Entries:
+    """By path of operators, from the outermost, with the `nn.Module` instances around. Count: their calls."""
+    return _by_path(one, scope, time, call_paths(one), "call_path")
 
 
 def module_lines(one: RankTrace, scope: Scope, time: str) -> Entries:
@@ -52,13 +62,10 @@ def module_lines(one: RankTrace, scope: Scope, time: str) -> Entries:
     Raises:
         MissingDataError: no module was recorded.
     """
-    is_module = np.array([name.startswith(_MODULE) for name in one.names], np.bool_)
-    chosen = is_module[one.name] & (one.event_class == EventClass.PYTHON)
-    if not chosen.any():
+    paths = module_paths(one)
+    if not paths.texts:
         raise MissingDataError("modules", "Record with torch.profiler.profile(with_stack=True).")
-    above = _nearest(stacks(one), chosen)
-    number, paths = _paths(one, np.flatnonzero(chosen), above)
-    return _by_call(one, scope, time, chosen, number, paths, "module")
+    return _by_path(one, scope, time, paths, "module")
 
 
 def phase_lines(one: RankTrace, scope: Scope, time: str) -> Entries:
@@ -73,14 +80,18 @@ def phase_lines(one: RankTrace, scope: Scope, time: str) -> Entries:
     phase_of[(phase_of < 0) & np.isin(np.arange(one.n), one.forward[one.forward >= 0])] = 0
     owner = owners(tree, (phase_of >= 0) & (tree.depth >= 0) & ~one.is_device)
     phase = np.where(owner >= 0, phase_of[owner], len(_PHASES) - 1)
+    work = _work(one, scope)
     if time == "device":
-        rows = _work(one, scope)
-        spent = one.dur[rows]
+        rows, spent = work, one.dur[work]
     else:
         rows = _calls(one, tree)
         spent = tree.self_ns[rows]
+    outermost = np.flatnonzero((owner >= 0) & (owner == np.arange(one.n)))
     lines = [Line("phase", name) for name in _PHASES]
-    return Entries(lines, phase[rows], one.iteration[rows], np.ones_like(spent), spent, spent)
+    return Entries(
+        lines, phase[rows], one.iteration[rows], np.ones_like(spent), spent, spent,
+        _named(one, work, phase[work]), _named(one, outermost, phase[outermost]),
+    )  # fmt: skip
 
 
 def _phase(name: str) -> int:
@@ -90,36 +101,50 @@ def _phase(name: str) -> int:
     return -1
 
 
+def _by_path(one: RankTrace, scope: Scope, time: str, paths: Paths, by: str) -> Entries:
+    lines = [Line(by, text, leaf) for text, leaf in zip(paths.texts, paths.leaves, strict=True)]
+    return _by_call(one, scope, time, paths.chosen, paths.around, lines, by, paths.begin)
+
+
 def _by_call(
-    one: RankTrace, scope: Scope, time: str, chosen: Bool, number: Int64, names: list[str], by: str
-) -> Entries:
-    """Entries of the chosen calls, `number` saying for each of them which of the names it has."""
+    one: RankTrace, scope: Scope, time: str, chosen: Bool, around: Int32, lines: list[Line], by: str,
+    begin: Int64 | None = None,
+) -> Entries:  # fmt: skip
+    """Entries of the chosen calls; `around`: the line of the innermost of them around each row."""
     tree = stacks(one)
-    calls = np.flatnonzero(chosen & (tree.depth >= 0))
+    calls, work = np.flatnonzero(chosen), _work(one, scope)
     if time == "device":
-        leaves, inclusive = _work(one, scope), tree.kernel_dur_sum_ns[calls]
+        leaves, inclusive = work, tree.kernel_dur_sum_ns[calls]
         spent = one.dur[leaves]
         if scope.streams or scope.names:
             inclusive = _inclusive(tree, leaves, spent)[calls]
     else:
         leaves, inclusive = _calls(one, tree), one.dur[calls]
         spent = tree.self_ns[leaves]
-    around = np.where(chosen, np.arange(one.n), _nearest(tree, chosen))[leaves]
-    nowhere = len(names)
-    code = np.concatenate([number[calls], np.where(around >= 0, number[around], nowhere)])
+    nowhere = len(lines)
+    code = np.concatenate([around[calls], around[leaves], around[work]]).astype(np.int64)
+    outside = code[len(calls) : len(calls) + len(leaves)] < 0
+    code[code < 0] = nowhere
     occurs = np.zeros(nowhere + 1, np.bool_)
     occurs[code] = True
     line = (np.cumsum(occurs) - 1)[code]
-    texts = [*names, NOWHERE[by]]
+    of_work = line[len(calls) + len(leaves) :]
+    texts = [*lines, Line(by, NOWHERE[by])]
     none, one_each = np.zeros(len(leaves), np.int64), np.ones(len(calls), np.int64)
     return Entries(
-        [Line(by, texts[place]) for place in np.flatnonzero(occurs).tolist()],
-        line,
+        [texts[place] for place in np.flatnonzero(occurs).tolist()],
+        line[: len(calls) + len(leaves)],
         np.concatenate([one.iteration[calls], one.iteration[leaves]]),
         np.concatenate([one_each, none]),
-        np.concatenate([inclusive, np.where(around < 0, spent, 0)]),
+        np.concatenate([inclusive, np.where(outside, spent, 0)]),
         np.concatenate([np.zeros(len(calls), np.int64), spent]),
+        _named(one, work, of_work),
+        begin=None if begin is None else np.append(begin, NULL)[occurs],
     )
+
+
+def _named(one: RankTrace, rows: Int64, line: Int64) -> Named:
+    return Named(line, one.iteration[rows], one.name[rows], one.dur[rows], one.names)
 
 
 def _work(one: RankTrace, scope: Scope) -> Int64:
@@ -131,20 +156,12 @@ def _calls(one: RankTrace, tree: CallTree) -> Int64:
     return np.flatnonzero((tree.depth >= 0) & ~one.is_device & (one.stream == NULL))
 
 
-def _nearest(tree: CallTree, chosen: Bool) -> Int32:
-    """int32 innermost chosen call above each row, -1 for none."""
-    found = np.full(len(chosen), -1, np.int32)
-    _inherit(tree.order, tree.parent, chosen, found)
-    return found
-
-
 @kernel
-def _inherit(order: Int64, parent: Int32, chosen: Bool, found: Int32) -> None:
+def _inherit(order: Int64, parent: Int32, around: Int32) -> None:
     for i in range(len(order)):
         row = order[i]
-        caller = parent[row]
-        if caller >= 0:
-            found[row] = caller if chosen[caller] else found[caller]
+        if around[row] < 0 and parent[row] >= 0:
+            around[row] = around[parent[row]]
 
 
 def _inclusive(tree: CallTree, leaves: Int64, spent: Int64) -> Int64:
@@ -160,24 +177,3 @@ def _add_up(order: Int64, parent: Int32, total: Int64) -> None:
         row = order[i]
         if parent[row] >= 0:
             total[parent[row]] += total[row]
-
-
-def _paths(one: RankTrace, rows: Int64, above: Int32) -> tuple[Int64, list[str]]:
-    """int64 path of each module call (0 elsewhere), and the paths as texts, level by level from the top."""
-    number, paths = np.zeros(one.n, np.int64), list[str]()
-    left, known = rows, np.full(one.n, -1, np.int64)
-    while len(left):
-        outer = above[left]
-        ready = (outer < 0) | (known[outer] >= 0)
-        level, outer = left[ready], np.where(outer[ready] >= 0, known[outer[ready]], -1)
-        pair = (outer + 1) * len(one.names) + one.name[level]
-        distinct, place = np.unique(pair, return_inverse=True)
-        first = len(paths)
-        for code in distinct.tolist():
-            caller, own = divmod(code, len(one.names))
-            name = one.names[own].removeprefix(_MODULE)
-            paths.append(f"{paths[caller - 1]} / {name}" if caller else name)
-        known[level] = first + place
-        left = left[~ready]
-    number[rows] = known[rows]
-    return number, paths

@@ -10,8 +10,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.diff.comparability import checked
+from hta_widgets.analysis.diff.entries import Line
 from hta_widgets.analysis.diff.lines import By, Table, Time, occurs, tables
-from hta_widgets.analysis.diff.noise import difference
+from hta_widgets.analysis.diff.moves import at, origins
+from hta_widgets.analysis.diff.noise import LEAST_CHANGE, difference
 from hta_widgets.analysis.diff.sampling import Scopes, Steps, check_runs, scope_of
 from hta_widgets.analysis.words import brief, duration
 
@@ -29,6 +31,8 @@ _COLUMNS = {
     "total_ns": "float64",
     "exclusive_ns": "float64",
     "mean_ns": "float64",
+    "before_count": "float64",
+    "before_ns": "float64",
     "change_count": "float64",
     "change_ns": "float64",
     "low_ns": "float64",
@@ -36,6 +40,8 @@ _COLUMNS = {
     "change_pct": "float64",
     "significant": "bool",
     "change": "str",
+    "moved_from": "str",
+    "kernels": "str",
 }
 
 
@@ -56,8 +62,10 @@ def diff(
         by: the lines. "kernel": device work by class and full name. "collective": communication kernels by
             operation, element type, process group. "op": operators by name; their exclusive_ns is without
             operators called inside, and an operator that calls one of its own name counts in the other's
-            total_ns, too. "module": paths of `nn.Module` instances, likewise. "phase": forward, backward,
-            optimizer, other (see `call_lines.phase_lines`).
+            total_ns, too. "call_path": likewise, by the path of operators from the outermost, within the
+            `nn.Module` instances around them where recorded: an operator that launches other kernels than in
+            the first run is still one line. "module": paths of `nn.Module` instances. "phase": forward,
+            backward, optimizer, other (see `call_lines.phase_lines`).
         scope: ranks, iterations, window (steps that lie in it), streams and names (among device work); of
             all runs, or by run.
         time: of operators, modules and phases: "device": of the work that they launch; "host": of their
@@ -67,11 +75,20 @@ def diff(
         One row per line and run (with zeros where the run lacks it), the line that changed most first, then
         by kind and name; runs in the given order. Columns: kind, line, run (str), steps (int64), count,
         total_ns, exclusive_ns (float64, per step and rank), mean_ns (float64, total_ns per call; NaN without
-        any), change_count, change_ns (float64, minus the first run's), low_ns, high_ns (float64, 95 %
-        interval of change_ns; NaN if a run has fewer than two steps), change_pct (float64, of the first
-        run's; NaN where that is 0), significant (bool), change (str: "added": the first run has none;
-        "removed": this one has none; "changed": significantly in time or number; "same"; always "same" in
-        the first run).
+        any), before_count, before_ns (float64, count and exclusive_ns of the first run), change_count,
+        change_ns (float64, minus those), low_ns, high_ns (float64, 95 % interval of change_ns; NaN if a run
+        has fewer than two steps), change_pct (float64, of before_ns; NaN where that is 0), significant
+        (bool: the time differs beyond noise, see `noise`; where the number of calls does too, it is enough
+        that the interval leaves out 0), change (str: "added": the first run has none; "removed": this one
+        has none; "moved": the first run has it elsewhere; "changed": significantly in time or number;
+        "same"; always "same" in the first run), moved_from (str, the line where the first run has it; else
+        ""), kernels (str: names of the device work that makes up exclusive_ns on the device in this run, most
+        time first; "" by kernel).
+
+        A moved line (see `moves.origins`; by call path and module) is compared with the line that it was
+        moved from. What the first run has there is so taken into account, and that line's before_ns in this
+        run is 0: before_ns and change_ns of a run still add up to the time of the first run, and to the
+        difference.
 
     Raises:
         NotComparableError: the numbers would mislead; see `comparability`.
@@ -88,18 +105,17 @@ def diff(
         )
         time = "device" if all(span is not None for span in recorded) else "host"
     lines, by_run = tables(runs, samples, {run: scope_of(scope, run) for run in runs}, by, time)
-    present = np.logical_or.reduce([occurs(table) for table in by_run.values()])
-    keys = pd.DataFrame(lines, columns=["kind", "line"])
-    frames = []
     first = next(iter(runs))
+    found = []
     for place, (run, steps) in enumerate(samples.items()):
-        values = _values(by_run[first], samples[first], by_run[run], steps, run == first)
-        compared = pd.DataFrame(values).assign(run=run, place=place, steps=len(steps))
-        frames.append(pd.concat([keys, compared], axis=1)[present])
-    frame = pd.concat(frames, ignore_index=True)
-    most = frame["change_ns"].abs().groupby([frame["kind"], frame["line"]]).transform("max")
-    frame = frame.assign(most=-most).sort_values(["most", "kind", "line", "place"], kind="stable")
-    return frame[list(_COLUMNS)].astype(_COLUMNS).reset_index(drop=True)
+        values = _compared(lines, by_run[first], samples[first], by_run[run], steps, run == first)
+        found.append({**values, "run": run, "place": place, "steps": len(steps)})
+    present = np.logical_or.reduce([occurs(table) for table in by_run.values()])
+    keys: dict[str, Any] = {"kind": [line.kind for line in lines], "line": [line.name for line in lines]}
+    keys["most"] = -np.max([np.abs(values["change_ns"]) for values in found], axis=0)
+    frame = pd.concat([pd.DataFrame({**keys, **values})[present] for values in found], ignore_index=True)
+    frame = frame.sort_values(["most", "kind", "line", "place"], kind="stable", ignore_index=True)
+    return frame[list(_COLUMNS)].astype(_COLUMNS)
 
 
 def sentence(frame: pd.DataFrame) -> str:
@@ -108,6 +124,8 @@ def sentence(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "Nothing ran in the steps compared."
     base = frame["run"].iloc[0]
+    if not frame["change_ns"].any() and not frame["change_count"].any():
+        return f"All {len(lines):,} lines are the same as in {base}."
     found = frame[frame["significant"]]
     unknown = bool(frame["low_ns"].isna().any())
     if found.empty and not unknown:
@@ -115,7 +133,7 @@ def sentence(frame: pd.DataFrame) -> str:
     if found.empty:
         found = frame
     top = found.iloc[int(found["change_ns"].abs().to_numpy().argmax())]
-    words = {"added": "is new", "removed": "is gone"}.get(top["change"], "changed most")
+    words = {"added": "is new", "removed": "is gone", "moved": "has moved"}.get(top["change"], "changed most")
     sign = "+" if top["change_ns"] > 0 else "-"
     said = f"{brief(top['line'])} {words}: {sign}{duration(abs(top['change_ns']))} per step in {top['run']}."
     if not found["significant"].any():
@@ -124,24 +142,41 @@ def sentence(frame: pd.DataFrame) -> str:
     return f"{count:,} of {len(lines):,} lines differ from {base} beyond noise; {said}"
 
 
+def _compared(
+    lines: list[Line], base: Table, base_steps: Steps, new: Table, steps: Steps, is_first: bool
+) -> dict[str, Any]:
+    """The columns of one run, line by line."""
+    origin = origins(lines, base, base_steps.units, new, steps.units)
+    values = _values(at(base, origin), base_steps, new, steps, is_first)
+    moved_from = np.full(len(lines), "", object)
+    for place in np.flatnonzero((origin >= 0) & (origin != np.arange(len(lines)))).tolist():
+        moved_from[place] = lines[origin[place]].name
+        values["change"][place] = "moved"
+    return {**values, "moved_from": moved_from, "kernels": [", ".join(names) for names in new.kernels]}
+
+
 def _values(
     old: Table, old_steps: Steps, new: Table, new_steps: Steps, is_first: bool
 ) -> dict[str, npt.NDArray[Any]]:
     old_ranks, ranks = len(old_steps.ranks), len(new_steps.ranks)
-    old_units, units = len(old_steps) * old_ranks, len(new_steps) * ranks
+    old_units, units = old_steps.units, new_steps.units
     count, total, own = (values.sum(axis=0) for values in (new.count, new.total, new.exclusive))
     before = old.exclusive.sum(axis=0) / old_units
     change = own / units - before
-    change_count = count / units - old.count.sum(axis=0) / old_units
-    time = difference(old.exclusive / old_ranks, new.exclusive / ranks)
-    number = difference(old.count / old_ranks, new.count / ranks)
-    low, high, significant = time.low, time.high, time.significant
-    differs = significant | number.significant
-    if min(len(old_steps), len(new_steps)) < 2:
-        differs = change_count != 0
-    if is_first:
-        low, high = np.zeros_like(low), np.zeros_like(high)
-        significant = differs = np.zeros_like(significant)
+    before_count = old.count.sum(axis=0) / old_units
+    change_count = count / units - before_count
+    low = high = np.zeros(len(own))
+    significant = differs = np.zeros(len(own), np.bool_)
+    if not is_first:
+        time = difference(old.exclusive / old_ranks, new.exclusive / ranks)
+        number = difference(old.count / old_ranks, new.count / ranks)
+        low, high = time.low, time.high
+        # Where calls were added or left out, that the time differs is no surprise: its own interval tells.
+        enough = np.abs(change) >= LEAST_CHANGE * np.maximum(before, own / units)
+        significant = time.significant | (number.significant & enough & ((low > 0) | (high < 0)))
+        differs = significant | number.significant
+        if min(len(old_steps), len(new_steps)) < 2:
+            differs = change_count != 0
     had, has = occurs(old), occurs(new)
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
@@ -149,6 +184,8 @@ def _values(
             "total_ns": total / units,
             "exclusive_ns": own / units,
             "mean_ns": np.where(count > 0, total / count, np.nan),
+            "before_count": before_count,
+            "before_ns": before,
             "change_count": change_count,
             "change_ns": change,
             "low_ns": low,
@@ -157,5 +194,5 @@ def _values(
             "significant": significant,
             "change": np.select(
                 [~had & has, had & ~has, differs], ["added", "removed", "changed"], default="same"
-            ),
+            ).astype(object),
         }

@@ -37,8 +37,7 @@ def parts(trace: Trace, steps: Steps, scope: Scope) -> Int64:
         at = steps.ranks.index(rank)
         idle = idle_causes(one, filters, CONSECUTIVE_KERNEL_DELAY_NS).causes
         sets = (work.compute, work.exposed_communication, work.exposed_memory, *(idle[c] for c in CAUSES))
-        for step in range(len(steps)):
-            split[step, at] = [part.within(steps.windows[step, at]) for part in sets]
+        split[:, at] = np.stack([part.within_each(steps.windows[:, at]) for part in sets], axis=1)
     return split
 
 
@@ -48,7 +47,7 @@ def communication(trace: Trace, steps: Steps, scope: Scope) -> Int64:
     total = np.zeros((len(steps), len(steps.ranks)), np.int64)
     for rank, _, work in busy_ranks(trace, filters):
         at = steps.ranks.index(rank)
-        total[:, at] = [work.communication.within(steps.windows[step, at]) for step in range(len(steps))]
+        total[:, at] = work.communication.within_each(steps.windows[:, at])
     return total
 
 

@@ -65,8 +65,7 @@ def run_table(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
         durations = steps.durations / len(steps.ranks)
         step_ns = int(time.sum())
         first = first or (step_ns, durations)
-        noise = difference(first[1][:, None], durations[:, None])
-        is_first = not rows
+        noise = difference(first[1][:, None], durations[:, None]) if rows else None
         low, high = interval(durations)
         computed = split[:, :, 0].sum(axis=0)
         rows.append(
@@ -80,10 +79,10 @@ def run_table(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
                 "low_ns": low,
                 "high_ns": high,
                 "change_ns": step_ns - first[0],
-                "change_low_ns": 0.0 if is_first else float(noise.low[0]),
-                "change_high_ns": 0.0 if is_first else float(noise.high[0]),
+                "change_low_ns": float(noise.low[0]) if noise else 0.0,
+                "change_high_ns": float(noise.high[0]) if noise else 0.0,
                 "change_pct": 100.0 * (step_ns - first[0]) / first[0] if first[0] else np.nan,
-                "significant": bool(noise.significant[0]) and not is_first,
+                "significant": bool(noise.significant[0]) if noise else False,
                 **{f"{part}_ns": int(ns) for part, ns in zip(PARTS, time, strict=True)},
                 "idle_ns": int(time[-len(CAUSES) :].sum()),
                 "communication_ns": int(

@@ -67,6 +67,11 @@ class Steps:
         return len(self.iterations)
 
     @property
+    def units(self) -> int:
+        """Steps times ranks: what sums are divided by."""
+        return len(self) * len(self.ranks)
+
+    @property
     def durations(self) -> Int64:
         """int64[S] time of each step, summed over the ranks."""
         summed: Int64 = (self.windows[:, :, 1] - self.windows[:, :, 0]).sum(axis=1)
@@ -204,5 +209,6 @@ def _inside(iterations: pd.DataFrame, scope: Scope) -> pd.DataFrame:
 
 def _kinds(frame: pd.DataFrame) -> npt.NDArray[np.object_]:
     """What a server did in each step: phase and batch size, as far as they were recorded."""
-    parts = frame[["phase", "batch_size"]].astype("object").fillna("").astype("str")
-    return (parts["phase"] + " " + parts["batch_size"]).str.strip().to_numpy(object)
+    told = zip(frame["phase"].tolist(), frame["batch_size"].tolist(), strict=True)
+    kinds = [" ".join(str(one) for one in parts if not pd.isna(one)) for parts in told]
+    return np.array(kinds, object)

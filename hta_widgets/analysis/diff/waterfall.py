@@ -64,7 +64,8 @@ def step_waterfall(
         (str), [rank int64], part, kind ("busy", "idle", "step") (str), clock (str), steps, ranks (int64),
         sum_ns (int64, over these steps and ranks), time_ns, change_ns (int64, per step and rank), low_ns,
         high_ns (float64, 95 % interval of change_ns; NaN if a run has fewer than two steps), significant
-        (bool). Σ time_ns and Σ change_ns over the parts are those of the step, to the nanosecond.
+        (bool; the step is held against its own noise, the parts against that of all). Σ time_ns and Σ
+        change_ns over the parts are those of the step, to the nanosecond.
 
     Raises:
         NotComparableError: the numbers would mislead; see `comparability`.
@@ -122,11 +123,14 @@ def sentence(frame: pd.DataFrame) -> str:
 
 def _compared(old: Int64, new: Int64) -> pd.DataFrame:
     """One row per part and the step of int64[S, R, parts] measures, compared with those of the first run."""
-    noise = difference(_with_step(old.mean(axis=1)), _with_step(new.mean(axis=1)))
+    same = old is new or np.shares_memory(old, new)
     totals = new.sum(axis=(0, 1))
     before = _with_step(evenly(old.sum(axis=(0, 1)), old.shape[0] * old.shape[1]))
     after = _with_step(evenly(totals, new.shape[0] * new.shape[1]))
-    same = old is new or np.shares_memory(old, new)
+    # The step is one comparison, as in `run_table`; what it is made of are as many as there are parts.
+    was, now = old.mean(axis=1), new.mean(axis=1)
+    whole = was.sum(axis=1, keepdims=True), now.sum(axis=1, keepdims=True)
+    noise = [] if same else [difference(was, now), difference(*whole)]
     kinds = [*("busy" if part in BUSY else "idle" for part in PARTS), STEP]
     return pd.DataFrame(
         {
@@ -135,9 +139,9 @@ def _compared(old: Int64, new: Int64) -> pd.DataFrame:
             "sum_ns": _with_step(totals),
             "time_ns": after,
             "change_ns": after - before,
-            "low_ns": 0.0 if same else noise.low,
-            "high_ns": 0.0 if same else noise.high,
-            "significant": noise.significant & ~np.bool_(same),
+            "low_ns": np.concatenate([one.low for one in noise]) if noise else 0.0,
+            "high_ns": np.concatenate([one.high for one in noise]) if noise else 0.0,
+            "significant": np.concatenate([one.significant for one in noise]) if noise else False,
         }
     )
 
