@@ -1,0 +1,156 @@
+"""Which kind of data parallelism the gathers and reductions of a step are.
+
+Sharded data parallelism gathers the parameters of each unit and reduce-scatters their gradients; replicated
+data parallelism all-reduces gradients in buckets.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence, Set
+from dataclasses import replace
+
+from hta_widgets.analysis.strategy.messages import FORWARD, HOOK, Message
+from hta_widgets.analysis.strategy.reading import (
+    DDP,
+    FSDP,
+    FULL_SHARD,
+    NO_SHARD,
+    NOT_RECOGNISED,
+    SHARD_GRAD_OP,
+    ZERO_3,
+    ZERO_BELOW_3,
+    Reading,
+    bytes_of,
+    counted,
+    dtypes,
+    elements,
+    of,
+    sent_bytes,
+    sizes,
+    unknown,
+)  # fmt: skip
+
+__all__ = ["replicated", "sharded"]
+
+# FSDP keeps the root's parameters for backward, and users let it keep those of the last unit, too.
+_MOST_KEPT = 2
+
+
+def sharded(floats: Sequence[Message], size: int, wrappers: Set[str]) -> Reading:
+    """A step that reduce-scatters gradients; arguments as of `read_step`.
+
+    What is gathered by the thread that runs forward, before gradients are reduced, is gathered for forward.
+    FULL_SHARD gathers units again in backward, all but the root; SHARD_GRAD_OP does not. ZeRO stages 1 and 2
+    gather what the optimizer has written, after the last reduction.
+    """
+    gathers = [one for one in of(floats, "allgather") if one.place == FORWARD]
+    again = [one for one in of(floats, "allgather") if one.place != FORWARD]
+    reductions = [one for one in of(floats, "reduce_scatter") if one.place != FORWARD]
+    if not gathers:
+        return unknown("gradients are reduce-scattered, but forward gathers nothing")
+    blocks = _blocks(reductions, [one.order_ns for one in gathers])
+    if set(blocks) == {0}:
+        return _optimizer_sharded(reductions, gathers, again, size)
+    units, first = next(iter(blocks.values())), gathers[: min(blocks)]
+    if 0 in blocks or any(sizes(units) != sizes(block) for block in blocks.values()):
+        return unknown("not all passes of the step reduce the same gradients")
+    times = len(first) // len(units)
+    if sizes(first) != _times(sizes(units), times):
+        times = 1
+        if not sizes(units) <= sizes(first):
+            return unknown("what is gathered and what is reduce-scattered have other sizes")
+    if sizes(gathers) != _times(sizes(first), len(blocks)):
+        return unknown("not all passes of the step gather the same parameters")
+    whole, passes = first[: len(first) // times], times * len(blocks)
+    if not set(sizes(again)) <= set(sizes(gathers)):
+        return unknown("backward gathers what forward does not")
+    kept = (sizes(gathers) - sizes(again)).total() / passes
+    if again and kept > _MOST_KEPT:
+        return unknown(f"backward gathers only some of the {len(whole)} units again")
+    once, moved = bytes_of(whole), len(blocks) * bytes_of(units)
+    if again:
+        strategy, gathered = FULL_SHARD, 2 * once - whole[0].nbytes
+        how = f"{counted(len(again) // passes, 'unit')} again for backward"
+    elif len(whole) > 1:
+        strategy, gathered, how = SHARD_GRAD_OP, once, "none again for backward"
+    else:
+        strategy, gathered, how = FSDP, once, "none again for backward, as either does with a single unit"
+    if "FSDP" not in wrappers:
+        # Other implementations of ZeRO send the same.
+        strategy = ZERO_3 if again else ZERO_BELOW_3
+    words = (
+        f"gathers {counted(len(whole), 'unit')} for forward, {how}, and reduce-scatters the gradients of "
+        f"{len(units)}{_in_passes(passes)}"
+    )
+    return Reading(
+        strategy, words, True, passes, tuple(one.elements for one in whole), elements(whole), once,
+        elements(units), dtypes(whole), dtypes(units), tuple(one.kept_elements for one in units),
+        (*gathers, *again, *reductions), (size - 1) * (passes * gathered + moved) // size,
+    )  # fmt: skip
+
+
+def _optimizer_sharded(
+    reductions: Sequence[Message], gathers: Sequence[Message], again: Sequence[Message], size: int
+) -> Reading:
+    """ZeRO stages 1 and 2: parameters are gathered once, after the optimizer has written its shard."""
+    reduced, whole = elements(reductions), elements(gathers)
+    if again or abs(reduced - whole) > size * (len(reductions) + len(gathers)):
+        return unknown("parameters are gathered after the gradients are reduced, but not as many")
+    return Reading(
+        ZERO_BELOW_3, "reduce-scatters gradients, and gathers as many parameters after that", True, 1,
+        tuple(one.elements for one in reductions), whole, bytes_of(gathers), reduced, dtypes(gathers),
+        dtypes(reductions), tuple(one.kept_elements for one in reductions), (*gathers, *reductions),
+        (size - 1) * (bytes_of(reductions) + bytes_of(gathers)) // size,
+    )  # fmt: skip
+
+
+def replicated(floats: Sequence[Message], size: int, wrappers: Set[str], forwards: Sequence[int]) -> Reading:
+    """A step that all-reduces gradients; arguments as of `read_step`."""
+    buckets = [one for one in of(floats, "allreduce") if one.place == HOOK]
+    blocks = _blocks(buckets, list(forwards))
+    first = next(iter(blocks.values()))
+    words = f"all-reduces gradients in {counted(len(first), 'bucket')} during backward"
+    found = Reading(
+        DDP if "DDP" in wrappers else NO_SHARD, f"{words}{_in_passes(len(blocks))}", True, len(blocks),
+        tuple(one.elements for one in first), elements(first), bytes_of(first), elements(first), "",
+        dtypes(first), (), tuple(buckets), 2 * (size - 1) * len(blocks) * bytes_of(first) // size,
+    )  # fmt: skip
+    if any(elements(block) != elements(first) for block in blocks.values()):
+        return replace(
+            found, parameters=None, parameter_bytes=None, reduced=None, expected_bytes=None,
+            words=f"{words}, of other sizes in each of {len(blocks)} passes",
+        )  # fmt: skip
+    after = [one for one in floats if one.place == FORWARD and one.order_ns > buckets[-1].order_ns]
+    for operation, padding in (("broadcast", 0), ("allgather", size * len(after))):
+        written = of(after, operation)
+        if written and 0 <= elements(written) - elements(first) <= padding:
+            used = (*buckets, *written)
+            return replace(
+                found, strategy=ZERO_BELOW_3, used=used, gathered_dtype=dtypes(written),
+                expected_bytes=sent_bytes(used, size),
+                words=f"{words}, and then {operation}s as many parameters",
+            )  # fmt: skip
+    if not wrappers:
+        return replace(
+            found, strategy=NOT_RECOGNISED, expected_bytes=None,
+            words=f"the group {words}, as DDP does, but the trace names neither DDP nor FSDP",
+        )  # fmt: skip
+    return found
+
+
+def _in_passes(passes: int) -> str:
+    return f", {passes} times per step" if passes > 1 else ""
+
+
+def _blocks(reductions: Sequence[Message], starts: list[int]) -> dict[int, list[Message]]:
+    """Reductions by pass: by how many of the starts came before them."""
+    found: dict[int, list[Message]] = {}
+    for one in reductions:
+        found.setdefault(bisect_left(starts, one.order_ns), []).append(one)
+    return found
+
+
+def _times(found: Counter[int], factor: int) -> Counter[int]:
+    return Counter({size: factor * count for size, count in found.items()})

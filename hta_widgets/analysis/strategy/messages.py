@@ -1,0 +1,168 @@
+"""What each rank sends in each step, and which part of the step sends it: forward, backward, or a hook."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.collectives import collectives
+from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["FORWARD", "HOOK", "NODE", "Message", "Steps", "messages", "steps_of"]
+
+Int64 = npt.NDArray[np.int64]
+
+FORWARD: Final = "forward"
+"""Sent by the thread that runs forward and the optimizer, or by one that runs no backward."""
+HOOK: Final = "hook"
+"""Sent in backward, where a parameter's gradient is complete, or by a callback of backward as a whole."""
+NODE: Final = "node"
+"""Sent in backward by the gradient of an operator."""
+
+_FLOATS = re.compile(r"Half|BFloat16|Float|Double")
+_NODE = "autograd::engine::evaluate_function: "
+_ACCUMULATES = "AccumulateGrad"
+_MARKS = ("ProfilerStep", "serving step")
+_WRAPPER = "DistributedDataParallel.forward"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One collective of one rank.
+
+    Attributes:
+        operation: as `collectives` names it.
+        elements, nbytes: of the whole: of the sum, or of all shards together.
+        kept_elements: what this rank holds of it afterwards.
+        dtype: of the elements.
+        place: `FORWARD`, `HOOK` or `NODE`.
+        order_ns: when the host launched it.
+    """
+
+    operation: str
+    elements: int
+    nbytes: int
+    kept_elements: int
+    dtype: str
+    place: str
+    order_ns: int
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it may carry parameters or gradients."""
+        return _FLOATS.match(self.dtype) is not None
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The complete steps of a rank that lie in a scope.
+
+    Attributes:
+        iterations: their numbers.
+        marked: whether the job itself marked them, so that each begins where a step begins.
+        forwards: when `DistributedDataParallel` modules were called, in ns, by step.
+    """
+
+    iterations: tuple[int, ...]
+    marked: bool
+    forwards: dict[int, list[int]]
+
+
+def steps_of(one: RankTrace, scope: Scope) -> Steps:
+    """The complete steps of a rank in the scope: among its iterations, whole in its window."""
+    frame = one.iterations
+    chosen = ~frame["partial"].to_numpy(np.bool_)
+    if scope.iterations is not None:
+        chosen &= frame["iteration"].isin(scope.iterations).to_numpy(np.bool_)
+    if scope.window_ns is not None:
+        first, last = scope.window_ns
+        chosen &= ((frame["start_ns"] >= first) & (frame["end_ns"] <= last)).to_numpy(np.bool_)
+    forwards: dict[int, list[int]] = {}
+    for row in _calls(one, lambda name: name == _WRAPPER).tolist():
+        forwards.setdefault(int(one.iteration[row]), []).append(int(one.start[row]))
+    return Steps(
+        tuple(frame.loc[chosen, "iteration"].tolist()), bool(frame["source"].isin(_MARKS).all()), forwards
+    )
+
+
+def messages(trace: Trace, rank: int, steps: Steps, scope: Scope) -> pd.DataFrame:
+    """The collectives of a rank's steps, in order of launch. Of the scope only streams and names count.
+
+    Returns:
+        One row per communication kernel: iteration int64, process_group str ("" unless recorded), group_size
+        Int64, sized bool (whether its size was recorded), message (`Message`, None unless sized).
+    """
+    one = trace.rank(rank)
+    found = collectives(trace, Scope(ranks=(rank,), streams=scope.streams, names=scope.names))
+    found = found[found["iteration"].isin(steps.iterations)]
+    rows = np.flatnonzero(np.isin(one.event_id, found["event_id"].to_numpy(np.int64)))
+    row_of = dict(zip(one.event_id[rows].tolist(), rows.tolist(), strict=True))
+    places = _Places(one)
+    listed = []
+    for fact in found.to_dict("records"):
+        row = row_of[fact["event_id"]]
+        launch = int(one.launch[row])
+        order = int(one.start[launch if launch >= 0 else row])
+        sized = not (pd.isna(fact["bytes"]) or pd.isna(fact["group_size"]))
+        group = "" if pd.isna(fact["process_group"]) else fact["process_group"]
+        message = _message(fact, places.of(launch), order) if sized else None
+        listed.append((fact["iteration"], group, fact["group_size"], sized, order, message))
+    columns = ["iteration", "process_group", "group_size", "sized", "order_ns", "message"]
+    frame = pd.DataFrame(listed, columns=columns).sort_values("order_ns", kind="stable", ignore_index=True)
+    kinds = {"iteration": "int64", "group_size": "Int64", "sized": "bool"}
+    return frame.astype(kinds).drop(columns="order_ns")
+
+
+def _message(fact: Mapping[Hashable, Any], place: str, order_ns: int) -> Message:
+    sent, received = int(fact["in_elements"]), int(fact["out_elements"])
+    kept = received if fact["collective"] == "reduce_scatter" else sent
+    return Message(
+        fact["collective"], max(sent, received), int(fact["bytes"]), kept, fact["dtype"], place, order_ns
+    )
+
+
+class _Places:
+    """Tells from which part of a step a call comes."""
+
+    def __init__(self, one: RankTrace) -> None:
+        self._one = one
+        nodes = _calls(one, lambda name: name.startswith(_NODE))
+        marks = set(one.iterations["label"])
+        steps = _calls(one, lambda name: name in marks)
+        thread = _threads(one)
+        # Backward has a thread of its own, unless all of it ran on the host.
+        self._backward = set(thread[nodes].tolist()) - set(thread[steps].tolist())
+        self._thread = thread
+
+    def of(self, call: int) -> str:
+        """`FORWARD`, `HOOK` or `NODE` of a row that launched something, -1 for none."""
+        one = self._one
+        caller = call
+        while caller >= 0:
+            name = one.names[one.name[caller]]
+            if name.startswith(_NODE):
+                return HOOK if _ACCUMULATES in name else NODE
+            caller = int(one.parent[caller])
+        return HOOK if call >= 0 and int(self._thread[call]) in self._backward else FORWARD
+
+
+def _calls(one: RankTrace, fits: Callable[[str], bool]) -> Int64:
+    """int64 rows of the host calls and annotations whose name fits, by start."""
+    chosen = np.array([fits(name) for name in one.names] or [False], np.bool_)
+    rows = np.flatnonzero(chosen[one.name] & ~one.is_device & (one.stream == NULL))
+    return rows[np.argsort(one.start[rows], kind="stable")]
+
+
+def _threads(one: RankTrace) -> Int64:
+    return one.pid.astype(np.int64) * len(one.tids) + one.tid

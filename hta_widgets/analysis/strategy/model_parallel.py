@@ -1,0 +1,51 @@
+"""Whether collectives carry activations: between the parts of a layer, or between the stages of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hta_widgets.analysis.strategy.messages import Message
+from hta_widgets.analysis.strategy.reading import PIPELINE, TENSOR, Reading, dtypes, of, sizes, unknown
+
+__all__ = ["sequence_parallel", "stages", "tensor_parallel"]
+
+
+def tensor_parallel(forward: Sequence[Message], backward: Sequence[Message]) -> Reading:
+    """Layers split over ranks sum their activations in forward and those's gradients in backward."""
+    there, back = of(forward, "allreduce"), of(backward, "allreduce")
+    size, times = _most_common(there)
+    if times > 1 and sizes(back)[size] > 1:
+        used = tuple(one for one in (*there, *back) if one.elements == size)
+        words = f"all-reduces equal messages {times} times in forward and {sizes(back)[size]} in backward"
+        return Reading(TENSOR, words, units=(size,), reduced_dtype=dtypes(used), used=used)
+    if there and not backward:
+        return unknown("the group all-reduces in forward only, as tensor parallelism and metrics do", False)
+    return unknown("the group reduces no gradients", False)
+
+
+def sequence_parallel(forward: Sequence[Message], backward: Sequence[Message]) -> Reading:
+    """Tensor parallelism whose activations are split by sequence between layers."""
+    size, times = _most_common(of(forward, "reduce_scatter"))
+    pairs = [
+        sizes(of(part, kind)) for part in (forward, backward) for kind in ("allgather", "reduce_scatter")
+    ]
+    if times > 1 and all(pair[size] for pair in pairs):
+        used = tuple(
+            one
+            for one in (*forward, *backward)
+            if one.elements == size and one.operation in ("allgather", "reduce_scatter")
+        )
+        words = "gathers and reduce-scatters equal messages in forward and backward (sequence parallelism)"
+        return Reading(TENSOR, words, units=(size,), reduced_dtype=dtypes(used), used=used)
+    return unknown("forward reduce-scatters, as sharded data parallelism does not")
+
+
+def stages(messages: Sequence[Message], purpose: str) -> Reading:
+    words = purpose.lower().replace("-", "_").split("_")
+    if "pp" in words or "pipeline" in words:
+        return Reading(PIPELINE, f"only sends and receives, and is called {purpose}", used=tuple(messages))
+    return unknown("the group only sends and receives, as pipeline and context parallelism do")
+
+
+def _most_common(messages: Sequence[Message]) -> tuple[int, int]:
+    return max(sizes(messages).items(), key=lambda item: (item[1], item[0]), default=(0, 0))

@@ -1,0 +1,114 @@
+"""What one step of one process group says: the names of strategies, and sums over messages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hta_widgets.analysis.strategy.messages import Message
+
+__all__ = [
+    "DDP", "FSDP", "FULL_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2", "NOT_RECOGNISED", "NO_SHARD",
+    "PIPELINE", "SHARD_GRAD_OP", "SINGLE", "TENSOR", "ZERO_3", "ZERO_BELOW_3", "Reading", "bytes_of",
+    "counted", "dtypes", "elements", "of", "sent_bytes", "sizes", "unknown",
+]  # fmt: skip
+
+SINGLE: Final = "single device"
+DDP: Final = "DDP"
+NO_SHARD: Final = "FSDP NO_SHARD"
+FULL_SHARD: Final = "FSDP FULL_SHARD"
+SHARD_GRAD_OP: Final = "FSDP SHARD_GRAD_OP"
+FSDP: Final = "FSDP FULL_SHARD or SHARD_GRAD_OP"
+HYBRID_SHARD: Final = "FSDP HYBRID_SHARD"
+HYBRID_SHARD_ZERO2: Final = "FSDP _HYBRID_SHARD_ZERO2"
+ZERO_3: Final = "ZeRO stage 3"
+ZERO_BELOW_3: Final = "ZeRO stage 1 or 2"
+TENSOR: Final = "tensor parallel"
+PIPELINE: Final = "pipeline parallel"
+NOT_RECOGNISED: Final = "not recognised"
+
+_RING = {"allreduce": 2, "allgather": 1, "reduce_scatter": 1, "all_to_all": 1}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one step says.
+
+    Attributes:
+        strategy: one of the names above.
+        words: the evidence; where nothing is recognised the reason.
+        reduces: whether gradients are reduced at all.
+        passes: times that forward ran.
+        units: elements of each unit or bucket, in order.
+        parameters, parameter_bytes: of the whole model, as they were sent.
+        reduced: elements of the whole gradient.
+        gathered_dtype, reduced_dtype: "" where nothing is gathered or reduced.
+        shards: elements of the gradient's shards that this rank keeps.
+        used: what the strategy accounts for; the rest of the step's messages are `other_bytes`.
+        expected_bytes: what `used` should come to.
+    """
+
+    strategy: str
+    words: str
+    reduces: bool = True
+    passes: int = 1
+    units: tuple[int, ...] = ()
+    parameters: int | None = None
+    parameter_bytes: int | None = None
+    reduced: int | None = None
+    gathered_dtype: str = ""
+    reduced_dtype: str = ""
+    shards: tuple[int, ...] = ()
+    used: tuple[Message, ...] = ()
+    expected_bytes: int | None = None
+
+
+def sent_bytes(messages: Sequence[Message], size: int) -> int:
+    """What a rank of a group of `size` sends, by the factors of nccl-tests (doc/PERFORMANCE.md).
+
+    All-reduce 2(n-1)/n of the message, all-gather, reduce-scatter and all-to-all (n-1)/n, others all of it.
+    """
+    ring = sum(_RING.get(one.operation, 0) * one.nbytes for one in messages)
+    return (size - 1) * ring // size + sum(one.nbytes for one in messages if one.operation not in _RING)
+
+
+def unknown(reason: str, reduces: bool = True) -> Reading:
+    """A step that fits no strategy, and why."""
+    return Reading(NOT_RECOGNISED, reason, reduces)
+
+
+def of(messages: Sequence[Message], operation: str) -> list[Message]:
+    """Those of one operation."""
+    return [one for one in messages if one.operation == operation]
+
+
+def sizes(messages: Sequence[Message]) -> Counter[int]:
+    """How many there are of each number of elements."""
+    return Counter(one.elements for one in messages)
+
+
+def elements(messages: Sequence[Message]) -> int:
+    """Of all together."""
+    return sum(one.elements for one in messages)
+
+
+def bytes_of(messages: Sequence[Message]) -> int:
+    """Of all together."""
+    return sum(one.nbytes for one in messages)
+
+
+def dtypes(messages: Sequence[Message]) -> str:
+    """The element type; of several, each with its number of elements."""
+    count: Counter[str] = Counter()
+    for one in messages:
+        count[one.dtype] += one.elements
+    if len(count) == 1:
+        return next(iter(count))
+    return ", ".join(f"{dtype} ({number:,})" for dtype, number in sorted(count.items()))
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 unit`, `2 units`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,77 @@
+"""The rows of the table of strategies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import pandas as pd
+
+from hta_widgets.analysis.strategy.facts import Fact
+from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, sent_bytes
+
+__all__ = ["frame_of", "numbers", "plain_row", "row_of"]
+
+_COLUMNS = {
+    "strategy": "str", "evidence": "str", "role": "str", "ranks": "str", "process_group": "str",
+    "group_size": "Int64", "steps": "int64", "reducing_steps": "int64", "passes": "Int64",
+    "parameters": "Int64", "parameter_bytes": "Int64", "gradient_elements": "Int64", "gathered_dtype": "str",
+    "reduced_dtype": "str", "units": "int64", "unit_elements": "str", "collectives": "str",
+    "sent_bytes": "int64", "expected_bytes": "Int64", "other_bytes": "int64",
+}  # fmt: skip
+
+
+def row_of(fact: Fact) -> dict[str, Any]:
+    """The row of one rank in one group, without the columns that name them."""
+    reading = fact.reading
+    used = reading.used if reading.used else fact.messages
+    rest = [one for one in fact.messages if all(one is not other for other in reading.used)]
+    listed = Counter(one.operation for one in fact.messages)
+    return plain_row(reading.strategy, reading.words, ()) | {
+        "role": fact.role,
+        "group_size": fact.size,
+        "steps": fact.steps,
+        "reducing_steps": fact.reducing,
+        "passes": reading.passes if reading.strategy != NOT_RECOGNISED else pd.NA,
+        "parameters": reading.parameters,
+        "parameter_bytes": reading.parameter_bytes,
+        "gradient_elements": reading.reduced,
+        "gathered_dtype": reading.gathered_dtype,
+        "reduced_dtype": reading.reduced_dtype,
+        "units": len(reading.units),
+        "unit_elements": _in_turn(reading.units),
+        "collectives": ", ".join(f"{count} {name}" for name, count in sorted(listed.items())),
+        "sent_bytes": sent_bytes(used, fact.size),
+        "expected_bytes": reading.expected_bytes,
+        "other_bytes": sent_bytes(rest, fact.size) if reading.used else 0,
+    }
+
+
+def plain_row(strategy: str, evidence: str, ranks: Sequence[int], steps: int = 0) -> dict[str, Any]:
+    """A row that says this much and nothing of sizes."""
+    empty = {name: "" if kind == "str" else 0 if kind == "int64" else None for name, kind in _COLUMNS.items()}
+    return empty | {"strategy": strategy, "evidence": evidence, "ranks": numbers(ranks), "steps": steps}
+
+
+def frame_of(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """The rows with their columns' types."""
+    return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+
+
+def numbers(ranks: Sequence[int]) -> str:
+    """`0, 1, 4-7`."""
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+
+
+def _in_turn(units: Sequence[int]) -> str:
+    """`38,635,008 + 2 x 7,087,872`."""
+    runs = [(size, len(list(same))) for size, same in groupby(units)]
+    return " + ".join(f"{count} x {size:,}" if count > 1 else f"{size:,}" for size, count in runs)

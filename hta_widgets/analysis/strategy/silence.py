@@ -1,0 +1,58 @@
+"""Ranks without communication in their steps: one device, or what else that may mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hta_widgets.analysis.collectives import collectives
+from hta_widgets.analysis.strategy.messages import steps_of
+from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, SINGLE
+from hta_widgets.analysis.strategy.rows import plain_row
+from hta_widgets.errors import RECORD_DEVICE, MissingDataError
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["silent_row"]
+
+_HOST_SIDE = ("record_param_comms", "c10d::", "nccl:", "gloo:", "mpi:", "ucc:")
+
+
+def silent_row(trace: Trace, scope: Scope) -> dict[str, Any]:
+    """What no collective in any step of the scope means.
+
+    Raises:
+        MissingDataError: there is no device work, or communication shows elsewhere but not on the device.
+    """
+    ranks = trace.ranks_of(scope)
+    steps = sum(len(steps_of(trace.rank(rank), scope).iterations) for rank in ranks)
+    told = {size for rank in trace.ranks if (size := _told(trace, rank, "world_size")) is not None}
+    if not any(trace.rank(rank).device_span for rank in ranks):
+        raise MissingDataError("device events", RECORD_DEVICE)
+    if len(trace.ranks) == 1 and told == {1}:
+        return plain_row(SINGLE, "the job has one rank", ranks, steps)
+    if len(collectives(trace, Scope(ranks=tuple(ranks)))):
+        return plain_row(
+            NOT_RECOGNISED, "no collective belongs to a complete step in the selection", ranks, steps
+        )
+    numbered = any(_told(trace, rank, "rank") for rank in ranks)
+    if told - {1} or numbered or any(_communicates(trace, rank) for rank in ranks):
+        raise MissingDataError(
+            "communication kernels",
+            RECORD_DEVICE,
+            "the job has several ranks, but nothing they exchange was recorded",
+        )
+    if len(trace.ranks) > 1:
+        return plain_row(NOT_RECOGNISED, f"its {len(trace.ranks)} ranks exchange nothing", ranks, steps)
+    return plain_row(SINGLE, "no communication and no other rank were recorded", ranks, steps)
+
+
+def _told(trace: Trace, rank: int, what: str) -> int | None:
+    told = trace.metadata(rank).get("distributedInfo")
+    value = told.get(what) if isinstance(told, dict) else None
+    return value if isinstance(value, int) else None
+
+
+def _communicates(trace: Trace, rank: int) -> bool:
+    return any(name.startswith(_HOST_SIDE) for name in trace.rank(rank).names)

@@ -1,0 +1,47 @@
+"""Recognise what one process group does in one step; what fits nothing, or fits two, is not recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from hta_widgets.analysis.strategy.data_parallel import replicated, sharded
+from hta_widgets.analysis.strategy.messages import FORWARD, HOOK, Message
+from hta_widgets.analysis.strategy.model_parallel import sequence_parallel, stages, tensor_parallel
+from hta_widgets.analysis.strategy.reading import Reading, of, unknown
+
+__all__ = ["read_step"]
+
+_POINT_TO_POINT = {"send", "recv", "sendrecv"}
+
+
+def read_step(
+    messages: Sequence[Message],
+    size: int,
+    wrappers: Set[str] = frozenset(),
+    forwards: Sequence[int] = (),
+    purpose: str = "",
+) -> Reading:
+    """Recognise the strategy of one step of one rank in one group.
+
+    Args:
+        messages: its collectives in order of launch.
+        size: of the group.
+        wrappers: the data-parallel wrappers that the trace names, of "DDP" and "FSDP".
+        forwards: when DDP's forward began, ns.
+        purpose: the group's description.
+    """
+    floats = [one for one in messages if one.is_float]
+    forward = [one for one in floats if one.place == FORWARD]
+    backward = [one for one in floats if one.place != FORWARD]
+    kinds = {one.operation for one in messages}
+    if kinds and kinds <= _POINT_TO_POINT:
+        return stages(messages, purpose)
+    if "all_to_all" in kinds:
+        return unknown("the group exchanges all-to-all, as expert parallelism and sharded embeddings do")
+    if of(forward, "reduce_scatter"):
+        return sequence_parallel(forward, backward)
+    if of(backward, "reduce_scatter"):
+        return sharded(floats, size, wrappers)
+    if any(one.place == HOOK for one in of(backward, "allreduce")):
+        return replicated(floats, size, wrappers, forwards)
+    return tensor_parallel(forward, backward)
