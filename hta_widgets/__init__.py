@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hta_widgets.trace_diff import DeviceType, LabeledTrace, TraceDiff
     from hta_widgets.widgets.breadcrumb import Breadcrumb
     from hta_widgets.widgets.breakdown_panel import BreakdownPanel
+    from hta_widgets.widgets.comparison_panel import ComparisonPanel
+    from hta_widgets.widgets.diff_viewer import DiffViewer
     from hta_widgets.widgets.events_table import EventsTable
     from hta_widgets.widgets.iteration_selector import IterationSelector
     from hta_widgets.widgets.rank_selector import RankSelector
@@ -33,7 +35,9 @@ __version__ = "0.1.0"
 __all__ = [
     "Breadcrumb",
     "BreakdownPanel",
+    "ComparisonPanel",
     "DeviceType",
+    "DiffViewer",
     "EventsTable",
     "IterationSelector",
     "LabeledTrace",
@@ -52,7 +56,9 @@ __all__ = [
 _MODULES = {
     "Breadcrumb": "hta_widgets.widgets.breadcrumb",
     "BreakdownPanel": "hta_widgets.widgets.breakdown_panel",
+    "ComparisonPanel": "hta_widgets.widgets.comparison_panel",
     "DeviceType": "hta_widgets.trace_diff",
+    "DiffViewer": "hta_widgets.widgets.diff_viewer",
     "EventsTable": "hta_widgets.widgets.events_table",
     "IterationSelector": "hta_widgets.widgets.iteration_selector",
     "LabeledTrace": "hta_widgets.trace_diff",

@@ -1,10 +1,10 @@
-// Bundles src/index.ts into the one ES module that the Python package ships.
+// Bundles the ES modules that the Python package ships: the widgets, and what opens each kind of saved report.
 // CSS is imported as text: the bundle injects it, so that a saved page needs no second file.
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
 
-const outfile = fileURLToPath(new URL("../hta_widgets/widgets/static/widgets.js", import.meta.url));
+const file = (name) => fileURLToPath(new URL(name, import.meta.url));
 const watch = process.argv.includes("--watch");
 
 // text is not minified by esbuild: the style sheets are, before they become text
@@ -20,14 +20,19 @@ const styles = {
 };
 
 const context = await esbuild.context({
-  entryPoints: [fileURLToPath(new URL("src/index.ts", import.meta.url))],
-  outfile,
+  entryPoints: {
+    widgets: file("src/index.ts"),
+    report_explorer: file("src/report/explorer.ts"),
+    report_diff: file("src/report/diff.ts"),
+  },
+  outdir: file("../hta_widgets/widgets/static"),
   bundle: true,
   format: "esm",
   target: "es2022",
   minify: !watch,
   sourcemap: watch ? "inline" : false,
   legalComments: "none",
+  charset: "utf8",
   jsx: "automatic",
   jsxImportSource: "preact",
   plugins: [styles],

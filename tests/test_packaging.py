@@ -1,4 +1,4 @@
-"""What a user installs: the wheel and the sdist carry the bundle, the example traces and the type marker."""
+"""What a user installs: the wheel and the sdist carry the bundles, the example traces and the type marker."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ import pytest
 
 from tests.support import ROOT
 
-BUNDLE = "hta_widgets/widgets/static/widgets.js"
+BUNDLES = {f"hta_widgets/widgets/static/{name}.js" for name in ("widgets", "report_explorer", "report_diff")}
 BUNDLE_BUDGET_BYTES = 160 * 1024
 PACKAGE_FILES = {path.relative_to(ROOT).as_posix() for path in (ROOT / "hta_widgets").rglob("*.py")}
 
@@ -33,8 +33,9 @@ def test_wheel(distributions: Path) -> None:
     (wheel,) = distributions.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-        assert archive.getinfo(BUNDLE).file_size <= BUNDLE_BUDGET_BYTES
-    assert {BUNDLE, "hta_widgets/py.typed"} | PACKAGE_FILES <= names
+        for bundle in BUNDLES:
+            assert archive.getinfo(bundle).file_size <= BUNDLE_BUDGET_BYTES
+    assert {"hta_widgets/py.typed"} | BUNDLES | PACKAGE_FILES <= names
     assert example_traces(names)
     assert not [name for name in names if name.startswith(("js/", "tests/")) or "node_modules" in name]
 
@@ -44,7 +45,8 @@ def test_sdist(distributions: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     sources = {f"js/{name}" for name in ("package.json", "package-lock.json", "src/index.ts")}
-    assert {BUNDLE, "hta_widgets/py.typed", "hatch_build.py", "LICENSE"} | sources | PACKAGE_FILES <= names
+    others = {"hta_widgets/py.typed", "hatch_build.py", "LICENSE"}
+    assert others | sources | BUNDLES | PACKAGE_FILES <= names
     assert example_traces(names)
     assert not [name for name in names if "node_modules" in name]
 
@@ -90,15 +92,21 @@ def test_build_without_any_node_says_what_to_install(
         hook.npm("run", "build")
 
 
-@pytest.mark.parametrize(("bundle_age", "stale"), [(10, True), (0, False), (-10, False)])
-def test_bundle_is_rebuilt_when_older_than_a_source(
-    hook: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bundle_age: int, stale: bool
+@pytest.mark.parametrize(
+    ("ages", "stale"),
+    [((10, 10), True), ((0, 0), False), ((-10, -10), False), ((-10, 10), True), ((-10,), True)],
+)
+def test_bundles_are_rebuilt_when_one_is_missing_or_older_than_a_source(
+    hook: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ages: tuple[int, ...], stale: bool
 ) -> None:
-    source, bundle = tmp_path / "js" / "src" / "index.ts", tmp_path / "widgets.js"
+    source, bundles = (
+        tmp_path / "js" / "src" / "index.ts",
+        (tmp_path / "widgets.js", tmp_path / "report_diff.js"),
+    )
     source.parent.mkdir(parents=True)
-    for path, age in ((source, 0), (bundle, bundle_age)):
+    for path, age in ((source, 0), *zip(bundles, ages, strict=False)):
         path.touch()
         os.utime(path, (1_000_000_000 - age,) * 2)
     monkeypatch.setattr(hook, "JS", tmp_path / "js")
-    monkeypatch.setattr(hook, "BUNDLE", bundle)
+    monkeypatch.setattr(hook, "BUNDLES", bundles)
     assert hook.stale() is stale

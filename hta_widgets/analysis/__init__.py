@@ -4,6 +4,7 @@ from hta_widgets.analysis.annotated_kernels import annotated_kernels, annotation
 from hta_widgets.analysis.annotations import user_annotations
 from hta_widgets.analysis.bandwidth import bandwidth_summary, memory_bandwidth
 from hta_widgets.analysis.collectives import collectives
+from hta_widgets.analysis.comparisons import COMPARISONS
 from hta_widgets.analysis.critical_path import critical_path, critical_path_summary
 from hta_widgets.analysis.cupti import cupti_counters
 from hta_widgets.analysis.diff import comparability, diff, run_table, step_waterfall
@@ -26,11 +27,13 @@ from hta_widgets.analysis.sequences import kernel_sequences, sequence_instances
 from hta_widgets.analysis.stacks import call_stacks
 from hta_widgets.analysis.steps import step_times
 from hta_widgets.analysis.stragglers import stragglers
+from hta_widgets.analysis.strategy import strategies, strategy_memory, training_strategy
 from hta_widgets.analysis.stream_idle import stream_idle_breakdown, stream_idle_intervals
 from hta_widgets.analysis.temporal import temporal_breakdown
 
 __all__ = [
     "ANALYSES",
+    "COMPARISONS",
     "Analysis",
     "Series",
     "annotated_kernels",
@@ -68,8 +71,11 @@ __all__ = [
     "step_times",
     "step_waterfall",
     "stragglers",
+    "strategies",
+    "strategy_memory",
     "stream_idle_breakdown",
     "stream_idle_intervals",
     "temporal_breakdown",
+    "training_strategy",
     "user_annotations",
 ]

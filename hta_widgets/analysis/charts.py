@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Bars", "Chart", "Flame", "Heat", "Histogram", "Lines", "Series", "Spread", "Stack"]
+__all__ = ["Bars", "Chart", "Flame", "Heat", "Histogram", "Lines", "Series", "Spread", "Stack", "Waterfall"]
 
 
 @dataclass(frozen=True)
@@ -137,4 +137,32 @@ class Flame:
     weights: tuple[tuple[str, str, str, str], ...]
 
 
-Chart = Stack | Bars | Lines | Heat | Spread | Histogram | Flame
+@dataclass(frozen=True)
+class Waterfall:
+    """For each run after the first a bar per part, which begins where the one before ends.
+
+    A frame has a row for each run, [rank] and part, the whole last; the bars' lengths add up to its change.
+
+    Attributes:
+        series: the parts in drawing order; their changes add up to that of the whole, exactly.
+        run, part: the columns that name the run and the part of a row.
+        time, change: the columns with a part's time in a run, and by how much that is more than in the first.
+        low, high: the columns with the 95 % interval of the change.
+        significant: the column that tells whether the change is more than noise.
+        whole: what `part` holds in the rows of the whole.
+        whole_label: its name in the picture.
+    """
+
+    series: tuple[Series, ...]
+    run: str
+    part: str
+    time: str
+    change: str
+    low: str
+    high: str
+    significant: str
+    whole: str
+    whole_label: str
+
+
+Chart = Stack | Bars | Lines | Heat | Spread | Histogram | Flame | Waterfall

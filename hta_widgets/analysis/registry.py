@@ -20,6 +20,7 @@ from hta_widgets.analysis.charts import (
     Series,
     Spread,
     Stack,
+    Waterfall,
 )
 from hta_widgets.analysis.entry import Analysis, Option
 
@@ -36,6 +37,7 @@ __all__ = [
     "Series",
     "Spread",
     "Stack",
+    "Waterfall",
 ]
 
 ANALYSES: dict[str, Analysis] = {

@@ -2,6 +2,13 @@
 
 from hta_widgets.figures.annotations import annotation_totals, user_annotations
 from hta_widgets.figures.bandwidth import memory_bandwidth
+from hta_widgets.figures.comparisons import (
+    comparability,
+    diff,
+    run_table,
+    step_waterfall,
+    training_strategy,
+)
 from hta_widgets.figures.critical_path import critical_path
 from hta_widgets.figures.cupti import cupti_counters
 from hta_widgets.figures.idle import idle_breakdown, stream_idle_breakdown
@@ -34,8 +41,10 @@ __all__ = [
     "call_stacks",
     "collectives",
     "comm_comp_overlap",
+    "comparability",
     "critical_path",
     "cupti_counters",
+    "diff",
     "hta_memory_timeline",
     "idle_breakdown",
     "idle_gaps",
@@ -54,9 +63,12 @@ __all__ = [
     "overview",
     "queue_length",
     "queue_summary",
+    "run_table",
     "step_times",
+    "step_waterfall",
     "stragglers",
     "stream_idle_breakdown",
     "temporal_breakdown",
+    "training_strategy",
     "user_annotations",
 ]

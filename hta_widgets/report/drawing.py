@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from itertools import groupby
 
 __all__ = ["LINE", "MUTED", "TEXT", "Drawing"]
 
@@ -54,10 +55,11 @@ class Drawing:
         """An area between two steps per bin: (low, high) above the base line y."""
         if not heights:
             return
-        step = width / len(heights)
-        upper = [f"V{y - high:.1f}H{x + step * (at + 1):.1f}" for at, (_, high) in enumerate(heights)]
-        lower = [f"V{y - low:.1f}H{x + step * at:.1f}" for at, (low, _) in reversed(list(enumerate(heights)))]
-        self._shapes.append(f'<path d="M{x:.1f} {y:.1f}{"".join(upper + lower)}Z" fill="{fill}"/>')
+        lows, highs = ([round(-10 * height) for height in edge] for edge in zip(*heights, strict=True))
+        # in bins and tenths of a unit, by differences: a third of the text that positions would take
+        outline = _steps(0, highs, 1) + _steps(highs[-1], lows[::-1], -1)
+        place = f"translate({x:.1f} {y:.1f}) scale({width / len(heights):.4f} .1)"
+        self._shapes.append(f'<path d="M0 0{outline}Z" transform="{place}" fill="{fill}"/>')
 
     def document(self, height: float, description: str) -> str:
         """The SVG of all shapes on a white card."""
@@ -73,3 +75,12 @@ class Drawing:
 def _plain(text: str) -> str:
     """Escaped, without what XML cannot hold."""
     return escape("".join(one if one.isprintable() or one == " " else "�" for one in text))
+
+
+def _steps(level: int, levels: Sequence[int], way: int) -> str:
+    """A path from `level` over one step per bin to the right (`way` 1) or to the left (-1)."""
+    path = []
+    for following, run in groupby(levels):
+        path.append(f"v{following - level}h{way * len(list(run))}")
+        level = following
+    return "".join(path)

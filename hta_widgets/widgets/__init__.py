@@ -2,6 +2,8 @@
 
 from hta_widgets.widgets.breadcrumb import Breadcrumb
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
+from hta_widgets.widgets.comparison_panel import ComparisonPanel
+from hta_widgets.widgets.diff_viewer import DiffViewer
 from hta_widgets.widgets.events_table import EventsTable
 from hta_widgets.widgets.iteration_selector import IterationSelector
 from hta_widgets.widgets.rank_selector import RankSelector
@@ -12,6 +14,8 @@ from hta_widgets.widgets.trace_explorer import TraceExplorer
 __all__ = [
     "Breadcrumb",
     "BreakdownPanel",
+    "ComparisonPanel",
+    "DiffViewer",
     "EventsTable",
     "IterationSelector",
     "RankSelector",

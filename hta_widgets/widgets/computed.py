@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from hta_widgets.engine import FRONT, Latest
-from hta_widgets.errors import MissingDataError
-from hta_widgets.trace.scope import Scope
+from hta_widgets.errors import MissingDataError, NotComparableError
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.selection import Selection
 
@@ -14,18 +13,17 @@ from hta_widgets.widgets.selection import Selection
 class Computed(Part):
     """Recomputes when one of `_depends` changes.
 
-    Subclasses say what to compute (`_compute`, in a worker thread) and what to do with it (`_show`, under
-    `FRONT`).
+    Subclasses say what to compute (`_compute` of `_question`, in a worker thread) and what to do with it
+    (`_show`, under `FRONT`).
     """
 
     _depends: ClassVar[tuple[str, ...]] = ()
     _own: tuple[str, ...] = ()  # what a selector selects, it does not filter by
 
-    def __init__(
-        self, trace: Any, *, selection: Selection | dict[str, Any] | None = None, **traits: Any
-    ) -> None:
+    def _bind(self, selection: Selection, traits: dict[str, Any]) -> None:
+        """Open the comm, and begin to follow what the content depends on."""
         self._latest: Latest[Any] = Latest(self._deliver, self._fail)
-        super().__init__(trace, selection=selection, **traits)
+        super()._bind(selection, traits)
         self.observe(self._refresh, list(self._depends))
         self._refresh()
 
@@ -34,7 +32,11 @@ class Computed(Part):
         self._latest.cancel()
         super().close()
 
-    def _compute(self, scope: Scope) -> Any:
+    def _question(self) -> Any:
+        """What the content depends on, as a value that a worker thread can read: by default the scope."""
+        return self.selection.scope_without(self._own)
+
+    def _compute(self, question: Any) -> Any:
         raise NotImplementedError
 
     def _show(self, result: Any) -> None:
@@ -42,9 +44,9 @@ class Computed(Part):
 
     def _refresh(self, _change: Any = None) -> None:
         with FRONT:
-            scope = self.selection.scope_without(self._own)
+            question = self._question()
             self.status = "busy"
-            self._latest.submit(lambda: self._compute(scope))
+            self._latest.submit(lambda: self._compute(question))
 
     def _deliver(self, result: Any) -> None:
         with FRONT, self.hold_sync():
@@ -54,7 +56,7 @@ class Computed(Part):
                 self.status = "idle"
 
     def _fail(self, error: Exception) -> None:
-        missing = isinstance(error, MissingDataError)
+        missing = isinstance(error, MissingDataError | NotComparableError)
         with FRONT, self.hold_sync():
             self.status = "empty" if missing else "error"
             text = str(error)

@@ -1,88 +1,117 @@
-"""Reads a trace in the background, reports how far it is, and can be stopped."""
+"""Reads traces in the background, reports how far it is, and can be stopped."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, InvalidStateError
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from hta_widgets.errors import HtaWidgetsError
+from hta_widgets.trace.discovery import discover
 from hta_widgets.trace.model import Trace
 
-__all__ = ["Loading", "LoadingCancelledError"]
+__all__ = ["Loading", "LoadingCancelledError", "open_all"]
+
+Loaded = TypeVar("Loaded")
+Progress = Callable[[int, int, str], None]
 
 
 class LoadingCancelledError(HtaWidgetsError):
     """The reader of the notebook stopped the loading."""
 
 
-class Loading:
-    """One attempt to open a trace.
+def open_all(sources: Mapping[str, Any], progress: Progress) -> dict[str, Trace]:
+    """Open what is not open yet of `{name: anything Trace.open takes}`, one after another.
+
+    `progress` is called as `progress(files read, files in all, what is being read)`.
+    """
+    files = {
+        name: len(discover(source).files) for name, source in sources.items() if not isinstance(source, Trace)
+    }
+    total, before = sum(files.values()), 0
+    opened: dict[str, Trace] = {}
+    for name, source in sources.items():
+        if isinstance(source, Trace):
+            opened[name] = source
+            continue
+        said = f"{name}: " if len(sources) > 1 else ""
+
+        def report(done: int, _files: int, text: str, before: int = before, said: str = said) -> None:
+            progress(before + done, total, said + text)
+
+        trace = opened[name] = Trace.open(source, progress=report)
+        before += files[name]
+        # Computed on first use and needed for the first picture: now, while a progress bar is up.
+        progress(before, total, f"{said}linking events")
+        _ = trace.health, trace.iterations, trace.summary
+    return opened
+
+
+class Loading(Generic[Loaded]):
+    """One attempt to read something.
 
     The result is set before `done` is called: a cell that waits for it never waits for the browser.
 
     Args:
-        path: whatever `Trace.open` takes.
-        progress: called as `progress(files read, files in all, what is being read)`.
-        done: called with the trace, in the loading thread.
+        read: does it; called in the loading thread with a function to report progress to, which raises once
+            the loading is cancelled.
+        progress: called with what `read` reports.
+        done: called with the result, in the loading thread.
         failed: called with the error, in the loading thread; not after `cancel()`.
     """
 
     def __init__(
         self,
-        path: Any,
+        read: Callable[[Progress], Loaded],
         *,
-        progress: Callable[[int, int, str], None],
-        done: Callable[[Trace], None],
+        progress: Progress,
+        done: Callable[[Loaded], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        self._path, self._progress, self._done, self._failed = path, progress, done, failed
+        self._read, self._progress, self._done, self._failed = read, progress, done, failed
         self._stop = threading.Event()
-        self._result: Future[Trace] = Future()
+        self._result: Future[Loaded] = Future()
         # A thread of its own: the engine's few workers are for answers, and an exit does not wait for it.
         threading.Thread(target=self._run, name="hta_widgets_loading", daemon=True).start()
 
     def cancel(self) -> None:
         """Stop at the next report of progress; whoever waits gets `LoadingCancelledError` at once."""
         self._stop.set()
-        self._settle(LoadingCancelledError("loading was cancelled; call load() to start again"))
+        self._fails(LoadingCancelledError("loading was cancelled; call load() to start again"))
 
-    def wait(self, timeout: float | None = None) -> Trace:
-        """The trace, as soon as it is there.
+    def wait(self, timeout: float | None = None) -> Loaded:
+        """The result, as soon as it is there.
 
         Raises:
             TimeoutError: not within `timeout` seconds.
             LoadingCancelledError: somebody stopped it.
-            HtaWidgetsError: why it could not be opened.
+            HtaWidgetsError: why it could not be read.
         """
         return self._result.result(timeout)
 
     def _run(self) -> None:
         try:
-            trace = Trace.open(self._path, progress=self._report)
-            # Computed on first use and needed for the first picture: now, while a progress bar is up.
-            self._report(1, 1, "linking events")
-            _ = trace.health, trace.iterations, trace.summary
+            result = self._read(self._report)
         except Exception as error:
-            if self._settle(error):
+            if self._fails(error):
                 self._failed(error)
             return
-        if self._settle(trace):
-            self._done(trace)
+        try:
+            self._result.set_result(result)
+        except InvalidStateError:  # cancelled at this moment
+            return
+        self._done(result)
 
     def _report(self, done: int, total: int, text: str) -> None:
         if self._stop.is_set():
             raise LoadingCancelledError("loading was cancelled")
         self._progress(done, total, text)
 
-    def _settle(self, outcome: Trace | Exception) -> bool:
+    def _fails(self, error: Exception) -> bool:
         """Whether this outcome came first; the thread and `cancel()` may finish at the same moment."""
         try:
-            if isinstance(outcome, Exception):
-                self._result.set_exception(outcome)
-            else:
-                self._result.set_result(outcome)
+            self._result.set_exception(error)
         except InvalidStateError:
             return False
         return True

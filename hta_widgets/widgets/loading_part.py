@@ -1,8 +1,9 @@
-"""A part that opens its trace itself, in the background, and shows how far that is."""
+"""A part that opens its traces itself, in the background, and shows how far that is."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any, Self
@@ -11,7 +12,7 @@ from hta_widgets.engine import FRONT
 from hta_widgets.trace.discovery import discover
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.home import Home
-from hta_widgets.widgets.loading import Loading
+from hta_widgets.widgets.loading import Loading, open_all
 from hta_widgets.widgets.part import Part, as_selection, describe
 from hta_widgets.widgets.rpc import answers
 from hta_widgets.widgets.selection import Selection
@@ -20,44 +21,52 @@ _SECONDS_BETWEEN_REPORTS = 0.1
 
 
 class LoadingPart(Part):
-    """Loads what `Trace.open` takes; subclasses show the trace in `_show`, maybe in the loading thread.
+    """Loads what `Trace.open` takes; subclasses show the traces in `_show`, maybe in the loading thread.
 
     Args:
-        source: an open `Trace`, or anything `Trace.open` takes.
+        sources: open `Trace`s, or anything `Trace.open` takes, by name; a single one may be called "".
         selection: a `Selection`, or a dict of its traits, to start from.
 
     Raises:
-        TraceNotFoundError: the path does not exist, or the folder holds no trace file.
+        TraceNotFoundError: a path does not exist, or a folder holds no trace file.
     """
 
-    _loading: Loading | None = None  # none for a trace that is open already
+    _loading: Loading[dict[str, Trace]] | None = None  # none for traces that are open already
     _last_report = 0.0
 
     def __init__(
-        self, source: Any, *, selection: Selection | dict[str, Any] | None = None, **traits: Any
+        self,
+        sources: Mapping[str, Any],
+        *,
+        selection: Selection | dict[str, Any] | None = None,
+        **traits: Any,
     ) -> None:
         self._home = Home()
-        self._source = source
-        self._name = _name_of(source)
-        if isinstance(source, Trace):
-            self._contents = describe(source)
-            self._bind(as_selection(selection), traits)
-            self._loaded(source)
+        self._sources = dict(sources)
+        self._contents = {name: _contents(source) for name, source in sources.items()}
+        self._bind(as_selection(selection), traits)
+        if self._all_open:
+            self._loaded(self._sources)
         else:
-            files = len(discover(source).files)
-            self._contents = f"{files} file{'s' * (files != 1)}"
-            self._bind(as_selection(selection), traits)
             self.load()
 
+    @property
+    def _all_open(self) -> bool:
+        return all(isinstance(source, Trace) for source in self._sources.values())
+
     def load(self) -> None:
-        """Start to read the trace in the background, unless that is under way or done."""
+        """Start to read the traces in the background, unless that is under way or done."""
         with FRONT:
-            if isinstance(self._source, Trace) or (self.status in ("busy", "idle") and self._loading):
+            if self._all_open or (self.status in ("busy", "idle") and self._loading):
                 return
+            opening = " and ".join(filter(None, self._sources)) or "trace"
             with self.hold_sync():
-                self.status, self.message, self.progress = "busy", f"Opening {self._name or 'trace'}", None
+                self.status, self.message, self.progress = "busy", f"Opening {opening}", None
             self._loading = Loading(
-                self._source, progress=self._report, done=self._loaded, failed=self._not_loaded
+                lambda report: open_all(self._sources, report),
+                progress=self._report,
+                done=self._loaded,
+                failed=self._not_loaded,
             )
 
     def cancel(self) -> None:
@@ -70,11 +79,11 @@ class LoadingPart(Part):
                 self.status, self.message, self.progress = "empty", "Loading was cancelled.", None
 
     def wait(self, timeout: float | None = None) -> Self:
-        """Wait until the trace is loaded; for cells that need it at once.
+        """Wait until the traces are loaded; for cells that need them at once.
 
         Raises:
             TimeoutError: it took more than `timeout` seconds.
-            HtaWidgetsError: why the trace could not be loaded.
+            HtaWidgetsError: why they could not be loaded.
         """
         if self._loading is not None:
             self._loading.wait(timeout)
@@ -87,23 +96,32 @@ class LoadingPart(Part):
         super().close()
 
     @property
+    def traces(self) -> dict[str, Trace]:
+        """The traces by name; waits for the loading.
+
+        Raises:
+            HtaWidgetsError: why they could not be loaded.
+        """
+        return dict(self._sources if self._loading is None else self._loading.wait())
+
+    @property
     def trace(self) -> Trace:
-        """The trace; waits for the loading.
+        """The trace, of several the first; waits for the loading.
 
         Raises:
             HtaWidgetsError: why it could not be loaded.
         """
-        return self._source if self._loading is None else self._loading.wait()
+        return next(iter(self.traces.values()))
 
-    def _show(self, trace: Trace) -> None:
+    def _show(self, traces: dict[str, Trace]) -> None:
         raise NotImplementedError
 
-    def _loaded(self, trace: Trace) -> None:
-        self._home.do(lambda: self._show_or_tell(trace))
+    def _loaded(self, traces: dict[str, Trace]) -> None:
+        self._home.do(lambda: self._show_or_tell(traces))
 
-    def _show_or_tell(self, trace: Trace) -> None:
+    def _show_or_tell(self, traces: dict[str, Trace]) -> None:
         try:
-            self._show(trace)
+            self._show(traces)
         except Exception as error:  # in the loading thread nobody would see it
             self._not_loaded(error)
             raise
@@ -132,14 +150,21 @@ class LoadingPart(Part):
 
     def __repr__(self) -> str:
         """Says what can be told before loading, so that a notebook's output is the same on every run."""
-        name = f"{self._name!r}: " if self._name else ""
-        return f"{type(self).__name__}({name}{self._contents})"
+        told = [f"{name!r}: {text}" if name else text for name, text in self._contents.items()]
+        return f"{type(self).__name__}({'; '.join(told)})"
 
 
-def _name_of(source: Any) -> str:
+def name_of(source: Any) -> str:
     """The last part of a path or URL; no name for anything else."""
     if isinstance(source, os.PathLike):
         return Path(source).resolve().name
     if isinstance(source, str):
         return source.rstrip("/").rsplit("/", 1)[-1] if "://" in source else Path(source).resolve().name
     return ""
+
+
+def _contents(source: Any) -> str:
+    if isinstance(source, Trace):
+        return describe(source)
+    files = len(discover(source).files)
+    return f"{files} file{'s' * (files != 1)}"

@@ -17,10 +17,21 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.memory import BEFORE
-from hta_widgets.analysis.registry import Bars, Chart, Flame, Heat, Histogram, Lines, Spread, Stack
-from hta_widgets.trace.classify import classify
+from hta_widgets.analysis.registry import (
+    Bars,
+    Chart,
+    Flame,
+    Heat,
+    Histogram,
+    Lines,
+    Spread,
+    Stack,
+    Waterfall,
+)
+from hta_widgets.analysis.waterfall_bars import waterfall_bars
 from hta_widgets.widgets.flame import flame_marks
 from hta_widgets.widgets.steps import reduced
+from hta_widgets.widgets.time_classes import time_classes
 
 __all__ = ["Marks", "marks"]
 
@@ -31,22 +42,6 @@ _MOST_HEAT_ROWS = 256
 _MOST_SPREADS = 12
 _MOST_NAMES = 200
 _BINS = 60
-
-# Values of columns that tell what a bar stands for -> the class of time whose colour it takes.
-_CLASS_OF = {
-    "memory_copy": "memory",
-    "memory_set": "memory",
-    "data_stall": "host",
-    "host_busy": "host",
-    "launch_latency": "host",
-    "host_sync": "sync",
-    "kernel_wait": "idle",
-    "device_wait": "idle",
-    "unknown": "idle",
-    "edge": "idle",
-    "overhead": "idle",
-}
-_CLASSES = ("compute", "communication", "memory", "sync", "idle", "host")
 
 
 @dataclass(frozen=True)
@@ -114,7 +109,7 @@ def _bars(chart: Bars, frame: pd.DataFrame) -> Marks:
             "label": _labels(shown, telling),
             "value": longest["sum"].to_numpy(),
             "count": longest["size"].to_numpy(),
-            "time_class": _time_classes(shown, chart.time_class),
+            "time_class": time_classes(shown, chart.time_class),
         }
     )
     if chart.names:
@@ -185,7 +180,7 @@ def _spread(chart: Spread, frame: pd.DataFrame) -> Marks:
             "low": rows[chart.low],
             "mid": rows[chart.mid],
             "high": rows[chart.high],
-            "time_class": _time_classes(rows, chart.time_class),
+            "time_class": time_classes(rows, chart.time_class),
         }
     )
     return Marks(table.reset_index(drop=True), [str(name) for name in number], len(order) - len(shown))
@@ -205,6 +200,11 @@ def _histogram(chart: Histogram, frame: pd.DataFrame) -> Marks:
 def _flame(chart: Flame, frame: pd.DataFrame) -> Marks:
     table, left_out = flame_marks(chart, frame)
     return Marks(table, left_out=left_out)
+
+
+@marks.register
+def _waterfall(chart: Waterfall, frame: pd.DataFrame) -> Marks:
+    return Marks(*waterfall_bars(chart, frame))
 
 
 def _labels(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -232,17 +232,3 @@ def _telling(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     if "rank" in said and len(said) > 1 and len(frame["rank"].unique()) == 1:
         said.remove("rank")
     return said
-
-
-def _time_classes(frame: pd.DataFrame, time_class: str) -> list[str]:
-    if time_class not in frame:
-        return [time_class] * len(frame)
-    if time_class == "category":  # the trace's own: a category of kernels holds several classes
-        pairs = zip(frame["category"], frame["name"], strict=True)
-        return [_class_of(classify(category, name)[0].label) for category, name in pairs]
-    return [_class_of(str(value)) for value in frame[time_class]]
-
-
-def _class_of(told: str) -> str:
-    known = _CLASS_OF.get(told, told)
-    return known if known in _CLASSES else "host"

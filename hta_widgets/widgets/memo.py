@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from threading import Lock
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import pandas as pd
 
+from hta_widgets.analysis.comparisons import COMPARISONS
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
+__all__ = ["answer", "compared", "known"]
+
 _KEPT_PER_TRACE = 64
 
-Question = tuple[str, Scope, str]
-_kept: WeakKeyDictionary[Trace, OrderedDict[Question, pd.DataFrame]] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[Trace, OrderedDict[Hashable, pd.DataFrame]] = WeakKeyDictionary()
 _lock = Lock()
 
 
@@ -27,20 +29,26 @@ def answer(trace: Trace, kind: str, scope: Scope, options: Mapping[str, Any] | N
     `options` are further arguments of the analysis.
     """
     options = options or {}
-    # repr: arguments such as lists have no hash, and equal ones print alike
-    question = (kind, scope, repr(sorted(options.items())))
-    with _lock:
-        kept = _kept.setdefault(trace, OrderedDict())
-        frame = kept.get(question)
-        if frame is not None:
-            kept.move_to_end(question)
-            return frame
-    frame = ANALYSES[kind].function(trace, scope, **options)
-    with _lock:
-        kept[question] = frame
-        while len(kept) > _KEPT_PER_TRACE:
-            kept.popitem(last=False)
-    return frame
+    return _remembered(
+        trace, (kind, scope, _told(options)), lambda: ANALYSES[kind].function(trace, scope, **options)
+    )
+
+
+def compared(
+    runs: Mapping[str, Trace],
+    kind: str,
+    scopes: Mapping[str, Scope],
+    options: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """The frame of comparison `kind`, as `answer` gives that of an analysis. `scopes` has one per run."""
+    options = options or {}
+    # weak: an answer that is kept with the first trace must not keep the others alive
+    sides = tuple((run, ref(trace), scopes[run]) for run, trace in runs.items())
+    return _remembered(
+        next(iter(runs.values())),
+        (kind, sides, _told(options)),
+        lambda: COMPARISONS[kind].function(runs, scopes, **options),
+    )
 
 
 def known(kind: str) -> str:
@@ -52,3 +60,23 @@ def known(kind: str) -> str:
     if kind not in ANALYSES:
         raise ValueError(f"there is no analysis {kind!r}; the analyses are {', '.join(ANALYSES)}")
     return kind
+
+
+def _remembered(trace: Trace, question: Hashable, compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+    with _lock:
+        kept = _kept.setdefault(trace, OrderedDict())
+        frame = kept.get(question)
+        if frame is not None:
+            kept.move_to_end(question)
+            return frame
+    frame = compute()
+    with _lock:
+        kept[question] = frame
+        while len(kept) > _KEPT_PER_TRACE:
+            kept.popitem(last=False)
+    return frame
+
+
+def _told(options: Mapping[str, Any]) -> str:
+    """Arguments such as lists have no hash, and equal ones print alike."""
+    return repr(sorted(options.items()))

@@ -1,17 +1,18 @@
-"""An explorer as one HTML file."""
+"""An explorer, or runs side by side, as one HTML file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from hta_widgets import __version__
-from hta_widgets.report import Frozen, page
+from hta_widgets.report import Frozen, Question, page
 from hta_widgets.widgets.freezing import freeze, settle
 from hta_widgets.widgets.part import Part
-from hta_widgets.widgets.runtime import bundle
+from hta_widgets.widgets.runtime import REPORT_BUNDLES, bundle
 
-__all__ = ["Placed", "explorer_page"]
+__all__ = ["Placed", "diff_page", "explorer_page"]
 
 Placed = tuple[str, Part, str]
 
@@ -24,22 +25,48 @@ def explorer_page(explorer: Part, placed: Sequence[Placed], title: str) -> str:
         placed: (area, part, kind of a panel or "") in the order in which they are shown.
         title: of the document.
     """
+    parts, places, notes = _saved(placed)
+    kinds = [kind for area, _, kind in placed if area == "panel"]
+    state = dict(freeze(explorer)[0].state)
+    catalogue = [entry for entry in state["catalogue"] if entry["kind"] in kinds]
+    parts["explorer"] = Frozen({**state, "parts": places, "panels": kinds, "catalogue": catalogue})
+    return _page(parts, "explorer", title, notes)
+
+
+def diff_page(viewer: Part, placed: Sequence[Placed], anchors: Question, title: str) -> str:
+    """The document that shows runs side by side as they are once their parts have come to rest.
+
+    Args:
+        viewer: the part that holds the others.
+        placed: (area, part, kind of a panel or run of a timeline) in the order in which they are shown.
+        anchors: which instants correspond, wherever one looks.
+        title: of the document.
+    """
+    parts, places, notes = _saved(placed)
+    for area, reference, run in places:
+        if area == "timeline":  # what is selected there concerns that run alone
+            parts[reference] = replace(parts[reference], state={**parts[reference].state, "run": run})
+    parts["diff"] = Frozen({**freeze(viewer)[0].state, "parts": places}, [anchors])
+    return _page(parts, "diff", title, notes)
+
+
+def _saved(placed: Sequence[Placed]) -> tuple[dict[str, Frozen], list[list[str]], list[str]]:
+    """The parts by reference, their places, and what a report of them cannot show."""
     settle([part for _, part, _ in placed])
     parts: dict[str, Frozen] = {}
     places: list[list[str]] = []
     notes: list[str] = []
     for number, (area, part, kind) in enumerate(placed):
-        frozen, told = freeze(part)
-        parts[f"part:{number}"] = frozen
+        parts[f"part:{number}"], told = freeze(part)
         places.append([area, f"part:{number}", kind])
         notes += told
-    kinds = [kind for area, _, kind in placed if area == "panel"]
-    state = dict(freeze(explorer)[0].state)
-    catalogue = [entry for entry in state["catalogue"] if entry["kind"] in kinds]
-    parts["explorer"] = Frozen({**state, "parts": places, "panels": kinds, "catalogue": catalogue})
+    return parts, places, list(dict.fromkeys(notes))
+
+
+def _page(parts: dict[str, Frozen], root: str, title: str, notes: list[str]) -> str:
     facts = {
         "made": f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}".rstrip(),
         "version": f"hta_widgets {__version__}",
         "notes": notes,
     }
-    return page(parts, "explorer", title=title, bundle=bundle(), facts=facts)
+    return page(parts, root, title=title, bundle=bundle(REPORT_BUNDLES[root]), facts=facts)

@@ -15,7 +15,9 @@ import traitlets as t
 from hta_widgets.engine import FRONT
 from hta_widgets.widgets.home import marimo
 
-BUNDLE = Path(__file__).parent / "static" / "widgets.js"
+STATIC = Path(__file__).parent / "static"
+BUNDLE = STATIC / "widgets.js"
+REPORT_BUNDLES = {root: STATIC / f"report_{root}.js" for root in ("explorer", "diff")}
 
 STUB = """
 export default {
@@ -27,18 +29,18 @@ export default {
 """
 
 
-def bundle() -> str:
-    """The text of the JavaScript module.
+def bundle(path: Path = BUNDLE) -> str:
+    """The text of a JavaScript module: the widgets', or one of `REPORT_BUNDLES`, which open a report.
 
     Raises:
         RuntimeError: it has not been built.
     """
-    if not BUNDLE.exists():
+    if not path.exists():
         raise RuntimeError(
-            f"{BUNDLE.name} has not been built: install the package with pip, "
+            f"{path.name} has not been built: install the package with pip, "
             "or run `npm ci && npm run build` in js/"
         )
-    return BUNDLE.read_text(encoding="utf-8")
+    return path.read_text(encoding="utf-8")
 
 
 class Runtime(anywidget.AnyWidget):

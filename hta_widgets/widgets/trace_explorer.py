@@ -24,17 +24,20 @@ from hta_widgets.widgets.breadcrumb import Breadcrumb
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
 from hta_widgets.widgets.code import explorer_code
+from hta_widgets.widgets.diff_viewer import DiffViewer
 from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.iteration_selector import IterationSelector
-from hta_widgets.widgets.loading_part import LoadingPart
+from hta_widgets.widgets.loading_part import LoadingPart, name_of
 from hta_widgets.widgets.memo import answer, known
 from hta_widgets.widgets.panels import PanelKinds, catalogue, kinds_of, make_panel
 from hta_widgets.widgets.part import Part, describe, variable_name
 from hta_widgets.widgets.rank_selector import RankSelector
 from hta_widgets.widgets.reporting import explorer_page
 from hta_widgets.widgets.rpc import answers
+from hta_widgets.widgets.runs import default_names
 from hta_widgets.widgets.selection import Selection
 from hta_widgets.widgets.snapshot import picture
+from hta_widgets.widgets.stand_in import Pictured
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["TraceExplorer"]
 
 
-class TraceExplorer(LoadingPart):
+class TraceExplorer(Pictured, LoadingPart):
     """Explore the profiler traces of a job, linked in both directions to `selection`.
 
     Args:
@@ -85,7 +88,10 @@ class TraceExplorer(LoadingPart):
         panels: Sequence[str] = ("overview", "temporal_breakdown", "comm_comp_overlap"),
     ) -> None:
         self._shown: dict[str, Part] = {}
-        super().__init__(source, selection=selection, panels=kinds_of(panels), catalogue=catalogue())
+        self._source, self._name = source, name_of(source)
+        super().__init__(
+            {self._name: source}, selection=selection, panels=kinds_of(panels), catalogue=catalogue()
+        )
 
     def close(self) -> None:
         """Take the explorer and its parts down."""
@@ -125,6 +131,14 @@ class TraceExplorer(LoadingPart):
     def figure(self, kind: str, **options: Any) -> go.Figure:
         """The plotly figure of `frame(kind, **options)`."""
         return ANALYSES[known(kind)].figure(self.frame(kind, **options))
+
+    def diff(self, *others: Any, names: Sequence[str] | None = None) -> DiffViewer:
+        """A `DiffViewer` of this run and others, which shares this selection. Waits for the loading.
+
+        `others` are what `Trace.open` takes, `names` those of all runs; default: the last part of their path.
+        """
+        names = names or default_names([self._source, *others])
+        return DiffViewer(self.trace, *others, names=names, selections={names[0]: self.selection})
 
     # -- to share
 
@@ -189,7 +203,8 @@ class TraceExplorer(LoadingPart):
     def _on_redo(self, _params: dict[str, Any]) -> None:
         self.selection.redo()
 
-    def _show(self, trace: Trace) -> None:
+    def _show(self, traces: dict[str, Trace]) -> None:
+        trace = traces[self._name]
         told = facts.job_facts(trace, self._name), facts.health_rows(trace), facts.notices(trace)
         with FRONT, self.hold_sync():
             shared = self.selection

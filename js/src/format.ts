@@ -24,6 +24,11 @@ export function significant(value: number): string {
   });
 }
 
+/** A number's text with its sign. */
+export function signed(value: number, text = significant(value)): string {
+  return value > 0 ? `+${text}` : text;
+}
+
 /** The unit of time in which the largest of the values reads best. */
 export function timeUnit(values: Iterable<number>): Unit {
   let largest = 0;
@@ -53,16 +58,18 @@ export interface ColumnFormat {
   title(value: number): string;
 }
 
-/** A column's format by the suffix of its name: `_ns`, `_pct`, `_bytes`, `_gbps`. */
+/** A column's format by its name: a suffix `_ns`, `_pct`, `_bytes`, `_gbps`; changes, and their intervals, are signed. */
 export function columnFormat(name: string, values: Iterable<number>): ColumnFormat {
   const suffix = /_(ns|pct|bytes|gbps)$/.exec(name)?.[1] ?? "";
+  const text = (value: number, plain = significant(value)) =>
+    /^(change|low|high)_/.test(name) ? signed(value, plain) : plain;
   const heading = (suffix ? name.slice(0, -suffix.length - 1) : name).replaceAll("_", " ");
   if (suffix === "ns") {
     const unit = timeUnit(values);
     return {
       heading,
       unit: unit.name,
-      cell: (value) => significant(value / unit.scale),
+      cell: (value) => text(value / unit.scale),
       title: (value) => exact(value, "ns"),
     };
   }
@@ -71,7 +78,7 @@ export function columnFormat(name: string, values: Iterable<number>): ColumnForm
   return {
     heading,
     unit,
-    cell: (value) => (whole && Number.isInteger(value) ? exact(value, "") : significant(value)),
+    cell: (value) => text(value, whole && Number.isInteger(value) ? exact(value, "") : undefined),
     title: (value) => exact(value, unit),
   };
 }

@@ -60,7 +60,7 @@ export class FrozenModel implements Model {
 export class FrozenHost implements Host {
   constructor(
     private readonly models: Record<string, Model>,
-    private readonly views: Record<string, View>,
+    private readonly views: Readonly<Record<string, View>>,
   ) {}
 
   async getWidget(ref: string): Promise<ChildWidget> {

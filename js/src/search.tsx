@@ -1,4 +1,4 @@
-// A box to search event names. It writes the query when the hand rests, so that one word is one action to undo.
+// A box to search names. It writes the query when the hand rests, so that one word is one action to undo.
 
 import type { Signal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
@@ -6,7 +6,14 @@ import { useEffect, useRef } from "preact/hooks";
 
 const REST_MS = 400;
 
-export function SearchBox({ query, signal }: { query: Signal<string>; signal: AbortSignal }) {
+export interface SearchProps {
+  query: Signal<string>;
+  /** what it searches */
+  label?: string;
+  signal: AbortSignal;
+}
+
+export function SearchBox({ query, label = "Search event names", signal }: SearchProps) {
   const text = useSignal(query.value);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
 
@@ -31,8 +38,8 @@ export function SearchBox({ query, signal }: { query: Signal<string>; signal: Ab
     <input
       type="search"
       class="hta-search"
-      placeholder="Search event names"
-      aria-label="Search event names"
+      placeholder={label}
+      aria-label={label}
       spellcheck={false}
       value={text.value}
       onInput={(event) => {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { columnFormat, duration, exact, significant } from "../src/format";
+import { columnFormat, duration, exact, signed, significant } from "../src/format";
 
 it("prints three significant digits and keeps whole digits", () => {
   expect([0, 0.012345, 1.2345, 12.345, 123.45, 12345.6, -1.5, Number.NaN].map(significant)).toEqual([
@@ -12,6 +12,14 @@ it("prints three significant digits and keeps whole digits", () => {
     "-1.50",
     "–",
   ]);
+});
+
+it("gives changes and their intervals a sign", () => {
+  expect([2, -2, 0, Number.NaN].map((value) => signed(value))).toEqual(["+2.00", "-2.00", "0", "–"]);
+  const cells = ["change_ns", "low_ns", "change_pct", "change_count", "exclusive_ns"].map((name) =>
+    columnFormat(name, [1500]).cell(1500),
+  );
+  expect(cells).toEqual(["+1.50", "+1.50", "+1,500", "+1,500", "1.50"]);
 });
 
 it("chooses the unit of time", () => {

@@ -77,6 +77,15 @@ test("traits of one name move together, and it is known when figures no longer f
   expect([ranks.get("ranks"), selection.moved.value]).toEqual([[], false]);
 });
 
+test("what is selected in one run is none of another's business", () => {
+  const [one, two] = ["one", "two"].map((run) => new FrozenPart({ run, window: null, names: [] }, []));
+  const selection = new FrozenSelection([one as FrozenPart, two as FrozenPart]);
+  one?.set("window", [1, 2]);
+  expect([two?.get("window"), selection.moved.value]).toEqual([null, true]);
+  selection.restore();
+  expect([one?.get("window"), selection.moved.value]).toEqual([null, false]);
+});
+
 describe("saved events", () => {
   const tables = [
     wire({ rank: [0, 0], event_id: [5, 6], name: ["b", "a"], event_class: ["x", "x"], dur_ns: [2, 9] }),

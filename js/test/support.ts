@@ -4,6 +4,9 @@ import type { WireTable } from "../src/columns";
 import { FrozenHost, FrozenModel } from "../src/host";
 import { mount, views } from "../src/index";
 
+// jsdom knows no preferences
+globalThis.matchMedia ??= () => Object.assign(new EventTarget(), { matches: false }) as MediaQueryList;
+
 // jsdom lays nothing out
 globalThis.ResizeObserver ??= class {
   observe() {}

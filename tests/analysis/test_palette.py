@@ -1,11 +1,13 @@
 """The palette is readable: against its background, and pair by pair for colour-blind readers."""
 
+import re
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 from hta_widgets.palette import BACKGROUND, DARK, LIGHT, colour
+from tests.support import ROOT
 
 # Machado, Oliveira & Fernandes 2009, severity 1.0, on linear RGB.
 VISION = {
@@ -62,3 +64,12 @@ def test_both_themes_name_the_same_classes():
     assert list(LIGHT) == list(DARK)
     assert colour("compute") == LIGHT["compute"]
     assert colour("compute", "dark") == DARK["compute"]
+
+
+@pytest.mark.parametrize(("rule", "palette"), [(".hta", LIGHT), ('.hta[data-theme="dark"]', DARK)])
+def test_the_front_end_has_the_same_colours(rule, palette):
+    css = (ROOT / "js" / "src" / "theme.css").read_text()
+    block = re.search(rf"^{re.escape(rule)} {{(.*?)^}}", css, re.MULTILINE | re.DOTALL)
+    assert block is not None
+    drawn = dict(re.findall(r"--hta-(\w+): (#\w{6});", block[1]))
+    assert {name: drawn[name].upper() for name in palette} == palette

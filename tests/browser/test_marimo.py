@@ -77,3 +77,13 @@ def test_marimo(app: str, page: Page) -> None:
         expect(page.locator(".hta-panel")).to_have_count(2)
         expect(page.locator(".hta-panel").last.locator("svg")).not_to_have_count(0, timeout=30_000)
     assert not errors, "\n".join(errors)
+
+
+def test_marimo_dark(app: str, page: Page) -> None:
+    """marimo's theme reaches into its shadow trees, whatever theme the system prefers."""
+    page.goto(f"{app}?theme=dark")
+    expect(page.locator(TIMELINE)).to_be_visible(timeout=60_000)
+    expect(page.locator(".hta[data-theme=light]")).to_have_count(0)
+    explorer = page.locator(".hta-explorer")
+    expect(explorer).to_have_css("background-color", "rgb(17, 20, 24)")
+    expect(page.locator(".hta-timeline")).to_have_css("background-color", "rgb(17, 20, 24)")

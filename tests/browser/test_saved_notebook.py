@@ -1,10 +1,11 @@
-"""A notebook saved with its widgets' state, opened again with a kernel that knows nothing of them."""
+"""A notebook saved with its widgets or without, opened again with a kernel that knows nothing of them."""
 
+import base64
 import json
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser.lab import TIMELINE, Lab
 
@@ -17,6 +18,14 @@ explorer = TraceExplorer(examples.path("ddp_4ranks"), panels=["overview", "tempo
 explorer
 """
 SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
+
+PICTURE = ".hta-picture img"
+
+RUN = """cell => {
+  window.jupyterapp.shell.currentWidget.content.activeCellIndex = cell;
+  return window.jupyterapp.commands.execute('notebook:run-cell');
+}"""
+CLEAR = "cell => window.jupyterapp.shell.currentWidget.content.widgets[cell].model.outputs.clear()"
 
 # Settings | Save Widget State Automatically
 TOGGLE = "() => window.jupyterapp.commands.execute('@jupyter-widgets/jupyterlab-manager:saveWidgetState')"
@@ -78,7 +87,81 @@ def test_a_snapshot_is_there_whatever_is_saved(lab: Lab) -> None:
     lab.open_code(CELL, "explorer.snapshot()", name=NAME)
     lab.page.evaluate(SAVE)
     lab.open(NAME)
-    picture = lab.page.get_by_role("img", name="ddp_4ranks: 4 ranks")
+    picture = lab.page.locator("img[alt^='ddp_4ranks: 4 ranks']:not(.hta-picture *)")
     expect(picture).to_be_visible(timeout=20_000)
     picture.scroll_into_view_if_needed()
     lab.shot("saved-snapshot")
+
+
+def drawn(picture: Locator) -> str:
+    """The SVG of a picture."""
+    return base64.b64decode((picture.get_attribute("src") or "").partition("base64,")[2]).decode()
+
+
+def test_a_picture_stands_in_by_default(lab: Lab) -> None:
+    """JupyterLab saves no widgets unless told to: the reader sees a picture of the last state instead."""
+    page, picture = lab.page, lab.page.locator(PICTURE)
+    lab.open_code(CELL, name=NAME)
+    expect(page.locator(TIMELINE)).to_be_visible(timeout=60_000)
+    expect(picture).to_have_count(1, timeout=20_000)
+    expect(picture).to_be_hidden()  # beside the live view nobody sees it
+    assert "Selected: the whole job" in drawn(picture)
+    page.locator(".hta-rank-grid button").nth(1).click()
+    source = picture.get_attribute("src") or ""
+    expect(picture).not_to_have_attribute("src", source, timeout=20_000)
+    assert "Selected: ranks 1" in drawn(picture)
+    page.evaluate(SAVE)
+    saved = json.loads((lab.server.root / NAME).read_text())
+    assert STATE not in saved["metadata"].get("widgets", {})
+    live, still = saved["cells"][0]["outputs"]
+    assert "application/vnd.jupyter.widget-view+json" in live["data"]
+    assert len(json.dumps(still)) < 60_000
+
+    lab.open(NAME)  # with a fresh kernel
+    expect(picture).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("model not found")).to_be_hidden()  # the picture is there instead
+    lab.shot("saved-stand-in")
+    (lab.server.root / NAME).write_text(json.dumps(saved | {"nbformat_minor": 4}))
+    lab.open(NAME)  # as somebody else's, which is not trusted
+    expect(picture).to_be_visible(timeout=20_000)
+    lab.shot("saved-stand-in-untrusted")
+
+    lab.run_all()
+    expect(page.locator(TIMELINE)).to_be_visible(timeout=60_000)
+    expect(picture).to_have_count(1, timeout=20_000)
+    expect(picture).to_be_hidden()
+
+
+def test_pictures_keep_to_their_cells(lab: Lab) -> None:
+    """Each output that shows the explorer gets a picture of its own, and no other place gets any."""
+    page = lab.page
+    lab.open_code(
+        f"{CELL}\nfrom IPython.display import clear_output, display\ndisplay(explorer)\nprint('later')",
+        "explorer",
+        "print('another')",
+        "display(explorer)\nclear_output()",
+        "import ipywidgets\nipywidgets.VBox([explorer])",
+        name=NAME,
+    )
+    expect(page.locator(TIMELINE)).to_have_count(3, timeout=60_000)
+    lab.kernel("setattr(explorer.selection, 'ranks', (2,))")
+    expect_pictures(lab, [1, 1, 0, 0, 0])
+    page.evaluate(CLEAR, 0)
+    page.evaluate(RUN, 1)  # its earlier picture goes with its earlier output
+    expect(page.locator(TIMELINE)).to_have_count(2, timeout=60_000)
+    lab.kernel("setattr(explorer.selection, 'ranks', (3,))")
+    expect_pictures(lab, [0, 1, 0, 0, 0])
+    lab.expect_no_errors()
+
+
+def expect_pictures(lab: Lab, counts: list[int]) -> None:
+    """Wait until a change has come to rest; then so many pictures are in the cells, and none is seen."""
+    lab.page.wait_for_timeout(6_000)
+    pictures = lab.page.locator(".jp-Cell").evaluate_all(
+        f"cells => cells.map(cell => cell.querySelectorAll('{PICTURE}').length)"
+    )
+    assert pictures == counts
+    selected = lab.kernel("explorer.selection.ranks[0]")
+    for picture in lab.page.locator(PICTURE).all():
+        expect(picture).to_be_hidden()
+        assert f"Selected: ranks {selected}" in drawn(picture)

@@ -11,7 +11,7 @@ import pytest
 from hta_widgets import TimelineScrubber, Trace, TraceExplorer, analysis
 from hta_widgets.errors import MissingDataError
 from hta_widgets.widgets import freezing
-from hta_widgets.widgets.breakdown_panel import SHOWN_ROWS
+from hta_widgets.widgets.panel import SHOWN_ROWS
 from hta_widgets.widgets.part import Part
 from tests.report.reading import column, content, part
 

@@ -29,7 +29,9 @@ def test_every_kind_has_few_marks(ddp: Trace, kind: str) -> None:
         assert not analysis.chart  # the other entry's is drawn
         assert ANALYSES[analysis.picture].chart
         return
-    assert analysis.chart
+    if not analysis.chart:
+        assert kind == "training_strategy"  # words and numbers, which a table shows
+        return
     drawn = marks(analysis.chart, frame)
     assert len(drawn.table) <= 8 * 2000
     assert drawn.left_out >= 0

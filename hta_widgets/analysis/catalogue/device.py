@@ -21,12 +21,12 @@ from hta_widgets.analysis.kernel_durations import sentence as durations_in_words
 from hta_widgets.analysis.op_kernels import op_kernels
 from hta_widgets.analysis.op_kernels import sentence as operators_in_words
 
-__all__ = ["KERNELS", "TIME"]
+__all__ = ["IDLE_CAUSES", "KERNELS", "TIME"]
 
 _BY = Option("by", "One bar per", ("rank", "iteration"), "rank")
 _DEVICE = ("device events",)
 
-_CAUSES = (
+IDLE_CAUSES = (
     Series("host_sync_ns", "Host blocked in sync", "sync"),
     Series("data_stall_ns", "Host waits for data", "host", "/"),
     Series("host_busy_ns", "Host busy", "host"),
@@ -87,7 +87,7 @@ TIME = (
         title="Why each device is idle",
         function=idle.idle_breakdown,
         sentence=idle.sentence,
-        chart=Stack(_CAUSES, "idle_ns"),
+        chart=Stack(IDLE_CAUSES, "idle_ns"),
         requires=_DEVICE,
         options=(_BY,),
     ),

@@ -11,6 +11,8 @@ from hta_widgets.analysis.critical_path.summary import sentence as path_in_words
 from hta_widgets.analysis.entry import Analysis
 from hta_widgets.analysis.stragglers import sentence as stragglers_in_words
 from hta_widgets.analysis.stragglers import stragglers
+from hta_widgets.analysis.strategy.table import sentence as strategy_in_words
+from hta_widgets.analysis.strategy.table import training_strategy
 
 __all__ = ["COMMUNICATION", "CRITICAL_PATH", "MEMORY"]
 
@@ -38,6 +40,16 @@ COMMUNICATION = (
         sentence=words.collectives,
         chart=Bars("dur_ns", ("collective", "process_group"), "communication", names="name"),
         requires=("communication kernels",),
+    ),
+    Analysis(
+        kind="training_strategy",
+        label="Strategy",
+        group="Communication",
+        title="How the job is parallelised, and what that sends",
+        function=training_strategy,
+        sentence=strategy_in_words,
+        chart=None,
+        requires=("device events", "communication kernels", "collective sizes"),
     ),
 )
 

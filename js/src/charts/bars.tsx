@@ -1,12 +1,12 @@
 // Stacked horizontal bars, one per rank, all of the same whole so that lengths compare.
 
-import { max, ticks as roundTicks } from "d3-array";
 import { duration, exact, significant, timeUnit } from "../format";
 import { Axis } from "./axis";
 import type { ChartProps } from "./chart";
 import { Fill } from "./fills";
 import { Legend, type Series } from "./legend";
 import { fitted, labelWidth, Mark } from "./mark";
+import { max, ticks as roundTicks } from "./numbers";
 import { Plot } from "./plot";
 import { linear, tickText } from "./scale";
 import { pickRank } from "./select";
@@ -47,7 +47,7 @@ export function Bars({ marks, chart, width, selecting }: ChartProps<StackChart>)
           />
         </g>
         {labels.map((label, row) => {
-          const rank = ranks[row] ?? 0;
+          const rank = ranks[row]; // none: the bar is of a whole run
           const whole = wholes[row] ?? 0;
           const share = (value: number) => (whole ? `${significant((100 * value) / whole)} %` : "no time");
           let start = 0;
@@ -58,21 +58,25 @@ export function Bars({ marks, chart, width, selecting }: ChartProps<StackChart>)
             return { part, value, from };
           });
           const text = parts.map(({ part, value }) => `${part.label} ${duration(value)} (${share(value)})`);
-          const chosen = selecting.ranks.value.includes(rank);
-          const place = label.replace(/^r/, "R");
+          const chosen = rank !== undefined && selecting.ranks.value.includes(rank);
+          const place = rank === undefined ? label : label.replace(/^r/, "R");
           const at = (ns: number) => left + x(ns / unit.scale);
           return (
             <Mark
               key={label}
-              label={`${place}: ${text.join(", ") || "no time"}. Select this rank.`}
+              label={`${place}: ${text.join(", ") || "no time"}.${rank === undefined ? "" : " Select this rank."}`}
               transform={`translate(0 ${row * ROW})`}
               first={row === 0}
-              dim={selecting.ranks.value.length > 0 && !chosen}
+              dim={rank !== undefined && selecting.ranks.value.length > 0 && !chosen}
               pressed={chosen}
-              onPick={(event) => {
-                pickRank(selecting, all, rank, event);
-                if (steps.length && chosen) selecting.iterations.value = [];
-              }}
+              onPick={
+                rank === undefined
+                  ? null
+                  : (event) => {
+                      pickRank(selecting, all, rank, event);
+                      if (steps.length && chosen) selecting.iterations.value = [];
+                    }
+              }
             >
               <rect class="hta-bar-hit" width="100%" height={ROW} />
               <text x={left - 8} y={ROW - 6} text-anchor="end">

@@ -1,5 +1,6 @@
 // The chart of an answer: which one is told by Python (a chart of hta_widgets/analysis/charts.py, by type).
 
+import type { FunctionComponent } from "preact";
 import type { Table } from "../columns";
 import { Bars, type StackChart } from "./bars";
 import { Flame, type FlameChart } from "./flame";
@@ -9,6 +10,7 @@ import { Lines, type LinesChart } from "./lines";
 import { type BarsChart, Rows } from "./rows";
 import type { Selecting } from "./select";
 import { Spread, type SpreadChart } from "./spread";
+import type { WaterfallChart } from "./waterfall";
 
 export type Chart =
   | StackChart
@@ -18,6 +20,7 @@ export type Chart =
   | SpreadChart
   | HistogramChart
   | FlameChart
+  | WaterfallChart
   | { type?: undefined };
 
 export interface ChartProps<C> {
@@ -31,24 +34,21 @@ export interface ChartProps<C> {
   selecting: Selecting;
 }
 
-export function Drawing({ chart, ...props }: ChartProps<Chart>) {
-  if (props.marks.rows === 0) return null;
-  switch (chart.type) {
-    case "stack":
-      return <Bars chart={chart} {...props} />;
-    case "bars":
-      return <Rows chart={chart} {...props} />;
-    case "lines":
-      return <Lines chart={chart} {...props} />;
-    case "heat":
-      return <Heat chart={chart} {...props} />;
-    case "spread":
-      return <Spread chart={chart} {...props} />;
-    case "histogram":
-      return <Histogram chart={chart} {...props} />;
-    case "flame":
-      return <Flame chart={chart} {...props} />;
-    default:
-      return null;
-  }
+// biome-ignore lint/suspicious/noExplicitAny: each takes the chart of its own type
+type AnyChart = FunctionComponent<ChartProps<any>>;
+
+/** The charts by type; a view that not every bundle has adds its own (views/diff.tsx). */
+export const CHARTS: Partial<Record<string, AnyChart>> = {
+  stack: Bars,
+  bars: Rows,
+  lines: Lines,
+  heat: Heat,
+  spread: Spread,
+  histogram: Histogram,
+  flame: Flame,
+};
+
+export function Drawing(props: ChartProps<Chart>) {
+  const Chart = CHARTS[props.chart.type ?? ""];
+  return Chart && props.marks.rows > 0 ? <Chart {...props} /> : null;
 }

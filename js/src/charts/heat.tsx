@@ -1,8 +1,8 @@
 // A grid of cells, fuller the greater their value: which rank, and when.
 
-import { max, min } from "d3-array";
 import type { ChartProps } from "./chart";
 import { Mark } from "./mark";
+import { max, min } from "./numbers";
 import { Plot } from "./plot";
 import { unitOf } from "./unit";
 

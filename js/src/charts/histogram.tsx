@@ -1,9 +1,9 @@
 // How many rows have a value of which magnitude.
 
-import { max, ticks } from "d3-array";
 import { Axis } from "./axis";
 import type { ChartProps } from "./chart";
 import { Mark } from "./mark";
+import { max, ticks } from "./numbers";
 import { Plot } from "./plot";
 import { decades, linear, logarithmic } from "./scale";
 import { unitOf } from "./unit";

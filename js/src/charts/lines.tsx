@@ -4,12 +4,12 @@
 // that holds 900. The cursor and the drag are state of the browser alone; the selection changes at the end.
 
 import { type Signal, signal } from "@preact/signals";
-import { bisectRight, max } from "d3-array";
 import { useMemo } from "preact/hooks";
 import { duration } from "../format";
 import { Axis } from "./axis";
 import type { ChartProps } from "./chart";
 import { fitted } from "./mark";
+import { bisectRight, max } from "./numbers";
 import { linear } from "./scale";
 import { steps, unitOfTime } from "./steps";
 import { unitOf } from "./unit";

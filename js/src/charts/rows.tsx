@@ -1,8 +1,8 @@
 // One horizontal bar per label, the longest first: what takes most, at a glance.
 
-import { max } from "d3-array";
 import type { ChartProps } from "./chart";
 import { fittedNames, Mark } from "./mark";
+import { max } from "./numbers";
 import { Plot } from "./plot";
 import { pickRank, pickWindow, toggled } from "./select";
 import { unitOf } from "./unit";

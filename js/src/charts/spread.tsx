@@ -1,9 +1,9 @@
 // For each kernel the range of its durations, with a dot at each rank's mean: how evenly the ranks run it.
 
-import { extent as ends, max, min } from "d3-array";
 import { Axis } from "./axis";
 import type { ChartProps } from "./chart";
 import { fittedNames, Mark } from "./mark";
+import { max, min } from "./numbers";
 import { Plot } from "./plot";
 import { decades, logarithmic } from "./scale";
 import { pickRank, toggled } from "./select";
@@ -46,14 +46,15 @@ export function Spread({ marks, chart, legend, width, selecting }: ChartProps<Sp
         </g>
         {legend.map((label, line) => {
           const rows = Array.from(lines.keys()).filter((i) => lines[i] === line);
-          const [low, high] = [min(rows, (i) => lows[i]) ?? 1, max(rows, (i) => highs[i]) ?? 1];
-          const [fastest, slowest] = ends(rows, (i) => mids[i]);
+          const low = min(rows.map((i) => lows[i])) ?? 1;
+          const high = max(rows.map((i) => highs[i])) ?? 1;
+          const means = rows.map((i) => mids[i]);
           const fill = `var(--hta-${classes[rows[0] ?? 0]})`;
           const middle = ROW / 2;
           return (
             <g key={label} transform={`translate(0 ${line * ROW})`}>
               <Mark
-                label={`${label}: ${text(low)} to ${text(high)}, means ${text(fastest ?? 0)} to ${text(slowest ?? 0)}. Choose its events.`}
+                label={`${label}: ${text(low)} to ${text(high)}, means ${text(min(means) ?? 0)} to ${text(max(means) ?? 0)}. Choose its events.`}
                 first={line === 0}
                 pressed={chosen.includes(label)}
                 dim={any && !chosen.includes(label)}

@@ -1,7 +1,7 @@
 // Round times for an axis.
 
-import { ticks } from "d3-array";
 import { timeUnit, type Unit } from "../format";
+import { ticks } from "./numbers";
 
 /** The unit in which neighbouring times between the two differ visibly. */
 export function unitOfTime(start: number, end: number): Unit {

@@ -3,19 +3,23 @@
 import type { ReadonlySignal } from "@preact/signals";
 import { render } from "preact";
 import { FrozenHost } from "../host";
-import type { View, ViewProps } from "../model";
+import type { View } from "../model";
+import type { Mount } from "../mount";
+import { adoptStyles } from "../shared";
+import { followTheme } from "../theme";
 import { answerEvents } from "./events";
 import { arrangePanels } from "./panels";
 import { FrozenPart } from "./part";
 import { type ReportFacts, unpack } from "./payload";
+import css from "./report.css";
 import { FrozenSelection } from "./selection";
 
 const PAYLOAD = "hta-payload";
 
 /** What the bundle draws with. */
 export interface Drawing {
-  mount(props: ViewProps): Promise<void>;
-  views: Record<string, View>;
+  mount: Mount;
+  views: Readonly<Record<string, View>>;
 }
 
 /** Draw the report that the page holds. */
@@ -33,14 +37,12 @@ export async function openReport(page: Document, { mount, views }: Drawing): Pro
     const selection = new FrozenSelection(Object.values(models));
     const [banner, el] = [page.createElement("div"), page.createElement("div")];
     banner.className = "hta";
+    const { signal } = new AbortController(); // a report ends with its page
+    followTheme(banner, signal);
     main.replaceChildren(banner, el);
+    adoptStyles(main, "report", css);
     render(<Banner facts={facts} moved={selection.moved} restore={() => selection.restore()} />, banner);
-    await mount({
-      model: explorer,
-      el,
-      signal: new AbortController().signal,
-      host: new FrozenHost(models, views),
-    });
+    await mount({ model: explorer, el, signal, host: new FrozenHost(models, views) });
     // the critical path can be shown if it was saved
     main.dataset.path = String(Object.values(models).some((model) => model.savedAnswer("path")));
     main.dataset.ready = "true";

@@ -7,7 +7,7 @@ type Placed = [area: string, ref: string, kind: string];
 /** Keep an explorer's `parts` in step with its `panels`. */
 export function arrangePanels(explorer: Model): void {
   const all: Placed[] = explorer.get("parts");
-  if (!Array.isArray(all)) return;
+  if (!Array.isArray(all) || !Array.isArray(explorer.get("panels"))) return;
   const fixed = all.filter(([area]) => area !== "panel");
   const arrange = () => {
     const kinds: string[] = explorer.get("panels");

@@ -1,4 +1,4 @@
-// What Python's Selection does for live parts: traits of one name move together.
+// What Python's Selection does for live parts: traits of one name move together, of several runs those of each.
 
 import { signal as makeSignal, type ReadonlySignal } from "@preact/signals";
 import type { Model } from "../model";
@@ -8,11 +8,15 @@ const SCOPE = ["ranks", "iterations", "window", "streams"];
 const LINKED = [...SCOPE, "names", "query"];
 
 export class FrozenSelection {
-  #start = new Map<string, unknown>();
+  #links: Link[] = [];
   #moved = makeSignal(false);
 
-  constructor(private readonly models: readonly Model[]) {
-    for (const name of LINKED) this.#link(name);
+  constructor(models: readonly Model[]) {
+    const runs = new Set(models.map(runOf));
+    for (const run of runs) {
+      const own = models.filter((model) => runOf(model) === run);
+      for (const name of LINKED) this.#link(name, own);
+    }
   }
 
   /** Whether something else is selected than what the figures are for. */
@@ -22,34 +26,38 @@ export class FrozenSelection {
 
   /** Select again what the figures are for. */
   restore(): void {
-    for (const name of SCOPE) {
-      const [model] = this.#having(name);
-      model?.set(name, this.#start.get(name));
-    }
+    for (const { name, first, start } of this.#links) if (SCOPE.includes(name)) first.set(name, start);
   }
 
-  #link(name: string): void {
-    const having = this.#having(name);
+  #link(name: string, models: readonly Model[]): void {
+    const having = models.filter((model) => model.get(name) !== undefined);
     const [first] = having;
     if (!first) return;
-    this.#start.set(name, first.get(name));
+    this.#links.push({ name, first, start: first.get(name) });
     for (const model of having) {
       model.on(`change:${name}`, () => {
         const value = model.get(name);
         for (const other of having) if (!same(other.get(name), value)) other.set(name, value);
-        if (SCOPE.includes(name)) this.#moved.value = SCOPE.some((one) => this.#differs(one));
+        if (SCOPE.includes(name)) this.#moved.value = this.#links.some(differs);
       });
     }
   }
+}
 
-  #having(name: string): Model[] {
-    return this.models.filter((model) => model.get(name) !== undefined);
-  }
+/** A trait that some parts share: one of them, and what was selected when it was saved. */
+interface Link {
+  name: string;
+  first: Model;
+  start: unknown;
+}
 
-  #differs(name: string): boolean {
-    const [model] = this.#having(name);
-    return model !== undefined && !same(model.get(name), this.#start.get(name));
-  }
+function differs({ name, first, start }: Link): boolean {
+  return SCOPE.includes(name) && !same(first.get(name), start);
+}
+
+/** Timelines of a comparison say which run's they are. */
+function runOf(model: Model): string {
+  return model.get("run") ?? "";
 }
 
 /** Selected values are texts, or short lists of numbers or texts. */

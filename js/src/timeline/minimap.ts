@@ -19,7 +19,8 @@ export function frameOf(place: Place, extent: readonly [number, number]): [numbe
   const left = minimapX(place, extent, place.view.t0);
   const right = minimapX(place, extent, place.view.t1);
   const grow = Math.max(0, NARROWEST_FRAME - (right - left)) / 2;
-  return [Math.max(place.gutter, left - grow), Math.min(place.width, right + grow)];
+  const inside = (x: number) => Math.min(Math.max(x, place.gutter), place.width);
+  return [inside(left - grow), inside(right + grow)];
 }
 
 export function minimapX(place: Place, extent: readonly [number, number], t: number): number {

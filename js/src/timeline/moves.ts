@@ -1,20 +1,19 @@
 // What the actions of the keys do to the timeline.
 
 import { frameAround, panBy } from "./camera";
-import { timeAt } from "./frame";
 import type { Action } from "./keys";
 import { ROW_HEIGHT } from "./layout";
 import type { Timeline } from "./timeline";
 import type { Slice } from "./types";
 
 export async function act(timeline: Timeline, action: Action): Promise<void> {
-  const { extent } = timeline.outline;
+  const { bounds } = timeline;
   const { t0, t1 } = timeline.view;
   const focused = timeline.focus.slice;
   if (action.do === "zoom") timeline.zoom(action.factor, zoomCentre(timeline));
-  else if (action.do === "pan") timeline.look(panBy(timeline.view, action.screens * (t1 - t0), extent));
+  else if (action.do === "pan") timeline.look(panBy(timeline.view, action.screens * (t1 - t0), bounds));
   else if (action.do === "scroll") timeline.scrollBy(action.rows * ROW_HEIGHT);
-  else if (action.do === "all") timeline.look({ t0: extent[0], t1: extent[1] });
+  else if (action.do === "all") timeline.look({ t0: bounds[0], t1: bounds[1] });
   else if (action.do === "iteration") stepIteration(timeline, action.step);
   else if (action.do === "match")
     await goTo(timeline, timeline.source.nextMatch(place(timeline), action.step));
@@ -29,7 +28,7 @@ export async function act(timeline: Timeline, action: Action): Promise<void> {
 async function actOn(timeline: Timeline, focused: Slice, action: Action): Promise<void> {
   const end = focused.start + focused.dur;
   const { source } = timeline;
-  if (action.do === "fit") timeline.look(frameAround(focused.start, end, 0.6, timeline.outline.extent));
+  if (action.do === "fit") timeline.look(frameAround(focused.start, end, 0.6, timeline.bounds));
   else if (action.do === "brushFocus") timeline.brush(focused.start, end);
   else if (action.do === "followFlow") await goTo(timeline, timeline.focus.otherEnd);
   else if (action.do === "relative") await goTo(timeline, source.relative(focused, action.to));
@@ -48,9 +47,8 @@ function place(timeline: Timeline): { start: number; id: number } {
 }
 
 function zoomCentre(timeline: Timeline): number {
-  const { place, pointerX, view } = timeline;
-  const pointed = pointerX !== null && pointerX > place.gutter;
-  return pointed ? timeAt(place, pointerX) : (view.t0 + view.t1) / 2;
+  const { hover, view } = timeline;
+  return hover.time ?? (view.t0 + view.t1) / 2;
 }
 
 function stepIteration(timeline: Timeline, step: 1 | -1): void {
@@ -59,5 +57,5 @@ function stepIteration(timeline: Timeline, step: 1 | -1): void {
   const current = bands.findIndex((band) => band.end > centre);
   const from = current < 0 ? bands.length : current;
   const target = bands[Math.min(Math.max(from + step, 0), bands.length - 1)];
-  if (target) timeline.look(frameAround(target.start, target.end, 0.02, timeline.outline.extent));
+  if (target) timeline.look(frameAround(target.start, target.end, 0.02, timeline.bounds));
 }

@@ -14,8 +14,8 @@ export interface Marks {
   hover: Extent | null;
   focus: Slice | null;
   flows: readonly Flow[];
-  /** pointer position, or null while it is elsewhere */
-  pointerX: number | null;
+  /** where the pointer is, here or at the same time elsewhere; null: on no time */
+  cursor: number | null;
 }
 
 export function drawOverlay(
@@ -31,10 +31,10 @@ export function drawOverlay(
   context.rect(place.gutter, MINIMAP_HEIGHT, place.width - place.gutter, place.height - MINIMAP_HEIGHT);
   context.clip();
   if (marks.window) drawWindow(context, place, marks.window, palette);
-  if (marks.pointerX !== null && marks.pointerX > place.gutter) {
+  if (marks.cursor !== null && marks.cursor > place.gutter) {
     context.fillStyle = palette.muted;
     context.globalAlpha = 0.5;
-    context.fillRect(Math.round(marks.pointerX), TOP, 1, place.height - TOP);
+    context.fillRect(Math.round(marks.cursor), TOP, 1, place.height - TOP);
     context.globalAlpha = 1;
   }
   context.beginPath();

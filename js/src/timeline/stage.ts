@@ -42,8 +42,9 @@ export class Stage {
       this.invalidate();
     };
     const theme = new MutationObserver(retheme);
-    theme.observe(document.body, { attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", retheme, { signal: this.signal });
+    theme.observe(document.body, { attributeFilter: ["data-jp-theme-name"] });
+    const part = this.el.closest("[data-theme]"); // light or dark
+    if (part) theme.observe(part, { attributeFilter: ["data-theme"] });
     this.signal.addEventListener("abort", () => {
       resize.disconnect();
       theme.disconnect();

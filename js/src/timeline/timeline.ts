@@ -4,18 +4,19 @@ import { clampView, panBy, reveal, zoomAt } from "./camera";
 import { Focus } from "./focus";
 import { type Place, TOP, timeAt } from "./frame";
 import { hit } from "./hit";
+import { Hover } from "./hover";
 import { actionOf, HELP } from "./keys";
 import type { Layout } from "./layout";
 import { Lit } from "./lit";
 import type { Found } from "./matches";
 import { act } from "./moves";
-import { drawOverlay, type Extent } from "./overlay";
+import { drawOverlay } from "./overlay";
 import { Picture } from "./picture";
 import { bindPointer } from "./pointer";
 import { Shelf } from "./shelf";
 import type { Source } from "./source";
 import { Stage } from "./stage";
-import { describeGap, type Facts, Tooltip } from "./tooltip";
+import { describeGap, type Facts } from "./tooltip";
 import type { IterationInfo, Outline, Slice, View } from "./types";
 import { gapLanes, type Pointed, tipFor } from "./under";
 
@@ -26,7 +27,10 @@ const NARROW = 560;
 const REACH = 2.5;
 
 export interface Listeners {
-  view(view: View): void;
+  /** it shows another time; `led`: because another timeline does */
+  view(view: View, led: boolean): void;
+  /** the pointer is at this time; null: elsewhere */
+  pointed(t: number | null): void;
   window(window: [number, number] | null): void;
   focus(slice: Slice | null): void;
   /** what is focused, in words; null for nothing */
@@ -37,14 +41,13 @@ export interface Listeners {
 
 export class Timeline {
   view: View;
+  /** how far one may look: the trace, or all that it is compared with */
+  bounds: readonly [number, number];
   window: [number, number] | null = null;
-  /** where the pointer is, or null while it is elsewhere */
-  pointerX: number | null = null;
+  readonly hover: Hover;
   readonly focus: Focus;
   readonly lit: Lit;
   #iterations: readonly number[] = [];
-  #hover: Extent | null = null;
-  #tip = new Tooltip();
   #shelf: Shelf;
   #stage: Stage;
 
@@ -57,7 +60,9 @@ export class Timeline {
   ) {
     const room = () => this.#stage.size.height - TOP;
     this.#shelf = new Shelf(outline, room, () => this.#moved());
+    this.bounds = outline.extent;
     this.view = clampView({ t0: outline.extent[0], t1: outline.extent[1] }, outline.extent);
+    this.hover = new Hover(() => this.place, listeners.pointed);
     this.focus = new Focus(source, () => this.#focused());
     this.lit = new Lit(outline, source, () => this.#moved(), listeners.found);
     el.classList.add("hta-timeline");
@@ -75,7 +80,7 @@ export class Timeline {
       },
       signal,
     );
-    el.replaceChildren(...this.#stage.canvases, this.#tip.el);
+    el.replaceChildren(...this.#stage.canvases, this.hover.tooltip.el);
     el.addEventListener("keydown", (event) => this.#key(event), { signal });
     bindPointer(this, signal);
     this.#stage.watch();
@@ -91,6 +96,12 @@ export class Timeline {
     return { view: this.view, gutter, width, height, scroll: this.#shelf.scroll };
   }
 
+  /** Width of the lanes. */
+  get pixels(): number {
+    const { gutter, width } = this.place;
+    return width - gutter;
+  }
+
   /** What is drawn, as a data URL. */
   toUrl(): string {
     return this.#stage.toUrl();
@@ -102,21 +113,27 @@ export class Timeline {
   }
 
   look(view: View): void {
-    const next = clampView(view, this.outline.extent);
-    if (next.t0 === this.view.t0 && next.t1 === this.view.t1) return;
-    this.view = next;
-    this.listeners.view(next);
-    this.#moved();
+    this.#show(clampView(view, this.bounds), false);
+  }
+
+  /** Show what another timeline leads to. */
+  follow(view: View): void {
+    this.#show(view, true);
+  }
+
+  /** Draw the cursor of the timeline that leads this one. */
+  point(t: number | null): void {
+    this.hover.lead(t);
+    this.#stage.invalidateOver();
   }
 
   zoom(factor: number, at: number): void {
-    this.look(zoomAt(this.view, factor, at, this.outline.extent));
+    this.look(zoomAt(this.view, factor, at, this.bounds));
   }
 
   panPixels(dx: number, dy: number): void {
-    const { gutter, width } = this.place;
-    const ns = (dx * (this.view.t1 - this.view.t0)) / (width - gutter);
-    this.look(panBy(this.view, ns, this.outline.extent));
+    const ns = (dx * (this.view.t1 - this.view.t0)) / this.pixels;
+    this.look(panBy(this.view, ns, this.bounds));
     this.scrollBy(dy);
   }
 
@@ -138,7 +155,7 @@ export class Timeline {
   showWindow(window: readonly [number, number] | null): void {
     if (window?.[0] === this.window?.[0] && window?.[1] === this.window?.[1]) return;
     this.window = window && [window[0], window[1]];
-    if (window) this.look(reveal(this.view, window[0], window[1], this.outline.extent));
+    if (window) this.look(reveal(this.view, window[0], window[1], this.bounds));
     this.#stage.invalidateOver();
   }
 
@@ -178,18 +195,13 @@ export class Timeline {
     const found = hit(place, this.layout, this.window, x, y);
     this.el.style.cursor =
       { edge: "ew-resize", header: "pointer", fold: "pointer", minimap: "grab" }[found.on as string] ?? "";
-    this.pointerX = x;
-    const tip = tipFor(this.#under(x, y), this.outline, this.source, this.lit.path, this.#stage.palette);
-    this.#hover = tip?.extent ?? null;
-    if (tip) this.#tip.show(tip.facts, tip.colour, x, y, place.width, place.height);
-    else this.#tip.hide();
+    const under = this.#under(x, y);
+    this.hover.at(x, y, tipFor(under, this.outline, this.source, this.lit.path, this.#stage.palette));
     this.#stage.invalidateOver();
   }
 
   leave(): void {
-    this.pointerX = null;
-    this.#hover = null;
-    this.#tip.hide();
+    this.hover.leave();
     this.#stage.invalidateOver();
   }
 
@@ -223,7 +235,7 @@ export class Timeline {
     if (found.on !== "lanes" || !found.row) return null;
     const { row } = found;
     const t = timeAt(place, x);
-    const tolerance = (REACH * (this.view.t1 - this.view.t0)) / (place.width - place.gutter);
+    const tolerance = (REACH * (this.view.t1 - this.view.t0)) / this.pixels;
     return { row, t, slice: this.source.find(row.lane, t, tolerance) };
   }
 
@@ -253,10 +265,15 @@ export class Timeline {
     void act(this, action);
   }
 
-  /** Slices stand elsewhere now: what was under the pointer need not be there any more. */
+  #show(next: View, led: boolean): void {
+    if (next.t0 === this.view.t0 && next.t1 === this.view.t1) return;
+    this.view = next;
+    this.listeners.view(next, led);
+    this.#moved();
+  }
+
   #moved(): void {
-    this.#hover = null;
-    this.#tip.hide();
+    this.hover.moved();
     this.#stage.invalidate();
   }
 
@@ -273,6 +290,7 @@ export class Timeline {
 
   #marks() {
     const { slice, flows } = this.focus;
-    return { window: this.window, hover: this.#hover, focus: slice, flows, pointerX: this.pointerX };
+    const { window, hover } = this;
+    return { window, hover: hover.extent, focus: slice, flows, cursor: hover.cursor };
   }
 }

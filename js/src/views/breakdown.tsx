@@ -7,6 +7,7 @@ import type { Selecting, Window } from "../charts/select";
 import { decode, type WireTable } from "../columns";
 import { copyText, download, fetchFile } from "../export";
 import { type Field, Form, type Options } from "../form";
+import { LineBar, linesOf, narrows, orderAndChoice } from "../lines";
 import { type Item, Menu } from "../menu";
 import { trait, type View } from "../model";
 import { type Note, Notes } from "../notes";
@@ -24,6 +25,7 @@ const MARKS: Record<NonNullable<Chart["type"]>, string> = {
   spread: "kernel",
   histogram: "bar",
   flame: "box",
+  waterfall: "part",
 };
 
 export const breakdown: View = ({ model, el, signal }) => {
@@ -47,12 +49,17 @@ export const breakdown: View = ({ model, el, signal }) => {
   const rows = trait<number>(model, "rows", signal);
   const status = trait<Status>(model, "status", signal);
   const message = trait<string>(model, "message", signal);
+  // a comparison selects in no one run
+  const chosen = <T,>(name: string) =>
+    model.get(name) === undefined ? makeSignal<T[]>([]) : trait<T[]>(model, name, signal);
   const selecting: Selecting = {
-    ranks: trait<number[]>(model, "ranks", signal),
-    iterations: trait<number[]>(model, "iterations", signal),
+    ranks: chosen<number>("ranks"),
+    iterations: chosen<number>("iterations"),
     window: trait<Window>(model, "window", signal),
-    names: trait<string[]>(model, "names", signal),
+    names: chosen<string>("names"),
   };
+  // a comparison of lines: the kernel searches, sorts and filters them
+  const lines = frozen ? null : linesOf(model, signal);
   const table = computed(() => decode(wire.value));
   const marks = computed(() => decode(wireMarks.value));
   const width = makeSignal(el.clientWidth || 640);
@@ -66,6 +73,8 @@ export const breakdown: View = ({ model, el, signal }) => {
   const picture = () => el.querySelector<SVGSVGElement>("svg.hta-bars");
   const background = () => getComputedStyle(el).getPropertyValue("--hta-background") || "#fff";
   const whole = () => rows.value === table.value.rows;
+  // of lines that were searched, the kernel has the whole table
+  const complete = () => whole() && !lines;
 
   const parquet: Item = {
     label: "Parquet",
@@ -86,7 +95,7 @@ export const breakdown: View = ({ model, el, signal }) => {
           run: async (task) =>
             download(
               `${kind}.csv`,
-              whole() ? table.value.toCsv() : await fetchFile(rpc, "csv", task),
+              complete() ? table.value.toCsv() : await fetchFile(rpc, "csv", task),
               "text/csv",
             ),
         },
@@ -129,7 +138,10 @@ export const breakdown: View = ({ model, el, signal }) => {
 
   function Breakdown() {
     const some = table.value.rows > 0 || marks.value.rows > 0;
-    const shown = some && (status.value === "idle" || status.value === "busy");
+    // a search that finds nothing can still be changed
+    const narrowed = !!lines && narrows(lines);
+    const { value } = status;
+    const shown = (some && (value === "idle" || value === "busy")) || (narrowed && value !== "error");
     return (
       <section class="hta-breakdown" aria-busy={status.value === "busy"} aria-label={title}>
         <div class="hta-bar">
@@ -146,6 +158,7 @@ export const breakdown: View = ({ model, el, signal }) => {
           )}
         </div>
         {form.length > 0 && <Form fields={form} options={options} />}
+        {lines && (shown || narrowed) && <LineBar {...{ lines, signal }} />}
         <StateNotice status={status} message={message} />
         {shown && (
           <>
@@ -161,16 +174,20 @@ export const breakdown: View = ({ model, el, signal }) => {
               <p class="hta-muted">{notDrawn(leftOut.value, MARKS[chart.type ?? "bars"])}</p>
             )}
             {notes.value?.length > 0 && <Notes notes={notes.value} traits={{ ...selecting, focus }} />}
-            <details>
+            <details open={!!lines}>
               <summary>
                 Table{" "}
                 <span class="hta-muted">
                   {whole()
-                    ? plural(rows.value)
+                    ? counted(rows.value)
                     : `the first ${table.value.rows} of ${plural(rows.value)}: ${expression.value} has all`}
                 </span>
               </summary>
-              <DataTable table={table.value} caption={title} />
+              <DataTable
+                table={table.value}
+                caption={title}
+                {...(lines && orderAndChoice(lines, table.value))}
+              />
             </details>
           </>
         )}
@@ -179,6 +196,10 @@ export const breakdown: View = ({ model, el, signal }) => {
   }
   draw(<Breakdown />, el, signal);
 };
+
+function counted(rows: number): string {
+  return rows === 0 ? "nothing matches" : plural(rows);
+}
 
 function plural(rows: number): string {
   return rows === 1 ? "1 row" : `${rows.toLocaleString("en-US")} rows`;

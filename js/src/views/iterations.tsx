@@ -1,7 +1,7 @@
 // IterationSelector: the time of every step as an upright bar.
 
 import { computed } from "@preact/signals";
-import { max } from "d3-array";
+import { max } from "../charts/numbers";
 import { decode, type WireTable } from "../columns";
 import { duration } from "../format";
 import { trait, type View } from "../model";
@@ -39,7 +39,7 @@ export const iterations: View = ({ model, el, signal }) => {
 
   function Iterations() {
     const all = [...steps.value.keys()];
-    const longest = max(steps.value.values(), (step) => step.slowest) ?? 0;
+    const longest = max([...steps.value.values()].map((step) => step.slowest)) ?? 0;
     const partial = [...steps.value.values()].some((step) => step.partial);
     return (
       <section class="hta-iterations">

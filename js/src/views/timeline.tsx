@@ -12,6 +12,7 @@ import { ClientSource } from "../timeline/client";
 import { decodeSlices, inflate, type SlicesLayout } from "../timeline/decode";
 import { type Ask, fetchChunks, KernelSource } from "../timeline/kernel";
 import { shortName } from "../timeline/labels";
+import { BUILT, MOVED, POINTED, tell } from "../timeline/linking";
 import { act } from "../timeline/moves";
 import type { Source } from "../timeline/source";
 import { Timeline } from "../timeline/timeline";
@@ -137,7 +138,11 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     outline,
     source,
     {
-      view: ({ t0, t1 }) => saveView([Math.round(t0), Math.round(t1)]),
+      view: ({ t0, t1 }, led) => {
+        saveView([Math.round(t0), Math.round(t1)]);
+        if (!led) tell(el, MOVED);
+      },
+      pointed: (t) => tell(el, POINTED, t),
       window: saveWindow,
       focus: (slice) => {
         focusSlice.value = slice?.id ?? -1;
@@ -171,12 +176,13 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   for (const dispose of effects) signal.addEventListener("abort", dispose);
   saveView([Math.round(shown.view.t0), Math.round(shown.view.t1)]);
   keep(model, PICTURE, () => shown.toUrl());
+  tell(el, BUILT, shown);
   return shown;
 }
 
-/** Python knows the view in whole ns: what it echoes must not move it. */
+/** Python knows the view in whole ns: what it, or another display of the same part, echoes must not move it. */
 function sameView([t0, t1]: [number, number], { view }: Timeline): boolean {
-  return Math.round(view.t0) === t0 && Math.round(view.t1) === t1;
+  return Math.abs(view.t0 - t0) <= 1 && Math.abs(view.t1 - t1) <= 1;
 }
 
 /** Saves the newest value once no newer one has come for a moment. */

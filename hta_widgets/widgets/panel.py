@@ -1,0 +1,160 @@
+"""What panels have in common: an answer in a sentence, as a chart, as a table, and as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import traitlets as t
+
+from hta_widgets.analysis.charts import Chart
+from hta_widgets.analysis.entry import Analysis
+from hta_widgets.widgets.computed import Computed
+from hta_widgets.widgets.files import Downloads, as_bytes
+from hta_widgets.widgets.marks import Marks
+from hta_widgets.widgets.notes import Note
+from hta_widgets.widgets.part import variable_name
+from hta_widgets.widgets.wire import Table, encode
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+__all__ = ["SHOWN_ROWS", "Panel", "Shown"]
+
+# A page cannot lay out a million rows; the frame in Python has them all.
+SHOWN_ROWS = 500
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An answer as a panel shows it.
+
+    Attributes:
+        table: the rows of the table, of which the page gets the first.
+        sentence: the answer in words.
+        drawn: what the chart draws.
+        notes: details in words.
+        extent: start and end of the time that is shown, ns; [] where a chart has no axis of time.
+        nothing: no row to draw, or none with any time in the selection.
+    """
+
+    table: pd.DataFrame
+    sentence: str
+    drawn: Marks
+    notes: list[Note]
+    extent: list[int]
+    nothing: bool
+
+
+class Panel(Downloads, Computed):
+    """A panel of one entry of a registry; subclasses say of what (`frame`, `_compute`)."""
+
+    _view = t.Unicode("breakdown").tag(sync=True)
+
+    kind = t.Unicode(help="name of the analysis").tag(sync=True)
+    title = t.Unicode(help="heading").tag(sync=True)
+    sentence = t.Unicode(help="the answer in words").tag(sync=True)
+    chart: t.Dict[str, Any] = t.Dict(
+        help="how to draw the answer: type and fields of a chart of `analysis.charts`"
+    ).tag(sync=True)
+    marks = Table(help="what the chart draws").tag(sync=True)
+    legend: t.List[str] = t.List(help="names of the chart's lines").tag(sync=True)
+    left_out = t.Int(help="marks there was no room for").tag(sync=True)
+    extent: t.List[int] = t.List(help="(start, end) in ns of the time that is shown").tag(sync=True)
+    notes: t.List[Any] = t.List(help="details in words, as `notes.Note` describes them").tag(sync=True)
+    table = Table(help="the answer, or the beginning of a long one").tag(sync=True)
+    rows = t.Int(help="rows of the whole answer").tag(sync=True)
+    form: t.List[Any] = t.List(help="options to choose: [{name, label, choices, default, hint}]").tag(
+        sync=True
+    )
+    options: t.Dict[str, Any] = t.Dict(help="arguments of the analysis, by name").tag(sync=True)
+    expression = t.Unicode(help="Python expression of the panel's frame").tag(sync=True)
+    drawing = t.Unicode(help="Python expression of the panel's plotly figure").tag(sync=True)
+
+    _analysis: Analysis
+
+    def _describe(
+        self,
+        analysis: Analysis,
+        chart: Chart | None,
+        options: dict[str, Any],
+        spell: Callable[[], str] | None,
+    ) -> dict[str, Any]:
+        """The traits that an entry gives its panel.
+
+        Raises:
+            TypeError: the analysis has no such option.
+        """
+        signature(analysis.function).bind(None, None, **options)
+        self._analysis = analysis
+        self._spell = spell or (lambda: f"{variable_name(self, 'panel')}.frame()")
+        return {
+            "kind": analysis.kind,
+            "title": analysis.title,
+            "chart": {"type": type(chart).__name__.lower(), **asdict(chart)} if chart else {},
+            "form": [asdict(option) for option in analysis.options],
+            "options": options,
+        }
+
+    @property
+    def analysis(self) -> Analysis:
+        """The entry of the registry that the panel shows."""
+        return self._analysis
+
+    def frame(self) -> pd.DataFrame:
+        """The DataFrame that the panel shows; see the analysis of the same name for its columns."""
+        raise NotImplementedError
+
+    def figure(self) -> go.Figure:
+        """The plotly figure of `frame()`."""
+        return self.analysis.figure(self.frame())
+
+    @t.validate("options")
+    def _known_options(self, proposal: Mapping[str, Any]) -> dict[str, Any]:
+        """The browser may choose what the form offers, and nothing else may be smuggled in as an argument."""
+        given = dict(proposal["value"])
+        try:
+            signature(self.analysis.function).bind(None, None, **given)
+        except TypeError as error:
+            raise t.TraitError(str(error)) from None
+        for option in self.analysis.options:
+            if option.choices and given.get(option.name, option.default) not in option.choices:
+                raise t.TraitError(f"{option.name} must be one of {', '.join(option.choices)}")
+        return given
+
+    def _given(self) -> dict[str, Any]:
+        """The options that differ from what holds anyway."""
+        usual = {option.name: option.default for option in self.analysis.options}
+        return {name: value for name, value in self.options.items() if value != usual.get(name, ...)}
+
+    def _show(self, shown: Shown) -> None:
+        self.sentence = shown.sentence
+        self.marks, self.legend = encode(shown.drawn.table), shown.drawn.legend
+        self.left_out, self.notes, self.extent = shown.drawn.left_out, list(shown.notes), list(shown.extent)
+        self.table = encode(shown.table.head(SHOWN_ROWS))
+        self.rows = len(shown.table)
+        self.expression = self._spelled("frame")
+        self.drawing = self._spelled("figure")
+        if shown.nothing:
+            self.status, self.message = "empty", self.sentence
+
+    def _spelled(self, method: str) -> str:
+        text = self._spell()
+        given = self._given()
+        if given and "frame(" in text and not text.endswith("frame()"):
+            text = f"{text[:-1]}, {', '.join(f'{name}={value!r}' for name, value in given.items())})"
+        return text.replace(".frame(", f".{method}(")
+
+    def _written(self, form: str) -> bytes:
+        return as_bytes(self.frame(), form)
+
+    def close(self) -> None:
+        """Take the part down and let go of what it holds."""
+        super().close()
+        self._file = None
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("(", f"({self.kind!r}, ", 1)

@@ -1,0 +1,164 @@
+"""Where the instants of one run lie in the others: what lets several timelines move as one.
+
+Steps are paired by their order among those that count. In between time runs on evenly, or from one piece of
+corresponding device work to the next.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.diff import anchors
+from hta_widgets.analysis.diff.sampling import sample
+from hta_widgets.engine import checkpoint
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.scope import Scope
+from hta_widgets.widgets.runs import Runs
+
+__all__ = ["Anchors", "RunAxes"]
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+FAR = 1e18  # ns, beyond any trace
+_MOST_STEPS = 16  # of which the work is paired at once
+_MOST_TIMES = 100_000  # in one answer: 800 kB
+_STEPS_KEPT = 64
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """Corresponding instants.
+
+    Attributes:
+        times: float64[runs, n] ns; every row rises strictly, and the instants of a column correspond.
+        first, last: ns of the run that was asked about, between which the anchors are as close as they get.
+    """
+
+    times: Float64
+    first: float
+    last: float
+
+
+@dataclass(frozen=True)
+class _Paired:
+    """A rank of each run, and int64[runs, steps, 2] start and end of its steps."""
+
+    ranks: list[RankTrace]
+    windows: Int64
+
+
+class RunAxes:
+    """Answers about the axes of some runs. Only reads, so that any thread may ask."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = dict(runs)
+        self._lock = Lock()
+        self._paired: tuple[tuple[Scope, ...], _Paired] | None = None
+        self._steps: OrderedDict[tuple[tuple[Scope, ...], int], Int64] = OrderedDict()
+
+    def anchors(
+        self, scopes: Mapping[str, Scope], run: int, view: tuple[float, float], *, by_work: bool
+    ) -> Anchors:
+        """The anchors around a view (start, end in ns) of the run of that number.
+
+        `by_work`: also those of corresponding device work, in the steps near the view; else the steps' begins
+        and ends. The rank is the first of those selected that all runs have, else each run's first.
+        """
+        key = tuple(scopes[name] for name in self._runs)
+        paired = self._pairs(key, scopes)
+        steps = paired.windows.shape[1]
+        if not steps:
+            starts = [[float(trace.extent_ns[0])] for trace in self._runs.values()]
+            return Anchors(np.array(starts), -FAR, FAR)
+        near = _near(paired.windows[run], *view) if by_work else range(0)
+        times = np.empty((len(self._runs), 0), np.int64)
+        for step in range(steps):
+            own = self._step(key, paired, step) if step in near else paired.windows[:, step]
+            # Where one run has no pause between two steps, the begin of the second stands for both.
+            times = np.hstack([times[:, (times < own[:, :1]).all(axis=0)], own])
+        first = float(paired.windows[run, near[0], 0]) if near and near[0] > 0 else -FAR
+        last = float(paired.windows[run, near[-1], 1]) if near and near[-1] < steps - 1 else FAR
+        return Anchors(_thinned(times).astype(np.float64), first, last)
+
+    def _pairs(self, key: tuple[Scope, ...], scopes: Mapping[str, Scope]) -> _Paired:
+        with self._lock:
+            kept = self._paired
+        if kept is not None and kept[0] == key:
+            return kept[1]
+        samples = list(sample(self._runs, scopes).values())
+        common = [rank for rank in samples[0].ranks if all(rank in steps.ranks for steps in samples)]
+        numbers = [
+            (common or steps.ranks or trace.ranks)[0]
+            for steps, trace in zip(samples, self._traces, strict=True)
+        ]
+        count = min(len(steps) for steps in samples)
+        windows = [
+            steps.windows[:count, steps.ranks.index(rank)] if count else np.empty((0, 2), np.int64)
+            for steps, rank in zip(samples, numbers, strict=True)
+        ]
+        ranks = [trace.rank(number) for trace, number in zip(self._traces, numbers, strict=True)]
+        paired = _Paired(ranks, np.stack(windows))
+        with self._lock:
+            self._paired = key, paired
+        return paired
+
+    @property
+    def _traces(self) -> list[Trace]:
+        return list(self._runs.values())
+
+    def _step(self, key: tuple[Scope, ...], paired: _Paired, step: int) -> Int64:
+        """int64[runs, n] corresponding instants of a step, its begin and end included."""
+        with self._lock:
+            kept = self._steps.get((key, step))
+        if kept is not None:
+            return kept
+        checkpoint()
+        base, windows = paired.ranks[0], paired.windows[:, step].tolist()
+        pairs = [
+            anchors(base, tuple(windows[0]), other, tuple(window))
+            for other, window in zip(paired.ranks[1:], windows[1:], strict=True)
+        ]
+        instants = np.unique(np.concatenate([pair[:, 0] for pair in pairs]))
+        rows = [instants, *(np.rint(np.interp(instants, pair[:, 0], pair[:, 1])) for pair in pairs)]
+        times = _rising(np.stack(rows).astype(np.int64))
+        with self._lock:
+            self._steps[key, step] = times
+            while len(self._steps) > _STEPS_KEPT:
+                self._steps.popitem(last=False)
+        return times
+
+
+def _near(windows: Int64, start: float, end: float) -> range:
+    """The steps in a view and one on either side; those nearest to its middle, where they are too many."""
+    middle = (start + end) / 2
+    apart = np.maximum(np.maximum(windows[:, 0] - middle, middle - windows[:, 1]), 0)
+    nearest = int(apart.argmin())
+    within = np.flatnonzero((windows[:, 0] < end) & (windows[:, 1] > start)).tolist() or [nearest]
+    half = _MOST_STEPS // 2
+    first = max(within[0] - 1, nearest - half, 0)
+    return range(first, min(within[-1] + 2, nearest + half, len(windows)))
+
+
+def _rising(times: Int64) -> Int64:
+    """Without the columns that do not come after all before them in every row; the first and last stay."""
+    inside = times[:, 1:-1]
+    kept = [0]
+    for at in np.flatnonzero((inside < times[:, -1:]).all(axis=0)).tolist():
+        if (inside[:, at] > times[:, kept[-1]]).all():
+            kept.append(at + 1)
+    return times[:, [*kept, times.shape[1] - 1]]
+
+
+def _thinned(times: Int64) -> Int64:
+    most = _MOST_TIMES // len(times)
+    if times.shape[1] <= most:
+        return times
+    return times[:, np.linspace(0, times.shape[1] - 1, most).astype(np.int64)]

@@ -1,0 +1,33 @@
+// Draws a part: its view, in the look and with the manners that all parts have.
+
+import { freezeSaved, tellEnd, tellSaved } from "./ended";
+import type { View, ViewProps } from "./model";
+import parts from "./parts.css";
+import { adoptStyles } from "./shared";
+import { keepShortcuts } from "./shortcuts";
+import { followTheme } from "./theme";
+import theme from "./theme.css";
+
+export type Mount = (props: ViewProps) => Promise<void>;
+
+/**
+ * A function that draws the view that a part's `_view` trait names.
+ *
+ * @param styles of views that not every bundle has
+ */
+export function mounting(views: Readonly<Record<string, View>>, styles = ""): Mount {
+  return async (props) => {
+    const name: string = props.model.get("_view");
+    const view = views[name];
+    if (!view) throw new Error(`no view ${name} in this bundle`);
+    adoptStyles(props.el, "theme", theme + parts + styles);
+    props.el.classList.add("hta");
+    followTheme(props.el, props.signal);
+    keepShortcuts(props.el, props.signal);
+    tellEnd(props);
+    const saved = await freezeSaved(props.model);
+    if (props.signal.aborted) return;
+    await view(props);
+    if (saved) tellSaved(props);
+  };
+}

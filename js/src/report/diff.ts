@@ -1,0 +1,12 @@
+// The bundle that stands in the page of saved runs side by side (hta_widgets/report/page.py).
+
+import comparisons from "../comparisons.css";
+import { mounting } from "../mount";
+import { breakdown } from "../views/breakdown";
+import { diff } from "../views/diff";
+import { timeline } from "../views/timeline";
+import { openReport } from "./open";
+
+const views = { diff, breakdown, timeline };
+
+void openReport(document, { mount: mounting(views, comparisons), views });

@@ -1,0 +1,58 @@
+// The pointer on a timeline, or on the one that leads it: its time, what is under it, and the tooltip.
+
+import { type Place, timeAt, xOf } from "./frame";
+import type { Extent } from "./overlay";
+import { Tooltip } from "./tooltip";
+import type { Tip } from "./under";
+
+export class Hover {
+  readonly tooltip = new Tooltip();
+  /** the slice or the gap under the pointer */
+  extent: Extent | null = null;
+  #x: number | null = null;
+  /** the time pointed at on the timeline that leads this one */
+  #led: number | null = null;
+
+  constructor(
+    private readonly place: () => Place,
+    /** called with the time under the pointer, null if it is on none */
+    private readonly pointed: (t: number | null) => void,
+  ) {}
+
+  /** The time under the pointer; null if it is on none. */
+  get time(): number | null {
+    const place = this.place();
+    return this.#x !== null && this.#x > place.gutter ? timeAt(place, this.#x) : null;
+  }
+
+  /** Where the cursor is drawn, in px. */
+  get cursor(): number | null {
+    return this.#led === null ? this.#x : xOf(this.place(), this.#led);
+  }
+
+  at(x: number, y: number, tip: Tip | null): void {
+    const { width, height } = this.place();
+    this.#x = x;
+    this.extent = tip?.extent ?? null;
+    if (tip) this.tooltip.show(tip.facts, tip.colour, x, y, width, height);
+    else this.tooltip.hide();
+    this.pointed(this.time);
+  }
+
+  leave(): void {
+    this.#x = null;
+    this.moved();
+    this.pointed(null);
+  }
+
+  /** Slices stand elsewhere now: what was under the pointer need not be there any more. */
+  moved(): void {
+    this.extent = null;
+    this.tooltip.hide();
+    if (this.#x !== null) this.pointed(this.time);
+  }
+
+  lead(t: number | null): void {
+    this.#led = t;
+  }
+}

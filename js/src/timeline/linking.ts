@@ -1,0 +1,35 @@
+// How timelines and a view around them that locks them find each other: events that bubble up the page.
+
+import type { Linked, Lock } from "./lock";
+
+/** `detail`: the timeline, to be moved from outside from now on. */
+export const BUILT = "hta-timeline-built";
+/** It shows another time, and was not led there. */
+export const MOVED = "hta-timeline-moved";
+/** `detail`: the time under the pointer, or null. */
+export const POINTED = "hta-timeline-pointed";
+
+export function tell(el: HTMLElement, event: string, detail?: unknown): void {
+  el.dispatchEvent(new CustomEvent(event, { detail, bubbles: true, composed: true }));
+}
+
+/** Lock the timelines inside `el`; `runOf` tells which run's timeline an event comes from, or NaN. */
+export function bindLock(
+  el: HTMLElement,
+  lock: Lock,
+  runOf: (from: Element) => number,
+  signal: AbortSignal,
+): void {
+  const on = (event: string, act: (run: number, detail: unknown) => void) =>
+    el.addEventListener(
+      event,
+      (told) => {
+        const run = runOf(told.target as Element);
+        if (run >= 0) act(run, (told as CustomEvent).detail);
+      },
+      { signal },
+    );
+  on(BUILT, (run, timeline) => lock.add(run, timeline as Linked));
+  on(MOVED, (run) => lock.moved(run));
+  on(POINTED, (run, t) => lock.pointed(run, t as number | null));
+}

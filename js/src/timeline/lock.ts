@@ -1,0 +1,156 @@
+// Timelines of several runs that move together: the same ns per pixel, one centre, one cursor.
+//
+// Which instants correspond is the kernel's to say. It is asked once for a stretch of time, one question at a time;
+// until it has answered, and where it cannot, the steps' starts correspond.
+
+import { type Aligned, carry, holding, type Rows } from "./aligned";
+import type { IterationInfo, View } from "./types";
+
+const ANSWERS_KEPT = 64;
+
+/** A timeline as the lock sees it. */
+export interface Linked {
+  readonly view: View;
+  readonly outline: { extent: readonly [number, number] };
+  /** width of its lanes */
+  readonly pixels: number;
+  /** how far one may look; its own extent while it is not locked */
+  bounds: readonly [number, number];
+  bands(): readonly Pick<IterationInfo, "start">[];
+  /** Show this, and tell no other timeline. */
+  follow(view: View): void;
+  /** Draw the others' cursor. */
+  point(t: number | null): void;
+}
+
+/** Ask which instants correspond to those of `run` in its view. */
+export type AskAligned = (run: number, view: View, signal: AbortSignal) => Promise<Aligned>;
+
+export class Lock {
+  #timelines = new Map<number, Linked>();
+  #known: Aligned[] = [];
+  #asking: AbortController | null = null;
+  #on = false;
+  /** the kernel cannot say: it is not asked again */
+  #silent = false;
+  /** the run that was moved last */
+  #leader = 0;
+
+  constructor(
+    private readonly ask: AskAligned,
+    /** called with what the kernel cannot say, or "" */
+    private readonly refused: (why: string) => void,
+  ) {}
+
+  add(run: number, timeline: Linked): void {
+    this.#timelines.set(run, timeline);
+    if (!this.#timelines.has(this.#leader)) this.#leader = run;
+    this.#spread();
+  }
+
+  /** Locked, they take the view of the one that was moved last; unlocked, each stays as it is. */
+  set(on: boolean): void {
+    this.#on = on;
+    if (on) {
+      this.#spread();
+      return;
+    }
+    this.#asking?.abort();
+    this.#asking = null;
+    for (const timeline of this.#timelines.values()) {
+      timeline.bounds = timeline.outline.extent;
+      timeline.point(null);
+    }
+  }
+
+  /** Others correspond from now on: what was answered does not hold any more. */
+  forget(): void {
+    this.#asking?.abort();
+    this.#asking = null;
+    this.#known = [];
+    this.#silent = false;
+    this.refused("");
+    this.#spread();
+  }
+
+  /** The run's timeline was moved by hand, or from Python. */
+  moved(run: number): void {
+    this.#leader = run;
+    this.#spread();
+  }
+
+  /** The pointer is at `t` of the run, or on none of its times. */
+  pointed(run: number, t: number | null): void {
+    const from = this.#timelines.get(run);
+    if (!this.#on || !from) return;
+    const rows = this.#rows(run, centreOf(from.view));
+    for (const [other, timeline] of this.#timelines)
+      if (other !== run) timeline.point(t === null ? null : carried(rows, run, other, t));
+  }
+
+  #spread(): void {
+    const leader = this.#timelines.get(this.#leader);
+    if (!this.#on || !leader || this.#timelines.size < 2) return;
+    const { t0, t1 } = leader.view;
+    const centre = centreOf(leader.view);
+    const rows = this.#rows(this.#leader, centre);
+    for (const [run, timeline] of this.#timelines) {
+      const ends = [...this.#timelines].map(([other, { outline }]) =>
+        outline.extent.map((t) => carried(rows, other, run, t)),
+      );
+      timeline.bounds = [
+        Math.min(...ends.map(([start]) => start as number)),
+        Math.max(...ends.map(([, end]) => end as number)),
+      ];
+      if (timeline === leader) continue;
+      const wider = leader.pixels > 0 && timeline.pixels > 0 ? timeline.pixels / leader.pixels : 1;
+      const half = ((t1 - t0) / 2) * wider;
+      const at = carried(rows, this.#leader, run, centre);
+      timeline.follow({ t0: at - half, t1: at + half });
+    }
+    if (!holding(this.#known, this.#leader, centre)) void this.#inquire(this.#leader, leader.view);
+  }
+
+  #rows(run: number, centre: number): Rows {
+    return holding(this.#known, run, centre)?.rows ?? this.#steps(run, centre);
+  }
+
+  /** Where nothing better is known: the start of the step at `centre` and those of the others' steps of that number. */
+  #steps(run: number, centre: number): Rows {
+    const bands = this.#timelines.get(run)?.bands() ?? [];
+    const step = Math.max(0, bands.filter((band) => band.start <= centre).length - 1);
+    const rows: Float64Array[] = [];
+    for (const [other, timeline] of this.#timelines) {
+      const others = timeline.bands();
+      const band = bands.length ? (others[step] ?? others.at(-1)) : undefined;
+      rows[other] = Float64Array.of(band?.start ?? timeline.outline.extent[0]);
+    }
+    return rows;
+  }
+
+  async #inquire(run: number, view: View): Promise<void> {
+    if (this.#asking || this.#silent) return;
+    const asking = new AbortController();
+    this.#asking = asking;
+    try {
+      this.#known.unshift(await this.ask(run, view, asking.signal));
+      this.#known.length = Math.min(this.#known.length, ANSWERS_KEPT);
+    } catch (error) {
+      if (asking.signal.aborted || error instanceof DOMException) return;
+      this.#silent = true;
+      this.refused(error instanceof Error ? error.message : String(error));
+    }
+    if (this.#asking !== asking) return;
+    this.#asking = null;
+    this.#spread(); // by the answer, or on to where they were moved meanwhile
+  }
+}
+
+function carried(rows: Rows, from: number, to: number, t: number): number {
+  const [own, other] = [rows[from], rows[to]];
+  return own?.length && other?.length ? carry(own, other, t) : t;
+}
+
+function centreOf({ t0, t1 }: View): number {
+  return (t0 + t1) / 2;
+}

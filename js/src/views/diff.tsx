@@ -1,0 +1,168 @@
+// DiffViewer: what differs between runs. The runs by letter, the panels that compare them, and their timelines, which move
+// together.
+
+import { effect, signal as makeSignal, type Signal } from "@preact/signals";
+import { CHARTS } from "../charts/chart";
+import { Waterfall } from "../charts/waterfall";
+import { Loading, loads, Notices } from "../loading";
+import { type Host, trait, type View } from "../model";
+import { type Run, RunName } from "../runs";
+import { draw } from "../shared";
+import { Slot } from "../slot";
+import { type AnchorsLayout, decodeAnchors } from "../timeline/aligned";
+import { bindLock } from "../timeline/linking";
+import { Lock } from "../timeline/lock";
+
+/** Where a part goes, which widget it is, and which kind of panel, or whose timeline. */
+type Placed = [area: string, ref: string, kind: string];
+type Align = "step" | "op";
+
+const ALIGN: Record<Align, string> = { step: "step", op: "operator" };
+
+CHARTS.waterfall = Waterfall; // no other view compares
+
+export const diff: View = ({ model, el, signal, host }) => {
+  const loading = loads(model, signal);
+  const { status, rpc } = loading;
+  const runs = trait<Run[]>(model, "runs", signal);
+  const parts = trait<Placed[]>(model, "parts", signal);
+  const locked = trait<boolean>(model, "locked", signal);
+  const align = trait<Align>(model, "align", signal);
+  const unaligned = makeSignal("");
+
+  const lock = new Lock(
+    async (run, { t0, t1 }, moot) => {
+      const view = { run, t0: Math.round(t0), t1: Math.round(t1) };
+      const answer = await rpc.call<AnchorsLayout>("anchors", view, { signal: moot });
+      return decodeAnchors(answer, run, (t0 + t1) / 2);
+    },
+    (why) => {
+      unaligned.value = why;
+    },
+  );
+  const runOf = (from: Element) =>
+    Number(from.closest<HTMLElement>(".hta-run-timeline")?.dataset.run ?? Number.NaN);
+  bindLock(el, lock, runOf, signal);
+  const effects = [
+    effect(() => lock.set(locked.value)),
+    effect(() => {
+      void [align.value, runs.value];
+      lock.forget();
+    }),
+  ];
+  for (const dispose of effects) signal.addEventListener("abort", dispose);
+
+  function Diff() {
+    const first = parts.value.findIndex(([area]) => area === "timeline");
+    const panels = (from: number, to?: number) => {
+      const placed = parts.value.slice(from, to).filter(([area]) => area === "panel");
+      return placed.length > 0 && <Panels {...{ placed, host, signal }} />;
+    };
+    const timelines = parts.value.filter(([area]) => area === "timeline");
+    return (
+      <article class="hta-explorer hta-diff" aria-busy={status.value === "busy"}>
+        <Loading {...loading} />
+        {runs.value.length > 0 && (
+          <ul class="hta-runs" aria-label="Runs that are compared">
+            {runs.value.map((run, at) => (
+              <li key={run.name}>
+                <RunName run={run} at={at} />
+                {at === 0 && <span class="hta-muted">compared with</span>}
+              </li>
+            ))}
+          </ul>
+        )}
+        <Notices {...loading} />
+        {panels(0, first < 0 ? undefined : first)}
+        {timelines.length > 0 && (
+          <section aria-label="Timelines">
+            <LockBar {...{ locked, align, unaligned }} />
+            {timelines.map(([area, ref, name]) => {
+              const at = runs.value.findIndex((run) => run.name === name);
+              const run = runs.value[at] ?? { name, detail: "" };
+              return <RunTimeline key={ref} {...{ area, ref_: ref, run, at, host, signal }} />;
+            })}
+          </section>
+        )}
+        {first >= 0 && panels(first)}
+      </article>
+    );
+  }
+  draw(<Diff />, el, signal);
+};
+
+function Panels({ placed, host, signal }: { placed: Placed[]; host: Host; signal: AbortSignal }) {
+  return (
+    <div class="hta-parts">
+      {placed.map(([area, ref, kind]) => (
+        <div key={ref} class="hta-panel" data-kind={kind} data-wide="true">
+          <Slot {...{ area, ref_: ref, host, signal }} />
+        </div>
+      ))}
+    </div>
+  );
+}
+
+interface LockBarProps {
+  locked: Signal<boolean>;
+  align: Signal<Align>;
+  /** why only the steps' starts stand below each other */
+  unaligned: Signal<string>;
+}
+
+function LockBar({ locked, align, unaligned }: LockBarProps) {
+  return (
+    <div class="hta-bar hta-lock">
+      <h3>Timelines</h3>
+      <button
+        type="button"
+        aria-pressed={locked.value}
+        title="Move all timelines together: one scale, one cursor"
+        onClick={() => {
+          locked.value = !locked.value;
+        }}
+      >
+        Lock timelines
+      </button>
+      <label class="hta-form">
+        align by{" "}
+        <select
+          value={align.value}
+          disabled={!locked.value}
+          onChange={(event) => {
+            align.value = event.currentTarget.value as Align;
+          }}
+        >
+          {Object.entries(ALIGN).map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      <span class="hta-muted" role="status">
+        {locked.value && unaligned.value && `Only the starts of steps are aligned: ${unaligned.value}`}
+      </span>
+    </div>
+  );
+}
+
+interface RunTimelineProps {
+  area: string;
+  ref_: string;
+  run: Run;
+  /** its place among the runs */
+  at: number;
+  host: Host;
+  signal: AbortSignal;
+}
+
+function RunTimeline({ run, at, ...slot }: RunTimelineProps) {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
+    <div class="hta-run-timeline" role="group" aria-label={`Timeline of ${run.name}`} data-run={at}>
+      <RunName run={run} at={at} />
+      <Slot {...slot} />
+    </div>
+  );
+}

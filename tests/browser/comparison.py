@@ -1,0 +1,58 @@
+"""Opens DiffViewer in JupyterLab for tests, and asks what it shows."""
+
+import json
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.lab import TIMELINE, Lab
+
+EXAMPLES = "examples.path('gpt2_ddp'), examples.path('gpt2_fsdp_full_shard')"
+OTHER = "gpt2_fsdp_full_shard"
+
+# What the two timelines show, as Python knows it; the browser tells it when the hand rests.
+VIEWS = "[list(part.view or ()) for area, part, _ in viewer.parts if area == 'timeline']"
+
+
+def open_viewer(lab: Lab, runs: str = EXAMPLES, timelines: int = 2) -> Locator:
+    code = f"from hta_widgets import DiffViewer, examples\nviewer = DiffViewer({runs})"
+    lab.open_code(code, "viewer", name="diff.ipynb")
+    viewer = lab.page.locator(".hta-diff")
+    expect(viewer.locator(TIMELINE)).to_have_count(timelines, timeout=60_000)
+    expect(viewer.locator(".hta-panel[data-kind=diff] tbody tr").first).to_be_visible(timeout=30_000)
+    return viewer
+
+
+def tall_shot(lab: Lab, name: str) -> None:
+    """A picture of the whole viewer: the notebook's own scrolling would cut it."""
+    size = lab.page.viewport_size
+    assert size
+    lab.page.set_viewport_size({"width": size["width"], "height": 2600})
+    lab.page.wait_for_timeout(500)
+    lab.shot(name, lab.page.locator(".hta-diff"))
+    lab.page.set_viewport_size(size)
+
+
+def panel(viewer: Locator, kind: str) -> Locator:
+    return viewer.locator(f".hta-panel[data-kind={kind}]")
+
+
+def views(lab: Lab) -> list[list[int]]:
+    """Once the timelines have told theirs."""
+    for _ in range(50):
+        found: list[list[int]] = json.loads(lab.kernel(VIEWS))
+        if all(found):
+            return found
+        lab.page.wait_for_timeout(100)
+    raise AssertionError("a timeline tells no view")
+
+
+def moved(lab: Lab, page: Page, before: list[list[int]]) -> list[list[int]]:
+    """The views once both have changed and rest."""
+    last: list[list[int]] = before
+    for _ in range(50):
+        page.wait_for_timeout(150)
+        now = views(lab)
+        if now == last and all(new != old for new, old in zip(now, before, strict=True)):
+            return now
+        last = now
+    raise AssertionError(f"the timelines stay at {last}")

@@ -1,0 +1,150 @@
+"""The comparison of runs in JupyterLab: its numbers, its table, its looks."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.axe import serious_violations
+from tests.browser.comparison import OTHER, moved, open_viewer, panel, tall_shot, views
+from tests.browser.lab import TIMELINE, Lab
+from tests.support import shared_trace
+
+pytestmark = pytest.mark.browser
+
+CHANGES = f"viewer.frame('step_waterfall').query('run == \\'{OTHER}\\'').change_ns.tolist()"
+
+# From where to where a part's bar goes, in px.
+BOXES = """marks => marks.map((mark) => {
+  const { x, width } = mark.querySelector('rect:not(.hta-bar-hit)').getBBox();
+  return [x, x + width];
+})"""
+
+
+def column(viewer: Locator, name: str) -> list[str]:
+    """The exact values of a column of the table of lines, from the cells' tooltips."""
+    cells = panel(viewer, "diff").locator(f"tbody td[data-column={name}]")
+    texts: list[str] = cells.evaluate_all("cells => cells.map((cell) => cell.title)")
+    return texts
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", "").removesuffix(" ns"))
+
+
+def test_the_parts_of_a_step_add_up_to_its_change(lab: Lab) -> None:
+    viewer = open_viewer(lab)
+    expect(viewer.locator(".hta-runs > li")).to_contain_text(["gpt2_ddp", OTHER])
+    chart = panel(viewer, "step_waterfall").locator("svg.hta-bars")
+    expect(chart).to_be_visible(timeout=30_000)
+    titles: list[str] = chart.locator(".hta-bar-row > title").evaluate_all(
+        "all => all.map(e => e.textContent)"
+    )
+    drawn = [number(title.splitlines()[-1]) for title in titles]
+    *parts, whole = json.loads(lab.kernel(CHANGES))
+    assert drawn[-1] == whole == sum(parts)
+    # what is too small to draw is told in words
+    left = list(parts)
+    for value in drawn[:-1]:
+        left.remove(value)
+    assert all(abs(value) < max(map(abs, parts)) / 1000 for value in left)
+    boxes: list[list[float]] = chart.locator(".hta-bar-row").evaluate_all(BOXES)
+    for upper, lower in pairwise(boxes[:-1]):
+        assert min(abs(a - b) for a in upper for b in lower) < 1.1, "it begins where the one above ends"
+    lab.expect_no_errors()
+    lab.shot("diff-viewer")
+
+
+def test_lines_are_sorted_searched_and_chosen(lab: Lab) -> None:
+    viewer = open_viewer(lab)
+    lines = panel(viewer, "diff")
+    most_first = column(viewer, "line")
+    heading = lines.locator("th[title=change_ns]")
+    heading.get_by_role("button").click()
+    expect(heading).to_have_attribute("aria-sort", "descending")
+    lab.expect_kernel(
+        "dict((kind, part) for _, part, kind in viewer.parts)['diff'].sort", ["change_ns", True]
+    )
+    lab.page.wait_for_function(
+        "(before) => document.querySelector('.hta-table td[data-column=line]').title !== before",
+        arg=most_first[0],
+    )
+    changes = [number(text) for text in column(viewer, "change_ns")]
+    assert changes == sorted(changes, reverse=True)
+
+    every = lines.locator("tbody tr").count()
+    lines.get_by_role("button", name="Only significant").click()
+    expect(lines.locator("tbody tr")).not_to_have_count(every)
+    assert set(column(viewer, "significant")) == {"yes"}
+
+    lines.get_by_role("searchbox").fill("allreduce")
+    expect(lines.locator("tbody tr")).to_have_count(1)
+    lines.get_by_role("searchbox").fill("no such line")
+    expect(lines.locator("tbody tr")).to_have_count(0)
+    lines.get_by_role("searchbox").fill("")
+    expect(lines.locator("tbody tr").nth(1)).to_be_visible()
+
+    # a click chooses the line in every run that has it, a second one lets it go
+    row = lines.locator("tbody tr", has_text="AllGather")
+    row.click()
+    expect(row).to_have_attribute("aria-selected", "true")
+    lab.expect_kernel(f"'AllGather' in str(viewer.selections[{OTHER!r}].names)", value=True)
+    matches = viewer.locator(".hta-timeline-matches [role=status]")
+    expect(matches.nth(1)).to_contain_text("matches")
+    lab.expect_kernel(f"set(viewer.events.run) == {{{OTHER!r}}}", value=True)
+    lab.shot("diff-viewer-line")
+    row.click()
+    lab.expect_kernel(f"viewer.line, viewer.selections[{OTHER!r}].names", (None, ()))
+    # by keyboard: Tab reaches one row, arrows the others, Enter chooses
+    row.focus()
+    lab.page.keyboard.press("Home")
+    lab.page.keyboard.press("ArrowDown")
+    lab.page.keyboard.press("Enter")
+    expect(lines.locator("tbody tr").nth(1)).to_have_attribute("aria-selected", "true")
+    lab.expect_kernel("viewer.line[1]", column(viewer, "line")[1])
+    lab.expect_no_errors()
+
+
+def test_three_runs(lab: Lab) -> None:
+    """Each run after the first has parts that add up, rows in the table, and a timeline that follows."""
+    names = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_shard_grad_op")
+    viewer = open_viewer(lab, ", ".join(f"examples.path({name!r})" for name in names), timelines=3)
+    expect(panel(viewer, "step_waterfall").locator("text.hta-bar-head")).to_have_count(2)
+    rows = panel(viewer, "diff").locator("td[data-column=run]")
+    assert set(rows.evaluate_all("cells => cells.map((cell) => cell.title)")) == set(names[1:])
+    before = views(lab)
+    viewer.locator(TIMELINE).nth(2).focus()
+    for _ in range(4):
+        lab.page.keyboard.press("w")
+    moved(lab, lab.page, before)
+    lab.expect_no_errors()
+    tall_shot(lab, "diff-viewer-three")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_accessible_in_both_themes(lab: Lab, dark: bool) -> None:
+    lab.use_theme(dark=dark)
+    try:
+        viewer = open_viewer(lab)
+        panel(viewer, "diff").locator("tbody tr").first.click()
+        assert not serious_violations(viewer)
+        tall_shot(lab, f"diff-viewer-{'dark' if dark else 'light'}")
+    finally:
+        lab.use_theme(dark=False)
+
+
+def test_real_traces(lab: Lab) -> None:
+    runs = [
+        shared_trace(f"tracelens/{card}/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz")
+        for card in ("h100", "mi300")
+    ]
+    viewer = open_viewer(lab, ", ".join(repr(str(run)) for run in runs) + ", names=('H100', 'MI300')")
+    expect(viewer.locator(".hta-notice").first).to_be_visible()
+    before = views(lab)
+    viewer.locator(TIMELINE).first.focus()
+    for _ in range(5):
+        lab.page.keyboard.press("w")
+    moved(lab, lab.page, before)
+    lab.expect_no_errors()
+    tall_shot(lab, "diff-viewer-real")

@@ -1,0 +1,120 @@
+"""Timelines of several runs that move as one."""
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.comparison import EXAMPLES, moved, open_viewer, views
+from tests.browser.lab import TIMELINE, Lab
+
+pytestmark = pytest.mark.browser
+
+# How many pixels the layer above the slices has drawn.
+INK = """canvas => {
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  return data.reduce((count, value, at) => count + (at % 4 === 3 && value > 0), 0);
+}"""
+
+# Count the questions for what corresponds.
+COUNT = """exec('''
+viewer.asked, real = [], viewer._axes.anchors
+def anchors(*given, **named):
+    viewer.asked.append(given[1])
+    return real(*given, **named)
+viewer._axes.anchors = anchors
+''', {'viewer': viewer})"""
+
+
+@pytest.mark.parametrize("align", ["step", "op"])
+def test_locked_timelines_move_as_one(lab: Lab, align: str) -> None:
+    viewer = open_viewer(lab)
+    page = lab.page
+    lock = viewer.get_by_role("button", name="Lock timelines")
+    expect(lock).to_have_attribute("aria-pressed", "true")
+    viewer.get_by_label("align by").select_option(align)
+    lab.expect_kernel("viewer.align", align)
+    first, second = viewer.locator(TIMELINE).all()
+    before = views(lab)
+    first.focus()
+    for _ in range(6):
+        page.keyboard.press("w")
+    zoomed = moved(lab, page, before)
+    widths = [end - start for start, end in zoomed]
+    assert abs(widths[0] - widths[1]) <= 2, "both have as many ns per pixel"
+    page.keyboard.press("d")
+    panned = moved(lab, page, zoomed)
+    assert panned[0][0] > zoomed[0][0] and panned[1][0] > zoomed[1][0]
+    second.focus()
+    page.keyboard.press("a")
+    back = moved(lab, page, panned)
+    assert back[0][0] < panned[0][0], "either leads"
+
+    # the cursor stands in both
+    def ink(timeline: Locator) -> int:
+        found: int = timeline.locator("canvas").nth(1).evaluate(INK)
+        return found
+
+    page.mouse.move(0, 0)
+    page.wait_for_timeout(100)
+    empty = ink(second)
+    first.scroll_into_view_if_needed()
+    box = first.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 120)
+    page.wait_for_timeout(200)
+    assert ink(second) > empty + 50
+    lab.shot(f"diff-viewer-{align}")
+    page.mouse.move(0, 0)
+    page.wait_for_timeout(200)
+    assert ink(second) == empty
+
+    lock.click()
+    lab.expect_kernel("viewer.locked", value=False)
+    rest = views(lab)
+    first.focus()
+    page.keyboard.press("d")
+    page.wait_for_timeout(500)
+    after = views(lab)
+    assert after[0] != rest[0] and after[1] == rest[1]
+    lab.expect_no_errors()
+
+
+def test_a_pan_asks_the_kernel_no_more_than_it_must(lab: Lab) -> None:
+    """Not once per movement of the mouse: a view inside what is known is not asked about."""
+    viewer = open_viewer(lab)
+    page = lab.page
+    first = viewer.locator(TIMELINE).first
+    lab.kernel(COUNT)
+    first.focus()
+    for _ in range(3):
+        page.keyboard.press("w")
+    box = first.bounding_box()
+    assert box
+    middle = box["x"] + box["width"] / 2, box["y"] + 140
+    page.keyboard.down("Shift")
+    page.mouse.move(*middle)
+    page.mouse.down()
+    for step in range(60):
+        page.mouse.move(middle[0] - 2 * step, middle[1])
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    page.wait_for_timeout(500)
+    assert int(lab.kernel("len(viewer.asked)")) <= 2
+    lab.expect_no_errors()
+
+
+def test_two_displays_of_a_viewer_come_to_rest(lab: Lab) -> None:
+    """Each locks its timelines and hears of the other's: what is rounded to ns must not go back and forth."""
+    code = (
+        f"from hta_widgets import DiffViewer, examples\nviewer = DiffViewer({EXAMPLES})\nviewer.align = 'op'"
+    )
+    lab.open_code(code, "viewer", "viewer", name="diff.ipynb")
+    timelines = lab.page.locator(".hta-diff").locator(TIMELINE)
+    expect(timelines).to_have_count(4, timeout=60_000)
+    before = views(lab)
+    timelines.first.focus()
+    for key in "wwwdda":
+        lab.page.keyboard.press(key)
+    rest = moved(lab, lab.page, before)
+    lab.page.wait_for_timeout(1500)
+    assert views(lab) == rest
+    lab.expect_no_errors()

@@ -1,0 +1,670 @@
+"""Comparisons as widgets: they follow the selections, compute little, refuse in words, leave nothing."""
+
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from weakref import ref
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from traitlets import TraitError
+
+from hta_widgets import (
+    ComparisonPanel,
+    DiffViewer,
+    Scope,
+    Selection,
+    Trace,
+    TraceExplorer,
+    analysis,
+    examples,
+)
+from hta_widgets.analysis import COMPARISONS
+from hta_widgets.analysis.diff import event_names
+from hta_widgets.analysis.diff.compare import _COLUMNS as DIFF_COLUMNS
+from hta_widgets.errors import MissingDataError, NotComparableError, TraceNotFoundError
+from hta_widgets.widgets.changed_lines import COLUMNS, changed_lines
+from hta_widgets.widgets.loading import LoadingCancelledError, open_all
+from hta_widgets.widgets.memo import compared
+from hta_widgets.widgets.runs import default_names
+from tests.report.reading import content
+from tests.support import shared_trace
+
+SETUPS = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_full_shard", "gpt2_fsdp_shard_grad_op")
+Until = Callable[[Callable[[], bool]], None]
+
+
+@pytest.fixture(scope="module")
+def jobs() -> dict[str, Trace]:
+    return {name: examples.load(name) for name in SETUPS}
+
+
+@pytest.fixture
+def pair(jobs: dict[str, Trace]) -> dict[str, Trace]:
+    return {"one": jobs["gpt2_baseline"], "two": jobs["gpt2_ddp"]}
+
+
+@pytest.fixture
+def viewer(pair: dict[str, Trace], until: Until) -> Iterator[DiffViewer]:
+    made = DiffViewer(pair)
+    until(lambda: at_rest(made))
+    yield made
+    made.close()
+
+
+def at_rest(viewer: DiffViewer) -> bool:
+    return viewer.status != "busy" and all(part.status != "busy" for _, part, _ in viewer.parts)
+
+
+def panel_of(viewer: DiffViewer, kind: str) -> ComparisonPanel:
+    return next(part for area, part, own in viewer.parts if area == "panel" and own == kind)
+
+
+def texts(wire: dict[str, Any], name: str) -> list[str]:
+    return next(column for column in wire["columns"] if column["name"] == name)["values"]
+
+
+def numbers(wire: dict[str, Any], name: str) -> list[float]:
+    column = next(column for column in wire["columns"] if column["name"] == name)
+    return np.frombuffer(wire["data"], "<f8", wire["rows"], column["offset"]).tolist()
+
+
+# -- panels
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+def test_a_panel_shows_the_comparison_and_follows_a_selection(
+    pair: dict[str, Trace], until: Until, kind: str
+) -> None:
+    selection = Selection()
+    panel = ComparisonPanel(pair, kind, selections={"two": selection})
+    until(lambda: panel.status == "idle")
+    pd.testing.assert_frame_equal(panel.frame(), COMPARISONS[kind].function(pair))
+    assert panel.sentence == COMPARISONS[kind].sentence(panel.frame())
+    assert panel.get_state()["_view"] == "breakdown"
+    assert (panel.get_state()["search"] is None) == (kind != "diff")
+    selection.ranks = (1,)
+    until(lambda: panel.status == "idle")
+    expected = COMPARISONS[kind].function(pair, {"one": Scope(), "two": Scope(ranks=(1,))})
+    pd.testing.assert_frame_equal(panel.frame(), expected)
+    assert panel.sentence == COMPARISONS[kind].sentence(expected)
+    panel.close()
+
+
+def test_the_table_of_changed_lines_has_before_beside_after(pair: dict[str, Trace], until: Until) -> None:
+    panel = ComparisonPanel(pair, "diff", by="op")
+    until(lambda: panel.status == "idle")
+    columns = [column["name"] for column in panel.table["columns"]]
+    assert columns[:5] == ["change", "kind", "line", "before_ns", "exclusive_ns"]
+    frame = panel.frame()
+    other = frame[frame["run"] == "two"]
+    assert panel.rows == len(other)
+    assert texts(panel.table, "line") == other["line"].tolist()
+    before, after, change = (numbers(panel.table, f"{name}_ns") for name in ("before", "exclusive", "change"))
+    assert np.array(after) - np.array(before) == pytest.approx(np.array(change))
+    assert before == frame.loc[frame["run"] == "two", "before_ns"].tolist()
+    panel.close()
+
+
+def test_lines_are_searched_sorted_and_left_out_in_python(pair: dict[str, Trace], until: Until) -> None:
+    panel = ComparisonPanel(pair, "diff", by="op")
+    until(lambda: panel.status == "idle")
+    whole = panel.rows
+    panel.set_state({"search": "ATEN::ADD", "sort": ["change_ns", False]})
+    until(lambda: panel.status == "idle")
+    assert 0 < panel.rows < whole
+    for line, kernels in zip(texts(panel.table, "line"), texts(panel.table, "kernels"), strict=True):
+        assert "aten::add" in line.lower() or "aten::add" in kernels.lower()
+    shown = numbers(panel.table, "change_ns")
+    assert shown == sorted(shown)
+    panel.search, panel.sort, panel.only_significant = "", [], True
+    until(lambda: panel.status == "idle")
+    assert panel.rows == panel.frame().query("run == 'two' and significant").shape[0] > 0
+    panel.search = "no line is called that"
+    until(lambda: panel.status == "idle" and panel.rows == 0)
+    assert panel.table["rows"] == 0
+    assert panel.sentence  # the answer stands, and so does the toolbar
+    panel.close()
+
+
+def test_nothing_is_computed_again_to_search_and_sort(
+    pair: dict[str, Trace], until: Until, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = ComparisonPanel(pair, "diff", by="phase")
+    until(lambda: panel.status == "idle")
+    asked = counted(monkeypatch, "diff")
+    for text in ("f", "fo", "for"):
+        panel.search = text
+        until(lambda: panel.status == "idle")
+    panel.sort = ["count", True]
+    until(lambda: panel.status == "idle")
+    assert texts(panel.table, "line") == ["forward"]
+    assert not asked
+    panel.close()
+
+
+def test_wrong_requests_of_a_browser_are_refused(pair: dict[str, Trace]) -> None:
+    panel = ComparisonPanel(pair, "diff")
+    for name, wrong in {
+        "sort": (["__class__", True], ["line", "yes"], ["line"], "line", 3),
+        "line": (["kernel"], ["kernel", 3], "ab", 3),
+        "options": ({"by": "colour"}, {"runs": 1}),
+    }.items():
+        for value in wrong:
+            with pytest.raises(TraitError):
+                setattr(panel, name, value)
+    panel.close()
+    with pytest.raises(ValueError, match="run_table, step_waterfall, diff"):
+        ComparisonPanel(pair, "nonsense")
+    with pytest.raises(ValueError, match="at least 2 runs"):
+        ComparisonPanel({"one": pair["one"]})
+    with pytest.raises(TypeError):
+        ComparisonPanel(pair, "run_table", by="rank")
+
+
+def test_other_lines_forget_the_chosen_one(pair: dict[str, Trace]) -> None:
+    panel = ComparisonPanel(pair, "diff")
+    panel.line = ["compute", "some kernel"]
+    assert panel.line == ("compute", "some kernel")
+    panel.options = {"time": "host"}
+    assert panel.line is not None
+    panel.options = {"time": "host", "by": "op"}
+    assert panel.line is None
+    panel.close()
+
+
+def made_frame(rows: list[tuple[str, float, float, bool]]) -> pd.DataFrame:
+    """A `diff` frame of two runs: line, before, after, whether significant."""
+    told = []
+    for line, before, after, significant in rows:
+        for run, value in (("a", before), ("b", after)):
+            row = dict.fromkeys(DIFF_COLUMNS, 0) | {
+                "kind": "op", "line": line, "run": run, "exclusive_ns": value, "before_ns": before,
+                "change_ns": value - before, "significant": significant and run == "b", "change": "same",
+                "kernels": "", "moved_from": "",
+                "change_pct": 100 * (value / before - 1) if before else np.nan,
+            }  # fmt: skip
+            told.append(row)
+    return pd.DataFrame(told, columns=list(DIFF_COLUMNS)).astype(DIFF_COLUMNS)
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["aten::add", "aten::Add_", "mm", "a.b", "", "<b>"]),
+        st.integers(0, 5).map(float),
+        st.integers(0, 5).map(float),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    ROWS,
+    st.sampled_from(["", "ADD", ".", "<", "  mm "]),
+    st.sampled_from(
+        [(), *((column, way) for column in ("line", "change_ns", "change_pct") for way in (0, 1))]
+    ),
+    st.booleans(),
+)
+def test_lines_shown_are_those_that_a_loop_would_find(
+    rows: list[tuple[str, float, float, bool]], search: str, sort: tuple[Any, ...], only: bool
+) -> None:
+    frame = made_frame(rows)
+    shown = changed_lines(frame, search, sort, only)
+    expected = [
+        (line, after - before, significant, 100 * (after / before - 1) if before else None)
+        for line, before, after, significant in rows
+        if (significant or not only)
+        and (before or after)
+        and (search.strip().lower() in line.lower() or search.strip().lower() in "op")
+    ]
+    if sort:
+        column, descending = sort
+        at = {"line": 0, "change_ns": 1, "change_pct": 3}[column]
+        known = [row for row in expected if row[at] is not None]
+        known.sort(key=lambda row: row[at], reverse=bool(descending))
+        expected = known + [row for row in expected if row[at] is None]
+    assert shown["line"].tolist() == [row[0] for row in expected]
+    assert shown["change_ns"].tolist() == [row[1] for row in expected]
+    assert "run" not in shown and "moved_from" not in shown
+    assert list(shown) == [name for name in COLUMNS if name in shown]
+
+
+def test_kernels_of_both_runs_are_shown_and_searched() -> None:
+    frame = made_frame([("aten::mm", 5.0, 7.0, True), ("there", 3.0, 0.0, True), ("here", 0.0, 3.0, True)])
+    at_first = frame["run"] == "a"
+    frame.loc[at_first, "kernels"] = ["sm90_gemm", "attn_fwd", ""]
+    frame.loc[~at_first, "kernels"] = ["Cijk_mm", "", "attn_fwd_2"]
+    frame.loc[(frame["line"] == "here") & ~at_first, "moved_from"] = "there"
+    shown = changed_lines(frame)
+    assert shown["before_kernels"].tolist() == ["sm90_gemm", "attn_fwd", "attn_fwd"]
+    assert shown["kernels"].tolist() == ["Cijk_mm", "", "attn_fwd_2"]
+    assert changed_lines(frame, "SM90")["line"].tolist() == ["aten::mm"]
+    assert changed_lines(frame, "cijk")["line"].tolist() == ["aten::mm"]
+    assert changed_lines(frame, "there")["line"].tolist() == ["there", "here"]
+
+
+def test_a_long_answer_is_searched_whole_and_cut_on_the_page(
+    pair: dict[str, Trace], until: Until, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [(f"line {at:04}", 10.0, 10.0 + at % 1500, at % 3 == 0) for at in range(2000)]
+    frame = made_frame(rows)
+    monkeypatch.setattr("hta_widgets.widgets.comparison_panel.compared", lambda *_: frame)
+    panel = ComparisonPanel(pair, "diff")
+    until(lambda: panel.status == "idle")
+    assert (panel.rows, panel.table["rows"]) == (2000, 500)
+    panel.sort = ["change_ns", True]
+    until(lambda: panel.status == "idle")
+    assert numbers(panel.table, "change_ns") == [float(at) for at in range(1499, 999, -1)]
+    panel.search, panel.only_significant = "line 19", True  # beyond the first 500
+    until(lambda: panel.status == "idle" and panel.rows == 33)
+    assert sorted(texts(panel.table, "line")) == [f"line {at}" for at in range(1900, 2000) if at % 3 == 0]
+    panel.close()
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, kind: str) -> list[str]:
+    """Each computation of comparison `kind` adds to the list."""
+    found: list[str] = []
+    entry = COMPARISONS[kind]
+
+    def counting(*args: Any, **options: Any) -> pd.DataFrame:
+        found.append(kind)
+        return entry.function(*args, **options)
+
+    monkeypatch.setitem(COMPARISONS, kind, replace(entry, function=counting))
+    return found
+
+
+def test_a_storm_of_selections_computes_few_and_lands_on_the_last(
+    pair: dict[str, Trace], until: Until, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = counted(monkeypatch, "step_waterfall")
+    selection = Selection()
+    panel = ComparisonPanel(pair, "step_waterfall", selections={"two": selection})
+    until(lambda: panel.status == "idle")
+    start, end = pair["two"].extent_ns
+    before = len(asked)
+    for turn in range(200):
+        selection.window = (start, end - turn)
+    until(lambda: panel.status == "idle")
+    assert len(asked) - before <= 20
+    expected = analysis.step_waterfall(pair, {"two": selection.scope})
+    pd.testing.assert_frame_equal(panel.frame(), expected)
+    panel.close()
+
+
+def test_an_answer_that_is_kept_keeps_no_other_run_alive() -> None:
+    base, other = examples.load("gpt2_baseline"), examples.load("gpt2_ddp")
+    scopes = dict.fromkeys(("one", "two"), Scope())
+    compared({"one": base, "two": other}, "step_waterfall", scopes)
+    gone = ref(other)
+    del other
+    gc.collect()
+    assert gone() is None
+
+
+# -- the viewer
+
+
+def test_every_comparison_has_its_panel_and_every_run_its_timeline(viewer: DiffViewer) -> None:
+    state = viewer.get_state()
+    assert state["_view"] == "diff"
+    areas = [(area, kind) for area, _, kind in state["parts"]]
+    assert [kind for area, kind in areas if area == "panel"] == list(COMPARISONS)
+    assert [kind for area, kind in areas if area == "timeline"] == ["one", "two"]
+    assert all(reference.startswith("anywidget:") for _, reference, _ in state["parts"])
+    assert [run["name"] for run in viewer.runs] == ["one", "two"]
+    assert viewer.runs[1]["detail"] == "2 ranks, 3 iterations"
+    assert {notice["severity"] for notice in viewer.notices} == {"warning"}
+    assert any("World sizes differ" in notice["text"] for notice in viewer.notices)
+
+
+def test_frames_and_figures_are_those_of_the_analysis(viewer: DiffViewer, pair: dict[str, Trace]) -> None:
+    for kind in COMPARISONS:
+        pd.testing.assert_frame_equal(viewer.frame(kind), COMPARISONS[kind].function(pair))
+        assert viewer.figure(kind).layout.title.text == COMPARISONS[kind].title
+    pd.testing.assert_frame_equal(viewer.frame("diff", by="op"), analysis.diff(pair, "op"))
+    with pytest.raises(ValueError, match="no comparison"):
+        viewer.frame("temporal_breakdown")
+    given = viewer.frame("diff")
+    given["change_ns"] = 7.0
+    assert (viewer.frame("diff")["change_ns"] != 7.0).any()
+
+
+def test_the_panels_expression_brings_its_frame_back(viewer: DiffViewer, until: Until) -> None:
+    panel = panel_of(viewer, "diff")
+    panel.set_state({"options": {"by": "op", "time": "host"}})
+    until(lambda: at_rest(viewer))
+    assert panel.expression == "viewer.frame(\"diff\", by='op', time='host')"
+    shown = eval(panel.expression, {"viewer": viewer})
+    pd.testing.assert_frame_equal(shown, panel.frame())
+    assert panel.drawing.startswith("viewer.figure(")
+
+
+def test_one_run_is_narrowed_alone(viewer: DiffViewer, pair: dict[str, Trace], until: Until) -> None:
+    viewer.selections["two"].ranks = (1,)
+    until(lambda: at_rest(viewer))
+    pd.testing.assert_frame_equal(
+        viewer.frame("run_table"), analysis.run_table(pair, {"two": Scope(ranks=(1,))})
+    )
+    assert viewer.frame("run_table")["ranks"].tolist() == [1, 1]
+    timelines = {kind: part for area, part, kind in viewer.parts if area == "timeline"}
+    assert (timelines["one"].ranks, timelines["two"].ranks) == ((), (1,))
+
+
+def test_a_chosen_line_lights_up_in_every_timeline(
+    viewer: DiffViewer, pair: dict[str, Trace], until: Until
+) -> None:
+    frame = viewer.frame("diff")
+    both = frame[(frame["change"] == "same") & (frame["run"] == "two") & (frame["before_count"] > 0)].iloc[0]
+    panel = panel_of(viewer, "diff")
+    panel.set_state({"line": [both["kind"], both["line"]]})
+    assert viewer.line == (both["kind"], both["line"])
+    until(lambda: viewer.selections["two"].names == (both["line"],))
+    assert viewer.selections["one"].names == (both["line"],)
+    events = viewer.events
+    assert next(iter(events)) == "run"
+    assert set(events["name"]) == {both["line"]}
+    assert set(events["run"]) == {"one", "two"}
+    viewer.line = None
+    assert panel.line is None
+    assert viewer.selections["one"].names == viewer.selections["two"].names == ()
+
+
+def test_a_line_that_a_run_lacks_lights_nothing_there(viewer: DiffViewer, until: Until) -> None:
+    frame = viewer.frame("diff")
+    added = frame[(frame["change"] == "added") & (frame["run"] == "two")].iloc[0]
+    viewer.line = (added["kind"], added["line"])
+    until(lambda: viewer.selections["two"].names != ())
+    timeline = next(part for area, part, kind in viewer.parts if kind == "one")
+    question = {"bins": 8, "names": list(timeline.names), "query": "", "ranks": []}
+    assert timeline.names and timeline.ask("matches", question)[0]["count"] == 0
+    assert set(viewer.events["run"]) == {"two"}
+
+
+def test_the_events_of_an_operator_are_found_by_its_names(
+    viewer: DiffViewer, pair: dict[str, Trace], until: Until
+) -> None:
+    panel_of(viewer, "diff").options = {"by": "op"}
+    viewer.line = ("op", "aten::addmm")
+    expected = event_names(pair, "op", "op", "aten::addmm")
+    assert all(expected.values())
+    until(lambda: viewer.selections["one"].names == tuple(sorted(expected["one"])))
+    assert set(viewer.events["name"]) == {name for names in expected.values() for name in names}
+
+
+def test_a_line_without_recorded_calls_says_why(
+    viewer: DiffViewer, until: Until, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: Any) -> None:
+        raise MissingDataError("calls", "Record them.")
+
+    monkeypatch.setattr("hta_widgets.widgets.diff_viewer.event_names", missing)
+    viewer.line = ("op", "aten::mm")
+    until(lambda: viewer.message != "")
+    assert viewer.message == "The line's events cannot be found: the trace has no calls. Record them."
+    assert viewer.status == "idle"
+    viewer.line = None
+    assert viewer.message == ""
+
+
+def anchors(viewer: DiffViewer, run: int, start: float, end: float) -> tuple[dict[str, Any], np.ndarray]:
+    layout, (data,) = viewer.ask("anchors", {"run": run, "t0": start, "t1": end})
+    return layout, np.frombuffer(data, "<f8").reshape(layout["runs"], layout["n"])
+
+
+@pytest.mark.parametrize("align", ["step", "op"])
+def test_anchors_rise_in_every_run_and_hold_the_steps(
+    jobs: dict[str, Trace], until: Until, align: str
+) -> None:
+    viewer = DiffViewer(jobs)
+    until(lambda: at_rest(viewer))
+    viewer.align = align
+    for run, trace in enumerate(jobs.values()):
+        steps = trace.rank(0).iterations
+        start, end = steps["start_ns"].iloc[1], steps["end_ns"].iloc[1]
+        layout, times = anchors(viewer, run, start, end)
+        assert times.shape == (4, layout["n"])
+        assert (np.diff(times, axis=1) > 0).all()
+        assert layout["from"] <= start < end <= layout["to"]
+        starts = [one.rank(0).iterations["start_ns"].tolist() for one in jobs.values()]
+        corresponding = set(map(tuple, times.T.tolist()))
+        assert set(zip(*starts, strict=True)) <= corresponding
+    assert (layout["n"] > 20) == (align == "op")
+    viewer.close()
+
+
+def test_a_run_corresponds_to_itself(until: Until) -> None:
+    path = examples.path("gpt2_ddp")
+    viewer = DiffViewer(path, path)
+    assert list(viewer.selections) == ["gpt2_ddp", "gpt2_ddp (2)"]
+    viewer.wait()
+    until(lambda: at_rest(viewer) and len(viewer.parts) > 0)
+    for align in ("step", "op"):
+        viewer.align = align
+        _, times = anchors(viewer, 0, 0, 1e7)
+        assert (times[0] == times[1]).all()
+    assert viewer.notices == []
+    for kind in ("run_table", "step_waterfall", "diff"):
+        assert not viewer.frame(kind)["change_ns"].any()
+    assert not panel_of(viewer, "diff").frame()["significant"].any()
+    viewer.close()
+
+
+def test_what_cannot_be_compared_says_so_and_still_shows_its_timelines(until: Until) -> None:
+    pair = {"training": examples.load("gpt2_baseline"), "serving": examples.load("inference_cuda_graphs")}
+    viewer = DiffViewer(pair)
+    until(lambda: at_rest(viewer))
+    assert viewer.status == "idle"
+    assert viewer.notices[0]["severity"] == "error"
+    assert "a step is not the same" in viewer.notices[0]["text"].lower()
+    for kind in ("run_table", "step_waterfall", "diff"):
+        panel = panel_of(viewer, kind)
+        assert panel.status == "empty"
+        assert panel.message.startswith("These runs cannot be compared: ")
+        with pytest.raises(NotComparableError):
+            viewer.frame(kind)
+    assert panel_of(viewer, "comparability").status == "idle"
+    assert all(part.status == "idle" for area, part, _ in viewer.parts if area == "timeline")
+    layout, times = anchors(viewer, 0, 0, 1e6)
+    assert times.shape == (2, layout["n"])
+    viewer.close()
+
+
+def test_runs_without_device_events_compare_by_host_time(until: Until) -> None:
+    path = shared_trace("hta/cpu_only")
+    viewer = DiffViewer(path, path)
+    viewer.wait()
+    until(lambda: at_rest(viewer) and len(viewer.parts) > 0)
+    for kind in ("run_table", "step_waterfall"):
+        assert panel_of(viewer, kind).status == "empty"
+        assert panel_of(viewer, kind).message
+    panel = panel_of(viewer, "diff")
+    panel.options = {"by": "op"}
+    until(lambda: at_rest(viewer))
+    assert panel.status == "idle", panel.message
+    assert not panel.frame()["change_ns"].any()
+    layout, _ = anchors(viewer, 0, 0, 1e6)
+    assert layout["runs"] == 2
+    viewer.close()
+
+
+def test_four_setups_stand_side_by_side(jobs: dict[str, Trace], until: Until) -> None:
+    viewer = DiffViewer(*(examples.path(name) for name in SETUPS))
+    assert repr(viewer) == (
+        "DiffViewer('gpt2_baseline': 1 file; 'gpt2_ddp': 2 files; "
+        "'gpt2_fsdp_full_shard': 2 files; 'gpt2_fsdp_shard_grad_op': 2 files)"
+    )
+    viewer.wait()
+    until(lambda: at_rest(viewer) and len(viewer.parts) > 0)
+    assert panel_of(viewer, "step_waterfall").legend == list(SETUPS[1:])
+    assert panel_of(viewer, "run_table").rows == 4
+    assert "run" in [column["name"] for column in panel_of(viewer, "diff").table["columns"]]
+    pd.testing.assert_frame_equal(viewer.frame("run_table"), analysis.run_table(jobs))
+    viewer.close()
+
+
+def test_real_runs_of_a_change(until: Until) -> None:
+    viewer = DiffViewer(shared_trace("hta/trace_diff/control"), shared_trace("hta/trace_diff/test"))
+    viewer.wait()
+    until(lambda: at_rest(viewer) and len(viewer.parts) > 0)
+    for kind in COMPARISONS:
+        panel = panel_of(viewer, kind)
+        assert panel.status in ("idle", "empty"), panel.message
+    assert all(part.status == "idle" for area, part, _ in viewer.parts if area == "timeline")
+    viewer.close()
+
+
+def test_an_explorer_compares_its_run_and_shares_its_selection(until: Until) -> None:
+    explorer = TraceExplorer(examples.path("gpt2_baseline"))
+    viewer = explorer.diff(examples.path("gpt2_ddp"))
+    assert list(viewer.selections) == ["gpt2_baseline", "gpt2_ddp"]
+    assert viewer.selections["gpt2_baseline"] is explorer.selection
+    viewer.wait()
+    until(lambda: at_rest(viewer) and len(viewer.parts) > 0)
+    assert viewer.traces["gpt2_baseline"] is explorer.trace
+    explorer.selection.iterations = explorer.trace.iterations["iteration"][:1]
+    until(lambda: at_rest(viewer))
+    assert viewer.frame("run_table")["steps"].tolist()[0] == 1
+    named = explorer.diff(examples.path("gpt2_ddp"), names=("before", "after"))
+    assert named.selections["before"] is explorer.selection
+    for widget in (named, viewer, explorer):
+        widget.close()
+
+
+def test_names_tell_runs_apart(tmp_path: Path, pair: dict[str, Trace]) -> None:
+    paths = [tmp_path / one / "trace" for one in "ab"]
+    assert default_names(paths) == ("a/trace", "b/trace")
+    assert default_names([str(paths[0]), "s3://bucket/run/x/", paths[0]]) == ("trace", "x", "trace (2)")
+    assert default_names(list(pair.values())) == ("run 1", "run 2")
+    with pytest.raises(ValueError, match="distinct names"):
+        DiffViewer(*pair.values(), names=("same", "same"))
+    with pytest.raises(ValueError, match="distinct names"):
+        DiffViewer(*pair.values(), names=("one",))
+    with pytest.raises(ValueError, match="at least 2 runs"):
+        DiffViewer(pair["one"])
+    with pytest.raises(ValueError, match="no run 'three'"):
+        DiffViewer(pair, selections={"three": Selection()})
+
+
+def test_ranks_by_file_are_one_run(until: Until) -> None:
+    files = sorted(examples.path("gpt2_ddp").iterdir())
+    viewer = DiffViewer({0: files[0]}, {0: files[1]}, names=("first", "second"))
+    assert viewer.wait().traces["second"].ranks == [0]
+    until(lambda: at_rest(viewer) and len(viewer.parts) > 0)
+    viewer.close()
+
+
+def test_a_path_that_is_not_there_raises_at_once(tmp_path: Path, pair: dict[str, Trace]) -> None:
+    with pytest.raises(TraceNotFoundError):
+        DiffViewer(pair["one"], tmp_path / "nothing")
+
+
+def test_loading_can_be_stopped_and_begun_again(until: Until, monkeypatch: pytest.MonkeyPatch) -> None:
+    held, opened = threading.Event(), Trace.open
+
+    def slow(path: Any, progress: Any = None) -> Trace:
+        held.wait(20)
+        progress(0, 1, "reading")
+        return opened(path, progress=progress)
+
+    monkeypatch.setattr("hta_widgets.widgets.loading.Trace.open", slow)
+    viewer = DiffViewer(examples.path("gpt2_baseline"), examples.path("gpt2_ddp"))
+    assert viewer.status == "busy" and viewer.parts == []
+    viewer.ask("cancel", {})
+    assert viewer.status == "empty"
+    with pytest.raises(LoadingCancelledError):
+        _ = viewer.traces
+    held.set()
+    viewer.ask("load", {})
+    viewer.wait(30)
+    until(lambda: at_rest(viewer) and len(viewer.parts) > 0)
+    assert viewer.status == "idle"
+    viewer.close()
+
+
+def test_progress_counts_the_files_of_all_runs(until: Until) -> None:
+    told: list[tuple[float | None, str]] = []
+    sources = {"one": examples.path("gpt2_baseline"), "two": examples.path("gpt2_ddp")}
+    traces = open_all(sources, lambda done, total, text: told.append((done / total, text)))
+    assert list(traces) == ["one", "two"]
+    shares = [share for share, _ in told]
+    assert shares == sorted(shares) and shares[-1] == 1.0
+    assert {text.split(":")[0] for _, text in told} == {"one", "two"}
+
+
+def test_a_report_holds_the_panels_and_timelines_as_they_are(viewer: DiffViewer, tmp_path: Path) -> None:
+    viewer.selections["two"].window = (0, 20_000_000)
+    path = viewer.to_html(tmp_path / "runs.html", title="Before & <after>")
+    html = path.read_text(encoding="utf-8")
+    assert "<title>Before &amp; &lt;after&gt;</title>" in html
+    saved = content(html)
+    root = saved["parts"][saved["root"]]
+    assert (root["state"]["_view"], root["state"]["runs"]) == ("diff", viewer.runs)
+    shown = [(area, kind) for area, _, kind in root["state"]["parts"]]
+    assert shown == [(area, kind) for area, _, kind in viewer.parts]
+    parts = {kind: saved["parts"][reference]["state"] for _, reference, kind in root["state"]["parts"]}
+    assert {parts[run]["run"]: parts[run]["window"] for run in ("one", "two")} == {
+        "one": None,
+        "two": [0, 20_000_000],
+    }
+    for kind in COMPARISONS:
+        assert parts[kind]["sentence"] == panel_of(viewer, kind).sentence
+        assert parts[kind]["rows"] == panel_of(viewer, kind).rows
+    (question,) = root["questions"]
+    assert question["method"] == "anchors" and not question["once"]
+    layout = question["result"]
+    times = np.frombuffer(question["buffers"][0], "<f8").reshape(layout["runs"], layout["n"])
+    assert (np.diff(times, axis=1) > 0).all()
+    assert layout["from"] < times.min() and times.max() < layout["to"]  # it holds wherever one looks
+
+
+def test_a_closed_viewer_computes_nothing_more(
+    pair: dict[str, Trace], until: Until, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    selections = {name: Selection() for name in pair}
+    viewer = DiffViewer(pair, selections=selections)
+    until(lambda: at_rest(viewer))
+    parts = [part for _, part, _ in viewer.parts]
+    asked = [counted(monkeypatch, kind) for kind in COMPARISONS]
+    viewer.close()
+    for selection in selections.values():
+        selection.ranks = (0,)
+        selection.window = (0, 5_000_000)
+    assert all(part.comm is None for part in [viewer, *parts])
+    assert not any(asked)
+    assert all(part.status == "idle" for part in parts)
+
+
+def test_closing_at_once_stops_the_work(pair: dict[str, Trace], until: Until) -> None:
+    before = {thread for thread in threading.enumerate() if thread.name == "hta_widgets_loading"}
+    viewer = DiffViewer(*(examples.path(name) for name in SETUPS))
+    viewer.close()
+    with pytest.raises(LoadingCancelledError):
+        viewer.wait()
+    until(
+        lambda: (
+            not {thread for thread in threading.enumerate() if thread.name == "hta_widgets_loading"} - before
+        )
+    )
+    assert viewer.parts == []
+
+
+def test_names_from_outside_stay_text(pair: dict[str, Trace], until: Until) -> None:
+    hostile = {"<img src=x onerror=alert(1)>": pair["one"], "</script>": pair["two"]}
+    viewer = DiffViewer(hostile)
+    until(lambda: at_rest(viewer))
+    assert [run["name"] for run in viewer.runs] == list(hostile)
+    bundle = viewer._repr_mimebundle_()
+    data = bundle[0] if isinstance(bundle, tuple) else bundle
+    assert "text/html" not in (data or {})
+    viewer.close()
