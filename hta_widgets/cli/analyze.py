@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
-from pathlib import PurePath
 from typing import Any
 
 import pandas as pd
@@ -16,7 +15,7 @@ from hta_widgets.cli.document import json_lines, plain, scope_as_dict
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.kinds import known_kind, values_of
 from hta_widgets.cli.opening import open_trace, scope_of
-from hta_widgets.cli.output import check_writable, to_terminal, write_bytes, write_lines
+from hta_widgets.cli.output import check_writable, form_of, write_bytes, write_lines
 from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import columns_of, pieces_of, printable
 from hta_widgets.trace.scope import Scope
@@ -24,7 +23,6 @@ from hta_widgets.trace.scope import Scope
 __all__ = ["run"]
 
 _TABLE_ROWS = 40
-_ENDINGS = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
 
 
 def run(arguments: Namespace) -> Exit:
@@ -33,9 +31,7 @@ def run(arguments: Namespace) -> Exit:
     options = values_of(analysis, arguments.options)
     output: str = arguments.output
     check_writable(output)
-    form = arguments.format or _ENDINGS.get(PurePath(output).suffix.lower(), "table")
-    if form == "parquet":
-        _refuse_terminal(output)
+    form = form_of(arguments.format, output)
     trace = open_trace(arguments)
     scope = scope_of(arguments, trace)
     frame = ask(analysis, trace, scope, options)
@@ -50,12 +46,6 @@ def run(arguments: Namespace) -> Exit:
 
         write_bytes(output, as_bytes(frame.head(limit), form), text=form == "csv")
     return Exit.FINE
-
-
-def _refuse_terminal(output: str) -> None:
-    """Before the work, not after it."""
-    if to_terminal(output):
-        write_bytes(output, b"", text=False)
 
 
 def _head(analysis: Analysis, scope: Scope, options: dict[str, Any], frame: pd.DataFrame) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from hta_widgets import __version__
 from hta_widgets.cli.exits import UsageError, codes_in_words
+from hta_widgets.cli.limits import LINES, MEASURES, limit
 from hta_widgets.cli.values import assignment, numbers, span
 
 __all__ = ["parse"]
@@ -22,6 +23,7 @@ examples:
   hta-widgets analyze idle_gaps run_17/ --window 10ms:25ms -o gaps.parquet
   hta-widgets health run_17/ --fail-on warning
   hta-widgets report run_17/ -o report.html
+  hta-widgets diff run_17/ run_18/ --fail-on "step_time>+3%"
 
 exit codes:
 """
@@ -76,11 +78,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         dest="options",
         help="an argument of the analysis, as --list shows them; may be given several times",
     )
-    one.add_argument(
-        "--format",
-        choices=FORMATS,
-        help="default: what the ending of -o says, else table",
-    )
+    _add_format(one)
     one.add_argument(
         "--limit", metavar="N", type=_typed(_count), help="rows at most (default: 40 in a table, else all)"
     )
@@ -104,10 +102,43 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="the panels to show, or all (default: those for a first look that the trace has data for)",
     )
     one.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file to write")
+
+    one = _command(commands, "diff", "what changed between runs, and whether it is within limits", many=True)
+    one.add_argument(
+        "--name",
+        metavar="NAME",
+        action="append",
+        dest="names",
+        help="what to call a run; once for each, in their order (default: the names of the folders or files)",
+    )
+    one.add_argument(
+        "--by", choices=LINES, help="what to compare line by line (default: kernel; op without device events)"
+    )
+    _add_part(one)
+    one.add_argument(
+        "--top",
+        metavar="N",
+        type=_typed(_count),
+        help="lines at most, those that changed most (default: 20 in a table, else all)",
+    )
+    one.add_argument(
+        "--fail-on",
+        metavar="LIMIT",
+        type=_typed(limit),
+        action="append",
+        default=[],
+        dest="limits",
+        help="exit with 1 if a metric changed by more, beyond noise, as in 'step_time>+3%%'; may be given "
+        f"several times; the metrics: {', '.join(MEASURES)}, and lines, as in 'kernel:\"gemm\">+5%%'",
+    )
+    _add_format(one)
+    _add_output(one)
     return parser.parse_args(argv)
 
 
-def _command(commands: Any, name: str, what: str, kind: bool = False) -> argparse.ArgumentParser:
+def _command(
+    commands: Any, name: str, what: str, kind: bool = False, many: bool = False
+) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=what,
@@ -118,26 +149,46 @@ def _command(commands: Any, name: str, what: str, kind: bool = False) -> argpars
     if kind:
         parser.add_argument("--list", action=_ListKinds, help="print the kinds and their options, and exit")
         parser.add_argument("kind", metavar="KIND", help="which analysis; see --list")
-    parser.add_argument(
-        "paths", metavar="PATH", nargs="+", help="a folder with a file per rank, files, or URLs for fsspec"
-    )
+    if many:
+        parser.add_argument(
+            "paths",
+            metavar="RUN",
+            nargs="+",
+            help="two or more: a folder with a file per rank, a file, or a URL for fsspec; the first is what "
+            "the others are compared with",
+        )
+    else:
+        parser.add_argument(
+            "paths",
+            metavar="PATH",
+            nargs="+",
+            help="a folder with a file per rank, files, or URLs for fsspec",
+        )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no warnings on stderr")
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
     return parser
 
 
+def _add_part(parser: argparse.ArgumentParser) -> Any:
+    part = parser.add_argument_group("the part of the job to look at (default: all of it)")
+    part.add_argument("--ranks", metavar="0,2-5", type=_typed(numbers), help="ranks")
+    part.add_argument("--iterations", metavar="10,11", type=_typed(numbers), help="iterations")
+    return part
+
+
 def _add_scope(parser: argparse.ArgumentParser) -> None:
-    scope = parser.add_argument_group("the part of the job to look at (default: all of it)")
-    listed = _typed(numbers)
-    scope.add_argument("--ranks", metavar="0,2-5", type=listed, help="ranks")
-    scope.add_argument("--iterations", metavar="10,11", type=listed, help="iterations")
-    scope.add_argument("--streams", metavar="7,20", type=listed, help="device streams")
+    scope = _add_part(parser)
+    scope.add_argument("--streams", metavar="7,20", type=_typed(numbers), help="device streams")
     scope.add_argument(
         "--window",
         metavar="10ms:25ms",
         type=_typed(span),
         help="time since the job's start, in ns, us, ms or s; an end may be left out",
     )
+
+
+def _add_format(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=FORMATS, help="default: what the ending of -o says, else table")
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:

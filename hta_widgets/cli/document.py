@@ -10,9 +10,10 @@ from typing import Any
 import pandas as pd
 from pandas.api import types
 
+from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["dtypes", "json_lines", "plain", "records", "scope_as_dict"]
+__all__ = ["dumped", "frame_as_dict", "json_lines", "missing_as_dict", "plain", "scope_as_dict"]
 
 _CHUNK = 10_000
 
@@ -40,6 +41,16 @@ def records(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
         part = frame.iloc[at : at + _CHUNK]
         for values in zip(*(_values(part[name]) for name in part.columns), strict=True):
             yield dict(zip(names, values, strict=True))
+
+
+def frame_as_dict(frame: pd.DataFrame) -> dict[str, Any]:
+    """A frame as `columns` and `rows`."""
+    return {"columns": dtypes(frame), "rows": list(records(frame))}
+
+
+def missing_as_dict(error: MissingDataError) -> dict[str, Any]:
+    """What stands in place of an answer that there is none of."""
+    return {"missing": {"field": error.field, "remedy": error.remedy, "detail": error.detail}}
 
 
 def json_lines(head: Mapping[str, Any], frame: pd.DataFrame) -> Iterator[str]:

@@ -25,8 +25,8 @@ class Exit(IntEnum):
 
 _WORDS = {
     Exit.FINE: "fine",
-    Exit.FOUND: "health found what --fail-on names",
-    Exit.USAGE: "bad usage",
+    Exit.FOUND: "found what --fail-on names",
+    Exit.USAGE: "bad usage, or runs that cannot be compared",
     Exit.UNREADABLE: "the trace cannot be read",
     Exit.MISSING: "the trace lacks what the question needs",
     Exit.UNWRITTEN: "the output cannot be written",

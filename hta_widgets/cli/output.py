@@ -5,21 +5,35 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from hta_widgets.cli.exits import OutputError, UsageError
 from hta_widgets.cli.terminal import is_terminal, printable
 
-__all__ = ["check_writable", "to_terminal", "write_bytes", "write_lines"]
+__all__ = ["check_writable", "form_of", "to_terminal", "write_bytes", "write_lines"]
 
 
 _PIECE = 1 << 15
+_ENDINGS = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
+_NOT_SHOWN = "this format is not for terminals: name a file with -o, or pipe it"
 
 
 def to_terminal(output: str) -> bool:
     """Whether what is written to `output` is seen on a terminal."""
     return output == "-" and is_terminal(sys.stdout)
+
+
+def form_of(asked: str | None, output: str) -> str:
+    """The format that was asked for, or that the ending of the file says; else a table.
+
+    Raises:
+        UsageError: it is not for terminals, and the answer goes to one. Told before the work, not after it.
+    """
+    form = asked or _ENDINGS.get(PurePath(output).suffix.lower(), "table")
+    if form == "parquet" and to_terminal(output):
+        raise UsageError(_NOT_SHOWN)
+    return form
 
 
 def check_writable(output: str) -> None:
@@ -75,7 +89,7 @@ def write_bytes(output: str, content: bytes, *, text: bool) -> None:
         for line in content.decode("utf-8", "backslashreplace").removesuffix("\r\n").split("\r\n"):
             sys.stdout.write(f"{printable(line)}\n")
     else:
-        raise UsageError("this format is not for terminals: name a file with -o, or pipe it")
+        raise UsageError(_NOT_SHOWN)
 
 
 def _write_file(path: Path, fill: Callable[[BinaryIO], object]) -> None:

@@ -12,7 +12,7 @@ from importlib import import_module
 from hta_widgets.cli.arguments import parse
 from hta_widgets.cli.exits import Exit, OutputError, UsageError
 from hta_widgets.cli.terminal import printable
-from hta_widgets.errors import HtaWidgetsError, MissingDataError
+from hta_widgets.errors import HtaWidgetsError, MissingDataError, NotComparableError
 
 __all__ = ["main"]
 
@@ -50,7 +50,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _code_of(error: Exception) -> Exit:
-    if isinstance(error, UsageError):
+    if isinstance(error, UsageError | NotComparableError):
         return Exit.USAGE
     if isinstance(error, MissingDataError):
         return Exit.MISSING

@@ -13,7 +13,7 @@ import pandas as pd
 from hta_widgets.analysis.charts import Stack
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.cli.answers import ask
-from hta_widgets.cli.document import dtypes, dumped, plain, records, scope_as_dict
+from hta_widgets.cli.document import dumped, frame_as_dict, missing_as_dict, plain, scope_as_dict
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.health import finding_lines, in_words
 from hta_widgets.cli.opening import open_trace, scope_of
@@ -82,19 +82,15 @@ def _document(trace: Trace, scope: Scope, answers: Answers) -> dict[str, Any]:
             }
         ),
         "answers": {kind: _answer_as_dict(kind, answer) for kind, answer in answers.items()},
-        "health": _frame_as_dict(trace.health),
+        "health": frame_as_dict(trace.health),
     }
 
 
 def _answer_as_dict(kind: str, answer: pd.DataFrame | MissingDataError) -> dict[str, Any]:
     if isinstance(answer, MissingDataError):
-        return {"missing": {"field": answer.field, "remedy": answer.remedy, "detail": answer.detail}}
+        return missing_as_dict(answer)
     head = {"options": _QUESTIONS[kind], "sentence": ANALYSES[kind].sentence(answer)}
-    return {**head, **_frame_as_dict(answer)}
-
-
-def _frame_as_dict(frame: pd.DataFrame) -> dict[str, Any]:
-    return {"columns": dtypes(frame), "rows": list(records(frame))}
+    return {**head, **frame_as_dict(answer)}
 
 
 def _lines(trace: Trace, answers: Answers, arguments: Namespace) -> Iterator[str]:

@@ -41,10 +41,15 @@ def significant(value: float) -> str:
     return f"{value:,.{0 if value == 0 else min(max(3 - whole, 0), 6)}f}"
 
 
-def frame_lines(frame: pd.DataFrame, limit: int, cells: int | None) -> list[str]:
-    """A heading and the first `limit` rows, in at most `cells` if given; then what was left out, in words."""
+def frame_lines(frame: pd.DataFrame, limit: int, cells: int | None, alike: bool = False) -> list[str]:
+    """A heading and the first `limit` rows, in at most `cells` if given; then what was left out, in words.
+
+    Each column of times has the unit that suits it; `alike`: all have the same.
+    """
     shown = frame.head(limit)
-    columns = [_column(str(name), shown[name]) for name in shown.columns]
+    times = [_largest(shown[name]) for name in shown.columns if str(name).endswith("_ns")]
+    unit = _unit(max(times, default=0)) if alike else None
+    columns = [_column(str(name), shown[name], unit) for name in shown.columns]
     fitting = columns if cells is None else _fitting(columns, cells)
     rows = [[column.heading for column in fitting]]
     rows += [list(row) for row in zip(*(column.cells for column in fitting), strict=True)]
@@ -60,7 +65,15 @@ def frame_lines(frame: pd.DataFrame, limit: int, cells: int | None) -> list[str]
     return [*lines, f"… {' and '.join(left_out)}"] if left_out else lines
 
 
-def _column(name: str, series: pd.Series) -> _Column:
+def _largest(series: pd.Series) -> float:
+    return max((abs(value) for value in series.dropna().tolist() if math.isfinite(value)), default=0)
+
+
+def _unit(largest: float) -> tuple[str, int]:
+    return next((one for one in _TIME if largest >= one[1]), _TIME[-1])
+
+
+def _column(name: str, series: pd.Series, time: tuple[str, int] | None = None) -> _Column:
     stem, _, suffix = name.rpartition("_")
     if suffix not in ("ns", *_UNITS) or name == "bytes":
         stem, suffix = name, ""
@@ -72,8 +85,7 @@ def _column(name: str, series: pd.Series) -> _Column:
         return _Column(heading, [shortened(printable(text), _TEXT) for text in texts], False)
     values = [math.nan if pd.isna(value) else value for value in series.tolist()]
     if suffix == "ns":
-        largest = max((abs(value) for value in values if math.isfinite(value)), default=0)
-        unit, scale = next(((unit, size) for unit, size in _TIME if largest >= size), _TIME[-1])
+        unit, scale = time or _unit(_largest(series))
         return _Column(f"{heading} {unit}", [significant(value / scale) for value in values], True)
     whole = suffix in ("", "bytes")
     cells = [f"{value:,}" if whole and isinstance(value, int) else significant(value) for value in values]

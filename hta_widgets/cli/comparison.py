@@ -1,0 +1,101 @@
+"""All that `diff` tells about runs: asked once, for people and for programs alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from hta_widgets.analysis.comparisons import COMPARISONS
+from hta_widgets.analysis.diff.measures import step_measures
+from hta_widgets.cli.limits import LINES, Limit
+from hta_widgets.cli.verdicts import Verdict, verdicts
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
+
+__all__ = ["Comparison", "Run", "compared"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as it was asked for."""
+
+    name: str
+    path: str
+    trace: Trace
+    scope: Scope
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The answers.
+
+    Attributes:
+        runs: the first is what the others are compared with.
+        by: what `lines` are.
+        doubts: of `comparability`.
+        table, waterfall: of `run_table` and `step_waterfall`; or why there is none.
+        measures: of `step_measures`.
+        lines: of `diff`.
+        verdicts: what became of each limit, for each run but the first.
+    """
+
+    runs: Sequence[Run]
+    by: str
+    doubts: pd.DataFrame
+    table: pd.DataFrame | MissingDataError
+    waterfall: pd.DataFrame | MissingDataError
+    measures: pd.DataFrame
+    lines: pd.DataFrame
+    verdicts: list[Verdict]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a change is beyond a limit."""
+        return any(one.outcome == "fails" for one in self.verdicts)
+
+    def first_lines(self, top: int | None) -> pd.DataFrame:
+        """The rows of the `top` lines that changed most; None: of all."""
+        if top is None:
+            return self.lines
+        return self.lines[self.lines.groupby(["kind", "line"], sort=False).ngroup() < top]
+
+
+def compared(runs: Sequence[Run], by: str | None, limits: Sequence[Limit]) -> Comparison:
+    """The answers for these runs.
+
+    Args:
+        runs: at least two.
+        by: what to compare line by line; None: kernels, or operators where no run has device events.
+        limits: of `--fail-on`.
+
+    Raises:
+        NotComparableError: numbers would mislead.
+        MissingDataError: the lines, or what a limit names, were not recorded.
+        UsageError: a limit names no line, or several.
+    """
+    traces, scopes = {run.name: run.trace for run in runs}, {run.name: run.scope for run in runs}
+
+    def asked(kind: str) -> pd.DataFrame | MissingDataError:
+        try:
+            return COMPARISONS[kind].function(traces, scopes)
+        except MissingDataError as missing:
+            return missing
+
+    measures, table = step_measures(traces, scopes), asked("run_table")
+    if by is None:
+        by = "op" if isinstance(table, MissingDataError) else "kernel"
+    named = {limit.of for limit in limits} & set(LINES)
+    lines = {one: COMPARISONS["diff"].function(traces, scopes, by=one) for one in sorted({by, *named})}
+    return Comparison(
+        runs,
+        by,
+        COMPARISONS["comparability"].function(traces, scopes),
+        table,
+        asked("step_waterfall"),
+        measures,
+        lines[by],
+        verdicts(limits, measures, table, lines),
+    )

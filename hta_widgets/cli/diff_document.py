@@ -1,0 +1,73 @@
+"""A comparison as JSON that CI can rely on; `docs/command_line.md` describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from hta_widgets.analysis.comparisons import COMPARISONS
+from hta_widgets.cli.comparison import Comparison, Run
+from hta_widgets.cli.document import frame_as_dict, missing_as_dict, plain, scope_as_dict
+from hta_widgets.cli.verdicts import Verdict
+from hta_widgets.errors import MissingDataError, NotComparableError
+
+__all__ = ["comparison_as_dict", "refusal_as_dict"]
+
+
+def comparison_as_dict(found: Comparison, top: int | None) -> dict[str, Any]:
+    """All that was found; of the lines the first `top`, if given."""
+    return {
+        **_head(found.runs, []),
+        "comparability": _answer("comparability", found.doubts),
+        "measures": frame_as_dict(found.measures),
+        "run_table": _answer("run_table", found.table),
+        "step_waterfall": _answer("step_waterfall", found.waterfall),
+        "lines": {"by": found.by, **_answer("diff", found.lines, found.first_lines(top))},
+        "checks": [_check(one) for one in found.verdicts],
+        "failed": found.failed,
+    }
+
+
+def refusal_as_dict(runs: Sequence[Run], refusal: NotComparableError) -> dict[str, Any]:
+    """That runs cannot be compared, and why."""
+    return _head(runs, refusal.reasons)
+
+
+def _head(runs: Sequence[Run], reasons: Sequence[str]) -> dict[str, Any]:
+    return {
+        "kind": "diff",
+        "comparable": not reasons,
+        "reasons": list(reasons),
+        "runs": [{"run": run.name, "path": run.path, "scope": scope_as_dict(run.scope)} for run in runs],
+    }
+
+
+def _answer(
+    kind: str, frame: pd.DataFrame | MissingDataError, shown: pd.DataFrame | None = None
+) -> dict[str, Any]:
+    if isinstance(frame, MissingDataError):
+        return missing_as_dict(frame)
+    sentence = COMPARISONS[kind].sentence(frame)
+    return {"sentence": sentence, **frame_as_dict(frame if shown is None else shown)}
+
+
+def _check(one: Verdict) -> dict[str, Any]:
+    changed = one.changed
+    told = {
+        "limit": one.limit.text,
+        "run": one.run,
+        "metric": one.limit.of,
+        "line": changed.line or None,
+        "unit": "bytes" if one.limit.of == "peak_memory" else "ns",
+        "before": changed.before,
+        "after": changed.after,
+        "change": changed.change,
+        "change_pct": changed.pct,
+        "low": changed.low,
+        "high": changed.high,
+        "significant": changed.significant if one.noise_known else None,
+        "outcome": one.outcome,
+    }
+    return {name: plain(value) for name, value in told.items()}

@@ -1,0 +1,156 @@
+"""A comparison for people: what is doubtful, the step, what it is made of, what changed, and the limits."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.charts import Waterfall
+from hta_widgets.analysis.comparisons import COMPARISONS
+from hta_widgets.analysis.diff.measures import STEP_TIME
+from hta_widgets.analysis.diff.waterfall import STEP
+from hta_widgets.analysis.words import duration
+from hta_widgets.cli.comparison import Comparison
+from hta_widgets.cli.table import frame_lines, significant
+from hta_widgets.cli.terminal import columns_of, painted, pieces_of, printable
+from hta_widgets.cli.verdicts import Verdict
+from hta_widgets.errors import MissingDataError
+
+__all__ = ["comparison_lines"]
+
+_LINES = 20
+_MEMORY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+_TITLES = {"call_path": "Call paths", "op": "Operators"}
+_WORDS = {"holds": "ok", "within noise": "ok", "fails": "FAIL"}
+_COLOURS = {"holds": "muted", "within noise": "warning", "fails": "error"}
+
+
+def comparison_lines(found: Comparison, top: int | None, output: str) -> Iterator[str]:
+    """The whole answer; of the lines that changed the first `top`."""
+    cells = columns_of(sys.stdout) if output == "-" else None
+
+    def told(text: str, indent: str = "") -> Iterator[str]:
+        for piece in pieces_of(printable(text), cells and max(cells - len(indent), 20)):
+            yield f"{indent}{piece}"
+
+    def heading(text: str) -> str:
+        return painted(text, "heading", sys.stdout) if output == "-" else text
+
+    base, *others = (run.name for run in found.runs)
+    yield heading(printable(f"{', '.join(others)} compared with {base}"))
+    for text in found.doubts.loc[found.doubts["severity"] == "doubt", "reason"].unique():
+        yield from told(f"Doubt: {text}.")
+    yield from ("", f"{heading('Step time')}  (per step and rank; low and high: 95 % interval)")
+    if isinstance(found.table, MissingDataError):
+        yield from told("By the host's clock: no run has device events, so there is no waterfall.")
+        yield from frame_lines(_of_host(found), len(found.runs), cells, alike=True)
+    else:
+        yield from frame_lines(_steps(found.table), len(found.runs), cells, alike=True)
+    if not isinstance(found.waterfall, MissingDataError):
+        yield from (
+            "",
+            f"{heading('Why')}  (parts add up to the change of the step; noise: 99 %, all parts together)",
+        )
+        parts = _parts(found.waterfall)
+        yield from frame_lines(parts, len(parts), cells, alike=True)
+    title = _TITLES.get(found.by, f"{found.by.capitalize()}s")
+    yield from ("", heading(title))
+    yield from told(COMPARISONS["diff"].sentence(found.lines))
+    changed = _changed(found.lines)
+    if len(changed):
+        yield from frame_lines(changed, _LINES if top is None else top, cells, alike=True)
+    if found.verdicts:
+        yield from ("", heading("Limits"))
+    for one in found.verdicts:
+        word = f"{_WORDS[one.outcome]:<4}"
+        coloured = painted(word, _COLOURS[one.outcome], sys.stdout) if output == "-" else word
+        first, *rest = told(_in_words(one), "      ")
+        yield f"{coloured}  {first.lstrip()}"
+        yield from rest
+
+
+def _steps(table: pd.DataFrame) -> pd.DataFrame:
+    frame = table[["run", "steps", "step_ns", "low_ns", "high_ns", "change_ns", "change_pct"]]
+    noise = _noise(table["change_low_ns"], table["significant"])
+    noise.iloc[0] = ""
+    return frame.assign(beyond_noise=noise)
+
+
+def _of_host(found: Comparison) -> pd.DataFrame:
+    steps = found.measures[found.measures["measure"] == STEP_TIME]
+    frame = steps[["run", "before_ns", "time_ns", "change_ns", "low_ns", "high_ns"]]
+    return frame.assign(beyond_noise=_noise(steps["low_ns"], steps["significant"]))
+
+
+def _parts(waterfall: pd.DataFrame) -> pd.DataFrame:
+    """What takes time, before or after. Of two runs, the name of the second would say nothing new."""
+    chart = COMPARISONS["step_waterfall"].chart
+    labels = {one.column: one.label for one in chart.series} if isinstance(chart, Waterfall) else {}
+    before = waterfall["time_ns"] - waterfall["change_ns"]
+    shown: pd.DataFrame = waterfall.assign(
+        part=waterfall["part"].map(labels),
+        before_ns=before,
+        beyond_noise=_noise(waterfall["low_ns"], waterfall["significant"]),
+    )
+    runs = waterfall["run"].unique()
+    occurs = (before != 0) | (waterfall["time_ns"] != 0)
+    shown = shown.loc[occurs & (waterfall["part"] != STEP) & (waterfall["run"] != runs[0])]
+    columns = ["part", "before_ns", "time_ns", "change_ns", "low_ns", "high_ns", "beyond_noise"]
+    return shown.reindex(columns=columns if len(runs) == 2 else ["run", *columns])
+
+
+def _changed(lines: pd.DataFrame) -> pd.DataFrame:
+    """The lines that changed; where noise is unknown, also those whose time did."""
+    if lines.empty:
+        return lines
+    runs, unknown = lines["run"].unique(), lines["low_ns"].isna()
+    was = " (was " + lines["moved_from"] + ")"
+    shown: pd.DataFrame = lines.assign(
+        time_ns=lines["exclusive_ns"],
+        line=lines["line"] + was.where(lines["moved_from"] != "", ""),
+        beyond_noise=_noise(lines["low_ns"], lines["significant"]),
+    )
+    changed = (lines["change"] != "same") | unknown & (lines["change_ns"] != 0)
+    shown = shown[changed & (lines["run"] != runs[0])]
+    # Their intervals are in the other formats: a terminal has more use for the name.
+    columns = ["change", "before_ns", "time_ns", "change_ns", "change_pct", "beyond_noise", "line"]
+    columns += ["kernels"] if (shown["kernels"] != "").any() else []
+    return shown.reindex(columns=columns if len(runs) == 2 else ["run", *columns])
+
+
+def _noise(low: pd.Series, significant: pd.Series) -> pd.Series:
+    words = np.select([low.isna(), significant], ["unknown", "yes"], "no")
+    return pd.Series(words, low.index, dtype="str")
+
+
+def _in_words(one: Verdict) -> str:
+    changed, of_memory = one.changed, one.limit.of == "peak_memory"
+    amount = _bytes if of_memory else duration
+    relative = f"{_signed(changed.pct)} %, " if changed.before else ""
+    said = f"{one.run}: {one.limit.text}: {relative}{_sign(changed.change)}{amount(abs(changed.change))}"
+    if not one.noise_known:
+        if one.outcome == "holds":
+            return said
+        return f"{said}; noise is unknown (no two steps to compare), so the change alone decides"
+    said += f", 95 % interval {_amount(changed.low)} to {_amount(changed.high)}"
+    return f"{said}; beyond the limit, but within noise" if one.outcome == "within noise" else said
+
+
+def _amount(ns: float) -> str:
+    return f"{_sign(ns)}{duration(abs(ns))}"
+
+
+def _bytes(value: float) -> str:
+    size, unit = next((one for one in _MEMORY if value >= one[0]), (1, "B"))
+    return f"{significant(value / size)} {unit}"
+
+
+def _signed(value: float) -> str:
+    return f"{_sign(value)}{significant(abs(value))}"
+
+
+def _sign(value: float) -> str:
+    return "-" if value < 0 else "+"

@@ -1,0 +1,156 @@
+"""Whether what changed is within the limits of `diff --fail-on`, and more than noise."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from hta_widgets.analysis.words import brief
+from hta_widgets.cli.exits import UsageError
+from hta_widgets.cli.limits import LINES, Limit
+from hta_widgets.errors import MissingDataError
+
+__all__ = ["Changed", "Verdict", "verdicts"]
+
+_CHANGE = ["change_ns", "low_ns", "high_ns", "significant"]
+
+Outcome = Literal["holds", "within noise", "fails"]
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A change of one run from the first.
+
+    Attributes:
+        line: the full name of the line, where it is that of one; "" elsewhere.
+        before, after, change: in ns or bytes.
+        low, high: 95 % interval of the change; NaN where noise is unknown.
+        significant: more than noise, as far as that is known.
+    """
+
+    line: str
+    before: float
+    after: float
+    change: float
+    low: float = math.nan
+    high: float = math.nan
+    significant: bool = False
+
+    @property
+    def pct(self) -> float:
+        """Of the first run's; NaN where that is 0."""
+        return 100 * self.change / self.before if self.before else math.nan
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one limit in one run.
+
+    A change beyond the limit fails if it is significant. Where noise is unknown, as between single steps and
+    for the peak of memory, it fails, too: a gate that cannot tell must not let pass.
+    """
+
+    limit: Limit
+    run: str
+    changed: Changed
+
+    @property
+    def noise_known(self) -> bool:
+        """Whether there are steps enough to tell a change from noise."""
+        return not math.isnan(self.changed.low)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What it comes to."""
+        if not self.limit.beyond(self.changed.before, self.changed.change):
+            return "holds"
+        return "fails" if self.changed.significant or not self.noise_known else "within noise"
+
+
+def verdicts(
+    limits: Sequence[Limit],
+    measures: pd.DataFrame,
+    run_table: pd.DataFrame | MissingDataError,
+    lines: Mapping[str, pd.DataFrame],
+) -> list[Verdict]:
+    """Every limit for every run but the first.
+
+    Args:
+        limits: what was asked for.
+        measures: of `step_measures`.
+        run_table: of `run_table`, for its memory; or why there is none.
+        lines: of `diff`, for each way of comparing that a limit names.
+
+    Raises:
+        MissingDataError: what a limit names was not recorded.
+        UsageError: it names no line, or several.
+    """
+    return [
+        Verdict(limit, run, changed)
+        for limit in limits
+        for run, changed in (
+            _of_line(limit, lines[limit.of])
+            if limit.of in LINES
+            else _of_memory(run_table)
+            if limit.of == "peak_memory"
+            else _of_measure(limit, measures, run_table)
+        )
+    ]
+
+
+def _of_measure(
+    limit: Limit, measures: pd.DataFrame, run_table: pd.DataFrame | MissingDataError
+) -> Iterator[tuple[str, Changed]]:
+    rows = measures[measures["measure"] == limit.of]
+    if rows.empty and isinstance(run_table, MissingDataError):
+        raise run_table
+    columns = ["run", "before_ns", "time_ns", *_CHANGE]
+    for run, *values in rows[columns].itertuples(index=False, name=None):
+        yield run, Changed("", *values)
+
+
+def _of_memory(run_table: pd.DataFrame | MissingDataError) -> Iterator[tuple[str, Changed]]:
+    if isinstance(run_table, MissingDataError):
+        raise run_table
+    peaks = run_table["peak_bytes"]
+    if peaks.isna().any():
+        raise MissingDataError(
+            "memory events",
+            "Record with torch.profiler.profile(profile_memory=True).",
+            f"--fail-on names peak_memory, and {run_table['run'][peaks.isna()].iloc[0]} has none",
+        )
+    before = int(peaks.iloc[0])
+    for run, peak in zip(run_table["run"].iloc[1:], peaks.iloc[1:], strict=True):
+        yield str(run), Changed("", before, int(peak), int(peak) - before)
+
+
+def _of_line(limit: Limit, frame: pd.DataFrame) -> Iterator[tuple[str, Changed]]:
+    kind, line = _named(limit, frame)
+    rows = frame[(frame["kind"] == kind) & (frame["line"] == line)]
+    columns = ["run", "before_ns", "exclusive_ns", *_CHANGE]
+    for run, *values in rows[columns].iloc[1:].itertuples(index=False, name=None):
+        yield run, Changed(line, *values)
+
+
+def _named(limit: Limit, frame: pd.DataFrame) -> tuple[str, str]:
+    """The one line that has this name, or has it in its name."""
+    known = frame[["kind", "line"]].drop_duplicates()
+    found = known[known["line"] == limit.line]
+    if found.empty:
+        found = known[known["line"].str.contains(limit.line, regex=False)]
+    if len(found) == 1:
+        kind, line = found.iloc[0]
+        return str(kind), str(line)
+    if len(found):
+        some = "; ".join(brief(line) for line in found["line"].head(3))
+        raise UsageError(
+            f"{len(found)} lines match {limit.of}:{limit.line!r}: {some}{'; …' if len(found) > 3 else ''}"
+        )
+    alike = difflib.get_close_matches(limit.line, known["line"].head(2000), 3, 0.3)
+    hint = f"; there is {'; '.join(map(brief, alike))}" if alike else ""
+    raise UsageError(f"no run has a line {limit.of}:{limit.line!r}{hint}")

@@ -1,0 +1,247 @@
+"""`hta-widgets diff` as a gate: what it lets pass, what it stops, and that it says why."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from hta_widgets import Scope, Trace, examples
+from hta_widgets.analysis.comparisons import COMPARISONS
+from hta_widgets.analysis.diff.measures import step_measures
+from hta_widgets.examples.simulator import SimulatedJob, simulate
+from tests.cli.conftest import Done, Run
+from tests.cli.test_exit_codes import failed
+from tests.cli.test_same_numbers import plain
+from tests.support import shared_trace
+
+SERVING = examples.path("inference_cuda_graphs")
+Simulated = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
+    """The folder of a simulated job; equal fields give the same folder."""
+    known: dict[str, Path] = {}
+
+    def folder(**fields: Any) -> Path:
+        job: dict[str, Any] = {"strategy": "ddp", "ranks": 2, "steps": 5, "layers": 2, "seed": 1}
+        job |= fields
+        key = repr(sorted(job.items()))
+        if key not in known:
+            known[key] = tmp_path_factory.mktemp("run")
+            simulate(SimulatedJob("job", **job)).write(known[key])
+        return known[key]
+
+    return folder
+
+
+def gate(*argv: object) -> Done:
+    """The command as CI runs it: a process of its own."""
+    command = [sys.executable, "-m", "hta_widgets", "diff", *map(str, argv)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+# -- the gate --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("planted", "limit"),
+    [
+        ({"slow_kernel": ("GeluCUDA", 2000)}, 'kernel:"GeluCUDA">+50%'),
+        ({"slow_kernel": ("GeluCUDA", 2000)}, 'op:"aten::gelu">+50%'),
+        ({"slow_kernel": ("gemm", 1200)}, "step_time>+3%"),
+        ({"slow_kernel": ("gemm", 1200)}, "compute>+3%"),
+        ({"extra_op": "aten::tanh"}, 'op:"aten::tanh">+0%'),
+        ({"bucket_mb": 4}, "communication>+3%"),
+        ({"straggler": 1, "slowdown_permille": 1200}, "exposed_communication>+5%"),
+    ],
+)
+def test_a_planted_regression_stops_the_gate(simulated: Simulated, planted: Any, limit: str) -> None:
+    before, after = simulated(), simulated(seed=2, **planted)
+    done = gate(before, after, "--name", "main", "--name", "branch", "--fail-on", limit)
+    assert (done.code, done.err) == (1, "")
+    assert f"FAIL  branch: {limit}: +" in done.out
+    # The other way round it is an improvement; but what is gone cannot shrink any more.
+    back = gate(after, before, "--name", "main", "--name", "branch", "--fail-on", limit)
+    assert back.code == 0 and f"ok    branch: {limit}: -" in back.out
+
+
+def test_runs_of_one_configuration_pass(simulated: Simulated) -> None:
+    limits = [word for one in ("step_time>+1%", "compute>+1%", "idle>+5%") for word in ("--fail-on", one)]
+    one, other = simulated(drift_permille=4), simulated(seed=2, drift_permille=4)
+    assert gate(one, other, *limits).code == 0
+    assert gate(other, one, *limits).code == 0
+
+
+def test_a_run_passes_against_itself(simulated: Simulated) -> None:
+    run = simulated(drift_permille=4)
+    done = gate(run, run, "--fail-on", "step_time>+0%", "--fail-on", "step_time<-0%", "--format", "json")
+    told = done.json
+    assert (done.code, told["failed"]) == (0, False)
+    assert [one["outcome"] for one in told["checks"]] == ["holds", "holds"]
+    assert [one["run"] for one in told["runs"]] == [run.name, f"{run.name} (2)"]
+    for part in ("measures", "run_table", "step_waterfall", "lines"):
+        assert told[part]["rows"] and all(row["change_ns"] == 0 for row in told[part]["rows"])
+
+
+def test_training_against_serving_is_refused(simulated: Simulated) -> None:
+    failed(gate(simulated(), SERVING), 2, "cannot be compared", "serving")
+    done = gate(simulated(), SERVING, "--format", "json")
+    assert done.code == 2 and done.err.count("\n") == 1
+    told = done.json
+    assert told["comparable"] is False and told["reasons"] and "serving" in told["reasons"][0]
+    assert [one["path"] for one in told["runs"]] == [str(simulated()), str(SERVING)]
+
+
+def test_one_of_many_runs_stops_the_gate(simulated: Simulated) -> None:
+    runs = [simulated(), simulated(seed=2), simulated(seed=3, slow_kernel=("gemm", 1200))]
+    names = [word for one in ("a", "b", "c") for word in ("--name", one)]
+    done = gate(*runs, *names, "--fail-on", "step_time>+3%", "--format", "json")
+    assert done.code == 1
+    assert [(one["run"], one["outcome"]) for one in done.json["checks"]] == [("b", "holds"), ("c", "fails")]
+
+
+# -- noise -----------------------------------------------------------------------------------------
+
+
+def test_a_change_within_noise_passes_and_is_said(run: Run, simulated: Simulated) -> None:
+    pair = simulated(drift_permille=20), simulated(seed=2, drift_permille=20)
+    rows = run("diff", *pair, "--format", "json").json["measures"]["rows"]
+    within = next(row for row in rows if row["change_ns"] > 0 and not row["significant"])
+    done = run("diff", *pair, "--fail-on", f"{within['measure']}>+0%")
+    assert done.code == 0
+    assert done.out.rstrip().endswith("beyond the limit, but within noise")
+    told = run("diff", *pair, "--fail-on", f"{within['measure']}>+0%", "--format", "json").json
+    assert told["failed"] is False and told["checks"][0]["outcome"] == "within noise"
+
+
+def test_between_single_steps_the_change_alone_decides(run: Run, simulated: Simulated) -> None:
+    pair = simulated(), simulated(seed=2, slow_kernel=("gemm", 1200))
+    argv = [*pair, "--iterations", "12", "--fail-on", "step_time>+3%", "--fail-on", "step_time>+90%"]
+    done = run("diff", *argv)
+    assert done.code == 1
+    assert "Doubt: too few steps" in done.out and "the change alone decides" in done.out
+    checks = run("diff", *argv, "--format", "json").json["checks"]
+    assert [one["outcome"] for one in checks] == ["fails", "holds"]
+    assert checks[0]["low"] is None and checks[0]["significant"] is None
+
+
+def test_memory_is_compared_by_its_peak(run: Run) -> None:
+    pair = examples.path("gpt2_ddp"), examples.path("gpt2_fsdp_full_shard")
+    done = run("diff", *pair, "--fail-on", "peak_memory<-1%", "--format", "json")
+    (check,) = done.json["checks"]
+    peaks = [row["peak_bytes"] for row in done.json["run_table"]["rows"]]
+    assert done.code == 1
+    assert (check["before"], check["after"], check["unit"]) == (*peaks, "bytes")
+    assert run("diff", *pair, "--fail-on", "peak_memory<-1GiB").code == 0
+
+
+# -- the same numbers everywhere -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["kernel", "op", "call_path", "phase", "collective"])
+def test_command_line_and_api_agree(run: Run, simulated: Simulated, by: str) -> None:
+    pair = {"a": simulated(), "b": simulated(seed=2, extra_op="aten::tanh")}
+    traces = {name: Trace.open(path) for name, path in pair.items()}
+    scope = Scope(ranks=(1,), iterations=(11, 12, 13))
+    part = ["--ranks", "1", "--iterations", "11-13", "--by", by]
+    told = run("diff", *pair.values(), "--name", "a", "--name", "b", *part, "--format", "json").json
+    frames = {
+        "comparability": COMPARISONS["comparability"].function(traces, scope),
+        "run_table": COMPARISONS["run_table"].function(traces, scope),
+        "step_waterfall": COMPARISONS["step_waterfall"].function(traces, scope),
+        "lines": COMPARISONS["diff"].function(traces, scope, by=by),
+        "measures": step_measures(traces, scope),
+    }
+    for name, frame in frames.items():
+        assert list(told[name]["columns"]) == list(frame.columns)
+        assert [list(row.values()) for row in told[name]["rows"]] == plain(frame)
+    assert told["lines"]["by"] == by
+    assert told["lines"]["sentence"] == COMPARISONS["diff"].sentence(frames["lines"])
+    assert [one["scope"]["ranks"] for one in told["runs"]] == [[1], [1]]
+
+
+def test_csv_holds_the_lines(run: Run, simulated: Simulated, tmp_path: Path) -> None:
+    pair = {"a": simulated(), "b": simulated(seed=2)}
+    frame = COMPARISONS["diff"].function({name: Trace.open(path) for name, path in pair.items()})
+    argv = ["diff", *pair.values(), "--name", "a", "--name", "b"]
+    read = pd.read_csv(io.StringIO(run(*argv, "--format", "csv").out), keep_default_na=True)
+    assert read["line"].tolist() == frame["line"].tolist()
+    assert read["change_ns"].tolist() == pytest.approx(frame["change_ns"].tolist())
+    assert run(*argv, "-o", tmp_path / "a.json", "--top", "2").code == 0
+    rows = json.loads((tmp_path / "a.json").read_text())["lines"]["rows"]
+    assert [row["line"] for row in rows] == frame["line"].head(4).tolist()
+
+
+def test_the_table_says_what_changed(run: Run, simulated: Simulated) -> None:
+    pair = simulated(), simulated(seed=2, slow_kernel=("GeluCUDA", 2000))
+    out = run("diff", *pair, "--name", "main", "--name", "branch").out
+    assert out.startswith("branch compared with main\n\nStep time")
+    kernels = out.split("Kernels\n")[1].splitlines()
+    assert kernels[0].startswith("1 of 23 lines differ from main beyond noise")
+    assert len(kernels) == 3 and "Gelu" in kernels[2]
+    limited = run("diff", *pair, "--by", "op", "--top", "0").out
+    assert limited.rstrip().endswith("… 1 more row")
+
+
+# -- what is wrong, missing or impossible ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("argv", "word"),
+    [
+        ((), "at least two runs"),
+        (("b", "--name", "a"), "2 runs and 1 names"),
+        (("b", "--name", "a", "--name", "a"), "must differ"),
+        (("b", "--by", "moon"), "moon"),
+        (("b", "--ranks", "7"), "no rank 7"),
+        (("b", "--fail-on", "speed>+3%"), "the metrics are step_time"),
+        (("b", "--fail-on", 'kernel:"no such kernel">+3%'), "no run has a line"),
+        (("b", "--fail-on", 'kernel:"gemm">+3%'), "lines match kernel:'gemm'"),
+    ],
+)
+def test_bad_usage(run: Run, simulated: Simulated, argv: tuple[str, ...], word: str) -> None:
+    paths = {"b": simulated(seed=2)}
+    failed(run("diff", simulated(), *(paths.get(one, one) for one in argv)), 2, word)
+
+
+def test_other_failures_keep_their_codes(run: Run, simulated: Simulated, tmp_path: Path) -> None:
+    pair = simulated(), simulated(seed=2)
+    failed(run("diff", simulated(), tmp_path / "nowhere"), 3, "nowhere")
+    failed(run("diff", *pair, "--by", "module"), 4, "with_stack=True")
+    failed(run("diff", *pair, "-o", tmp_path), 5, "folder")
+
+
+def test_names_are_the_ends_of_paths_that_differ(run: Run, simulated: Simulated, tmp_path: Path) -> None:
+    for day in ("mon", "tue"):
+        shutil.copytree(simulated(), tmp_path / day / "job")
+    done = run("diff", tmp_path / "mon" / "job", tmp_path / "tue" / "job")
+    assert done.out.startswith("tue/job compared with mon/job\n")
+
+
+def test_runs_without_device_events_have_a_step_time(run: Run) -> None:
+    path = shared_trace("hta/cpu_only")
+    done = run("diff", path, path, "--fail-on", "step_time>+3%")
+    assert (done.code, done.err) == (0, "")
+    assert "no run has device events" in done.out and "Operators" in done.out
+    told = run("diff", path, path, "--format", "json").json
+    assert told["run_table"]["missing"]["field"] == "device events" and told["lines"]["by"] == "op"
+    failed(run("diff", path, path, "--fail-on", "idle>+3%"), 4, "ProfilerActivity.CUDA")
+    failed(run("diff", path, path, "--fail-on", 'kernel:"x">+3%'), 4, "ProfilerActivity.CUDA")
+    failed(run("diff", path, path, "--fail-on", "peak_memory>+3%"), 4, "ProfilerActivity.CUDA")
+
+
+def test_memory_that_was_not_recorded(run: Run) -> None:
+    pair = shared_trace("hta/trace_diff/control"), shared_trace("hta/trace_diff/test")
+    failed(run("diff", *pair, "--fail-on", "peak_memory>+3%"), 4, "profile_memory=True")
