@@ -92,14 +92,14 @@ def _page(one: Analysis) -> str:
         USE.format(kind=one.kind),
         *(["## Definition", told.text] if told.text else []),
         "## Arguments",
-        _table("argument | meaning", ((f"`{name}`", text) for name, text in told.arguments)),
-        _in_the_panel(one),
+        table("argument | meaning", ((f"`{name}`", text) for name, text in told.arguments)),
+        in_the_panel(one),
         "## Columns",
         told.returns,
-        _columns(frame, example_of(one.kind)),
+        columns(frame, f"the bundled example `{example_of(one.kind)}`"),
         "## Needs",
-        _needs(one),
-        _table("error | when", ((f"`{name}`", text) for name, text in told.errors)) if told.errors else "",
+        needs(one),
+        table("error | when", ((f"`{name}`", text) for name, text in told.errors)) if told.errors else "",
         "## In HTA",
         _in_hta(one.kind),
     ]
@@ -132,7 +132,8 @@ def _picture(one: Analysis, sentence: str) -> str:
     return f"{picture}\n\nThe panel on the bundled example `{example_of(one.kind)}`. {prose(sentence)}"
 
 
-def _in_the_panel(one: Analysis) -> str:
+def in_the_panel(one: Analysis) -> str:
+    """Which arguments the panel offers."""
     if not one.options:
         return ""
     named = (f"*{option.label}* (`{option.name}`" + _unset(option.hint) + ")" for option in one.options)
@@ -143,12 +144,13 @@ def _unset(hint: str) -> str:
     return f"; unset: {hint}" if hint else ""
 
 
-def _columns(frame: pd.DataFrame | None, example: str) -> str:
+def columns(frame: pd.DataFrame | None, example: str) -> str:
+    """A row for each column of an answer."""
     if frame is None:
-        return f"The bundled example `{example}` lacks the data for a row."
+        return f"There is no row in the answer to {example}: it lacks the data."
     rows = ((f"``{name}``", _dtype(frame[name]), _unit(name), _first(frame[name])) for name in frame.columns)
-    head = f"The columns of the answer to `{example}`, with its first row:"
-    return f"{head}\n\n{_table('column | dtype | unit | first row', rows)}"
+    head = f"The columns of the answer to {example}, with its first row:"
+    return f"{head}\n\n{table('column | dtype | unit | first row', rows)}"
 
 
 def _dtype(column: pd.Series) -> str:
@@ -168,7 +170,8 @@ def _first(column: pd.Series) -> str:
     return f"`{text}`" if text else ""
 
 
-def _needs(one: Analysis) -> str:
+def needs(one: Analysis) -> str:
+    """What must have been recorded."""
     if not one.requires:
         return "Nothing but events."
     named = ", ".join(one.requires)
@@ -184,6 +187,7 @@ def _in_hta(kind: str) -> str:
     return f"{listed}: see {where}."
 
 
-def _table(head: str, rows: Iterable[tuple[str, ...]]) -> str:
+def table(head: str, rows: Iterable[tuple[str, ...]]) -> str:
+    """A table in Markdown; `head` has its headings, with | between them."""
     lines = [f"| {head} |", "|" + "---|" * len(head.split("|"))]
     return "\n".join([*lines, *(f"| {' | '.join(map(cell, row))} |" for row in rows)])

@@ -2,7 +2,7 @@
 
 Sphinx reads the Markdown files of this folder from a copy, in which
 
-- each analysis has a page, made from its docstring and from its answer to a bundled example;
+- each analysis and comparison has a page, made from its docstring and from its answer to bundled examples;
 - the marks `<!-- panels -->`, `<!-- methods of CLASS -->` and `<!-- names: GROUP -->` are replaced by what
   the code says;
 - the name of an analysis is a link to its page, and a picture is there for the light and the dark theme.
@@ -20,21 +20,30 @@ from pathlib import Path
 
 from sphinx.cmd.build import build_main
 
-from docs import analysis_pages, doors, public_names
-from hta_widgets.analysis import ANALYSES
+from docs import analysis_pages, comparison_pages, doors, public_names
+from hta_widgets.analysis import ANALYSES, COMPARISONS
 
 HERE = Path(__file__).parent
 # Page -> the pages below it, which the page's text need not name.
 CONTENTS = {
-    "index.md": ("guide", "analyses/index", "Other tools <migration>", "Reference <api>"),
+    "index.md": (
+        "guide",
+        "analyses/index",
+        "comparisons/index",
+        "Other tools <migration>",
+        "Reference <api>",
+    ),
     "guide.md": ("Hosts <hosts>", "performance", "Troubleshooting <troubleshooting>"),
     "migration.md": ("hta", "Differences from HTA <differences>"),
     "api.md": ("Command line <command_line>", "Columns of events <event_columns>"),
 }
 FENCED = r"^```.*?^```"
-# Fenced code, or the name of an analysis as code that is no link yet.
-KIND = re.compile(
-    rf"{FENCED}|(?<![\[`])`(?:analysis\.)?({'|'.join(ANALYSES)})`(?![\]`])", re.DOTALL | re.MULTILINE
+# As code it is a link. `diff` alone is also a command.
+TARGETS = {f"analysis.{comparison_pages.function_of(kind)}": f"comparisons/{kind}.md" for kind in COMPARISONS}
+TARGETS |= {f"{prefix}{kind}": f"analyses/{kind}.md" for kind in ANALYSES for prefix in ("", "analysis.")}
+# Fenced code, or such a name that is no link yet.
+NAME = re.compile(
+    rf"{FENCED}|(?<![\[`])`({'|'.join(map(re.escape, TARGETS))})`(?![\]`])", re.DOTALL | re.MULTILINE
 )
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]*)-light\.webp\)")
 
@@ -55,6 +64,7 @@ def write_source(source: Path) -> None:
     for name, below in CONTENTS.items():
         pages[name] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(below) + "\n```\n"
     pages |= {f"analyses/{name}.md": text for name, text in analysis_pages.pages().items()}
+    pages |= {f"comparisons/{name}.md": text for name, text in comparison_pages.pages().items()}
     for name, text in pages.items():
         path = source / name
         path.parent.mkdir(exist_ok=True)
@@ -73,12 +83,12 @@ def _completed(text: str, name: str) -> str:
     )
 
     def link(found: re.Match[str]) -> str:
-        target = f"analyses/{found[1]}.md"
-        if found[1] is None or target == name:
+        target = TARGETS.get(found[1] or "", name)
+        if target == name:
             return found[0]
         return f"[{found[0]}]({os.path.relpath(target, Path(name).parent)})"
 
-    return KIND.sub(link, text)
+    return NAME.sub(link, text)
 
 
 if __name__ == "__main__":

@@ -38,10 +38,10 @@ OURS: dict[str, tuple[str, ...]] = {
     "TraceAnalysis.get_cupti_counter_data_with_operators": ("cupti_counters",),
     "TraceAnalysis.critical_path_analysis": ("critical_path",),
     "TraceAnalysis.overlay_critical_path_analysis": ("critical_path",),
-    "TraceDiff.compare_traces": ("op_counts",),
-    "TraceDiff.ops_diff": ("op_counts",),
-    "TraceDiff.visualize_counts_diff": (),
-    "TraceDiff.visualize_duration_diff": (),
+    "TraceDiff.compare_traces": ("diff",),
+    "TraceDiff.ops_diff": ("diff",),
+    "TraceDiff.visualize_counts_diff": ("diff",),
+    "TraceDiff.visualize_duration_diff": ("diff",),
     "LabeledTrace.ranks": ("trace.ranks",),
     "LabeledTrace.iterations": ("trace.iterations",),
     "LabeledTrace.scope": ("Scope",),
@@ -79,4 +79,4 @@ def _what(cls: type[Any], method: str) -> str:
 def _named(ours: tuple[str, ...]) -> str:
     for name in ours:
         assert name.startswith(("trace.", "Scope")) or hasattr(analysis, name), name
-    return ", ".join(f"`{name}`" for name in ours)
+    return ", ".join(f"`analysis.{name}`" if name == "diff" else f"`{name}`" for name in ours)

@@ -3,6 +3,7 @@
 from types import ModuleType
 
 import hta_widgets
+from docs import comparison_pages
 from hta_widgets import analysis, errors, examples
 
 # What `hta_widgets.__all__` offers from a package other than these answers under HTA's names.
@@ -26,7 +27,8 @@ def _groups() -> dict[str, tuple[str, list[str]]]:
         if not isinstance(value, ModuleType):
             group = PACKAGES.get(value.__module__.split(".")[1], "hta")
             groups.setdefault(group, ("autoclass", []))[1].append(f"hta_widgets.{name}")
-    functions = [name for name in analysis.__all__ if name.islower() and name not in analysis.ANALYSES]
+    described = {*analysis.ANALYSES, *map(comparison_pages.function_of, analysis.COMPARISONS)}
+    functions = [name for name in analysis.__all__ if name.islower() and name not in described]
     groups["functions"] = "autofunction", [f"hta_widgets.analysis.{name}" for name in functions]
     groups["examples"] = "autofunction", [f"{examples.__name__}.{name}" for name in ("names", "path", "load")]
     found = [

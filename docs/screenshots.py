@@ -1,6 +1,7 @@
 """Takes the pictures of the README and of the site from the product itself: `make screenshot`.
 
-One JupyterLab and one explorer on a bundled example; each panel is opened alone, in both themes.
+One JupyterLab and one explorer on a bundled example; each panel is opened alone, in both themes. Then a
+viewer of two runs.
 """
 
 import base64
@@ -21,6 +22,11 @@ from hta_widgets import TraceExplorer, examples
 explorer = TraceExplorer(examples.path("{example}"))
 explorer"""
 
+COMPARISON = """\
+from hta_widgets import DiffViewer, examples
+viewer = DiffViewer({"DDP": examples.path("gpt2_ddp"), "FSDP": examples.path("gpt2_fsdp_full_shard")})
+viewer"""
+
 EXPLORER = ".jp-OutputArea-output .hta"
 HEIGHT = 2200  # the whole explorer, without scrolling
 WIDE, NARROW = 1240, 800  # two panels side by side; one
@@ -35,6 +41,8 @@ ANSWERED = """(kinds) => {
     && panels.every((panel) => panel.querySelector('section > p, [role=row], .hta-notice'))
     && !document.querySelector('.hta [aria-busy=true], .hta[data-status=busy]');
 }"""
+
+AT_REST = "() => !document.querySelector('.hta [aria-busy=true], .hta[data-status=busy]')"
 
 
 def main() -> None:
@@ -64,6 +72,7 @@ def main() -> None:
                         _open(lab, [kind])
                         camera.take(page.locator(".hta-panel").first, _panel(kind, theme), TALLEST)
             lab.use_theme(dark=False)
+        _take_comparison(lab, camera)
 
 
 def _panel(name: str, theme: str) -> Path:
@@ -103,6 +112,18 @@ class Camera:
             "Page.captureScreenshot", {"format": "webp", "quality": QUALITY, "clip": clip}
         )
         path.write_bytes(base64.b64decode(answer["data"]))
+
+
+def _take_comparison(lab: Lab, camera: Camera) -> None:
+    """The viewer of two runs, down to its timelines."""
+    lab.open_code(COMPARISON)
+    lab.page.wait_for_selector(".hta-diff .hta-panel[data-kind=diff] tbody tr")
+    camera.resize(WIDE)
+    for theme in THEMES:
+        lab.use_theme(dark=theme == "dark")
+        lab.page.wait_for_function(AT_REST)
+        camera.take(lab.page.locator(".hta-diff").first, IMAGES / f"comparison-{theme}.webp")
+    lab.use_theme(dark=False)
 
 
 if __name__ == "__main__":

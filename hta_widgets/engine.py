@@ -101,7 +101,10 @@ class Latest(Generic[Result]):
         if compute is None:
             return
         ticket = self._running = Ticket()
-        submit(lambda: self._run(compute, ticket), ticket)
+        try:
+            submit(lambda: self._run(compute, ticket), ticket)
+        except RuntimeError:  # the interpreter is ending: nobody waits for the answer
+            self._running = None
 
     def _run(self, compute: Callable[[], Result], ticket: Ticket) -> None:
         try:

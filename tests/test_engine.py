@@ -213,3 +213,14 @@ def test_map_on_dask_distributed():
     distributed = pytest.importorskip("distributed", reason="dask.distributed is an optional dependency")
     with distributed.Client(n_workers=1, processes=False, dashboard_address=None) as client:
         assert map_ranks(str.upper, ["a", "b"], client=client) == ["A", "B"]
+
+
+def test_work_that_comes_while_the_interpreter_ends_is_dropped(monkeypatch):
+    ended = ThreadPoolExecutor()
+    ended.shutdown()
+    monkeypatch.setattr(engine, "_POOL", ended)
+    told = []
+    latest = engine.Latest(told.append, told.append)
+    latest.submit(lambda: 1)
+    latest.submit(lambda: 2)
+    assert not told

@@ -10,12 +10,14 @@ import pandas as pd
 __all__ = ["COLUMNS", "changed_lines"]
 
 COLUMNS = (
-    "run", "change", "kind", "line", "before_ns", "exclusive_ns", "change_ns", "low_ns", "high_ns",
-    "change_pct", "significant", "before_count", "count", "change_count", "mean_ns", "total_ns", "steps",
-    "before_kernels", "kernels", "moved_from",
+    "run", "change", "kind", "line", "before_ns", "after_ns", "change_ns", "low_ns", "high_ns",
+    "change_pct", "significant", "before_count", "after_count", "change_count", "mean_ns", "total_ns",
+    "steps", "before_kernels", "kernels", "moved_from",
 )  # fmt: skip
 """Of the table, in its order: how a line changed, what it is, the first run's time and this one's."""
 
+# A reader asks for the time before and after; which of a line's times that is, the answer's columns say.
+_RENAMED = {"exclusive_ns": "after_ns", "count": "after_count"}
 _TEXTS = ("before_kernels", "kernels", "moved_from")
 _SEARCHED = ("line", "kind", *_TEXTS)
 
@@ -37,9 +39,9 @@ def changed_lines(
         only_significant: leave out changes within noise.
 
     Returns:
-        The rows with `COLUMNS` of lines that this run or the first has: those of the frame, and
-        before_kernels (str), the kernels in the first run. Without run where there are two only, without
-        columns of empty texts.
+        The rows with `COLUMNS` of lines that this run or the first has: those of the frame
+        (after_ns is its exclusive_ns, after_count its count), and before_kernels (str), the kernels in the
+        first run. Without run where there are two only, without columns of empty texts.
     """
     if frame.empty:
         return frame
@@ -54,7 +56,7 @@ def changed_lines(
         found = [frame[name].str.lower().str.contains(wanted, regex=False) for name in _SEARCHED]
         frame = frame[np.logical_or.reduce(found)]
     hidden = {name for name in _TEXTS if not frame[name].any()} | ({"run"} if len(runs) == 2 else set())
-    rows = frame[[name for name in COLUMNS if name not in hidden]]
+    rows = frame.rename(columns=_RENAMED)[[name for name in COLUMNS if name not in hidden]]
     if sort and sort[0] in rows:
         rows = rows.sort_values(str(sort[0]), ascending=not sort[1], kind="stable", na_position="last")
     return rows.reset_index(drop=True)

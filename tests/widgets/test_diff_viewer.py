@@ -101,12 +101,12 @@ def test_the_table_of_changed_lines_has_before_beside_after(pair: dict[str, Trac
     panel = ComparisonPanel(pair, "diff", by="op")
     until(lambda: panel.status == "idle")
     columns = [column["name"] for column in panel.table["columns"]]
-    assert columns[:5] == ["change", "kind", "line", "before_ns", "exclusive_ns"]
+    assert columns[:5] == ["change", "kind", "line", "before_ns", "after_ns"]
     frame = panel.frame()
     other = frame[frame["run"] == "two"]
     assert panel.rows == len(other)
     assert texts(panel.table, "line") == other["line"].tolist()
-    before, after, change = (numbers(panel.table, f"{name}_ns") for name in ("before", "exclusive", "change"))
+    before, after, change = (numbers(panel.table, f"{name}_ns") for name in ("before", "after", "change"))
     assert np.array(after) - np.array(before) == pytest.approx(np.array(change))
     assert before == frame.loc[frame["run"] == "two", "before_ns"].tolist()
     panel.close()
@@ -142,7 +142,7 @@ def test_nothing_is_computed_again_to_search_and_sort(
     for text in ("f", "fo", "for"):
         panel.search = text
         until(lambda: panel.status == "idle")
-    panel.sort = ["count", True]
+    panel.sort = ["after_count", True]
     until(lambda: panel.status == "idle")
     assert texts(panel.table, "line") == ["forward"]
     assert not asked

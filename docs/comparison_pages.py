@@ -1,0 +1,92 @@
+"""A page for each comparison of runs: its docstring, and what it answers to bundled examples."""
+
+from functools import cache
+
+import pandas as pd
+
+from docs.analysis_pages import columns, in_the_panel, needs, table
+from docs.docstrings import prose, sections
+from hta_widgets import Trace, analysis, examples
+from hta_widgets.analysis import COMPARISONS
+from hta_widgets.analysis.entry import Analysis
+
+EXAMPLES = {
+    "Baseline": "gpt2_baseline",
+    "DDP": "gpt2_ddp",
+    "FULL_SHARD": "gpt2_fsdp_full_shard",
+    "SHARD_GRAD_OP": "gpt2_fsdp_shard_grad_op",
+}
+
+USE = """\
+```python
+from hta_widgets import ComparisonPanel, Trace, analysis
+
+runs = {{"before": Trace.open("run_17/"), "after": Trace.open("run_18/")}}
+analysis.{function}(runs)  # the DataFrame
+ComparisonPanel(runs, "{kind}")  # the panel alone
+```
+
+In a [`DiffViewer`](../guide.md#compare-runs), `viewer.frame("{kind}")` returns what its panel shows.
+"""
+
+INDEX = """\
+# Comparisons
+
+Each is a function `(runs, scope=None) -> DataFrame` in `hta_widgets.analysis`, with `runs` a mapping of names
+to traces, and a panel of the [`DiffViewer`](../guide.md#compare-runs). The first run is what the others are
+compared with. The sentence under each is its answer to four bundled examples, one training in four setups.
+[`hta-widgets diff`](../command_line.md#diff) has the same answers in a terminal and in CI.
+"""
+
+
+def pages() -> dict[str, str]:
+    """Name -> Markdown of all pages, the index included."""
+    return {"index": _index(), **{kind: _page(one) for kind, one in COMPARISONS.items()}}
+
+
+def function_of(kind: str) -> str:
+    """Its name in `hta_widgets.analysis`: that of the same question about one job is taken."""
+    return "strategies" if kind == "training_strategy" else kind
+
+
+def _index() -> str:
+    listed = "\n".join(f"{one.label} <{kind}>" for kind, one in COMPARISONS.items())
+    told = (f"[{one.title}]({kind}.md)  \n{_said(one)}" for kind, one in COMPARISONS.items())
+    return "\n\n".join([INDEX, *told, f"```{{toctree}}\n:hidden:\n\n{listed}\n```"])
+
+
+def _page(one: Analysis) -> str:
+    function = function_of(one.kind)
+    told = sections(getattr(analysis, function))
+    parts = [
+        f"# {one.title}",
+        told.summary,
+        f"Of four bundled examples: {_said(one)}",
+        "## Use",
+        USE.format(kind=one.kind, function=function),
+        *(["## Definition", told.text] if told.text else []),
+        "## Arguments",
+        table("argument | meaning", ((f"`{name}`", text) for name, text in told.arguments)),
+        in_the_panel(one),
+        "## Columns",
+        told.returns,
+        columns(_answer(one.kind), "these examples"),
+        "## Needs",
+        needs(one),
+        table("error | when", ((f"`{name}`", text) for name, text in told.errors)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+@cache
+def _runs() -> dict[str, Trace]:
+    return {name: Trace.open(examples.path(example)) for name, example in EXAMPLES.items()}
+
+
+@cache
+def _answer(kind: str) -> pd.DataFrame:
+    return COMPARISONS[kind].function(_runs())
+
+
+def _said(one: Analysis) -> str:
+    return prose(one.sentence(_answer(one.kind)))
