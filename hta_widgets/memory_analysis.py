@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from hta_widgets.analysis.memory_categories import memory_categories
+from hta_widgets.analysis.memory.categories import memory_categories
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.figures.memory import hta_memory_timeline
 from hta_widgets.hta.conventions import show

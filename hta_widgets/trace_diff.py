@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from hta_widgets.analysis.op_counts import Device, counts_by_name, is_counted
+from hta_widgets.analysis.calls.op_counts import Device, counts_by_name, is_counted
 from hta_widgets.common.extra_arguments import arguments_of
 from hta_widgets.common.rank_frame import hta_rows, rank_frame
 from hta_widgets.common.trace import Trace

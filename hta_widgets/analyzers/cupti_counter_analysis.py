@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.cupti import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS, cupti_counters
+from hta_widgets.analysis.calls.cupti import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS, cupti_counters
 from hta_widgets.common.trace import Trace
 from hta_widgets.common.trace_call_graph import CallGraph
 from hta_widgets.errors import MissingDataWarning

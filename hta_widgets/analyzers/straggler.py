@@ -9,9 +9,9 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from hta_widgets.analysis.collectives import collective_of
-from hta_widgets.analysis.matching import match
-from hta_widgets.analysis.stragglers import lateness
+from hta_widgets.analysis.communication.collectives import collective_of
+from hta_widgets.analysis.communication.matching import match
+from hta_widgets.analysis.communication.stragglers import lateness
 from hta_widgets.errors import MissingDataError
 from hta_widgets.hta.conventions import microseconds, show
 from hta_widgets.trace.classify import EventClass, classify

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from hta_widgets.analysis.collectives import collectives
-from hta_widgets.analysis.stragglers import stragglers
+from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.communication.stragglers import stragglers
 from hta_widgets.analyzers.straggler import (
     counts,
     extract_iteration_info,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
-from hta_widgets.analysis.kernel_types import LABELS
+from hta_widgets.analysis.device_time.kernel_types import LABELS
 from hta_widgets.palette import colour
 
 __all__ = ["kernel_type_breakdown"]

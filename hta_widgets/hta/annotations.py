@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.annotated_kernels import annotated_kernels
-from hta_widgets.analysis.annotations import annotation_moments, require_annotations
-from hta_widgets.analysis.kernels import with_others
+from hta_widgets.analysis.annotations.kernels import annotated_kernels
+from hta_widgets.analysis.annotations.regions import annotation_moments, require_annotations
+from hta_widgets.analysis.kernels.breakdown import with_others
 from hta_widgets.hta.conventions import chosen_ranks, or_else, show
 from hta_widgets.hta.kernel_figures import bars_by_rank, pies_by_rank
 from hta_widgets.hta.kernels import STATISTICS, hidden_by_hta, in_us

@@ -12,8 +12,8 @@ import numpy as np
 import orjson
 import pandas as pd
 
-from hta_widgets.analysis.bandwidth import memory_bandwidth
-from hta_widgets.analysis.queue import queue_length
+from hta_widgets.analysis.copies.bandwidth import memory_bandwidth
+from hta_widgets.analysis.launches.queue import queue_length
 from hta_widgets.errors import MissingDataError, MissingDataWarning
 from hta_widgets.hta.conventions import chosen_ranks
 from hta_widgets.trace.discovery import WRITTEN_BY_TOOLS

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.bandwidth import memory_bandwidth
-from hta_widgets.analysis.queue import queue_length
-from hta_widgets.analysis.stream_idle import interval_statistics
+from hta_widgets.analysis.copies.bandwidth import memory_bandwidth
+from hta_widgets.analysis.idle.streams import interval_statistics
+from hta_widgets.analysis.launches.queue import queue_length
 from hta_widgets.hta.conventions import chosen_ranks, microseconds, or_else
 from hta_widgets.hta.counter_events import TimeSeriesTypes, generate_trace_with_counters
 from hta_widgets.trace.model import Trace

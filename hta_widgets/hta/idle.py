@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 
-from hta_widgets.analysis.stream_idle import CATEGORIES, interval_statistics, stream_idle_intervals
+from hta_widgets.analysis.idle.streams import CATEGORIES, interval_statistics, stream_idle_intervals
 from hta_widgets.hta.conventions import chosen_ranks, microseconds, or_else, show
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.kernel_types import kernel_type_breakdown
-from hta_widgets.analysis.kernels import kernel_moments, with_others
-from hta_widgets.analysis.moments import described, merged
+from hta_widgets.analysis.device_time.kernel_types import kernel_type_breakdown
+from hta_widgets.analysis.kernels.breakdown import kernel_moments, with_others
+from hta_widgets.analysis.kernels.moments import described, merged
 from hta_widgets.hta.conventions import microseconds, or_else, show
 from hta_widgets.hta.kernel_figures import bars_by_rank, pie_of_types, pies_by_rank
 from hta_widgets.hta.names import kernel_type

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from hta_widgets.analysis.launches import launch_stats
-from hta_widgets.analysis.op_kernels import op_kernels
+from hta_widgets.analysis.launches.delays import launch_stats
+from hta_widgets.analysis.launches.op_kernels import op_kernels
 from hta_widgets.errors import MissingDataError, MissingDataWarning
 from hta_widgets.hta.conventions import chosen_ranks, microseconds, show
 from hta_widgets.trace.model import Trace

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from hta_widgets.analysis.call_tree import owners
-from hta_widgets.analysis.sequences import sequence_instances
-from hta_widgets.analysis.stacks import stacks
+from hta_widgets.analysis.calls.sequences import sequence_instances
+from hta_widgets.analysis.calls.stacks import stacks
+from hta_widgets.analysis.calls.tree import owners
 from hta_widgets.hta.conventions import microseconds, or_else, show
 from hta_widgets.hta.sequence_overlay import write_overlay
 from hta_widgets.palette import colour

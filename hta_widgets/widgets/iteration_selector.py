@@ -7,7 +7,7 @@ from typing import ClassVar
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.steps import slowest_steps
+from hta_widgets.analysis.device_time.steps import slowest_steps
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.selection import Integers

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.memory import BEFORE
+from hta_widgets.analysis.memory.usage import BEFORE
 from hta_widgets.analysis.registry import (
     Bars,
     Chart,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from hta_widgets.analysis.findings import OPEN
-from hta_widgets.analysis.gaps import explain
+from hta_widgets.analysis.idle.gaps import explain
 from hta_widgets.analysis.words import percent
 from hta_widgets.widgets.memo import answer
 

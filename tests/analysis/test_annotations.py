@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hta_widgets import examples
-from hta_widgets.analysis import annotations
-from hta_widgets.analysis.annotated_kernels import annotated_kernels, annotation_totals
-from hta_widgets.analysis.annotated_kernels import sentence as totals_in_words
-from hta_widgets.analysis.annotation_owners import _first_overlapping
-from hta_widgets.analysis.annotations import annotations_of, user_annotations
+from hta_widgets.analysis.annotations import regions as annotations
+from hta_widgets.analysis.annotations.kernels import annotated_kernels, annotation_totals
+from hta_widgets.analysis.annotations.kernels import sentence as totals_in_words
+from hta_widgets.analysis.annotations.owners import _first_overlapping
+from hta_widgets.analysis.annotations.regions import annotations_of, user_annotations
 from hta_widgets.errors import MissingDataError
 from hta_widgets.figures import annotations as pictures
 from hta_widgets.trace.model import Trace

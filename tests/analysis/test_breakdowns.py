@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta_widgets.analysis import ANALYSES, busy, comm_comp_overlap, temporal_breakdown
+from hta_widgets.analysis import ANALYSES, comm_comp_overlap, temporal_breakdown
+from hta_widgets.analysis.device_time import busy
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 from tests.analysis.fakes import COMMUNICATION, COMPUTE, COPY, HOST, SET, SYNC, FakeRank, FakeTrace

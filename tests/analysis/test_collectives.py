@@ -3,7 +3,7 @@
 import pytest
 
 from hta_widgets import examples
-from hta_widgets.analysis.collectives import collective_of, collectives
+from hta_widgets.analysis.communication.collectives import collective_of, collectives
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.multirank import ALL_REDUCE, RankFile, job

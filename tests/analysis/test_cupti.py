@@ -2,7 +2,7 @@
 
 import pytest
 
-from hta_widgets.analysis.cupti import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS, cupti_counters, sentence
+from hta_widgets.analysis.calls.cupti import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS, cupti_counters, sentence
 from hta_widgets.errors import MissingDataError
 from hta_widgets.figures.cupti import cupti_counters as figure
 from hta_widgets.trace.model import Trace

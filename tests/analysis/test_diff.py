@@ -17,13 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hta_widgets.analysis.calls.op_counts import op_counts
+from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.diff import comparability, diff, run_table, step_waterfall
 from hta_widgets.analysis.diff.noise import difference, interval, t_quantile
 from hta_widgets.analysis.diff.parts import PARTS, evenly
 from hta_widgets.analysis.diff.sampling import sample
-from hta_widgets.analysis.idle_causes import CAUSES
-from hta_widgets.analysis.op_counts import op_counts
-from hta_widgets.analysis.temporal import temporal_breakdown
+from hta_widgets.analysis.idle.causes import CAUSES
 from hta_widgets.errors import MissingDataError, NotComparableError
 from hta_widgets.examples.simulator import SimulatedJob, simulate
 from hta_widgets.trace import Scope, Trace

@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hta_widgets import examples
-from hta_widgets.analysis import gaps, idle, temporal_breakdown
-from hta_widgets.analysis.gaps import explain, idle_gaps, longest_gap
-from hta_widgets.analysis.idle import idle_breakdown
-from hta_widgets.analysis.idle_causes import CAUSES, is_data_loading, is_synchronising
-from hta_widgets.analysis.stream_idle import stream_idle_breakdown, stream_idle_intervals
+from hta_widgets.analysis import temporal_breakdown
+from hta_widgets.analysis.idle import breakdown as idle
+from hta_widgets.analysis.idle import gaps
+from hta_widgets.analysis.idle.breakdown import idle_breakdown
+from hta_widgets.analysis.idle.causes import CAUSES, is_data_loading, is_synchronising
+from hta_widgets.analysis.idle.gaps import explain, idle_gaps, longest_gap
+from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
 from hta_widgets.errors import MissingDataError
 from hta_widgets.figures import idle as pictures
 from hta_widgets.trace.model import Trace

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hta_widgets import examples
-from hta_widgets.analysis import kernel_types, kernels
-from hta_widgets.analysis.kernel_durations import QUANTILES, kernel_durations
-from hta_widgets.analysis.kernel_durations import sentence as durations_in_words
-from hta_widgets.analysis.kernel_types import IDLE, kernel_type_breakdown
-from hta_widgets.analysis.kernels import kernel_breakdown
-from hta_widgets.analysis.moments import described, merged, moments
+from hta_widgets.analysis.device_time import kernel_types
+from hta_widgets.analysis.device_time.kernel_types import IDLE, kernel_type_breakdown
+from hta_widgets.analysis.kernels import breakdown as kernels
+from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
+from hta_widgets.analysis.kernels.durations import QUANTILES, kernel_durations
+from hta_widgets.analysis.kernels.durations import sentence as durations_in_words
+from hta_widgets.analysis.kernels.moments import described, merged, moments
 from hta_widgets.errors import MissingDataError
 from hta_widgets.examples.jobs import JOBS
 from hta_widgets.examples.simulator import simulate

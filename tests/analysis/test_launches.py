@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hta_widgets.analysis.launches import launch_stats, launch_summary, sentence
+from hta_widgets.analysis.launches.delays import launch_stats, launch_summary, sentence
 from hta_widgets.errors import MissingDataError
 from hta_widgets.examples import JOBS
 from hta_widgets.examples.simulator import simulate

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 import hta_widgets.figures.memory as figures
 from hta_widgets import examples
-from hta_widgets.analysis.memory import BEFORE, NO_OPERATOR, byte_size, memory_peak, memory_timeline, sentence
-from hta_widgets.analysis.memory_categories import CATEGORIES, memory_categories
+from hta_widgets.analysis.memory.categories import CATEGORIES, memory_categories
+from hta_widgets.analysis.memory.usage import (
+    BEFORE,
+    NO_OPERATOR,
+    byte_size,
+    memory_peak,
+    memory_timeline,
+    sentence,
+)
 from hta_widgets.errors import MissingDataError, TraceFormatError, TraceNotFoundError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta_widgets.analysis.op_counts import counts_by_name, exclusive, op_counts, sentence
+from hta_widgets.analysis.calls.op_counts import counts_by_name, exclusive, op_counts, sentence
 from hta_widgets.trace import Scope, Trace
 from tests.support import shared_trace
 from tests.trace.helpers import kernel, slice_, write

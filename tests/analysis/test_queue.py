@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta_widgets.analysis.queue import blocked_on_full_queue, queue_length, queue_summary, sentence
+from hta_widgets.analysis.launches.queue import blocked_on_full_queue, queue_length, queue_summary, sentence
 from hta_widgets.analysis.step_function import StepFunction, quantile
 from hta_widgets.errors import MissingDataError
 from hta_widgets.examples import JOBS

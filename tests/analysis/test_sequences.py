@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from hta_widgets.analysis.sequences import kernel_sequences, sentence, sequence_instances
+from hta_widgets.analysis.calls.sequences import kernel_sequences, sentence, sequence_instances
 from hta_widgets.errors import MissingDataError
 from hta_widgets.figures.sequences import kernel_sequences as figure
 from hta_widgets.hta.kept import without_last_step

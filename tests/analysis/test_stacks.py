@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta_widgets.analysis.call_tree import measure, nest, owners
-from hta_widgets.analysis.stacks import call_stacks, sentence, stacks
+from hta_widgets.analysis.calls.stacks import call_stacks, sentence, stacks
+from hta_widgets.analysis.calls.tree import measure, nest, owners
 from hta_widgets.errors import MissingDataError
 from hta_widgets.figures.stacks import call_stacks as figure
 from hta_widgets.trace.model import Trace

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hta_widgets import Scope, Trace, examples
+from hta_widgets.analysis.device_time.steps import sentence, step_times
 from hta_widgets.analysis.findings import overview
-from hta_widgets.analysis.steps import sentence, step_times
 from tests.analysis.kineto_file import event
 from tests.analysis.kineto_file import job as kineto_job
 from tests.support import shared_trace

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hta_widgets import examples
-from hta_widgets.analysis.stragglers import NOISE_NS, arrivals, lateness, sentence, stragglers
+from hta_widgets.analysis.communication.stragglers import NOISE_NS, arrivals, lateness, sentence, stragglers
 from hta_widgets.errors import MissingDataError
 from hta_widgets.examples.jobs import JOBS
 from hta_widgets.examples.simulator import Simulation

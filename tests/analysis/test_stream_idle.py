@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hta_widgets.analysis import stream_idle
-from hta_widgets.analysis.stream_idle import stream_idle_breakdown, stream_idle_intervals
+from hta_widgets.analysis.idle import streams as stream_idle
+from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
 from hta_widgets.figures import idle as pictures
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope

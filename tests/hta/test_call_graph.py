@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hta_widgets.analysis.stacks import stacks
+from hta_widgets.analysis.calls.stacks import stacks
 from hta_widgets.common import call_stack as old
 from hta_widgets.common.trace import Trace
 from hta_widgets.common.trace_call_graph import CallGraph

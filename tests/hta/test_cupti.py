@@ -2,7 +2,7 @@
 
 import pytest
 
-from hta_widgets.analysis.cupti import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS
+from hta_widgets.analysis.calls.cupti import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS
 from hta_widgets.analyzers.cupti_counter_analysis import (
     CuptiCounterAnalysis,
     cupti_counter_data_with_operators,

@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from hta_widgets.analysis.kernels import kernel_breakdown
+from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
 from hta_widgets.errors import MissingDataWarning
 from hta_widgets.hta.kept import without_last_step
 from hta_widgets.hta.kernels import gpu_kernel_breakdown

@@ -7,8 +7,8 @@ import plotly.graph_objects as go
 import pytest
 
 from hta_widgets import examples
-from hta_widgets.analysis.collectives import collectives
-from hta_widgets.analysis.stragglers import stragglers
+from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.communication.stragglers import stragglers
 from hta_widgets.analyzers import straggler, straggler_analysis
 from hta_widgets.analyzers.straggler import (
     extract_iteration_info,

@@ -10,7 +10,7 @@ import pytest
 from traitlets import TraitError
 
 from hta_widgets import BreakdownPanel, IterationSelector, RankSelector, Scope, Selection, Trace, analysis
-from hta_widgets.analysis.steps import slowest_steps
+from hta_widgets.analysis.device_time.steps import slowest_steps
 from hta_widgets.examples.simulator import SimulatedJob, simulate
 from tests.support import shared_trace
 

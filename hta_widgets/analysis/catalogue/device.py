@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from hta_widgets.analysis import (
-    cupti,
-    gaps,
-    idle,
-    kernel_types,
-    kernels,
-    overlap,
-    sequences,
-    stream_idle,
-    temporal,
-)
+from hta_widgets.analysis.calls import cupti, sequences
 from hta_widgets.analysis.catalogue.sequences import frequent_sequences
 from hta_widgets.analysis.charts import Bars, Series, Spread, Stack
+from hta_widgets.analysis.device_time import kernel_types, overlap, temporal
 from hta_widgets.analysis.entry import Analysis, Option
-from hta_widgets.analysis.kernel_durations import kernel_durations
-from hta_widgets.analysis.kernel_durations import sentence as durations_in_words
-from hta_widgets.analysis.op_kernels import op_kernels
-from hta_widgets.analysis.op_kernels import sentence as operators_in_words
+from hta_widgets.analysis.idle import breakdown as idle
+from hta_widgets.analysis.idle import gaps, streams
+from hta_widgets.analysis.kernels import breakdown as kernels
+from hta_widgets.analysis.kernels.durations import kernel_durations
+from hta_widgets.analysis.kernels.durations import sentence as durations_in_words
+from hta_widgets.analysis.launches.op_kernels import op_kernels
+from hta_widgets.analysis.launches.op_kernels import sentence as operators_in_words
 
 __all__ = ["IDLE_CAUSES", "KERNELS", "TIME"]
 
@@ -106,8 +100,8 @@ TIME = (
         label="Stream idle",
         group="Time",
         title="What each stream waits for between its kernels",
-        function=stream_idle.stream_idle_breakdown,
-        sentence=stream_idle.sentence,
+        function=streams.stream_idle_breakdown,
+        sentence=streams.sentence,
         chart=Stack(
             (
                 Series("host_wait", "Host wait", "host"),

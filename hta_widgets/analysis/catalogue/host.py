@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from hta_widgets.analysis import launches, modules, queue, stacks
-from hta_widgets.analysis.annotated_kernels import annotation_totals
-from hta_widgets.analysis.annotated_kernels import sentence as totals_in_words
-from hta_widgets.analysis.annotations import sentence as regions_in_words
+from hta_widgets.analysis.annotations.kernels import annotation_totals
+from hta_widgets.analysis.annotations.kernels import sentence as totals_in_words
+from hta_widgets.analysis.annotations.regions import sentence as regions_in_words
+from hta_widgets.analysis.calls import modules, stacks
+from hta_widgets.analysis.calls.op_counts import op_counts
+from hta_widgets.analysis.calls.op_counts import sentence as counts_in_words
 from hta_widgets.analysis.catalogue import words
 from hta_widgets.analysis.catalogue.regions import regions
 from hta_widgets.analysis.charts import Bars, Flame, Histogram, Lines
 from hta_widgets.analysis.entry import Analysis, Option
-from hta_widgets.analysis.op_counts import op_counts
-from hta_widgets.analysis.op_counts import sentence as counts_in_words
+from hta_widgets.analysis.launches import delays, queue
 
 __all__ = ["HOST"]
 
@@ -25,8 +26,8 @@ HOST = (
         label="Launch delays",
         group="Host",
         title="How long launches take to start",
-        function=launches.launch_stats,
-        sentence=launches.sentence,
+        function=delays.launch_stats,
+        sentence=delays.sentence,
         chart=Histogram("latency_ns", "host"),
         requires=_LAUNCHES,
     ),
@@ -35,7 +36,7 @@ HOST = (
         label="Launch calls",
         group="Host",
         title="Which calls launch device work",
-        function=launches.launch_summary,
+        function=delays.launch_summary,
         sentence=words.launch_calls,
         chart=Bars("cpu_ns", ("api",), "host", names="api"),
         requires=_LAUNCHES,

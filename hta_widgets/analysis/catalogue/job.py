@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from hta_widgets.analysis import bandwidth, memory
 from hta_widgets.analysis.catalogue import words
 from hta_widgets.analysis.charts import Bars, Heat, Lines, Series, Stack
-from hta_widgets.analysis.collectives import collectives
+from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.communication.stragglers import sentence as stragglers_in_words
+from hta_widgets.analysis.communication.stragglers import stragglers
+from hta_widgets.analysis.copies import bandwidth
 from hta_widgets.analysis.critical_path.path import critical_path
 from hta_widgets.analysis.critical_path.summary import sentence as path_in_words
 from hta_widgets.analysis.entry import Analysis
-from hta_widgets.analysis.stragglers import sentence as stragglers_in_words
-from hta_widgets.analysis.stragglers import stragglers
+from hta_widgets.analysis.memory import usage
 from hta_widgets.analysis.strategy.table import sentence as strategy_in_words
 from hta_widgets.analysis.strategy.table import training_strategy
 
@@ -59,7 +60,7 @@ MEMORY = (
         label="Memory",
         group="Memory",
         title="How much memory is in use over time",
-        function=memory.memory_timeline,
+        function=usage.memory_timeline,
         sentence=words.memory_timeline,
         chart=Lines("time_ns", "allocated_bytes", ("rank", "device"), "memory"),
         requires=_MEMORY,
@@ -69,8 +70,8 @@ MEMORY = (
         label="Memory peak",
         group="Memory",
         title="Who holds memory at the peak",
-        function=memory.memory_peak,
-        sentence=memory.sentence,
+        function=usage.memory_peak,
+        sentence=usage.sentence,
         chart=Bars("bytes", ("rank", "device", "top_operator"), "memory", names="top_operator"),
         requires=_MEMORY,
     ),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hta_widgets.analysis import findings, steps
+from hta_widgets.analysis import findings
 from hta_widgets.analysis.charts import Heat
+from hta_widgets.analysis.device_time import steps
 from hta_widgets.analysis.entry import Analysis
 
 __all__ = ["OVERVIEW"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
-from hta_widgets.analysis.annotations import Side, user_annotations
+from hta_widgets.analysis.annotations.regions import Side, user_annotations
 from hta_widgets.errors import MissingDataError
 
 if TYPE_CHECKING:

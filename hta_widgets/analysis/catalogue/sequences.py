@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from hta_widgets.analysis.op_kernels import op_kernels
-from hta_widgets.analysis.sequences import Roots, kernel_sequences
+from hta_widgets.analysis.calls.sequences import Roots, kernel_sequences
+from hta_widgets.analysis.launches.op_kernels import op_kernels
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from hta_widgets.analysis.memory import byte_size
+from hta_widgets.analysis.memory.usage import byte_size
 from hta_widgets.analysis.words import duration, gigabytes, percent
 
 __all__ = ["bandwidth", "collectives", "full_queues", "launch_calls", "memory_timeline", "queue_length"]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.call_tree import CallTree, owners
+from hta_widgets.analysis.calls.modules import PREFIX
+from hta_widgets.analysis.calls.stacks import stacks
+from hta_widgets.analysis.calls.tree import CallTree, owners
 from hta_widgets.analysis.diff.entries import Entries, Line, Named
 from hta_widgets.analysis.diff.paths import Paths, call_paths, module_paths
-from hta_widgets.analysis.modules import PREFIX
-from hta_widgets.analysis.stacks import stacks
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.jit import kernel

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.call_paths import sums
-from hta_widgets.analysis.collectives import collectives
+from hta_widgets.analysis.calls.paths import sums
+from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.diff.call_lines import module_lines, operator_lines, path_lines, phase_lines
 from hta_widgets.analysis.diff.entries import Entries, Line, Named
 from hta_widgets.analysis.diff.sampling import Steps
-from hta_widgets.analysis.kernels import device_work
+from hta_widgets.analysis.kernels.breakdown import device_work
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope

@@ -15,7 +15,7 @@ from hta_widgets.analysis.diff.parts import communication, parts
 from hta_widgets.analysis.diff.run_table import run_table
 from hta_widgets.analysis.diff.sampling import Scopes, check_runs, scope_of
 from hta_widgets.analysis.diff.waterfall import STEP, step_waterfall
-from hta_widgets.analysis.idle_causes import CAUSES
+from hta_widgets.analysis.idle.causes import CAUSES
 from hta_widgets.errors import MissingDataError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.collectives import collective_of
+from hta_widgets.analysis.communication.collectives import collective_of
 from hta_widgets.analysis.diff.entries import Line
 from hta_widgets.analysis.diff.lines import Table, occurs
 from hta_widgets.trace.classify import EventClass, classify

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.busy import busy_ranks
+from hta_widgets.analysis.device_time.busy import busy_ranks
 from hta_widgets.analysis.diff.sampling import Steps
-from hta_widgets.analysis.idle import CONSECUTIVE_KERNEL_DELAY_NS
-from hta_widgets.analysis.idle_causes import CAUSES, idle_causes
+from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
+from hta_widgets.analysis.idle.causes import CAUSES, idle_causes
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.calls.modules import PREFIX
+from hta_widgets.analysis.calls.stacks import stacks
 from hta_widgets.analysis.kept import kept
-from hta_widgets.analysis.modules import PREFIX
-from hta_widgets.analysis.stacks import stacks
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.jit import kernel
 

@@ -12,8 +12,8 @@ from hta_widgets.analysis.diff.comparability import checked
 from hta_widgets.analysis.diff.noise import difference, interval
 from hta_widgets.analysis.diff.parts import PARTS, communication, evenly, parts
 from hta_widgets.analysis.diff.sampling import Scopes, Steps, check_runs, scope_of
-from hta_widgets.analysis.idle_causes import CAUSES
-from hta_widgets.analysis.memory import memory_peak
+from hta_widgets.analysis.idle.causes import CAUSES
+from hta_widgets.analysis.memory.usage import memory_peak
 from hta_widgets.analysis.words import duration, percent
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.steps import DEVIATIONS, LEAST_EXCESS, LEAST_STEPS
+from hta_widgets.analysis.device_time.steps import DEVIATIONS, LEAST_EXCESS, LEAST_STEPS
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
@@ -114,7 +114,7 @@ def sample(runs: Mapping[str, Trace], scope: Scopes = None) -> dict[str, Steps]:
     its window), and is usual. Its time is that of all ranks together. With four complete steps or more, a
     step is unusual if it differs from the median of the steps of its kind (of a server: same phase and batch
     size) by more than a tenth and by more than three standard deviations (1.4826 median absolute deviations
-    each): the rule of `steps.step_times`, in both directions. Unusual steps before the first usual one are
+    each): the rule of `step_times`, in both directions. Unusual steps before the first usual one are
     warm-up, the others outliers.
 
     The clock is the one whose steps vary less (median absolute deviation over median, averaged over runs):

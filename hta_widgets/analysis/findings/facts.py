@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.collectives import collectives
-from hta_widgets.analysis.gaps import longest_gap
-from hta_widgets.analysis.idle import idle_breakdown
-from hta_widgets.analysis.kernels import device_work
-from hta_widgets.analysis.queue import blocked_on_full_queue
-from hta_widgets.analysis.steps import step_times
-from hta_widgets.analysis.stragglers import stragglers
-from hta_widgets.analysis.temporal import temporal_breakdown
+from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.communication.stragglers import stragglers
+from hta_widgets.analysis.device_time.steps import step_times
+from hta_widgets.analysis.device_time.temporal import temporal_breakdown
+from hta_widgets.analysis.idle.breakdown import idle_breakdown
+from hta_widgets.analysis.idle.gaps import longest_gap
+from hta_widgets.analysis.kernels.breakdown import device_work
+from hta_widgets.analysis.launches.queue import blocked_on_full_queue
 from hta_widgets.analysis.words import duration, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from hta_widgets.analysis.device_time.steps import LEAST_STEPS
 from hta_widgets.analysis.findings.facts import Facts
 from hta_widgets.analysis.findings.finding import Evidence, Finding
-from hta_widgets.analysis.steps import LEAST_STEPS
 from hta_widgets.analysis.words import duration, percent
 from hta_widgets.errors import MissingDataError
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.collectives import collectives
+from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.trace.schema import NULL
 from hta_widgets.trace.scope import Scope
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import pandas as pd
 
-from hta_widgets.analysis.memory import byte_size, memory_timeline
+from hta_widgets.analysis.memory.usage import byte_size, memory_timeline
 from hta_widgets.analysis.strategy.facts import Fact
 from hta_widgets.analysis.strategy.reading import (
     DDP,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hta_widgets.analysis.collectives import collectives
+from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.strategy.messages import steps_of
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, SINGLE
 from hta_widgets.analysis.strategy.rows import plain_row

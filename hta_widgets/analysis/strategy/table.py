@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from hta_widgets.analysis.diff.sampling import Scopes, check_runs, scope_of
-from hta_widgets.analysis.memory import byte_size
+from hta_widgets.analysis.memory.usage import byte_size
 from hta_widgets.analysis.strategy.facts import Fact, facts_of
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, SINGLE
 from hta_widgets.analysis.strategy.rows import frame_of, numbers, plain_row, row_of

@@ -1,0 +1,162 @@
+"""How long do the regions take that the user (or PyTorch) marked by name?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.kernels.moments import MOMENTS, described, moments
+from hta_widgets.analysis.words import brief, duration
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = [
+    "Annotations",
+    "Side",
+    "annotation_moments",
+    "annotations_of",
+    "require_annotations",
+    "sentence",
+    "user_annotations",
+]
+
+Int64 = npt.NDArray[np.int64]
+Side = Literal["gpu", "cpu"]
+_REMEDY = {
+    "gpu": "Mark regions with torch.profiler.record_function (or step() of the profiler) and record with "
+    "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]; recent versions of PyTorch then write their "
+    "device side.",
+    "cpu": "Mark regions with torch.profiler.record_function, and record with ProfilerActivity.CPU.",
+}
+
+
+class Annotations:
+    """The annotations of a rank: int64 rows of its host side and of its device side, sorted by start.
+
+    ``cause`` holds for each row of the rank the host row that a device-side annotation stems from (they share
+    an external id), -1 for none and for all other rows.
+    """
+
+    def __init__(self, rank_trace: RankTrace) -> None:
+        on_device = np.array([text == "gpu_user_annotation" for text in rank_trace.categories], np.bool_)
+        rows = np.flatnonzero(rank_trace.event_class == EventClass.ANNOTATION)
+        rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
+        device = on_device[rank_trace.category[rows]]
+        self.host, self.device = rows[~device], rows[device]
+        self.cause = np.full(rank_trace.n, -1, np.int64)
+        if not len(self.host) or not len(self.device):
+            return
+        key = rank_trace.argument("external_id")
+        host: Int64 = self.host[(key[self.host] != NULL) & (key[self.host] != 0)]
+        if len(host):
+            host = host[np.argsort(key[host], kind="stable")]
+            at = np.minimum(np.searchsorted(key[host], key[self.device]), len(host) - 1)
+            found = key[host[at]] == key[self.device]
+            self.cause[self.device[found]] = host[at[found]]
+
+    def side(self, side: Side) -> Int64:
+        """The rows of one side."""
+        rows: Int64 = self.device if side == "gpu" else self.host
+        return rows
+
+
+annotations_of = kept()(Annotations)
+
+
+def require_annotations(trace: Trace, scope: Scope, sides: tuple[Side, ...]) -> None:
+    """Raise `MissingDataError` if no selected rank has annotations on any of these sides."""
+    ranks = trace.ranks_of(scope)
+    if ranks and not any(
+        len(annotations_of(trace.rank(rank)).side(side)) for rank in ranks for side in sides
+    ):
+        field = (
+            "user annotations" if len(sides) > 1 or sides == ("cpu",) else "user annotations of the device"
+        )
+        raise MissingDataError(
+            field, _REMEDY[sides[-1]], f"none of the ranks {', '.join(map(str, ranks))} has any"
+        )
+
+
+def user_annotations(trace: Trace, scope: Scope | None = None, side: Side = "gpu") -> pd.DataFrame:
+    """How often did each annotated region run on each rank, and how long?
+
+    The numbers of `get_gpu_user_annotation_breakdown` of Holistic Trace Analysis, on unrounded times. Regions
+    that belong to the scope count with their whole duration: to the iteration in which the region began on
+    the host, and to the window it starts in. Regions nest, so times of different names may not be added.
+
+    Args:
+        trace: the job.
+        scope: ranks, iterations, time window, streams, names (of annotations) to look at; default everything.
+        side: "gpu": from a region's first kernel on a stream to its last, as the profiler recorded it; one
+            for each stream that the region used. "cpu": the region on its host thread.
+
+    Returns:
+        One row per rank and name, by rank, then longest first. Columns: rank int64, name (str), count,
+        sum_ns, min_ns, max_ns (int64, ns), mean_ns, std_ns (float64, ns; sample standard deviation, NaN for a
+        single region).
+
+    Raises:
+        MissingDataError: no selected rank has annotations on this side.
+        ValueError: `side` is neither "gpu" nor "cpu".
+    """
+    if side not in ("gpu", "cpu"):
+        raise ValueError(f'side must be "gpu" or "cpu", not {side!r}')
+    return described(annotation_moments(trace, scope, side))
+
+
+def annotation_moments(trace: Trace, scope: Scope | None = None, side: Side = "gpu") -> pd.DataFrame:
+    """The rows of `user_annotations` with `moments.MOMENTS` as statistics."""
+    scope = scope or Scope()
+    require_annotations(trace, scope, (side,))
+    frames = [pd.DataFrame(columns=["rank", "name", *MOMENTS])]
+    frames += [one for one in _of_ranks(trace, scope, side) if len(one)]
+    frame = pd.concat(frames[1:] or frames, ignore_index=True)[["rank", "name", *MOMENTS]]
+    frame = frame.astype({"name": "str", **dict.fromkeys(["rank", *MOMENTS[:-1]], np.int64)})
+    return frame.sort_values(["rank", "sum_ns", "name"], ascending=[True, False, True], ignore_index=True)
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of a user annotation frame in one sentence."""
+    if frame.empty:
+        return "No annotated region belongs to the selection."
+    per_name = frame.groupby("name", as_index=False)[["sum_ns", "count"]].sum()
+    first = per_name.sort_values(["sum_ns", "name"], ascending=[False, True]).iloc[0]
+    count = int(first["count"])
+    return (
+        f"The longest annotated region is {brief(first['name'])}: {duration(first['sum_ns'])} in "
+        f"{count:,} {'run' if count == 1 else 'runs'}, {duration(first['sum_ns'] / count)} each on average."
+    )
+
+
+def _of_ranks(trace: Trace, scope: Scope, side: Side) -> Iterator[pd.DataFrame]:
+    for rank in trace.ranks_of(scope):
+        checkpoint()
+        rank_trace = trace.rank(rank)
+        rows = _members(rank_trace, scope, side)
+        names, group = np.unique(rank_trace.name[rows], return_inverse=True)
+        frame = moments(group, rank_trace.dur[rows], len(names))
+        yield frame.assign(rank=rank, name=[rank_trace.names[code] for code in names.tolist()])
+
+
+def _members(rank_trace: RankTrace, scope: Scope, side: Side) -> Int64:
+    found = annotations_of(rank_trace)
+    rows = found.side(side)
+    rows = rows[rank_trace.belong(rows, replace(scope, iterations=None))]
+    if scope.iterations is not None:
+        # The device runs behind: what the host began in one iteration may run in the next.
+        begun = np.where(found.cause[rows] >= 0, found.cause[rows], rows)
+        rows = rows[np.isin(rank_trace.iteration[begun], scope.iterations)]
+    return rows

@@ -1,0 +1,194 @@
+"""What did the hardware counters of each kernel read, and which operator launched it?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pandas as pd
+
+from hta_widgets.analysis.calls.stacks import stacks
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.raw import RawTrace
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["CUDA_SASS_INSTRUCTION_COUNTER_FLOPS", "RANGE_CATEGORY", "cupti_counters", "sentence"]
+
+RANGE_CATEGORY = "cuda_profiler_range"
+_LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel")
+
+CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: dict[str, float] = {
+    f"smsp__sass_thread_inst_executed_op_{precision}{operation}_pred_on.sum": 2 if operation == "fma" else 1
+    for precision in "fhd"
+    for operation in ("fma", "mul", "add")
+}
+"""Counter -> floating-point operations of one counted instruction: a fused multiply-add makes two."""
+
+_COLUMNS = {
+    "rank": np.int64,
+    "event_id": np.int64,
+    "launch_event_id": np.int64,
+    "start_ns": np.int64,
+    "dur_ns": np.int64,
+    "name": object,
+    "op_stack": object,
+    "top_level_op": object,
+    "bottom_level_op": object,
+    "flops": np.float64,
+}
+
+
+def cupti_counters(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    """Pair each range that CUPTI's profiler measured with the call that launched its kernel.
+
+    With counters on, kernels run one by one, each in a range of its own, and CUPTI records no link between
+    the two.
+    They are paired by order: the i-th range belongs to the i-th kernel launch of the rank. That holds only
+    if there are as many launches as ranges; where there are not, no range of that rank is paired, rather
+    than some wrongly.
+
+    Args:
+        trace: the job.
+        scope: ranks; iterations and time window choose ranges by the start of their launch (unpaired ones by
+            their own), names by the kernel's name.
+
+    Returns:
+        One row per range, by rank and start. Columns: rank, event_id, launch_event_id (-1: not paired),
+        start_ns, dur_ns (int64; CUPTI spreads its ranges evenly, so their times tell the order only), name
+        (str, the kernel's, as CUPTI tells it), op_stack (list of str, the operators that were open at the
+        launch, outermost first), top_level_op, bottom_level_op (str, its first and last entry, "" without
+        any), flops (float64, sum of counter times `CUDA_SASS_INSTRUCTION_COUNTER_FLOPS`, NaN without such a
+        counter), then the counters under their own names (int64, or float64 where a value has a fraction or
+        is absent).
+
+    Raises:
+        MissingDataError: no selected rank has such ranges.
+    """
+    scope = scope or Scope()
+    ranks = trace.ranks_of(scope)
+    parts, measured = [], 0
+    for rank in ranks:
+        checkpoint()
+        one = trace.rank(rank)
+        ranges = _in_category(one, (RANGE_CATEGORY,))
+        if not len(ranges):
+            continue
+        measured += 1
+        parts.append(_of_rank(one, ranges, scope))
+    if ranks and not measured:
+        raise MissingDataError(
+            "CUPTI counter ranges",
+            "Record with torch.profiler.profile(experimental_config=torch._C._profiler._ExperimentalConfig("
+            "profiler_metrics=[...], profiler_measure_per_kernel=True)).",
+            f"none of the ranks {', '.join(map(str, ranks))} has any event of category {RANGE_CATEGORY}",
+        )
+    if not parts:
+        return pd.DataFrame({name: np.empty(0, kind) for name, kind in _COLUMNS.items()})
+    return pd.concat(parts, ignore_index=True).astype(_COLUMNS)
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of `cupti_counters` in one sentence."""
+    if frame.empty:
+        return "No measured kernel lies in the selection."
+    unpaired = int((frame["launch_event_id"] < 0).sum())
+    text = f"{len(frame)} kernels were measured"
+    if unpaired:
+        text += f", {unpaired} of them not paired with a launch, as the counts differ"
+    by_operator = frame.loc[frame["top_level_op"] != ""].groupby("top_level_op", sort=True)["flops"].sum()
+    total = float(frame["flops"].sum())
+    if by_operator.empty or not total > 0:
+        return text + "."
+    at = int(by_operator.to_numpy().argmax())
+    most, share = by_operator.index[at], 100.0 * by_operator.iloc[at] / total
+    return f"{text}; they made {total:.3g} floating-point operations, {share:.1f} % of them in {most}."
+
+
+def _in_category(one: RankTrace, categories: tuple[str, ...]) -> npt.NDArray[np.int64]:
+    """Rows of these categories by start, then file order."""
+    wanted = np.array([text in categories for text in one.categories], np.bool_)
+    return one.by_start[wanted[one.category[one.by_start]]]
+
+
+def _launches(one: RankTrace) -> npt.NDArray[np.int64]:
+    """Kernel launches by start. A launch inside a launch (the driver's in the runtime's) is the same one."""
+    named = np.array([text.startswith(_LAUNCHES) for text in one.names], np.bool_)
+    launching = named[one.name] & (one.event_class == EventClass.RUNTIME)
+    inner = (one.parent >= 0) & launching[one.parent]
+    rows = np.flatnonzero(launching & ~inner)
+    return rows[np.lexsort((rows, one.start[rows]))]
+
+
+def _of_rank(one: RankTrace, ranges: npt.NDArray[np.int64], scope: Scope) -> pd.DataFrame:
+    launches = _launches(one)
+    paired = len(launches) == len(ranges)
+    launch = launches if paired else np.full(len(ranges), -1, np.int64)
+    member = np.zeros(one.n, np.bool_)
+    member[one.members(Scope(iterations=scope.iterations, window_ns=scope.window_ns))] = True
+    kept = member[np.where(launch >= 0, launch, ranges)]
+    if scope.names is not None:
+        kept &= np.isin(np.array(one.names, object)[one.name[ranges]], scope.names)
+    ranges, launch = ranges[kept], launch[kept]
+    open_operators = _operators(one, launch)
+    counters = _counters(one, ranges)
+    factors = {name: CUDA_SASS_INSTRUCTION_COUNTER_FLOPS[name] for name in counters if name in _FLOPS}
+    flops = sum((counters[name] * factor for name, factor in factors.items()), start=0.0)
+    frame = pd.DataFrame(
+        {
+            "rank": np.full(len(ranges), one.rank, np.int64),
+            "event_id": one.event_id[ranges],
+            "launch_event_id": np.where(launch >= 0, one.event_id[launch], -1),
+            "start_ns": one.start[ranges],
+            "dur_ns": one.dur[ranges],
+            "name": np.array(one.names, object)[one.name[ranges]],
+            "op_stack": pd.Series(open_operators, dtype=object),
+            "top_level_op": pd.Series([names[0] if names else "" for names in open_operators], dtype=object),
+            "bottom_level_op": pd.Series(
+                [names[-1] if names else "" for names in open_operators], dtype=object
+            ),
+            "flops": flops if factors else np.nan,
+        }
+    )
+    return pd.concat([frame, counters], axis=1)
+
+
+_FLOPS = frozenset(CUDA_SASS_INSTRUCTION_COUNTER_FLOPS)
+
+
+def _operators(one: RankTrace, launch: npt.NDArray[np.int64]) -> list[list[str]]:
+    """Names of the operators open at each launch, outermost first."""
+    parent = stacks(one).parent
+    # All launches climb one caller at a time.
+    levels: list[npt.NDArray[np.int64]] = []
+    at = launch.copy()
+    while (at >= 0).any():
+        levels.append(np.where((at >= 0) & (one.event_class[at] == EventClass.HOST_OP), one.name[at], -1))
+        at = np.where(at >= 0, parent[at], -1)
+    if not levels:
+        return [[] for _ in launch]
+    return [
+        [one.names[code] for code in codes if code >= 0] for codes in np.stack(levels[::-1], axis=1).tolist()
+    ]
+
+
+def _counters(one: RankTrace, ranges: npt.NDArray[np.int64]) -> pd.DataFrame:
+    """The numbers among the arguments of each range; their names are free, so they are read from the file."""
+    raw = RawTrace.read(one.path)
+    found: list[dict[str, Any]] = []
+    for event in one.event_id[ranges].tolist():
+        # Written and read again: `RawTrace` keeps fractions as text.
+        args = orjson.loads(orjson.dumps(raw.event(event).get("args")))
+        found.append(
+            {key: value for key, value in args.items() if isinstance(value, int | float)}
+            if isinstance(args, dict)
+            else {}
+        )
+    return pd.DataFrame(found, index=range(len(found)))

@@ -1,0 +1,226 @@
+"""Which sequences of kernels does an operator launch, how often, and at what cost?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.calls.stacks import stacks
+from hta_widgets.analysis.calls.tree import owners
+from hta_widgets.analysis.words import duration
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import RECORD_DEVICE, MissingDataError
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["Roots", "kernel_sequences", "sentence", "sequence_instances"]
+
+Int64 = npt.NDArray[np.int64]
+Roots = Literal["topmost", "shallowest"]
+
+_INSTANCES = {
+    "rank": np.int64,
+    "event_id": np.int64,
+    "pattern": object,
+    "operator": object,
+    "depth": np.int64,
+    "length": np.int64,
+    "start_ns": np.int64,
+    "host_ns": np.int64,
+    "device_ns": np.int64,
+}
+_SEQUENCES = {
+    "rank": np.int64,
+    "pattern": object,
+    "operator": object,
+    "length": np.int64,
+    "count": np.int64,
+    "device_ns": np.int64,
+    "host_ns": np.int64,
+    "device_mean_ns": np.float64,
+    "host_mean_ns": np.float64,
+    "first_event_id": np.int64,
+}
+
+
+def kernel_sequences(
+    trace: Trace,
+    scope: Scope | None = None,
+    operator: str = "",
+    min_length: int = 3,
+    top: int | None = None,
+    roots: Roots = "topmost",
+) -> pd.DataFrame:
+    """Count the distinct kernel sequences that an operator launches.
+
+    A pattern is the operator's full name and the names of all kernels, copies and fills launched below it
+    (backward threads count as below the step that they belong to), in order of their start on the device, on
+    whatever stream.
+
+    Args:
+        trace: the job.
+        scope: see `sequence_instances`.
+        operator, min_length, roots: see `sequence_instances`.
+        top: only so many patterns per rank, default all.
+
+    Returns:
+        One row per rank and pattern, by rank, then count descending, then pattern. Columns: rank int64,
+        pattern (str, names joined with ``|``), operator (str, its full name), length (int64, number of
+        kernels), count int64, device_ns int64 (summed duration of the kernels), host_ns int64 (summed
+        duration of the operator), device_mean_ns, host_mean_ns float64 (per occurrence), first_event_id
+        int64 (the first occurrence's operator).
+
+    Raises:
+        MissingDataError, ValueError: as `sequence_instances`.
+    """
+    instances = sequence_instances(trace, scope, operator, min_length, roots)
+    if instances.empty:
+        return pd.DataFrame({name: np.empty(0, kind) for name, kind in _SEQUENCES.items()})
+    # Names may contain the separator: the operator and the length tell apart patterns that read the same.
+    keys = ["rank", "pattern", "operator", "length"]
+    frame = instances.groupby(keys, as_index=False, sort=False).agg(
+        count=("event_id", "size"),
+        device_ns=("device_ns", "sum"), host_ns=("host_ns", "sum"),
+        device_mean_ns=("device_ns", "mean"), host_mean_ns=("host_ns", "mean"),
+        first_event_id=("event_id", "first"),
+    )  # fmt: skip
+    frame = frame.sort_values(["rank", "count", *keys[1:]], ascending=[True, False, True, True, True])
+    frame = frame[list(_SEQUENCES)].reset_index(drop=True)
+    if top is not None:
+        frame = frame.groupby("rank", sort=False).head(top).reset_index(drop=True)
+    return frame.astype(_SEQUENCES)
+
+
+def sequence_instances(
+    trace: Trace,
+    scope: Scope | None = None,
+    operator: str = "",
+    min_length: int = 3,
+    roots: Roots = "topmost",
+) -> pd.DataFrame:
+    """Where the patterns of `kernel_sequences` occur: one row per call of the operator.
+
+    Args:
+        trace: the job.
+        scope: ranks, iterations, time window: calls that start there count, with all that they launch and
+            with their whole duration. Streams and names choose among the kernels.
+        operator: text that the operator's name contains; upper and lower case differ.
+        min_length: leave out calls that launch fewer kernels.
+        roots: of calls nested in each other, which one counts. "topmost": every call that is not inside
+            another matching one. "shallowest": only the calls at the smallest depth at which any call of the
+            rank matches; Holistic Trace Analysis counts so, and misses calls that lie deeper elsewhere.
+
+    Returns:
+        One row per call, by rank and start. Columns: rank, event_id (of the operator), pattern, operator
+        (str), depth, length, start_ns, host_ns, device_ns (int64; as in `kernel_sequences`).
+
+    Raises:
+        MissingDataError: no selected rank has device events that are linked to their launches.
+        ValueError: `operator` is empty, or `roots` is none of the two.
+    """
+    if not operator:
+        raise ValueError("operator is empty: name (part of) an operator, such as 'aten::linear'")
+    if roots not in ("topmost", "shallowest"):
+        raise ValueError(f'roots must be "topmost" or "shallowest", not {roots!r}')
+    scope = scope or Scope()
+    ranks = trace.ranks_of(scope)
+    parts, linked = [], 0
+    for rank in ranks:
+        checkpoint()
+        one = trace.rank(rank)
+        if not (one.launch >= 0).any():
+            continue
+        linked += 1
+        part = _instances(one, scope, operator, max(min_length, 1), roots)
+        if part is not None:
+            parts.append(part)
+    if ranks and not linked:
+        raise MissingDataError(
+            "device events linked to their launches",
+            RECORD_DEVICE,
+            f"none of the ranks {', '.join(map(str, ranks))} has any",
+        )
+    if not parts:
+        return pd.DataFrame({name: np.empty(0, kind) for name, kind in _INSTANCES.items()})
+    return pd.concat(parts, ignore_index=True).astype(_INSTANCES)
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of `kernel_sequences` in one sentence."""
+    if frame.empty:
+        return "No such operator launches that many kernels in the selection."
+    patterns = frame.groupby("pattern", sort=True)[["count", "device_ns"]].sum()
+    patterns["length"] = frame.groupby("pattern", sort=True)["length"].first()
+    most = patterns.iloc[int(patterns["count"].to_numpy().argmax())]
+    costly = patterns.iloc[int(patterns["device_ns"].to_numpy().argmax())]
+    distinct = "one sequence" if len(patterns) == 1 else f"{len(patterns):,} distinct sequences"
+    return (
+        f"{int(patterns['count'].sum()):,} calls launch {distinct}; "
+        f"the most frequent (length {most['length']}) occurs {most['count']:,} times and takes "
+        f"{duration(most['device_ns'])}, the costliest (length "
+        f"{costly['length']}) takes {duration(costly['device_ns'])} in {costly['count']:,} calls."
+    )
+
+
+def _instances(
+    one: RankTrace, scope: Scope, operator: str, min_length: int, roots: Roots
+) -> pd.DataFrame | None:
+    tree = stacks(one)
+    named = np.array([operator in text for text in one.names], np.bool_)[one.name]
+    matching = named & (tree.depth >= 0) & ~one.is_device
+    if roots == "shallowest" and matching.any():
+        matching &= tree.depth == tree.depth[matching].min()
+    owner = owners(tree, matching)
+
+    times = Scope(iterations=scope.iterations, window_ns=scope.window_ns)
+    counted = np.zeros(one.n + 1, np.bool_)  # the last entry stands for "no owner"
+    counted[one.members(times)] = True
+    wanted = one.is_device & (tree.kernels > 0) & (tree.depth >= 0) & counted[owner]
+    if scope.streams is not None or scope.names is not None:
+        listed = np.zeros(one.n, np.bool_)
+        listed[one.members(Scope(streams=scope.streams, names=scope.names))] = True
+        wanted &= listed
+    kernels = np.flatnonzero(wanted)
+    kernels = kernels[np.lexsort((kernels, one.start[kernels], owner[kernels]))]
+    calls, first, length = np.unique(owner[kernels], return_index=True, return_counts=True)
+    long = length >= min_length
+    calls, first, length = calls[long], first[long], length[long]
+    if not len(calls):
+        return None
+    device = np.add.reduceat(one.dur[kernels], np.unique(owner[kernels], return_index=True)[1])[long]
+    pattern = _patterns(one, calls.astype(np.int64), one.name[kernels], first, length)
+    frame = pd.DataFrame(
+        {
+            "rank": one.rank,
+            "event_id": one.event_id[calls],
+            "pattern": pattern,
+            "operator": np.array(one.names, object)[one.name[calls]],
+            "depth": tree.depth[calls],
+            "length": length,
+            "start_ns": one.start[calls],
+            "host_ns": one.dur[calls],
+            "device_ns": device,
+        }
+    )
+    return frame.sort_values(["start_ns", "event_id"], kind="stable", ignore_index=True)
+
+
+def _patterns(
+    one: RankTrace, calls: Int64, name: npt.NDArray[np.int32], first: Int64, length: Int64
+) -> npt.NDArray[np.object_]:
+    """The pattern of each call, whose kernels are `name[first : first + length]`; its text is made once."""
+    texts = np.array(one.names, object)
+    patterns = np.empty(len(calls), object)
+    for size in np.unique(length):
+        of_size = np.flatnonzero(length == size)
+        codes = np.column_stack([one.name[calls[of_size]], name[first[of_size, None] + np.arange(size)]])
+        distinct, which = np.unique(codes, axis=0, return_inverse=True)
+        joined = np.array(["|".join(texts[row]) for row in distinct], object)
+        patterns[of_size] = joined[which.reshape(-1)]
+    return patterns

@@ -1,0 +1,182 @@
+"""What does each call cost, with all it calls and all it launches? Call trees of ranks, and their sum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.calls.paths import CallPaths, add_to_callers, sums
+from hta_widgets.analysis.calls.tree import CallTree, adopt_backward, measure, nest
+from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.words import brief, duration, percent
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["call_stacks", "sentence", "stacks"]
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+# Of calls with equal times the caller is the one that usually calls; these classes make up the call stack.
+_CALLER_FIRST = (
+    EventClass.PYTHON,
+    EventClass.ANNOTATION,
+    EventClass.HOST_OP,
+    EventClass.RUNTIME,
+    EventClass.OVERHEAD,
+)
+_COLUMNS = {
+    "rank": np.int64,
+    "node": np.int64,
+    "parent_node": np.int64,
+    "name": object,
+    "depth": np.int64,
+    "count": np.int64,
+    "host_ns": np.int64,
+    "host_self_ns": np.int64,
+    "kernels": np.int64,
+    "device_ns": np.int64,
+}
+
+
+@kept(last=2)
+def stacks(rank_trace: RankTrace, merge_backward: bool = True) -> CallTree:
+    """Who called whom on one rank, and what was launched below: one entry per row of the rank.
+
+    Unlike `RankTrace.parent`, annotations and calls nest together, and kernels are children of their launch.
+    Made once per rank.
+
+    Args:
+        rank_trace: the rank.
+        merge_backward: hang backward threads below the step that they belong to (see `adopt_backward`).
+    """
+    checkpoint()
+    one = rank_trace
+    ties = np.full(len(EventClass), -1, np.int64)
+    ties[list(_CALLER_FIRST)] = np.arange(len(_CALLER_FIRST))
+    tie = ties[one.event_class]
+    # Device-side rows have a stream or, without one, a category of the device.
+    host = (tie >= 0) & ~one.is_device & (one.stream == NULL)
+    lane = np.where(host, one.pid.astype(np.int64) * len(one.tids) + one.tid, -1)
+    parent = nest(one.start, one.end, lane, tie)
+    if merge_backward:
+        parent = adopt_backward(parent, one.start, one.end, lane, one.name, one.names)
+    is_kernel = one.is_device & (one.event_class != EventClass.SYNC)
+    launch = one.launch
+    linked = is_kernel & (launch >= 0)
+    linked[linked] = host[launch[linked]]
+    parent = np.where(linked, launch, parent).astype(np.int32)
+    return measure(one.start, one.end, lane, parent, is_kernel)
+
+
+@kept(last=2)
+def _paths_of(one: RankTrace, merge_backward: bool) -> CallPaths:
+    return CallPaths(one, stacks(one, merge_backward))
+
+
+def call_stacks(trace: Trace, scope: Scope | None = None, merge_backward: bool = True) -> pd.DataFrame:
+    """Sum the call trees of each rank over equal paths: what a flame graph shows.
+
+    Two calls are the same node if they and all their callers have the same names, on whatever thread. Host
+    times are clipped to the windows of the scope, so neighbouring scopes add up. A call is counted, and a
+    kernel added with its whole duration, if it is a member of the scope (see `RankTrace.members`): kernels
+    belong to the iteration of their launch.
+
+    Args:
+        trace: the job.
+        scope: ranks, iterations, time window to look at; streams and names choose among the kernels only.
+        merge_backward: show backward threads below the step that they belong to, not beside it.
+
+    Returns:
+        One row per rank and path with anything in the scope, callers before what they call. Columns (int64
+        unless said): rank, node (number of the path on its rank), parent_node (-1 at the top), name (str),
+        depth, count, host_ns and host_self_ns (ns with and without the calls made on the same thread),
+        kernels, device_ns (number and summed duration of the kernels launched by the path and all below it).
+        On one thread, a node's host_ns is its host_self_ns and its children's host_ns. Calls of
+        backward threads run beside the step that they are shown under and take nothing of its time.
+
+    Raises:
+        MissingDataError: no selected rank has host events.
+    """
+    scope = scope or Scope()
+    parts = []
+    ranks = trace.ranks_of(scope)
+    for rank in ranks:
+        checkpoint()
+        one = trace.rank(rank)
+        paths = _paths_of(one, merge_backward)
+        if len(paths.parent):
+            parts.append(_summed(one, paths, scope))
+    if ranks and not parts:
+        raise MissingDataError(
+            "host events",
+            "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ...]).",
+            f"none of the ranks {', '.join(map(str, ranks))} has any",
+        )
+    empty = pd.DataFrame({name: np.empty(0, kind) for name, kind in _COLUMNS.items()})
+    return pd.concat(parts, ignore_index=True) if parts else empty
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of `call_stacks` in one sentence."""
+    if frame.empty or not frame["host_self_ns"].sum():
+        return "No host call lies in the selection."
+    by_name = frame.groupby("name", sort=True)["host_self_ns"].sum()
+    name, own = by_name.idxmax(), int(by_name.max())
+    share = 100.0 * own / int(frame["host_self_ns"].sum())
+    text = f"Most host time goes to {name} itself: {duration(own)}, {percent(share)} of all calls"
+    launching = frame[frame["device_ns"] > 0]
+    if launching.empty:
+        return text + "; no call launches device work."
+    leaf = launching.loc[~launching.set_index(["rank", "node"]).index.isin(_callers(launching))]
+    most = leaf.iloc[leaf["device_ns"].to_numpy().argmax()]
+    launched = duration(most["device_ns"])
+    return f"{text}; the path that launches most ends in {brief(most['name'])}, {launched} of kernels."
+
+
+def _callers(frame: pd.DataFrame) -> pd.MultiIndex:
+    return pd.MultiIndex.from_frame(frame[["rank", "parent_node"]])
+
+
+def _summed(one: RankTrace, paths: CallPaths, scope: Scope) -> pd.DataFrame:
+    size = len(paths.parent)
+    if scope.iterations is None and scope.window_ns is None:
+        windows = np.array([[one.extent[0], one.extent[1] + 1]], np.int64)
+    else:
+        windows = one.windows(scope)
+    count, host, own = paths.within(windows)
+    launched = one.belong(paths.kernels, scope)
+    below = paths.below[launched]
+    table = {
+        "count": count,
+        "host_ns": host,
+        "host_self_ns": own,
+        "kernels": np.bincount(below, minlength=size),
+        "device_ns": sums(below, one.dur[paths.kernels[launched]], size),
+    }
+    shown = table["count"] + table["host_ns"] + table["kernels"]
+    for column in ("kernels", "device_ns"):
+        add_to_callers(paths, table[column])
+    add_to_callers(paths, shown)
+    keep = np.flatnonzero(shown > 0)
+    frame = pd.DataFrame(
+        {
+            "rank": np.full(len(keep), one.rank, np.int64),
+            "node": keep,
+            "parent_node": paths.parent[keep],
+            "name": pd.Series(pd.array(one.names, dtype="str").take(paths.name[keep])),
+            "depth": paths.depth[keep],
+        }
+    )
+    return frame.assign(**{column: values[keep] for column, values in table.items()})

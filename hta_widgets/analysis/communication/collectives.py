@@ -1,0 +1,177 @@
+"""Which communication ran on which rank, and which kernels of different ranks are one collective."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.communication.matching import match
+from hta_widgets.analysis.kept import kept
+from hta_widgets.engine import checkpoint
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["collective_of", "collectives"]
+
+Int64 = npt.NDArray[np.int64]
+
+# What a name means once case and punctuation are gone; the first that occurs in it wins, so a name that holds
+# another one comes before it. Kernels called SendRecv serve send, recv and all-to-all alike.
+_KNOWN = (
+    ("allreduce", "allreduce"),
+    ("allgather", "allgather"),
+    ("reducescatter", "reduce_scatter"),
+    ("alltoall", "all_to_all"),
+    ("broadcast", "broadcast"),
+    ("barrier", "barrier"),
+    ("sendrecv", "sendrecv"),
+    ("gather", "gather"),
+    ("scatter", "scatter"),
+    ("crossdevicereduce", "allreduce"),
+    ("quickreduce", "allreduce"),
+    ("reduce", "reduce"),
+    ("send", "send"),
+    ("recv", "recv"),
+)
+
+# Bytes of an element, by the names of c10::ScalarType that PyTorch writes.
+_ITEM_BYTES = {
+    "Byte": 1, "Char": 1, "Bool": 1, "Short": 2, "Int": 4, "Long": 8, "UInt16": 2, "UInt32": 4, "UInt64": 8,
+    "Half": 2, "BFloat16": 2, "Float": 4, "Double": 8, "ComplexHalf": 4, "ComplexFloat": 8,
+    "ComplexDouble": 16, "Float8_e5m2": 1, "Float8_e4m3fn": 1, "Float8_e5m2fnuz": 1, "Float8_e4m3fnuz": 1,
+    "Float8_e8m0fnu": 1,
+}  # fmt: skip
+
+_TEXTS = {
+    "collective_name": "collective_name",
+    "dtype": "dtype",
+    "process_group": "process_group_name",
+    "group_ranks": "process_group_ranks",
+}
+_NUMBERS = {
+    "seq": "seq",
+    "comms_id": "comms_id",
+    "group_size": "group_size",
+    "in_elements": "in_msg_nelems",
+    "out_elements": "out_msg_nelems",
+}
+_COLUMNS = (
+    "rank", "event_id", "iteration", "name", "collective", "process_group", "group_size", "seq", "dtype",
+    "in_elements", "out_elements", "bytes", "device", "stream", "start_ns", "end_ns", "dur_ns",
+    "match", "match_key", "match_ranks",
+)  # fmt: skip
+
+
+def collectives(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    """Every communication kernel, and which kernels of other ranks it met.
+
+    What a collective was (operation, group, sequence number, message) is read from the kernel's own
+    arguments, else from those of the innermost operator around its launch that has any
+    (`record_param_comms`), else the operation from the kernel's name. `matching.match` says which kernels are
+    one collective; matches do not depend on the scope.
+
+    Args:
+        trace: the job.
+        scope: kernels that belong to it (`RankTrace.members`), whole; default all.
+
+    Returns:
+        One row per communication kernel, by rank, start_ns, event_id. Columns: rank, event_id (int64),
+        iteration (Int64), name (str, the kernel), collective (str: allreduce, allgather, reduce_scatter,
+        all_to_all, broadcast, reduce, gather, scatter, barrier, send, recv, sendrecv, else the recorded
+        operation or "unknown"), process_group (str or NA), group_size, seq (Int64), dtype (str or NA),
+        in_elements, out_elements (Int64), bytes (Int64, of the larger of the two), device, stream (Int64),
+        start_ns, end_ns, dur_ns (int64 ns), match (Int64, the same on all ranks of one collective), match_key
+        (str: "comms_id", "seq" or "order", see `matching.match`), match_ranks (Int64, ranks matched). The
+        match columns are NA where no other rank's kernel belongs to it beyond doubt.
+    """
+    scope = scope or Scope()
+    everything = _everything(trace)
+    if scope == Scope():
+        return everything.copy()
+    chosen = []
+    for rank in trace.ranks_of(scope):
+        one = trace.rank(rank)
+        of_rank = everything[everything["rank"] == rank]
+        rows = np.searchsorted(one.event_id, of_rank["event_id"].to_numpy(np.int32))  # they are in file order
+        chosen.append(of_rank[one.belong(rows, scope)])
+    return pd.concat(chosen or [everything.iloc[:0]], ignore_index=True)
+
+
+def collective_of(text: str) -> str:
+    """The operation that a recorded operation (`_allgather_base`) or a kernel's name stands for."""
+    bare = re.sub(r"[^a-z0-9]", "", re.sub(r"[<(].*", "", text, flags=re.DOTALL).lower())
+    return next((word for part, word in _KNOWN if part in bare), "unknown")
+
+
+@kept()
+def _everything(trace: Trace) -> pd.DataFrame:
+    frames = []
+    for rank in trace.ranks:
+        checkpoint()
+        frames.append(_of_rank(trace.rank(rank)))
+    found = match(pd.concat(frames, ignore_index=True), common_clock=trace.clock.method != "start")
+    return found[list(_COLUMNS)]
+
+
+def _of_rank(one: RankTrace) -> pd.DataFrame:
+    rows = np.flatnonzero(one.is_device & (one.event_class == EventClass.COMMUNICATION))
+    rows = rows[np.lexsort((one.event_id[rows], one.start[rows]))]
+    source = _described_by(one, rows)
+    columns: dict[str, object] = {
+        "rank": np.full(len(rows), one.rank, np.int64),
+        "event_id": one.event_id[rows].astype(np.int64),
+        "iteration": _nullable(one.iteration[rows].astype(np.int64), -1),
+        "name": _texts(one.name[rows], one.names),
+        "device": _nullable(one.device[rows], NULL),
+        "stream": _nullable(one.stream[rows], NULL),
+        "start_ns": one.start[rows],
+        "end_ns": one.end[rows],
+        "dur_ns": one.dur[rows],
+    }
+    for name, column in _TEXTS.items():
+        columns[name] = _texts(one.argument_codes(column)[source], one.table.dictionary(column))
+    for name, column in _NUMBERS.items():
+        columns[name] = _nullable(one.argument(column)[source], NULL)
+    frame = pd.DataFrame(columns)
+    told = frame["collective_name"].fillna(frame["name"])
+    words = {text: collective_of(text) for text in told.unique()}
+    frame["collective"] = told.map(words).astype("str")
+    # An operation that is none of ours keeps the name it was recorded under.
+    new = (frame["collective"] == "unknown") & frame["collective_name"].notna()
+    frame["collective"] = frame["collective"].where(~new, frame["collective_name"])
+    larger = frame[["in_elements", "out_elements"]].max(axis=1)
+    frame["bytes"] = larger * frame["dtype"].map(_ITEM_BYTES).astype("Int64")
+    return frame
+
+
+def _described_by(one: RankTrace, rows: Int64) -> Int64:
+    """The row whose arguments describe each kernel: itself, else its launch's nearest caller with any."""
+    source = rows.astype(np.int64)
+    if not one.table.has("collective_name") or not len(rows):
+        return source
+    described = one.argument_codes("collective_name") >= 0
+    caller = np.where(described[rows], -1, one.launch[rows]).astype(np.int64)
+    while (caller >= 0).any():
+        found = (caller >= 0) & described[caller]
+        source[found] = caller[found]
+        caller = np.where((caller >= 0) & ~found, one.parent[caller], -1)
+    return source
+
+
+def _texts(codes: npt.NDArray[np.int32], texts: list[str]) -> pd.Series:
+    values = np.array([*texts, None], object)[codes]
+    return pd.Series(values, dtype="str")
+
+
+def _nullable(values: Int64, null: int) -> pd.arrays.IntegerArray:
+    absent = values == null
+    return pd.arrays.IntegerArray(np.where(absent, 0, values), absent)

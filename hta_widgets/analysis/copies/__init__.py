@@ -1,0 +1,5 @@
+"""Copies and fills of memory.
+
+flows           when each kind of copy runs, and how fast
+bandwidth       the rate over time, and its statistics
+"""

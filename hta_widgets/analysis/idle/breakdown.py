@@ -1,0 +1,158 @@
+"""Why is each device idle: does it wait for the host, for data, for launches, or for itself?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.device_time.busy import busy_ranks
+from hta_widgets.analysis.idle.causes import CAUSES, HOST_CAUSES, IdleCauses, idle_causes
+from hta_widgets.analysis.intervals import Intervals
+from hta_widgets.analysis.words import duration, percent
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["CONSECUTIVE_KERNEL_DELAY_NS", "idle_breakdown", "sentence"]
+
+CONSECUTIVE_KERNEL_DELAY_NS = 30_000
+"""Below this a pause of the device is ordinary scheduling: HTA's default `consecutive_kernel_delay`."""
+
+_WORDS = {
+    "host_sync": "the host is blocked in a synchronising call",
+    "data_stall": "the host waits for the data loader",
+    "host_busy": "the host launches too late",
+    "launch_latency": "a launch is on its way",
+    "kernel_wait": "the device goes from one kernel to the next",
+    "device_wait": "launched work does not start",
+    "unknown": "no launch was recorded",
+    "edge": "no device work is due",
+}
+
+
+def idle_breakdown(
+    trace: Trace,
+    scope: Scope | None = None,
+    by: Literal["rank", "iteration"] = "rank",
+    *,
+    consecutive_kernel_delay_ns: int = CONSECUTIVE_KERNEL_DELAY_NS,
+) -> pd.DataFrame:
+    """Split the idle time of each rank's device by what it waits for.
+
+    All streams of a rank count as one device side: `idle_ns` is that of `temporal_breakdown`, exactly. A gap
+    [a, b) in which nothing runs ends when device work k starts. (Of several that start at b, k is the one
+    launched first.) The launch call [c, r) of k cuts the gap in time; each piece has one cause:
+
+    - before c, the device waits for the host thread that makes the launch:
+      - `host_sync`: the thread is inside a call that returns only when the device has caught up
+        (cuda*Synchronize, hip*Synchronize, copies that are not asynchronous, cudaFree, aten::item and
+        aten::_local_scalar_dense);
+      - `data_stall`: else, it is inside the data loader's `__next__`;
+      - `host_busy`: else. The host does something else, or nothing that was recorded.
+      A launching thread that has no call open at all counts as blocked, or as waiting for data, while another
+      launching thread is: an autograd worker sleeps while the main thread waits.
+    - `launch_latency`: within [c, r), and from r to b if the call began inside the gap and b - r is below
+      `consecutive_kernel_delay_ns`: the device had nothing queued, and the launch took that long to arrive.
+    - `kernel_wait`: from r to b, if the call began before the gap and b - r is below
+      `consecutive_kernel_delay_ns`: k was queued, the device needs a moment from one kernel to the next.
+    - `device_wait`: from r to b, if that is longer: k was handed over but does not start: it waits for an
+      event, another stream (where the scope leaves streams out), or a device that is not ready.
+    - `unknown`: the whole gap, if no launch of k was recorded.
+    - `edge`: before the first event of the recording, and after the last device work.
+
+    HTA gives each gap of each stream to one category; that view is `stream_idle_breakdown`. Gaps are clipped
+    to the windows of the scope (its iterations, within its time window); with neither, to the span from the
+    rank's first device event to its last. Where the scope filters streams or names, idle means that none of
+    those chosen run.
+
+    Args:
+        trace: the job.
+        scope: ranks, iterations, time window, streams, names to look at; default everything.
+        by: one row per rank, or one row per rank and iteration that lies in the scope.
+        consecutive_kernel_delay_ns: see above.
+
+    Returns:
+        One row per rank (and iteration), ascending; ranks without device events are left out. Columns:
+        rank int64, [iteration int64], window_ns, busy_ns, idle_ns, host_wait_ns, then host_sync_ns,
+        data_stall_ns, host_busy_ns, launch_latency_ns, kernel_wait_ns, device_wait_ns, unknown_ns, edge_ns
+        (int64, ns), gaps (int64, number of gaps), idle_pct (float64, % of window_ns), host_sync_pct, ...,
+        edge_pct (float64, % of idle_ns). NaN where the whole is empty.
+        The eight causes add up to idle_ns, and the first three of them to host_wait_ns, to the nanosecond.
+
+    Raises:
+        MissingDataError: no selected rank has device events.
+        ValueError: `by` is neither "rank" nor "iteration".
+    """
+    if by not in ("rank", "iteration"):
+        raise ValueError(f'by must be "rank" or "iteration", not {by!r}')
+    scope = scope or Scope()
+    rows: list[dict[str, int]] = []
+    for rank, rank_trace, work in busy_ranks(trace, scope):
+        idle = idle_causes(rank_trace, scope, consecutive_kernel_delay_ns)
+        if by == "rank":
+            rows.append({"rank": rank, **_measure(idle, work.any, rank_trace.windows(scope))})
+            continue
+        present = sorted({int(number) for number in rank_trace.iterations["iteration"]})
+        for iteration in present:
+            if scope.iterations and iteration not in scope.iterations:
+                continue
+            measured = _measure(idle, work.any, rank_trace.windows(replace(scope, iterations=(iteration,))))
+            if measured["window_ns"]:
+                rows.append({"rank": rank, "iteration": iteration, **measured})
+    keys = ["rank"] if by == "rank" else ["rank", "iteration"]
+    durations = ["window_ns", "busy_ns", "idle_ns", "host_wait_ns", *(f"{cause}_ns" for cause in CAUSES)]
+    frame = pd.DataFrame(rows, columns=[*keys, *durations, "gaps"]).astype(np.int64)
+    frame["idle_pct"] = 100.0 * frame["idle_ns"] / frame["window_ns"].where(frame["window_ns"] > 0)
+    for cause in CAUSES:
+        frame[f"{cause}_pct"] = 100.0 * frame[f"{cause}_ns"] / frame["idle_ns"].where(frame["idle_ns"] > 0)
+    return frame
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of an idle breakdown in one sentence."""
+    frame = frame[frame["window_ns"] > 0]
+    if frame.empty:
+        return "No device time lies in the selection."
+    total = int(frame["idle_ns"].sum())
+    if not total:
+        return "No device is ever idle in the selection."
+    by_cause = {cause: int(frame[f"{cause}_ns"].sum()) for cause in CAUSES}
+    main = max(CAUSES, key=by_cause.__getitem__)
+    share = percent(100.0 * by_cause[main] / total)
+    reason = f"in {share} of that time {_WORDS[main]}"
+    if len(frame) == 1:
+        row = frame.iloc[0]
+        return (
+            f"{_place(row)} is idle {percent(row['idle_pct'])} of {duration(row['window_ns'])}, "
+            f"in {row['gaps']:.0f} gap{'' if row['gaps'] == 1 else 's'}; {reason}."
+        )
+    most = frame.iloc[frame["idle_pct"].to_numpy().argmax()]
+    return f"{_place(most)} is idle most, {percent(most['idle_pct'])}; over all, {reason}."
+
+
+def _measure(idle: IdleCauses, work: Intervals, windows: npt.NDArray[np.int64]) -> dict[str, int]:
+    causes = {cause: part.within(windows) for cause, part in idle.causes.items()}
+    window = int((windows[:, 1] - windows[:, 0]).sum())
+    busy = work.within(windows)
+    # Neighbouring windows share the gap between them.
+    merged = Intervals.union(windows[:, 0], windows[:, 1])
+    first = np.searchsorted(idle.gaps.end, merged.start, side="right")
+    after = np.searchsorted(idle.gaps.start, merged.end, side="left")
+    return {
+        "window_ns": window,
+        "busy_ns": busy,
+        "idle_ns": window - busy,
+        "host_wait_ns": sum(causes[cause] for cause in HOST_CAUSES),
+        **{f"{cause}_ns": length for cause, length in causes.items()},
+        "gaps": int((after - first).sum()),
+    }
+
+
+def _place(row: pd.Series) -> str:
+    place = f"Rank {row['rank']:.0f}"
+    return f"{place} (iteration {row['iteration']:.0f})" if "iteration" in row else place

@@ -1,0 +1,213 @@
+"""Why nothing ran: every instant without device work, given to exactly one cause.
+
+The causes are disjoint sets of time that together are the complement of the busy time, from the distant past
+to the distant future. So whatever window is measured, they add up to its idle time to the nanosecond, and a
+change of the window costs a few binary searches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.analysis.intervals import Intervals
+from hta_widgets.analysis.kept import kept
+from hta_widgets.engine import checkpoint
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["CAUSES", "HOST_CAUSES", "IdleCauses", "idle_causes", "is_data_loading", "is_synchronising"]
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+HOST_CAUSES = ("host_sync", "data_stall", "host_busy")
+CAUSES = (*HOST_CAUSES, "launch_latency", "kernel_wait", "device_wait", "unknown", "edge")
+
+_SPLITS_KEPT = 8
+# Earlier and later than any trace; twice this still fits an int64.
+_FAR = 1 << 61
+_CALLS = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.PYTHON)
+
+# Host calls that return only when the device has caught up: the synchronize family of CUDA, HIP and their
+# driver interfaces, copies that are not asynchronous (PyTorch on ROCm copies with hipMemcpyWithStream), frees
+# (they synchronise implicitly), and the operators that read a value back.
+_SYNCHRONISING = re.compile(
+    r"^(cuda|hip|cu|musa)\w*Synchronize"
+    r"|^(cuda|hip|cu|musa)Memcpy(?!\w*Async)"
+    r"|^(cuda|hip|musa)Free$"
+    r"|^aten::(item|_local_scalar_dense)$"
+)
+# `enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__`, or the Python frame `dataloader.py(630):
+# __next__`.
+_DATA_LOADING = re.compile(r"dataloader.*next", re.IGNORECASE)
+
+
+def is_synchronising(name: str) -> bool:
+    """Whether a host call of this name returns only when the device has caught up."""
+    return _SYNCHRONISING.search(name) is not None
+
+
+def is_data_loading(name: str) -> bool:
+    """Whether a host event of this name is the wait for the data loader's next batch."""
+    return _DATA_LOADING.search(name) is not None
+
+
+class IdleCauses:
+    """The idle time of one device side.
+
+    Attributes:
+        gaps: every stretch without device work; the first begins, and the last ends, far outside the trace.
+        next_row: int64 row of the device work that ends each gap, -1 for the last gap.
+        causes: cause -> the part of the gaps that it explains; see `idle_breakdown` for the meanings.
+    """
+
+    def __init__(self, gaps: Intervals, next_row: Int64, causes: dict[str, Intervals]) -> None:
+        self.gaps, self.next_row, self.causes = gaps, next_row, causes
+
+
+class _Threads:
+    """What the threads that launch device work were doing, by thread: blocked, or waiting for data.
+
+    A thread that has no call open (an autograd worker between two backward passes) waits for the others: it
+    counts as blocked, or as waiting for data, while any other launching thread is.
+    """
+
+    def __init__(self, rank_trace: RankTrace) -> None:
+        one = rank_trace
+        self.thread: Int64 = one.pid.astype(np.int64) * len(one.tids) + one.tid
+        launching = np.unique(self.thread[one.launch[one.is_device & (one.launch >= 0)]]).tolist()
+        call = np.isin(one.event_class, _CALLS)
+        blocking = call & _named(one, is_synchronising)
+        annotation = (one.event_class == EventClass.ANNOTATION) & (one.stream == NULL)
+        loading = (call | annotation) & _named(one, is_data_loading)
+
+        def when(of_kind: Bool, thread: int) -> Intervals:
+            checkpoint()
+            chosen = of_kind & (self.thread == thread)
+            rows = one.by_start[chosen[one.by_start]]
+            return Intervals.union(one.start[rows], one.end[rows])
+
+        blocked = {thread: when(blocking, thread) for thread in launching}
+        waiting = {thread: when(loading, thread) for thread in launching}
+        anywhere_blocked, anywhere_waiting = _union(blocked.values()), _union(waiting.values())
+        self.blocked: dict[int, Intervals] = {}
+        self.waiting: dict[int, Intervals] = {}
+        for thread in launching:
+            if len(launching) == 1:
+                self.blocked[thread], self.waiting[thread] = blocked[thread], waiting[thread]
+                continue
+            open_call = when(call, thread)
+            self.blocked[thread] = blocked[thread] | (anywhere_blocked - open_call)
+            self.waiting[thread] = waiting[thread] | (anywhere_waiting - open_call)
+
+
+_threads_of = kept()(_Threads)
+
+
+def idle_causes(rank_trace: RankTrace, scope: Scope, consecutive_kernel_delay_ns: int) -> IdleCauses:
+    """The idle time of one rank under the stream and name filters of `scope`, over all time."""
+    return _split(rank_trace, scope.streams, scope.names, consecutive_kernel_delay_ns)
+
+
+@kept(last=_SPLITS_KEPT)
+def _split(
+    one: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None, delay: int
+) -> IdleCauses:
+    scope, threads = Scope(streams=streams, names=names), _threads_of(one)
+    work = busy(one, scope).any
+    next_row = np.append(_openers(one, scope, work), -1)
+    low, high = np.append(-_FAR, work.end), np.append(work.start, _FAR)
+    gaps = Intervals(low, high)
+    if len(gaps) == 1:
+        return IdleCauses(gaps, next_row, {cause: gaps if cause == "edge" else _NONE for cause in CAUSES})
+
+    # Before the first event of the file nobody knows anything, and after the last device work nothing is due.
+    begun = min(one.extent[0], int(high[0]))
+    start, end = low[:-1].copy(), high[:-1]
+    start[0] = begun
+    edge = Intervals.union([-_FAR, low[-1]], [begun, _FAR])
+
+    launch = one.launch[next_row[:-1]]
+    known = launch >= 0
+    # Where host and device clocks disagree a launch may seem to begin after its kernel: then the host is
+    # late up to the kernel's start.
+    called = np.clip(np.where(known, one.start[launch], start), start, end)
+    returned = np.clip(np.where(known, one.end[launch], start), called, end)
+    late = called > start
+    late[0] = True
+    short = end - returned < delay
+
+    causes = _host(threads, np.where(known, threads.thread[launch], -1), start, called)
+    arrived = np.where(late & short, end, returned)
+    causes["launch_latency"] = _pieces(known, called, arrived)
+    causes["kernel_wait"] = _pieces(known & short, arrived, end)
+    causes["device_wait"] = _pieces(known & ~short, arrived, end)
+    causes["unknown"] = _pieces(~known, start, end)
+    causes["edge"] = edge
+    return IdleCauses(gaps, next_row, {cause: causes[cause] for cause in CAUSES})
+
+
+_NONE = Intervals.union([], [])
+
+
+def _pieces(where: Bool, start: Int64, end: Int64) -> Intervals:
+    """One stretch of each marked gap; sorted and apart, as work lies between any two gaps."""
+    solid = where & (start < end)
+    return Intervals(start[solid], end[solid])
+
+
+def _openers(one: RankTrace, scope: Scope, work: Intervals) -> Int64:
+    """The row that opens each busy stretch; of several the one launched first."""
+    rows = one.members(Scope(streams=scope.streams, names=scope.names))
+    rows = rows[one.is_device[rows] & (one.event_class[rows] != EventClass.SYNC) & (one.dur[rows] > 0)]
+    if not len(rows):
+        return np.empty(0, np.int64)
+    at = np.searchsorted(work.start, one.start[rows], side="right") - 1
+    opens = one.start[rows] == work.start[at]
+    rows, at = rows[opens], at[opens]
+    if len(rows) > len(work):
+        launch = one.launch[rows]
+        called = np.where(launch >= 0, one.start[launch], _FAR)
+        order = np.lexsort((one.event_id[rows], one.stream[rows], called, at))
+        rows, at = rows[order], at[order]
+    first: Int64 = rows[np.append(True, at[1:] != at[:-1])]
+    return first
+
+
+def _host(threads: _Threads, thread: Int64, start: Int64, end: Int64) -> dict[str, Intervals]:
+    """The stretches [start, end) in which each gap waits for its thread, by what that thread was doing."""
+    found: dict[str, list[Intervals]] = {cause: [] for cause in HOST_CAUSES}
+    for number in threads.blocked:
+        checkpoint()
+        waits = _pieces(thread == number, start, end)
+        blocked = waits & threads.blocked[number]
+        loading = (waits & threads.waiting[number]) - blocked
+        for cause, part in zip(HOST_CAUSES, (blocked, loading, waits - blocked - loading), strict=True):
+            found[cause].append(part)
+    return {cause: _union(parts) for cause, parts in found.items()}
+
+
+def _union(parts: Iterable[Intervals]) -> Intervals:
+    whole = list(parts)
+    if len(whole) == 1:
+        return whole[0]
+    return Intervals.union(
+        np.concatenate([_NONE.start, *(part.start for part in whole)]),
+        np.concatenate([_NONE.end, *(part.end for part in whole)]),
+    )
+
+
+def _named(one: RankTrace, is_wanted: Callable[[str], bool]) -> Bool:
+    wanted = np.array([is_wanted(name) for name in one.names], np.bool_)
+    marked: Bool = wanted[one.name]
+    return marked

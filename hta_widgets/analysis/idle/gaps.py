@@ -1,0 +1,182 @@
+"""Each moment the device stood still, one by one: how long, why, and which launch ended it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.device_time.busy import busy_ranks
+from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
+from hta_widgets.analysis.idle.causes import CAUSES, IdleCauses, idle_causes
+from hta_widgets.analysis.intervals import Intervals
+from hta_widgets.analysis.words import brief, duration
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["explain", "idle_gaps", "longest_gap", "sentence"]
+
+Int64 = npt.NDArray[np.int64]
+
+_INTEGERS = (
+    "rank", "start_ns", "end_ns", "dur_ns", *(f"{cause}_ns" for cause in CAUSES),
+    "event_id", "stream", "launch_id", "operator_id",
+)  # fmt: skip
+_TEXTS = ("cause", "name", "launch_name", "operator_name", "thread")
+
+
+def idle_gaps(
+    trace: Trace,
+    scope: Scope | None = None,
+    *,
+    consecutive_kernel_delay_ns: int = CONSECUTIVE_KERNEL_DELAY_NS,
+) -> pd.DataFrame:
+    """The gaps in the work of each rank's device, with their causes and what ended them.
+
+    These are the stretches that `idle_breakdown` adds up, with the causes defined there; gaps are clipped to
+    the windows of the scope, and what is outside belongs to no cause.
+
+    Args:
+        trace: the job.
+        scope: ranks, iterations, time window, streams, names to look at; default everything.
+        consecutive_kernel_delay_ns: as in `idle_breakdown`.
+
+    Returns:
+        One row per gap, by rank and time. Columns: rank, start_ns, end_ns (ns on the job's axis), dur_ns,
+        host_sync_ns, data_stall_ns, host_busy_ns, launch_latency_ns, kernel_wait_ns, device_wait_ns,
+        unknown_ns, edge_ns (these add up to dur_ns), event_id of the device work that ends the gap, its
+        stream, launch_id, its launching call, operator_id, the innermost operator around that call (int64;
+        ids and stream are -1 where there is none), cause (the longest part), name, launch_name,
+        operator_name, thread of the launch (str, empty where there is none).
+
+    Raises:
+        MissingDataError: no selected rank has device events.
+    """
+    scope = scope or Scope()
+    frames = [
+        _gaps(rank_trace, idle_causes(rank_trace, scope, consecutive_kernel_delay_ns), scope)
+        for _, rank_trace, _ in busy_ranks(trace, scope)
+    ]
+    if not frames:
+        return pd.DataFrame(columns=[*_INTEGERS, *_TEXTS]).astype(
+            dict.fromkeys(_INTEGERS, "int64") | dict.fromkeys(_TEXTS, "str")
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def longest_gap(one: RankTrace, scope: Scope, causes: tuple[str, ...]) -> tuple[int | None, int] | None:
+    """Of the gap of a rank with most time of these causes: the event that ends it, and that time (ns).
+
+    The first such row of `idle_gaps`, without a list of all the others. The event is None where no work
+    follows; None in all: no gap has any time of these causes.
+    """
+    idle = idle_causes(one, scope, CONSECUTIVE_KERNEL_DELAY_NS)
+    pieces, row = _inside(one, idle, scope)
+    lost = np.zeros(len(pieces), np.int64)
+    for cause in causes:
+        lost += _covered(idle.causes[cause], pieces)
+    if not lost.any():
+        return None
+    longest = int(lost.argmax())
+    ends = int(row[longest])
+    return int(one.event_id[ends]) if ends >= 0 else None, int(lost[longest])
+
+
+def explain(gap: pd.Series) -> str:
+    """One row of `idle_gaps` in a sentence."""
+    length = duration(gap["dur_ns"])
+    if not gap["name"]:
+        return f"Idle for {length}: no device work follows."
+    parts = sorted(
+        ((int(gap[f"{cause}_ns"]), cause) for cause in CAUSES if gap[f"{cause}_ns"] > 0),
+        key=lambda part: -part[0],
+    )
+    reasons = ", ".join(f"{duration(part)} {_REASONS[cause]}" for part, cause in parts)
+    if gap["launch_id"] < 0:
+        return f"Idle for {length} until {brief(gap['name'])}: {reasons}."
+    launch = f"{gap['operator_name']} -> {gap['launch_name']}".removeprefix(" -> ")
+    cause = f"launched by {launch} on thread {gap['thread']}"
+    return f"Idle for {length} until {brief(gap['name'])}, {cause}: {reasons}."
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of a gap list in one sentence: its longest gap."""
+    if frame.empty:
+        return "The device is never idle in the selection."
+    longest = frame.iloc[frame["dur_ns"].to_numpy().argmax()]
+    gaps = "1 gap" if len(frame) == 1 else f"{len(frame):,} gaps"
+    return f"{gaps}, {duration(int(frame['dur_ns'].sum()))} in all. Longest: {explain(longest)}"
+
+
+_REASONS = {
+    "host_sync": "while the host was blocked in a synchronising call",
+    "data_stall": "while the host waited for the data loader",
+    "host_busy": "before the host began the launch",
+    "launch_latency": "from the launch call to the start",
+    "kernel_wait": "of scheduling between queued kernels",
+    "device_wait": "after it was launched, waiting on the device",
+    "unknown": "without a recorded launch",
+    "edge": "outside the recorded device work",
+}
+
+
+def _gaps(one: RankTrace, idle: IdleCauses, scope: Scope) -> pd.DataFrame:
+    pieces, row = _inside(one, idle, scope)
+    launch = np.where(row >= 0, one.launch[row], -1)
+    operator = _operator(one, launch)
+    parts = {cause: _covered(part, pieces) for cause, part in idle.causes.items()}
+    longest = np.argmax(np.stack([parts[cause] for cause in CAUSES]), axis=0)
+    columns = {
+        "rank": np.full(len(pieces), one.rank, np.int64),
+        "start_ns": pieces.start,
+        "end_ns": pieces.end,
+        "dur_ns": pieces.end - pieces.start,
+        **{f"{cause}_ns": parts[cause] for cause in CAUSES},
+        "event_id": _or(-1, one.event_id, row),
+        "stream": _or(-1, np.where(one.stream == NULL, -1, one.stream), row),
+        "launch_id": _or(-1, one.event_id, launch),
+        "operator_id": _or(-1, one.event_id, operator),
+    }
+    frame = pd.DataFrame(columns)
+    frame["cause"] = _text(longest, list(CAUSES))
+    frame["name"] = _text(_or(-1, one.name, row), one.names)
+    frame["launch_name"] = _text(_or(-1, one.name, launch), one.names)
+    frame["operator_name"] = _text(_or(-1, one.name, operator), one.names)
+    frame["thread"] = _text(_or(-1, one.tid, launch), one.tids)
+    return frame
+
+
+def _inside(one: RankTrace, idle: IdleCauses, scope: Scope) -> tuple[Intervals, Int64]:
+    """The gaps clipped to the windows of a scope, and the row of the work that ends each, -1 for none."""
+    windows = one.windows(scope)
+    pieces = idle.gaps & Intervals.union(windows[:, 0], windows[:, 1])
+    return pieces, idle.next_row[np.searchsorted(idle.gaps.end, pieces.end)]
+
+
+def _operator(one: RankTrace, call: npt.NDArray[np.integer]) -> Int64:
+    """The innermost host operator around each call, -1 for none."""
+    found = np.where(call >= 0, one.parent[call], -1).astype(np.int64)
+    while len(climbing := np.flatnonzero((found >= 0) & (one.event_class[found] != EventClass.HOST_OP))):
+        found[climbing] = one.parent[found[climbing]]
+    return found
+
+
+def _covered(part: Intervals, pieces: Intervals) -> Int64:
+    """Length of `part` inside each of the pieces."""
+    return part.within_each(np.stack([pieces.start, pieces.end], axis=1))
+
+
+def _or(otherwise: int, column: npt.NDArray[np.integer], row: npt.NDArray[np.integer]) -> Int64:
+    return np.where(row >= 0, column[row].astype(np.int64), otherwise)
+
+
+def _text(code: npt.NDArray[np.integer], texts: list[str]) -> pd.Series:
+    """The texts of the codes; -1 is the empty text."""
+    return pd.Series(pd.array([*texts, ""], "str")).take(code).reset_index(drop=True)

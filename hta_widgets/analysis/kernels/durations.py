@@ -1,0 +1,119 @@
+"""How much do the launches of one kernel differ, on a rank and between ranks?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.kernels.breakdown import DeviceWork, device_work, device_work_of
+from hta_widgets.analysis.kernels.moments import STATISTICS, described, moments
+from hta_widgets.analysis.words import brief, duration
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["QUANTILES", "kernel_durations", "sentence"]
+
+Int64 = npt.NDArray[np.int64]
+QUANTILES = {"p25_ns": 0.25, "median_ns": 0.5, "p75_ns": 0.75, "p99_ns": 0.99}
+_COLUMNS = ["event_class", "name", "rank", *STATISTICS, *QUANTILES]
+
+
+def kernel_durations(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    """How are the durations of each kernel distributed, and which rank is slow at it?
+
+    Counts what `kernel_breakdown` counts: launches that belong to the scope, with their whole duration.
+
+    Args:
+        trace: the job.
+        scope: ranks, iterations, time window, streams, names to look at; default everything. Ask for one
+            kernel with ``Scope(names=(name,))``.
+
+    Returns:
+        One row per kernel and rank, the kernel that takes most time on all ranks first. Columns: event_class,
+        name (str), rank, count, sum_ns, min_ns, max_ns (int64, ns), mean_ns, std_ns (float64, ns; sample
+        standard deviation, NaN for a single launch), p25_ns, median_ns, p75_ns, p99_ns (float64, ns,
+        interpolated between the two nearest launches), rank_ratio (float64: the mean of the slowest rank over
+        that of the fastest that runs this kernel; 1 if one rank does; NaN if the fastest mean is 0).
+
+    Raises:
+        MissingDataError: no selected rank has device events.
+    """
+    scope = scope or Scope()
+    frames = [_of_rank(rank_trace, work, scope) for _, rank_trace, work in device_work(trace, scope)]
+    empty = pd.DataFrame(columns=_COLUMNS)
+    frame = pd.concat([one for one in frames if len(one)] or [empty], ignore_index=True)[_COLUMNS]
+    integers = ["rank", *STATISTICS[:4]]
+    kinds = dict.fromkeys(["event_class", "name"], "str") | dict.fromkeys(_COLUMNS[2:], np.float64)
+    frame = frame.astype(kinds | dict.fromkeys(integers, np.int64))
+    kernels = frame.groupby(["event_class", "name"], sort=False)
+    means = kernels["mean_ns"]
+    fastest = means.transform("min")
+    frame["rank_ratio"] = means.transform("max") / fastest.where(fastest > 0)
+    order = frame.assign(whole=kernels["sum_ns"].transform("sum"))
+    by = ["whole", "name", "event_class", "rank"]
+    order = order.sort_values(by, ascending=[name != "whole" for name in by], ignore_index=True)
+    return order.drop(columns="whole")
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of a kernel duration frame in one sentence: about the kernel that takes most time."""
+    if frame.empty:
+        return "No device work belongs to the selection."
+    first = frame.iloc[0]
+    kernel = frame[(frame["name"] == first["name"]) & (frame["event_class"] == first["event_class"])]
+    if len(kernel) == 1:
+        return (
+            f"A launch of {brief(first['name'])} on rank {first['rank']} takes "
+            f"{duration(first['median_ns'])} at the median, "
+            f"{duration(first['min_ns'])} to {duration(first['max_ns'])}."
+        )
+    means = kernel["mean_ns"].to_numpy()
+    slow, fast = kernel.iloc[means.argmax()], kernel.iloc[means.argmin()]
+    return (
+        f"{brief(first['name'])} is slowest on rank {slow['rank']}, {duration(slow['mean_ns'])} a launch, "
+        f"and fastest on rank {fast['rank']}, {duration(fast['mean_ns'])}."
+    )
+
+
+@kept()
+def _by_duration(rank_trace: RankTrace) -> Int64:
+    """Rows of device work by group, then duration: what quantiles need, whatever the scope."""
+    work = device_work_of(rank_trace)
+    rows = np.sort(work.rows)
+    order: Int64 = rows[np.lexsort((rank_trace.dur[rows], work.group[rows]))]
+    return order
+
+
+def _of_rank(rank_trace: RankTrace, work: DeviceWork, scope: Scope) -> pd.DataFrame:
+    order = _by_duration(rank_trace)
+    rows = order[rank_trace.belong(order, scope)]
+    dur = rank_trace.dur[rows]
+    frame = moments(work.group[rows], dur, work.size)
+    kind = frame.index.to_numpy()
+    frame["rank"] = rank_trace.rank
+    frame["event_class"] = [EventClass(one).label for one in work.event_class[kind].tolist()]
+    frame["name"] = [rank_trace.names[code] for code in work.name[kind].tolist()]
+    frame = described(frame)
+    count = frame["count"].to_numpy()
+    first = np.cumsum(count) - count
+    for column, share in QUANTILES.items():
+        frame[column] = _quantile(dur, first, count, share)
+    return frame
+
+
+def _quantile(dur: Int64, first: Int64, count: Int64, share: float) -> npt.NDArray[np.float64]:
+    """Quantile of each run of `count` sorted durations from `first` on."""
+    position = share * (count - 1)
+    below = np.floor(position).astype(np.int64)
+    low = dur[first + below] if len(dur) else dur
+    high = dur[first + np.minimum(below + 1, count - 1)] if len(dur) else dur
+    value: npt.NDArray[np.float64] = low + (position - below) * (high - low)
+    return value

@@ -1,0 +1,188 @@
+"""How long from the host's call to the device's work, and which calls cost more than they start?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.launches.launched import Launched, launched_ranks
+from hta_widgets.analysis.text_columns import stacked, text_column
+from hta_widgets.analysis.words import duration, percent
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["launch_stats", "launch_summary", "sentence"]
+
+_NUMBERS = (
+    "rank", "correlation", "launch_id", "event_id", "device", "stream", "call_start_ns", "start_ns",
+    "cpu_dur_ns", "gpu_dur_ns", "launch_delay_ns", "latency_ns", "queued_ns", "overhead_ns",
+)  # fmt: skip
+_TEXTS = ("api", "name", "device_class")
+_WAITS = ("latency_ns", "queued_ns", "overhead_ns", "launch_delay_ns")
+_MEANS = {
+    "cpu": "calls",
+    "gpu": "launched",
+    "launch_delay": "launched",
+    "queued": "launched",
+    "overhead": "launched",
+}
+
+
+def launch_stats(
+    trace: Trace,
+    scope: Scope | None = None,
+    runtime_cutoff_ns: int = 50_000,
+    launch_delay_cutoff_ns: int = 100_000,
+) -> pd.DataFrame:
+    """Pair each device event with the host call that launched it, whatever the call: kernels, copies, graphs.
+
+    Calls and events are paired by their correlation id. The time from the start of the call to the start of
+    the event is told apart: while earlier work of the same stream still ran the event had to wait in line;
+    the rest is what launching costs. `launch_delay_ns` counts from the end of the call as in Holistic Trace
+    Analysis; it is negative where the event started before the call returned.
+
+    An event counts if it belongs to the scope: to an iteration through its launch, to a window if it starts
+    in it. It counts with its full length; neighbouring scopes share no event.
+
+    Args:
+        trace: the job.
+        scope: ranks, iterations, time window, streams, names to look at; default everything.
+        runtime_cutoff_ns: calls that last longer are slow.
+        launch_delay_cutoff_ns: events that start later after their call are delayed.
+
+    Returns:
+        One row per device event with a recorded launch, by rank, then start of the call. Columns: rank,
+        correlation, launch_id (event id of the call), event_id, device, stream (int64), api (name of the
+        call), name (of the event), device_class (`EventClass` label) (category), call_start_ns, start_ns,
+        cpu_dur_ns, gpu_dur_ns, launch_delay_ns, latency_ns, queued_ns, overhead_ns (int64, ns; latency_ns ==
+        queued_ns + overhead_ns), is_graph (the call launched several events), short_kernel (runs shorter than
+        its call), slow_call, delayed (bool).
+
+    Raises:
+        MissingDataError: no selected rank has device events with a recorded launch.
+    """
+    scope = scope or Scope()
+    frames = [
+        _of_rank(rank_trace, work, work.members(rank_trace, scope))
+        for _, rank_trace, work in launched_ranks(trace, scope)
+    ]
+    frame = stacked(frames) if frames else _nothing()
+    frame["short_kernel"] = frame["gpu_dur_ns"] < frame["cpu_dur_ns"]
+    frame["slow_call"] = frame["cpu_dur_ns"] > runtime_cutoff_ns
+    frame["delayed"] = frame["launch_delay_ns"] > launch_delay_cutoff_ns
+    return frame
+
+
+def launch_summary(
+    trace: Trace,
+    scope: Scope | None = None,
+    runtime_cutoff_ns: int = 50_000,
+    launch_delay_cutoff_ns: int = 100_000,
+) -> pd.DataFrame:
+    """Count and add up `launch_stats` by the call's name.
+
+    Args:
+        trace, scope, runtime_cutoff_ns, launch_delay_cutoff_ns: as for `launch_stats`.
+
+    Returns:
+        One row per rank and call name, by rank, then name. Columns: rank int64, api (str), calls, graph_calls
+        (calls that launched several events), launched (events) (int64), cpu_ns (all calls, each once),
+        gpu_ns, latency_ns, queued_ns, overhead_ns, launch_delay_ns (all events) (int64, ns), mean_cpu_ns,
+        mean_gpu_ns, mean_launch_delay_ns, mean_queued_ns, mean_overhead_ns (float64, ns), short_kernels,
+        slow_calls, delayed (int64; events, calls, events).
+
+    Raises:
+        MissingDataError: no selected rank has device events with a recorded launch.
+    """
+    frame = launch_stats(trace, scope, runtime_cutoff_ns, launch_delay_cutoff_ns)
+    ranks, rank = np.unique(frame["rank"].to_numpy(), return_inverse=True)
+    apis = frame["api"].cat.categories
+    # Few groups: a stable sort of small numbers, then exact sums of int64 over runs.
+    group = (rank * len(apis) + frame["api"].cat.codes.to_numpy()).astype(np.int32)
+    order = np.argsort(group, kind="stable")
+    found, runs = np.unique(group[order], return_index=True)
+
+    def total(values: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:
+        return np.add.reduceat(values.astype(np.int64)[order], runs) if len(runs) else runs.astype(np.int64)
+
+    # The events of one call are neighbours.
+    call = frame["launch_id"].to_numpy()
+    first = np.ones(len(frame), np.bool_)
+    first[1:] = (call[1:] != call[:-1]) | (rank[1:] != rank[:-1])
+    columns = {column: frame[column].to_numpy() for column in frame if column not in _TEXTS}
+    summary = pd.DataFrame(
+        {
+            "rank": ranks[found // max(1, len(apis))].astype(np.int64),
+            "api": pd.Series([apis[code % max(1, len(apis))] for code in found.tolist()], dtype="str"),
+            "calls": total(first),
+            "graph_calls": total(first & columns["is_graph"]),
+            "launched": total(np.ones(len(frame), np.bool_)),
+            "cpu_ns": total(np.where(first, columns["cpu_dur_ns"], 0)),
+            "gpu_ns": total(columns["gpu_dur_ns"]),
+            **{column: total(columns[column]) for column in _WAITS},
+            "short_kernels": total(columns["short_kernel"]),
+            "slow_calls": total(first & columns["slow_call"]),
+            "delayed": total(columns["delayed"]),
+        }
+    )
+    for part, whole in _MEANS.items():
+        summary[f"mean_{part}_ns"] = summary[f"{part}_ns"] / summary[whole]
+    return summary
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of `launch_stats` in one sentence."""
+    if frame.empty:
+        return "No launched device work lies in the selection."
+    apis = frame["api"].value_counts()
+    return (
+        f"{len(frame):,} device events were launched, most by {apis.index[0]}; the median starts "
+        f"{duration(float(frame['latency_ns'].median()))} after its call began, "
+        f"and {percent(100.0 * float(frame['short_kernel'].mean()))} run shorter than the call that launched "
+        "them."
+    )
+
+
+def _of_rank(one: RankTrace, work: Launched, chosen: npt.NDArray[np.intp]) -> pd.DataFrame:
+    rows, calls = work.rows[chosen], work.calls[chosen]
+    start, call_start = work.start[chosen], work.call_start[chosen]
+    latency = start - call_start
+    queued = np.clip(np.minimum(work.free_ns[chosen], start) - call_start, 0, np.maximum(latency, 0))
+    lanes = work.lanes[work.lane[chosen]]
+    numbers = dict(
+        zip(
+            _NUMBERS,
+            (
+                np.full(len(rows), one.rank, np.int64), one.correlation[rows],
+                one.event_id[calls].astype(np.int64), one.event_id[rows].astype(np.int64),
+                lanes[:, 0], lanes[:, 1], call_start, start, one.dur[calls], one.dur[rows],
+                start - one.end[calls], latency, queued, latency - queued,
+            ),
+            strict=True,
+        )
+    )  # fmt: skip
+    texts = _names(one, rows, calls)
+    return pd.DataFrame({**numbers, **texts, "is_graph": work.siblings[chosen] > 1}, copy=False)
+
+
+def _names(one: RankTrace, rows: npt.NDArray[np.int64], calls: npt.NDArray[np.int64]) -> dict[str, object]:
+    labels = [member.label for member in EventClass]
+    return {
+        "api": text_column(one.name[calls], one.names),
+        "name": text_column(one.name[rows], one.names),
+        "device_class": text_column(one.event_class[rows], labels),
+    }
+
+
+def _nothing() -> pd.DataFrame:
+    """The frame of a job without ranks."""
+    frame = pd.DataFrame(columns=[*_NUMBERS, *_TEXTS, "is_graph"])
+    kinds = dict.fromkeys(_NUMBERS, "int64") | dict.fromkeys(_TEXTS, "category") | {"is_graph": "bool"}
+    return frame.astype(kinds)

@@ -1,0 +1,261 @@
+"""How much memory was in use, when it was most, and who held it then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.memory.events import Changes, changes_of, innermost, outermost
+from hta_widgets.analysis.words import percent
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.links import windows_of
+from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["BEFORE", "byte_size", "memory_peak", "memory_timeline", "sentence"]
+
+Int64 = npt.NDArray[np.int64]
+
+BEFORE = "(allocated before the recording)"
+"""The holder of bytes whose allocation was not recorded."""
+NO_OPERATOR = "(no operator)"
+
+_PEAK = {
+    "rank": "int64", "device": "str", "peak_ns": "int64", "peak_bytes": "int64", "reserved_bytes": "Int64",
+    "top_operator": "str", "operator": "str", "annotation": "str", "iteration": "Int64", "blocks": "int64",
+    "bytes": "int64", "share_pct": "float64",
+}  # fmt: skip
+
+
+def memory_timeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    """The allocated and reserved memory of each device over time, from the trace's `[memory]` events.
+
+    Allocated is what tensors hold, reserved what PyTorch's caching allocator holds from the device; both are
+    the allocator's own totals, so that memory taken before the recording counts.
+
+    Args:
+        trace: the job.
+        scope: changes in its iterations or window, on its ranks; default all. Its streams and names mean
+            nothing here.
+
+    Returns:
+        One row per allocation or free, by rank, device, time_ns, event_id. Columns: rank, event_id int64,
+        device str ("cuda:0", "cpu"), time_ns int64 (job's axis), change_bytes int64 (negative: freed),
+        allocated_bytes int64 (after it; counted from 0 if the recording lacks the totals), reserved_bytes
+        Int64 (after it; NA where not recorded), iteration Int64 (the one it lies in).
+
+    Raises:
+        MissingDataError: no selected rank has memory events.
+    """
+    scope = scope or Scope()
+    frames = []
+    for rank, one, changes in _ranks(trace, scope):
+        inside = _inside(one, changes.time, scope)
+        order = inside[np.argsort(changes.place[inside], kind="stable")]
+        reserved = changes.reserved[order]
+        frames.append(
+            pd.DataFrame(
+                {
+                    "rank": np.full(len(order), rank, np.int64),
+                    "event_id": changes.event_id[order],
+                    "device": pd.Series(np.array(changes.places, object)[changes.place[order]], dtype="str"),
+                    "time_ns": changes.time[order],
+                    "change_bytes": changes.change[order],
+                    "allocated_bytes": changes.allocated[order],
+                    "reserved_bytes": _nullable(reserved, reserved == NULL),
+                    "iteration": _iteration_at(one, changes.time[order]),
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def memory_peak(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    """When each device's allocated memory was highest, and who held it at that moment.
+
+    The peak is the first highest level within the scope; what was allocated when the scope begins counts.
+    A block is held by the operators that were running on its thread when it was allocated, until the next
+    event of its address. Bytes whose allocation was not recorded are one holder of their own.
+
+    Args:
+        trace: the job.
+        scope: ranks, iterations, window; streams and names are ignored.
+
+    Returns:
+        One row per holder: rank int64, device str, peak_ns int64 (job's axis), peak_bytes int64,
+        reserved_bytes Int64 (at the peak), top_operator, operator str (outermost and innermost operator on
+        the thread), annotation str (innermost, NA for none), iteration Int64 (of the allocation), blocks,
+        bytes int64, share_pct float64 (% of peak_bytes). By rank, device, most bytes first. The bytes of a
+        device add up to its peak_bytes.
+
+    Raises:
+        MissingDataError: no selected rank has memory events.
+    """
+    scope = scope or Scope()
+    frames = [
+        frame
+        for rank, one, changes in _ranks(trace, scope)
+        for place in range(len(changes.places))
+        if (frame := _peak(rank, one, changes, place, scope)) is not None
+    ]
+    if not frames:
+        return pd.DataFrame({column: pd.Series(dtype=kind) for column, kind in _PEAK.items()})
+    found = pd.concat(frames, ignore_index=True)
+    found["share_pct"] = 100.0 * found["bytes"] / found["peak_bytes"].where(found["peak_bytes"] != 0)
+    found = found.sort_values(
+        ["rank", "device", "bytes", "top_operator", "operator", "annotation", "iteration"],
+        ascending=[True, True, False, True, True, True, True], kind="stable", ignore_index=True,
+    )  # fmt: skip
+    return found[list(_PEAK)].astype(_PEAK)
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of `memory_peak` in one sentence: the fullest device and its greatest holder."""
+    frame = frame[frame["device"] != "cpu"] if (frame["device"] != "cpu").any() else frame
+    if frame.empty:
+        return "No memory was allocated in the selection."
+    fullest = frame[frame["peak_bytes"] == frame["peak_bytes"].max()]
+    rank, device = fullest.iloc[0][["rank", "device"]]
+    of_device = fullest[(fullest["rank"] == rank) & (fullest["device"] == device)]
+    holder = of_device.groupby("top_operator", sort=True)["bytes"].sum()
+    peak = int(of_device["peak_bytes"].iloc[0])
+    most = str(holder.idxmax())
+    said = "memory allocated before the recording" if most == BEFORE else most
+    return (
+        f"Rank {rank} needs most memory, {byte_size(peak)} on {device}; "
+        f"{percent(100.0 * holder[most] / peak if peak else 0.0)} of it is held by {said}."
+    )
+
+
+def byte_size(count: float) -> str:
+    """`3221225472` -> `3.00 GiB`."""
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if abs(count) >= 1024**power:
+            return f"{count / 1024**power:.2f} {unit}"
+    return f"{count:.0f} B"
+
+
+def _ranks(trace: Trace, scope: Scope) -> list[tuple[int, RankTrace, Changes]]:
+    ranks = trace.ranks_of(scope)
+    found = []
+    for rank in ranks:
+        checkpoint()
+        one = trace.rank(rank)
+        changes = changes_of(one, trace.clock.offset_ns.get(rank, 0))
+        if len(changes.event_id):
+            found.append((rank, one, changes))
+    if ranks and not found:
+        raise MissingDataError(
+            "memory events",
+            "Record with torch.profiler.profile(profile_memory=True).",
+            f"none of the ranks {', '.join(map(str, ranks))} has any",
+        )
+    return found
+
+
+def _inside(one: RankTrace, time: Int64, scope: Scope) -> Int64:
+    """Positions of the times within the iterations or window of a scope; all if it has neither."""
+    if scope.iterations is None and scope.window_ns is None:
+        return np.arange(len(time))
+    windows = one.windows(scope)
+    return np.flatnonzero(windows_of(time, windows[:, 0], windows[:, 1]) >= 0)
+
+
+def _iteration_at(one: RankTrace, time: Int64) -> pd.arrays.IntegerArray:
+    frame = one.iterations
+    at = windows_of(time, frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64))
+    number = np.append(frame["iteration"].to_numpy(np.int64), 0)[at]
+    return _nullable(number, at < 0)
+
+
+def _peak(rank: int, one: RankTrace, changes: Changes, place: int, scope: Scope) -> pd.DataFrame | None:
+    here = np.flatnonzero(changes.place == place)
+    time, level = changes.time[here], changes.allocated[here]
+    candidates = _inside(one, time, scope)
+    moments, levels = time[candidates], level[candidates]
+    if scope.iterations is not None or scope.window_ns is not None:
+        # What a window begins with: the level after the last change before it.
+        begins = one.windows(scope)[:, 0]
+        before = np.searchsorted(time, begins, side="left") - 1
+        first = int(level[0] - changes.change[here[0]])
+        entering = np.where(before >= 0, level[np.maximum(before, 0)], first)
+        candidates = np.concatenate([before, candidates])
+        moments, levels = np.concatenate([begins, moments]), np.concatenate([entering, levels])
+    if not len(levels):
+        return None
+    best = np.lexsort((candidates, moments, -levels))[0]
+    last, peak = int(candidates[best]), int(levels[best])
+    live = here[_live(changes.address[here], changes.change[here], last)]
+    reserved = changes.reserved[here[max(last, 0)]]
+    held = pd.DataFrame(
+        {
+            **_holders(one, changes, live),
+            "iteration": _iteration_at(one, changes.time[live]),
+            "bytes": changes.change[live],
+        }
+    )
+    by = held.groupby(["top_operator", "operator", "annotation", "iteration"], dropna=False, sort=True)[
+        "bytes"
+    ]
+    found = by.agg(blocks="size", bytes="sum").reset_index()
+    unseen = peak - int(found["bytes"].sum())
+    if unseen:
+        rest = pd.DataFrame(
+            {
+                "top_operator": [BEFORE],
+                "operator": [BEFORE],
+                "annotation": [None],
+                "iteration": [pd.NA],
+                "bytes": [unseen],
+            }
+        )
+        rest = rest.assign(blocks=0).astype({"annotation": "str", "iteration": "Int64"})
+        found = pd.concat([found, rest], ignore_index=True) if len(found) else rest
+    return found.assign(
+        rank=np.int64(rank),
+        device=changes.places[place],
+        peak_ns=np.int64(moments[best]),
+        peak_bytes=np.int64(peak),
+        reserved_bytes=pd.array([pd.NA if reserved == NULL else int(reserved)] * len(found), "Int64"),
+    )
+
+
+def _live(address: Int64, change: Int64, last: int) -> Int64:
+    """Positions of the allocations up to position `last` whose address has no later event up to it."""
+    position = np.arange(last + 1)
+    order = np.lexsort((position, address[: last + 1]))
+    final = np.ones(len(order), np.bool_)
+    final[:-1] = np.diff(address[order]) != 0
+    newest = order[final]
+    return np.sort(newest[change[newest] > 0])
+
+
+def _holders(one: RankTrace, changes: Changes, at: Int64) -> dict[str, pd.Series]:
+    """top_operator, operator, annotation: the names of what was open on the thread of each change."""
+    operator = innermost(one, EventClass.HOST_OP, changes, at)
+    rows = {
+        "top_operator": outermost(one, EventClass.HOST_OP, operator),
+        "operator": operator,
+        "annotation": innermost(one, EventClass.ANNOTATION, changes, at),
+    }
+    names = np.array([*one.names, None], object)
+    code = {column: np.where(row >= 0, one.name[row], -1) for column, row in rows.items()}
+    return {
+        column: pd.Series(names[code[column]], dtype="str").fillna(
+            NO_OPERATOR if column != "annotation" else np.nan
+        )
+        for column in rows
+    }
+
+
+def _nullable(values: Int64, absent: npt.NDArray[np.bool_]) -> pd.arrays.IntegerArray:
+    return pd.arrays.IntegerArray(np.where(absent, 0, values), absent)
