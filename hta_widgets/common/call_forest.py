@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.calls.tree import CallTree, adopt_backward, measure, nest
+from hta_widgets.analysis.calls.nesting import nest
+from hta_widgets.analysis.calls.tree import CallTree, adopt_backward, measure
 from hta_widgets.common.trace_symbol_table import TraceSymbolTable
 from hta_widgets.common.types import DeviceType
 from hta_widgets.hta.conventions import microseconds

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.calls.stacks import call_stacks, sentence, stacks
-from hta_widgets.analysis.calls.tree import measure, nest, owners
+from hta_widgets.analysis.calls.tree import measure, owners
 from hta_widgets.errors import MissingDataError
 from hta_widgets.figures.stacks import call_stacks as figure
 from hta_widgets.trace.model import Trace
@@ -87,6 +88,29 @@ def test_calls_shorter_than_the_clocks_tick_stay_with_their_caller():
     zero = np.zeros(6, np.int64)
     # Row 2 touches the end of row 0 and the start of rows 3 and 5, which are equal: the innermost one is it.
     assert nest(start, end, zero, zero).tolist() == [-1, 0, 5, -1, 5, 3]
+
+
+def test_what_stands_before_a_call_of_its_kind_in_the_file_was_not_made_by_it():
+    # slice (0..5) makes as_strided in its last instant, where narrow (5..9) begins and makes to. Neither an
+    # annotation (5..9) nor another thread say which operator came first.
+    start, end = np.array([0, 5, 5, 5, 5, 5]), np.array([5, 5, 9, 5, 9, 9])
+    kind, lane = np.array([1, 1, 1, 1, 0, 1]), np.array([0, 0, 0, 0, 0, 1])
+    assert nest(start, end, lane, kind).tolist() == [-1, 0, 4, 2, -1, -1]
+    # Without slice it lies where it starts.
+    assert nest(start[1:3], end[1:3], lane[1:3], kind[1:3]).tolist() == [1, -1]
+    # A file that does not list operators by start says nothing: then a call is made where it begins.
+    start, end, zero = np.array([5, 5, 0]), np.array([5, 9, 5]), np.zeros(3, np.int64)
+    assert nest(start, end, zero, zero).tolist() == [1, -1, -1]
+
+
+def test_recorded_calls_without_length_stay_with_their_caller():
+    """`aten::slice` makes `aten::as_strided`, also where the next `aten::narrow` begins in the same us."""
+    one = Trace.open(shared_trace("hta/trace_diff/control")).rank(3)
+    parent = stacks(one).parent
+    row = {int(event): at for at, event in enumerate(one.event_id)}
+    assert [int(one.event_id[parent[row[event]]]) for event in (5655, 10575)] == [5654, 10574]
+    strided = np.flatnonzero(one.name == one.names.index("aten::as_strided"))
+    assert "aten::narrow" not in {one.names[one.name[at]] for at in parent[strided]}
 
 
 def test_calls_that_only_partly_overlap_are_not_nested():

@@ -371,7 +371,7 @@ def test_traces_of_2021_work():
 
 
 def test_calls_of_other_runtimes_are_calls():
-    """HTA gives `mtia_runtime` calls no node: its path is 29 ms of device work in a recording of 460 ms."""
+    """HTA gives `mtia_runtime` calls no node: unrounded, its path is 29 of 460 ms, on the device."""
     graph = graph_of("hta/mtia_inference_trace", "", None)
     categories = {graph.full_trace_df.loc[event, "cat"] for event in graph.event_to_start_node_map}
     names = {graph.symbol_table.sym_table[code] for code in categories}

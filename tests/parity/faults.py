@@ -105,6 +105,13 @@ def stream_zero_is_not_launched(events: Events) -> None:
             del event["args"]["correlation"]
 
 
+def work_on_stream_zero_has_no_step(events: Events) -> None:
+    """Only work on streams above 0 takes the step of its launch, so what is compared by step misses it."""
+    for event in events:
+        if is_device(event) and event.get("args", {}).get("stream") == 0:
+            forget(event)
+
+
 def the_devices_step_ends_the_trace(events: Events) -> None:
     """The last step begins where its copy on the device does (Q-7)."""
     steps = [event for event in events if str(event.get("name", "")).startswith("ProfilerStep")]
@@ -149,11 +156,26 @@ def graphs_launch_one_kernel(events: Events) -> None:
         seen.add(correlation(event))
 
 
-def hip_calls_do_not_wait(events: Events) -> None:
-    """Only names of CUDA's blocking calls are known."""
-    for event in events:
-        if is_call(event) and str(event["name"]).startswith("hip"):
-            event["name"] = "another_" + event["name"]
+def the_latest_operator_owns_a_launch(events: Events) -> None:
+    """Of all operators around a launch, on any thread, the last to start owns it; of equals the outer."""
+    operators = [event for event in events if is_operator(event)]
+    for call in [event for event in events if is_call(event) and correlation(event) is not None]:
+        end = call["ts"] + call["dur"]
+        around = [one for one in operators if one["ts"] <= call["ts"] and one["ts"] + one["dur"] >= end]
+        if not around:
+            continue
+        owner, *inner = sorted(
+            (one for one in around if one["ts"] == max(other["ts"] for other in around)),
+            key=lambda one: one["dur"],
+            reverse=True,
+        )
+        call |= {"pid": owner["pid"], "tid": owner["tid"]}
+        for one in inner:
+            one["name"] = f"inner {one['name']}"
+
+
+def is_operator(event: dict[str, Any]) -> bool:
+    return event.get("ph") == "X" and str(event.get("name")).startswith("aten::")
 
 
 FAULTS: dict[str, Callable[[Events], None]] = {
@@ -167,10 +189,11 @@ FAULTS: dict[str, Callable[[Events], None]] = {
         engines_are_nothing,
         other_calls_launch_nothing,
         stream_zero_is_not_launched,
+        work_on_stream_zero_has_no_step,
         the_devices_step_ends_the_trace,
         orphans_belong_to_event_zero,
         annotations_after_the_cut_are_dropped,
         graphs_launch_one_kernel,
-        hip_calls_do_not_wait,
+        the_latest_operator_owns_a_launch,
     )
 }

@@ -7,13 +7,15 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tests.parity import observe
 from tests.parity.compare import Difference
-from tests.parity.faults import FAULTS, QUEUED_CALLS, Events, correlation, is_call, is_device
+from tests.parity.faults import FAULTS, Events, correlation, is_call
+from tests.parity.patches import PATCHES
 
 Compared = Callable[[str, dict[str, Any], dict[str, Any]], Iterable[Difference]]
 
@@ -36,23 +38,24 @@ class Told:
 
     @cached_property
     def files(self) -> dict[str, str]:
-        found: dict[str, str] = self.request["files"]
+        found: dict[str, str] = self.request.get("files") or dict(
+            zip("01", self.request["pair"], strict=True)
+        )
         return found
 
     @cached_property
     def events(self) -> Events:
         """Of the first rank, by index."""
-        first = min(self.files, key=int)
-        events: Events = _document(self.files[first])["traceEvents"]
+        return self.events_of(min(self.files, key=int))
+
+    def events_of(self, rank: str) -> Events:
+        """By index."""
+        events: Events = _document(self.files[rank])["traceEvents"]
         return events
 
     @cached_property
-    def host_steps(self) -> list[dict[str, Any]]:
-        return [
-            event
-            for event in self.events
-            if event.get("cat") == "user_annotation" and str(event["name"]).startswith("ProfilerStep")
-        ]
+    def host_steps(self) -> Events:
+        return steps(self.events)
 
     @cached_property
     def calls(self) -> dict[Any, set[str]]:
@@ -62,15 +65,6 @@ class Told:
             if is_call(event) and correlation(event) is not None:
                 names.setdefault(correlation(event), set()).add(event["name"])
         return names
-
-    @cached_property
-    def streams_of_other_calls(self) -> set[int]:
-        """Streams with work that was launched by a call outside HTA's list."""
-        return {
-            event["args"]["stream"]
-            for event in self.events
-            if is_device(event) and not self.calls.get(correlation(event), set()) & QUEUED_CALLS
-        }
 
     @cached_property
     def points(self) -> Counter[tuple[str, Any, float]]:
@@ -109,12 +103,18 @@ class Told:
         for rank, path in self.files.items():
             document = _document(path)
             for fault in faults:
-                FAULTS[fault](document["traceEvents"])
+                if fault in FAULTS:
+                    FAULTS[fault](document["traceEvents"])
             copy = self._scratch / f"redone-{rank}.json"
             copy.write_text(json.dumps(document), encoding="utf-8")
             copies[rank] = str(copy)
         skip = [name for name in observe.QUESTIONS if name not in self.redone[faults]]
-        again = observe.observe("hta_widgets", {**self.request, "files": copies, "skip": skip})
+        files = {"pair": list(copies.values())} if "pair" in self.request else {"files": copies}
+        with ExitStack() as faulty:
+            for fault in faults:
+                if fault not in FAULTS:
+                    faulty.enter_context(PATCHES[fault]())
+            again = observe.observe("hta_widgets", {**self.request, **files, "skip": skip})
         for question, answer in again.items():
             # An answer that is lost proves nothing.
             assert ("answer" in answer) == ("answer" in self.ours[question]), (faults, question, answer)
@@ -126,6 +126,15 @@ class Told:
             if question in self.hta
             for one in self._compared(question, self.hta[question], again[question])
         }
+
+
+def steps(events: Events) -> Events:
+    """Of the host, in file order."""
+    return [
+        event
+        for event in events
+        if event.get("cat") == "user_annotation" and str(event["name"]).startswith("ProfilerStep")
+    ]
 
 
 def is_nan(value: Any) -> bool:

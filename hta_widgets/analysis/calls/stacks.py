@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.calls.paths import CallPaths, add_to_callers, sums
-from hta_widgets.analysis.calls.tree import CallTree, adopt_backward, measure, nest
+from hta_widgets.analysis.calls.tree import CallTree, adopt_backward, measure
 from hta_widgets.analysis.kept import kept
 from hta_widgets.analysis.words import brief, duration, percent
 from hta_widgets.engine import checkpoint

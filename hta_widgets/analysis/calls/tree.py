@@ -17,7 +17,7 @@ from hta_widgets.trace import links
 from hta_widgets.trace.jit import kernel
 from hta_widgets.trace.schema import NULL
 
-__all__ = ["CallTree", "adopt_backward", "measure", "nest", "owners", "uncovered"]
+__all__ = ["CallTree", "adopt_backward", "measure", "owners", "uncovered"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -59,48 +59,6 @@ class CallTree:
     def kernel_span_ns(self) -> Int64:
         """int64 time from the first kernel's start to the last one's end, 0 without kernels."""
         return np.where(self.kernels > 0, self.last_kernel_end_ns - self.first_kernel_start_ns, 0)
-
-
-def nest(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64) -> Int32:
-    """The caller of each row: the innermost row of its lane that contains it, -1 at the top.
-
-    Args:
-        start, end: ns.
-        lane: rows nest only within one lane; negative: the row takes no part.
-        rank_in_tie: of rows with equal times the lower one is the caller; then file order.
-
-    A row without length belongs to the row that it starts in, else to the one that ends there: it is a call
-    shorter than the clock's tick, made before its caller returned. A row that only partly overlaps another is
-    not its child.
-    """
-    parent = np.full(len(start), -1, np.int32)
-    rows = np.flatnonzero(lane >= 0)
-    if len(rows):
-        rows = rows[np.lexsort((rank_in_tie[rows], -end[rows], start[rows], lane[rows]))]
-        _nest(rows, start, end, lane, parent)
-    return parent
-
-
-@kernel
-def _nest(rows: Int64, start: Int64, end: Int64, lane: Int64, parent: Int32) -> None:
-    stack = np.empty(len(rows), np.int64)
-    top = 0
-    for i in range(len(rows)):
-        row = rows[i]
-        if i and lane[row] != lane[rows[i - 1]]:
-            top = 0
-        begins = start[row]
-        lasts = end[row] > begins
-        while top and (end[stack[top - 1]] < begins or (lasts and end[stack[top - 1]] == begins)):
-            top -= 1
-        # Rows that partly overlap leave ends on the stack that are not nested: look below them.
-        below = top
-        while below and end[stack[below - 1]] < end[row]:
-            below -= 1
-        if below:
-            parent[row] = stack[below - 1]
-        stack[top] = row
-        top += 1
 
 
 def adopt_backward(

@@ -1,8 +1,9 @@
 """Where our answer differs from HTA's on purpose: which cells, and which row of docs/differences.md says why.
 
 The first entry that covers a difference explains it. Jobs are named one by one: an entry that explains
-nothing in a job it names fails. Most entries prove themselves: they redo HTA's fault on the recorded trace,
-whereupon our answer is HTA's (`faults.py`), or look the difference up in the recorded events (`checks.py`).
+nothing in a job it names fails. Every entry proves itself: it redoes HTA's fault on the recorded trace
+(`faults.py`) or in our code (`patches.py`), whereupon our answer is HTA's, or it looks the difference up in
+the recorded events (`checks.py` and the modules beside it).
 """
 
 from tests.parity.deviations import frames, graphs, launches, paths, tables

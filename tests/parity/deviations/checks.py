@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import pandas as pd
 
 from tests.parity.compare import Difference
 from tests.parity.faults import MTIA_ENGINE, MTIA_WAITS, correlation, is_call, is_device
@@ -179,6 +182,19 @@ def at_one_time(one: Difference, told: Told) -> bool:
     return told.points["queue_series", one.row["stream"], one.row["ts"]] > 1
 
 
+def of_the_series(one: Difference, told: Told) -> bool:
+    """Each side's statistic is that of the points of its own series, which are compared one by one."""
+    (rank, stream), statistic = one.key[0], one.column.partition("|")[2]
+
+    def of_points(side: dict[str, Any]) -> float:
+        frame = side["queue_series"]["answer"][str(rank)]
+        columns = dict(zip(frame["columns"], frame["data"], strict=True))
+        points = zip(columns["stream"], columns["queue_length"], strict=True)
+        return float(pd.Series([length for owner, length in points if owner == stream]).describe()[statistic])
+
+    return math.isclose(of_points(told.hta), one.hta) and math.isclose(of_points(told.ours), one.ours)
+
+
 def remainders(one: Difference, told: Told) -> bool:
     """HTA's sum of floats leaves almost nothing instead of nothing, and counts it as a sample."""
     if one.question == "bandwidth_series":
@@ -201,47 +217,3 @@ def no_bandwidth_recorded(one: Difference, told: Told) -> bool:
 
 def zero_bandwidth(one: Difference, told: Told) -> bool:
     return one.hta["value"] == 0
-
-
-# -- call graphs and critical paths ------------------------------------------------------------------
-
-
-def narrowed(one: Difference, told: Told) -> bool:
-    """HTA's number is ours after it was cut to 8 or 16 bits."""
-    return one.hta != one.ours and any(
-        -(2 ** (bits - 1)) <= one.hta < 2 ** (bits - 1) and (one.hta - one.ours) % 2**bits == 0
-        for bits in (8, 16)
-    )
-
-
-def is_a_wait(one: Difference, told: Told) -> bool:
-    """HTA gave a wait a caller, cut to 8 bits."""
-    return told.event(one)["cat"] == "cuda_sync" and one.ours == -1
-
-
-def both_roots(one: Difference, told: Told) -> bool:
-    """Different names for the same: no caller."""
-    return bool(one.hta < 0 and one.ours < 0)
-
-
-def contained(one: Difference, told: Told) -> bool:
-    """Our caller contains the call in time; what the other columns count follows from the callers."""
-    if one.column != "parent":
-        return True
-    if one.ours < 0:
-        return True
-    call, caller = told.event(one), told.events[one.ours]
-    return bool(caller["ts"] <= call["ts"] and call["ts"] + call["dur"] <= caller["ts"] + caller["dur"])
-
-
-def a_delay(one: Difference, told: Told) -> bool:
-    """An edge from launch to kernel instead of one from kernel to kernel, or the other way round."""
-    return str((one.hta or one.ours)[4]).endswith("_delay")
-
-
-def delay_on_a_queue_hta_does_not_count(one: Difference, told: Told) -> bool:
-    """The kernel's stream also gets work from calls that HTA's queue lengths do not know."""
-    if not a_delay(one, told):
-        return False
-    kernel = told.events[(one.hta or one.ours)[2]]
-    return kernel["args"]["stream"] in told.streams_of_other_calls

@@ -17,8 +17,9 @@ class Deviation:
     """Differences of one cause.
 
     `row` is the key of a row in docs/differences.md, `question` a pattern and `jobs` names with spaces
-    between; `kinds` and `columns` narrow it. `faults` are redone together (`faults.py`): a difference is
-    explained if it is gone then. `check` tells of a single difference whether it is what the row says.
+    between; `kinds` and `columns` narrow it. `faults` are redone together (`faults.py`, `patches.py`): a
+    difference is explained if it is gone then. `check` tells of a single difference whether it is what the
+    row says.
     """
 
     row: str

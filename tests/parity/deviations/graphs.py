@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tests.parity.deviations.checks import (
+from tests.parity.deviations.call_checks import (
     both_roots,
     contained,
-    hta_failed,
     is_a_wait,
     narrowed,
-    the_last_step,
+    torn_at_an_instant,
 )
+from tests.parity.deviations.checks import hta_failed, the_last_step
 from tests.parity.deviations.entry import Deviation
 
 ENTRIES = [
@@ -80,7 +80,14 @@ ENTRIES = [
         "amd_trace-whole mi300_bert-whole mi300_qwen-whole mi300_resnet-whole vllm_decode-whole",
         faults=("stream_zero_is_not_launched",),
     ),
-    Deviation("stacks-6", "call_graph", "trace_diff_control", kinds=("cell",)),
+    Deviation(
+        "stacks-6",
+        "call_graph",
+        "trace_diff_control",
+        kinds=("cell",),
+        columns=("parent", "depth", "height"),
+        check=torn_at_an_instant,
+    ),
     Deviation(
         "data-7",
         "call_graph",

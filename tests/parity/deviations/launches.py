@@ -8,6 +8,7 @@ from tests.parity.deviations.checks import (
     at_one_time,
     hta_failed,
     no_bandwidth_recorded,
+    of_the_series,
     remainders,
     share_of_starts,
     zero_bandwidth,
@@ -28,7 +29,12 @@ ENTRIES = [
         kinds=("extra row",),
         check=another_call,
     ),
-    Deviation("launches-5", "operator_kernels", "mtia_inference-plain mtia_inference-whole trace_filter"),
+    Deviation(
+        "launches-5",
+        "operator_kernels",
+        "mtia_inference-plain mtia_inference-whole trace_filter",
+        faults=("the_latest_operator_owns_a_launch",),
+    ),
     Deviation(
         "launches-6",
         "operator_kernels",
@@ -123,6 +129,7 @@ ENTRIES = [
             "queue_length|50%",
             "queue_length|75%",
         ),
+        check=of_the_series,
     ),
     Deviation(
         "launches-7",

@@ -1,0 +1,98 @@
+"""Who called whom on a thread, read off the times alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.trace.jit import kernel
+
+__all__ = ["nest"]
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+def nest(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64) -> Int32:
+    """The caller of each row: the innermost row of its lane that contains it, -1 at the top.
+
+    Args:
+        start, end: ns; the rows are in file order.
+        lane: rows nest only within one lane; negative: the row takes no part.
+        rank_in_tie: of rows with equal times the lower one is the caller; then file order. Rows of one kind
+            have one rank.
+
+    A row without length is a call shorter than the clock's tick. It belongs to the row that it starts in,
+    else to the one that ends there: it was made before its caller returned. Between one that ends there and
+    one that begins there the file decides, where it lists the rows of a lane and kind by start, and so as
+    they were called: what stands before a row was not called by it. A row that only partly overlaps another
+    is not its child.
+    """
+    parent = np.full(len(start), -1, np.int32)
+    rows = np.flatnonzero(lane >= 0)
+    if len(rows):
+        rows = rows[np.lexsort((rank_in_tie[rows], -end[rows], start[rows], lane[rows]))]
+        listed = _listed_by_start(rows, start, end, lane, rank_in_tie)
+        _nest(rows, start, end, lane, rank_in_tie, listed, parent)
+    return parent
+
+
+def _listed_by_start(rows: Int64, start: Int64, end: Int64, lane: Int64, kind: Int64) -> Bool:
+    """For each row of the whole whether the file has the rows of its lane and kind in the order of starts;
+    False where no row without length starts together with one that has some.
+    """
+    listed = np.zeros(len(start), np.bool_)
+    short = end[rows] == start[rows]
+    together = (np.diff(start[rows]) == 0) & (np.diff(lane[rows]) == 0)
+    if not (together & short[1:] & ~short[:-1]).any():
+        return listed
+    by_kind = np.sort(rows)
+    by_kind = by_kind[np.lexsort((kind[by_kind], lane[by_kind]))]
+    group = np.zeros(len(by_kind), np.int64)
+    group[1:] = np.cumsum((np.diff(lane[by_kind]) != 0) | (np.diff(kind[by_kind]) != 0))
+    back = (np.diff(start[by_kind]) < 0) & (np.diff(group) == 0)
+    listed[by_kind] = ~np.isin(group, group[1:][back])
+    return listed
+
+
+@kernel
+def _nest(
+    rows: Int64, start: Int64, end: Int64, lane: Int64, kind: Int64, listed: Bool, parent: Int32
+) -> None:
+    stack = np.empty(len(rows), np.int64)
+    first = np.empty(kind[rows].max() + 1, np.int64)  # by kind: of the rows that begin now, that in the file
+    ended = np.empty(len(first), np.int64)  # by kind: the innermost row that ends now, -1 without one
+    top = 0
+    for i in range(len(rows)):
+        row = rows[i]
+        begins = start[row]
+        if not i or lane[row] != lane[rows[i - 1]] or begins != start[rows[i - 1]]:
+            if i and lane[row] != lane[rows[i - 1]]:
+                top = 0
+            while top and end[stack[top - 1]] < begins:
+                top -= 1
+            first[:], ended[:] = len(parent), -1
+            at = top - 1
+            while at >= 0 and end[stack[at]] == begins:
+                if ended[kind[stack[at]]] < 0:
+                    ended[kind[stack[at]]] = stack[at]
+                at -= 1
+        own = kind[row]
+        lasts = end[row] > begins
+        if lasts:
+            first[own] = min(first[own], row)
+        elif listed[row] and ended[own] >= 0 and row < first[own] < len(parent):
+            parent[row] = ended[own]
+            ended[own] = row
+            continue
+        while top and (end[stack[top - 1]] < begins or (lasts and end[stack[top - 1]] == begins)):
+            top -= 1
+        # Rows that partly overlap leave ends on the stack that are not nested: look below them.
+        below = top
+        while below and end[stack[below - 1]] < end[row]:
+            below -= 1
+        if below:
+            parent[row] = stack[below - 1]
+        stack[top] = row
+        top += 1
