@@ -77,6 +77,7 @@ class LabeledTrace:
         return f"LabeledTrace({self.label!r}, ranks={self.ranks()})"
 
     def ranks(self) -> list[int]:
+        """Numbers of the ranks, ascending."""
         return self.t.get_ranks()
 
     def iterations(self) -> list[int]:

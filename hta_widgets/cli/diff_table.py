@@ -11,6 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.charts import Waterfall
 from hta_widgets.analysis.comparisons import COMPARISONS
 from hta_widgets.analysis.diff.measures import STEP_TIME
+from hta_widgets.analysis.diff.noise import LEAST_CHANGE
 from hta_widgets.analysis.diff.waterfall import STEP
 from hta_widgets.analysis.words import duration
 from hta_widgets.cli.comparison import Comparison
@@ -136,7 +137,12 @@ def _in_words(one: Verdict) -> str:
             return said
         return f"{said}; noise is unknown (no two steps to compare), so the change alone decides"
     said += f", 95 % interval {_amount(changed.low)} to {_amount(changed.high)}"
-    return f"{said}; beyond the limit, but within noise" if one.outcome == "within noise" else said
+    if one.outcome != "within noise":
+        return said
+    certain = changed.low > 0 or changed.high < 0
+    tiny = abs(changed.change) < LEAST_CHANGE * max(changed.before, changed.after)
+    why = "less than one percent" if certain and tiny else "within noise"
+    return f"{said}; beyond the limit, but {why}"
 
 
 def _amount(ns: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from decimal import Decimal
@@ -52,9 +53,12 @@ class Limit:
     unit: str
 
     def beyond(self, before: float, change: float) -> bool:
-        """Whether a change is greater than the limit; any growth from zero is more than any percentage."""
+        """Whether a change is greater than the limit; any growth from zero is more than any percentage.
+
+        What is not a number is beyond every limit: a gate that cannot tell must not let pass.
+        """
         allowed = self.amount * before / 100 if self.unit == "%" else self.amount
-        return change * self.sign > allowed
+        return not change * self.sign <= allowed
 
 
 def limit(text: str) -> Limit:
@@ -78,12 +82,13 @@ def limit(text: str) -> Limit:
 
 
 def _amount(of: str, number: str, unit: str) -> tuple[float, str]:
-    if unit == "%":
-        return float(number), "%"
     sizes, name = (_MEMORY, "bytes") if of == "peak_memory" else (_TIME, "ns")
-    if unit not in sizes:
+    if unit != "%" and unit not in sizes:
         raise UsageError(f"{of} is measured in %, {', '.join(sizes)}, not in {unit!r}")
-    return float(Decimal(number) * sizes[unit]), name
+    amount = float(Decimal(number) * sizes.get(unit, 1))
+    if math.isinf(amount):
+        raise UsageError(f"the limit of {of} is so large that nothing is beyond it")
+    return amount, "%" if unit == "%" else name
 
 
 def _metrics() -> str:

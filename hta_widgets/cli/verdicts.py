@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import pandas as pd
 
+from hta_widgets.analysis.diff.noise import beyond_alone
 from hta_widgets.analysis.words import brief
 from hta_widgets.cli.exits import UsageError
 from hta_widgets.cli.limits import LINES, Limit
 from hta_widgets.errors import MissingDataError
 
 __all__ = ["Changed", "Verdict", "verdicts"]
-
-_CHANGE = ["change_ns", "low_ns", "high_ns", "significant"]
 
 Outcome = Literal["holds", "within noise", "fails"]
 
@@ -30,7 +29,7 @@ class Changed:
         line: the full name of the line, where it is that of one; "" elsewhere.
         before, after, change: in ns or bytes.
         low, high: 95 % interval of the change; NaN where noise is unknown.
-        significant: more than noise, as far as that is known.
+        significant: more than its own noise, as far as that is known.
     """
 
     line: str
@@ -107,11 +106,14 @@ def _of_measure(
     limit: Limit, measures: pd.DataFrame, run_table: pd.DataFrame | MissingDataError
 ) -> Iterator[tuple[str, Changed]]:
     rows = measures[measures["measure"] == limit.of]
-    if rows.empty and isinstance(run_table, MissingDataError):
-        raise run_table
-    columns = ["run", "before_ns", "time_ns", *_CHANGE]
-    for run, *values in rows[columns].itertuples(index=False, name=None):
-        yield run, Changed("", *values)
+    if isinstance(run_table, MissingDataError):
+        if rows.empty:
+            raise run_table
+        steps: list[int] = [0] * (len(rows) + 1)  # not told; but the step, all there is, is compared alone
+    else:
+        steps = run_table["steps"].tolist()
+    for row, count in zip(rows.to_dict("records"), steps[1:], strict=True):
+        yield row["run"], _changed(row, "time_ns", min(steps[0], count))
 
 
 def _of_memory(run_table: pd.DataFrame | MissingDataError) -> Iterator[tuple[str, Changed]]:
@@ -130,11 +132,21 @@ def _of_memory(run_table: pd.DataFrame | MissingDataError) -> Iterator[tuple[str
 
 
 def _of_line(limit: Limit, frame: pd.DataFrame) -> Iterator[tuple[str, Changed]]:
+    """Where a run has moved the line elsewhere, it is held to the limit there."""
     kind, line = _named(limit, frame)
-    rows = frame[(frame["kind"] == kind) & (frame["line"] == line)]
-    columns = ["run", "before_ns", "exclusive_ns", *_CHANGE]
-    for run, *values in rows[columns].iloc[1:].itertuples(index=False, name=None):
-        yield run, Changed(line, *values)
+    own = frame[frame["kind"] == kind]
+    base, *rows = own[own["line"] == line].to_dict("records")
+    moved = {row["run"]: row for row in own[own["moved_from"] == line].to_dict("records")}
+    for row in (moved.get(one["run"], one) for one in rows):
+        changed = _changed(row, "exclusive_ns", min(base["steps"], row["steps"]))
+        yield row["run"], replace(changed, line=row["line"])
+
+
+def _changed(row: Mapping[Hashable, Any], now: str, steps: int) -> Changed:
+    """The limit asks about this only, and so it is not held against the noise of all that was compared."""
+    before, after, low, high = (row[name] for name in ("before_ns", now, "low_ns", "high_ns"))
+    significant = row["significant"] or beyond_alone(before, after, low, high, steps)
+    return Changed("", before, after, row["change_ns"], low, high, significant)
 
 
 def _named(limit: Limit, frame: pd.DataFrame) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pathlib
 import pickle
@@ -20,14 +21,14 @@ from hypothesis import strategies as st
 from hta_widgets.analysis.calls.op_counts import op_counts
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.diff import comparability, diff, run_table, step_waterfall
-from hta_widgets.analysis.diff.noise import difference, interval, t_quantile
+from hta_widgets.analysis.diff.noise import beyond_alone, difference, interval, t_quantile
 from hta_widgets.analysis.diff.parts import PARTS, evenly
 from hta_widgets.analysis.diff.sampling import sample
 from hta_widgets.analysis.idle.causes import CAUSES
 from hta_widgets.errors import MissingDataError, NotComparableError
 from hta_widgets.examples.simulator import SimulatedJob, simulate
 from hta_widgets.trace import Scope, Trace
-from tests.analysis.kineto_file import event, job, kernel, launch
+from tests.analysis.kineto_file import event, job, kernel, launch, write
 from tests.support import shared_trace
 
 BY = ("kernel", "op", "phase", "collective")
@@ -378,6 +379,38 @@ def test_a_difference_does_not_depend_on_what_else_is_compared(first, second, se
         assert (noise.low <= noise.high + 1e-9).all()
 
 
+@pytest.mark.parametrize(("alike", "steps", "wrong"), [(0.5, 30, 0.04), (0.5, 10, 0.08), (0.8, 30, 0.12)])
+def test_steps_that_are_like_the_one_before_tell_less(alike, steps, wrong):
+    """Equal runs whose steps drift; as if independent, 13, 13 and 42 % of them would differ significantly."""
+    dice = np.random.default_rng(6)
+    drift = dice.normal(0, 30, size=(2, steps, 300))
+    for step in range(1, steps):
+        drift[:, step] *= math.sqrt(1 - alike**2)
+        drift[:, step] += alike * drift[:, step - 1]
+    first, second = 1_000 + drift
+    pairs = [difference(first[:, [line]], second[:, [line]]) for line in range(300)]
+    assert np.mean([pair.significant[0] for pair in pairs]) <= wrong
+    low, high = np.array([interval(first[:, line]) for line in range(300)]).T
+    assert ((low <= 1_000) & (high >= 1_000)).mean() >= 0.8
+
+
+def test_one_line_that_is_asked_about_bears_only_its_own_noise():
+    dice = np.random.default_rng(7)
+    first, second = dice.normal(1_000, 20, size=(2, 6, 400))
+
+    def beyond(second):
+        found = difference(first, second)
+        means = zip(first.mean(axis=0), second.mean(axis=0), found.low, found.high, strict=True)
+        return np.array([beyond_alone(*values, 6) for values in means]), found.significant
+
+    equal, _ = beyond(second)
+    assert equal.mean() <= 0.01
+    slower, together = beyond(second * 1.08)
+    assert slower.mean() >= 0.95 and together.mean() <= 0.5
+    assert not beyond_alone(1_000, 1_100, math.nan, math.nan, 1)
+    assert not beyond_alone(1_000, 1_009, 8, 10, 6)
+
+
 def test_interval_of_one_sample():
     low, high = interval(np.array([10, 12, 11, 13]))
     assert low < 11.5 < high
@@ -428,6 +461,34 @@ def test_each_doubt_is_shown():
     assert doubts(run(seed=2, batch=4)) == {"input shapes"}
     assert "python frames" in doubts(run(seed=2, python_frames=True))
     assert doubts(run(seed=2, steps=2)) == {"steps"}
+
+
+def test_many_outliers_are_a_doubt(tmp_path):
+    """Every fifth step has become twice as long: a habit, not an accident."""
+    runs = {}
+    for name, often in (("A", 100), ("B", 5), ("C", 20)):
+        (tmp_path / name).mkdir()
+        times = [200_000 if number % often == often - 1 else 100_000 + number for number in range(26)]
+        runs[name] = job(tmp_path / name, durations(*times))
+    frame = comparability(runs).set_index(["check", "run"]).loc["steps"]
+    assert frame.loc["B", "reason"] == "5 steps of B are outliers and do not count: see them alone"
+    del runs["B"]
+    assert comparability(runs).set_index("check").loc["steps", "severity"].eq("ok").all()
+
+
+def test_a_version_that_one_run_did_not_record_is_no_difference(tmp_path):
+    def written(name, **facts):
+        path = write(tmp_path / name, durations(*[100_000] * 3))
+        path.write_text(path.read_text().replace("{", json.dumps(facts)[:-1] + ", ", 1))
+        return Trace.open(path, cache=False)
+
+    cuda, nccl = {"cuda_runtime_version": 12010}, {"distributedInfo": {"nccl_version": "2.19"}}
+    runs = {"A": written("a.json", **cuda), "B": written("b.json", **cuda, cuda_driver_version=12020)}
+    versions = comparability(runs).set_index("check").loc["versions"]
+    assert versions["severity"].eq("ok").all()
+    assert versions["value"].tolist() == ["cuda_runtime 12010", "cuda_runtime 12010, cuda_driver 12020"]
+    runs["C"] = written("c.json", cuda_runtime_version=11080, **nccl)
+    assert comparability(runs).set_index("check").loc["versions", "severity"].eq("doubt").all()
 
 
 def test_arguments_are_checked():

@@ -137,6 +137,44 @@ def test_hybrid_sharding_all_reduces_the_shards_in_another_group(
     assert sentence(frame).startswith(f"The job uses {hybrid} over 2 ranks: ")
 
 
+def test_shards_are_no_model_where_their_group_is_not_recognised(tmp_path: Path) -> None:
+    """Hybrid sharding with an evaluation in each step: one group says too much, the other only shards."""
+
+    def edit(events: list[Event]) -> list[Event]:
+        def reduce(event: Event) -> None:
+            event["args"] |= {
+                "Collective name": "allreduce", "In msg nelems": event["args"]["Out msg nelems"],
+                "Group size": 4, "Process Group Name": "7",
+            }  # fmt: skip
+
+        gathers, scatters = kernels_of(events, "allgather"), kernels_of(events, "reduce_scatter")
+        cut = [one for one in gathers if int(one["args"]["Out msg nelems"]) % 3 == 0]
+        return [one for one in events if one not in cut[::2]] + clone(events, scatters, reduce)
+
+    frame = training_strategy(edited(tmp_path, "gpt2_fsdp_full_shard", edit))
+    assert set(frame["strategy"]) == {NOT_RECOGNISED}
+    assert frame["parameters"].isna().all()
+
+
+def test_groups_that_reduce_parts_of_a_model_are_all_told(tmp_path: Path) -> None:
+    """Experts are reduced among fewer ranks than the rest of the model."""
+
+    def experts(events: list[Event]) -> list[Event]:
+        def reduce(event: Event) -> None:
+            event["args"] |= {
+                "In msg nelems": 96, "Out msg nelems": 96, "Group size": 4, "Process Group Name": "9",
+            }  # fmt: skip
+
+        return events + clone(events, kernels_of(events, "allreduce"), reduce)
+
+    trace = edited(tmp_path, "gpt2_ddp", experts)
+    frame = training_strategy(trace)
+    assert frame["strategy"].tolist() == ["DDP", "DDP"]
+    assert sentence(frame).endswith("as expected; 1 more process group does likewise with other sizes.")
+    with pytest.raises(MissingDataError, match="parts of its model in several process groups"):
+        strategy_memory(trace)
+
+
 def test_communication_that_nobody_names_is_not_called_fsdp_or_ddp(tmp_path: Path) -> None:
     def anonymous(event: Event) -> None:
         event["name"] = event["name"].replace("FullyShardedDataParallel", "Mine")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from hta_widgets.analysis.strategy.messages import FORWARD, HOOK, NODE, Message
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, PIPELINE, TENSOR, ZERO_BELOW_3, sent_bytes
@@ -41,6 +43,11 @@ def step(*sent: tuple[str, int, str], dtype: str = "BFloat16") -> list[Message]:
         # Batch normalisation over ranks sums statistics in forward and in the gradients of its nodes.
         ([("allgather", 12, FORWARD), ("allreduce", 12, NODE)], NOT_RECOGNISED),
         ([("allgather", 12, FORWARD), ("allreduce", 12, NODE), ("allreduce", 80, HOOK)], "DDP"),
+        # Split layers whose other parameters are reduced in backward: those are not the model.
+        ([("allreduce", 64, FORWARD)] * 4 + [("allreduce", 64, NODE)] * 4 + [("allreduce", 6, HOOK)],
+         NOT_RECOGNISED),
+        # Metrics after the gradients are no activations, however many there are.
+        ([("allreduce", 80, HOOK)] + [("allreduce", 1, FORWARD)] * 3, "DDP"),
         ([], NOT_RECOGNISED),
     ],
 )  # fmt: skip
@@ -98,3 +105,88 @@ def test_traffic_by_the_factors_of_nccl_tests() -> None:
     assert sent_bytes(step(("allgather", 400, HOOK)), 4) == 600
     assert sent_bytes(step(("reduce_scatter", 400, HOOK)), 4) == 600
     assert sent_bytes(step(("broadcast", 400, HOOK)), 4) == 800
+
+
+ROOT, UNIT = ("allgather", 40, FORWARD), ("allgather", 80, FORWARD)
+AGAIN, LAST = ("allgather", 80, HOOK), ("reduce_scatter", 40, HOOK)
+REDUCED = ("reduce_scatter", 80, HOOK)
+FORWARDS, BACKWARD = [ROOT, UNIT, UNIT], [AGAIN, AGAIN, REDUCED, REDUCED, LAST]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        # An evaluation gathers for forward only: what belongs to training is not marked.
+        FORWARDS * 2 + BACKWARD,
+        FORWARDS + BACKWARD + FORWARDS,
+        [ROOT, UNIT] * 2 + [AGAIN, REDUCED, LAST],
+        # Four units of which one is trained, or one unit in four passes?
+        [UNIT] * 4 + [REDUCED],
+        [UNIT] * 4 + [REDUCED] * 2,
+        # Two passes, or a unit of each size twice, of which some are frozen?
+        [ROOT, UNIT] * 2 + [REDUCED],
+    ],
+)
+def test_sharded_steps_that_may_be_two_things_are_not_recognised(
+    messages: list[tuple[str, int, str]],
+) -> None:
+    found = read_step(step(*messages), 4, {"FSDP"})
+    assert (found.strategy, found.parameters, found.expected_bytes) == (NOT_RECOGNISED, None, None)
+
+
+def test_micro_batches_of_a_model_with_frozen_units_are_one_model() -> None:
+    messages = step(*FORWARDS, AGAIN, AGAIN, *FORWARDS, AGAIN, AGAIN, REDUCED)
+    found = read_step(messages, 4, {"FSDP"})
+    assert (found.strategy, found.passes) == ("FSDP FULL_SHARD", 2)
+    assert (found.parameters, found.reduced) == (200, 80)
+    assert found.expected_bytes == sent_bytes(messages, 4)
+
+
+@settings(max_examples=500, deadline=None, derandomize=True)
+@given(
+    mode=st.sampled_from(["DDP", "FSDP FULL_SHARD", "FSDP SHARD_GRAD_OP"]),
+    units=st.lists(st.tuples(st.sampled_from([32, 64, 96, 192]), st.booleans()), max_size=5),
+    root=st.booleans(),
+    frozen=st.booleans(),
+    passes=st.integers(1, 3),
+    no_sync=st.booleans(),
+    evaluations=st.tuples(st.booleans(), st.booleans()),
+)
+def test_any_step_is_read_as_what_it_is_or_not_at_all(
+    mode: str,
+    units: list[tuple[int, bool]],
+    root: bool,
+    frozen: bool,
+    passes: int,
+    no_sync: bool,
+    evaluations: tuple[bool, bool],
+) -> None:
+    """Frozen units, accumulated gradients and evaluations, before and after, in every mixture.
+
+    The root unit has a size of its own. Without one, a model whose second half is like its first, which is
+    frozen, sends what two passes of the second half do.
+    """
+    units = [(16, root), *units]
+    trained = [is_trained or not frozen or mode == "DDP" for _, is_trained in units]
+    assume(any(trained))
+    forward = [("allgather", size, FORWARD) for size, _ in units if mode != "DDP"]
+    sent, forwards = forward * evaluations[0], []
+    for number in range(passes):
+        forwards.append(len(sent) - 1)  # DDP's own mark, before the first bucket
+        sent = sent + forward
+        for place, (size, _) in reversed(list(enumerate(units))):
+            if mode == "FSDP FULL_SHARD" and place:
+                sent.append(("allgather", size, HOOK))
+            if trained[place] and (number == passes - 1 or not no_sync):
+                sent.append(("allreduce" if mode == "DDP" else "reduce_scatter", size, HOOK))
+    messages = step(*sent, *forward * evaluations[1])
+    found = read_step(messages, 4, {mode[:4].strip()}, forwards)
+    if found.strategy == NOT_RECOGNISED:
+        assert mode != "DDP"
+        # Nothing but what is ambiguous is given up.
+        assert (frozen and not all(trained)) or any(evaluations) or (no_sync and passes > 1)
+        return
+    assert found.strategy in (mode, "FSDP FULL_SHARD or SHARD_GRAD_OP" if len(units) == 1 else mode)
+    assert found.parameters == sum(size for size, _ in units)
+    assert found.reduced == sum(size for (size, _), of_unit in zip(units, trained, strict=True) if of_unit)
+    assert found.expected_bytes == sent_bytes(found.used, 4)

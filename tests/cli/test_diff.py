@@ -17,7 +17,10 @@ import pytest
 from hta_widgets import Scope, Trace, examples
 from hta_widgets.analysis.comparisons import COMPARISONS
 from hta_widgets.analysis.diff.measures import step_measures
+from hta_widgets.cli.limits import limit
+from hta_widgets.cli.verdicts import verdicts
 from hta_widgets.examples.simulator import SimulatedJob, simulate
+from tests.analysis.kineto_file import event, kernel, launch, write
 from tests.cli.conftest import Done, Run
 from tests.cli.test_exit_codes import failed
 from tests.cli.test_same_numbers import plain
@@ -84,6 +87,29 @@ def test_runs_of_one_configuration_pass(simulated: Simulated) -> None:
     assert gate(other, one, *limits).code == 0
 
 
+def test_a_line_that_has_moved_is_held_to_its_limit_where_it_is_now(run: Run, tmp_path: Path) -> None:
+    def written(name: str, outer: str, took: int) -> Path:
+        events = []
+        for number in range(4):
+            begin, place = number * 100_000, number + 1
+            events += [
+                event("user_annotation", f"ProfilerStep#{number}", begin, 90_000),
+                event("cpu_op", outer, begin + 10, 5_000),
+                event("cpu_op", "aten::gelu", begin + 20, 3_000),
+                launch(begin + 30, place),
+                kernel("gelu", begin + 10_000, took, correlation=place),
+            ]
+        return write(tmp_path / f"{name}.json", events)
+
+    paths = written("before", "A", 10_000), written("after", "B", 20_000)
+    limit = 'call_path:"A / aten::gelu">+5%'
+    done = run("diff", *paths, "--by", "call_path", "--fail-on", limit, "--format", "json")
+    assert done.code == 1
+    (check,) = done.json["checks"]
+    assert (check["line"], check["outcome"]) == ("B / aten::gelu", "fails")
+    assert (check["before"], check["after"]) == (10_000, 20_000)
+
+
 def test_a_run_passes_against_itself(simulated: Simulated) -> None:
     run = simulated(drift_permille=4)
     done = gate(run, run, "--fail-on", "step_time>+0%", "--fail-on", "step_time<-0%", "--format", "json")
@@ -124,6 +150,43 @@ def test_a_change_within_noise_passes_and_is_said(run: Run, simulated: Simulated
     assert done.out.rstrip().endswith("beyond the limit, but within noise")
     told = run("diff", *pair, "--fail-on", f"{within['measure']}>+0%", "--format", "json").json
     assert told["failed"] is False and told["checks"][0]["outcome"] == "within noise"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "steps", "outcome"),
+    [(50.0, 150.0, 5, "fails"), (50.0, 150.0, 2, "within noise"), (5.0, 195.0, 5, "within noise")],
+)
+def test_a_limit_is_held_against_the_noise_of_what_it_names(
+    low: float, high: float, steps: int, outcome: str
+) -> None:
+    """Among hundreds of lines a change has to be greater to stand out; one line was asked about."""
+    base = {"kind": "compute", "line": "k", "run": "a", "moved_from": "", "steps": 9, "change_ns": 0}
+    noise = {"low_ns": low, "high_ns": high, "significant": False}
+    other = {"run": "b", "steps": steps, "change_ns": 100, "before_ns": 1000, **noise}
+    lines = pd.DataFrame([base, {**base, **other, "exclusive_ns": 1100}])
+    (line,) = verdicts([limit('kernel:"k">+5%')], pd.DataFrame(), pd.DataFrame(), {"kernel": lines})
+    assert (line.run, line.outcome) == ("b", outcome)
+    measures = pd.DataFrame([{**other, "measure": "compute", "time_ns": 1100}])
+    table = pd.DataFrame({"steps": [9, steps]})
+    (part,) = verdicts([limit("compute>+5%")], measures, table, {})
+    assert (part.run, part.outcome) == ("b", outcome)
+
+
+def test_a_change_below_one_percent_is_not_called_noise(run: Run, tmp_path: Path) -> None:
+    def written(name: str, took: int) -> Path:
+        events = []
+        for number in range(5):
+            begin = number * took
+            events += [
+                event("user_annotation", f"ProfilerStep#{number}", begin, took),
+                launch(begin + 30, number + 1),
+                kernel("gelu", begin + 1_000, 10_000, correlation=number + 1),
+            ]
+        return write(tmp_path / f"{name}.json", events)
+
+    done = run("diff", written("a", 100_000), written("b", 100_600), "--fail-on", "step_time>+0.5%")
+    assert done.code == 0
+    assert done.out.rstrip().endswith("beyond the limit, but less than one percent")
 
 
 def test_between_single_steps_the_change_alone_decides(run: Run, simulated: Simulated) -> None:

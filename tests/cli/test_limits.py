@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import get_args
 
 import pytest
@@ -53,6 +54,8 @@ def test_limits(text: str, of: str, line: str, sign: int, amount: float, unit: s
         ('kernel:"">+3%', "a line in quotes"),
         ('idle:"x">+3%', "no line in quotes"),
         ('moon:"x">+3%', "there is no metric 'moon'"),
+        (f"step_time>+{'9' * 400}%", "so large that nothing is beyond it"),
+        (f"peak_memory>+{'9' * 400}GiB", "so large that nothing is beyond it"),
     ],
 )
 def test_what_is_no_limit(text: str, word: str) -> None:
@@ -74,6 +77,9 @@ def test_what_is_no_limit(text: str, word: str) -> None:
         ("idle>+1us", 0, 1001, True),
         ("idle>+1000%", 0, 1, True),
         ("idle>+0%", 0, 0, False),
+        ("idle>+3%", 1000, math.nan, True),
+        ("idle>+3%", math.nan, 1, True),
+        ("idle<-3ms", 1000, math.nan, True),
     ],
 )
 def test_what_is_beyond(text: str, before: float, change: float, beyond: bool) -> None:

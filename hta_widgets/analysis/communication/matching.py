@@ -20,11 +20,10 @@ def match(frame: pd.DataFrame, common_clock: bool = False) -> pd.DataFrame:
 
     Kernels are compared by the best key they have, and by no other:
 
-    comms_id: the recorded id (with the sequence number, where there is one).
-    seq: process group and its ranks, operation, sequence number.
-    order: iteration, operation, process group, stream; the n-th kernel on each rank. Streams are
-        compared by their place among the rank's communication streams if all ranks have equally many, else by
-        number.
+    - comms_id: the recorded id (with the sequence number, where there is one).
+    - seq: process group and its ranks, operation, sequence number.
+    - order: iteration, operation, process group, stream; the n-th kernel on each rank. Streams are compared
+      by their place among the rank's communication streams if all ranks have equally many, else by number.
 
     Several kernels of a rank with one key are told apart by their order. Ranks that have a key must have it
     equally often, else nothing under it is matched: which one is missing cannot be known. Matches by order

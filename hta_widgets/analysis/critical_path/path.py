@@ -137,10 +137,10 @@ def critical_path(
     Returns:
         One row per segment, by rank and time. Within a window each segment starts where the one before ends,
         the first at its start and the last at its end. Columns: rank int64; start_ns, end_ns, dur_ns (int64,
-        ns); kind (operator, host, sync, kernel, launch_delay, kernel_kernel, dependency); event_id int64 (-1
-        for none), name, event_class of the event that the segment is attributed to (of delays: the event that
-        was delayed); thread ("pid/tid", empty on the device); stream Int64 (null on the host); bound_by
-        (cpu_bound, data_loading, gpu_compute_bound, gpu_communication_bound, gpu_memory_bound,
+        ns); kind str (operator, host, sync, kernel, launch_delay, kernel_kernel, dependency); event_id int64
+        (-1 for none), name, event_class (str) of the event that the segment is attributed to (of delays: the
+        event that was delayed); thread str ("pid/tid", empty on the device); stream Int64 (null on the host);
+        bound_by str (cpu_bound, data_loading, gpu_compute_bound, gpu_communication_bound, gpu_memory_bound,
         kernel_launch_overhead, kernel_kernel_overhead, sync); inferred bool.
 
     Raises:

@@ -55,11 +55,11 @@ def kernel_type_breakdown(
         by: one group of rows per rank, or per rank and iteration that lies in the scope.
 
     Returns:
-        One row per rank (and iteration) and combination that occurs, in the order of `LABELS`; ranks without
-        device events are left out. Columns: rank int64, [iteration int64], kernel_type (str: "compute",
-        "compute + communication", ..., "idle"), dur_ns int64 (ns, never 0), busy_pct (float64, % of the time
-        that anything runs; NaN for idle), window_pct (float64, % of the window). The dur_ns of a rank add up
-        to its window, to the nanosecond.
+        One row per rank (and iteration) and combination that occurs, those of one kind first, then of two, of
+        three, then "idle"; ranks without device events are left out. Columns: rank int64, [iteration int64],
+        kernel_type (str: "compute", "communication", "memory", "compute + communication", ..., "idle"),
+        dur_ns int64 (ns, never 0), busy_pct (float64, % of the time that anything runs; NaN for idle),
+        window_pct (float64, % of the window). The dur_ns of a rank add up to its window, to the nanosecond.
 
     Raises:
         MissingDataError: no selected rank has device events.

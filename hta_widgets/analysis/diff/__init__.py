@@ -1,6 +1,6 @@
 """Comparing runs: what changed between two or more recordings, and what of it is more than noise.
 
-comparability   may they be compared;  `sampling` which of their steps count
+comparability   may they be compared, by all `checks`;  `sampling` which of their steps count
 compare         what changed, line by line;  `lines`, `call_lines` and `paths` what a line is
 moves           which line of the first run a line is compared with
 events          which events a line stands for

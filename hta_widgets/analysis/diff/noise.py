@@ -3,9 +3,15 @@
 The steps of each run are drawn again, with replacement, a thousand times (Efron 1979); the interval is that
 of the middle 95 % of the differences of means found so. With few steps such an interval is too narrow: the
 spread of a sample is smaller than that of what it was drawn from, and is itself uncertain. Both are made good
-as Hesterberg proposes (*What Teachers Should Know About the Bootstrap*, The American Statistician 69, 2015):
+as Hesterberg proposes ("What Teachers Should Know About the Bootstrap", The American Statistician 69, 2015):
 deviations grow by sqrt(n / (n - 1)) of their run, and by the ratio of Student's t to the normal quantile,
 with the degrees of freedom of Welch (1947). The draws have a fixed seed: equal samples have equal intervals.
+
+Steps that follow each other may be alike, as clocks and caches drift: then they tell less than as many others
+would. A mean of values whose neighbours correlate by r varies by sqrt((1 + r) / (1 - r)) more (Bayley and
+Hammersley, "The 'Effective' Number of Independent Observations in an Autocorrelated Time Series", 1946), and
+intervals are that much wider where r is positive. It is measured over both runs, with what a short series
+hides of it added (Kendall 1954); fewer than eight steps say nothing of it.
 
 Whoever compares a hundred lines finds five beyond a 95 % interval by chance. So a difference is called
 significant only if zero lies outside the interval after widening it once more, to 99 % for all lines together
@@ -17,6 +23,7 @@ and that is rarely less.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -25,7 +32,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LEAST_CHANGE", "LEVEL", "Difference", "difference", "interval", "t_quantile"]
+__all__ = ["LEAST_CHANGE", "LEVEL", "Difference", "beyond_alone", "difference", "interval", "t_quantile"]
 
 Float = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
@@ -39,6 +46,8 @@ _SEED = 20_260_101
 _MANY = 200  # degrees of freedom from which on Student's t is taken for the normal distribution's own
 _PRECISION = 1e-12  # of an angle
 _LINES_AT_ONCE = 2048
+_LEAST_SERIES = 8
+_MOST_ALIKE = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +86,23 @@ def difference(before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]) 
     beyond = np.maximum(change + low * together, -(change + high * together)) > 0
     enough = np.abs(change) >= LEAST_CHANGE * np.maximum(np.abs(_means(old)), np.abs(_means(new)))
     return Difference(change, change + low * single, change + high * single, beyond & enough & (change != 0))
+
+
+def beyond_alone(before: float, after: float, low: float, high: float, steps: int) -> bool:
+    """Whether a difference is significant by itself, where nobody asked about other lines.
+
+    Args:
+        before, after: the means.
+        low, high: the 95 % interval of their difference.
+        steps: of the shorter sample. Its degrees of freedom are the least that the difference may have: with
+            them 99 % are, if anything, too wide.
+    """
+    if steps < 2:
+        return False
+    change = after - before
+    wider = t_quantile(1 - LEVEL_OF_ALL, steps - 1) / t_quantile(1 - LEVEL, steps - 1)
+    beyond = change + (low - change) * wider > 0 or change + (high - change) * wider < 0
+    return beyond and change != 0 and abs(change) >= LEAST_CHANGE * max(abs(before), abs(after))
 
 
 def interval(sample: npt.NDArray[np.generic]) -> tuple[float, float]:
@@ -132,8 +158,23 @@ def _spread(old: Float, new: Float) -> tuple[Float, Float]:
         these = slice(first, first + _LINES_AT_ONCE)
         deviation = drawn_new @ _centred(new[:, these]) - drawn_old @ _centred(old[:, these])
         parts.append(np.quantile(deviation, [tail, 1 - tail], axis=0))
-    low, high = np.concatenate(parts, axis=1)
+    low, high = np.concatenate(parts, axis=1) * _persistence([old, new])
     return low, high
+
+
+def _persistence(runs: Sequence[Float]) -> Float:
+    """By how much the means vary more, per line, than if each step knew nothing of the one before."""
+    lines = runs[0].shape[1]
+    series = [values - _means(values) for values in runs if len(values) >= _LEAST_SERIES]
+    if not series:
+        return np.ones(lines)
+    shared = sum(((one[1:] * one[:-1]).sum(axis=0) for one in series), np.zeros(lines))
+    spread = sum(((one**2).sum(axis=0) for one in series), np.zeros(lines))
+    alike = np.divide(shared, spread, out=np.full(lines, -1.0), where=spread > 0)
+    length = sum(map(len, series)) / len(series)
+    alike = np.clip(alike + (1 + 3 * alike) / length, 0, _MOST_ALIKE)
+    found: Float = np.sqrt((1 + alike) / (1 - alike))
+    return found
 
 
 def _centred(values: Float) -> Float:

@@ -42,11 +42,12 @@ def run_table(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
         steps that do not count), clock (str), step_ns (int64), low_ns, high_ns (float64, 95 % interval of the
         step time; NaN with fewer than two steps), change_ns (int64), change_low_ns, change_high_ns (float64,
         its 95 % interval), change_pct (float64), significant (bool), compute_ns, exposed_communication_ns,
-        exposed_memory_ns, then host_sync_ns, ..., edge_ns (int64; these eleven add up to step_ns), idle_ns
-        (int64, the last eight of them), communication_ns (int64, hidden or not), busiest_rank (int64, the one
-        that computes most), imbalance_pct (float64, by how much more than the average rank), peak_bytes
-        (Int64, the most memory that the allocator held at once on a device of one of the ranks within the
-        recording, whatever the steps; NA if not recorded).
+        exposed_memory_ns, host_sync_ns, data_stall_ns, host_busy_ns, launch_latency_ns, kernel_wait_ns,
+        device_wait_ns, unknown_ns, edge_ns (int64; these eleven add up to step_ns), idle_ns (int64, the last
+        eight of them), communication_ns (int64, hidden or not), busiest_rank (int64, the one that computes
+        most), imbalance_pct (float64, by how much more than the average rank), peak_bytes (Int64, the most
+        memory that the allocator held at once on a device of one of the ranks within the recording, whatever
+        the steps; NA if not recorded).
 
     Raises:
         NotComparableError: the numbers would mislead; see `comparability`.

@@ -103,7 +103,7 @@ def sentence(frame: pd.DataFrame) -> str:
     changed = steps[steps["significant"]]
     base = frame["run"].iloc[0]
     unknown = ""
-    if changed.empty and steps["low_ns"].isna().any():
+    if changed.empty and steps["low_ns"].isna().any() and steps["change_ns"].any():
         unknown, changed = " (one step: noise unknown)", steps
     if changed.empty:
         return f"No step time differs from {base} by more than the steps do among themselves."

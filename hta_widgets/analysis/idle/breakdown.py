@@ -80,7 +80,8 @@ def idle_breakdown(
         One row per rank (and iteration), ascending; ranks without device events are left out. Columns:
         rank int64, [iteration int64], window_ns, busy_ns, idle_ns, host_wait_ns, then host_sync_ns,
         data_stall_ns, host_busy_ns, launch_latency_ns, kernel_wait_ns, device_wait_ns, unknown_ns, edge_ns
-        (int64, ns), gaps (int64, number of gaps), idle_pct (float64, % of window_ns), host_sync_pct, ...,
+        (int64, ns), gaps (int64, number of gaps), idle_pct (float64, % of window_ns), host_sync_pct,
+        data_stall_pct, host_busy_pct, launch_latency_pct, kernel_wait_pct, device_wait_pct, unknown_pct,
         edge_pct (float64, % of idle_ns). NaN where the whole is empty.
         The eight causes add up to idle_ns, and the first three of them to host_wait_ns, to the nanosecond.
 

@@ -72,10 +72,11 @@ def stream_idle_intervals(
 ) -> pd.DataFrame:
     """The pause before each device event on its stream: one row per event but the first of each stream.
 
-    Definitions and scope as in `stream_idle_breakdown`.
+    Args:
+        trace, scope, consecutive_kernel_delay_ns: as for `stream_idle_breakdown`, which has the definitions.
 
     Returns:
-        Columns rank, device, stream (int64; device `schema.NULL` where unknown), category (categorical:
+        Columns: rank, device, stream (int64; device: the least int64 where unknown), category (categorical:
         host_wait, kernel_wait, other), start_ns (int64, when the stream became free, ns on the job's axis),
         dur_ns (int64, 0 where the event follows at once), event_id (int64, the event that ends the pause),
         launch_id (int64, its launching call, -1 for none); by rank, device, stream, time.
@@ -138,7 +139,7 @@ def stream_idle_breakdown(
 
     Returns:
         One row per rank, device, stream and category (always all three), ascending. Columns: rank, device,
-        stream (int64; device `schema.NULL` where unknown), category (str), idle_ns (int64), idle_pct
+        stream (int64; device: the least int64 where unknown), category (str), idle_ns (int64), idle_pct
         (float64, % of the stream's idle_ns; NaN if that is 0), count (int64, pauses, those of length 0
         included), mean_ns, std_ns (of the sample), min_ns, p25_ns, p50_ns, p75_ns, max_ns (float64, ns; NaN
         where undefined).

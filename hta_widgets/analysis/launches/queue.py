@@ -142,7 +142,7 @@ def blocked_on_full_queue(trace: Trace, scope: Scope | None = None, limit: int |
         One row per rank, device and stream, full or not. Columns: rank, device, stream, limit, max,
         window_ns, blocked_ns (time at or above the limit, ns), calls_at_limit (launches that took the queue
         there), calls_at_limit_ns (how long those calls lasted in all: the host's loss) (int64), limit_source
-        ("given", "plateau", "usual", "not reached"), blocked_pct (float64, % of window_ns).
+        (str: "given", "plateau", "usual", "not reached"), blocked_pct (float64, % of window_ns).
 
     Raises:
         MissingDataError: no selected rank has device events with a recorded launch.

@@ -33,7 +33,7 @@ def memory_categories(path: str | Path) -> pd.DataFrame:
 
     Returns:
         One row per change, in file order: time_ns int64 (as in the file), then one int64 column of bytes per
-        name in `CATEGORIES`.
+        category: Parameter, Optimizer state, Input, Temporary, Activation, Gradient, Autograd, Unknown.
 
     Raises:
         TraceNotFoundError: there is no such file.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from hta_widgets.analysis.strategy.messages import FORWARD, HOOK, Message
@@ -50,20 +50,22 @@ def sharded(floats: Sequence[Message], size: int, wrappers: Set[str]) -> Reading
     reductions = [one for one in of(floats, "reduce_scatter") if one.place != FORWARD]
     if not gathers:
         return unknown("gradients are reduce-scattered, but forward gathers nothing")
-    blocks = _blocks(reductions, [one.order_ns for one in gathers])
+    blocks = _blocks(reductions, gathers)
     if set(blocks) == {0}:
         return _optimizer_sharded(reductions, gathers, again, size)
-    units, first = next(iter(blocks.values())), gathers[: min(blocks)]
-    if 0 in blocks or any(sizes(units) != sizes(block) for block in blocks.values()):
+    units = next(iter(blocks.values()))
+    if 0 in blocks or not _alike(blocks):
         return unknown("not all passes of the step reduce the same gradients")
-    times = len(first) // len(units)
-    if sizes(first) != _times(sizes(units), times):
-        times = 1
-        if not sizes(units) <= sizes(first):
-            return unknown("what is gathered and what is reduce-scattered have other sizes")
-    if sizes(gathers) != _times(sizes(first), len(blocks)):
+    forwards, backwards = _blocks(gathers, again or reductions), _blocks(again, gathers)
+    if not (_alike(forwards) and _alike(backwards)) or (again and len(forwards) != len(backwards)):
         return unknown("not all passes of the step gather the same parameters")
-    whole, passes = first[: len(first) // times], times * len(blocks)
+    first = next(iter(forwards.values()))
+    times = _times_gathered(first, units, marked=bool(again))
+    if not times:
+        return unknown("forward gathers the same repeatedly, be it in passes or for units that are frozen")
+    whole, passes = first[: len(first) // times], times * len(forwards)
+    if not sizes(units) <= sizes(whole):
+        return unknown("what is gathered and what is reduce-scattered have other sizes")
     if not set(sizes(again)) <= set(sizes(gathers)):
         return unknown("backward gathers what forward does not")
     kept = (sizes(gathers) - sizes(again)).total() / passes
@@ -91,6 +93,20 @@ def sharded(floats: Sequence[Message], size: int, wrappers: Set[str]) -> Reading
     )  # fmt: skip
 
 
+def _times_gathered(gathers: Sequence[Message], units: Sequence[Message], marked: bool) -> int:
+    """How many passes these gathers of forward are; 0 if that cannot be told.
+
+    Passes that reduce nothing leave no mark between their gathers, unless backward gathers again (`marked`):
+    only the same gathers come once more. So they may for units of equal sizes of which some are frozen.
+    """
+    times = len(gathers) // len(units)
+    if sizes(gathers) != _times(sizes(units), times):
+        return 0 if _repeats(gathers) else 1
+    values = [one.elements for one in gathers]
+    in_turn = values[: len(values) // times] * times == values
+    return times if times == 1 or (in_turn and not marked and len(sizes(units)) > 1) else 0
+
+
 def _optimizer_sharded(
     reductions: Sequence[Message], gathers: Sequence[Message], again: Sequence[Message], size: int
 ) -> Reading:
@@ -109,7 +125,7 @@ def _optimizer_sharded(
 def replicated(floats: Sequence[Message], size: int, wrappers: Set[str], forwards: Sequence[int]) -> Reading:
     """A step that all-reduces gradients; arguments as of `read_step`."""
     buckets = [one for one in of(floats, "allreduce") if one.place == HOOK]
-    blocks = _blocks(buckets, list(forwards))
+    blocks = _by_start(buckets, forwards)
     first = next(iter(blocks.values()))
     words = f"all-reduces gradients in {counted(len(first), 'bucket')} during backward"
     found = Reading(
@@ -144,12 +160,29 @@ def _in_passes(passes: int) -> str:
     return f", {passes} times per step" if passes > 1 else ""
 
 
-def _blocks(reductions: Sequence[Message], starts: list[int]) -> dict[int, list[Message]]:
-    """Reductions by pass: by how many of the starts came before them."""
+def _blocks(these: Sequence[Message], others: Sequence[Message]) -> dict[int, list[Message]]:
+    """Messages by pass: by how many of the others came before them."""
+    return _by_start(these, [one.order_ns for one in others])
+
+
+def _by_start(these: Sequence[Message], starts: Sequence[int]) -> dict[int, list[Message]]:
     found: dict[int, list[Message]] = {}
-    for one in reductions:
+    for one in these:
         found.setdefault(bisect_left(starts, one.order_ns), []).append(one)
     return found
+
+
+def _alike(blocks: Mapping[int, Sequence[Message]]) -> bool:
+    """Whether all of them have messages of the same sizes."""
+    found = [sizes(block) for block in blocks.values()]
+    return all(one == found[0] for one in found)
+
+
+def _repeats(messages: Sequence[Message]) -> bool:
+    """Whether their sizes are a shorter sequence of different ones several times over."""
+    values = [one.elements for one in messages]
+    parts = [part for part in range(2, len(values) // 2 + 1) if len(values) % part == 0]
+    return len(set(values)) > 1 and any(values[:part] * (len(values) // part) == values for part in parts)
 
 
 def _times(found: Counter[int], factor: int) -> Counter[int]:

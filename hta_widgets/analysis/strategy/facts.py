@@ -11,10 +11,13 @@ import pandas as pd
 
 from hta_widgets.analysis.strategy.messages import FORWARD, Message, Steps, messages, steps_of
 from hta_widgets.analysis.strategy.reading import (
+    DDP,
     FULL_SHARD,
     HYBRID_SHARD,
     HYBRID_SHARD_ZERO2,
+    NO_SHARD,
     SHARD_GRAD_OP,
+    TENSOR,
     Reading,
     of,
     unknown,
@@ -78,7 +81,7 @@ def facts_of(trace: Trace, rank: int, scope: Scope) -> tuple[list[Fact], int, in
     elif unsized:
         reason = f"the sizes of {unsized} of {len(frame)} collectives in its steps were not recorded"
         found = [_refused(fact, reason) for fact in found]
-    return _hybrid(found), len(frame), len(frame) - unsized
+    return _parts_refused(_hybrid(found)), len(frame), len(frame) - unsized
 
 
 def _fact(group: str, size: int, rows: pd.DataFrame, steps: Steps, wrappers: Set[str], purpose: str) -> Fact:
@@ -144,6 +147,21 @@ def _hybrid(facts: list[Fact]) -> list[Fact]:
             )
             break
     return facts
+
+
+def _parts_refused(facts: list[Fact]) -> list[Fact]:
+    """What is all-reduced beside gradients that another group scatters may be their shards, not a model."""
+    scatters = [
+        fact
+        for fact in facts
+        if fact.role == "" and fact.reading.strategy != TENSOR and fact.reading.reduces
+        and any(one.place != FORWARD for one in of(fact.messages, "reduce_scatter"))
+    ]  # fmt: skip
+    return [
+        _refused(fact, f"all-reduces in backward, while group {scatters[0].group} reduce-scatters gradients")
+        if scatters and fact.reading.strategy in (DDP, NO_SHARD) else fact
+        for fact in facts
+    ]  # fmt: skip
 
 
 def _repeated(counts: Counter[int], times: int) -> Counter[int]:

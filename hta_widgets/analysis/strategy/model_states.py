@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -54,12 +55,15 @@ def strategy_memory(
     """How much memory do parameters, gradients and optimizer state take on each rank?
 
     Computed, not measured: the strategy and the size of the model come from the collectives
-    (`training_strategy`), the rest are formulas (Rajbhandari et al., *ZeRO: Memory Optimizations Toward
-    Training Trillion Parameter Models*, SC 2020, section 3) and the arguments. With P elements of b bytes,
+    (`training_strategy`), the rest are formulas (Rajbhandari et al., "ZeRO: Memory Optimizations Toward
+    Training Trillion Parameter Models", SC 2020, section 3) and the arguments. With P elements of b bytes,
     n ranks in the group and k values of optimizer state per parameter, DDP holds P b of parameters, P b of
     gradients and k P b of optimizer state on each rank. ZeRO stage 3 and FSDP hold an n-th of each, also FSDP
     SHARD_GRAD_OP: it keeps parameters whole only from forward to backward. Of "ZeRO stage 1 or 2" only the
     optimizer state is sharded for certain. Frozen parameters have neither gradients nor state.
+
+    A rank that reduces gradients in several groups, as with expert parallelism, is left out: how its model
+    is divided among them is not known.
 
     What `[memory]` events measured stands in rows of its own: it is all that tensors hold, activations and
     communication buffers included.
@@ -88,8 +92,10 @@ def strategy_memory(
         raise ValueError(f"optimizer is one of {', '.join(_STATES)}, not {optimizer!r}")
     scope = scope or Scope()
     rows = []
-    for rank, fact in job_facts(trace, scope):
-        if fact.reading.parameters is None or fact.reading.strategy not in (*_WHOLE, *_SHARDED, ZERO_BELOW_3):
+    models = [(rank, fact) for rank, fact in job_facts(trace, scope) if _has_model(fact)]
+    groups = Counter(rank for rank, _ in models)
+    for rank, fact in models:
+        if groups[rank] > 1:
             continue
         computed = _computed(fact, optimizer, master_weights, element_bytes)
         measured = _measured(trace, rank, scope)
@@ -98,7 +104,9 @@ def strategy_memory(
         raise MissingDataError(
             "size of the model",
             "Only jobs that send parameters or gradients tell it (see training_strategy).",
-            "no rank's strategy is recognised as data parallelism",
+            "each rank has parts of its model in several process groups"
+            if groups
+            else "no rank's strategy is recognised as data parallelism",
         )
     return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
 
@@ -118,6 +126,11 @@ def memory_sentence(frame: pd.DataFrame) -> str:
     if _PEAK in rows.index:
         text += f"; measured, its tensors hold up to {byte_size(rows['measured_bytes'][_PEAK])}"
     return text + "."
+
+
+def _has_model(fact: Fact) -> bool:
+    reading = fact.reading
+    return reading.parameters is not None and reading.strategy in (*_WHOLE, *_SHARDED, ZERO_BELOW_3)
 
 
 Row = tuple[str, int | None, int | None, str]

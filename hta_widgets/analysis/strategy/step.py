@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from hta_widgets.analysis.strategy.data_parallel import replicated, sharded
-from hta_widgets.analysis.strategy.messages import FORWARD, HOOK, Message
+from hta_widgets.analysis.strategy.messages import FORWARD, HOOK, NODE, Message
 from hta_widgets.analysis.strategy.model_parallel import sequence_parallel, stages, tensor_parallel
-from hta_widgets.analysis.strategy.reading import Reading, of, unknown
+from hta_widgets.analysis.strategy.reading import TENSOR, Reading, of, unknown
 
 __all__ = ["read_step"]
 
@@ -43,5 +43,8 @@ def read_step(
     if of(backward, "reduce_scatter"):
         return sharded(floats, size, wrappers)
     if any(one.place == HOOK for one in of(backward, "allreduce")):
+        activations = tensor_parallel(forward, [one for one in backward if one.place == NODE])
+        if activations.strategy == TENSOR:
+            return unknown(f"{activations.words}, as tensor parallelism does, and gradients besides")
         return replicated(floats, size, wrappers, forwards)
     return tensor_parallel(forward, backward)

@@ -36,14 +36,14 @@ def training_strategy(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     forward or backward launched them. Nothing is guessed: what fits no strategy, or two, is "not recognised",
     and `evidence` says why.
 
-    * DDP all-reduces gradients in buckets whose sum is the model (Li et al., *PyTorch Distributed*, VLDB
+    - DDP all-reduces gradients in buckets whose sum is the model (Li et al., "PyTorch Distributed", VLDB
       2020).
-    * FSDP FULL_SHARD gathers each unit for forward and, but for the root, again for backward; SHARD_GRAD_OP
-      gathers it once; both reduce-scatter gradients (Zhao et al., *PyTorch FSDP*, VLDB 2023). HYBRID_SHARD
+    - FSDP FULL_SHARD gathers each unit for forward and, but for the root, again for backward; SHARD_GRAD_OP
+      gathers it once; both reduce-scatter gradients (Zhao et al., "PyTorch FSDP", VLDB 2023). HYBRID_SHARD
       and _HYBRID_SHARD_ZERO2 do so in one group and all-reduce the shards in another. Units are padded to a
       multiple of the group, and so are `parameters`. The same from code that the trace does not name as FSDP
-      is "ZeRO stage 3" or "ZeRO stage 1 or 2" (Rajbhandari et al., *ZeRO*, SC 2020).
-    * Tensor parallelism sends activations: equal messages in forward and in backward.
+      is "ZeRO stage 3" or "ZeRO stage 1 or 2" (Rajbhandari et al., "ZeRO", SC 2020).
+    - Tensor parallelism sends activations: equal messages in forward and in backward.
 
     What a rank sends is the bytes of its messages times the factors of nccl-tests (doc/PERFORMANCE.md):
     2(n-1)/n for all-reduce, (n-1)/n for all-gather and reduce-scatter, 1 for broadcast and for send.
@@ -126,10 +126,17 @@ def sentence(frame: pd.DataFrame) -> str:
         return f"The strategy is not recognised: {frame['evidence'].iloc[0]}."
     if (known["strategy"] == SINGLE).all():
         return f"The job runs on a single device: {known['evidence'].iloc[0]}."
-    said = [_said(row) for row in known.drop_duplicates("strategy").to_dict("records")]
+    told = known.drop_duplicates("strategy")
+    text = f"The job uses {' and '.join(_said(row) for row in told.to_dict('records'))}"
+    # The other half of hybrid sharding has no model of its own.
+    likewise = int((known.drop(index=told.index)["role"] != "replicate").sum())
+    if likewise:
+        groups = "group does" if likewise == 1 else "groups do"
+        text += f"; {likewise} more process {groups} likewise with other sizes"
     rest = len(frame) - len(known)
-    more = f"; {rest} more process {'group is' if rest == 1 else 'groups are'} not recognised"
-    return f"The job uses {' and '.join(said)}{more if rest else ''}."
+    if rest:
+        text += f"; {rest} more process {'group is' if rest == 1 else 'groups are'} not recognised"
+    return f"{text}."
 
 
 def runs_sentence(frame: pd.DataFrame) -> str:
