@@ -33,8 +33,11 @@ const context = await esbuild.context({
   sourcemap: watch ? "inline" : false,
   legalComments: "none",
   charset: "utf8",
-  jsx: "automatic",
-  jsxImportSource: "preact",
+  // not the automatic runtime of tsconfig.json: its calls take more space
+  tsconfigRaw: { compilerOptions: { target: "ES2022", jsx: "react" } },
+  jsxFactory: "jsxElement",
+  jsxFragment: "JsxFragment",
+  inject: [file("src/jsx.ts")],
   plugins: [styles],
   logLevel: "info",
 });

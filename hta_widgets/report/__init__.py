@@ -2,5 +2,17 @@
 
 from hta_widgets.report.page import Frozen, Question, page, write
 from hta_widgets.report.picture import Answer, Bar, Overview, Picture
+from hta_widgets.report.waterfall import Fall, Step
 
-__all__ = ["Answer", "Bar", "Frozen", "Overview", "Picture", "Question", "page", "write"]
+__all__ = [
+    "Answer",
+    "Bar",
+    "Fall",
+    "Frozen",
+    "Overview",
+    "Picture",
+    "Question",
+    "Step",
+    "page",
+    "write",
+]

@@ -42,9 +42,19 @@ class Drawing:
             f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{fill}"{extra}>{_plain(text)}</text>'
         )
 
-    def rect(self, x: float, y: float, width: float, height: float, fill: str, *, opacity: float = 1) -> None:
-        """A filled rectangle."""
-        extra = f' fill-opacity="{opacity}"' * (opacity < 1)
+    def rect(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        fill: str,
+        *,
+        opacity: float = 1,
+        line: str = "",
+    ) -> None:
+        """A filled rectangle, with an outline if `line` is its colour."""
+        extra = f' fill-opacity="{opacity}"' * (opacity < 1) + f' stroke="{line}"' * bool(line)
         self._shapes.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}"{extra}/>'
         )

@@ -1,4 +1,4 @@
-"""A drawing of what an explorer shows, for places where nothing runs: a saved notebook, a mail, a ticket.
+"""A drawing of what an explorer or a comparison shows, for places where nothing runs: saved notebooks, mail.
 
 An SVG of plain shapes and text on a background of its own, so that it reads in light and dark pages alike.
 """
@@ -13,13 +13,14 @@ from html import escape
 
 from hta_widgets.palette import LIGHT
 from hta_widgets.report.drawing import LINE, MUTED, Drawing
+from hta_widgets.report.waterfall import Fall, draw_waterfall
 
 __all__ = ["Answer", "Bar", "Overview", "Picture"]
 
 WIDTH = 960
 _LEFT, _RIGHT = 16, WIDTH - 16
 _MOST_BARS = 8
-_LINE_CHARACTERS = 140
+_LINE_CHARACTERS = 120
 
 Part = tuple[str, str, float]  # label, class of time, length
 
@@ -54,16 +55,17 @@ class Bar:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a panel says: its heading, the answer in a sentence, and bars if it draws any."""
+    """What a panel says: its heading, the answer in a sentence, and bars or waterfalls if it draws any."""
 
     title: str
     sentence: str
     bars: Sequence[Bar] = ()
+    falls: Sequence[Fall] = ()
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A static picture of an explorer. Notebooks show it as their output, and keep it when they are saved.
+    """A static picture of what is shown. Notebooks show it as their output, and keep it when they are saved.
 
     Attributes:
         title: what is shown.
@@ -164,6 +166,8 @@ def _answer(drawing: Drawing, y: float, answer: Answer) -> float:
         more = f"and {len(answer.bars) - _MOST_BARS} more"
         drawing.text(_LEFT + 80, y + 12, more, size=11, fill=MUTED)
         y += 18
+    if answer.falls:
+        y = draw_waterfall(drawing, y, (_LEFT, _RIGHT), answer.falls)
     return y + 6
 
 

@@ -5,6 +5,7 @@ Names are compared once per distinct name of a rank, never once per event.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.selection import Selection
 
-__all__ = ["Chosen", "chosen_frame", "chosen_rows"]
+__all__ = ["Chosen", "chosen_frame", "chosen_in_runs", "chosen_rows"]
 
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -61,6 +62,25 @@ def chosen_frame(trace: Trace, chosen: Chosen) -> pd.DataFrame:
     names = frame["name"].cat
     holding = _holding(list(names.categories), chosen.query)
     return frame[holding[names.codes.to_numpy()]].reset_index(drop=True)
+
+
+def chosen_in_runs(
+    traces: Mapping[str, Trace],
+    selections: Mapping[str, Selection],
+    names: Mapping[str, tuple[str, ...]] | None,
+) -> pd.DataFrame:
+    """What is chosen in each run, after a first column run; by these names, if there are any, alone."""
+    frames = []
+    for run, selection in selections.items():
+        chosen = Chosen.by(selection)
+        if names is not None:
+            chosen = Chosen(replace(selection.scope, names=names[run]))
+        found = chosen_frame(traces[run], chosen)
+        if names is not None and not names[run]:  # to a scope no names are all
+            found = found.iloc[:0]
+        found.insert(0, "run", run)
+        frames.append(found)
+    return pd.concat(frames, ignore_index=True)
 
 
 def _holding(names: list[str], query: str) -> Bool:

@@ -20,12 +20,12 @@ from hta_widgets.widgets.marks import Marks, marks
 from hta_widgets.widgets.memo import compared
 from hta_widgets.widgets.panel import Panel, Shown
 from hta_widgets.widgets.part import describe
-from hta_widgets.widgets.runs import Selections, opened, selections_of
+from hta_widgets.widgets.runs import Selections, distinct, opened, selections_of
 from hta_widgets.widgets.selection import Selection
 
-__all__ = ["ComparisonPanel", "known_comparison"]
+__all__ = ["SELECTED", "ComparisonPanel", "known_comparison"]
 
-_SELECTED = ["ranks", "iterations", "window", "streams"]
+SELECTED = ["ranks", "iterations", "window", "streams"]  # traits of a selection that comparisons follow
 _SEVERITIES = {"doubt": "warning", "refuse": "error"}
 
 
@@ -82,7 +82,7 @@ class ComparisonPanel(Panel):
     Args:
         runs: {name: open `Trace`, or anything `Trace.open` takes}; the first is what the others are compared
             with.
-        kind: a key of `analysis.comparisons.COMPARISONS`, such as "step_waterfall" or "diff".
+        kind: a key of `analysis.COMPARISONS`, such as "step_waterfall" or "diff".
         selections: {name: the `Selection` of that run, to share with other parts}.
         spell: returns the Python expression of the panel's frame, for its export menu.
         options: further arguments of the comparison, such as `by="op"` for "diff".
@@ -122,9 +122,9 @@ class ComparisonPanel(Panel):
         lines = {"search": ""} if kind == "diff" else {}
         with FRONT:
             self._bind(next(iter(self.selections.values())), {**described, **lines})
-            self._followed = list({id(one): one for one in self.selections.values()}.values())
+            self._followed = distinct(self.selections)
             for selection in self._followed:
-                selection.observe(self._refresh, _SELECTED)
+                selection.observe(self._refresh, SELECTED)
 
     @property
     def runs(self) -> dict[str, Trace]:
@@ -140,7 +140,7 @@ class ComparisonPanel(Panel):
         """Take the part down and stop following the selections."""
         with FRONT:
             for selection in self._followed:
-                selection.unobserve(self._refresh, _SELECTED)
+                selection.unobserve(self._refresh, SELECTED)
             self._followed = ()
             super().close()
 

@@ -7,7 +7,7 @@ comparison and a timeline of each run, and its view puts them in place. Every ru
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,20 +17,24 @@ import traitlets as t
 
 from hta_widgets.analysis.comparisons import COMPARISONS
 from hta_widgets.analysis.diff import event_names
-from hta_widgets.engine import FRONT, Latest
-from hta_widgets.report import Question, write
+from hta_widgets.engine import FRONT
+from hta_widgets.report import Picture, Question, write
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
-from hta_widgets.widgets.comparison_panel import ComparisonPanel, Line, known_comparison
+from hta_widgets.widgets.chosen_events import chosen_in_runs
+from hta_widgets.widgets.comparison_panel import SELECTED, ComparisonPanel, Line, known_comparison
 from hta_widgets.widgets.freezing import settle
+from hta_widgets.widgets.line_light import LineLight, Names
 from hta_widgets.widgets.loading_part import LoadingPart
 from hta_widgets.widgets.memo import compared
 from hta_widgets.widgets.part import Part, describe, variable_name
 from hta_widgets.widgets.reporting import diff_page
 from hta_widgets.widgets.rpc import answers
 from hta_widgets.widgets.run_axes import RunAxes
-from hta_widgets.widgets.runs import Selections, named, selections_of
+from hta_widgets.widgets.runs import Selections, distinct, named, selections_of
+from hta_widgets.widgets.selection import Selection
+from hta_widgets.widgets.snapshot import compared_picture
+from hta_widgets.widgets.stand_in import Pictured
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 
 if TYPE_CHECKING:
@@ -43,10 +47,8 @@ _AFTER_TIMELINES = ("training_strategy", "comparability")
 _TIMELINE_PIXELS = {2: 280}
 _MANY_TIMELINES_PIXELS = 200
 
-Names = dict[str, tuple[str, ...]]
 
-
-class DiffViewer(LoadingPart):
+class DiffViewer(Pictured, LoadingPart):
     """Compare two or more runs with the first of them, linked in both directions to a selection of each.
 
     Args:
@@ -68,17 +70,20 @@ class DiffViewer(LoadingPart):
     _view = t.Unicode("diff").tag(sync=True)
 
     runs: t.List[Any] = t.List(help="[{name, detail}]; the first is the base").tag(sync=True)
-    notices: t.List[Any] = t.List(help="doubts, and what forbids to compare: [{severity, text}]").tag(
-        sync=True
-    )
+    notices: t.List[Any] = t.List(help="doubts, or why not to compare: [{severity, text}]").tag(sync=True)
     parts: t.List[Any] = t.List(help="where each part goes: [(area, widget, kind or run)]").tag(
-        sync=True, to_json=lambda parts, _viewer: [_placed(*part) for part in parts]
+        sync=True,
+        to_json=lambda parts, _viewer: [
+            [area, f"anywidget:{part.model_id}", kind] for area, part, kind in parts
+        ],
     )
     locked = t.Bool(True, help="whether the timelines move as one").tag(sync=True)
     align = t.Enum(
         ("step", "op"), "step", help="what corresponds in locked timelines: steps, or work in them"
     ).tag(sync=True)
-    line = Line(help="(kind, line) of the line of `diff` whose events light up, or None")
+    pairing = t.Int(0, help="counts on when other instants of the runs correspond").tag(sync=True)
+    line = Line(help="(kind, line) of the line of `diff` whose events light up, or None").tag(sync=True)
+    _followed: Sequence[Selection] = ()
 
     def __init__(
         self,
@@ -90,15 +95,20 @@ class DiffViewer(LoadingPart):
         self.selections = selections_of(list(sources), selections)
         self._panels: dict[str, ComparisonPanel] = {}
         self._axes: RunAxes | None = None
-        self._lit_line = False  # whether the selections' names are those of a line
-        self._lit = Latest[Names](self._light, self._cannot_light)
+        self._light = LineLight(self.selections, self._tell)
         first = next(iter(self.selections.values()))
         super().__init__(sources, selection=first, runs=[{"name": name, "detail": ""} for name in sources])
+        self._followed = self._pictured()
+        for selection in self._followed:
+            selection.observe(self._selected_changed, SELECTED)
 
     def close(self) -> None:
         """Take the viewer and its parts down."""
-        self._lit.cancel()
         with FRONT:
+            for selection in self._followed:
+                selection.unobserve(self._selected_changed, SELECTED)
+            self._followed = ()
+            self._light.clear()
             parts, self._panels = self.parts, {}
             super().close()
             for _, part, _ in parts:
@@ -110,7 +120,7 @@ class DiffViewer(LoadingPart):
         """The DataFrame of a comparison of what is selected in the runs. Waits for the loading.
 
         Args:
-            kind: a key of `analysis.comparisons.COMPARISONS`: "run_table", "step_waterfall", "diff", ...
+            kind: a key of `analysis.COMPARISONS`: "run_table", "step_waterfall", "diff", ...
             options: further arguments, such as `by="op"`; by default those that are chosen in its panel.
 
         Raises:
@@ -132,18 +142,9 @@ class DiffViewer(LoadingPart):
 
         Without a chosen line, the selected events of every run. Waits for the loading.
         """
-        traces, frames = self.traces, []
+        traces = self.traces
         names = self._names_of(traces, self.line) if self.line is not None else None
-        for run, selection in self.selections.items():
-            chosen = Chosen.by(selection)
-            if names is not None:
-                chosen = Chosen(replace(selection.scope, names=names[run]))
-            found = chosen_frame(traces[run], chosen)
-            if names is not None and not names[run]:  # to a scope no names are all
-                found = found.iloc[:0]
-            found.insert(0, "run", run)
-            frames.append(found)
-        return pd.concat(frames, ignore_index=True)
+        return chosen_in_runs(traces, self.selections, names)
 
     def to_html(self, path: str | PathLike[str], *, title: str = "") -> Path:
         """Write what is shown to one HTML file that opens anywhere, offline and without Python.
@@ -157,19 +158,31 @@ class DiffViewer(LoadingPart):
         Raises:
             OSError: the file cannot be written.
         """
+        self._at_rest()
+        anchors = Question("anchors", *self._corresponding(0, (0.0, 0.0), by_work=False))
+        return write(path, diff_page(self, self.parts, anchors, title or " and ".join(self.selections)))
+
+    def snapshot(self) -> Picture:
+        """A static picture of what is shown, to be kept as a cell's output in a notebook that is saved."""
+        panels = [part for area, part, _ in self._at_rest() if area == "panel"]
+        return compared_picture(self.runs, self.selections, panels)
+
+    def _at_rest(self) -> list[tuple[str, Part, str]]:
+        """The parts, once the traces are loaded and everything is computed."""
         self.wait()
         settle([self])  # the parts are made a moment after the traces are there
         if not self.parts:
             raise RuntimeError(self.message)
-        anchors = Question("anchors", *self._corresponding(0, (0.0, 0.0), by_work=False))
-        return write(path, diff_page(self, self.parts, anchors, title or " and ".join(self.selections)))
+        parts = list(self.parts)
+        settle([part for _, part, _ in parts])
+        return parts
 
     # -- the widget
 
     @answers("anchors")
     def _anchors(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         view = float(params["t0"]), float(params["t1"])
-        return self._corresponding(int(params["run"]), view, by_work=self.align == "op")
+        return self._corresponding(int(params["run"]), view, by_work=params.get("align", self.align) == "op")
 
     def _corresponding(
         self, run: int, view: tuple[float, float], by_work: bool
@@ -209,38 +222,28 @@ class DiffViewer(LoadingPart):
         with FRONT:
             return {run: selection.scope for run, selection in self.selections.items()}
 
+    def _pictured(self) -> list[Selection]:
+        return distinct(self.selections)
+
+    def _selected_changed(self, _change: Any) -> None:
+        with FRONT:
+            self.pairing += 1
+            self._line_changed()
+
     @t.observe("line")
     def _line_changed(self, _change: Any = None) -> None:
         with FRONT:
-            if not self._panels:
-                return
             if self.line is None:
-                if self._lit_line:
-                    self._lit.cancel()
-                    self._light(dict.fromkeys(self.selections, ()))
-                return
-            traces, line = self.traces, self.line
-            self._lit_line = True
-            self._lit.submit(lambda: self._names_of(traces, line))
+                self._light.clear()
+            elif self._panels:
+                self._light.show(self.line, partial(self._names_of, self.traces, self.line))
+
+    def _tell(self, message: str) -> None:
+        if self.status == "idle":
+            self.message = message
 
     def _names_of(self, traces: dict[str, Trace], line: tuple[str, str]) -> Names:
         """The names of the events that the line stands for in each run."""
         panel = self._panels["diff"]
         by: Any = panel.options.get("by", panel.analysis.options[0].default)
         return event_names(traces, by, *line, self._scopes())
-
-    def _light(self, names: Names) -> None:
-        """Let the events of the line stand out in every timeline."""
-        self._lit_line, self.message = self.line is not None, ""
-        for run, selection in self.selections.items():
-            # a run that lacks the line: nothing has that name, while no names would be all
-            lacking = self.line[1:] if self.line is not None and any(names.values()) else ()
-            selection.names = names[run] or lacking
-
-    def _cannot_light(self, error: Exception) -> None:
-        self.message = f"The line's events cannot be found: {error}"
-
-
-def _placed(area: str, part: Part, kind: str) -> list[str]:
-    """The wire form of a place."""
-    return [area, f"anywidget:{part.model_id}", kind]

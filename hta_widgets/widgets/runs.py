@@ -12,7 +12,7 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.part import as_selection, as_trace, variable_name
 from hta_widgets.widgets.selection import Selection
 
-__all__ = ["Runs", "Selections", "default_names", "named", "opened", "selections_of"]
+__all__ = ["Runs", "Selections", "default_names", "distinct", "named", "opened", "selections_of"]
 
 Runs = Mapping[str, Trace]
 Selections = Mapping[str, "Selection | dict[str, Any]"]
@@ -80,6 +80,11 @@ def selections_of(names: Sequence[str], given: Selections | None) -> dict[str, S
     if unknown := [name for name in given if name not in names]:
         raise ValueError(f"there is no run {unknown[0]!r}; the runs are {', '.join(names)}")
     return {name: as_selection(given.get(name)) for name in names}
+
+
+def distinct(selections: Mapping[str, Selection]) -> list[Selection]:
+    """The selections, each once: runs may share one."""
+    return list({id(one): one for one in selections.values()}.values())
 
 
 def _has_names(run: Any) -> bool:

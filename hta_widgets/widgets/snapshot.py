@@ -1,27 +1,30 @@
-"""An explorer as a static picture, for a notebook that is saved and read where no kernel runs."""
+"""What an explorer or a comparison shows as a static picture, for notebooks read without a kernel."""
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import pandas as pd
 
 from hta_widgets import __version__
-from hta_widgets.analysis.registry import ANALYSES, Stack
+from hta_widgets.analysis.registry import ANALYSES, Stack, Waterfall
+from hta_widgets.analysis.waterfall_bars import waterfall_bars
 from hta_widgets.analysis.words import duration
-from hta_widgets.report import Answer, Bar, Overview, Picture
+from hta_widgets.report import Answer, Bar, Fall, Overview, Picture, Step
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
+from hta_widgets.widgets.comparison_panel import ComparisonPanel
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.selection import Selection
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 
-__all__ = ["picture"]
+__all__ = ["compared_picture", "picture"]
 
 _CLASSES = (("Compute", "compute"), ("Communication", "communication"), ("Memory", "memory"))
 _HOST = (("Host", "host"),)
+_ALL = "the whole job"
 
 
 def picture(title: str, facts: Sequence[dict[str, str]], parts: Sequence[Part]) -> Picture:
@@ -34,14 +37,36 @@ def picture(title: str, facts: Sequence[dict[str, str]], parts: Sequence[Part]) 
     """
     timelines = [part for part in parts if isinstance(part, TimelineScrubber) and part.status == "idle"]
     panels = [part for part in parts if isinstance(part, BreakdownPanel)]
-    made = f"{datetime.now().astimezone():%Y-%m-%d %H:%M}"
     return Picture(
         title=title,
         facts=[(fact["label"], fact["value"]) for fact in facts],
         selected=words(parts[0].selection),
         overview=_overview(timelines[0]) if timelines else None,
         answers=[_answer(panel) for panel in panels],
-        origin=f"Static picture of {made}, hta_widgets {__version__}: run the cell for the live explorer.",
+        origin=_origin("explorer"),
+    )
+
+
+def compared_picture(
+    runs: Sequence[dict[str, str]], selections: Mapping[str, Selection], panels: Sequence[ComparisonPanel]
+) -> Picture:
+    """The picture of runs side by side, once their panels have settled.
+
+    Args:
+        runs: `[{name, detail}]`, the first is the base.
+        selections: of each run.
+        panels: in the order in which they are shown.
+    """
+    base, *others = (run["name"] for run in runs)
+    selected = {run: words(selection) for run, selection in selections.items()}
+    told = (f"{text} of {run}" for run, text in selected.items() if text != _ALL)
+    return Picture(
+        title=f"{', '.join(others)} compared with {base}",
+        facts=[(run["detail"], run["name"]) for run in runs],
+        selected="; ".join(told) or "the whole of each run",
+        overview=None,
+        answers=[_difference(panel) for panel in panels],
+        origin=_origin("viewer"),
     )
 
 
@@ -63,7 +88,44 @@ def words(selection: Selection) -> str:
         clauses.append(f"names {', '.join(selection.names)}")
     if selection.query.strip():
         clauses.append(f"search “{selection.query.strip()}”")
-    return "; ".join(clauses) or "the whole job"
+    return "; ".join(clauses) or _ALL
+
+
+def _origin(live: str) -> str:
+    made = f"{datetime.now().astimezone():%Y-%m-%d %H:%M}"
+    return f"Static picture of {made}, hta_widgets {__version__}: run the cell for the live {live}."
+
+
+def _difference(panel: ComparisonPanel) -> Answer:
+    if panel.status != "idle":
+        return Answer(panel.title, panel.message)
+    chart = panel.analysis.chart
+    falls = _falls(panel.frame(), chart) if isinstance(chart, Waterfall) else []
+    return Answer(panel.title, panel.sentence, falls=falls)
+
+
+def _falls(frame: pd.DataFrame, chart: Waterfall) -> list[Fall]:
+    bars, names = waterfall_bars(chart, frame)
+    return [
+        Fall(
+            name,
+            [
+                Step(
+                    bar["label"],
+                    "" if bar["whole"] else bar["time_class"],
+                    bar["start"],
+                    bar["end"],
+                    None
+                    if bar["significant"]
+                    else "noise unknown"
+                    if pd.isna(bar["low"])
+                    else "within noise",
+                )
+                for bar in bars[bars["run"] == run].to_dict("records")
+            ],
+        )
+        for run, name in enumerate(names)
+    ]
 
 
 def _overview(timeline: TimelineScrubber) -> Overview:

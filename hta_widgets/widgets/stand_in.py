@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hta_widgets.engine import FRONT
+from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.report import Picture
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.rpc import answers
@@ -58,14 +59,15 @@ class _Cell:
 
 
 class Pictured(Part):
-    """A part for which a picture stands in; its trait `parts`, if any, lists [(area, part)]."""
+    """A part for which a picture stands in; its trait `parts`, if any, lists [(area, part, ...)]."""
 
     _stand_in: StandIn | None = None
 
     def _bind(self, selection: Selection, traits: dict[str, Any]) -> None:
         super()._bind(selection, traits)
         self._stand_in = StandIn(self._picture)
-        selection.observe(self._stand_in.renew)
+        for shown in self._pictured():
+            shown.observe(self._stand_in.renew)
         self.observe(self._stand_in.renew, "status")
         self.observe(self._follow_parts, "parts")
 
@@ -78,7 +80,8 @@ class Pictured(Part):
         if self._stand_in is not None:
             self._stand_in.stop()
             with FRONT, contextlib.suppress(ValueError):  # closed before
-                self.selection.unobserve(self._stand_in.renew)
+                for shown in self._pictured():
+                    shown.unobserve(self._stand_in.renew)
         super().close()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
@@ -86,13 +89,17 @@ class Pictured(Part):
             self._stand_in.displayed()
         return super()._repr_mimebundle_(**kwargs)
 
+    def _pictured(self) -> list[Selection]:
+        """The selections that the picture tells of."""
+        return [self.selection]
+
     def _picture(self) -> Picture | None:
         return self.snapshot() if self.status == "idle" else None
 
     def _follow_parts(self, change: Any) -> None:
         """Each part is busy before it shows something else."""
         if self._stand_in is not None:
-            for _, part in change.new:
+            for _, part, *_ in change.new:
                 part.observe(self._stand_in.renew, "status")
             self._stand_in.renew()
 
@@ -162,7 +169,10 @@ class StandIn:
             self.renew()
 
     def _publish(self) -> None:
-        picture = self._draw()
+        try:
+            picture = self._draw()
+        except HtaWidgetsError:  # something else was selected while it was drawn, which is drawn next
+            return
         if picture is None:
             return
         image = picture._repr_mimebundle_()["text/html"]

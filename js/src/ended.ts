@@ -2,6 +2,7 @@
 // the start where a notebook was opened again and the part came from the widget state that was saved in it.
 
 import { listen, type Model, type ViewProps } from "./model";
+import { element, whenGone } from "./page";
 
 const RESTARTED =
   "The kernel that answered here was restarted: what you see stays, but does not change. Run the cell again.";
@@ -33,11 +34,10 @@ export async function freezeSaved(model: Model): Promise<boolean> {
 /** Once for the outermost part. */
 function tell({ el, signal }: ViewProps, text: string): void {
   if (el.parentElement?.closest(".hta") || el.querySelector(":scope > .hta-ended")) return;
-  const notice = document.createElement("p");
-  notice.className = "hta-notice hta-ended";
+  const notice = element("p", "hta-notice hta-ended");
   notice.dataset.severity = "warning";
   notice.setAttribute("role", "status");
   notice.textContent = text;
   el.prepend(notice);
-  signal.addEventListener("abort", () => notice.remove(), { once: true });
+  whenGone(signal, () => notice.remove());
 }

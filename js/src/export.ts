@@ -1,12 +1,13 @@
 // Ways out of a panel: text to the clipboard, a file to the disk.
 
 import type { Task } from "./menu";
+import { element } from "./page";
 import type { Rpc } from "./rpc";
 
 export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   // pages served over plain http have no clipboard API
-  const area = document.createElement("textarea");
+  const area = element("textarea");
   area.value = text;
   document.body.append(area);
   area.select();
@@ -17,7 +18,7 @@ export async function copyText(text: string): Promise<void> {
 export function download(name: string, content: BlobPart | Blob, type: string): void {
   const blob = content instanceof Blob ? content : new Blob([content], { type });
   const url = URL.createObjectURL(blob);
-  const link = document.createElement("a");
+  const link = element("a");
   link.href = url;
   link.download = name;
   link.click();

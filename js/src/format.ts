@@ -24,6 +24,11 @@ export function significant(value: number): string {
   });
 }
 
+/** 1234567 -> "1,234,567" */
+export function grouped(count: number): string {
+  return count.toLocaleString("en-US");
+}
+
 /** A number's text with its sign. */
 export function signed(value: number, text = significant(value)): string {
   return value > 0 ? `+${text}` : text;

@@ -1,5 +1,6 @@
 // How far a trace can be trusted: a badge that opens the list of what was found.
 
+import { grouped } from "./format";
 import { ranges } from "./shared";
 
 export interface HealthRow {
@@ -31,7 +32,7 @@ export function Health({ rows }: { rows: readonly HealthRow[] }) {
               <span class="hta-severity">{row.severity}</span>
               <span>
                 <strong>{row.check.replaceAll("_", " ")}</strong>
-                {row.count > 1 && ` × ${row.count.toLocaleString("en-US")}`}
+                {row.count > 1 && ` × ${grouped(row.count)}`}
                 {row.ranks.length > 0 && <span class="hta-muted"> rank {ranges(row.ranks)}</span>}
                 <br />
                 {row.detail}

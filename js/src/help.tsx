@@ -1,21 +1,40 @@
 // What keys and gestures do, in one dialog for the whole explorer.
 
 import { render } from "preact";
+import { Button } from "./button";
 import { writes } from "./history";
+import { consume, element } from "./page";
 import { combined } from "./shared";
 
-type Entry = [keys: string, what: string];
+type Section = [title: string, entries: [keys: string, what: string][]];
 
-const SECTIONS: [title: string, entries: Entry[]][] = [
+const ANYWHERE: Section[1] = [
+  ["?", "this help"],
+  ["Tab", "to the next part; arrow keys move inside it"],
+];
+
+const TIMELINE: Section = [
+  "Timeline",
   [
-    "Everywhere",
-    [
-      ["?", "this help"],
-      ["Tab", "to the next part; arrow keys move inside it"],
-      ["Ctrl/⌘ Z", "undo the last selection"],
-      ["Shift Ctrl/⌘ Z", "redo"],
-    ],
+    ["drag", "select a window of time"],
+    ["click", "look at one slice"],
+    ["W S, Ctrl/⌘ wheel", "zoom"],
+    ["A D, ← →, Shift drag", "pan"],
+    ["Page ↑ ↓, wheel", "scroll the lanes"],
+    [", .", "previous, next slice"],
+    ["↑ ↓", "caller, first call"],
+    ["N, Shift N", "next, previous match"],
+    ["F", "fit the slice into the view"],
+    ["R", "select the slice's time"],
+    ["G", "go between launch and kernel"],
+    ["[ ]", "previous and next iteration"],
+    ["0", "show all"],
+    ["Esc", "drop slice, then window"],
   ],
+];
+
+const EXPLORER: readonly Section[] = [
+  ["Everywhere", [...ANYWHERE, ["Ctrl/⌘ Z", "undo the last selection"], ["Shift Ctrl/⌘ Z", "redo"]]],
   [
     "Ranks and iterations",
     [
@@ -52,33 +71,28 @@ const SECTIONS: [title: string, entries: Entry[]][] = [
       ["Esc", "clear the search"],
     ],
   ],
+  TIMELINE,
+];
+
+const LINES: Section = [
+  "Table of changes",
   [
-    "Timeline",
-    [
-      ["drag", "select a window of time"],
-      ["click", "look at one slice"],
-      ["W S, Ctrl/⌘ wheel", "zoom"],
-      ["A D, ← →, Shift drag", "pan"],
-      ["Page ↑ ↓, wheel", "scroll the lanes"],
-      [", .", "previous, next slice"],
-      ["↑ ↓", "caller, first call"],
-      ["N, Shift N", "next, previous match"],
-      ["F", "fit the slice into the view"],
-      ["R", "select the slice's time"],
-      ["G", "go between launch and kernel"],
-      ["[ ]", "previous and next iteration"],
-      ["0", "show all"],
-      ["Esc", "drop slice, then window"],
-    ],
+    ["↑ ↓ Home End", "move"],
+    ["click, Enter", "light up the line's events in the timelines; again: none"],
+    ["click a heading", "order by it: one way, the other, as it was"],
   ],
 ];
 
+/** What there is where runs are compared; frozen, the table stays as it is. */
+export function comparison(frozen: boolean): readonly Section[] {
+  return [["Everywhere", ANYWHERE], ...(frozen ? [] : [LINES]), TIMELINE];
+}
+
 /** Show the help over the page, in the colours of the part that `inside` is in. One at a time. */
-export function openHelp(inside: HTMLElement): void {
+export function openHelp(inside: HTMLElement, sections = EXPLORER): void {
   const root = inside.closest<HTMLElement>(".hta") ?? inside;
   if (root.querySelector(":scope > dialog.hta-help")) return;
-  const dialog = document.createElement("dialog");
-  dialog.className = "hta-help";
+  const dialog = element("dialog", "hta-help");
   dialog.setAttribute("aria-labelledby", "hta-help-title");
   dialog.setAttribute("aria-modal", "true");
   const close = () => dialog.close();
@@ -91,37 +105,34 @@ export function openHelp(inside: HTMLElement): void {
     render(null, dialog);
     dialog.remove();
   });
-  render(<Help close={close} />, dialog);
+  render(<Help {...{ sections, close }} />, dialog);
   root.append(dialog);
   dialog.showModal(); // the browser keeps the focus inside, closes on Escape and gives the focus back
 }
 
 /** `?` opens the help while the focus is inside the element. */
-export function bindHelp(el: HTMLElement, signal: AbortSignal): void {
+export function bindHelp(el: HTMLElement, signal: AbortSignal, sections = EXPLORER): void {
   el.addEventListener(
     "keydown",
     (event) => {
       if (event.key !== "?" || combined(event) || writes(event)) return;
-      event.preventDefault();
-      event.stopPropagation();
-      openHelp(el);
+      consume(event);
+      openHelp(el, sections);
     },
     { signal },
   );
 }
 
-function Help({ close }: { close(): void }) {
+function Help({ sections, close }: { sections: readonly Section[]; close(): void }) {
   return (
     <div class="hta-help-page">
       <div class="hta-bar">
         <h3 id="hta-help-title">Keys and gestures</h3>
         <span class="hta-grow" />
-        <button type="button" onClick={close}>
-          Close
-        </button>
+        <Button onClick={close}>Close</Button>
       </div>
       <div class="hta-help-sections">
-        {SECTIONS.map(([title, entries]) => (
+        {sections.map(([title, entries]) => (
           <section key={title}>
             <h4>{title}</h4>
             <dl>

@@ -1,5 +1,6 @@
 // Undo and redo from the keyboard, while the focus is inside a part.
 
+import { consume } from "./page";
 import type { Rpc } from "./rpc";
 
 /** Whether a key belongs to the text that is being written. */
@@ -17,8 +18,7 @@ export function bindUndo(el: HTMLElement, rpc: Rpc, signal: AbortSignal): void {
     (event) => {
       const method = methodOf(event);
       if (!method || writes(event)) return;
-      event.preventDefault();
-      event.stopPropagation();
+      consume(event);
       askKernel(rpc, method);
     },
     { signal },

@@ -1,6 +1,7 @@
 // The lines of a comparison: search them, keep the significant ones, order them, choose one. The kernel does all of it.
 
 import type { Signal } from "@preact/signals";
+import { Button } from "./button";
 import type { Table } from "./columns";
 import { type Model, trait } from "./model";
 import { SearchBox } from "./search";
@@ -37,8 +38,7 @@ export function LineBar({ lines, signal }: { lines: Lines; signal: AbortSignal }
   return (
     <div class="hta-bar hta-lines">
       <SearchBox query={search} label="Search lines" signal={signal} />
-      <button
-        type="button"
+      <Button
         aria-pressed={onlySignificant.value}
         title="Leave out what changed by no more than noise"
         onClick={() => {
@@ -46,12 +46,8 @@ export function LineBar({ lines, signal }: { lines: Lines; signal: AbortSignal }
         }}
       >
         Only significant
-      </button>
-      {line.value && (
-        <button type="button" onClick={() => choose(lines, null)}>
-          Clear choice
-        </button>
-      )}
+      </Button>
+      {line.value && <Button onClick={() => choose(lines, null)}>Clear choice</Button>}
     </div>
   );
 }

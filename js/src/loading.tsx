@@ -1,6 +1,7 @@
 // What a view shows while its traces load, and where they cannot be; and what there is to know about them.
 
 import type { Signal } from "@preact/signals";
+import { Button } from "./button";
 import { type Model, trait } from "./model";
 import { Rpc } from "./rpc";
 import type { Status } from "./state";
@@ -38,9 +39,7 @@ export function Loading({ status, message, progress, rpc }: Loads) {
     return (
       <div class="hta-notice" role="alert" data-severity={failed ? "error" : "info"}>
         <p>{message.value}</p>
-        <button type="button" onClick={() => ask("load")}>
-          {failed ? "Try again" : "Load"}
-        </button>
+        <Button onClick={() => ask("load")}>{failed ? "Try again" : "Load"}</Button>
       </div>
     );
   }
@@ -52,9 +51,7 @@ export function Loading({ status, message, progress, rpc }: Loads) {
         <span class="hta-grow" role="status">
           {message.value}
         </span>
-        <button type="button" onClick={() => ask("cancel")}>
-          Cancel
-        </button>
+        <Button onClick={() => ask("cancel")}>Cancel</Button>
       </div>
       <div
         class="hta-progress"

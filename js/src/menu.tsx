@@ -2,6 +2,8 @@
 
 import { type Signal, signal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { Button } from "./button";
+import { consume } from "./page";
 import { combined } from "./shared";
 
 /** What is being done: hears the share that is done, and is over when it is given up. */
@@ -47,18 +49,16 @@ export function Menu({ label, items }: { label: string; items: readonly Item[] }
         if (event.key === "Escape") close();
         else if (event.key === "ArrowDown" || event.key === "ArrowUp") move(root.current, event.key);
         else return;
-        event.preventDefault();
-        event.stopPropagation();
+        consume(event);
       }}
     >
       {running.value ? (
-        <button type="button" title="Click to give it up" onClick={() => running.value?.abort()}>
+        <Button title="Click to give it up" onClick={() => running.value?.abort()}>
           <span role="status">{said.value.now}</span> <span aria-hidden="true">×</span>
           <span class="hta-hidden">: cancel</span>
-        </button>
+        </Button>
       ) : (
-        <button
-          type="button"
+        <Button
           aria-haspopup="menu"
           aria-expanded={open.value}
           onClick={() => {
@@ -66,7 +66,7 @@ export function Menu({ label, items }: { label: string; items: readonly Item[] }
           }}
         >
           {said.value.now || label}
-        </button>
+        </Button>
       )}
       {said.value.failure && (
         <p class="hta-notice" role="alert" data-severity="error">
@@ -76,9 +76,8 @@ export function Menu({ label, items }: { label: string; items: readonly Item[] }
       {open.value && (
         <div role="menu" aria-label={label}>
           {items.map((item) => (
-            <button
+            <Button
               key={item.label}
-              type="button"
               role="menuitem"
               tabIndex={-1}
               title={item.hint}
@@ -88,7 +87,7 @@ export function Menu({ label, items }: { label: string; items: readonly Item[] }
               }}
             >
               {item.label}
-            </button>
+            </Button>
           ))}
         </div>
       )}

@@ -4,6 +4,7 @@
 // the view and must never become a trait.
 
 import { effect, signal as makeSignal, type Signal } from "@preact/signals";
+import { whenGone } from "./page";
 
 // biome-ignore lint/suspicious/noExplicitAny: callbacks of the Jupyter protocol take whatever the event carries
 export type Listener = (...args: any[]) => void;
@@ -42,7 +43,7 @@ export type View = (props: ViewProps) => void | Promise<void>;
 /** Listen until the view is taken down. */
 export function listen(model: Model, event: string, listener: Listener, signal: AbortSignal): void {
   model.on(event, listener);
-  signal.addEventListener("abort", () => model.off(event, listener), { once: true });
+  whenGone(signal, () => model.off(event, listener));
 }
 
 const unsaved = new WeakSet<Model>();
@@ -73,6 +74,6 @@ export function trait<T>(model: Model, name: string, signal: AbortSignal): Signa
     model.set(name, value.value);
     save(model);
   });
-  signal.addEventListener("abort", dispose, { once: true });
+  whenGone(signal, dispose);
   return value;
 }

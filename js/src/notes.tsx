@@ -1,6 +1,7 @@
 // What a panel adds in words, each with a button that selects what it is about.
 
 import type { Signal } from "@preact/signals";
+import { Button } from "./button";
 
 /** Asks the explorer around a panel, if there is one, to open the panel named in `detail`. */
 export const OPEN = "hta-open";
@@ -38,14 +39,13 @@ export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Trait
             {note.text} {note.hint && <span class="hta-muted">{note.hint}</span>}
           </span>
           {note.severity !== "open" && (
-            <button
-              type="button"
+            <Button
               class="hta-note-show"
               title={findings ? "Select what this is about and open its panel" : GAP}
               onClick={(event) => select(note, event.currentTarget)}
             >
               Show
-            </button>
+            </Button>
           )}
         </li>
       ))}

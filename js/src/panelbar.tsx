@@ -2,6 +2,8 @@
 
 import type { Signal } from "@preact/signals";
 import { useRef, useState } from "preact/hooks";
+import { Button } from "./button";
+import { consume } from "./page";
 import { step } from "./picker";
 import { combined } from "./shared";
 
@@ -46,8 +48,7 @@ export function PanelBar({ catalogue, shown, opened }: PanelBarProps) {
     const to = step(event.key, at, catalogue.length, 1);
     const next = to === undefined ? undefined : catalogue[Math.max(0, Math.min(catalogue.length - 1, to))];
     if (!next) return;
-    event.preventDefault();
-    event.stopPropagation();
+    consume(event);
     setCurrent(next.kind);
     root.current?.querySelector<HTMLElement>(`[data-kind="${next.kind}"]`)?.focus();
   };
@@ -63,9 +64,8 @@ export function PanelBar({ catalogue, shown, opened }: PanelBarProps) {
             </span>
           )}
           {entries.map(({ kind, label, title }) => (
-            <button
+            <Button
               key={kind}
-              type="button"
               data-kind={kind}
               title={title}
               tabIndex={kind === current ? 0 : -1}
@@ -73,7 +73,7 @@ export function PanelBar({ catalogue, shown, opened }: PanelBarProps) {
               onClick={() => toggle(kind)}
             >
               {label}
-            </button>
+            </Button>
           ))}
         </div>
       ))}

@@ -3,6 +3,7 @@
 import type { Signal } from "@preact/signals";
 import type { ComponentChild } from "preact";
 import { useRef, useState } from "preact/hooks";
+import { consume } from "./page";
 import { combined, type Keys, pick, ranges } from "./shared";
 
 export interface PickerProps {
@@ -52,8 +53,7 @@ export function Picker({ label, all, selected, className, describe, children }: 
     ) {
       selected.value = [];
     } else return;
-    event.preventDefault();
-    event.stopPropagation();
+    consume(event);
   };
 
   return (

@@ -6,6 +6,7 @@
 // The Python half is hta_widgets/widgets/rpc.py.
 
 import { listen, type Model } from "./model";
+import { whenGone } from "./page";
 
 export class RpcError extends Error {
   constructor(
@@ -45,7 +46,7 @@ export class Rpc {
     private readonly signal: AbortSignal,
   ) {
     listen(model, "msg:custom", (content, buffers) => this.#settle(content, buffers), signal);
-    signal.addEventListener("abort", () => this.#cancelAll(), { once: true });
+    whenGone(signal, () => this.#cancelAll());
   }
 
   /** Ask Python. Rejects with `RpcError` for an error there, and with `AbortError` once `signal` (or the view) ends. */

@@ -16,7 +16,9 @@ export function RunName({ run, at }: { run: Run; at: number }) {
       <span class="hta-letter" data-base={at === 0 || undefined}>
         {letter(at)}
       </span>
-      <strong>{run.name}</strong>
+      <strong class="hta-cut" title={run.name}>
+        {run.name}
+      </strong>
       {run.detail && <span class="hta-muted">{run.detail}</span>}
     </span>
   );

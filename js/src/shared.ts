@@ -1,11 +1,12 @@
 // Small things that several views need.
 
 import { type ComponentChild, render } from "preact";
+import { element, whenGone } from "./page";
 
 /** Render into the view's element until it is taken down. */
 export function draw(node: ComponentChild, el: HTMLElement, signal: AbortSignal): void {
   render(node, el);
-  signal.addEventListener("abort", () => render(null, el), { once: true });
+  whenGone(signal, () => render(null, el));
 }
 
 /** Add a style sheet once to the document, or to the shadow tree, that the element is in. */
@@ -13,7 +14,7 @@ export function adoptStyles(el: HTMLElement, id: string, css: string): void {
   const root = el.getRootNode();
   const parent = root instanceof ShadowRoot ? root : document.head;
   if (parent.querySelector(`style[data-hta="${id}"]`)) return;
-  const style = document.createElement("style");
+  const style = element("style");
   style.dataset.hta = id;
   style.textContent = css;
   parent.append(style);

@@ -2,6 +2,7 @@
 // kernel (hta_widgets/widgets/stand_in.py). JupyterLab and Notebook tell a cell's execution by its prompt alone.
 
 import type { Model } from "./model";
+import { whenGone } from "./page";
 
 export function tellShown(model: Model, el: HTMLElement, signal: AbortSignal): void {
   const view = Math.random().toString(36).slice(2);
@@ -14,7 +15,7 @@ export function tellShown(model: Model, el: HTMLElement, signal: AbortSignal): v
     if (!count) return;
     counted.disconnect();
     tell("view_opened", { count: Number(count) });
-    signal.addEventListener("abort", () => tell("view_closed", {}), { once: true });
+    whenGone(signal, () => tell("view_closed", {}));
   };
   // "[*]:" while the cell runs
   const counted = new MutationObserver(look);
@@ -28,7 +29,7 @@ export function tellShown(model: Model, el: HTMLElement, signal: AbortSignal): v
     look();
   });
   placed.observe(el);
-  signal.addEventListener("abort", () => {
+  whenGone(signal, () => {
     placed.disconnect();
     counted.disconnect();
   });

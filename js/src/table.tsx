@@ -2,8 +2,10 @@
 // given an order or a choice, headings sort and rows are chosen: what that means is the caller's.
 
 import { useRef, useState } from "preact/hooks";
+import { Button } from "./button";
 import type { Column, Table } from "./columns";
 import { columnFormat } from "./format";
+import { consume } from "./page";
 import { step } from "./picker";
 import { combined } from "./shared";
 
@@ -40,8 +42,7 @@ export function DataTable({ table, caption, sort = [], onSort, choosing }: Table
       root.current?.querySelectorAll<HTMLElement>("tbody > tr")[next]?.focus();
     } else if (event.key === "Enter" || event.key === " ") choosing?.choose(row);
     else return;
-    event.preventDefault();
-    event.stopPropagation();
+    consume(event);
   };
 
   const rowProps = (row: number) =>
@@ -99,11 +100,11 @@ function Heading({ column: { name, heading, unit, numeric }, sort: [by, descendi
   return (
     <th scope="col" title={name} data-numeric={numeric} aria-sort={sorted ? order : undefined}>
       {onSort ? (
-        <button type="button" onClick={() => onSort(next())}>
+        <Button onClick={() => onSort(next())}>
           {heading}
           {sorted && <span aria-hidden="true">{descending ? " ↓" : " ↑"}</span>}
           {unitText}
-        </button>
+        </Button>
       ) : (
         <>
           {heading}

@@ -1,5 +1,7 @@
 // Light or dark, as the page is: every notebook says it in its own way.
 
+import { whenGone } from "./page";
+
 // what they say it with: JupyterLab, VS Code, Colab, marimo; a class of the page is what many sites use
 const SAID = ["data-jp-theme-light", "class", "theme", "data-theme"];
 // VS Code calls a light theme of high contrast by both of its names
@@ -16,7 +18,7 @@ export function followTheme(el: HTMLElement, signal: AbortSignal): void {
   for (const place of [document.documentElement, document.body])
     page.observe(place, { attributeFilter: SAID });
   system.addEventListener("change", tell, { signal });
-  signal.addEventListener("abort", () => page.disconnect(), { once: true });
+  whenGone(signal, () => page.disconnect());
   tell();
 }
 

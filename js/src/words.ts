@@ -1,6 +1,6 @@
 // A selection as clauses in words: what the breadcrumb lists.
 
-import { duration } from "./format";
+import { duration, grouped } from "./format";
 import { ranges } from "./shared";
 import { shortName } from "./timeline/labels";
 
@@ -38,7 +38,7 @@ export function clauses(selected: Selected): Clause[] {
   numbers("iterations");
   if (selected.window) {
     const [start, end] = selected.window;
-    const exact = `${start.toLocaleString("en-US")} to ${end.toLocaleString("en-US")} ns since the job's start`;
+    const exact = `${grouped(start)} to ${grouped(end)} ns since the job's start`;
     tell("window", `${duration(end - start)} from ${duration(start)}`, exact);
   }
   numbers("streams");

@@ -4,8 +4,9 @@ import { afterEach, expect, it, vi } from "vitest";
 import { FrozenModel } from "../src/host";
 import { BUILT, MOVED } from "../src/timeline/linking";
 import type { Linked } from "../src/timeline/lock";
-import { drawn, show, wire } from "./support";
+import { drawn, knowDialogs, show, wire } from "./support";
 
+knowDialogs();
 afterEach(() => document.body.replaceChildren());
 
 const panel = {
@@ -211,6 +212,8 @@ const viewer = {
   ],
   locked: true,
   align: "step",
+  pairing: 0,
+  line: null,
 };
 
 const children = () => ({
@@ -261,9 +264,54 @@ it("shows runs by letter, doubts, panels and locked timelines", async () => {
   align.dispatchEvent(new Event("change", { bubbles: true }));
   expect(model.get("align")).toBe("op");
   expect(model.sent).toHaveLength(2); // other instants correspond now
+  expect(model.sent[1]?.content).toMatchObject({ method: "anchors", params: { align: "op" } });
+  model.set("pairing", 1); // as they do when something else is selected in a run
+  expect(model.sent.slice(2).map(({ content }) => content)).toMatchObject([
+    { cancel: true },
+    { method: "anchors" },
+  ]);
   lock?.click();
   await drawn();
   expect([model.get("locked"), lock?.ariaPressed, align.disabled]).toEqual([false, "false", true]);
+});
+
+it.each([false, true])("names the line that is lit up, and lets it go (frozen: %s)", async (frozen) => {
+  const { el, model } = await show({ ...viewer, frozen, line: ["compute", "<b>gemm"] }, children());
+  const lit = () => el.querySelector(".hta-lit");
+  expect(lit()?.querySelector("span")?.textContent).toBe("Lit up: <b>gemm");
+  const button = lit()?.querySelector("button");
+  expect(!button).toBe(frozen);
+  if (!button) return;
+  button.click();
+  await drawn();
+  expect([model.get("line"), lit()]).toEqual([null, null]);
+});
+
+it("says why a line's events cannot be found, and nothing of the kind while it loads", async () => {
+  const { el, model } = await show(viewer, children());
+  const told = () => el.querySelector("section > .hta-notice")?.textContent;
+  expect(told()).toBeUndefined();
+  model.set("message", "no <b>calls");
+  await drawn();
+  expect(told()).toBe("no <b>calls");
+  model.set("status", "busy");
+  await drawn();
+  expect(told()).toBeUndefined();
+});
+
+it.each([
+  [false, ["Everywhere", "Table of changes", "Timeline"]],
+  [true, ["Everywhere", "Timeline"]], // nobody is there to order and to choose
+])("helps with what there is (frozen: %s)", async (frozen, titles) => {
+  const { el } = await show({ ...viewer, frozen }, children());
+  key(el.querySelector(".hta-lock button"), "?");
+  const help = () => [...el.querySelectorAll("dialog h4")].map((title) => title.textContent);
+  expect(help()).toEqual(titles);
+  expect(el.querySelector("dialog")?.textContent).not.toContain("undo");
+  el.querySelector<HTMLButtonElement>("dialog button")?.click();
+  el.querySelector<HTMLButtonElement>('[aria-label="Keys and gestures"]')?.click();
+  expect(help()).toEqual(titles);
+  el.querySelector<HTMLButtonElement>("dialog button")?.click();
 });
 
 it("says why runs are not compared", async () => {

@@ -3,16 +3,9 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { FrozenModel } from "../src/host";
 import { ALL, clauses } from "../src/words";
-import { drawn, show } from "./support";
+import { drawn, knowDialogs, show } from "./support";
 
-// jsdom knows the element, not the top layer
-HTMLDialogElement.prototype.showModal ??= function (this: HTMLDialogElement) {
-  this.open = true;
-};
-HTMLDialogElement.prototype.close ??= function (this: HTMLDialogElement) {
-  this.open = false;
-  this.dispatchEvent(new Event("close"));
-};
+knowDialogs();
 Element.prototype.scrollIntoView ??= () => {};
 
 afterEach(() => document.body.replaceChildren());

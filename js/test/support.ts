@@ -43,5 +43,16 @@ export async function show(state: Record<string, unknown>, children: Record<stri
   return { model, el, close: () => controller.abort() };
 }
 
+/** jsdom knows dialogs, not the top layer. */
+export function knowDialogs(): void {
+  HTMLDialogElement.prototype.showModal ??= function (this: HTMLDialogElement) {
+    this.open = true;
+  };
+  HTMLDialogElement.prototype.close ??= function (this: HTMLDialogElement) {
+    this.open = false;
+    this.dispatchEvent(new Event("close"));
+  };
+}
+
 /** Preact draws in a microtask or a frame. */
 export const drawn = () => new Promise((resolve) => setTimeout(resolve, 30));

@@ -122,6 +122,47 @@ def test_three_runs(lab: Lab) -> None:
     tall_shot(lab, "diff-viewer-three")
 
 
+def test_help_and_what_is_lit_up(lab: Lab) -> None:
+    viewer = open_viewer(lab)
+    row = panel(viewer, "diff").locator("tbody tr", has_text="AllGather")
+    row.click()
+    lit = viewer.locator(".hta-lit")
+    expect(lit).to_contain_text("AllGather")
+    lab.shot("diff-viewer-lit", viewer.locator("section[aria-label=Timelines]"))
+    lab.page.keyboard.press("?")
+    dialog = viewer.page.locator("dialog.hta-help")
+    expect(dialog.locator("h4")).to_have_text(["Everywhere", "Table of changes", "Timeline"])
+    lab.shot("diff-viewer-help")
+    lab.page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(row).to_be_focused()
+    lit.get_by_role("button").click()
+    expect(lit).to_have_count(0)
+    lab.expect_kernel(f"viewer.line, viewer.selections[{OTHER!r}].names", (None, ()))
+    lab.expect_no_errors()
+
+
+def test_long_names_and_markup_break_nothing(lab: Lab) -> None:
+    name = "a run with a name that goes on and on " * 9
+    runs = (
+        f"{{'<img src=x onerror=alert(1)>': examples.path('gpt2_ddp'), {name!r}: examples.path({OTHER!r}), "
+    )
+    viewer = open_viewer(lab, f"{runs} 'c': examples.path('gpt2_baseline')}}", timelines=3)
+    assert viewer.locator("img").count() == 0
+    heights = viewer.locator(".hta-run").evaluate_all("all => all.map((run) => run.offsetHeight)")
+    assert max(heights) < 32, "a name takes one line"
+    rows = panel(viewer, "diff").locator("tbody tr")
+    assert max(rows.evaluate_all("all => all.map((row) => row.offsetHeight)")) < 32
+    size = lab.page.viewport_size
+    assert size
+    lab.page.set_viewport_size({"width": 600, "height": 900})
+    lab.page.wait_for_timeout(500)
+    assert viewer.evaluate("(viewer) => viewer.scrollWidth <= viewer.clientWidth")
+    tall_shot(lab, "diff-viewer-names")
+    lab.page.set_viewport_size(size)
+    lab.expect_no_errors()
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_accessible_in_both_themes(lab: Lab, dark: bool) -> None:
     lab.use_theme(dark=dark)

@@ -1,5 +1,7 @@
 """Timelines of several runs that move as one."""
 
+import json
+
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -100,6 +102,70 @@ def test_a_pan_asks_the_kernel_no_more_than_it_must(lab: Lab) -> None:
     page.wait_for_timeout(500)
     assert int(lab.kernel("len(viewer.asked)")) <= 2
     lab.expect_no_errors()
+
+
+# As for a job of millions of slices: they stay in the kernel, which answers windows of them.
+KERNEL_MODE = """
+from functools import partial
+from hta_widgets.widgets import diff_viewer
+diff_viewer.TimelineScrubber = partial(diff_viewer.TimelineScrubber, client_slices=10)
+"""
+
+
+@pytest.mark.parametrize("align", ["step", "op"])
+def test_very_large_timelines_are_locked_too(lab: Lab, align: str) -> None:
+    code = f"{KERNEL_MODE}\nfrom hta_widgets import DiffViewer, examples\nviewer = DiffViewer({EXAMPLES})"
+    lab.open_code(code, f"viewer.align = {align!r}\nviewer", name="diff.ipynb")
+    page, viewer = lab.page, lab.page.locator(".hta-diff")
+    expect(viewer.locator("[data-mode=kernel][data-ready=true]")).to_have_count(2, timeout=60_000)
+    lab.expect_kernel("all(part.status == 'idle' for _, part, _ in viewer.parts)", value=True, seconds=60)
+    before = views(lab)
+    first, second = viewer.locator(TIMELINE).all()
+    first.focus()
+    for _ in range(8):
+        page.keyboard.press("w")
+    zoomed = moved(lab, page, before)
+    widths = [end - start for start, end in zoomed]
+    assert abs(widths[0] - widths[1]) <= 2
+    second.focus()
+    page.keyboard.press("d")
+    panned = moved(lab, page, zoomed)
+    assert panned[0][0] > zoomed[0][0] and panned[1][0] > zoomed[1][0]
+    # both got the slices of where they went, and light up a line
+    page.wait_for_timeout(500)
+    assert all(timeline.locator("canvas").first.evaluate(INK) > 1000 for timeline in (first, second))
+    viewer.locator(".hta-panel[data-kind=diff] tbody tr", has_text="gemm").first.click()
+    expect(viewer.locator(".hta-timeline-matches [role=status]")).to_contain_text(["matches", "matches"])
+    lab.shot(f"diff-viewer-kernel-{align}")
+    lab.expect_no_errors()
+
+
+def test_all_of_both_runs_is_in_sight_until_one_is_moved(lab: Lab) -> None:
+    """However unlike their lengths: here three steps stand beside one."""
+    lab.open_code(
+        f"from hta_widgets import DiffViewer, examples\nviewer = DiffViewer({EXAMPLES})\n"
+        "viewer.wait()\none = viewer.selections['gpt2_ddp']",
+        "viewer",
+        name="diff.ipynb",
+    )
+    viewer = lab.page.locator(".hta-diff")
+    expect(viewer.locator(TIMELINE)).to_have_count(2, timeout=60_000)
+    lab.page.wait_for_timeout(1000)
+    for (start, end), run in zip(views(lab), ("gpt2_ddp", "gpt2_fsdp_full_shard"), strict=True):
+        first, last = json.loads(lab.kernel(f"list(map(int, viewer.traces[{run!r}].extent_ns))"))
+        spare = (last - first) / 50  # a scrollbar that comes late
+        assert start <= first + spare and last - spare <= end
+    # another selection of one run pairs other steps, and says so to the browser at once
+    before = views(lab)
+    lab.kernel("setattr(one, 'iterations', (12,))")
+    after = moved(lab, lab.page, before)
+    # B's first step stands below A's last
+    a, b = (sum(view) / 2 for view in after)
+    starts = [
+        json.loads(lab.kernel(f"int(viewer.traces[{run!r}].iterations.start_ns.{which}())"))
+        for run, which in (("gpt2_ddp", "max"), ("gpt2_fsdp_full_shard", "min"))
+    ]
+    assert abs((a - starts[0]) - (b - starts[1])) < 1_000_000
 
 
 def test_two_displays_of_a_viewer_come_to_rest(lab: Lab) -> None:

@@ -3,13 +3,14 @@
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Playwright, Route, expect
 
-from hta_widgets import TimelineScrubber, TraceExplorer, examples
+from hta_widgets import DiffViewer, TimelineScrubber, TraceExplorer, examples
 from tests.browser.lab import TIMELINE, Lab, chromium_page
 from tests.support import shared_trace
 
@@ -161,6 +162,48 @@ def test_timeline_too_large_to_save_whole_is_an_overview(
     page.wait_for_timeout(500)
     assert reader.drawn_colours() > 2
     reader.expect_quiet()
+
+
+def test_runs_side_by_side(reader: Reader, tmp_path: Path) -> None:
+    """Nothing that takes Python is offered, and what is lit up is told."""
+    hostile = "<img src=x onerror=alert(1)>"
+    viewer = DiffViewer({hostile: examples.load("gpt2_ddp"), "b": examples.load("gpt2_fsdp_full_shard")})
+    frame = viewer.frame("diff").query("run == 'b' and change == 'added'")
+    viewer.line = (frame["kind"].iloc[0], frame["line"].iloc[0])
+    while not viewer.selections["b"].names:
+        time.sleep(0.02)
+    reader.open(viewer.to_html(tmp_path / "runs.html"))
+    page = reader.page
+    expect(page.locator(TIMELINE)).to_have_count(2, timeout=30_000)
+    expect(page.locator(".hta-report")).to_contain_text("Hover and zoom; figures recompute")
+    expect(page.locator(".hta-runs li").first).to_contain_text(hostile)
+    assert page.locator("img").count() == 0
+    lines = page.locator(".hta-panel[data-kind=diff]")
+    expect(lines.locator("tbody tr").first).to_be_visible()
+    assert lines.locator("tbody tr").count() == len(viewer.frame("diff").query("run == 'b'"))
+    assert lines.locator(":is(input, select, th button, [aria-selected]):visible").count() == 0
+    expect(page.locator(".hta-lit")).to_contain_text(frame["line"].iloc[0])
+    assert page.locator(".hta-lit button").count() == 0
+    expect(page.locator(".hta-timeline-matches [role=status]")).to_contain_text(["no matches", "matches"])
+    # the timelines still move as one, by steps
+    page.locator(TIMELINE).first.focus()
+    before = page.locator(TIMELINE).nth(1).screenshot()
+    for key in "wwd":
+        page.keyboard.press(key)
+    page.wait_for_timeout(400)
+    assert page.locator(TIMELINE).nth(1).screenshot() != before
+    page.keyboard.press("?")
+    expect(page.locator("dialog h4")).to_have_text(["Everywhere", "Timeline"])
+    page.keyboard.press("Escape")
+    shots(page, "report-runs")
+    size = page.viewport_size
+    assert size
+    page.set_viewport_size({"width": 500, "height": 900})
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.set_viewport_size(size)
+    reader.expect_quiet()
+    viewer.close()
 
 
 def test_name_from_a_trace_is_never_markup(reader: Reader, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, expect
 
+from tests.browser.comparison import EXAMPLES
 from tests.browser.lab import TIMELINE, Lab
 
 pytestmark = pytest.mark.browser
@@ -130,6 +131,27 @@ def test_a_picture_stands_in_by_default(lab: Lab) -> None:
     expect(page.locator(TIMELINE)).to_be_visible(timeout=60_000)
     expect(picture).to_have_count(1, timeout=20_000)
     expect(picture).to_be_hidden()
+
+
+def test_a_picture_stands_in_for_runs_side_by_side(lab: Lab) -> None:
+    page, picture = lab.page, lab.page.locator(PICTURE)
+    lab.open_code(
+        f"from hta_widgets import DiffViewer, examples\nviewer = DiffViewer({EXAMPLES})\nviewer", name=NAME
+    )
+    expect(page.locator(TIMELINE)).to_have_count(2, timeout=60_000)
+    expect(picture).to_have_count(1, timeout=30_000)
+    expect(picture).to_be_hidden()
+    sentence = page.locator(".hta-panel[data-kind=step_waterfall] p").first.inner_text()
+    assert sentence in drawn(picture)
+    source = picture.get_attribute("src") or ""
+    lab.kernel("setattr(viewer.selections['gpt2_fsdp_full_shard'], 'ranks', (1,))")
+    expect(picture).not_to_have_attribute("src", source, timeout=30_000)
+    assert "Selected: ranks 1 of gpt2_fsdp_full_shard" in drawn(picture)
+    page.evaluate(SAVE)
+    lab.open(NAME)  # with a fresh kernel
+    expect(picture).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("model not found")).to_be_hidden()
+    lab.shot("saved-diff-viewer")
 
 
 def test_pictures_keep_to_their_cells(lab: Lab) -> None:

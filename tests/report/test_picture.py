@@ -5,7 +5,7 @@ import re
 from xml.etree import ElementTree
 
 from hta_widgets import Trace, TraceExplorer
-from hta_widgets.report import Answer, Bar, Overview, Picture
+from hta_widgets.report import Answer, Bar, Fall, Overview, Picture, Step
 
 NASTY = "</title><script>alert(1)</script>&\x00\ud800"
 
@@ -25,7 +25,9 @@ def texts(picture: Picture) -> list[str]:
 def test_text_is_never_markup() -> None:
     overview = Overview([("Compute", "compute")], [[0.0, 2.0]], [(NASTY, 0, 1)], (0.25, 0.5), NASTY)
     bars = [Bar(NASTY, [(NASTY, "idle", 1.0)], NASTY)] * 12
-    picture = Picture(NASTY, [(NASTY, NASTY)], NASTY, overview, [Answer(NASTY, NASTY, bars)], NASTY)
+    falls = [Fall(NASTY, [Step(NASTY, "idle", 0, 9, NASTY), Step(NASTY, "", 0, 9, None)])] * 12
+    answers = [Answer(NASTY, NASTY, bars), Answer(NASTY, NASTY, falls=falls)]
+    picture = Picture(NASTY, [(NASTY, NASTY)], NASTY, overview, answers, NASTY)
     assert any("<script>" in text for text in texts(picture))
     html = picture._repr_mimebundle_()["text/html"]
     assert len(re.findall("<[a-z/]", html)) == 1
@@ -33,6 +35,30 @@ def test_text_is_never_markup() -> None:
 
 def test_nothing_to_draw_is_drawn(ddp: Trace) -> None:
     assert "the whole job" in " ".join(texts(Picture("Empty", [], "the whole job", None, [], "")))
+
+
+def test_a_waterfall_is_drawn_to_scale() -> None:
+    """Parts join, the whole begins at zero, doubtful ones are hollow, and what is too small is told."""
+    steps = [
+        Step("up", "compute", 0, 4_000_000, None),
+        Step("down", "memory", 4_000_000, 3_000_000, "within noise"),
+        Step("tiny", "idle", 3_000_000, 3_000_001, None),
+        Step("Step", "", 0, 3_000_001, None),
+    ]
+    picture = Picture("", [], "", None, [Answer("", "", falls=[Fall("b", steps)])], "")
+    root = ElementTree.fromstring(picture.to_svg())
+    bars = [rect.attrib for rect in root.iter() if rect.tag.endswith("rect") and rect.get("height") == "10.0"]
+    up, down, whole = [(float(bar["x"]), float(bar["x"]) + float(bar["width"])) for bar in bars]
+    assert up[1] == down[1] and up[0] == whole[0] and abs(down[0] - whole[1]) <= 0.1
+    assert abs((up[1] - up[0]) / (down[1] - down[0]) - 4) < 0.01
+    assert [bar["fill"] == "#fff" for bar in bars] == [False, True, False]
+    shown = texts(picture)
+    assert [text for text in shown if (text[:1] in "+-" and text) or text == "within noise"][:3] == [
+        "+4.00 ms",
+        "-1.00 ms",
+        "within noise",
+    ]
+    assert "too small to draw: tiny +1 ns" in shown
 
 
 def test_picture_of_an_explorer(ddp: Trace) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from weakref import ref
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -389,6 +390,76 @@ def test_a_line_that_a_run_lacks_lights_nothing_there(viewer: DiffViewer, until:
     question = {"bins": 8, "names": list(timeline.names), "query": "", "ranks": []}
     assert timeline.names and timeline.ask("matches", question)[0]["count"] == 0
     assert set(viewer.events["run"]) == {"two"}
+
+
+def test_what_others_chose_is_left_alone(pair: dict[str, Trace], until: Until) -> None:
+    """A viewer takes back the names that it lit, from an explorer's selection too, and no others."""
+    shared = {name: Selection() for name in pair}
+    viewer = DiffViewer(pair, selections=shared)
+    until(lambda: at_rest(viewer))
+    frame = viewer.frame("diff")
+    same = frame[(frame["change"] == "same") & (frame["run"] == "two")].iloc[0]
+    line = same["kind"], same["line"]
+    viewer.line = line
+    until(lambda: shared["one"].names == shared["two"].names == (line[1],))
+    shared["two"].names = ("chosen in an explorer",)
+    viewer.line = None
+    assert (shared["one"].names, shared["two"].names) == ((), ("chosen in an explorer",))
+    viewer.line = line
+    until(lambda: shared["two"].names == (line[1],))
+    viewer.close()
+    viewer.close()
+    assert shared["one"].names == shared["two"].names == ()
+
+
+def test_another_selection_pairs_anew(viewer: DiffViewer, until: Until) -> None:
+    """The browser keeps what corresponds until it is told that something else does."""
+    ranks = list(viewer.traces["two"].ranks)
+    before = viewer.pairing
+    viewer.selections["two"].ranks = ranks[-1:]
+    viewer.selections["one"].window = (0, 5_000_000)
+    viewer.selections["one"].iterations = (10,)
+    assert viewer.pairing == before + 3
+    viewer.selections["one"].names = ("gemm",)  # lights up, and moves nothing
+    viewer.selections["two"].focus = (0, 1)
+    assert viewer.pairing == before + 3
+
+
+def test_anchors_are_by_what_the_browser_asks(viewer: DiffViewer) -> None:
+    """Its question may come before its change of `align`."""
+    view = {"run": 0, "t0": 0, "t1": 10_000_000}
+    by_step, by_work = (viewer.ask("anchors", view | {"align": by})[0]["n"] for by in ("step", "op"))
+    assert viewer.align == "step"
+    assert by_work > by_step == viewer.ask("anchors", view)[0]["n"]
+
+
+def test_the_picture_tells_what_the_panels_do(viewer: DiffViewer) -> None:
+    viewer.selections["two"].ranks = (1,)
+    picture = viewer.snapshot()
+    assert picture.selected == "ranks 1 of two"
+    shown = {answer.title: answer for answer in picture.answers}
+    panels = {panel.title: panel for area, panel, _ in viewer.parts if area == "panel"}
+    assert {title: answer.sentence for title, answer in shown.items()} == {
+        title: panel.sentence for title, panel in panels.items()
+    }
+    (fall,) = shown[panel_of(viewer, "step_waterfall").title].falls
+    frame = viewer.frame("step_waterfall")
+    rows = frame[(frame["run"] == "two") & (frame["part"] != "step")]
+    *parts, whole = fall.steps
+    assert whole.end - whole.start == sum(step.end - step.start for step in parts) == rows["change_ns"].sum()
+    assert [step.start for step in parts] == [0, *(step.end for step in parts[:-1])]
+    svg = picture.to_svg()
+    assert "two compared with one" in svg and whole.told in svg
+    ElementTree.fromstring(svg)
+
+
+def test_a_picture_of_runs_that_cannot_be_compared_says_so(until: Until) -> None:
+    viewer = DiffViewer(examples.load("gpt2_ddp"), examples.load("inference_cuda_graphs"))
+    until(lambda: at_rest(viewer))
+    answers = viewer.snapshot().answers
+    assert sum("cannot be compared" in answer.sentence for answer in answers) >= 3
+    assert not any(answer.falls for answer in answers)
+    viewer.close()
 
 
 def test_the_events_of_an_operator_are_found_by_its_names(

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from hta_widgets import Trace, TraceExplorer
+from hta_widgets import DiffViewer, Trace, TraceExplorer, examples
+from hta_widgets.errors import MissingDataError
+from hta_widgets.report import Picture
 from hta_widgets.widgets import stand_in
 
 
@@ -22,7 +24,7 @@ class Shell:
     def get_parent(self) -> dict[str, Any]:
         return {"header": {"msg_id": f"execution {len(self.history_manager.input_hist_parsed) - 1}"}}
 
-    def show(self, explorer: TraceExplorer) -> None:
+    def show(self, explorer: TraceExplorer | DiffViewer) -> None:
         """Run a cell that ends in the explorer."""
         self.history_manager.input_hist_parsed.append("explorer")
         assert "application/vnd.jupyter.widget-view+json" in explorer._repr_mimebundle_()[0]
@@ -40,11 +42,11 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
 
 
 @pytest.fixture
-def rest(monkeypatch: pytest.MonkeyPatch) -> Callable[[TraceExplorer], None]:
+def rest(monkeypatch: pytest.MonkeyPatch) -> Callable[[TraceExplorer | DiffViewer], None]:
     """Let what has changed come to rest."""
     monkeypatch.setattr(stand_in, "REST_SECONDS", 0.01)
 
-    def wait(explorer: TraceExplorer) -> None:
+    def wait(explorer: TraceExplorer | DiffViewer) -> None:
         explorer.snapshot()
         timer = explorer._stand_in and explorer._stand_in._timer
         while timer is not None:
@@ -95,6 +97,39 @@ def test_after_its_view_or_the_explorer_is_gone_nothing_is_sent(ddp: Trace, shel
     explorer.selection.ranks = (1,)
     assert explorer._stand_in is not None and not explorer._stand_in._views
     assert len(shell.sent) == sent
+
+
+def test_a_selection_that_cannot_be_drawn_any_more_is_left_out(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It changed between the panel's answer and the drawing: no traceback of a thread stands in the cell."""
+    monkeypatch.setattr(stand_in, "REST_SECONDS", 0.01)
+    died: list[Any] = []
+    monkeypatch.setattr("threading.excepthook", died.append)
+
+    def draw() -> Picture:
+        raise MissingDataError("steps", "Record them.")
+
+    picture = stand_in.StandIn(draw)
+    picture.view_opened("a", 1)
+    assert picture._timer is not None
+    picture._timer.join(5)
+    assert died == [] and shell.sent == []
+
+
+def test_a_comparison_has_a_picture_of_all_its_runs(shell: Shell, rest: Any) -> None:
+    viewer = DiffViewer(examples.load("gpt2_baseline"), examples.load("gpt2_ddp"), names=["one", "two"])
+    shell.show(viewer)
+    viewer.ask("view_opened", {"view": "a", "count": 1})
+    rest(viewer)
+    drawn = len(shell.sent)
+    assert shell.sent[0][:2] == ("execution 1", "display_data")
+    viewer.selections["two"].names = ("gemm",)  # no panel computes anything
+    rest(viewer)
+    assert len(shell.sent) == drawn + 1
+    viewer.close()
+    viewer.selections["two"].names = ()
+    assert len(shell.sent) == drawn + 1
 
 
 def test_a_picture_is_small(ddp: Trace) -> None:

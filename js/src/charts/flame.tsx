@@ -2,8 +2,9 @@
 
 import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
+import { Button } from "../button";
 import type { Table } from "../columns";
-import { significant } from "../format";
+import { grouped, significant } from "../format";
 import { combined } from "../shared";
 import type { ChartProps } from "./chart";
 import { brief, fitted, Mark } from "./mark";
@@ -50,25 +51,20 @@ export function Flame({ marks, chart, width, selecting }: ChartProps<FlameChart>
     <>
       <div class="hta-bar">
         {chart.weights.map(([total, , label], i) => (
-          <button
+          <Button
             key={total}
-            type="button"
             aria-pressed={i === number}
             onClick={() => {
               weight.value = i;
             }}
           >
             {label}
-          </button>
+          </Button>
         ))}
         {root >= 0 && (
           <>
-            <button type="button" onClick={() => go(tree.parents[root] ?? -1)}>
-              Up
-            </button>
-            <button type="button" onClick={() => go(-1)}>
-              Whole program
-            </button>
+            <Button onClick={() => go(tree.parents[root] ?? -1)}>Up</Button>
+            <Button onClick={() => go(-1)}>Whole program</Button>
           </>
         )}
         <span class="hta-muted">Click: choose its events. Double click or Z: go into it.</span>
@@ -137,7 +133,7 @@ export function Flame({ marks, chart, width, selecting }: ChartProps<FlameChart>
   );
 }
 
-const count = (calls: number) => (calls === 1 ? "1 call" : `${calls.toLocaleString("en-US")} calls`);
+const count = (calls: number) => (calls === 1 ? "1 call" : `${grouped(calls)} calls`);
 
 /** The boxes as a tree: row -1 is the whole program. */
 export class Tree {

@@ -1,5 +1,6 @@
 // How many rows have a value of which magnitude.
 
+import { grouped } from "../format";
 import { Axis } from "./axis";
 import type { ChartProps } from "./chart";
 import { Mark } from "./mark";
@@ -46,14 +47,14 @@ export function Histogram({ marks, chart, width }: ChartProps<HistogramChart>) {
           <g key={tick} transform={`translate(0 ${y(tick)})`}>
             <line class="hta-grid" x2={inner} />
             <text x={-8} y={4} text-anchor="end">
-              {tick.toLocaleString("en-US")}
+              {grouped(tick)}
             </text>
           </g>
         ))}
         {Array.from(counts, (count, bin) => {
           const [from, to] = [lows[bin] ?? low, highs[bin] ?? high];
           if (!count) return null;
-          const told = `${text(from)} to ${text(to)}: ${count.toLocaleString("en-US")}`;
+          const told = `${text(from)} to ${text(to)}: ${grouped(count)}`;
           return (
             <Mark key={from} label={told} onPick={null} first={bin === 0}>
               <title>{told}</title>

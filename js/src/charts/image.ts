@@ -3,6 +3,8 @@
 // On the page a chart takes its colours and fonts from style sheets and variables. A picture has neither, so
 // what the browser computed is written into each element.
 
+import { element } from "../page";
+
 const STYLES = [
   "fill",
   "fill-opacity",
@@ -48,7 +50,7 @@ export async function toPng(chart: SVGSVGElement, background: string): Promise<B
   const image = new Image();
   image.src = url;
   await image.decode();
-  const canvas = document.createElement("canvas");
+  const canvas = element("canvas");
   canvas.width = PNG_SCALE * chart.width.baseVal.value;
   canvas.height = PNG_SCALE * chart.height.baseVal.value;
   canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);

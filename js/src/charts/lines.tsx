@@ -6,6 +6,7 @@
 import { type Signal, signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { duration } from "../format";
+import { consume } from "../page";
 import { Axis } from "./axis";
 import type { ChartProps } from "./chart";
 import { fitted } from "./mark";
@@ -71,8 +72,7 @@ export function Lines({ marks, chart, legend, extent, width, selecting }: ChartP
       if (!drag.value) selecting.window.value = null;
       drag.value = null;
     } else return;
-    event.preventDefault();
-    event.stopPropagation();
+    consume(event);
   };
 
   return (

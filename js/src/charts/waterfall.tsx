@@ -92,7 +92,7 @@ export function Waterfall({ marks, legend, width }: ChartProps<WaterfallChart>) 
         ({ name, folded }) =>
           folded.length > 0 && (
             <p key={name} class="hta-muted">
-              {legend.length > 1 && `${name}: `}too small to draw:{" "}
+              {legend.length > 1 && `${fitted(name, width / 2)}: `}too small to draw:{" "}
               {folded.map(({ label, value }) => `${label} ${signedTime(value)}`).join(", ")}
             </p>
           ),

@@ -2,7 +2,9 @@
 
 import type { ReadonlySignal, Signal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
+import { Button } from "../button";
 import { copyText, download, type FileForm, fetchFile } from "../export";
+import { grouped } from "../format";
 import { type Item, Menu, type Task } from "../menu";
 import type { Rpc } from "../rpc";
 import { SearchBox } from "../search";
@@ -38,8 +40,7 @@ export function Bar({ rows, total, status, names, query, signal, ...rest }: BarP
       <BusyMark status={status} />
       <span class="hta-grow" />
       {chosen > 0 && (
-        <button
-          type="button"
+        <Button
           title={`Only ${names.value.join("\n")}\n\nClick to show all names`}
           onClick={() => {
             names.value = [];
@@ -47,7 +48,7 @@ export function Bar({ rows, total, status, names, query, signal, ...rest }: BarP
         >
           {chosen === 1 ? "1 name" : `${chosen} names`} <span aria-hidden="true">×</span>
           <span class="hta-hidden">: show all</span>
-        </button>
+        </Button>
       )}
       <SearchBox query={query} signal={signal} />
       <Columns {...rest} />
@@ -57,8 +58,8 @@ export function Bar({ rows, total, status, names, query, signal, ...rest }: BarP
 }
 
 export function count(rows: number, total: number): string {
-  const all = total.toLocaleString("en-US");
-  return rows === total ? `${all} events` : `${rows.toLocaleString("en-US")} of ${all} events`;
+  const all = grouped(total);
+  return rows === total ? `${all} events` : `${grouped(rows)} of ${all} events`;
 }
 
 function Columns({ catalogue, columns }: Pick<BarProps, "catalogue" | "columns">) {
@@ -118,9 +119,9 @@ function Export({ expression, rpc, frozen }: Pick<BarProps, "expression" | "rpc"
   });
   return (
     <>
-      <button type="button" onClick={copy} title={`Copy ${expression.value}`}>
+      <Button onClick={copy} title={`Copy ${expression.value}`}>
         {copied.value ? "Copied" : "Copy Python"}
-      </button>
+      </Button>
       <Menu label="Export" items={[file("CSV", "csv"), ...(frozen ? [] : [file("Parquet", "parquet")])]} />
     </>
   );

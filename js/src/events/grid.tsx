@@ -4,6 +4,7 @@
 
 import type { Signal } from "@preact/signals";
 import type { ComponentChildren, RefObject } from "preact";
+import { Button } from "../button";
 import { ariaSort, classColour, type EventColumn, nextSort } from "./cells";
 import type { Row } from "./pages";
 
@@ -72,8 +73,7 @@ function Heading({ column, sort }: { column: EventColumn; sort: Signal<string> }
   const order = ariaSort(sort.value, column.name);
   return (
     <div role="columnheader" aria-sort={order} data-numeric={column.type === "number"}>
-      <button
-        type="button"
+      <Button
         title={`${column.title}; click to sort`}
         onClick={() => {
           sort.value = nextSort(sort.value, column.name);
@@ -82,7 +82,7 @@ function Heading({ column, sort }: { column: EventColumn; sort: Signal<string> }
         {column.heading}
         {column.unit && <span class="hta-muted"> {column.unit}</span>}
         {order !== "none" && <span aria-hidden="true">{order === "ascending" ? " ▲" : " ▼"}</span>}
-      </button>
+      </Button>
     </div>
   );
 }
@@ -108,8 +108,7 @@ function EventRow({ index, grid: props }: { index: number; grid: GridProps }) {
       {props.columns.map((column) => (
         <Cell key={column.name} column={column} value={value(row, column.name)} waiting={!row}>
           {column.name === "name" && row && (
-            <button
-              type="button"
+            <Button
               class="hta-events-only"
               tabIndex={-1}
               aria-pressed={props.names.has(name)}
@@ -124,7 +123,7 @@ function EventRow({ index, grid: props }: { index: number; grid: GridProps }) {
               }}
             >
               only
-            </button>
+            </Button>
           )}
         </Cell>
       ))}

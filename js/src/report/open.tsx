@@ -2,6 +2,7 @@
 
 import type { ReadonlySignal } from "@preact/signals";
 import { render } from "preact";
+import { Button } from "../button";
 import { FrozenHost } from "../host";
 import type { View } from "../model";
 import type { Mount } from "../mount";
@@ -32,7 +33,8 @@ export async function openReport(page: Document, { mount, views }: Drawing): Pro
     );
     const explorer = models[root];
     if (!explorer) throw new Error(`no part ${root}`);
-    for (const model of Object.values(models)) if (model.get("_view") === "events") answerEvents(model);
+    const tables = Object.values(models).filter((model) => model.get("_view") === "events");
+    tables.forEach(answerEvents);
     arrangePanels(explorer);
     const selection = new FrozenSelection(Object.values(models));
     const [banner, el] = [page.createElement("div"), page.createElement("div")];
@@ -41,7 +43,15 @@ export async function openReport(page: Document, { mount, views }: Drawing): Pro
     followTheme(banner, signal);
     main.replaceChildren(banner, el);
     adoptStyles(main, "report", css);
-    render(<Banner facts={facts} moved={selection.moved} restore={() => selection.restore()} />, banner);
+    render(
+      <Banner
+        facts={facts}
+        sorts={tables.length > 0}
+        moved={selection.moved}
+        restore={() => selection.restore()}
+      />,
+      banner,
+    );
     await mount({ model: explorer, el, signal, host: new FrozenHost(models, views) });
     // the critical path can be shown if it was saved
     main.dataset.path = String(Object.values(models).some((model) => model.savedAnswer("path")));
@@ -53,16 +63,18 @@ export async function openReport(page: Document, { mount, views }: Drawing): Pro
 
 interface BannerProps {
   facts: ReportFacts;
+  /** whether there is a table of events, which can be sorted here */
+  sorts: boolean;
   moved: ReadonlySignal<boolean>;
   restore(): void;
 }
 
-function Banner({ facts, moved, restore }: BannerProps) {
+function Banner({ facts, sorts, moved, restore }: BannerProps) {
+  const can = sorts ? "Hover, zoom and sort" : "Hover and zoom";
   return (
     <div class="hta-report">
       <p class="hta-muted">
-        Frozen report of {facts.made}, {facts.version}. Hover, zoom and sort; figures recompute in a notebook
-        only.
+        {`Frozen report of ${facts.made}, ${facts.version}. ${can}; figures recompute in a notebook only.`}
       </p>
       {facts.notes.map((note) => (
         <p key={note} class="hta-notice">
@@ -73,9 +85,7 @@ function Banner({ facts, moved, restore }: BannerProps) {
         {moved.value && (
           <p class="hta-notice" data-severity="warning">
             The selection lights up here, but the figures are still those of the saved selection.{" "}
-            <button type="button" onClick={restore}>
-              Back to it
-            </button>
+            <Button onClick={restore}>Back to it</Button>
           </p>
         )}
       </div>

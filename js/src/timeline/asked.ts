@@ -1,6 +1,7 @@
 // The critical path of what is selected, asked of the kernel: the newest question wins.
 
 import { effect, signal as makeSignal, type Signal } from "@preact/signals";
+import { whenGone } from "../page";
 import { type Rpc, RpcError } from "../rpc";
 import type { Told } from "./bar";
 import { decodePath, inflate, type PathLayout } from "./decode";
@@ -57,6 +58,6 @@ export function askPath(
       moot.abort();
     };
   });
-  signal.addEventListener("abort", dispose);
+  whenGone(signal, dispose);
   return told;
 }

@@ -1,6 +1,8 @@
 // The bar above the lanes: what the colours mean, how many slices match, and the switch of the critical path.
 
 import type { Signal } from "@preact/signals";
+import { Button } from "../button";
+import { grouped } from "../format";
 import { colourNames } from "./palette";
 
 export interface BarProps {
@@ -24,14 +26,15 @@ export function Bar({ classes, matches, step, path, told }: BarProps) {
   const { state, text } = told.value;
   return (
     <div class="hta-timeline-bar">
-      <ul class="hta-timeline-legend" aria-label="Colours">
+      <ul class="hta-legend" aria-label="Colours">
         {colourNames(classes).map((name) => (
-          <li key={name} style={{ "--hta-swatch": `var(--hta-${name})` }}>
+          <li key={name}>
+            <span class="hta-swatch" style={{ background: `var(--hta-${name})` }} />
             {name}
           </li>
         ))}
       </ul>
-      <span class="hta-timeline-matches">
+      <span class="hta-tools hta-timeline-matches">
         <span role="status">{count === null ? "" : matchesText(count)}</span>
         {count ? (
           <>
@@ -40,8 +43,7 @@ export function Bar({ classes, matches, step, path, told }: BarProps) {
           </>
         ) : null}
       </span>
-      <button
-        type="button"
+      <Button
         aria-pressed={path.value}
         aria-busy={state === "busy"}
         title="Show what the selected iterations or window were waiting for at each instant"
@@ -50,8 +52,8 @@ export function Bar({ classes, matches, step, path, told }: BarProps) {
         }}
       >
         Critical path
-      </button>
-      <span class="hta-timeline-told" role="status" data-state={state} title={text}>
+      </Button>
+      <span class="hta-timeline-told hta-muted hta-cut" role="status" data-state={state} title={text}>
         {state === "busy" ? "computing…" : text}
       </span>
     </div>
@@ -59,13 +61,13 @@ export function Bar({ classes, matches, step, path, told }: BarProps) {
 }
 
 export function matchesText(count: number): string {
-  return `${count === 0 ? "no" : count.toLocaleString("en-US")} ${count === 1 ? "match" : "matches"}`;
+  return `${count === 0 ? "no" : grouped(count)} ${count === 1 ? "match" : "matches"}`;
 }
 
 function Step({ label, text, act }: { label: string; text: string; act(): void }) {
   return (
-    <button type="button" aria-label={label} title={label} onClick={act}>
+    <Button aria-label={label} title={label} onClick={act}>
       {text}
-    </button>
+    </Button>
   );
 }

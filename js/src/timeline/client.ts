@@ -1,5 +1,6 @@
 // A trace that the browser holds whole: everything is answered here, also while the kernel is busy or gone.
 
+import { whenGone } from "../page";
 import type { Flows } from "./decode";
 import { type Choice, type Found, Levels, Matches, NOTHING } from "./matches";
 import { lowerBound } from "./pyramid";
@@ -20,7 +21,7 @@ export class ClientSource implements Source {
   ) {
     this.#levels = new Levels(base);
     void this.#levels.refine(outline.extent[1] - outline.extent[0]);
-    signal.addEventListener("abort", () => {
+    whenGone(signal, () => {
       this.#levels.drop();
       this.#matches?.levels.drop();
     });

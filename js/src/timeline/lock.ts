@@ -35,6 +35,8 @@ export class Lock {
   #silent = false;
   /** the run that was moved last */
   #leader = 0;
+  /** until any is moved, all of every run is in sight */
+  #moved = false;
 
   constructor(
     private readonly ask: AskAligned,
@@ -63,19 +65,20 @@ export class Lock {
     }
   }
 
-  /** Others correspond from now on: what was answered does not hold any more. */
+  /** Others correspond from now on: what was answered does not hold any more. Nothing moves until they are known. */
   forget(): void {
     this.#asking?.abort();
     this.#asking = null;
     this.#known = [];
     this.#silent = false;
     this.refused("");
-    this.#spread();
+    this.#learn();
   }
 
   /** The run's timeline was moved by hand, or from Python. */
   moved(run: number): void {
     this.#leader = run;
+    this.#moved = true;
     this.#spread();
   }
 
@@ -91,24 +94,36 @@ export class Lock {
   #spread(): void {
     const leader = this.#timelines.get(this.#leader);
     if (!this.#on || !leader || this.#timelines.size < 2) return;
+    const rows = this.#rows(this.#leader, centreOf(leader.view));
+    for (const [run, timeline] of this.#timelines) timeline.bounds = this.#reach(rows, run);
+    const [first, last] = leader.bounds;
+    if (!this.#moved) leader.follow({ t0: first, t1: last });
     const { t0, t1 } = leader.view;
     const centre = centreOf(leader.view);
-    const rows = this.#rows(this.#leader, centre);
     for (const [run, timeline] of this.#timelines) {
-      const ends = [...this.#timelines].map(([other, { outline }]) =>
-        outline.extent.map((t) => carried(rows, other, run, t)),
-      );
-      timeline.bounds = [
-        Math.min(...ends.map(([start]) => start as number)),
-        Math.max(...ends.map(([, end]) => end as number)),
-      ];
       if (timeline === leader) continue;
       const wider = leader.pixels > 0 && timeline.pixels > 0 ? timeline.pixels / leader.pixels : 1;
       const half = ((t1 - t0) / 2) * wider;
       const at = carried(rows, this.#leader, run, centre);
       timeline.follow({ t0: at - half, t1: at + half });
     }
-    if (!holding(this.#known, this.#leader, centre)) void this.#inquire(this.#leader, leader.view);
+    this.#learn();
+  }
+
+  /** Ask what corresponds where one looks, unless it is known. */
+  #learn(): void {
+    const leader = this.#timelines.get(this.#leader);
+    if (!this.#on || !leader || this.#timelines.size < 2) return;
+    if (!holding(this.#known, this.#leader, centreOf(leader.view)))
+      void this.#inquire(this.#leader, leader.view);
+  }
+
+  /** From the first begin to the last end of all runs, in the time of one. */
+  #reach(rows: Rows, run: number): [number, number] {
+    const ends = [...this.#timelines].flatMap(([other, { outline }]) =>
+      outline.extent.map((t) => carried(rows, other, run, t)),
+    );
+    return [Math.min(...ends), Math.max(...ends)];
   }
 
   #rows(run: number, centre: number): Rows {

@@ -1,5 +1,6 @@
 // Colours by event class, with a fixed meaning, read from the theme. Among host work, lightness tells names apart.
 
+import { element } from "../page";
 import type { Outline } from "./types";
 
 export type Rgb = readonly [number, number, number];
@@ -56,7 +57,7 @@ export function colourNames(eventClasses: readonly number[]): string[] {
 
 export function readPalette(el: HTMLElement, outline: Outline): Palette {
   // The browser resolves whatever a variable holds (names, light-dark(), another variable) to rgb().
-  const probe = el.appendChild(document.createElement("span"));
+  const probe = el.appendChild(element("span"));
   const read = (name: string) => {
     probe.style.color = `var(--hta-${name})`;
     return getComputedStyle(probe).color;

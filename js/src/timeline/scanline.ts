@@ -4,6 +4,7 @@
 // cover, and the sum is blended in at the end; a least weight keeps a lone short slice visible. Each image row is then
 // stretched to its lane's height. No GPU is needed.
 
+import { element } from "../page";
 import type { Row } from "./layout";
 import type { Inks } from "./palette";
 import { range } from "./pyramid";
@@ -19,7 +20,7 @@ export interface Layer {
 }
 
 export class Scanline {
-  #canvas = document.createElement("canvas");
+  #canvas = element("canvas");
   #context = this.#canvas.getContext("2d", { willReadFrequently: false }) as CanvasRenderingContext2D;
   #image = new ImageData(1, 1);
   #pixels = new Uint32Array(this.#image.data.buffer);

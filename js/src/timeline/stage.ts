@@ -2,6 +2,7 @@
 //
 // Slices are below; above them stands what follows the pointer, so that hovering redraws no slice.
 
+import { element, whenGone } from "../page";
 import { FONT } from "./frame";
 import { type Palette, readPalette } from "./palette";
 import type { Outline } from "./types";
@@ -45,7 +46,7 @@ export class Stage {
     theme.observe(document.body, { attributeFilter: ["data-jp-theme-name"] });
     const part = this.el.closest("[data-theme]"); // light or dark
     if (part) theme.observe(part, { attributeFilter: ["data-theme"] });
-    this.signal.addEventListener("abort", () => {
+    whenGone(this.signal, () => {
       resize.disconnect();
       theme.disconnect();
       cancelAnimationFrame(this.#frame);
@@ -111,6 +112,6 @@ interface Canvas {
 }
 
 function canvas(): Canvas {
-  const element = document.createElement("canvas");
-  return { element, context: element.getContext("2d") as CanvasRenderingContext2D };
+  const made = element("canvas");
+  return { element: made, context: made.getContext("2d") as CanvasRenderingContext2D };
 }

@@ -1,5 +1,7 @@
 // The timeline itself: what is visible and what is marked. It knows nothing of widgets or kernels.
 
+import { grouped } from "../format";
+import { consume } from "../page";
 import { clampView, panBy, reveal, zoomAt } from "./camera";
 import { Focus } from "./focus";
 import { type Place, TOP, timeAt } from "./frame";
@@ -68,7 +70,7 @@ export class Timeline {
     el.classList.add("hta-timeline");
     el.tabIndex = 0;
     el.setAttribute("role", "application");
-    el.setAttribute("aria-label", `Timeline of ${outline.n.toLocaleString("en-US")} slices. ${HELP}`);
+    el.setAttribute("aria-label", `Timeline of ${grouped(outline.n)} slices. ${HELP}`);
     const picture = new Picture(outline, source);
     this.#stage = new Stage(
       el,
@@ -260,8 +262,7 @@ export class Timeline {
     const action = actionOf(event);
     if (!action) return;
     // Notebook shortcuts hang on the same letters.
-    event.stopPropagation();
-    event.preventDefault();
+    consume(event);
     void act(this, action);
   }
 

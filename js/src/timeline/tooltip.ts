@@ -1,6 +1,7 @@
 // What a slice is, in words: for the tooltip and for the line below the timeline. Names are untrusted: text only.
 
 import { duration, exact } from "../format";
+import { element } from "../page";
 import { shortName } from "./labels";
 import { classLabel } from "./palette";
 import type { Gap } from "./source";
@@ -63,19 +64,18 @@ function placeOf(outline: Outline, lane: number): string {
 }
 
 export class Tooltip {
-  readonly el = document.createElement("div");
+  readonly el = element("div", "hta-timeline-tip");
 
   constructor() {
-    this.el.className = "hta-timeline-tip";
     this.el.hidden = true;
   }
 
   show(facts: Facts, colour: string, x: number, y: number, width: number, height: number): void {
-    const name = document.createElement("strong");
+    const name = element("strong");
     name.textContent = facts.name;
     name.style.borderLeftColor = colour;
     const lines = facts.lines.map((text) => {
-      const line = document.createElement("div");
+      const line = element("div");
       line.textContent = text;
       return line;
     });

@@ -3,10 +3,12 @@
 import { computed, signal as makeSignal } from "@preact/signals";
 import type { ComponentChild } from "preact";
 import { useRef } from "preact/hooks";
+import { Button } from "../button";
 import { copyText } from "../export";
 import { bindHelp, openHelp } from "../help";
 import { askKernel, bindUndo } from "../history";
 import { trait, type View } from "../model";
+import { consume } from "../page";
 import { Rpc } from "../rpc";
 import { SearchBox } from "../search";
 import { combined, draw } from "../shared";
@@ -72,17 +74,12 @@ export const breadcrumb: View = ({ model, el, signal }) => {
           >
             <path d="M13 6H7a4 4 0 0 0 0 8h3M10 3l3 3-3 3" />
           </Tool>
-          <button type="button" onClick={copy} title={code.value}>
+          <Button onClick={copy} title={code.value}>
             {copied.value ? "Copied" : "Copy code"}
-          </button>
-          <button
-            type="button"
-            aria-label="Keys and gestures"
-            title="Keys and gestures (?)"
-            onClick={() => openHelp(el)}
-          >
+          </Button>
+          <Button aria-label="Keys and gestures" title="Keys and gestures (?)" onClick={() => openHelp(el)}>
             ?
-          </button>
+          </Button>
         </div>
       </section>
     );
@@ -108,26 +105,23 @@ function Clauses({ told, drop }: { told: Clause[]; drop(traits: (keyof Selected)
       {told.map(({ trait: name, text, title }, index) => (
         <li key={name} class="hta-clause" data-trait={name}>
           <span title={title}>{text}</span>
-          <button
-            type="button"
+          <Button
             aria-label={`Drop ${text}`}
             title="Drop"
             onClick={() => dropAt(index)}
             onKeyDown={(event) => {
               if (combined(event) || (event.key !== "Delete" && event.key !== "Backspace")) return;
-              event.preventDefault();
-              event.stopPropagation();
+              consume(event);
               dropAt(index);
             }}
           >
             ×
-          </button>
+          </Button>
         </li>
       ))}
       {told.length > 1 && (
         <li>
-          <button
-            type="button"
+          <Button
             class="hta-quiet"
             onClick={() => {
               list.current?.focus();
@@ -135,7 +129,7 @@ function Clauses({ told, drop }: { told: Clause[]; drop(traits: (keyof Selected)
             }}
           >
             Clear
-          </button>
+          </Button>
         </li>
       )}
     </ul>
@@ -153,8 +147,7 @@ interface ToolProps {
 /** A button with an icon of one stroke. It can be focused while it is off: a click must not lose the focus. */
 function Tool({ label, keys, disabled, onClick, children }: ToolProps) {
   return (
-    <button
-      type="button"
+    <Button
       class="hta-icon"
       aria-label={label}
       title={`${label} (${keys})`}
@@ -166,6 +159,6 @@ function Tool({ label, keys, disabled, onClick, children }: ToolProps) {
       <svg viewBox="0 0 16 16" aria-hidden="true">
         {children}
       </svg>
-    </button>
+    </Button>
   );
 }

@@ -1,16 +1,19 @@
 // BreakdownPanel: an analysis as a sentence, a chart, a table and ways to take it along.
 
 import { computed, signal as makeSignal } from "@preact/signals";
+import { Button } from "../button";
 import { type Chart, Drawing } from "../charts/chart";
 import { toPng, toSvg } from "../charts/image";
 import type { Selecting, Window } from "../charts/select";
 import { decode, type WireTable } from "../columns";
 import { copyText, download, fetchFile } from "../export";
 import { type Field, Form, type Options } from "../form";
+import { grouped } from "../format";
 import { LineBar, linesOf, narrows, orderAndChoice } from "../lines";
 import { type Item, Menu } from "../menu";
 import { trait, type View } from "../model";
 import { type Note, Notes } from "../notes";
+import { whenGone } from "../page";
 import { Rpc } from "../rpc";
 import { draw } from "../shared";
 import { BusyMark, StateNotice, type Status } from "../state";
@@ -68,7 +71,7 @@ export const breakdown: View = ({ model, el, signal }) => {
     if (el.clientWidth) width.value = el.clientWidth;
   });
   observer.observe(el);
-  signal.addEventListener("abort", () => observer.disconnect(), { once: true });
+  whenGone(signal, () => observer.disconnect());
 
   const picture = () => el.querySelector<SVGSVGElement>("svg.hta-bars");
   const background = () => getComputedStyle(el).getPropertyValue("--hta-background") || "#fff";
@@ -150,9 +153,9 @@ export const breakdown: View = ({ model, el, signal }) => {
           <span class="hta-grow" />
           {shown && (
             <>
-              <button type="button" onClick={copy} title={`Copy ${expression.value}`}>
+              <Button onClick={copy} title={`Copy ${expression.value}`}>
                 {copied.value ? "Copied" : "Copy Python"}
-              </button>
+              </Button>
               <Menu label="Export" items={items()} />
             </>
           )}
@@ -174,7 +177,7 @@ export const breakdown: View = ({ model, el, signal }) => {
               <p class="hta-muted">{notDrawn(leftOut.value, MARKS[chart.type ?? "bars"])}</p>
             )}
             {notes.value?.length > 0 && <Notes notes={notes.value} traits={{ ...selecting, focus }} />}
-            <details open={!!lines}>
+            <details open={kind === "diff"}>
               <summary>
                 Table{" "}
                 <span class="hta-muted">
@@ -202,10 +205,10 @@ function counted(rows: number): string {
 }
 
 function plural(rows: number): string {
-  return rows === 1 ? "1 row" : `${rows.toLocaleString("en-US")} rows`;
+  return rows === 1 ? "1 row" : `${grouped(rows)} rows`;
 }
 
 function notDrawn(count: number, mark: string): string {
   if (count === 1) return `1 smaller ${mark} is not drawn`;
-  return `${count.toLocaleString("en-US")} smaller ${mark === "box" ? "boxes" : `${mark}s`} are not drawn`;
+  return `${grouped(count)} smaller ${mark === "box" ? "boxes" : `${mark}s`} are not drawn`;
 }

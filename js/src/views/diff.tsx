@@ -2,13 +2,18 @@
 // together.
 
 import { effect, signal as makeSignal, type Signal } from "@preact/signals";
+import { Button } from "../button";
 import { CHARTS } from "../charts/chart";
 import { Waterfall } from "../charts/waterfall";
+import { bindHelp, comparison, openHelp } from "../help";
 import { Loading, loads, Notices } from "../loading";
 import { type Host, trait, type View } from "../model";
+import { whenGone } from "../page";
 import { type Run, RunName } from "../runs";
 import { draw } from "../shared";
 import { Slot } from "../slot";
+import { tellShown } from "../standin";
+import { StateNotice } from "../state";
 import { type AnchorsLayout, decodeAnchors } from "../timeline/aligned";
 import { bindLock } from "../timeline/linking";
 import { Lock } from "../timeline/lock";
@@ -28,11 +33,14 @@ export const diff: View = ({ model, el, signal, host }) => {
   const parts = trait<Placed[]>(model, "parts", signal);
   const locked = trait<boolean>(model, "locked", signal);
   const align = trait<Align>(model, "align", signal);
+  const line = trait<[kind: string, line: string] | null>(model, "line", signal);
+  const pairing = trait<number>(model, "pairing", signal);
   const unaligned = makeSignal("");
 
   const lock = new Lock(
     async (run, { t0, t1 }, moot) => {
-      const view = { run, t0: Math.round(t0), t1: Math.round(t1) };
+      // how to align is asked with it: the question may reach the kernel before the trait does
+      const view = { run, t0: Math.round(t0), t1: Math.round(t1), align: align.peek() };
       const answer = await rpc.call<AnchorsLayout>("anchors", view, { signal: moot });
       return decodeAnchors(answer, run, (t0 + t1) / 2);
     },
@@ -43,14 +51,18 @@ export const diff: View = ({ model, el, signal, host }) => {
   const runOf = (from: Element) =>
     Number(from.closest<HTMLElement>(".hta-run-timeline")?.dataset.run ?? Number.NaN);
   bindLock(el, lock, runOf, signal);
+  const frozen = model.get("frozen") === true;
+  const keys = comparison(frozen);
+  bindHelp(el, signal, keys);
+  tellShown(model, el, signal);
   const effects = [
     effect(() => lock.set(locked.value)),
     effect(() => {
-      void [align.value, runs.value];
+      void [align.value, pairing.value, runs.value];
       lock.forget();
     }),
   ];
-  for (const dispose of effects) signal.addEventListener("abort", dispose);
+  for (const dispose of effects) whenGone(signal, dispose);
 
   function Diff() {
     const first = parts.value.findIndex(([area]) => area === "timeline");
@@ -76,7 +88,9 @@ export const diff: View = ({ model, el, signal, host }) => {
         {panels(0, first < 0 ? undefined : first)}
         {timelines.length > 0 && (
           <section aria-label="Timelines">
-            <LockBar {...{ locked, align, unaligned }} />
+            <LockBar {...{ locked, align, unaligned }} help={() => openHelp(el, keys)} />
+            {line.value && <Lit {...{ line, frozen }} />}
+            {status.value === "idle" && <StateNotice {...loading} />}
             {timelines.map(([area, ref, name]) => {
               const at = runs.value.findIndex((run) => run.name === name);
               const run = runs.value[at] ?? { name, detail: "" };
@@ -108,14 +122,14 @@ interface LockBarProps {
   align: Signal<Align>;
   /** why only the steps' starts stand below each other */
   unaligned: Signal<string>;
+  help(): void;
 }
 
-function LockBar({ locked, align, unaligned }: LockBarProps) {
+function LockBar({ locked, align, unaligned, help }: LockBarProps) {
   return (
     <div class="hta-bar hta-lock">
       <h3>Timelines</h3>
-      <button
-        type="button"
+      <Button
         aria-pressed={locked.value}
         title="Move all timelines together: one scale, one cursor"
         onClick={() => {
@@ -123,7 +137,7 @@ function LockBar({ locked, align, unaligned }: LockBarProps) {
         }}
       >
         Lock timelines
-      </button>
+      </Button>
       <label class="hta-form">
         align by{" "}
         <select
@@ -140,9 +154,36 @@ function LockBar({ locked, align, unaligned }: LockBarProps) {
           ))}
         </select>
       </label>
-      <span class="hta-muted" role="status">
+      <span class="hta-muted hta-grow" role="status">
         {locked.value && unaligned.value && `Only the starts of steps are aligned: ${unaligned.value}`}
       </span>
+      <Button aria-label="Keys and gestures" title="Keys and gestures (?)" onClick={help}>
+        ?
+      </Button>
+    </div>
+  );
+}
+
+/** Which line's events stand out: its table may be out of sight. */
+function Lit({ line, frozen }: { line: Signal<[kind: string, line: string] | null>; frozen: boolean }) {
+  const name = line.value?.[1];
+  return (
+    <div class="hta-bar hta-lit">
+      <span class="hta-muted hta-cut" title={name}>
+        Lit up: {name}
+      </span>
+      {!frozen && (
+        <Button
+          class="hta-icon hta-quiet"
+          aria-label="Let the line go"
+          title="Let the line go"
+          onClick={() => {
+            line.value = null;
+          }}
+        >
+          ×
+        </Button>
+      )}
     </div>
   );
 }

@@ -10,6 +10,7 @@ import { Grid, value } from "../events/grid";
 import { moveOf } from "../events/keys";
 import { Pages } from "../events/pages";
 import { trait, type View } from "../model";
+import { consume, whenGone } from "../page";
 import { Rpc } from "../rpc";
 import { keep, kept } from "../saved";
 import { adoptStyles, combined, draw } from "../shared";
@@ -128,8 +129,7 @@ export const events: View = ({ model, el, signal }) => {
     else if (event.key === "f" && name !== undefined) toggleName(String(name));
     else if (event.key === "Escape") focus.value = null;
     else return;
-    event.preventDefault();
-    event.stopPropagation();
+    consume(event);
   };
   const find = async (wanted: NonNullable<Focus>) => {
     const asked = { rank: wanted[0], event_id: wanted[1] };
@@ -159,7 +159,7 @@ export const events: View = ({ model, el, signal }) => {
     }),
   ];
   const observer = new ResizeObserver(look);
-  signal.addEventListener("abort", () => {
+  whenGone(signal, () => {
     for (const dispose of effects) dispose();
     observer.disconnect();
     clearTimeout(resting);

@@ -2,6 +2,7 @@
 // a bar that opens and closes panels.
 
 import { useEffect, useRef } from "preact/hooks";
+import { Button } from "../button";
 import { Health, type HealthRow } from "../health";
 import { bindHelp } from "../help";
 import { bindUndo } from "../history";
@@ -128,15 +129,9 @@ function PanelSlot({
   return (
     <div ref={place} class="hta-panel" data-kind={kind} data-wide={wide}>
       <Slot area="panel" {...slot} />
-      <button
-        type="button"
-        class="hta-quiet hta-close"
-        aria-label="Close panel"
-        title="Close panel"
-        onClick={close}
-      >
+      <Button class="hta-quiet hta-close" aria-label="Close panel" title="Close panel" onClick={close}>
         ×
-      </button>
+      </Button>
     </div>
   );
 }

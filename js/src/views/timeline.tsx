@@ -3,6 +3,7 @@
 import { effect, signal as makeSignal, type Signal } from "@preact/signals";
 import { render } from "preact";
 import { trait, type View, type ViewProps } from "../model";
+import { element, whenGone } from "../page";
 import { Rpc } from "../rpc";
 import { keep, kept } from "../saved";
 import { adoptStyles } from "../shared";
@@ -33,9 +34,9 @@ export const timeline: View = (props: ViewProps) => {
   adoptStyles(el, "timeline", css);
   const status = trait<string>(model, "status", signal);
   const message = trait<string>(model, "message", signal);
-  const notice = document.createElement("div");
+  const notice = element("div");
   el.append(notice);
-  signal.addEventListener("abort", () => {
+  whenGone(signal, () => {
     render(null, notice);
     el.replaceChildren();
   });
@@ -58,7 +59,7 @@ export const timeline: View = (props: ViewProps) => {
     started = true;
     load(props, notice).catch(failed);
   });
-  signal.addEventListener("abort", dispose);
+  whenGone(signal, dispose);
 };
 
 function Notice({ status, message }: { status: string; message: string }) {
@@ -116,11 +117,10 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const onPath = trait<boolean>(model, "critical_path", signal);
   const matches = makeSignal<number | null>(null);
 
-  const bar = document.createElement("div");
-  const body = document.createElement("div");
+  const bar = element("div");
+  const body = element("div");
   body.style.height = `${height.value}px`;
-  const focusLine = document.createElement("div");
-  focusLine.className = "hta-timeline-focus";
+  const focusLine = element("div", "hta-timeline-focus hta-muted hta-cut");
   focusLine.setAttribute("aria-live", "polite");
   el.append(bar, body, focusLine);
 
@@ -158,7 +158,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const told = askPath(rpc, outline, onPath, selected, (path) => shown.lit.show(path), signal);
   const step = (direction: 1 | -1) => void act(shown, { do: "match", step: direction });
   render(<Bar classes={outline.class_of} matches={matches} step={step} path={onPath} told={told} />, bar);
-  signal.addEventListener("abort", () => render(null, bar));
+  whenGone(signal, () => render(null, bar));
   const effects = [
     effect(() => {
       body.style.height = `${height.value}px`;
@@ -173,7 +173,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     effect(() => shown.showWindow(window.value)),
     effect(() => void shown.showFocus(focusSlice.value)),
   ];
-  for (const dispose of effects) signal.addEventListener("abort", dispose);
+  for (const dispose of effects) whenGone(signal, dispose);
   saveView([Math.round(shown.view.t0), Math.round(shown.view.t1)]);
   keep(model, PICTURE, () => shown.toUrl());
   tell(el, BUILT, shown);
@@ -188,7 +188,7 @@ function sameView([t0, t1]: [number, number], { view }: Timeline): boolean {
 /** Saves the newest value once no newer one has come for a moment. */
 function settled(target: Signal<Window>, signal: AbortSignal): (value: Window) => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  signal.addEventListener("abort", () => clearTimeout(timer));
+  whenGone(signal, () => clearTimeout(timer));
   return (value) => {
     clearTimeout(timer);
     timer = setTimeout(() => {

@@ -110,6 +110,23 @@ it("leaves timelines alone until they are locked, and as they are once they are 
   expect([b.view, b.bounds, b.cursor]).toEqual([view, [1000e3, 1800e3], null]);
 });
 
+it("shows all of every run until one is moved, and from then on what that one shows", async () => {
+  const { lock, a, b, asked } = page();
+  lock.set(true);
+  expect([a.view, b.view]).toEqual([
+    { t0: a.bounds[0], t1: a.bounds[1] },
+    { t0: 1200e3, t1: 1600e3 }, // around step 2, on half the pixels
+  ]);
+  asked[0]?.answer(aligned); // B takes twice the time of A
+  await settle();
+  expect(a.view).toEqual({ t0: 0, t1: 400e3 });
+  a.look({ t0: 0, t1: 100e3 }, lock, 0);
+  lock.forget();
+  asked[1]?.answer(aligned);
+  await settle();
+  expect(a.view).toEqual({ t0: 0, t1: 100e3 });
+});
+
 it("aligns the starts of steps, then by the kernel's answer, with as many ns per pixel", async () => {
   const { lock, a, b, asked } = page();
   lock.set(true);
@@ -143,7 +160,7 @@ it("asks one question at a time, and none where an answer holds", async () => {
   a.look({ t0: 340e3, t1: 360e3 }, lock, 0);
   a.look({ t0: 350e3, t1: 370e3 }, lock, 0);
   expect(asked.map(({ run, view }) => [run, view.t0])).toEqual([
-    [0, 0],
+    [0, -200e3], // as far as all of both goes
     [0, 340e3],
   ]);
   asked[1]?.answer({ rows: [f64(300e3, 400e3), f64(1600e3, 1700e3)], run: 0, from: 320e3, to: 355e3 });
@@ -179,6 +196,8 @@ it("stays at the starts of steps where the kernel cannot say, and asks again for
   expect(asked).toHaveLength(2);
   asked[1]?.answer(aligned);
   await settle();
+  const shown = b.view;
   lock.forget(); // what was said does not hold any more
   expect(asked).toHaveLength(3);
+  expect(b.view).toEqual(shown); // and nothing jumps until something else is known
 });
