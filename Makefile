@@ -24,8 +24,10 @@ demo: .venv/.demo
 	@echo "JupyterLab prints its address below: open it in a browser if none opens by itself."
 	$(BIN)/jupyter lab --ServerApp.port=$(PORT) $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/notebooks/quickstart.ipynb
 
+# a file at a time on each core; browsers and JupyterLab have the machine to themselves
 test: lint frontend browser .hta/.installed
-	$(BIN)/python -m pytest --nbval --nbval-current-env notebooks tests
+	$(BIN)/python -m pytest -n auto --dist loadfile --nbval --nbval-current-env notebooks tests --ignore=tests/browser
+	$(BIN)/python -m pytest tests/browser
 
 lint: .venv/.test
 	$(BIN)/ruff check .
