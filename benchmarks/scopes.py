@@ -9,7 +9,6 @@ window or iteration, as when somebody drags the timeline. Wall time, median of t
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import statistics
 import tempfile
@@ -19,27 +18,28 @@ from pathlib import Path
 
 from tile_trace import tile
 
+from hta_widgets import analysis
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "hta_widgets/examples/data/ddp_4ranks/rank-0.pt.trace.json.gz"
-ANALYSES = [
-    ("temporal", "temporal_breakdown"),
-    ("overlap", "comm_comp_overlap"),
-    ("idle", "idle_breakdown"),
-    ("stream_idle", "stream_idle_breakdown"),
-    ("kernel_types", "kernel_type_breakdown"),
-    ("kernels", "kernel_breakdown"),
-    ("kernel_durations", "kernel_durations"),
-    ("launches", "launch_summary"),
-    ("queue", "queue_summary"),
-    ("bandwidth", "bandwidth_summary"),
-    ("annotations", "user_annotations"),
-    ("op_counts", "op_counts"),
-    ("stacks", "call_stacks"),
-    ("critical_path.path", "critical_path"),
-]
+ANALYSES = (
+    analysis.temporal_breakdown,
+    analysis.comm_comp_overlap,
+    analysis.idle_breakdown,
+    analysis.stream_idle_breakdown,
+    analysis.kernel_type_breakdown,
+    analysis.kernel_breakdown,
+    analysis.kernel_durations,
+    analysis.launch_summary,
+    analysis.queue_summary,
+    analysis.bandwidth_summary,
+    analysis.user_annotations,
+    analysis.op_counts,
+    analysis.call_stacks,
+    analysis.critical_path,
+)
 
 
 def scopes(trace: Trace) -> Iterator[Scope]:
@@ -66,16 +66,15 @@ def measure(trace: Trace) -> str:
         "| analysis | cold, ms | another selection, ms | slowest, ms |",
         "|---|--:|--:|--:|",
     ]
-    for module, name in ANALYSES:
-        function = getattr(importlib.import_module(f"hta_widgets.analysis.{module}"), name)
+    for function in ANALYSES:
         times = []
         for scope in (Scope(), *scopes(trace)):
             begin = time.perf_counter()
             function(trace, scope)
             times.append(1000 * (time.perf_counter() - begin))
-        lines.append(
-            f"| {name} | {times[0]:.0f} | {statistics.median(times[1:]):.0f} | {max(times[1:]):.0f} |"
-        )
+        cold, *others = times
+        shown = (cold, statistics.median(others), max(others))
+        lines.append(" | ".join([f"| {function.__name__}", *(f"{one:.0f}" for one in shown)]) + " |")
     return "\n".join(lines)
 
 

@@ -15,6 +15,8 @@ from hta_widgets.errors import MissingDataError
 EXAMPLE = "ddp_4ranks"
 # Where that example lacks the data, another has it.
 OTHER_EXAMPLES = {"module_stacks": "single_gpu_dataloader_stall"}
+# What has to be said, too, where the panel says it by itself.
+MORE = {"kernel_sequences": ', operator="aten::linear"'}
 UNITS = {"ns": "ns", "pct": "%", "bytes": "bytes", "gbps": "GB/s (10⁹ bytes per s)"}
 LONGEST_VALUE = 48
 
@@ -23,8 +25,8 @@ USE = """\
 from hta_widgets import BreakdownPanel, Scope, Trace, analysis
 
 trace = Trace.open("run_17/")
-analysis.{kind}(trace)  # the DataFrame
-analysis.{kind}(trace, Scope(ranks=(0, 1)))  # of a part of the job
+analysis.{kind}(trace{more})  # the DataFrame
+analysis.{kind}(trace, Scope(ranks=(0, 1)){more})  # of a part of the job
 BreakdownPanel(trace, "{kind}")  # the panel alone
 ```
 
@@ -89,7 +91,7 @@ def _page(one: Analysis) -> str:
         told.summary,
         _picture(one, sentence),
         "## Use",
-        USE.format(kind=one.kind),
+        use(one.kind),
         *(["## Definition", told.text] if told.text else []),
         "## Arguments",
         table("argument | meaning", ((f"`{name}`", text) for name, text in told.arguments)),
@@ -104,6 +106,11 @@ def _page(one: Analysis) -> str:
         _in_hta(one.kind),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def use(kind: str) -> str:
+    """What to type for the DataFrame, the panel and the command."""
+    return USE.format(kind=kind, more=MORE.get(kind, ""))
 
 
 def example_of(kind: str) -> str:

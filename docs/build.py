@@ -2,7 +2,8 @@
 
 Sphinx reads the Markdown files of this folder from a copy, in which
 
-- each analysis and comparison has a page, made from its docstring and from its answer to bundled examples;
+- each analysis and comparison has a page, made from its docstring and from its answer to bundled examples,
+  and what their docstrings call by a name of the code has another one;
 - the marks `<!-- panels -->`, `<!-- methods of CLASS -->` and `<!-- names: GROUP -->` are replaced by what
   the code says;
 - the name of an analysis is a link to its page, and a picture is there for the light and the dark theme.
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from sphinx.cmd.build import build_main
 
-from docs import analysis_pages, comparison_pages, doors, public_names
+from docs import analysis_pages, comparison_pages, doors, public_names, terms
 from hta_widgets.analysis import ANALYSES, COMPARISONS
 
 HERE = Path(__file__).parent
@@ -35,15 +36,16 @@ CONTENTS = {
     ),
     "guide.md": ("Hosts <hosts>", "performance", "Troubleshooting <troubleshooting>"),
     "migration.md": ("hta", "Differences from HTA <differences>"),
-    "api.md": ("Command line <command_line>", "Columns of events <event_columns>"),
+    "api.md": ("Command line <command_line>", "Columns of events <event_columns>", "terms"),
 }
 FENCED = r"^```.*?^```"
-# As code it is a link. `diff` alone is also a command.
+# As code it is a link, and a term a word. `diff` alone is also a command.
 TARGETS = {f"analysis.{comparison_pages.function_of(kind)}": f"comparisons/{kind}.md" for kind in COMPARISONS}
 TARGETS |= {f"{prefix}{kind}": f"analyses/{kind}.md" for kind in ANALYSES for prefix in ("", "analysis.")}
 # Fenced code, or such a name that is no link yet.
 NAME = re.compile(
-    rf"{FENCED}|(?<![\[`])`({'|'.join(map(re.escape, TARGETS))})`(?![\]`])", re.DOTALL | re.MULTILINE
+    rf"{FENCED}|(?<![\[`])`({'|'.join(map(re.escape, [*TARGETS, *terms.TARGETS]))})`(?![\]`])",
+    re.DOTALL | re.MULTILINE,
 )
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]*)-light\.webp\)")
 
@@ -61,6 +63,7 @@ def write_source(source: Path) -> None:
     """Write what Sphinx reads."""
     shutil.copytree(HERE / "images", source / "images")
     pages = {page.name: page.read_text(encoding="utf-8") for page in HERE.glob("*.md")}
+    pages[terms.PAGE] = terms.page()
     for name, below in CONTENTS.items():
         pages[name] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(below) + "\n```\n"
     pages |= {f"analyses/{name}.md": text for name, text in analysis_pages.pages().items()}
@@ -83,10 +86,11 @@ def _completed(text: str, name: str) -> str:
     )
 
     def link(found: re.Match[str]) -> str:
-        target = TARGETS.get(found[1] or "", name)
+        code = found[1] or ""
+        said, target = terms.TARGETS.get(code) or (found[0], TARGETS.get(code, name))
         if target == name:
             return found[0]
-        return f"[{found[0]}]({os.path.relpath(target, Path(name).parent)})"
+        return f"[{said}]({os.path.relpath(target, Path(name).parent)})"
 
     return NAME.sub(link, text)
 

@@ -32,9 +32,10 @@ In a [`DiffViewer`](../guide.md#compare-runs), `viewer.frame("{kind}")` returns 
 INDEX = """\
 # Comparisons
 
-Each is a function `(runs, scope=None) -> DataFrame` in `hta_widgets.analysis`, with `runs` a mapping of names
-to traces, and a panel of the [`DiffViewer`](../guide.md#compare-runs). The first run is what the others are
-compared with. The sentence under each is its answer to four bundled examples, one training in four setups.
+Each is a function of `hta_widgets.analysis` that takes `runs`, a mapping of names to traces, and `scope=`, of
+all runs or by run, and returns a DataFrame; and a panel of the [`DiffViewer`](../guide.md#compare-runs). The
+first run is what the others are compared with. The sentence under each is its answer to four bundled
+examples, one training in four setups.
 [`hta-widgets diff`](../command_line.md#diff) has the same answers in a terminal and in CI.
 """
 
@@ -49,6 +50,11 @@ def function_of(kind: str) -> str:
     return "strategies" if kind == "training_strategy" else kind
 
 
+def has_picture(kind: str) -> bool:
+    """Whether its page shows the panel: those that are a table only look like the table below."""
+    return COMPARISONS[kind].chart is not None
+
+
 def _index() -> str:
     listed = "\n".join(f"{one.label} <{kind}>" for kind, one in COMPARISONS.items())
     told = (f"[{one.title}]({kind}.md)  \n{_said(one)}" for kind, one in COMPARISONS.items())
@@ -61,6 +67,11 @@ def _page(one: Analysis) -> str:
     parts = [
         f"# {one.title}",
         told.summary,
+        *(
+            [f"![The panel: {one.title}](../images/comparisons/{one.kind}-light.webp)"]
+            if has_picture(one.kind)
+            else []
+        ),
         f"Of four bundled examples: {_said(one)}",
         "## Use",
         USE.format(kind=one.kind, function=function),

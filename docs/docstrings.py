@@ -5,7 +5,6 @@ They are written to be read in a terminal: `*` and `<` stand for themselves, and
 
 import inspect
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,11 +33,11 @@ class Sections:
     errors: list[tuple[str, str]] = field(default_factory=list)
 
 
-def sections(function: Callable[..., Any]) -> Sections:
-    """The docstring of a function in parts."""
+def sections(described: Any) -> Sections:
+    """The docstring of a function, or of whatever has one, in parts."""
     bodies: dict[str, list[str]] = {"": []}
     heading = ""
-    for line in (inspect.getdoc(function) or "").splitlines():
+    for line in (inspect.getdoc(described) or "").splitlines():
         if line.endswith(":") and line[:-1] in HEADINGS:
             heading = line[:-1]
             bodies[heading] = []

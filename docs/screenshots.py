@@ -1,7 +1,7 @@
 """Takes the pictures of the README and of the site from the product itself: `make screenshot`.
 
 One JupyterLab and one explorer on a bundled example; each panel is opened alone, in both themes. Then a
-viewer of two runs.
+viewer of two runs, and the panels of one of four.
 """
 
 import base64
@@ -11,6 +11,8 @@ from pathlib import Path
 from playwright.sync_api import Locator, Page, sync_playwright
 
 from docs.analysis_pages import EXAMPLE, example_of
+from docs.comparison_pages import EXAMPLES, has_picture
+from hta_widgets.analysis import COMPARISONS
 from hta_widgets.widgets.panels import catalogue
 from tests.browser.lab import TIMELINE, Lab, chromium_page, jupyter_lab
 
@@ -24,15 +26,16 @@ explorer"""
 
 COMPARISON = """\
 from hta_widgets import DiffViewer, examples
-viewer = DiffViewer({"DDP": examples.path("gpt2_ddp"), "FSDP": examples.path("gpt2_fsdp_full_shard")})
+viewer = DiffViewer({{name: examples.path(example) for name, example in {runs!r}.items()}})
 viewer"""
+PAIR = {"DDP": "gpt2_ddp", "FSDP": "gpt2_fsdp_full_shard"}
 
 EXPLORER = ".jp-OutputArea-output .hta"
 HEIGHT = 2200  # the whole explorer, without scrolling
 WIDE, NARROW = 1240, 800  # two panels side by side; one
 TALLEST = 520  # of a longer panel, the top
 SHARPNESS = 1.25  # pixels of a picture per CSS pixel
-QUALITY = 42
+QUALITY = 40
 
 # The panels are these, and each has its answer: in words, in rows, or why there is none.
 ANSWERED = """(kinds) => {
@@ -46,7 +49,8 @@ AT_REST = "() => !document.querySelector('.hta [aria-busy=true], .hta[data-statu
 
 
 def main() -> None:
-    (IMAGES / "panels").mkdir(parents=True, exist_ok=True)
+    for folder in ("panels", "comparisons"):
+        (IMAGES / folder).mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
         jupyter_lab(Path(folder)) as server,
@@ -60,7 +64,7 @@ def main() -> None:
             lab.open_code(CODE.format(example=example))
             page.wait_for_selector(TIMELINE)
             for theme in THEMES:
-                lab.use_theme(dark=theme == "dark")
+                _light(lab, theme)
                 if example == EXAMPLE:
                     camera.resize(WIDE)
                     _open(lab, ["overview", "temporal_breakdown", "comm_comp_overlap"])
@@ -71,8 +75,8 @@ def main() -> None:
                     if example_of(kind) == example:
                         _open(lab, [kind])
                         camera.take(page.locator(".hta-panel").first, _panel(kind, theme), TALLEST)
-            lab.use_theme(dark=False)
-        _take_comparison(lab, camera)
+            _light(lab, "light")
+        _take_comparisons(lab, camera)
 
 
 def _panel(name: str, theme: str) -> Path:
@@ -114,16 +118,35 @@ class Camera:
         path.write_bytes(base64.b64decode(answer["data"]))
 
 
-def _take_comparison(lab: Lab, camera: Camera) -> None:
-    """The viewer of two runs, down to its timelines."""
-    lab.open_code(COMPARISON)
-    lab.page.wait_for_selector(".hta-diff .hta-panel[data-kind=diff] tbody tr")
+def _take_comparisons(lab: Lab, camera: Camera) -> None:
+    """The viewer of two runs, down to its timelines, and the panels of a viewer of four."""
+    viewer, panel = lab.page.locator(".hta-diff").first, ".hta-diff .hta-panel[data-kind={}]"
+    _open_viewer(lab, PAIR)
     camera.resize(WIDE)
     for theme in THEMES:
-        lab.use_theme(dark=theme == "dark")
-        lab.page.wait_for_function(AT_REST)
-        camera.take(lab.page.locator(".hta-diff").first, IMAGES / f"comparison-{theme}.webp")
-    lab.use_theme(dark=False)
+        _light(lab, theme)
+        camera.take(viewer, IMAGES / f"comparison-{theme}.webp")
+    _open_viewer(lab, EXAMPLES)
+    camera.resize(NARROW)
+    for theme in THEMES:
+        _light(lab, theme)
+        for kind in filter(has_picture, COMPARISONS):
+            one = lab.page.locator(panel.format(kind)).first
+            camera.take(one, IMAGES / "comparisons" / f"{kind}-{theme}.webp", TALLEST)
+    _light(lab, "light")
+
+
+def _open_viewer(lab: Lab, runs: dict[str, str]) -> None:
+    lab.open_code(COMPARISON.format(runs=runs))
+    lab.page.wait_for_selector(".hta-diff .hta-panel[data-kind=diff] tbody tr")
+
+
+def _light(lab: Lab, theme: str) -> None:
+    """Change the theme, over which JupyterLab shows a splash screen for a while."""
+    lab.use_theme(dark=theme == "dark")
+    lab.page.wait_for_selector("#jupyterlab-splash", state="detached")
+    lab.page.wait_for_function(AT_REST)
+    lab.page.wait_for_timeout(300)  # transitions
 
 
 if __name__ == "__main__":

@@ -18,8 +18,14 @@ from tests.support import ROOT
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
 # Pages of the site's own source that exist only in the site.
-MADE = re.compile(r"(\.\./)?(analyses|comparisons)/\w+\.md")
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+MADE = re.compile(r"(\.\./)?((analyses|comparisons)/\w+|terms)\.md")
+PAGES = [
+    *(
+        ROOT / name
+        for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/recording/README.md")
+    ),
+    *sorted(DOCS.glob("*.md")),
+]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 MOST_BYTES = 1_900_000  # of all pictures
 
@@ -39,11 +45,34 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not [t for t in targets if not MADE.fullmatch(t) and not (page.parent / t).exists()]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_named_scripts_and_targets_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {*re.findall(r"(?:`|^)make ([a-z]\w*)", text, re.MULTILINE)} <= {*targets}
+    scripts = re.findall(r"^python (\S+\.py)", text, re.MULTILINE)
+    assert not [name for name in scripts if not (ROOT / name).exists() and not (page.parent / name).exists()]
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_benchmark_finds_what_it_measures(script: Path) -> None:
+    """What they import at their top, that is."""
+    done = subprocess.run([sys.executable, str(script), "--help"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_panel_has_its_picture(theme: str) -> None:
     kinds = {entry["kind"] for entry in catalogue()}
     pictures = {path.stem.removesuffix(f"-{theme}") for path in (IMAGES / "panels").glob(f"*-{theme}.webp")}
     assert kinds <= pictures, "run `make screenshot`"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_drawn_comparison_has_its_picture(theme: str) -> None:
+    drawn = {kind for kind, one in COMPARISONS.items() if one.chart is not None}
+    pictures = {path.name for path in (IMAGES / "comparisons").glob("*.webp")}
+    assert {f"{kind}-{theme}.webp" for kind in drawn} <= pictures, "run `make screenshot`"
 
 
 def test_pictures_are_small() -> None:
