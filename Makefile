@@ -26,7 +26,7 @@ demo: .venv/.demo
 
 # a file at a time on each core; browsers and JupyterLab have the machine to themselves
 test: lint frontend browser .hta/.installed
-	$(BIN)/python -m pytest -n auto --dist loadfile --nbval --nbval-current-env notebooks tests --ignore=tests/browser
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --nbval --nbval-current-env notebooks tests --ignore=tests/browser
 	$(BIN)/python -m pytest tests/browser
 
 lint: .venv/.test
