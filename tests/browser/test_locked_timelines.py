@@ -168,6 +168,21 @@ def test_all_of_both_runs_is_in_sight_until_one_is_moved(lab: Lab) -> None:
     assert abs((a - starts[0]) - (b - starts[1])) < 1_000_000
 
 
+def test_all_of_runs_with_longer_and_shorter_steps_is_in_sight(lab: Lab) -> None:
+    """Step stands below step, at one scale: the longer runs reach beyond the shorter one on both sides."""
+    names = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_full_shard")
+    open_viewer(lab, ", ".join(f"examples.path({name!r})" for name in names), timelines=3)
+    lab.page.wait_for_timeout(1000)
+    shown = views(lab)
+    for (start, end), run in zip(shown, names, strict=True):
+        first, last = json.loads(lab.kernel(f"list(map(int, viewer.traces[{run!r}].extent_ns))"))
+        spare = (last - first) / 50  # a scrollbar that comes late
+        assert start <= first + spare, run
+        assert last - spare <= end, run
+    widths = [end - start for start, end in shown]
+    assert max(widths) - min(widths) < max(widths) / 50
+
+
 def test_two_displays_of_a_viewer_come_to_rest(lab: Lab) -> None:
     """Each locks its timelines and hears of the other's: what is rounded to ns must not go back and forth."""
     code = (

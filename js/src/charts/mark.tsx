@@ -57,6 +57,7 @@ function neighbour(mark: Element, move: number): SVGElement | undefined {
 
 const LONGEST = 2000; // characters: what is longer is cut anyway
 const CHARACTER = 7; // of the labels' 11 px font, on average
+const CAPITAL = 1.7; // by which a capital is wider
 
 /** A C++ kernel's name without what most of them share: its return type, namespaces and argument types. */
 export function brief(name: string): string {
@@ -121,6 +122,9 @@ function collisions(texts: Iterable<string>, label: (text: string) => string): s
 /** Pixels that the longest of the labels needs, within limits. */
 export function labelWidth(labels: Iterable<string>, most: number): number {
   let longest = 0;
-  for (const label of labels) longest = Math.max(longest, label.length);
-  return Math.min(most, Math.ceil(longest * CHARACTER) + 12);
+  for (const label of labels) {
+    const wide = label.length - label.replace(/[A-Z_]/g, "").length;
+    longest = Math.max(longest, label.length * CHARACTER + wide * CAPITAL);
+  }
+  return Math.min(most, Math.ceil(longest) + 12);
 }

@@ -7,6 +7,7 @@ import { type Aligned, carry, holding, type Rows } from "./aligned";
 import type { IterationInfo, View } from "./types";
 
 const ANSWERS_KEPT = 64;
+const ROUNDS = 4;
 
 /** A timeline as the lock sees it. */
 export interface Linked {
@@ -94,10 +95,13 @@ export class Lock {
   #spread(): void {
     const leader = this.#timelines.get(this.#leader);
     if (!this.#on || !leader || this.#timelines.size < 2) return;
-    const rows = this.#rows(this.#leader, centreOf(leader.view));
-    for (const [run, timeline] of this.#timelines) timeline.bounds = this.#reach(rows, run);
-    const [first, last] = leader.bounds;
-    if (!this.#moved) leader.follow({ t0: first, t1: last });
+    let rows = this.#bound(leader);
+    // What is in sight of the others depends on the centre, which moves with what is in sight of the leader.
+    for (let again = 0; again < ROUNDS && !this.#moved; again++) {
+      const [first, last] = leader.bounds;
+      leader.follow({ t0: first, t1: last });
+      rows = this.#bound(leader);
+    }
     const { t0, t1 } = leader.view;
     const centre = centreOf(leader.view);
     for (const [run, timeline] of this.#timelines) {
@@ -118,12 +122,16 @@ export class Lock {
       void this.#inquire(this.#leader, leader.view);
   }
 
-  /** From the first begin to the last end of all runs, in the time of one. */
-  #reach(rows: Rows, run: number): [number, number] {
-    const ends = [...this.#timelines].flatMap(([other, { outline }]) =>
-      outline.extent.map((t) => carried(rows, other, run, t)),
+  /** Let every run be looked at as far as the longest reaches on either side of the centre: all have one scale. */
+  #bound(leader: Linked): Rows {
+    const rows = this.#rows(this.#leader, centreOf(leader.view));
+    const centres = [...this.#timelines].map(
+      ([run, timeline]) => [timeline, carried(rows, this.#leader, run, centreOf(leader.view))] as const,
     );
-    return [Math.min(...ends), Math.max(...ends)];
+    const before = Math.max(...centres.map(([{ outline }, at]) => at - outline.extent[0]));
+    const after = Math.max(...centres.map(([{ outline }, at]) => outline.extent[1] - at));
+    for (const [timeline, at] of centres) timeline.bounds = [at - before, at + after];
+    return rows;
   }
 
   #rows(run: number, centre: number): Rows {

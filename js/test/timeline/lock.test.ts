@@ -119,7 +119,7 @@ it("shows all of every run until one is moved, and from then on what that one sh
   ]);
   asked[0]?.answer(aligned); // B takes twice the time of A
   await settle();
-  expect(a.view).toEqual({ t0: 0, t1: 400e3 });
+  expect(a.view).toEqual({ t0: -200e3, t1: 600e3 }); // at one scale, B takes 400 µs on either side
   a.look({ t0: 0, t1: 100e3 }, lock, 0);
   lock.forget();
   asked[1]?.answer(aligned);
@@ -174,7 +174,7 @@ it("follows any of them without an echo, as far as the longest goes", async () =
   lock.set(true);
   asked[0]?.answer({ ...aligned, from: 0, to: 400e3 });
   await settle();
-  expect(a.bounds).toEqual([0, 400e3]);
+  expect(a.bounds).toEqual([-200e3, 600e3]);
   const [before, beforeA] = [b.followed, a.followed];
   b.look({ t0: 1700e3, t1: 1800e3 }, lock, 1);
   expect([b.followed - before, a.followed - beforeA]).toEqual([0, 1]);
