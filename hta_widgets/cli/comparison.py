@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from hta_widgets.analysis.comparisons import COMPARISONS
-from hta_widgets.analysis.diff.measures import step_measures
+from hta_widgets.analysis.diff.measures import measured
 from hta_widgets.cli.limits import LINES, Limit
 from hta_widgets.cli.verdicts import Verdict, verdicts
 from hta_widgets.errors import MissingDataError
@@ -84,7 +84,8 @@ def compared(runs: Sequence[Run], by: str | None, limits: Sequence[Limit]) -> Co
         except MissingDataError as missing:
             return missing
 
-    measures, table = step_measures(traces, scopes), asked("run_table")
+    table, waterfall = asked("run_table"), asked("step_waterfall")
+    measures = measured(traces, scopes, table, waterfall)
     if by is None:
         by = "op" if isinstance(table, MissingDataError) else "kernel"
     named = {limit.of for limit in limits} & set(LINES)
@@ -94,7 +95,7 @@ def compared(runs: Sequence[Run], by: str | None, limits: Sequence[Limit]) -> Co
         by,
         COMPARISONS["comparability"].function(traces, scopes),
         table,
-        asked("step_waterfall"),
+        waterfall,
         measures,
         lines[by],
         verdicts(limits, measures, table, lines),

@@ -6,16 +6,15 @@ corresponding device work to the next.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.diff import anchors
 from hta_widgets.analysis.diff.sampling import sample
+from hta_widgets.analysis.kept import kept
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
@@ -60,9 +59,6 @@ class RunAxes:
 
     def __init__(self, runs: Runs) -> None:
         self._runs = dict(runs)
-        self._lock = Lock()
-        self._paired: tuple[tuple[Scope, ...], _Paired] | None = None
-        self._steps: OrderedDict[tuple[tuple[Scope, ...], int], Int64] = OrderedDict()
 
     def anchors(
         self, scopes: Mapping[str, Scope], run: int, view: tuple[float, float], *, by_work: bool
@@ -73,7 +69,7 @@ class RunAxes:
         and ends. The rank is the first of those selected that all runs have, else each run's first.
         """
         key = tuple(scopes[name] for name in self._runs)
-        paired = self._pairs(key, scopes)
+        paired = self._pairs(key)
         steps = paired.windows.shape[1]
         if not steps:
             starts = [[float(trace.extent_ns[0])] for trace in self._runs.values()]
@@ -81,19 +77,16 @@ class RunAxes:
         near = _near(paired.windows[run], *view) if by_work else range(0)
         times = np.empty((len(self._runs), 0), np.int64)
         for step in range(steps):
-            own = self._step(key, paired, step) if step in near else paired.windows[:, step]
+            own = self._step(key, step) if step in near else paired.windows[:, step]
             # Where one run has no pause between two steps, the begin of the second stands for both.
             times = np.hstack([times[:, (times < own[:, :1]).all(axis=0)], own])
         first = float(paired.windows[run, near[0], 0]) if near and near[0] > 0 else -FAR
         last = float(paired.windows[run, near[-1], 1]) if near and near[-1] < steps - 1 else FAR
         return Anchors(_thinned(times).astype(np.float64), first, last)
 
-    def _pairs(self, key: tuple[Scope, ...], scopes: Mapping[str, Scope]) -> _Paired:
-        with self._lock:
-            kept = self._paired
-        if kept is not None and kept[0] == key:
-            return kept[1]
-        samples = list(sample(self._runs, scopes).values())
+    @kept()
+    def _pairs(self, key: tuple[Scope, ...]) -> _Paired:
+        samples = list(sample(self._runs, dict(zip(self._runs, key, strict=True))).values())
         common = [rank for rank in samples[0].ranks if all(rank in steps.ranks for steps in samples)]
         numbers = [
             (common or steps.ranks or trace.ranks)[0]
@@ -105,22 +98,17 @@ class RunAxes:
             for steps, rank in zip(samples, numbers, strict=True)
         ]
         ranks = [trace.rank(number) for trace, number in zip(self._traces, numbers, strict=True)]
-        paired = _Paired(ranks, np.stack(windows))
-        with self._lock:
-            self._paired = key, paired
-        return paired
+        return _Paired(ranks, np.stack(windows))
 
     @property
     def _traces(self) -> list[Trace]:
         return list(self._runs.values())
 
-    def _step(self, key: tuple[Scope, ...], paired: _Paired, step: int) -> Int64:
+    @kept(last=_STEPS_KEPT)
+    def _step(self, key: tuple[Scope, ...], step: int) -> Int64:
         """int64[runs, n] corresponding instants of a step, its begin and end included."""
-        with self._lock:
-            kept = self._steps.get((key, step))
-        if kept is not None:
-            return kept
         checkpoint()
+        paired = self._pairs(key)
         base, windows = paired.ranks[0], paired.windows[:, step].tolist()
         pairs = [
             anchors(base, tuple(windows[0]), other, tuple(window))
@@ -128,12 +116,7 @@ class RunAxes:
         ]
         instants = np.unique(np.concatenate([pair[:, 0] for pair in pairs]))
         rows = [instants, *(np.rint(np.interp(instants, pair[:, 0], pair[:, 1])) for pair in pairs)]
-        times = _rising(np.stack(rows).astype(np.int64))
-        with self._lock:
-            self._steps[key, step] = times
-            while len(self._steps) > _STEPS_KEPT:
-                self._steps.popitem(last=False)
-        return times
+        return _rising(np.stack(rows).astype(np.int64))
 
 
 def _near(windows: Int64, start: float, end: float) -> range:

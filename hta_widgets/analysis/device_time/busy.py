@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["Busy", "busy", "busy_ranks", "device_ranks"]
+__all__ = ["Busy", "busy", "busy_ranks", "device_ranks", "iterations_in"]
 
 _FILTERS_KEPT = 8
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
@@ -101,6 +101,12 @@ def busy_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, Bus
     """`device_ranks`, each with its busy time."""
     for rank, rank_trace in device_ranks(trace, scope):
         yield rank, rank_trace, busy(rank_trace, scope)
+
+
+def iterations_in(rank_trace: RankTrace, scope: Scope) -> list[int]:
+    """The iterations of a rank that are in the scope, ascending."""
+    present = sorted({int(number) for number in rank_trace.iterations["iteration"]})
+    return [number for number in present if not scope.iterations or number in scope.iterations]
 
 
 @kept(last=_FILTERS_KEPT)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.device_time.busy import Busy, busy_ranks
+from hta_widgets.analysis.device_time.busy import Busy, busy_ranks, iterations_in
 from hta_widgets.analysis.intervals import Intervals
 from hta_widgets.analysis.kept import kept
 from hta_widgets.analysis.words import duration, percent
@@ -17,7 +17,6 @@ from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["IDLE", "KINDS", "LABELS", "kernel_type_breakdown", "sentence"]
 
@@ -71,7 +70,7 @@ def kernel_type_breakdown(
     parts: list[tuple[int, int, str, int, float, float]] = []
     for rank, rank_trace, work in busy_ranks(trace, scope):
         shared = _shared(work)
-        for iteration in _iterations(rank_trace, scope) if by == "iteration" else (-1,):
+        for iteration in iterations_in(rank_trace, scope) if by == "iteration" else (-1,):
             one = scope if by == "rank" else replace(scope, iterations=(iteration,))
             windows = rank_trace.windows(one)
             alone = _alone(work, shared, windows)
@@ -122,8 +121,3 @@ def _alone(
     c, m, cm, y, cy, my, cmy = (one.within(windows) for one in sets)
     alone = (c - cm - cy + cmy, m - cm - my + cmy, cm - cmy, y - cy - my + cmy, cy - cmy, my - cmy, cmy)
     return {" + ".join(_BITS[mask]): ns for mask, ns in enumerate(alone, start=1)}
-
-
-def _iterations(rank_trace: RankTrace, scope: Scope) -> list[int]:
-    present = sorted({int(number) for number in rank_trace.iterations["iteration"]})
-    return [number for number in present if not scope.iterations or number in scope.iterations]

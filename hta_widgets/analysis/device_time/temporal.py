@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.device_time.busy import Busy, busy_ranks
+from hta_widgets.analysis.device_time.busy import Busy, busy_ranks, iterations_in
 from hta_widgets.analysis.words import duration, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
-    from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["sentence", "temporal_breakdown"]
 
@@ -62,7 +61,7 @@ def temporal_breakdown(
         if by == "rank":
             rows.append({"rank": rank, **_measure(work, rank_trace.windows(scope))})
             continue
-        for iteration in _iterations(rank_trace, scope):
+        for iteration in iterations_in(rank_trace, scope):
             measured = _measure(work, rank_trace.windows(replace(scope, iterations=(iteration,))))
             if measured["window_ns"]:
                 rows.append({"rank": rank, "iteration": iteration, **measured})
@@ -109,11 +108,6 @@ def _measure(work: Busy, windows: npt.NDArray[np.int64]) -> dict[str, int]:
         "memory_ns": work.memory.within(windows),
         "busy_ns": busy,
     }
-
-
-def _iterations(rank_trace: RankTrace, scope: Scope) -> list[int]:
-    present = sorted({int(number) for number in rank_trace.iterations["iteration"]})
-    return [number for number in present if not scope.iterations or number in scope.iterations]
 
 
 def _place(row: pd.Series) -> str:

@@ -21,7 +21,7 @@ from hta_widgets.errors import MissingDataError
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["STEP_TIME", "step_measures"]
+__all__ = ["STEP_TIME", "measured", "step_measures"]
 
 STEP_TIME: Final = "step_time"
 
@@ -62,7 +62,19 @@ def step_measures(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFra
     check_runs(runs)
     try:
         table, waterfall = run_table(runs, scope), step_waterfall(runs, scope)
-    except MissingDataError:
+    except MissingDataError as missing:
+        return measured(runs, scope, missing, missing)
+    return measured(runs, scope, table, waterfall)
+
+
+def measured(
+    runs: Mapping[str, Trace],
+    scope: Scopes,
+    table: pd.DataFrame | MissingDataError,
+    waterfall: pd.DataFrame | MissingDataError,
+) -> pd.DataFrame:
+    """`step_measures` for who has asked `run_table` and `step_waterfall` already, or knows what they lack."""
+    if isinstance(table, MissingDataError) or isinstance(waterfall, MissingDataError):
         frame = _of_host(runs, scope)
     else:
         frame = pd.concat([_steps(table), _parts(waterfall), _wholes(runs, scope, table)])

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.device_time.busy import busy_ranks
+from hta_widgets.analysis.device_time.busy import busy_ranks, iterations_in
 from hta_widgets.analysis.idle.causes import CAUSES, HOST_CAUSES, IdleCauses, idle_causes
 from hta_widgets.analysis.intervals import Intervals
 from hta_widgets.analysis.words import duration, percent
@@ -98,10 +98,7 @@ def idle_breakdown(
         if by == "rank":
             rows.append({"rank": rank, **_measure(idle, work.any, rank_trace.windows(scope))})
             continue
-        present = sorted({int(number) for number in rank_trace.iterations["iteration"]})
-        for iteration in present:
-            if scope.iterations and iteration not in scope.iterations:
-                continue
+        for iteration in iterations_in(rank_trace, scope):
             measured = _measure(idle, work.any, rank_trace.windows(replace(scope, iterations=(iteration,))))
             if measured["window_ns"]:
                 rows.append({"rank": rank, "iteration": iteration, **measured})
