@@ -1,4 +1,4 @@
-"""The bundled four-rank job, opened once, and a wait for parts to come to rest."""
+"""The bundled jobs, opened once, and a wait for parts to come to rest."""
 
 import time
 from collections.abc import Callable
@@ -6,11 +6,22 @@ from collections.abc import Callable
 import pytest
 
 from hta_widgets import Trace, examples
+from tests.widgets.comparing import SETUPS
 
 
 @pytest.fixture(scope="session")
 def ddp() -> Trace:
     return examples.load("ddp_4ranks")
+
+
+@pytest.fixture(scope="session")
+def jobs() -> dict[str, Trace]:
+    return {name: examples.load(name) for name in SETUPS}
+
+
+@pytest.fixture
+def pair(jobs: dict[str, Trace]) -> dict[str, Trace]:
+    return {"one": jobs["gpt2_baseline"], "two": jobs["gpt2_ddp"]}
 
 
 @pytest.fixture

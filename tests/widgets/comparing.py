@@ -1,0 +1,36 @@
+"""What tests of comparisons as widgets share."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hta_widgets.analysis import COMPARISONS
+
+SETUPS = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_full_shard", "gpt2_fsdp_shard_grad_op")
+Until = Callable[[Callable[[], bool]], None]
+
+
+def texts(wire: dict[str, Any], name: str) -> list[str]:
+    return next(column for column in wire["columns"] if column["name"] == name)["values"]
+
+
+def numbers(wire: dict[str, Any], name: str) -> list[float]:
+    column = next(column for column in wire["columns"] if column["name"] == name)
+    return np.frombuffer(wire["data"], "<f8", wire["rows"], column["offset"]).tolist()
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, kind: str) -> list[str]:
+    """Each computation of comparison `kind` adds to the list."""
+    found: list[str] = []
+    entry = COMPARISONS[kind]
+
+    def counting(*args: Any, **options: Any) -> pd.DataFrame:
+        found.append(kind)
+        return entry.function(*args, **options)
+
+    monkeypatch.setitem(COMPARISONS, kind, replace(entry, function=counting))
+    return found
