@@ -128,19 +128,22 @@ def in_a_fork(method: Callable[[], Any], limit: float) -> Answer:
     return dict(json.loads(told)) if told else {"failed": "killed"}
 
 
-def compare(trace: Path, python: str, repeat: int, limit: float) -> str:
-    """A markdown table of medians."""
-    told: dict[str, dict[str, list[Answer]]] = {}
+def of_both(script: str, arguments: list[str], python: str) -> list[dict[str, list[Answer]]]:
+    """What a script measures of HTA, whose interpreter is `python`, and then of hta_widgets."""
+    told = []
     for package, interpreter in (("hta", python), ("hta_widgets", sys.executable)):
         run = subprocess.run(
-            [
-                interpreter, __file__, str(trace), "--measure", package,
-                "--repeat", str(repeat), "--limit", str(limit),
-            ],
+            [interpreter, script, *arguments, "--measure", package],
             stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, **ENVIRONMENT},
         )  # fmt: skip
-        told[package] = json.loads(run.stdout.rpartition("RESULT ")[2])
-    theirs, ours = told["hta"], told["hta_widgets"]
+        told.append(json.loads(run.stdout.rpartition("RESULT ")[2]))
+    return told
+
+
+def compare(trace: Path, python: str, repeat: int, limit: float) -> str:
+    """A markdown table of medians."""
+    options = ["--repeat", str(repeat), "--limit", str(limit)]
+    theirs, ours = of_both(__file__, [str(trace), *options], python)
     loads = [median(one["load"]) for one in (theirs, ours)]
     lines = [
         f"{trace.name}, {trace.stat().st_size / 1e6:.0f} MB, median of {repeat}, {os.cpu_count()} cores. "

@@ -19,14 +19,13 @@ import gzip
 import importlib
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from analyses import ENVIRONMENT, Answer, cell, cpu, in_a_fork, median
+from analyses import Answer, cell, cpu, in_a_fork, median, of_both
 
 NEAREST = "compare_traces, all steps"
 LIMIT_S = 600.0
@@ -78,14 +77,7 @@ def measure(package: str, folders: list[str], repeat: int) -> dict[str, list[Ans
 
 def side_by_side(folders: list[str], python: str, repeat: int) -> str:
     """A markdown table of medians."""
-    told: dict[str, dict[str, list[Answer]]] = {}
-    for package, interpreter in (("hta", python), ("hta_widgets", sys.executable)):
-        run = subprocess.run(
-            [interpreter, __file__, *folders, "--measure", package, "--repeat", str(repeat)],
-            stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, **ENVIRONMENT},
-        )  # fmt: skip
-        told[package] = json.loads(run.stdout.rpartition("RESULT ")[2])
-    theirs, ours = told["hta"], told["hta_widgets"]
+    theirs, ours = of_both(__file__, [*folders, "--repeat", str(repeat)], python)
     loads = [median(one["load"]) for one in (theirs, ours)]
     lines = [
         f"Median of {repeat}, {os.cpu_count()} cores. Loading both: HTA {loads[0]:.1f} s, hta_widgets "
