@@ -77,8 +77,8 @@ def measure(package: str, trace: str, repeat: int, limit: float) -> dict[str, li
         before = cpu()
         analysis = module.TraceAnalysis(trace_files={0: str(link)}, trace_dir="")
         if package == "hta_widgets":
-            one = analysis.t.job.rank(0)
-            _ = one.launch, one.iteration, one.stream, one.event_class
+            rank_trace = analysis.t.job.rank(0)
+            _ = rank_trace.launch, rank_trace.iteration, rank_trace.stream, rank_trace.event_class
         results: dict[str, list[Answer]] = {"load": [{"cpu": cpu() - before}]}
         gc.collect()
         gc.freeze()  # a fork copies what its garbage collector touches
@@ -144,7 +144,7 @@ def compare(trace: Path, python: str, repeat: int, limit: float) -> str:
     """A markdown table of medians."""
     options = ["--repeat", str(repeat), "--limit", str(limit)]
     theirs, ours = of_both(__file__, [str(trace), *options], python)
-    loads = [median(one["load"]) for one in (theirs, ours)]
+    loads = [median(item["load"]) for item in (theirs, ours)]
     lines = [
         f"{trace.name}, {trace.stat().st_size / 1e6:.0f} MB, median of {repeat}, {os.cpu_count()} cores. "
         f"Loading: HTA {loads[0]:.2f} s, hta_widgets {loads[1]:.2f} s.",
@@ -153,11 +153,11 @@ def compare(trace: Path, python: str, repeat: int, limit: float) -> str:
         "|---|--:|--:|--:|--:|",
     ]
     for name in list(theirs)[1:]:
-        cells = [cell(one[name]) for one in (theirs, ours)]
+        cells = [cell(item[name]) for item in (theirs, ours)]
         ratios = ["", ""]
-        if not any("failed" in one[name][-1] for one in (theirs, ours)):
-            one, other = median(theirs[name]), max(median(ours[name]), 1e-3)
-            ratios = [f"{one / other:.0f} x", f"{(one + loads[0]) / (other + loads[1]):.0f} x"]
+        if not any("failed" in item[name][-1] for item in (theirs, ours)):
+            item, other = median(theirs[name]), max(median(ours[name]), 1e-3)
+            ratios = [f"{item / other:.0f} x", f"{(item + loads[0]) / (other + loads[1]):.0f} x"]
         lines.append(f"| {name} | {cells[0]} | {cells[1]} | {ratios[0]} | {ratios[1]} |")
     return "\n".join(lines)
 

@@ -46,7 +46,7 @@ def doors(package: str, sides: list[Any]) -> dict[str, Callable[[], Any]]:
 
 def own(runs: dict[str, Any]) -> dict[str, Callable[[], Any]]:
     """What only hta_widgets answers."""
-    from hta_widgets.analysis.diff import diff, run_table, step_waterfall
+    from hta_widgets.analysis.compare import diff, run_table, step_waterfall
 
     return {
         "diff by kernel": lambda: diff(runs, "kernel"),
@@ -64,8 +64,8 @@ def measure(package: str, folders: list[str], repeat: int) -> dict[str, list[Ans
     sides = [labeled(Path(folder).name, trace_dir=folder) for folder in folders]
     runs = {side.label: side.t.whole for side in sides} if package == "hta_widgets" else {}
     for trace in runs.values():
-        one = trace.rank(trace.ranks[0])
-        _ = one.launch, one.iteration, one.event_class  # HTA's load makes them
+        rank_trace = trace.rank(trace.ranks[0])
+        _ = rank_trace.launch, rank_trace.iteration, rank_trace.event_class  # HTA's load makes them
     answers: dict[str, list[Answer]] = {"load": [{"cpu": cpu() - before}]}
     gc.collect()
     gc.freeze()  # a fork copies what its garbage collector touches
@@ -78,7 +78,7 @@ def measure(package: str, folders: list[str], repeat: int) -> dict[str, list[Ans
 def side_by_side(folders: list[str], python: str, repeat: int) -> str:
     """A markdown table of medians."""
     theirs, ours = of_both(__file__, [*folders, "--repeat", str(repeat)], python)
-    loads = [median(one["load"]) for one in (theirs, ours)]
+    loads = [median(item["load"]) for item in (theirs, ours)]
     lines = [
         f"Median of {repeat}, {os.cpu_count()} cores. Loading both: HTA {loads[0]:.1f} s, hta_widgets "
         f"{loads[1]:.2f} s.",
@@ -89,9 +89,9 @@ def side_by_side(folders: list[str], python: str, repeat: int) -> str:
     for name in list(ours)[1:]:
         hta, mine = theirs.get(name, theirs[NEAREST]), ours[name]
         ratios = ["", ""]
-        if not any("failed" in one[-1] for one in (hta, mine)):
-            one, other = median(hta), max(median(mine), 1e-3)
-            ratios = [f"{one / other:.0f} x", f"{(one + loads[0]) / (other + loads[1]):.0f} x"]
+        if not any("failed" in item[-1] for item in (hta, mine)):
+            item, other = median(hta), max(median(mine), 1e-3)
+            ratios = [f"{item / other:.0f} x", f"{(item + loads[0]) / (other + loads[1]):.0f} x"]
         lines.append(
             f"| {name} | {cell(hta) if name in theirs else ''} | {cell(mine)} | {ratios[0]} | {ratios[1]} |"
         )

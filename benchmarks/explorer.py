@@ -85,8 +85,10 @@ def measure(path: Path, panels: list[str] | None) -> str:
 
     change(chosen[0])
     changes = [timed(lambda scope=scope: change(scope)) for scope in chosen[1:]]  # type: ignore[misc]
-    one = explorer.trace.rank(explorer.trace.ranks[0])
-    filters = [Scope(streams=(stream,)) for stream in sorted(set(one.stream[one.is_device].tolist()))]
+    rank_trace = explorer.trace.rank(explorer.trace.ranks[0])
+    filters = [
+        Scope(streams=(stream,)) for stream in sorted(set(rank_trace.stream[rank_trace.is_device].tolist()))
+    ]
     filtered = [timed(lambda scope=scope: change(scope)) for scope in filters]  # type: ignore[misc]
     explorer.selection.clear()
     rest(explorer)

@@ -55,12 +55,13 @@ def scopes(trace: Trace) -> Iterator[Scope]:
 
 def measure(trace: Trace) -> str:
     """A markdown table."""
-    one = trace.rank(trace.ranks[0])
+    rank_trace = trace.rank(trace.ranks[0])
     begin = time.perf_counter()
-    _ = one.launch, one.iteration, one.parent
+    _ = rank_trace.launch, rank_trace.iteration, rank_trace.parent
     linked = 1000 * (time.perf_counter() - begin)
     lines = [
-        f"{int(one.is_device.sum())} device events of {one.n}; links and iterations {linked:.0f} ms; "
+        f"{int(rank_trace.is_device.sum())} device events of {rank_trace.n}; "
+        f"links and iterations {linked:.0f} ms; "
         f"{os.cpu_count()} cores",
         "",
         "| analysis | cold, ms | another selection, ms | slowest, ms |",
@@ -74,7 +75,7 @@ def measure(trace: Trace) -> str:
             times.append(1000 * (time.perf_counter() - begin))
         cold, *others = times
         shown = (cold, statistics.median(others), max(others))
-        lines.append(" | ".join([f"| {function.__name__}", *(f"{one:.0f}" for one in shown)]) + " |")
+        lines.append(" | ".join([f"| {function.__name__}", *(f"{item:.0f}" for item in shown)]) + " |")
     return "\n".join(lines)
 
 

@@ -6,10 +6,10 @@ from functools import cache
 import pandas as pd
 
 from docs.docstrings import cell, prose, sections
-from docs.doors import methods_of
+from docs.hta_methods import methods_of
 from hta_widgets import Trace, analysis, examples
 from hta_widgets.analysis import ANALYSES
-from hta_widgets.analysis.entry import Analysis
+from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.errors import MissingDataError
 
 EXAMPLE = "ddp_4ranks"
@@ -58,52 +58,52 @@ name. The sentence under each is its answer to the bundled example `{example}`, 
 
 def pages() -> dict[str, str]:
     """Name -> Markdown of all pages, the index included."""
-    return {"index": _index(), **{kind: _page(one) for kind, one in ANALYSES.items()}}
+    return {"index": _index(), **{kind: _page(item) for kind, item in ANALYSES.items()}}
 
 
 def fill_in(markdown: str) -> str:
     """Replace the mark `<!-- panels -->` by rows of a table: question and kind of each panel."""
-    rows = (f"| {one.title} | `{kind}` |" for kind, one in ANALYSES.items())
+    rows = (f"| {item.title} | `{kind}` |" for kind, item in ANALYSES.items())
     return markdown.replace("<!-- panels -->", "\n".join(rows))
 
 
 def _index() -> str:
     groups: dict[str, list[Analysis]] = {}
-    for one in ANALYSES.values():
-        groups.setdefault(one.group, []).append(one)
+    for item in ANALYSES.values():
+        groups.setdefault(item.group, []).append(item)
     parts = [INDEX.format(example=EXAMPLE)]
     for group, members in groups.items():
-        parts += [f"## {group}", *(f"[{one.title}]({one.kind}.md)  \n{_said(one)}" for one in members)]
-        listed = "\n".join(f"{one.label} <{one.kind}>" for one in members)
+        parts += [f"## {group}", *(f"[{item.title}]({item.kind}.md)  \n{_said(item)}" for item in members)]
+        listed = "\n".join(f"{item.label} <{item.kind}>" for item in members)
         parts.append(TOCTREE.format(group=group, pages=listed))
     return "\n\n".join(parts)
 
 
-def _said(one: Analysis) -> str:
-    return prose(_answer(one.kind)[1])
+def _said(analysis: Analysis) -> str:
+    return prose(_answer(analysis.kind)[1])
 
 
-def _page(one: Analysis) -> str:
-    frame, sentence = _answer(one.kind)
-    told = sections(getattr(analysis, one.kind))
+def _page(analysis_: Analysis) -> str:
+    frame, sentence = _answer(analysis_.kind)
+    told = sections(getattr(analysis, analysis_.kind))
     parts = [
-        f"# {one.title}",
+        f"# {analysis_.title}",
         told.summary,
-        _picture(one, sentence),
+        _picture(analysis_, sentence),
         "## Use",
-        use(one.kind),
+        use(analysis_.kind),
         *(["## Definition", told.text] if told.text else []),
         "## Arguments",
         table("argument | meaning", ((f"`{name}`", text) for name, text in told.arguments)),
-        in_the_panel(one),
+        in_the_panel(analysis_),
         "## Columns",
         told.returns,
-        columns(frame, f"the bundled example `{example_of(one.kind)}`"),
+        columns(frame, f"the bundled example `{example_of(analysis_.kind)}`"),
         "## Needs",
-        needs(one),
+        needs(analysis_),
         table("error | when", ((f"`{name}`", text) for name, text in told.errors)) if told.errors else "",
         "## In HTA",
-        _in_hta(one.kind),
+        _in_hta(analysis_.kind),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -126,24 +126,24 @@ def _trace(example: str) -> Trace:
 @cache
 def _answer(kind: str) -> tuple[pd.DataFrame | None, str]:
     """What the panel shows of the example: the frame, or none, and the sentence."""
-    one = ANALYSES[kind]
+    item = ANALYSES[kind]
     try:
-        frame = one.function(_trace(example_of(kind)))
+        frame = item.function(_trace(example_of(kind)))
     except MissingDataError as error:
         return None, str(error)
-    return frame, one.sentence(frame)
+    return frame, item.sentence(frame)
 
 
-def _picture(one: Analysis, sentence: str) -> str:
-    picture = f"![The panel: {one.title}](../images/panels/{one.kind}-light.webp)"
-    return f"{picture}\n\nThe panel on the bundled example `{example_of(one.kind)}`. {prose(sentence)}"
+def _picture(analysis: Analysis, sentence: str) -> str:
+    picture = f"![The panel: {analysis.title}](../images/panels/{analysis.kind}-light.webp)"
+    return f"{picture}\n\nThe panel on the bundled example `{example_of(analysis.kind)}`. {prose(sentence)}"
 
 
-def in_the_panel(one: Analysis) -> str:
+def in_the_panel(analysis: Analysis) -> str:
     """Which arguments the panel offers."""
-    if not one.options:
+    if not analysis.options:
         return ""
-    named = (f"*{option.label}* (`{option.name}`" + _unset(option.hint) + ")" for option in one.options)
+    named = (f"*{option.label}* (`{option.name}`" + _unset(option.hint) + ")" for option in analysis.options)
     return f"The panel offers: {', '.join(named)}."
 
 
@@ -177,11 +177,11 @@ def _first(column: pd.Series) -> str:
     return f"`{text}`" if text else ""
 
 
-def needs(one: Analysis) -> str:
+def needs(analysis: Analysis) -> str:
     """What must have been recorded."""
-    if not one.requires:
+    if not analysis.requires:
         return "Nothing but events."
-    named = ", ".join(one.requires)
+    named = ", ".join(analysis.requires)
     return f"The trace must have: {named}. Without, the panel says which profiler option records it."
 
 

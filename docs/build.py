@@ -21,7 +21,7 @@ from pathlib import Path
 
 from sphinx.cmd.build import build_main
 
-from docs import analysis_pages, comparison_pages, doors, public_names, terms
+from docs import analysis_pages, comparison_pages, hta_methods, public_names, terms
 from hta_widgets.analysis import ANALYSES, COMPARISONS
 
 HERE = Path(__file__).parent
@@ -75,7 +75,7 @@ def write_source(source: Path) -> None:
 
 
 def _completed(text: str, name: str) -> str:
-    for complete in (analysis_pages.fill_in, doors.fill_in, public_names.fill_in):
+    for complete in (analysis_pages.fill_in, hta_methods.fill_in, public_names.fill_in):
         text = complete(text)
     text = PICTURE.sub(
         lambda found: " ".join(

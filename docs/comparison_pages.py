@@ -8,7 +8,7 @@ from docs.analysis_pages import columns, in_the_panel, needs, table
 from docs.docstrings import prose, sections
 from hta_widgets import Trace, analysis, examples
 from hta_widgets.analysis import COMPARISONS
-from hta_widgets.analysis.entry import Analysis
+from hta_widgets.analysis.core.entry import Analysis
 
 EXAMPLES = {
     "Baseline": "gpt2_baseline",
@@ -42,7 +42,7 @@ examples, one training in four setups.
 
 def pages() -> dict[str, str]:
     """Name -> Markdown of all pages, the index included."""
-    return {"index": _index(), **{kind: _page(one) for kind, one in COMPARISONS.items()}}
+    return {"index": _index(), **{kind: _page(item) for kind, item in COMPARISONS.items()}}
 
 
 def function_of(kind: str) -> str:
@@ -56,34 +56,34 @@ def has_picture(kind: str) -> bool:
 
 
 def _index() -> str:
-    listed = "\n".join(f"{one.label} <{kind}>" for kind, one in COMPARISONS.items())
-    told = (f"[{one.title}]({kind}.md)  \n{_said(one)}" for kind, one in COMPARISONS.items())
+    listed = "\n".join(f"{item.label} <{kind}>" for kind, item in COMPARISONS.items())
+    told = (f"[{item.title}]({kind}.md)  \n{_said(item)}" for kind, item in COMPARISONS.items())
     return "\n\n".join([INDEX, *told, f"```{{toctree}}\n:hidden:\n\n{listed}\n```"])
 
 
-def _page(one: Analysis) -> str:
-    function = function_of(one.kind)
+def _page(analysis_: Analysis) -> str:
+    function = function_of(analysis_.kind)
     told = sections(getattr(analysis, function))
     parts = [
-        f"# {one.title}",
+        f"# {analysis_.title}",
         told.summary,
         *(
-            [f"![The panel: {one.title}](../images/comparisons/{one.kind}-light.webp)"]
-            if has_picture(one.kind)
+            [f"![The panel: {analysis_.title}](../images/comparisons/{analysis_.kind}-light.webp)"]
+            if has_picture(analysis_.kind)
             else []
         ),
-        f"Of four bundled examples: {_said(one)}",
+        f"Of four bundled examples: {_said(analysis_)}",
         "## Use",
-        USE.format(kind=one.kind, function=function),
+        USE.format(kind=analysis_.kind, function=function),
         *(["## Definition", told.text] if told.text else []),
         "## Arguments",
         table("argument | meaning", ((f"`{name}`", text) for name, text in told.arguments)),
-        in_the_panel(one),
+        in_the_panel(analysis_),
         "## Columns",
         told.returns,
-        columns(_answer(one.kind), "these examples"),
+        columns(_answer(analysis_.kind), "these examples"),
         "## Needs",
-        needs(one),
+        needs(analysis_),
         table("error | when", ((f"`{name}`", text) for name, text in told.errors)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -99,5 +99,5 @@ def _answer(kind: str) -> pd.DataFrame:
     return COMPARISONS[kind].function(_runs())
 
 
-def _said(one: Analysis) -> str:
-    return prose(one.sentence(_answer(one.kind)))
+def _said(analysis: Analysis) -> str:
+    return prose(analysis.sentence(_answer(analysis.kind)))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hta_widgets.trace.schema import ARGUMENT_COLUMNS, Column
+from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, Column
 
 PAGE = Path(__file__).with_suffix(".md")
 

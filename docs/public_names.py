@@ -32,7 +32,9 @@ def _groups() -> dict[str, tuple[str, list[str]]]:
     groups["functions"] = "autofunction", [f"hta_widgets.analysis.{name}" for name in functions]
     groups["examples"] = "autofunction", [f"{examples.__name__}.{name}" for name in ("names", "path", "load")]
     found = [
-        one for one in vars(errors).values() if isinstance(one, type) and one.__module__ == errors.__name__
+        item
+        for item in vars(errors).values()
+        if isinstance(item, type) and item.__module__ == errors.__name__
     ]
-    groups["errors"] = "autoexception", [f"{errors.__name__}.{one.__name__}" for one in found]
+    groups["errors"] = "autoexception", [f"{errors.__name__}.{message.__name__}" for message in found]
     return groups

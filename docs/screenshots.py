@@ -131,8 +131,8 @@ def _take_comparisons(lab: Lab, camera: Camera) -> None:
     for theme in THEMES:
         _light(lab, theme)
         for kind in filter(has_picture, COMPARISONS):
-            one = lab.page.locator(panel.format(kind)).first
-            camera.take(one, IMAGES / "comparisons" / f"{kind}-{theme}.webp", TALLEST)
+            item = lab.page.locator(panel.format(kind)).first
+            camera.take(item, IMAGES / "comparisons" / f"{kind}-{theme}.webp", TALLEST)
     _light(lab, "light")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from docs.docstrings import sections
 from hta_widgets.analysis.communication import matching
-from hta_widgets.analysis.diff import call_lines, moves, noise, sampling
+from hta_widgets.analysis.compare import call_lines, moves, noise, sampling
 from hta_widgets.trace.rank_trace import RankTrace
 
 PAGE = "terms.md"

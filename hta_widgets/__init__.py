@@ -13,12 +13,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hta_widgets.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from hta_widgets import analysis, examples
+    from hta_widgets.hta.trace_analysis import TraceAnalysis
+    from hta_widgets.hta.trace_diff import DeviceType, LabeledTrace, TraceDiff
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.scope import Scope
-    from hta_widgets.trace_analysis import TraceAnalysis
-    from hta_widgets.trace_diff import DeviceType, LabeledTrace, TraceDiff
     from hta_widgets.widgets.breadcrumb import Breadcrumb
     from hta_widgets.widgets.breakdown_panel import BreakdownPanel
     from hta_widgets.widgets.comparison_panel import ComparisonPanel
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from hta_widgets.widgets.selection import Selection
     from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
     from hta_widgets.widgets.trace_explorer import TraceExplorer
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Breadcrumb",
@@ -57,18 +57,18 @@ _MODULES = {
     "Breadcrumb": "hta_widgets.widgets.breadcrumb",
     "BreakdownPanel": "hta_widgets.widgets.breakdown_panel",
     "ComparisonPanel": "hta_widgets.widgets.comparison_panel",
-    "DeviceType": "hta_widgets.trace_diff",
+    "DeviceType": "hta_widgets.hta.trace_diff",
     "DiffViewer": "hta_widgets.widgets.diff_viewer",
     "EventsTable": "hta_widgets.widgets.events_table",
     "IterationSelector": "hta_widgets.widgets.iteration_selector",
-    "LabeledTrace": "hta_widgets.trace_diff",
+    "LabeledTrace": "hta_widgets.hta.trace_diff",
     "RankSelector": "hta_widgets.widgets.rank_selector",
     "Scope": "hta_widgets.trace.scope",
     "Selection": "hta_widgets.widgets.selection",
     "TimelineScrubber": "hta_widgets.widgets.timeline_scrubber",
     "Trace": "hta_widgets.trace.model",
-    "TraceAnalysis": "hta_widgets.trace_analysis",
-    "TraceDiff": "hta_widgets.trace_diff",
+    "TraceAnalysis": "hta_widgets.hta.trace_analysis",
+    "TraceDiff": "hta_widgets.hta.trace_diff",
     "TraceExplorer": "hta_widgets.widgets.trace_explorer",
 }
 

@@ -5,7 +5,7 @@ job at a time, keeps only the newest of those waiting and revokes the ticket of 
 call `checkpoint()` between steps, which raises `Superseded` once the ticket is revoked. Nothing is killed,
 nothing is timed, and a stale answer can not overwrite a newer one.
 
-`FRONT` guards what the browser sees. Traitlets drops notifications when two threads set traits at once, and
+`UI_LOCK` guards what the browser sees. Traitlets drops notifications when two threads set traits at once, and
 the thread that runs observers differs between ipykernel versions, so every browser-visible change happens
 under it.
 """
@@ -20,12 +20,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-__all__ = ["FRONT", "Latest", "Superseded", "checkpoint", "map_ranks", "submit"]
+__all__ = ["UI_LOCK", "Latest", "Superseded", "checkpoint", "map_ranks", "submit"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-FRONT = threading.RLock()
+UI_LOCK = threading.RLock()
 
 _POOL = ThreadPoolExecutor(max_workers=4, thread_name_prefix="hta_widgets")
 _POLL_SECONDS = 0.05
@@ -69,8 +69,8 @@ class Latest(Generic[Result]):
     """Runs at most one job at a time for one consumer; of those waiting, only the newest.
 
     Args:
-        deliver: receives a result, under `FRONT`; never a result older than one it already has.
-        fail: receives the exception of a job that was not superseded, under `FRONT`.
+        deliver: receives a result, under `UI_LOCK`; never a result older than one it already has.
+        fail: receives the exception of a job that was not superseded, under `UI_LOCK`.
     """
 
     def __init__(self, deliver: Callable[[Result], None], fail: Callable[[Exception], None]) -> None:
@@ -121,11 +121,11 @@ class Latest(Generic[Result]):
         except Superseded:
             return
         except Exception as error:
-            with FRONT:
+            with UI_LOCK:
                 if ticket.live:
                     self._fail(error)
             return
-        with FRONT:
+        with UI_LOCK:
             if ticket.live:
                 self._deliver(result)
 

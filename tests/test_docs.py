@@ -70,7 +70,7 @@ def test_every_panel_has_its_picture(theme: str) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_drawn_comparison_has_its_picture(theme: str) -> None:
-    drawn = {kind for kind, one in COMPARISONS.items() if one.chart is not None}
+    drawn = {kind for kind, item in COMPARISONS.items() if item.chart is not None}
     pictures = {path.name for path in (IMAGES / "comparisons").glob("*.webp")}
     assert {f"{kind}-{theme}.webp" for kind in drawn} <= pictures, "run `make screenshot`"
 

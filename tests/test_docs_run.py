@@ -92,7 +92,7 @@ PAGES = [
 WITH_PYTHON = [page for page in PAGES if fenced(page.text, "python") and page.path.name not in ELSEWHERE]
 COMMANDS = list(dict.fromkeys(command for page in PAGES for command in page.commands))
 CONSOLES = [found for page in PAGES for text in fenced(page.text, "text") for found in CONSOLE.findall(text)]
-SHOWN = [one for one in CONSOLES if one[0] != "echo $?"]  # that is checked with the command before
+SHOWN = [item for item in CONSOLES if item[0] != "echo $?"]  # that is checked with the command before
 
 
 @pytest.fixture

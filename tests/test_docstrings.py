@@ -39,7 +39,7 @@ def code_in(text: str) -> list[str]:
 def test_function_tells_its_arguments_and_what_it_returns(name: str) -> None:
     told = sections(FUNCTIONS[name])
     assert told.summary.endswith((".", "?")) and told.returns
-    listed = {one.strip() for names, _ in told.arguments for one in names.split(",")}
+    listed = {item.strip() for names, _ in told.arguments for item in names.split(",")}
     assert listed == set(inspect.signature(FUNCTIONS[name]).parameters)
 
 

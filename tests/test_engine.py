@@ -7,7 +7,7 @@ from queue import Queue
 import pytest
 
 from hta_widgets import engine
-from hta_widgets.engine import FRONT, Latest, Superseded, Ticket, checkpoint, map_ranks, submit
+from hta_widgets.engine import UI_LOCK, Latest, Superseded, Ticket, checkpoint, map_ranks, submit
 
 SECONDS = 10
 
@@ -135,9 +135,9 @@ def _another_thread_can_take_front() -> bool:
     answer: Queue = Queue()
 
     def attempt():
-        taken = FRONT.acquire(blocking=False)
+        taken = UI_LOCK.acquire(blocking=False)
         if taken:
-            FRONT.release()
+            UI_LOCK.release()
         answer.put(taken)
 
     threading.Thread(target=attempt).start()

@@ -53,7 +53,7 @@ def main(words: list[str]) -> int:
     arguments = parser().parse_args(words)
     try:
         recorded = manifest.load(arguments.recorded)["recordings"]
-        todo = {name: (arguments.recorded / name, job_like(one)) for name, one in recorded.items()}
+        todo = {name: (arguments.recorded / name, job_like(item)) for name, item in recorded.items()}
         if not todo:
             todo = {arguments.recorded.name: (arguments.recorded, "gpt2_baseline")}
         for name, (folder, job) in todo.items():

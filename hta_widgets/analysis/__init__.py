@@ -9,14 +9,15 @@ from hta_widgets.analysis.calls.sequences import kernel_sequences, sequence_inst
 from hta_widgets.analysis.calls.stacks import call_stacks
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.communication.stragglers import stragglers
-from hta_widgets.analysis.comparisons import COMPARISONS
+from hta_widgets.analysis.compare import comparability, diff, run_table, step_waterfall
+from hta_widgets.analysis.compare.registry import COMPARISONS
 from hta_widgets.analysis.copies.bandwidth import bandwidth_summary, memory_bandwidth
+from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.critical_path import critical_path, critical_path_summary
 from hta_widgets.analysis.device_time.kernel_types import kernel_type_breakdown
 from hta_widgets.analysis.device_time.overlap import comm_comp_overlap
-from hta_widgets.analysis.device_time.steps import step_times
+from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
-from hta_widgets.analysis.diff import comparability, diff, run_table, step_waterfall
 from hta_widgets.analysis.findings import overview
 from hta_widgets.analysis.idle.breakdown import idle_breakdown
 from hta_widgets.analysis.idle.gaps import idle_gaps
@@ -28,8 +29,9 @@ from hta_widgets.analysis.launches.op_kernels import op_kernels
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue, queue_length, queue_summary
 from hta_widgets.analysis.memory.categories import memory_categories
 from hta_widgets.analysis.memory.usage import memory_peak, memory_timeline
-from hta_widgets.analysis.registry import ANALYSES, Analysis, Series
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.analysis.strategy import strategies, strategy_memory, training_strategy
+from hta_widgets.charts.spec import Series
 
 __all__ = [
     "ANALYSES",

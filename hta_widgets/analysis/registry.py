@@ -1,46 +1,58 @@
-"""The analyses that a panel can show, each described once.
+"""All analyses that a panel can show, in the order in which a reader meets them.
 
 A panel, a report and the command line need the same facts about an analysis: what it computes, how to draw
-it, how to say the answer in a sentence. They read them here and hold no table of their own.
+it, how to say the answer in a sentence. Each module tells them in its `ANALYSIS`; here they are listed.
 """
 
 from __future__ import annotations
 
-from hta_widgets.analysis.catalogue.device import KERNELS, TIME
-from hta_widgets.analysis.catalogue.host import HOST
-from hta_widgets.analysis.catalogue.job import COMMUNICATION, CRITICAL_PATH, MEMORY
-from hta_widgets.analysis.catalogue.overview import OVERVIEW
-from hta_widgets.analysis.charts import (
-    Bars,
-    Chart,
-    Flame,
-    Heat,
-    Histogram,
-    Lines,
-    Series,
-    Spread,
-    Stack,
-    Waterfall,
-)
-from hta_widgets.analysis.entry import Analysis, Option
+from hta_widgets.analysis.annotations import kernels as annotated_kernels
+from hta_widgets.analysis.annotations import regions
+from hta_widgets.analysis.calls import cupti, frequent_sequences, modules, op_counts, stacks
+from hta_widgets.analysis.communication import collectives, stragglers
+from hta_widgets.analysis.copies import bandwidth
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.critical_path import path as critical_path
+from hta_widgets.analysis.device_time import kernel_types, overlap, step_times, temporal
+from hta_widgets.analysis.findings.overview import ANALYSIS as OVERVIEW
+from hta_widgets.analysis.idle import breakdown as idle_breakdown
+from hta_widgets.analysis.idle import gaps, streams
+from hta_widgets.analysis.kernels import breakdown as kernel_breakdown
+from hta_widgets.analysis.kernels import durations
+from hta_widgets.analysis.launches import delays, op_kernels, queue
+from hta_widgets.analysis.memory import usage
+from hta_widgets.analysis.strategy import table as strategy
 
-__all__ = [
-    "ANALYSES",
-    "Analysis",
-    "Bars",
-    "Chart",
-    "Flame",
-    "Heat",
-    "Histogram",
-    "Lines",
-    "Option",
-    "Series",
-    "Spread",
-    "Stack",
-    "Waterfall",
-]
+__all__ = ["ANALYSES"]
 
 ANALYSES: dict[str, Analysis] = {
-    analysis.kind: analysis
-    for analysis in (*OVERVIEW, *TIME, *KERNELS, *HOST, *COMMUNICATION, *MEMORY, *CRITICAL_PATH)
+    entry.kind: entry
+    for entry in (
+        OVERVIEW,
+        step_times.ANALYSIS,
+        temporal.ANALYSIS,
+        overlap.ANALYSIS,
+        idle_breakdown.ANALYSIS,
+        gaps.ANALYSIS,
+        streams.ANALYSIS,
+        kernel_types.ANALYSIS,
+        kernel_breakdown.ANALYSIS,
+        durations.ANALYSIS,
+        op_kernels.ANALYSIS,
+        frequent_sequences.ANALYSIS,
+        cupti.ANALYSIS,
+        *delays.ANALYSES,
+        *queue.ANALYSES,
+        regions.ANALYSIS,
+        annotated_kernels.ANALYSIS,
+        op_counts.ANALYSIS,
+        stacks.ANALYSIS,
+        modules.ANALYSIS,
+        stragglers.ANALYSIS,
+        collectives.ANALYSIS,
+        strategy.ANALYSIS,
+        *usage.ANALYSES,
+        *bandwidth.ANALYSES,
+        critical_path.ANALYSIS,
+    )
 }

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from hta_widgets.analysis.registry import Analysis
-from hta_widgets.cli.answers import ask
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.cli.ask import ask
 from hta_widgets.cli.document import json_lines, plain, scope_as_dict
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.kinds import known_kind, values_of

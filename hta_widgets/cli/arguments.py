@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from hta_widgets import __version__
 from hta_widgets.cli.exits import UsageError, codes_in_words
 from hta_widgets.cli.limits import LINES, MEASURES, limit
 from hta_widgets.cli.values import assignment, numbers, span
+from hta_widgets.version import __version__
 
 __all__ = ["parse"]
 
@@ -62,14 +62,14 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"hta-widgets {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    one = _command(commands, "summary", "what the job is, where its time goes, and what to look at first")
-    _add_scope(one)
-    one.add_argument("--json", action="store_true", help="print JSON")
-    _add_output(one)
+    command = _command(commands, "summary", "what the job is, where its time goes, and what to look at first")
+    _add_scope(command)
+    command.add_argument("--json", action="store_true", help="print JSON")
+    _add_output(command)
 
-    one = _command(commands, "analyze", "the answer of one analysis", kind=True)
-    _add_scope(one)
-    one.add_argument(
+    command = _command(commands, "analyze", "the answer of one analysis", kind=True)
+    _add_scope(command)
+    command.add_argument(
         "--option",
         metavar="KEY=VALUE",
         type=_typed(assignment),
@@ -78,50 +78,52 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         dest="options",
         help="an argument of the analysis, as --list shows them; may be given several times",
     )
-    _add_format(one)
-    one.add_argument(
+    _add_format(command)
+    command.add_argument(
         "--limit", metavar="N", type=_typed(_count), help="rows at most (default: 40 in a table, else all)"
     )
-    _add_output(one)
+    _add_output(command)
 
-    one = _command(commands, "health", "what is wrong, missing or doubtful in the trace")
-    one.add_argument("--json", action="store_true", help="print JSON")
-    one.add_argument(
+    command = _command(commands, "health", "what is wrong, missing or doubtful in the trace")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.add_argument(
         "--fail-on",
         choices=("error", "warning", "never"),
         default="error",
         help="exit with 1 if there is a finding at least as grave (default: error)",
     )
-    _add_output(one)
+    _add_output(command)
 
-    one = _command(commands, "report", "the explorer as one HTML file that works offline")
-    _add_scope(one)
-    one.add_argument(
+    command = _command(commands, "report", "the explorer as one HTML file that works offline")
+    _add_scope(command)
+    command.add_argument(
         "--panels",
         metavar="KIND,...",
         help="the panels to show, or all (default: those for a first look that the trace has data for)",
     )
-    one.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file to write")
+    command.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file to write")
 
-    one = _command(commands, "diff", "what changed between runs, and whether it is within limits", many=True)
-    one.add_argument(
+    command = _command(
+        commands, "diff", "what changed between runs, and whether it is within limits", many=True
+    )
+    command.add_argument(
         "--name",
         metavar="NAME",
         action="append",
         dest="names",
         help="what to call a run; once for each, in their order (default: the names of the folders or files)",
     )
-    one.add_argument(
+    command.add_argument(
         "--by", choices=LINES, help="what to compare line by line (default: kernel; op without device events)"
     )
-    _add_part(one)
-    one.add_argument(
+    _add_part(command)
+    command.add_argument(
         "--top",
         metavar="N",
         type=_typed(_count),
         help="lines at most, those that changed most (default: 20 in a table, else all)",
     )
-    one.add_argument(
+    command.add_argument(
         "--fail-on",
         metavar="LIMIT",
         type=_typed(limit),
@@ -131,8 +133,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="exit with 1 if a metric changed by more, beyond noise, as in 'step_time>+3%%'; may be given "
         f"several times; the metrics: {', '.join(MEASURES)}, and lines, as in 'kernel:\"gemm\">+5%%'",
     )
-    _add_format(one)
-    _add_output(one)
+    _add_format(command)
+    _add_output(command)
     return parser.parse_args(argv)
 
 

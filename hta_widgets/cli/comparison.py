@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from hta_widgets.analysis.comparisons import COMPARISONS
-from hta_widgets.analysis.diff.measures import measured
+from hta_widgets.analysis.compare.measures import measured
+from hta_widgets.analysis.compare.registry import COMPARISONS
 from hta_widgets.cli.limits import LINES, Limit
 from hta_widgets.cli.verdicts import Verdict, verdicts
 from hta_widgets.errors import MissingDataError
@@ -54,7 +54,7 @@ class Comparison:
     @property
     def failed(self) -> bool:
         """Whether a change is beyond a limit."""
-        return any(one.outcome == "fails" for one in self.verdicts)
+        return any(verdict.outcome == "fails" for verdict in self.verdicts)
 
     def first_lines(self, top: int | None) -> pd.DataFrame:
         """The rows of the `top` lines that changed most; None: of all."""
@@ -89,7 +89,7 @@ def compared(runs: Sequence[Run], by: str | None, limits: Sequence[Limit]) -> Co
     if by is None:
         by = "op" if isinstance(table, MissingDataError) else "kernel"
     named = {limit.of for limit in limits} & set(LINES)
-    lines = {one: COMPARISONS["diff"].function(traces, scopes, by=one) for one in sorted({by, *named})}
+    lines = {name: COMPARISONS["diff"].function(traces, scopes, by=name) for name in sorted({by, *named})}
     return Comparison(
         runs,
         by,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from hta_widgets.analysis.comparisons import COMPARISONS
+from hta_widgets.analysis.compare.registry import COMPARISONS
 from hta_widgets.cli.comparison import Comparison, Run
 from hta_widgets.cli.document import frame_as_dict, missing_as_dict, plain, scope_as_dict
 from hta_widgets.cli.verdicts import Verdict
@@ -25,7 +25,7 @@ def comparison_as_dict(found: Comparison, top: int | None) -> dict[str, Any]:
         "run_table": _answer("run_table", found.table),
         "step_waterfall": _answer("step_waterfall", found.waterfall),
         "lines": {"by": found.by, **_answer("diff", found.lines, found.first_lines(top))},
-        "checks": [_check(one) for one in found.verdicts],
+        "checks": [_check(verdict) for verdict in found.verdicts],
         "failed": found.failed,
     }
 
@@ -53,21 +53,21 @@ def _answer(
     return {"sentence": sentence, **frame_as_dict(frame if shown is None else shown)}
 
 
-def _check(one: Verdict) -> dict[str, Any]:
-    changed = one.changed
+def _check(verdict: Verdict) -> dict[str, Any]:
+    changed = verdict.changed
     told = {
-        "limit": one.limit.text,
-        "run": one.run,
-        "metric": one.limit.of,
+        "limit": verdict.limit.text,
+        "run": verdict.run,
+        "metric": verdict.limit.of,
         "line": changed.line or None,
-        "unit": "bytes" if one.limit.of == "peak_memory" else "ns",
+        "unit": "bytes" if verdict.limit.of == "peak_memory" else "ns",
         "before": changed.before,
         "after": changed.after,
         "change": changed.change,
         "change_pct": changed.pct,
         "low": changed.low,
         "high": changed.high,
-        "significant": changed.significant if one.noise_known else None,
-        "outcome": one.outcome,
+        "significant": changed.significant if verdict.noise_known else None,
+        "outcome": verdict.outcome,
     }
     return {name: plain(value) for name, value in told.items()}

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.charts import Waterfall
-from hta_widgets.analysis.comparisons import COMPARISONS
-from hta_widgets.analysis.diff.measures import STEP_TIME
-from hta_widgets.analysis.diff.noise import LEAST_CHANGE
-from hta_widgets.analysis.diff.waterfall import STEP
-from hta_widgets.analysis.words import duration
+from hta_widgets.analysis.compare.measures import STEP_TIME
+from hta_widgets.analysis.compare.noise import LEAST_CHANGE
+from hta_widgets.analysis.compare.registry import COMPARISONS
+from hta_widgets.analysis.compare.waterfall import STEP
+from hta_widgets.charts.spec import Waterfall
 from hta_widgets.cli.comparison import Comparison
 from hta_widgets.cli.table import frame_lines, significant
 from hta_widgets.cli.terminal import columns_of, painted, pieces_of, printable
 from hta_widgets.cli.verdicts import Verdict
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import duration
 
 __all__ = ["comparison_lines"]
 
@@ -65,10 +65,10 @@ def comparison_lines(found: Comparison, top: int | None, output: str) -> Iterato
         yield from frame_lines(changed, _LINES if top is None else top, cells, alike=True)
     if found.verdicts:
         yield from ("", heading("Limits"))
-    for one in found.verdicts:
-        word = f"{_WORDS[one.outcome]:<4}"
-        coloured = painted(word, _COLOURS[one.outcome], sys.stdout) if output == "-" else word
-        first, *rest = told(_in_words(one), "      ")
+    for verdict in found.verdicts:
+        word = f"{_WORDS[verdict.outcome]:<4}"
+        coloured = painted(word, _COLOURS[verdict.outcome], sys.stdout) if output == "-" else word
+        first, *rest = told(_in_words(verdict), "      ")
         yield f"{coloured}  {first.lstrip()}"
         yield from rest
 
@@ -89,7 +89,7 @@ def _of_host(found: Comparison) -> pd.DataFrame:
 def _parts(waterfall: pd.DataFrame) -> pd.DataFrame:
     """What takes time, before or after. Of two runs, the name of the second would say nothing new."""
     chart = COMPARISONS["step_waterfall"].chart
-    labels = {one.column: one.label for one in chart.series} if isinstance(chart, Waterfall) else {}
+    labels = {series.column: series.label for series in chart.series} if isinstance(chart, Waterfall) else {}
     before = waterfall["time_ns"] - waterfall["change_ns"]
     shown: pd.DataFrame = waterfall.assign(
         part=waterfall["part"].map(labels),
@@ -127,17 +127,19 @@ def _noise(low: pd.Series, significant: pd.Series) -> pd.Series:
     return pd.Series(words, low.index, dtype="str")
 
 
-def _in_words(one: Verdict) -> str:
-    changed, of_memory = one.changed, one.limit.of == "peak_memory"
+def _in_words(verdict: Verdict) -> str:
+    changed, of_memory = verdict.changed, verdict.limit.of == "peak_memory"
     amount = _bytes if of_memory else duration
     relative = f"{_signed(changed.pct)} %, " if changed.before else ""
-    said = f"{one.run}: {one.limit.text}: {relative}{_sign(changed.change)}{amount(abs(changed.change))}"
-    if not one.noise_known:
-        if one.outcome == "holds":
+    said = (
+        f"{verdict.run}: {verdict.limit.text}: {relative}{_sign(changed.change)}{amount(abs(changed.change))}"
+    )
+    if not verdict.noise_known:
+        if verdict.outcome == "holds":
             return said
         return f"{said}; noise is unknown (no two steps to compare), so the change alone decides"
     said += f", 95 % interval {_amount(changed.low)} to {_amount(changed.high)}"
-    if one.outcome != "within noise":
+    if verdict.outcome != "within noise":
         return said
     certain = changed.low > 0 or changed.high < 0
     tiny = abs(changed.change) < LEAST_CHANGE * max(changed.before, changed.after)
@@ -150,7 +152,7 @@ def _amount(ns: float) -> str:
 
 
 def _bytes(value: float) -> str:
-    size, unit = next((one for one in _MEMORY if value >= one[0]), (1, "B"))
+    size, unit = next((entry for entry in _MEMORY if value >= entry[0]), (1, "B"))
     return f"{significant(value / size)} {unit}"
 
 

@@ -35,7 +35,11 @@ def run(arguments: Namespace) -> Exit:
 def in_words(trace: Trace) -> str:
     """How many findings of each severity there are."""
     counts = _counts(trace)
-    told = [f"{counts[one]:,} {one}{'s' * (counts[one] != 1)}" for one in SEVERITIES[:2] if counts[one]]
+    told = [
+        f"{counts[severity]:,} {severity}{'s' * (counts[severity] != 1)}"
+        for severity in SEVERITIES[:2]
+        if counts[severity]
+    ]
     if not told:
         return "no errors or warnings"
     return " and ".join(told)
@@ -62,11 +66,13 @@ def _head(trace: Trace) -> dict[str, Any]:
 
 def _counts(trace: Trace) -> dict[str, int]:
     severity = trace.health["severity"]
-    return {one: int((severity == one).sum()) for one in SEVERITIES}
+    return {level: int((severity == level).sum()) for level in SEVERITIES}
 
 
 def _lines(trace: Trace, output: str) -> Iterator[str]:
-    from hta_widgets.widgets.facts import health_rows  # as the explorer merges them; takes time to import
+    from hta_widgets.widgets.job_header import (
+        health_rows,  # as the explorer merges them; takes time to import
+    )
 
     yield f"{in_words(trace).capitalize()} in {len(trace.ranks):,} rank{'s' * (len(trace.ranks) != 1)}."
     rows = health_rows(trace)

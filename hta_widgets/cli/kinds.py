@@ -8,7 +8,8 @@ from inspect import signature
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from hta_widgets.analysis.registry import ANALYSES, Analysis
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.cli.exits import UsageError
 from hta_widgets.cli.terminal import aligned
 
@@ -33,7 +34,7 @@ def options_of(analysis: Analysis) -> dict[str, tuple[Any, Any]]:
     # modules import the first two for type checkers only
     hints = get_type_hints(analysis.function, localns={"Trace": object, "Scope": object})
     rest = list(signature(analysis.function).parameters.values())[2:]
-    return {one.name: (hints[one.name], one.default) for one in rest}
+    return {word.name: (hints[word.name], word.default) for word in rest}
 
 
 def values_of(analysis: Analysis, given: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def print_kinds() -> None:
 
 def _value(kind: Any, text: str) -> Any:
     if get_origin(kind) in (Union, UnionType):
-        return _first_that_takes([one for one in get_args(kind) if one is not NoneType], text)
+        return _first_that_takes([choice for choice in get_args(kind) if choice is not NoneType], text)
     if get_origin(kind) is Literal:
         if text not in get_args(kind):
             raise ValueError(text)
@@ -102,9 +103,9 @@ def _first_that_takes(kinds: Sequence[Any], text: str) -> Any:
 
 def _spelled(kind: Any) -> str:
     if get_origin(kind) in (Union, UnionType):
-        return "|".join(_spelled(one) for one in get_args(kind) if one is not NoneType)
+        return "|".join(_spelled(choice) for choice in get_args(kind) if choice is not NoneType)
     if get_origin(kind) is Literal:
-        return "|".join(str(one) for one in get_args(kind) if one != "")
+        return "|".join(str(choice) for choice in get_args(kind) if choice != "")
     words = {bool: "true|false", int: "INTEGER", float: "NUMBER", str: "TEXT"}
     return words.get(kind, "TEXT,...")
 

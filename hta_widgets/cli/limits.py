@@ -92,5 +92,5 @@ def _amount(of: str, number: str, unit: str) -> tuple[float, str]:
 
 
 def _metrics() -> str:
-    lines = ", ".join(f'{one}:"..."' for one in LINES)
+    lines = ", ".join(f'{entry}:"..."' for entry in LINES)
     return f"the metrics are {', '.join(MEASURES)}, and the lines of a comparison: {lines}"

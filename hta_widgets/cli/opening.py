@@ -12,7 +12,7 @@ import numpy as np
 from hta_widgets.cli.terminal import columns_of, is_terminal, printable, shortened
 from hta_widgets.errors import HtaWidgetsError, TraceFormatError
 from hta_widgets.trace.model import Trace
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 __all__ = ["open_trace", "reading", "scope_of", "source_of", "warn_of_failed"]

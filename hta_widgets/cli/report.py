@@ -14,7 +14,7 @@ from hta_widgets.cli.terminal import printable
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-from hta_widgets.widgets.memo import answer
+from hta_widgets.widgets.answer_cache import cached_analysis
 from hta_widgets.widgets.panels import catalogue
 from hta_widgets.widgets.trace_explorer import TraceExplorer
 
@@ -80,7 +80,7 @@ def _first_look(trace: Trace, scope: Scope) -> list[str]:
     found = []
     for kind in _FIRST_LOOK:
         with suppress(MissingDataError):
-            answer(trace, kind, scope)
+            cached_analysis(trace, kind, scope)
             found.append(kind)
     return found or [_ALWAYS]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from hta_widgets.analysis.charts import Stack
 from hta_widgets.analysis.registry import ANALYSES
-from hta_widgets.cli.answers import ask
+from hta_widgets.charts.spec import Stack
+from hta_widgets.cli.ask import ask
 from hta_widgets.cli.document import dumped, frame_as_dict, missing_as_dict, plain, scope_as_dict
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.health import finding_lines, in_words
@@ -46,7 +46,7 @@ _HEADINGS = {
     "idle_pct": "idle_pct",
 }
 
-Answers = Mapping[str, pd.DataFrame | MissingDataError]
+Frames = Mapping[str, pd.DataFrame | MissingDataError]
 
 
 def run(arguments: Namespace) -> Exit:
@@ -69,7 +69,7 @@ def _answer(trace: Trace, kind: str, scope: Scope) -> pd.DataFrame | MissingData
         return missing
 
 
-def _document(trace: Trace, scope: Scope, answers: Answers) -> dict[str, Any]:
+def _document(trace: Trace, scope: Scope, answers: Frames) -> dict[str, Any]:
     return {
         "kind": "summary",
         "scope": scope_as_dict(scope),
@@ -93,7 +93,7 @@ def _answer_as_dict(kind: str, answer: pd.DataFrame | MissingDataError) -> dict[
     return {**head, **frame_as_dict(answer)}
 
 
-def _lines(trace: Trace, answers: Answers, arguments: Namespace) -> Iterator[str]:
+def _lines(trace: Trace, answers: Frames, arguments: Namespace) -> Iterator[str]:
     output: str = arguments.output
     cells = columns_of(sys.stdout) if output == "-" else None
     yield from _job(trace, arguments.paths, output)
@@ -123,7 +123,7 @@ def _lines(trace: Trace, answers: Answers, arguments: Namespace) -> Iterator[str
 
 
 def _job(trace: Trace, paths: list[str], output: str) -> Iterator[str]:
-    from hta_widgets.widgets.facts import job_facts  # the explorer's header; takes time to import
+    from hta_widgets.widgets.job_header import job_facts  # the explorer's header; takes time to import
 
     name = Path(paths[0]).resolve().name if len(paths) == 1 else f"{len(paths)} files"
     job, *facts = job_facts(trace, name)
@@ -132,7 +132,7 @@ def _job(trace: Trace, paths: list[str], output: str) -> Iterator[str]:
     yield from aligned(rows, [False, False])
 
 
-def _by_rank(answers: Answers) -> pd.DataFrame | None:
+def _by_rank(answers: Frames) -> pd.DataFrame | None:
     """Per rank: where its time goes, why it idles, how much communication hides, how long others wait.
 
     The headings are short: a terminal of 80 columns should hold the table.
@@ -153,14 +153,14 @@ def _by_rank(answers: Answers) -> pd.DataFrame | None:
 
 def _main_causes(idle: pd.DataFrame) -> pd.Series:
     chart = ANALYSES["idle_breakdown"].chart
-    labels = {one.column: one.label for one in chart.series} if isinstance(chart, Stack) else {}
+    labels = {series.column: series.label for series in chart.series} if isinstance(chart, Stack) else {}
     by_cause = idle.set_index("rank")[list(labels)]
     causes = by_cause.idxmax(axis=1).map(labels)
     return causes.where(by_cause.sum(axis=1) > 0, "").rename("idle cause")
 
 
 def _health(trace: Trace, output: str) -> Iterator[str]:
-    from hta_widgets.widgets.facts import health_rows
+    from hta_widgets.widgets.job_header import health_rows
 
     yield from ("", f"{_heading('Health', output)}: {in_words(trace)}")
     yield from finding_lines([row for row in health_rows(trace) if row["severity"] != "info"], output)

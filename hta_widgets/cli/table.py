@@ -70,7 +70,7 @@ def _largest(series: pd.Series) -> float:
 
 
 def _unit(largest: float) -> tuple[str, int]:
-    return next((one for one in _TIME if largest >= one[1]), _TIME[-1])
+    return next((entry for entry in _TIME if largest >= entry[1]), _TIME[-1])
 
 
 def _column(name: str, series: pd.Series, time: tuple[str, int] | None = None) -> _Column:

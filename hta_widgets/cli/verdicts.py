@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from hta_widgets.analysis.diff.noise import beyond_alone
-from hta_widgets.analysis.words import brief
+from hta_widgets.analysis.compare.noise import beyond_alone
 from hta_widgets.cli.exits import UsageError
 from hta_widgets.cli.limits import LINES, Limit
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import brief
 
 __all__ = ["Changed", "Verdict", "verdicts"]
 
@@ -137,7 +137,7 @@ def _of_line(limit: Limit, frame: pd.DataFrame) -> Iterator[tuple[str, Changed]]
     own = frame[frame["kind"] == kind]
     base, *rows = own[own["line"] == line].to_dict("records")
     moved = {row["run"]: row for row in own[own["moved_from"] == line].to_dict("records")}
-    for row in (moved.get(one["run"], one) for one in rows):
+    for row in (moved.get(row["run"], row) for row in rows):
         changed = _changed(row, "exclusive_ns", min(base["steps"], row["steps"]))
         yield row["run"], replace(changed, line=row["line"])
 

@@ -1,5 +1,5 @@
-"""How our answers become those of Holistic Trace Analysis: its columns, order, units, plots and conventions.
+"""HTA's own module names: a notebook migrates by writing `hta_widgets.hta` for `hta` in its imports.
 
-One module per group of `TraceAnalysis` methods. They compute nothing that `hta_widgets.analysis` computes;
-they rename, round and draw.
+`trace_analysis`, `trace_diff`, `memory_analysis`, `common`, `analyzers`, `configs` and `utils` hold what HTA
+keeps under these names; `methods` turns our answers into HTA's. Nothing outside this package imports it.
 """

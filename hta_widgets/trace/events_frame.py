@@ -11,11 +11,11 @@ import pandas as pd
 
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.schema import ARGUMENT_COLUMNS, NULL
+from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, NULL
 from hta_widgets.trace.scope import Scope
 
 CORE = ("correlation", "device", "stream")
-CLASS_LABELS = [one.label for one in EventClass]
+CLASS_LABELS = [event_class.label for event_class in EventClass]
 Rows = npt.NDArray[np.int64]
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of
 from hta_widgets.trace.clocks import Clock
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 
 COLUMNS = {
     "rank": "Int64",
@@ -52,8 +52,8 @@ class Finding:
 
 def health_frame(findings: Iterable[Finding]) -> pd.DataFrame:
     """The findings as a frame, the gravest first; columns as `COLUMNS`, a null rank meaning the job."""
-    ordered = sorted(findings, key=lambda one: _SEVERITIES.get(one.severity, 3))
-    return pd.DataFrame([vars(one) for one in ordered], columns=list(COLUMNS)).astype(COLUMNS)
+    ordered = sorted(findings, key=lambda finding: _SEVERITIES.get(finding.severity, 3))
+    return pd.DataFrame([vars(finding) for finding in ordered], columns=list(COLUMNS)).astype(COLUMNS)
 
 
 def rank_findings(trace: RankTrace) -> list[Finding]:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.periodicity import repeats
-from hta_widgets.trace.steps import ServingStep, profiler_step, serving_step
+from hta_widgets.trace.step_names import ServingStep, profiler_step, serving_step
 
 Int64 = npt.NDArray[np.int64]
 T = TypeVar("T")
@@ -118,9 +118,9 @@ def _profiler_steps(events: Recorded) -> list[Window]:
             alike.append(len(merged))
             merged.append(window)
         else:
-            one = merged[same]
+            other = merged[same]
             merged[same] = Window(
-                min(one.start, window.start), max(one.end, window.end), one.label, one.number
+                min(other.start, window.start), max(other.end, window.end), other.label, other.number
             )
     return _disjoint(merged)
 
@@ -130,7 +130,7 @@ def _serving_steps(events: Recorded) -> list[Window]:
     rows = [int(row) for row in events.annotations() if int(events.name[row]) in steps]
     windows = [_window(events, row, None, steps[int(events.name[row])]) for row in rows]
     # Runners and schedulers may each announce the step, one inside the other: the outer one is the step.
-    windows.sort(key=lambda one: (one.start, -one.end))
+    windows.sort(key=lambda window: (window.start, -window.end))
     outer: list[Window] = []
     for window in windows:
         if not outer or window.end > outer[-1].end:
@@ -218,8 +218,8 @@ def _read(names: list[str], parse: Callable[[str], T | None]) -> dict[int, T]:
     return {code: value for code, value in found if value is not None}
 
 
-def _meet(one: Window, other: Window) -> bool:
-    return one.start < other.end and other.start < one.end
+def _meet(window: Window, other: Window) -> bool:
+    return window.start < other.end and other.start < window.end
 
 
 def _apart(events: Recorded, rows: list[int]) -> bool:
@@ -228,12 +228,12 @@ def _apart(events: Recorded, rows: list[int]) -> bool:
 
 def _disjoint(windows: list[Window]) -> list[Window]:
     """In time order; where two steps overlap (different threads) the earlier ends when the later begins."""
-    windows = sorted(windows, key=lambda one: (one.start, one.end))
+    windows = sorted(windows, key=lambda window: (window.start, window.end))
     clipped = [
-        Window(one.start, min(one.end, after.start), one.label, one.number, one.step)
-        for one, after in pairwise(windows)
+        Window(window.start, min(window.end, after.start), window.label, window.number, window.step)
+        for window, after in pairwise(windows)
     ]
-    return [one for one in clipped + windows[-1:] if one.start < one.end]
+    return [window for window in clipped + windows[-1:] if window.start < window.end]
 
 
 def _partial(windows: list[Window], work: Int64, source: str) -> list[bool]:
@@ -241,8 +241,8 @@ def _partial(windows: list[Window], work: Int64, source: str) -> list[bool]:
     flags = [False] * len(windows)
     if len(windows) < 2 or source == "serving step":
         return flags  # serving steps differ in size by nature
-    inside = np.searchsorted(work, [one.end for one in windows]) - np.searchsorted(
-        work, [one.start for one in windows]
+    inside = np.searchsorted(work, [window.end for window in windows]) - np.searchsorted(
+        work, [window.start for window in windows]
     )
     for edge in (0, len(windows) - 1):
         others = np.delete(inside, edge)
@@ -253,19 +253,19 @@ def _partial(windows: list[Window], work: Int64, source: str) -> list[bool]:
 def _frame(windows: list[Window], source: str, confidence: str, partial: list[bool]) -> pd.DataFrame:
     used: set[int] = set()
     numbers = []
-    following = max((one.number for one in windows if one.number is not None), default=-1) + 1
-    for one in windows:
-        number = one.number
+    following = max((window.number for window in windows if window.number is not None), default=-1) + 1
+    for window in windows:
+        number = window.number
         if number is None or number in used:  # a profiler that was restarted counts from zero again
             number, following = following, following + 1
         used.add(number)
         numbers.append(number)
-    steps = [one.step for one in windows]
+    steps = [window.step for window in windows]
     values: dict[str, list[Any]] = {
         "iteration": numbers,
-        "label": [one.label for one in windows],
-        "start_ns": [one.start for one in windows],
-        "end_ns": [one.end for one in windows],
+        "label": [window.label for window in windows],
+        "start_ns": [window.start for window in windows],
+        "end_ns": [window.end for window in windows],
         "source": [source] * len(windows),
         "confidence": [confidence] * len(windows),
         "partial": partial,

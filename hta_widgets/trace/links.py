@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.trace.jit import kernel
-from hta_widgets.trace.schema import NULL
+from hta_widgets.jit import kernel
+from hta_widgets.trace.reader.schema import NULL
 
 Int16 = npt.NDArray[np.int16]
 Int32 = npt.NDArray[np.int32]

@@ -11,15 +11,15 @@ import pandas as pd
 
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace import clocks
-from hta_widgets.trace.discovery import Assigned, Discovery, assign_ranks, discover, rank_of_table
 from hta_widgets.trace.events_frame import events_frame
 from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_findings
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.read import read_all
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.discovery import Assigned, Discovery, assign_ranks, discover, rank_of_table
+from hta_widgets.trace.reader.parallel import read_all
+from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.slices import Slices, find_slices
-from hta_widgets.trace.table import EventTable
 
 
 class Trace:
@@ -42,8 +42,8 @@ class Trace:
     ) -> None:
         self.failed = failed
         self._found = found
-        self._assigned = {one.rank: one for one in assigned}
-        self._tables = {one.rank: table for one, table in zip(assigned, tables, strict=True)}
+        self._assigned = {assignment.rank: assignment for assignment in assigned}
+        self._tables = {assignment.rank: table for assignment, table in zip(assigned, tables, strict=True)}
         self.ranks: list[int] = sorted(self._tables)
         self._slices = slices or {rank: find_slices(self._tables[rank]) for rank in self.ranks}
         self.clock = clock or clocks.align(
@@ -167,26 +167,33 @@ class Trace:
             findings += rank_findings(self.rank(rank))
         return health_frame(findings)
 
-    def _about_rank_number(self, one: Assigned) -> list[Finding]:
-        if one.duplicate:
-            detail = f"{one.label}: another file has the same rank; this one is shown as {one.rank}"
+    def _about_rank_number(self, assigned: Assigned) -> list[Finding]:
+        if assigned.duplicate:
+            detail = f"{assigned.label}: another file has the same rank; this one is shown as {assigned.rank}"
             remedy = "open one recording at a time, or name the ranks: Trace.open({rank: file})"
-            return [Finding(one.rank, "warning", "duplicate_rank", 1, detail, remedy)]
-        if one.source in ("name", "order"):
-            where = "its name" if one.source == "name" else "the order of the files"
+            return [Finding(assigned.rank, "warning", "duplicate_rank", 1, detail, remedy)]
+        if assigned.source in ("name", "order"):
+            where = "its name" if assigned.source == "name" else "the order of the files"
             return [
                 Finding(
-                    one.rank,
+                    assigned.rank,
                     "info",
                     "rank_guessed",
                     1,
                     f"the file does not tell its rank; taken from {where}",
                 )
             ]
-        if one.source == "caller" and rank_of_table(self._tables[one.rank]) not in (None, one.rank):
+        if assigned.source == "caller" and rank_of_table(self._tables[assigned.rank]) not in (
+            None,
+            assigned.rank,
+        ):
             return [
                 Finding(
-                    one.rank, "warning", "rank_contradicted", 1, "the file names another rank than the caller"
+                    assigned.rank,
+                    "warning",
+                    "rank_contradicted",
+                    1,
+                    "the file names another rank than the caller",
                 )
             ]
         return []

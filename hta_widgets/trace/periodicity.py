@@ -49,7 +49,10 @@ def _even(names: npt.NDArray[np.int32], anchors: npt.NDArray[np.int64]) -> npt.N
     if typical < MIN_LENGTH:
         return nothing
     pieces = [names[a : a + typical] for a in anchors[:-1]]
-    same = [len(one) == len(other) and bool((one == other).mean() >= 0.95) for one, other in pairwise(pieces)]
+    same = [
+        len(piece) == len(other) and bool((piece == other).mean() >= 0.95)
+        for piece, other in pairwise(pieces)
+    ]
     even = np.abs(lengths - typical) <= max(1, typical // 20)
     if not same or np.mean(same) < SAME or even.mean() < SAME:
         return nothing

@@ -15,10 +15,10 @@ import pandas as pd
 from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import links
 from hta_widgets.trace.classify import EventClass, classify_events
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.slices import Slices, find_slices
-from hta_widgets.trace.table import EventTable
 from hta_widgets.trace.threads import threads
 
 Int16 = npt.NDArray[np.int16]
@@ -134,9 +134,13 @@ class RankTrace:
     def device_name(self) -> str | None:
         """Name of the device this rank used, from ``deviceProperties``."""
         properties = self.metadata.get("deviceProperties")
-        known = [one for one in properties if isinstance(one, dict)] if isinstance(properties, list) else []
+        known = (
+            [device for device in properties if isinstance(device, dict)]
+            if isinstance(properties, list)
+            else []
+        )
         used = set(np.unique(self.device[self.is_device]).tolist())
-        chosen = [one for one in known if one.get("id") in used] or known
+        chosen = [device for device in known if device.get("id") in used] or known
         return str(chosen[0]["name"]) if chosen and "name" in chosen[0] else None
 
     @cached_property

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.trace.jit import kernel
-from hta_widgets.trace.schema import NULL
-from hta_widgets.trace.table import EventTable, Problem
+from hta_widgets.jit import kernel
+from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.reader.table import EventTable, Problem
 
 # HTA's own limit (ParserConfig.max_event_duration_us): corrupt CUPTI records claim centuries.
 LONGEST_NS = 7 * 24 * 3600 * 1_000_000_000

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.trace.schema import NULL
-from hta_widgets.trace.table import EventTable
+from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.reader.table import EventTable
 
 Codes = npt.NDArray[np.int32]
 
@@ -24,12 +24,12 @@ def threads(table: EventTable, pid: Codes, pids: list[str], tid: Codes, tids: li
     names = _named(table, "thread_name", "args_name")
     order = _sorted_at(table)
     found = [(pids[key // len(tids)], tids[key % len(tids)]) for key in keys.tolist()]
-    process = {one: text for (one, _), text in {**labels, **processes}.items()}
+    process = {key: text for (key, _), text in {**labels, **processes}.items()}
     frame = pd.DataFrame(
         {
-            "pid": [one for one, _ in found],
+            "pid": [key for key, _ in found],
             "tid": [two for _, two in found],
-            "process_name": [process.get(one) for one, _ in found],
+            "process_name": [process.get(key) for key, _ in found],
             "thread_name": [names.get(key) for key in found],
             "sort_index": pd.array([order.get(key) for key in found], "Int64"),
         }

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import traitlets as t
 
-from hta_widgets.engine import FRONT
+from hta_widgets.engine import UI_LOCK
 from hta_widgets.widgets.part import Part, variable_name
-from hta_widgets.widgets.rpc import answers
+from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
 
 __all__ = ["Breadcrumb"]
@@ -21,7 +21,8 @@ class Breadcrumb(Part):
     Args:
         trace: an open `Trace`, or anything `Trace.open` takes.
         selection: the `Selection` to share with other parts.
-        spell: returns the Python lines that "Copy code" copies; default: the line that makes the selection.
+        python_expression: returns the Python lines that "Copy code" copies; default: the line that makes the
+            selection.
     """
 
     _view = t.Unicode("breadcrumb").tag(sync=True)
@@ -46,11 +47,11 @@ class Breadcrumb(Part):
         trace: Any,
         *,
         selection: Selection | dict[str, Any] | None = None,
-        spell: Callable[[], str] | None = None,
+        python_expression: Callable[[], str] | None = None,
     ) -> None:
-        self._spell = spell or self._spell_selection
+        self._python_expression = python_expression or self._spell_selection
         super().__init__(trace, selection=selection)
-        with FRONT:
+        with UI_LOCK:
             history = self.selection.history
             self._history = tuple(t.dlink((history, name), (self, name)) for name in ("can_undo", "can_redo"))
             self.observe(self.refresh, list(self._told))
@@ -58,22 +59,22 @@ class Breadcrumb(Part):
 
     def refresh(self, _change: Any = None) -> None:
         """Spell the code again; for an owner whose part of it has changed."""
-        with FRONT:
-            self.code = self._spell()
+        with UI_LOCK:
+            self.code = self._python_expression()
 
     def close(self) -> None:
         """Take the part down."""
-        with FRONT:
+        with UI_LOCK:
             for link in self._history:
                 link.unlink()
             self._history = ()
             super().close()
 
-    @answers("undo")
+    @rpc_method("undo")
     def _on_undo(self, _params: dict[str, Any]) -> None:
         self.selection.undo()
 
-    @answers("redo")
+    @rpc_method("redo")
     def _on_redo(self, _params: dict[str, Any]) -> None:
         self.selection.redo()
 

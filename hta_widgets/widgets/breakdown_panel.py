@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from hta_widgets.analysis.registry import ANALYSES, Stack
+from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.charts.marks import Marks, marks
+from hta_widgets.charts.spec import Stack
 from hta_widgets.trace.scope import Scope
-from hta_widgets.widgets.marks import Marks, marks
-from hta_widgets.widgets.memo import answer, known
+from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
 from hta_widgets.widgets.notes import notes_on
-from hta_widgets.widgets.panel import Panel, Shown
+from hta_widgets.widgets.panel import Panel, PanelState
 from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
 
 __all__ = ["BreakdownPanel"]
@@ -25,7 +26,7 @@ class BreakdownPanel(Panel):
         trace: an open `Trace`, or anything `Trace.open` takes.
         kind: a key of `analysis.ANALYSES`, such as "temporal_breakdown" or "comm_comp_overlap".
         selection: the `Selection` to share with other parts.
-        spell: returns the Python expression of the panel's frame, for its export menu.
+        python_expression: returns the Python expression of the panel's frame, for its export menu.
         options: further arguments of the analysis, such as `operator="aten::linear"` for "kernel_sequences".
 
     Raises:
@@ -48,26 +49,28 @@ class BreakdownPanel(Panel):
         kind: str = "temporal_breakdown",
         *,
         selection: Selection | dict[str, Any] | None = None,
-        spell: Callable[[], str] | None = None,
+        python_expression: Callable[[], str] | None = None,
         **options: Any,
     ) -> None:
-        analysis = ANALYSES[known(kind)]
-        self._own = analysis.own
-        chart = ANALYSES[analysis.picture or kind].chart
-        super().__init__(trace, selection=selection, **self._describe(analysis, chart, options, spell))
+        analysis = ANALYSES[check_kind(kind)]
+        self._ignores = analysis.ignores
+        chart = ANALYSES[analysis.chart_from or kind].chart
+        super().__init__(
+            trace, selection=selection, **self._describe(analysis, chart, options, python_expression)
+        )
 
     def frame(self) -> pd.DataFrame:
         """The DataFrame that the panel shows; see the analysis of the same name for its columns."""
-        return answer(self.trace, self.kind, self._question(), self._given()).copy()
+        return cached_analysis(self.trace, self.kind, self._question(), self._given()).copy()
 
-    def _compute(self, scope: Scope) -> Shown:
-        frame = answer(self.trace, self.kind, scope, self._given())
-        picture = self.analysis.picture
-        pictured = answer(self.trace, picture, scope) if picture else frame
+    def _compute(self, scope: Scope) -> PanelState:
+        frame = cached_analysis(self.trace, self.kind, scope, self._given())
+        picture = self.analysis.chart_from
+        pictured = cached_analysis(self.trace, picture, scope) if picture else frame
         chart = ANALYSES[picture or self.kind].chart
         drawn = marks(chart, pictured) if chart and len(pictured) else Marks(pd.DataFrame())
         without_time = isinstance(chart, Stack) and not chart.part and not pictured[chart.whole].any()
-        return Shown(
+        return PanelState(
             frame,
             self.analysis.sentence(frame),
             drawn,

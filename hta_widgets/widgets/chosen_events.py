@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hta_widgets.engine import FRONT, checkpoint
+from hta_widgets.engine import UI_LOCK, checkpoint
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
@@ -37,7 +37,7 @@ class Chosen:
     @classmethod
     def by(cls, selection: Selection) -> Chosen:
         """What a selection chooses now."""
-        with FRONT:
+        with UI_LOCK:
             return cls(replace(selection.scope, names=selection.names or None), selection.query)
 
 

@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.check_table import check_table
-from hta_widgets.analysis.comparisons import COMPARISONS
-from hta_widgets.engine import FRONT
+from hta_widgets.analysis.compare.check_table import check_table
+from hta_widgets.analysis.compare.registry import COMPARISONS
+from hta_widgets.charts.marks import Marks, marks
+from hta_widgets.engine import UI_LOCK
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
+from hta_widgets.widgets.answer_cache import cached_comparison
 from hta_widgets.widgets.changed_lines import COLUMNS, changed_lines
 from hta_widgets.widgets.files import as_bytes
-from hta_widgets.widgets.marks import Marks, marks
-from hta_widgets.widgets.memo import compared
-from hta_widgets.widgets.panel import Panel, Shown
+from hta_widgets.widgets.panel import Panel, PanelState
 from hta_widgets.widgets.part import describe
 from hta_widgets.widgets.runs import Selections, distinct, opened, selections_of
 from hta_widgets.widgets.selection import Selection
@@ -69,7 +69,7 @@ class _Asked:
 
 
 @dataclass(frozen=True)
-class _Compared(Shown):
+class _Compared(PanelState):
     doubts: list[dict[str, str]]
 
 
@@ -84,7 +84,7 @@ class ComparisonPanel(Panel):
             with.
         kind: a key of `analysis.COMPARISONS`, such as "step_waterfall" or "diff".
         selections: {name: the `Selection` of that run, to share with other parts}.
-        spell: returns the Python expression of the panel's frame, for its export menu.
+        python_expression: returns the Python expression of the panel's frame, for its export menu.
         options: further arguments of the comparison, such as `by="op"` for "diff".
 
     Raises:
@@ -111,16 +111,16 @@ class ComparisonPanel(Panel):
         kind: str = "diff",
         *,
         selections: Selections | None = None,
-        spell: Callable[[], str] | None = None,
+        python_expression: Callable[[], str] | None = None,
         **options: Any,
     ) -> None:
         analysis = COMPARISONS[known_comparison(kind)]
-        described = self._describe(analysis, analysis.chart, options, spell)
+        described = self._describe(analysis, analysis.chart, options, python_expression)
         self._runs = opened(runs)
         self._trace = next(iter(self._runs.values()))
         self.selections = selections_of(list(self._runs), selections)
         lines = {"search": ""} if kind == "diff" else {}
-        with FRONT:
+        with UI_LOCK:
             self._bind(next(iter(self.selections.values())), {**described, **lines})
             self._followed = distinct(self.selections)
             for selection in self._followed:
@@ -134,11 +134,11 @@ class ComparisonPanel(Panel):
     def frame(self) -> pd.DataFrame:
         """The DataFrame of the comparison with all runs; see the function of the same name for columns."""
         asked = self._question()
-        return compared(self._runs, self.kind, asked.scopes, asked.options).copy()
+        return cached_comparison(self._runs, self.kind, asked.scopes, asked.options).copy()
 
     def close(self) -> None:
         """Take the part down and stop following the selections."""
-        with FRONT:
+        with UI_LOCK:
             for selection in self._followed:
                 selection.unobserve(self._refresh, SELECTED)
             self._followed = ()
@@ -152,7 +152,7 @@ class ComparisonPanel(Panel):
             self.line = None
 
     def _question(self) -> _Asked:
-        with FRONT:
+        with UI_LOCK:
             return _Asked(
                 {run: selection.scope for run, selection in self.selections.items()},
                 self._given(),
@@ -162,7 +162,7 @@ class ComparisonPanel(Panel):
             )
 
     def _compute(self, asked: _Asked) -> _Compared:
-        frame = compared(self._runs, self.kind, asked.scopes, asked.options)
+        frame = cached_comparison(self._runs, self.kind, asked.scopes, asked.options)
         chart = self.analysis.chart
         return _Compared(
             self._readable(frame, asked),
@@ -183,7 +183,7 @@ class ComparisonPanel(Panel):
     def _written(self, form: str) -> bytes:
         return as_bytes(self._readable(self.frame(), self._question()), form)
 
-    def _show(self, shown: Shown) -> None:
+    def _show(self, shown: PanelState) -> None:
         super()._show(shown)
         if isinstance(shown, _Compared):
             self.doubts = shown.doubts

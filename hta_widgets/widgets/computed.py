@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from hta_widgets.engine import FRONT, Latest
+from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.errors import MissingDataError, NotComparableError
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.selection import Selection
@@ -14,11 +14,11 @@ class Computed(Part):
     """Recomputes when one of `_depends` changes.
 
     Subclasses say what to compute (`_compute` of `_question`, in a worker thread) and what to do with it
-    (`_show`, under `FRONT`).
+    (`_show`, under `UI_LOCK`).
     """
 
     _depends: ClassVar[tuple[str, ...]] = ()
-    _own: tuple[str, ...] = ()  # what a selector selects, it does not filter by
+    _ignores: tuple[str, ...] = ()  # what a selector selects, it does not filter by
 
     def _bind(self, selection: Selection, traits: dict[str, Any]) -> None:
         """Open the comm, and begin to follow what the content depends on."""
@@ -34,7 +34,7 @@ class Computed(Part):
 
     def _question(self) -> Any:
         """What the content depends on, as a value that a worker thread can read: by default the scope."""
-        return self.selection.scope_without(self._own)
+        return self.selection.scope_without(self._ignores)
 
     def _compute(self, question: Any) -> Any:
         raise NotImplementedError
@@ -43,13 +43,13 @@ class Computed(Part):
         raise NotImplementedError
 
     def _refresh(self, _change: Any = None) -> None:
-        with FRONT:
+        with UI_LOCK:
             question = self._question()
             self.status = "busy"
             self._latest.submit(lambda: self._compute(question))
 
     def _deliver(self, result: Any) -> None:
-        with FRONT, self.hold_sync():
+        with UI_LOCK, self.hold_sync():
             self.message = ""
             self._show(result)
             if self.status == "busy":  # last: whoever waits for it finds the answer
@@ -57,7 +57,7 @@ class Computed(Part):
 
     def _fail(self, error: Exception) -> None:
         missing = isinstance(error, MissingDataError | NotComparableError)
-        with FRONT, self.hold_sync():
+        with UI_LOCK, self.hold_sync():
             self.status = "empty" if missing else "error"
             text = str(error)
             self.message = text[:1].upper() + text[1:] if missing else f"{type(error).__name__}: {text}"

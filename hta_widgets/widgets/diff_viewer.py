@@ -15,26 +15,27 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.comparisons import COMPARISONS
-from hta_widgets.analysis.diff import event_names
-from hta_widgets.engine import FRONT
-from hta_widgets.report import Picture, Question, write
+from hta_widgets.analysis.compare import event_names
+from hta_widgets.analysis.compare.registry import COMPARISONS
+from hta_widgets.charts.svg import Picture
+from hta_widgets.engine import UI_LOCK
+from hta_widgets.report import Question, write
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
+from hta_widgets.widgets.answer_cache import cached_comparison
 from hta_widgets.widgets.chosen_events import chosen_in_runs
 from hta_widgets.widgets.comparison_panel import SELECTED, ComparisonPanel, Line, known_comparison
 from hta_widgets.widgets.freezing import settle
-from hta_widgets.widgets.line_light import LineLight, Names
+from hta_widgets.widgets.line_highlight import LineHighlight, Names
 from hta_widgets.widgets.loading_part import LoadingPart
-from hta_widgets.widgets.memo import compared
 from hta_widgets.widgets.part import Part, describe, variable_name
 from hta_widgets.widgets.reporting import diff_page
-from hta_widgets.widgets.rpc import answers
+from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.run_axes import RunAxes
 from hta_widgets.widgets.runs import Selections, distinct, named, selections_of
 from hta_widgets.widgets.selection import Selection
 from hta_widgets.widgets.snapshot import compared_picture
-from hta_widgets.widgets.stand_in import Pictured
+from hta_widgets.widgets.static_preview import Pictured
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class DiffViewer(Pictured, LoadingPart):
         self.selections = selections_of(list(sources), selections)
         self._panels: dict[str, ComparisonPanel] = {}
         self._axes: RunAxes | None = None
-        self._light = LineLight(self.selections, self._tell)
+        self._highlight = LineHighlight(self.selections, self._tell)
         first = next(iter(self.selections.values()))
         super().__init__(sources, selection=first, runs=[{"name": name, "detail": ""} for name in sources])
         self._followed = self._pictured()
@@ -104,11 +105,11 @@ class DiffViewer(Pictured, LoadingPart):
 
     def close(self) -> None:
         """Take the viewer and its parts down."""
-        with FRONT:
+        with UI_LOCK:
             for selection in self._followed:
                 selection.unobserve(self._selected_changed, SELECTED)
             self._followed = ()
-            self._light.clear()
+            self._highlight.clear()
             parts, self._panels = self.parts, {}
             super().close()
             for _, part, _ in parts:
@@ -130,7 +131,7 @@ class DiffViewer(Pictured, LoadingPart):
         traces, panel = self.traces, self._panels.get(known_comparison(kind))
         if panel is not None and not options:
             return panel.frame()
-        return compared(traces, kind, self._scopes(), options).copy()
+        return cached_comparison(traces, kind, self._scopes(), options).copy()
 
     def figure(self, kind: str, **options: Any) -> go.Figure:
         """The plotly figure of `frame(kind, **options)`."""
@@ -179,7 +180,7 @@ class DiffViewer(Pictured, LoadingPart):
 
     # -- the widget
 
-    @answers("anchors")
+    @rpc_method("anchors")
     def _anchors(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         view = float(params["t0"]), float(params["t1"])
         return self._corresponding(int(params["run"]), view, by_work=params.get("align", self.align) == "op")
@@ -195,7 +196,7 @@ class DiffViewer(Pictured, LoadingPart):
         return layout, [found.times.astype("<f8").tobytes()]
 
     def _show(self, traces: dict[str, Trace]) -> None:
-        with FRONT, self.hold_sync():
+        with UI_LOCK, self.hold_sync():
             self._axes = RunAxes(traces)
             self._panels = {kind: self._panel(traces, kind) for kind in COMPARISONS}
             t.link((self, "line"), (self._panels["diff"], "line"))
@@ -213,30 +214,30 @@ class DiffViewer(Pictured, LoadingPart):
             self._line_changed()
 
     def _panel(self, traces: dict[str, Trace], kind: str) -> ComparisonPanel:
-        def spell() -> str:
+        def python_expression() -> str:
             return f'{variable_name(self, "viewer")}.frame("{kind}")'
 
-        return ComparisonPanel(traces, kind, selections=self.selections, spell=spell)
+        return ComparisonPanel(traces, kind, selections=self.selections, python_expression=python_expression)
 
     def _scopes(self) -> dict[str, Scope]:
-        with FRONT:
+        with UI_LOCK:
             return {run: selection.scope for run, selection in self.selections.items()}
 
     def _pictured(self) -> list[Selection]:
         return distinct(self.selections)
 
     def _selected_changed(self, _change: Any) -> None:
-        with FRONT:
+        with UI_LOCK:
             self.pairing += 1
             self._line_changed()
 
     @t.observe("line")
     def _line_changed(self, _change: Any = None) -> None:
-        with FRONT:
+        with UI_LOCK:
             if self.line is None:
-                self._light.clear()
+                self._highlight.clear()
             elif self._panels:
-                self._light.show(self.line, partial(self._names_of, self.traces, self.line))
+                self._highlight.show(self.line, partial(self._names_of, self.traces, self.line))
 
     def _tell(self, message: str) -> None:
         if self.status == "idle":

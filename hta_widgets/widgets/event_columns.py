@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.schema import ARGUMENT_COLUMNS, NULL
+from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, NULL
 
 __all__ = ["DEFAULT_COLUMNS", "KNOWN_COLUMNS", "NATURAL", "Numbers", "Texts", "catalogue", "is_text", "read"]
 
@@ -28,7 +28,7 @@ DEFAULT_COLUMNS = (
     "rank", "name", "event_class", "track", "start_ns", "dur_ns", "iteration", "correlation",
 )  # fmt: skip
 
-_CLASSES = [one.label for one in EventClass]
+_CLASSES = [event_class.label for event_class in EventClass]
 _ARGUMENTS = {
     column.name: column
     for column in ARGUMENT_COLUMNS

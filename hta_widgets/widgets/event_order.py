@@ -80,9 +80,9 @@ class EventList:
 
     def find(self, order: Int32 | None, rank: int, event_id: int) -> int:
         """The place of an event in an order, -1 if it is not among the chosen."""
-        for at, one in enumerate(self._ranks):
-            if one.rank == rank:
-                hits = np.flatnonzero(one.event_id[self._rows[at]] == event_id)
+        for at, rank_trace in enumerate(self._ranks):
+            if rank_trace.rank == rank:
+                hits = np.flatnonzero(rank_trace.event_id[self._rows[at]] == event_id)
                 if not len(hits):
                     return -1
                 number = int(self._first[at] + hits[0])
@@ -95,14 +95,14 @@ class EventList:
         for rank, rows in zip(self._ranks, self._rows, strict=True):
             checkpoint()
             values.append(read(rank, name, rows))
-        texts = [one for one in values if isinstance(one, Texts)]
+        texts = [value for value in values if isinstance(value, Texts)]
         if texts:
             return _text_keys(texts, natural=name in NATURAL)
-        numbers = [one for one in values if isinstance(one, Numbers)]
+        numbers = [value for value in values if isinstance(value, Numbers)]
         if not numbers:
             return np.empty(0, np.int64), np.empty(0, np.bool_)
-        joined = np.concatenate([one.data for one in numbers])
-        missing = np.concatenate([one.missing for one in numbers])
+        joined = np.concatenate([number.data for number in numbers])
+        missing = np.concatenate([number.missing for number in numbers])
         return (_float_keys(joined) if joined.dtype.kind == "f" else joined), missing
 
 
@@ -132,10 +132,10 @@ def stable_order(keys: Int64, missing: Bool, descending: bool) -> Int32:
 
 def _text_keys(values: Sequence[Texts], natural: bool) -> tuple[Int64, Bool]:
     """Places of the texts among all distinct ones in order, for each value."""
-    texts = {text for one in values for text in one.texts}
+    texts = {text for value in values for text in value.texts}
     place = {text: at for at, text in enumerate(sorted(texts, key=_natural if natural else None))}
     keys = [
-        np.array([*(place[text] for text in one.texts), -1], np.int64)[one.codes] for one in values
+        np.array([*(place[text] for text in value.texts), -1], np.int64)[value.codes] for value in values
     ]  # code -1 picks the last
     joined = np.concatenate(keys)
     return joined, joined < 0

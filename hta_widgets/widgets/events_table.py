@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.engine import FRONT
+from hta_widgets.engine import UI_LOCK
 from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.event_columns import DEFAULT_COLUMNS, KNOWN_COLUMNS, NATURAL, catalogue, is_text
 from hta_widgets.widgets.event_order import EventList, Int32, sorting
 from hta_widgets.widgets.files import Downloads, as_bytes
 from hta_widgets.widgets.part import variable_name
-from hta_widgets.widgets.rpc import answers
+from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
-from hta_widgets.widgets.wire import encode
+from hta_widgets.widgets.table_codec import encode
 
 __all__ = ["EventsTable"]
 
@@ -29,7 +29,7 @@ _ALWAYS = ("rank", "event_id", "name", "event_class")
 
 
 @dataclass(frozen=True)
-class Shown:
+class PanelState:
     """What the table shows: the chosen events in an order."""
 
     events: EventList
@@ -46,7 +46,7 @@ class EventsTable(Downloads, Computed):
         sort: column to sort by, with "-" in front from the largest on; "" for by rank and start.
         columns: the columns to show.
         height: height in CSS pixels.
-        spell: returns the Python expression of the selected events, for the export menu.
+        python_expression: returns the Python expression of the selected events, for the export menu.
 
     >>> table = EventsTable(trace, sort="-dur_ns")          # doctest: +SKIP
     >>> table.selection.query = "nccl"                      # doctest: +SKIP
@@ -76,7 +76,7 @@ class EventsTable(Downloads, Computed):
     version = t.Int(help="counts the answers: pages of an older one are void").tag(sync=True)
     expression = t.Unicode(help="Python expression of the events as they are shown").tag(sync=True)
 
-    _shown: Shown | None = None
+    _shown: PanelState | None = None
 
     def __init__(
         self,
@@ -86,9 +86,9 @@ class EventsTable(Downloads, Computed):
         sort: str = "",
         columns: tuple[str, ...] = DEFAULT_COLUMNS,
         height: int = 360,
-        spell: Callable[[], str] | None = None,
+        python_expression: Callable[[], str] | None = None,
     ) -> None:
-        self._spell = spell or (lambda: f"{variable_name(self, 'table')}.frame()")
+        self._python_expression = python_expression or (lambda: f"{variable_name(self, 'table')}.frame()")
         super().__init__(trace, selection=selection, sort=sort, columns=tuple(columns), height=height)
 
     def close(self) -> None:
@@ -114,28 +114,30 @@ class EventsTable(Downloads, Computed):
     # -- the answer
 
     def _refresh(self, _change: Any = None) -> None:
-        with FRONT:
+        with UI_LOCK:
             chosen, sort, before = Chosen.by(self.selection), self.sort, self._shown
             self.status = "busy"
             self._latest.submit(lambda: self._arrange(chosen, sort, before))
 
-    def _arrange(self, chosen: Chosen, sort: str, before: Shown | None) -> tuple[Shown, list[dict[str, str]]]:
+    def _arrange(
+        self, chosen: Chosen, sort: str, before: PanelState | None
+    ) -> tuple[PanelState, list[dict[str, str]]]:
         same = before is not None and before.events.chosen == chosen
         events = before.events if before is not None and same else EventList(self.trace, chosen)
         columns = self.catalogue or catalogue(self.trace)
-        return Shown(events, events.order(sort), sort), columns
+        return PanelState(events, events.order(sort), sort), columns
 
-    def _show(self, result: tuple[Shown, list[dict[str, str]]]) -> None:
+    def _show(self, result: tuple[PanelState, list[dict[str, str]]]) -> None:
         self._shown, self.catalogue = result
         self.rows, self.total = self._shown.events.n, self.trace.summary["events"]
-        self.expression = self._spell() + _spell_sort(self._shown.sort)
+        self.expression = self._python_expression() + _spell_sort(self._shown.sort)
         self.version += 1
         if not self.rows:
             self.status, self.message = "empty", "No event lies in the selection."
 
     # -- what the view asks
 
-    @answers("page")
+    @rpc_method("page")
     def _page(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         shown, version = self._now()
         first, count = max(int(params["first"]), 0), min(int(params["count"]), MOST_ROWS)
@@ -144,7 +146,7 @@ class EventsTable(Downloads, Computed):
         data = table.pop("data")
         return {**table, "version": version}, [data]
 
-    @answers("find")
+    @rpc_method("find")
     def _find(self, params: dict[str, Any]) -> dict[str, int]:
         shown, version = self._now()
         place = shown.events.find(shown.order, int(params["rank"]), int(params["event_id"]))
@@ -155,8 +157,8 @@ class EventsTable(Downloads, Computed):
         frame = chosen_frame(self.trace, shown.events.chosen)
         return as_bytes(frame if shown.order is None else frame.take(shown.order), form)
 
-    def _now(self) -> tuple[Shown, int]:
-        with FRONT:
+    def _now(self) -> tuple[PanelState, int]:
+        with UI_LOCK:
             if self._shown is None:
                 raise LookupError("the table is not ready")
             return self._shown, self.version

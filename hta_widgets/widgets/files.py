@@ -11,7 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from hta_widgets.engine import checkpoint
-from hta_widgets.widgets.rpc import answers
+from hta_widgets.widgets.rpc import rpc_method
 
 __all__ = ["CHUNK_BYTES", "FORMATS", "Downloads", "as_bytes"]
 
@@ -34,7 +34,7 @@ class Downloads:
         """The file; called in a worker thread."""
         raise NotImplementedError
 
-    @answers("file")
+    @rpc_method("file")
     def _on_file(self, params: dict[str, Any]) -> tuple[dict[str, int], list[bytes]]:
         """One piece of the file; made at the first, forgotten after the last."""
         key, number = str(params["key"]), int(params["chunk"])
@@ -51,7 +51,7 @@ class Downloads:
             self._file = None
         return {"chunks": chunks}, [data[number * CHUNK_BYTES : (number + 1) * CHUNK_BYTES]]
 
-    @answers("forget_file")
+    @rpc_method("forget_file")
     def _forget_file(self, params: dict[str, Any]) -> None:
         """The view has given the download up."""
         if self._file is not None and self._file[0] == params["key"]:

@@ -1,6 +1,7 @@
 """An explorer as plain values, for a report: what every part shows, and what its view may ask.
 
-Parts are waited for, not interrupted. Each is read under `FRONT`, so that none is caught between two states.
+Parts are waited for, not interrupted. Each is read under `UI_LOCK`, so that none is caught between two
+states.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 from time import sleep
 from typing import Any
 
-from hta_widgets.engine import FRONT
+from hta_widgets.engine import UI_LOCK
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.report import Frozen, Question
 from hta_widgets.widgets.event_columns import DEFAULT_COLUMNS
@@ -39,7 +40,7 @@ def settle(parts: Sequence[Part]) -> None:
 
 def freeze(part: Part) -> tuple[Frozen, list[str]]:
     """The part as it is now, and notes on what a report of it cannot show. The part must have settled."""
-    with FRONT:
+    with UI_LOCK:
         state = {
             name: value
             for name, value in part.get_state().items()

@@ -8,7 +8,7 @@ from typing import Any
 
 import traitlets as t
 
-from hta_widgets.engine import FRONT
+from hta_widgets.engine import UI_LOCK
 
 __all__ = ["History"]
 
@@ -42,14 +42,14 @@ class History(t.HasTraits):
 
     def undo(self) -> None:
         """Go back to the state before the last action; nothing happens if there is none."""
-        with FRONT:
+        with UI_LOCK:
             if self._past:
                 self._future.append(self._now)
                 self._restore(self._past.pop())
 
     def redo(self) -> None:
         """Bring back what the last `undo()` took away; nothing happens if there is none."""
-        with FRONT:
+        with UI_LOCK:
             if self._future:
                 self._past.append(self._now)
                 self._restore(self._future.pop())
@@ -58,7 +58,7 @@ class History(t.HasTraits):
         return {name: getattr(self._owner, name) for name in self._names}
 
     def _note(self, _change: Any) -> None:
-        with FRONT:
+        with UI_LOCK:
             state = self._state()
             if state == self._now:  # a further trait of the same action, or a state that was restored
                 return

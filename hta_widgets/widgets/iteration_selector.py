@@ -7,11 +7,11 @@ from typing import ClassVar
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.device_time.steps import slowest_steps
+from hta_widgets.analysis.device_time.step_times import slowest_steps
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.selection import Integers
-from hta_widgets.widgets.wire import Table, encode
+from hta_widgets.widgets.table_codec import Table, encode
 
 NO_ITERATIONS = "No iterations found. Call profiler.step() after each step to mark them."
 
@@ -26,7 +26,7 @@ class IterationSelector(Computed):
 
     _view = t.Unicode("iterations").tag(sync=True)
     _depends: ClassVar = ("ranks",)
-    _own = ("iterations", "window")
+    _ignores = ("iterations", "window")
 
     ranks = Integers(help="ranks the bars are about; () means all")
     iterations = Integers(help="selected iterations; () means all").tag(sync=True)

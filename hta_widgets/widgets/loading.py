@@ -8,8 +8,8 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any, Generic, TypeVar
 
 from hta_widgets.errors import HtaWidgetsError
-from hta_widgets.trace.discovery import discover
 from hta_widgets.trace.model import Trace
+from hta_widgets.trace.reader.discovery import discover
 
 __all__ = ["Loading", "LoadingCancelledError", "open_all"]
 

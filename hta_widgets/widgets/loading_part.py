@@ -8,13 +8,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Self
 
-from hta_widgets.engine import FRONT
-from hta_widgets.trace.discovery import discover
+from hta_widgets.engine import UI_LOCK
 from hta_widgets.trace.model import Trace
-from hta_widgets.widgets.home import Home
+from hta_widgets.trace.reader.discovery import discover
+from hta_widgets.widgets.cell_thread import CellThread
 from hta_widgets.widgets.loading import Loading, open_all
 from hta_widgets.widgets.part import Part, as_selection, describe
-from hta_widgets.widgets.rpc import answers
+from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Selection
 
 _SECONDS_BETWEEN_REPORTS = 0.1
@@ -41,7 +41,7 @@ class LoadingPart(Part):
         selection: Selection | dict[str, Any] | None = None,
         **traits: Any,
     ) -> None:
-        self._home = Home()
+        self._cell_thread = CellThread()
         self._sources = dict(sources)
         self._contents = {name: _contents(source) for name, source in sources.items()}
         self._bind(as_selection(selection), traits)
@@ -56,7 +56,7 @@ class LoadingPart(Part):
 
     def load(self) -> None:
         """Start to read the traces in the background, unless that is under way or done."""
-        with FRONT:
+        with UI_LOCK:
             if self._all_open or (self.status in ("busy", "idle") and self._loading):
                 return
             opening = " and ".join(filter(None, self._sources)) or "trace"
@@ -71,7 +71,7 @@ class LoadingPart(Part):
 
     def cancel(self) -> None:
         """Stop the loading; `load()` starts again."""
-        with FRONT:
+        with UI_LOCK:
             if self._loading is None or self.status != "busy":
                 return
             self._loading.cancel()
@@ -117,7 +117,7 @@ class LoadingPart(Part):
         raise NotImplementedError
 
     def _loaded(self, traces: dict[str, Trace]) -> None:
-        self._home.do(lambda: self._show_or_tell(traces))
+        self._cell_thread.do(lambda: self._show_or_tell(traces))
 
     def _show_or_tell(self, traces: dict[str, Trace]) -> None:
         try:
@@ -127,7 +127,7 @@ class LoadingPart(Part):
             raise
 
     def _not_loaded(self, error: Exception) -> None:
-        with FRONT, self.hold_sync():
+        with UI_LOCK, self.hold_sync():
             self.status, self.message, self.progress = "error", f"{type(error).__name__}: {error}", None
 
     def _report(self, done: int, total: int, text: str) -> None:
@@ -135,16 +135,16 @@ class LoadingPart(Part):
         if now - self._last_report < _SECONDS_BETWEEN_REPORTS and done < total:
             return
         self._last_report = now
-        with FRONT, self.hold_sync():
+        with UI_LOCK, self.hold_sync():
             if self.status == "busy":
                 self.progress = done / total if total else None
                 self.message = f"{done} of {total} files: {text}" if total > 1 else text.capitalize()
 
-    @answers("cancel")
+    @rpc_method("cancel")
     def _on_cancel(self, _params: dict[str, Any]) -> None:
         self.cancel()
 
-    @answers("load")
+    @rpc_method("load")
     def _on_load(self, _params: dict[str, Any]) -> None:
         self.load()
 

@@ -8,8 +8,8 @@ import pandas as pd
 
 from hta_widgets.analysis.findings import OPEN
 from hta_widgets.analysis.idle.gaps import explain
-from hta_widgets.analysis.words import percent
-from hta_widgets.widgets.memo import answer
+from hta_widgets.formatting import percent
+from hta_widgets.widgets.answer_cache import cached_analysis
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
@@ -31,9 +31,9 @@ Note = dict[str, Any]
 def notes_on(trace: Trace, kind: str, scope: Scope) -> list[Note]:
     """The notes of a panel `kind`."""
     if kind == "overview":
-        return [_finding(row) for _, row in answer(trace, kind, scope).iterrows()]
+        return [_finding(row) for _, row in cached_analysis(trace, kind, scope).iterrows()]
     if kind == "idle_gaps" or (kind == "idle_breakdown" and scope.window_ns):
-        gaps = answer(trace, "idle_gaps", scope).nlargest(_MOST, "dur_ns")
+        gaps = cached_analysis(trace, "idle_gaps", scope).nlargest(_MOST, "dur_ns")
         return [_gap(row) for _, row in gaps.iterrows()]
     return []
 

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.charts import Chart
-from hta_widgets.analysis.entry import Analysis
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.charts.marks import Marks
+from hta_widgets.charts.spec import Chart
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.files import Downloads, as_bytes
-from hta_widgets.widgets.marks import Marks
 from hta_widgets.widgets.notes import Note
 from hta_widgets.widgets.part import variable_name
-from hta_widgets.widgets.wire import Table, encode
+from hta_widgets.widgets.table_codec import Table, encode
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["SHOWN_ROWS", "Panel", "Shown"]
+__all__ = ["SHOWN_ROWS", "Panel", "PanelState"]
 
 # A page cannot lay out a million rows; the frame in Python has them all.
 SHOWN_ROWS = 500
 
 
 @dataclass(frozen=True)
-class Shown:
+class PanelState:
     """An answer as a panel shows it.
 
     Attributes:
@@ -81,7 +81,7 @@ class Panel(Downloads, Computed):
         analysis: Analysis,
         chart: Chart | None,
         options: dict[str, Any],
-        spell: Callable[[], str] | None,
+        python_expression: Callable[[], str] | None,
     ) -> dict[str, Any]:
         """The traits that an entry gives its panel.
 
@@ -90,7 +90,7 @@ class Panel(Downloads, Computed):
         """
         signature(analysis.function).bind(None, None, **options)
         self._analysis = analysis
-        self._spell = spell or (lambda: f"{variable_name(self, 'panel')}.frame()")
+        self._python_expression = python_expression or (lambda: f"{variable_name(self, 'panel')}.frame()")
         return {
             "kind": analysis.kind,
             "title": analysis.title,
@@ -130,19 +130,19 @@ class Panel(Downloads, Computed):
         usual = {option.name: option.default for option in self.analysis.options}
         return {name: value for name, value in self.options.items() if value != usual.get(name, ...)}
 
-    def _show(self, shown: Shown) -> None:
+    def _show(self, shown: PanelState) -> None:
         self.sentence = shown.sentence
         self.marks, self.legend = encode(shown.drawn.table), shown.drawn.legend
         self.left_out, self.notes, self.extent = shown.drawn.left_out, list(shown.notes), list(shown.extent)
         self.table = encode(shown.table.head(SHOWN_ROWS))
         self.rows = len(shown.table)
-        self.expression = self._spelled("frame")
-        self.drawing = self._spelled("figure")
+        self.expression = self._python_of("frame")
+        self.drawing = self._python_of("figure")
         if shown.nothing:
             self.status, self.message = "empty", self.sentence
 
-    def _spelled(self, method: str) -> str:
-        text = self._spell()
+    def _python_of(self, method: str) -> str:
+        text = self._python_expression()
         given = self._given()
         if given and "frame(" in text and not text.endswith("frame()"):
             text = f"{text[:-1]}, {', '.join(f'{name}={value!r}' for name, value in given.items())})"

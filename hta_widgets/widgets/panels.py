@@ -7,7 +7,8 @@ from typing import Any
 
 import traitlets as t
 
-from hta_widgets.analysis.registry import ANALYSES, Flame, Lines
+from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.charts.spec import Flame, Lines
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.events_table import EventsTable
@@ -26,7 +27,9 @@ _WIDE = (Flame, Lines)
 # Kinds that are no analysis: how their part is made, and their entry in the catalogue.
 _OTHERS: dict[str, tuple[Make, Entry]] = {
     "events": (
-        lambda trace, selection, spell: EventsTable(trace, selection=selection, spell=spell),
+        lambda trace, selection, python_expression: EventsTable(
+            trace, selection=selection, python_expression=python_expression
+        ),
         {"label": "Events", "title": "The selected events one by one", "group": "Events", "wide": True},
     ),
 }
@@ -60,11 +63,11 @@ def known_panel(kind: str) -> str:
     return kind
 
 
-def make_panel(trace: Trace, kind: str, selection: Selection, spell: Spell) -> Part:
-    """The part that shows `kind`; `spell` returns the Python expression of its frame."""
+def make_panel(trace: Trace, kind: str, selection: Selection, python_expression: Spell) -> Part:
+    """The part that shows `kind`; `python_expression` returns the Python expression of its frame."""
     if kind in _OTHERS:
-        return _OTHERS[kind][0](trace, selection, spell)
-    return BreakdownPanel(trace, kind, selection=selection, spell=spell)
+        return _OTHERS[kind][0](trace, selection, python_expression)
+    return BreakdownPanel(trace, kind, selection=selection, python_expression=python_expression)
 
 
 class PanelKinds(t.TraitType[tuple[str, ...], Any]):

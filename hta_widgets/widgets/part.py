@@ -1,7 +1,7 @@
 """What every visible part has in common: a view, a state to show, a place in the selection.
 
 A part's observers never compute. They mark the part busy and hand the work to `engine.Latest`, whose answer
-comes back under the same lock (`FRONT`) that guards every other change the browser sees.
+comes back under the same lock (`UI_LOCK`) that guards every other change the browser sees.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any
 import anywidget
 import traitlets as t
 
-from hta_widgets.engine import FRONT
+from hta_widgets.engine import UI_LOCK
 from hta_widgets.trace.model import Trace
-from hta_widgets.widgets.rpc import Answers
+from hta_widgets.widgets.rpc import RpcHandler
 from hta_widgets.widgets.runtime import STUB, runtime
 from hta_widgets.widgets.selection import Guarded, Selection
 
 __all__ = ["Part", "as_selection", "as_trace", "describe", "variable_name"]
 
 
-class Part(Answers, Guarded, anywidget.AnyWidget):
+class Part(RpcHandler, Guarded, anywidget.AnyWidget):
     """A widget bound to a trace and to a `Selection`.
 
     Every trait that has the name of a `Selection` trait is linked to it, both ways.
@@ -51,7 +51,7 @@ class Part(Answers, Guarded, anywidget.AnyWidget):
     def _bind(self, selection: Selection, traits: dict[str, Any]) -> None:
         """Open the comm and link the traits that the selection has too."""
         self.selection = selection
-        with FRONT:
+        with UI_LOCK:
             shared = [name for name in selection.traits() if name in self.class_traits()]
             started = {name: getattr(selection, name) for name in shared}
             super().__init__(_runtime=runtime(), **{**started, **traits})
@@ -64,7 +64,7 @@ class Part(Answers, Guarded, anywidget.AnyWidget):
 
     def close(self) -> None:
         """Take the part down: unlink it from the selection and close its comm."""
-        with FRONT:
+        with UI_LOCK:
             for link in self._links or ():
                 link.unlink()
             self._links = ()
@@ -77,11 +77,11 @@ class Part(Answers, Guarded, anywidget.AnyWidget):
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
         """Take what the browser sends: what it changed at once is one action to undo."""
-        with FRONT, self.selection.hold_trait_notifications():
+        with UI_LOCK, self.selection.hold_trait_notifications():
             super().set_state(sync_data)
 
     def _handle_msg(self, message: dict[str, Any]) -> None:
-        with FRONT:
+        with UI_LOCK:
             super()._handle_msg(message)
 
     def __repr__(self) -> str:

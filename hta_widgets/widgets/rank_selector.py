@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.registry import ANALYSES, Stack
+from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.charts.spec import Stack
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
+from hta_widgets.widgets.answer_cache import cached_analysis
 from hta_widgets.widgets.computed import Computed
-from hta_widgets.widgets.memo import answer
 from hta_widgets.widgets.selection import Integers, Selection, Window
-from hta_widgets.widgets.wire import Table, encode
+from hta_widgets.widgets.table_codec import Table, encode
 
 _KIND = "temporal_breakdown"
 
@@ -31,7 +32,7 @@ class RankSelector(Computed):
 
     _view = t.Unicode("ranks").tag(sync=True)
     _depends: ClassVar = ("iterations", "window", "streams")
-    _own = ("ranks",)
+    _ignores = ("ranks",)
 
     ranks = Integers(help="selected ranks; () means all").tag(sync=True)
     iterations = Integers(help="iterations the bars are about; () means all")
@@ -52,7 +53,7 @@ class RankSelector(Computed):
         self.options = [{"rank": rank, "label": self.trace.rank(rank).label} for rank in self.trace.ranks]
 
     def _compute(self, scope: Scope) -> pd.DataFrame:
-        return answer(self.trace, _KIND, scope)
+        return cached_analysis(self.trace, _KIND, scope)
 
     def _show(self, frame: pd.DataFrame) -> None:
         self.table = encode(frame[["rank", self.whole, *(part["column"] for part in self.series)]])

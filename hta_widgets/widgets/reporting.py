@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from hta_widgets import __version__
 from hta_widgets.report import Frozen, Question, page
+from hta_widgets.version import __version__
 from hta_widgets.widgets.freezing import freeze, settle
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.runtime import REPORT_BUNDLES, bundle

@@ -16,9 +16,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from hta_widgets.engine import FRONT, Superseded, Ticket, checkpoint, submit
+from hta_widgets.engine import UI_LOCK, Superseded, Ticket, checkpoint, submit
 
-__all__ = ["Answers", "answers"]
+__all__ = ["RpcHandler", "rpc_method"]
 
 Buffer = bytes | bytearray | memoryview
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 _NAME = "_hta_answers"
 
 
-def answers(name: str) -> Callable[[Method], Method]:
+def rpc_method(name: str) -> Callable[[Method], Method]:
     """Make a method `(self, params) -> result | (result, [buffer, ...])` answer the view's calls of it."""
 
     def mark(method: Method) -> Method:
@@ -37,8 +37,8 @@ def answers(name: str) -> Callable[[Method], Method]:
     return mark
 
 
-class Answers:
-    """Mixin for a widget whose view asks questions. Methods marked with `@answers("name")` reply."""
+class RpcHandler:
+    """Mixin for a widget whose view asks questions. Methods marked with `@rpc_method("name")` reply."""
 
     _rpc_methods: dict[str, str]
 
@@ -89,7 +89,7 @@ class Answers:
         except Exception as error:
             _log.debug("%s failed", name, exc_info=True)
             reply["error"] = {"type": type(error).__name__, "message": str(error)}
-        with FRONT:
+        with UI_LOCK:
             self._rpc_tickets.pop(call, None)
             if ticket.live:
                 self.send(reply, buffers)  # type: ignore[attr-defined]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.diff import anchors
-from hta_widgets.analysis.diff.sampling import sample
-from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.compare import anchors
+from hta_widgets.analysis.compare.sampling import sample
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
@@ -84,7 +84,7 @@ class RunAxes:
         last = float(paired.windows[run, near[-1], 1]) if near and near[-1] < steps - 1 else FAR
         return Anchors(_thinned(times).astype(np.float64), first, last)
 
-    @kept()
+    @memoize_per_rank()
     def _pairs(self, key: tuple[Scope, ...]) -> _Paired:
         samples = list(sample(self._runs, dict(zip(self._runs, key, strict=True))).values())
         common = [rank for rank in samples[0].ranks if all(rank in steps.ranks for steps in samples)]
@@ -104,7 +104,7 @@ class RunAxes:
     def _traces(self) -> list[Trace]:
         return list(self._runs.values())
 
-    @kept(last=_STEPS_KEPT)
+    @memoize_per_rank(last=_STEPS_KEPT)
     def _step(self, key: tuple[Scope, ...], step: int) -> Int64:
         """int64[runs, n] corresponding instants of a step, its begin and end included."""
         checkpoint()

@@ -84,7 +84,7 @@ def selections_of(names: Sequence[str], given: Selections | None) -> dict[str, S
 
 def distinct(selections: Mapping[str, Selection]) -> list[Selection]:
     """The selections, each once: runs may share one."""
-    return list({id(one): one for one in selections.values()}.values())
+    return list({id(selection): selection for selection in selections.values()}.values())
 
 
 def _has_names(run: Any) -> bool:

@@ -12,8 +12,8 @@ from pathlib import Path
 import anywidget
 import traitlets as t
 
-from hta_widgets.engine import FRONT
-from hta_widgets.widgets.home import marimo
+from hta_widgets.engine import UI_LOCK
+from hta_widgets.widgets.cell_thread import marimo
 
 STATIC = Path(__file__).parent / "static"
 BUNDLE = STATIC / "widgets.js"
@@ -67,7 +67,7 @@ def runtime() -> Runtime:
     global _shared
     if marimo():
         return Runtime()
-    with FRONT:
+    with UI_LOCK:
         if _shared is None or _shared.comm is None:
             _shared = Runtime()
         return _shared

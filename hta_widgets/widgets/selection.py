@@ -11,7 +11,7 @@ from typing import Any
 
 import traitlets as t
 
-from hta_widgets.engine import FRONT
+from hta_widgets.engine import UI_LOCK
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.history import History
 
@@ -87,10 +87,10 @@ class Focus(t.TraitType[tuple[int, int] | None, Any]):
 
 
 class Guarded(t.HasTraits):
-    """Changes its traits under `FRONT`: two threads that set traits at once would lose notifications."""
+    """Changes its traits under `UI_LOCK`: two threads that set traits at once would lose notifications."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        with FRONT:
+        with UI_LOCK:
             super().__setattr__(name, value)
 
 
@@ -131,7 +131,7 @@ class Selection(Guarded):
 
     def scope_without(self, names: Iterable[str]) -> Scope:
         """The scope as if the named traits selected all: a selector must not filter itself away."""
-        with FRONT:
+        with UI_LOCK:
             parts: dict[str, Any] = {
                 "ranks": self.ranks or None,
                 "iterations": self.iterations or None,
@@ -143,13 +143,13 @@ class Selection(Guarded):
 
     def to_dict(self) -> dict[str, Any]:
         """The traits that select something, as keywords for `Selection`."""
-        with FRONT:
+        with UI_LOCK:
             values = {name: getattr(self, name) for name in self.traits()}
         return {name: value for name, value in values.items() if value not in ((), None, "")}
 
     def clear(self) -> None:
         """Select everything."""
-        with FRONT, self.hold_trait_notifications():
+        with UI_LOCK, self.hold_trait_notifications():
             for name, trait in self.traits().items():
                 setattr(self, name, trait.default_value)
 

@@ -9,11 +9,12 @@ from datetime import datetime
 
 import pandas as pd
 
-from hta_widgets import __version__
-from hta_widgets.analysis.registry import ANALYSES, Stack, Waterfall
-from hta_widgets.analysis.waterfall_bars import waterfall_bars
-from hta_widgets.analysis.words import duration
-from hta_widgets.report import Answer, Bar, Fall, Overview, Picture, Step
+from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.charts.spec import Stack, Waterfall
+from hta_widgets.charts.svg import Bar, Fall, Overview, PanelPicture, Picture, Step
+from hta_widgets.charts.waterfall_bars import waterfall_bars
+from hta_widgets.formatting import duration
+from hta_widgets.version import __version__
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.comparison_panel import ComparisonPanel
 from hta_widgets.widgets.part import Part
@@ -96,12 +97,12 @@ def _origin(live: str) -> str:
     return f"Static picture of {made}, hta_widgets {__version__}: run the cell for the live {live}."
 
 
-def _difference(panel: ComparisonPanel) -> Answer:
+def _difference(panel: ComparisonPanel) -> PanelPicture:
     if panel.status != "idle":
-        return Answer(panel.title, panel.message)
+        return PanelPicture(panel.title, panel.message)
     chart = panel.analysis.chart
     falls = _falls(panel.frame(), chart) if isinstance(chart, Waterfall) else []
-    return Answer(panel.title, panel.sentence, falls=falls)
+    return PanelPicture(panel.title, panel.sentence, falls=falls)
 
 
 def _falls(frame: pd.DataFrame, chart: Waterfall) -> list[Fall]:
@@ -156,12 +157,12 @@ def _overview(timeline: TimelineScrubber) -> Overview:
     )
 
 
-def _answer(panel: BreakdownPanel) -> Answer:
+def _answer(panel: BreakdownPanel) -> PanelPicture:
     if panel.status != "idle":
-        return Answer(panel.title, panel.message)
+        return PanelPicture(panel.title, panel.message)
     chart = ANALYSES[panel.kind].chart
     bars = _bars(panel.frame(), chart) if isinstance(chart, Stack) and not chart.part else []
-    return Answer(panel.title, panel.sentence, bars)
+    return PanelPicture(panel.title, panel.sentence, bars)
 
 
 def _bars(frame: pd.DataFrame, chart: Stack) -> list[Bar]:

@@ -6,10 +6,10 @@ from functools import lru_cache
 from typing import Any
 
 from hta_widgets.analysis.critical_path import sentence
-from hta_widgets.analysis.timeline import Lanes, Matches, Packed, gap_at, matching_kinds, pack_path, relative
+from hta_widgets.timeline import Lanes, Matches, Packed, gap_at, matching_kinds, pack_path, relative
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
-from hta_widgets.widgets.memo import answer
+from hta_widgets.widgets.answer_cache import cached_analysis
 
 __all__ = ["Questions", "slice_facts"]
 
@@ -58,7 +58,7 @@ class Questions:
             iterations=tuple(params.get("iterations") or ()),
             window_ns=(window[0], window[1]) if window else None,
         )
-        frame = answer(self._trace, "critical_path", scope)
+        frame = cached_analysis(self._trace, "critical_path", scope)
         packed = pack_path(self._lanes, frame)
         packed.layout["message"] = sentence(frame)
         if not scope.iterations and not scope.window_ns and not frame.empty:

@@ -14,7 +14,8 @@ from typing import Any
 
 import traitlets as t
 
-from hta_widgets.analysis.timeline import (
+from hta_widgets.engine import UI_LOCK, Latest, checkpoint
+from hta_widgets.timeline import (
     Lanes,
     Packed,
     Pyramid,
@@ -24,10 +25,9 @@ from hta_widgets.analysis.timeline import (
     pack_slices,
     pack_window,
 )
-from hta_widgets.engine import FRONT, Latest, checkpoint
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.part import Part
-from hta_widgets.widgets.rpc import answers
+from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
 from hta_widgets.widgets.timeline_questions import Questions, slice_facts
 
@@ -103,18 +103,18 @@ class TimelineScrubber(Part):
         self._build.cancel()
         super().close()
 
-    @answers("meta")
+    @rpc_method("meta")
     def _meta(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         return _chunk(self._require().meta, params)
 
-    @answers("base")
+    @rpc_method("base")
     def _base(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         base = self._require().base
         if base is None:
             raise LookupError("this timeline is too large to be sent whole")
         return _chunk(base, params)
 
-    @answers("window")
+    @rpc_method("window")
     def _window(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         content = self._require()
         if content.pyramid is None:
@@ -135,7 +135,7 @@ class TimelineScrubber(Part):
                     self._windows.popitem(last=False)
         return _chunk(packed, params)
 
-    @answers("slice")
+    @rpc_method("slice")
     def _slice(self, params: dict[str, Any]) -> dict[str, Any]:
         lanes = self._require().lanes
         position = int(params["id"])
@@ -144,23 +144,23 @@ class TimelineScrubber(Part):
         flows = [[slice_facts(lanes, a), slice_facts(lanes, b)] for a, b in lanes.flows_of(position)]
         return {"slice": slice_facts(lanes, position), "flows": flows}
 
-    @answers("matches")
+    @rpc_method("matches")
     def _matches(self, params: dict[str, Any]) -> dict[str, Any]:
         return self._require().questions.matches(params)
 
-    @answers("match")
+    @rpc_method("match")
     def _match(self, params: dict[str, Any]) -> dict[str, Any]:
         return self._require().questions.match(params)
 
-    @answers("relative")
+    @rpc_method("relative")
     def _relative(self, params: dict[str, Any]) -> dict[str, Any]:
         return self._require().questions.relative(params)
 
-    @answers("gap")
+    @rpc_method("gap")
     def _gap(self, params: dict[str, Any]) -> dict[str, Any]:
         return self._require().questions.gap(params)
 
-    @answers("path")
+    @rpc_method("path")
     def _path(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         return _chunk(self._require().questions.path(params), params)
 
@@ -181,7 +181,7 @@ class TimelineScrubber(Part):
         self._set_status("error", str(error))
 
     def _set_status(self, status: str, message: str) -> None:
-        with FRONT, self.hold_sync():
+        with UI_LOCK, self.hold_sync():
             self.message = message
             self.status = status
 

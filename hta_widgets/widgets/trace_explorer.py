@@ -16,10 +16,12 @@ import pandas as pd
 import traitlets as t
 
 from hta_widgets.analysis.registry import ANALYSES
-from hta_widgets.engine import FRONT
-from hta_widgets.report import Picture, write
+from hta_widgets.charts.svg import Picture
+from hta_widgets.engine import UI_LOCK
+from hta_widgets.report import write
 from hta_widgets.trace.model import Trace
-from hta_widgets.widgets import facts
+from hta_widgets.widgets import job_header as facts
+from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
 from hta_widgets.widgets.breadcrumb import Breadcrumb
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
@@ -28,16 +30,15 @@ from hta_widgets.widgets.diff_viewer import DiffViewer
 from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.iteration_selector import IterationSelector
 from hta_widgets.widgets.loading_part import LoadingPart, name_of
-from hta_widgets.widgets.memo import answer, known
 from hta_widgets.widgets.panels import PanelKinds, catalogue, kinds_of, make_panel
 from hta_widgets.widgets.part import Part, describe, variable_name
 from hta_widgets.widgets.rank_selector import RankSelector
 from hta_widgets.widgets.reporting import explorer_page
-from hta_widgets.widgets.rpc import answers
+from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.runs import default_names
 from hta_widgets.widgets.selection import Selection
 from hta_widgets.widgets.snapshot import picture
-from hta_widgets.widgets.stand_in import Pictured
+from hta_widgets.widgets.static_preview import Pictured
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class TraceExplorer(Pictured, LoadingPart):
 
     def close(self) -> None:
         """Take the explorer and its parts down."""
-        with FRONT:
+        with UI_LOCK:
             parts, self._fixed = self.parts, ()
             super().close()
             for _, part in parts:
@@ -125,12 +126,12 @@ class TraceExplorer(Pictured, LoadingPart):
             return panel.frame()
         if kind == "events":
             return self.events
-        scope = self.selection.scope_without(ANALYSES[known(kind)].own)
-        return answer(trace, kind, scope, options).copy()
+        scope = self.selection.scope_without(ANALYSES[check_kind(kind)].ignores)
+        return cached_analysis(trace, kind, scope, options).copy()
 
     def figure(self, kind: str, **options: Any) -> go.Figure:
         """The plotly figure of `frame(kind, **options)`."""
-        return ANALYSES[known(kind)].figure(self.frame(kind, **options))
+        return ANALYSES[check_kind(kind)].figure(self.frame(kind, **options))
 
     def diff(self, *others: Any, names: Sequence[str] | None = None) -> DiffViewer:
         """A `DiffViewer` of this run and others, which shares this selection. Waits for the loading.
@@ -195,21 +196,21 @@ class TraceExplorer(Pictured, LoadingPart):
 
     # -- the widget
 
-    @answers("undo")
+    @rpc_method("undo")
     def _on_undo(self, _params: dict[str, Any]) -> None:
         self.selection.undo()
 
-    @answers("redo")
+    @rpc_method("redo")
     def _on_redo(self, _params: dict[str, Any]) -> None:
         self.selection.redo()
 
     def _show(self, traces: dict[str, Trace]) -> None:
         trace = traces[self._name]
         told = facts.job_facts(trace, self._name), facts.health_rows(trace), facts.notices(trace)
-        with FRONT, self.hold_sync():
+        with UI_LOCK, self.hold_sync():
             shared = self.selection
             self._fixed = [
-                ("breadcrumb", Breadcrumb(trace, selection=shared, spell=self._code)),
+                ("breadcrumb", Breadcrumb(trace, selection=shared, python_expression=self._code)),
                 ("ranks", RankSelector(trace, selection=shared)),
                 ("iterations", IterationSelector(trace, selection=shared)),
                 ("timeline", TimelineScrubber(trace, selection=shared)),
@@ -220,11 +221,11 @@ class TraceExplorer(Pictured, LoadingPart):
 
     @t.observe("panels")
     def _panels_changed(self, _change: Any) -> None:
-        self._home.do(self._arrange)
+        self._cell_thread.do(self._arrange)
 
     def _arrange(self) -> None:
         """Make the panels that were opened, close those that were hidden."""
-        with FRONT:
+        with UI_LOCK:
             if not self._fixed:
                 return
             before = self._shown
@@ -236,10 +237,10 @@ class TraceExplorer(Pictured, LoadingPart):
             self._fixed[0][1].refresh()
 
     def _make_panel(self, kind: str) -> Part:
-        def spell() -> str:
+        def python_expression() -> str:
             return f'{variable_name(self, "explorer")}.frame("{kind}")'
 
-        return make_panel(self.trace, kind, self.selection, spell)
+        return make_panel(self.trace, kind, self.selection, python_expression)
 
     def _placed(self, parts: Sequence[tuple[str, Part]]) -> list[list[str]]:
         """The wire form of `parts`: [area, reference, kind of a panel]."""

@@ -1,4 +1,4 @@
-// A DataFrame as it crosses the wire: typed columns in one buffer (hta_widgets/widgets/wire.py).
+// A DataFrame as it crosses the wire: typed columns in one buffer (hta_widgets/widgets/table_codec.py).
 
 /** The trait's value: numbers lie in `data` as little-endian float64, text in the column itself. */
 export interface WireTable {

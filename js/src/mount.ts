@@ -1,6 +1,6 @@
 // Draws a part: its view, in the look and with the manners that all parts have.
 
-import { freezeSaved, tellEnd, tellSaved } from "./ended";
+import { freezeSaved, tellEnd, tellSaved } from "./kernel_gone";
 import type { View, ViewProps } from "./model";
 import parts from "./parts.css";
 import { adoptStyles } from "./shared";

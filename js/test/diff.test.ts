@@ -278,7 +278,7 @@ it("shows runs by letter, doubts, panels and locked timelines", async () => {
 it.each([false, true])("names the line that is lit up, and lets it go (frozen: %s)", async (frozen) => {
   const { el, model } = await show({ ...viewer, frozen, line: ["compute", "<b>gemm"] }, children());
   const lit = () => el.querySelector(".hta-lit");
-  expect(lit()?.querySelector("span")?.textContent).toBe("Lit up: <b>gemm");
+  expect(lit()?.querySelector("span")?.textContent).toBe("Highlight up: <b>gemm");
   const button = lit()?.querySelector("button");
   expect(!button).toBe(frozen);
   if (!button) return;

@@ -1,8 +1,8 @@
 // The explorer's shell: breadcrumb, search, undo and redo keys, help, bar of panels.
 
 import { afterEach, expect, it, vi } from "vitest";
+import { ALL, clauses } from "../src/clauses";
 import { FrozenModel } from "../src/host";
-import { ALL, clauses } from "../src/words";
 import { drawn, knowDialogs, show } from "./support";
 
 knowDialogs();

@@ -14,7 +14,7 @@ globalThis.ResizeObserver ??= class {
   disconnect() {}
 };
 
-/** What hta_widgets/widgets/wire.py makes of a frame. */
+/** What hta_widgets/widgets/table_codec.py makes of a frame. */
 export function wire(columns: Record<string, number[] | string[]>): WireTable {
   const names = Object.keys(columns);
   const rows = columns[names[0] ?? ""]?.length ?? 0;

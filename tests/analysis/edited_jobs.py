@@ -47,19 +47,23 @@ def each(change: Callable[[Event], None]) -> Edit:
 
 def in_first_step(events: list[Event]) -> Callable[[Event], bool]:
     """Whether an event was launched in the first step."""
-    step = next(one for one in events if one["name"] == "ProfilerStep#10" and one["cat"] == "user_annotation")
+    step = next(
+        event for event in events if event["name"] == "ProfilerStep#10" and event["cat"] == "user_annotation"
+    )
     launched = {
-        one["args"]["correlation"]: float(one["ts"]) for one in events if one.get("cat") == "cuda_runtime"
+        event["args"]["correlation"]: float(event["ts"])
+        for event in events
+        if event.get("cat") == "cuda_runtime"
     }
     end = float(step["ts"]) + float(step["dur"])
-    return lambda one: launched.get(one["args"].get("correlation"), float(one["ts"])) < end
+    return lambda item: launched.get(item["args"].get("correlation"), float(item["ts"])) < end
 
 
 def clone(
     events: list[Event], kernels: list[Event], change: Callable[[Event], None], tid: int | None = None
 ) -> list[Event]:
     """Kernels again, with the call that launched them, changed by `change`."""
-    launches = {one["args"]["correlation"]: one for one in events if one.get("cat") == "cuda_runtime"}
+    launches = {event["args"]["correlation"]: event for event in events if event.get("cat") == "cuda_runtime"}
     made = []
     for number, kernel in enumerate(kernels, 10_000_000):
         call = launches[kernel["args"]["correlation"]]
@@ -74,4 +78,4 @@ def clone(
 
 
 def kernels_of(events: list[Event], part: str) -> list[Event]:
-    return [one for one in events if one.get("cat") == "kernel" and part in collective(one)]
+    return [event for event in events if event.get("cat") == "kernel" and part in collective(event)]

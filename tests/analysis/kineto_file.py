@@ -25,10 +25,12 @@ def launch(start: int, correlation: int, tid: int = 1, dur: int = 1) -> Event:
 def write(path: Path, events: list[Event], rank: int = 0) -> Path:
     """Write events to `path`, with `ts` and `dur` in us to the last digit."""
     lines = []
-    for one in events:
-        dur = one["dur"]
-        rest = {key: value for key, value in one.items() if key not in ("ts", "dur")}
-        lines.append(json.dumps(rest)[:-1] + f', "ts": {one["ts"]}, "dur": {dur // 1000}.{dur % 1000:03d}}}')
+    for event in events:
+        dur = event["dur"]
+        rest = {key: value for key, value in event.items() if key not in ("ts", "dur")}
+        lines.append(
+            json.dumps(rest)[:-1] + f', "ts": {event["ts"]}, "dur": {dur // 1000}.{dur % 1000:03d}}}'
+        )
     head = json.dumps({"schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": 2}})[:-1]
     path.write_text(head + ', "traceEvents": [\n' + ",\n".join(lines) + "\n]}")
     return path

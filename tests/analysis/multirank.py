@@ -73,6 +73,6 @@ class RankFile:
 
 def job(folder: Path, *ranks: RankFile) -> Trace:
     folder.mkdir(exist_ok=True)
-    for one in ranks:
-        one.write(folder, len(ranks))
+    for rank_trace in ranks:
+        rank_trace.write(folder, len(ranks))
     return Trace.open(folder, cache=False)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta_widgets.analysis.diff import anchors
-from hta_widgets.analysis.diff.alignment import aligned, longest_rise
-from hta_widgets.examples.simulator import SimulatedJob, simulate
+from examples.simulator import SimulatedJob, simulate
+from hta_widgets.analysis.compare import anchors
+from hta_widgets.analysis.compare.alignment import aligned, longest_rise
 from hta_widgets.trace import Trace
 from hta_widgets.trace.classify import EventClass
 from tests.analysis.kineto_file import event, job, kernel, launch
@@ -40,10 +40,10 @@ def assert_pairs(first, second):
 def longest_common(first, second):
     """Its length, by the textbook's table."""
     lengths = np.zeros((len(first) + 1, len(second) + 1), np.int64)
-    for i, one in enumerate(first):
+    for i, item in enumerate(first):
         for j, other in enumerate(second):
             lengths[i + 1, j + 1] = (
-                lengths[i, j] + 1 if one == other else max(lengths[i, j + 1], lengths[i + 1, j])
+                lengths[i, j] + 1 if item == other else max(lengths[i, j + 1], lengths[i + 1, j])
             )
     return lengths[-1, -1]
 
@@ -108,8 +108,8 @@ def rank(folder, work, begin=0, device=True, gap=100):
     return job(folder, events).rank(0)
 
 
-def window(one):
-    frame = one.iterations.iloc[0]
+def window(item):
+    frame = item.iterations.iloc[0]
     return int(frame["start_ns"]), int(frame["end_ns"])
 
 
@@ -125,8 +125,8 @@ WORK = [("aten::mm", "gemm", 2_000), ("aten::relu", "relu", 1_000), ("aten::mm",
 
 
 def test_a_run_corresponds_to_itself(tmp_path):
-    one = rank(tmp_path / "a", WORK)
-    found = between(one, one)
+    item = rank(tmp_path / "a", WORK)
+    found = between(item, item)
     assert (found[:, 0] == found[:, 1]).all() and len(found) == 2 + 2 * len(WORK)
 
 
@@ -144,8 +144,8 @@ def test_the_same_work_with_other_kernels_at_other_times_corresponds(tmp_path):
 
 def test_work_without_gaps_corresponds_to_work_with_gaps(tmp_path):
     base, other = rank(tmp_path / "a", WORK, gap=0), rank(tmp_path / "b", WORK, gap=300)
-    for one, two in ((base, other), (other, base)):
-        assert len(between(one, two)) == 2 + 2 * len(WORK) - 2  # an end and the next start are one instant
+    for item, two in ((base, other), (other, base)):
+        assert len(between(item, two)) == 2 + 2 * len(WORK) - 2  # an end and the next start are one instant
 
 
 def test_operators_correspond_where_there_is_no_device_work(tmp_path):
@@ -233,9 +233,9 @@ def simulated(**fields):
         return Trace.open(files, cache=False).rank(0)
 
 
-def operator(one, row):
+def operator(item, row):
     """The name of the operator that launched device work: the caller of the launching call."""
-    at = one.parent[one.launch[row]]
-    while at >= 0 and one.event_class[at] != EventClass.HOST_OP:
-        at = one.parent[at]
-    return one.names[one.name[at]] if at >= 0 else ""
+    at = item.parent[item.launch[row]]
+    while at >= 0 and item.event_class[at] != EventClass.HOST_OP:
+        at = item.parent[at]
+    return item.names[item.name[at]] if at >= 0 else ""

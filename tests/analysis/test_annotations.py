@@ -12,8 +12,8 @@ from hta_widgets.analysis.annotations.kernels import annotated_kernels, annotati
 from hta_widgets.analysis.annotations.kernels import sentence as totals_in_words
 from hta_widgets.analysis.annotations.owners import _first_overlapping
 from hta_widgets.analysis.annotations.regions import annotations_of, user_annotations
+from hta_widgets.charts.plotly import annotations as pictures
 from hta_widgets.errors import MissingDataError
-from hta_widgets.figures import annotations as pictures
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.kineto_file import event, job, kernel, launch

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from hta_widgets.analysis.copies.bandwidth import bandwidth_summary, memory_bandwidth, sentence
 from hta_widgets.analysis.copies.flows import copy_kind
+from hta_widgets.charts.plotly.bandwidth import memory_bandwidth as figure_of
 from hta_widgets.errors import MissingDataError
-from hta_widgets.figures.bandwidth import memory_bandwidth as figure_of
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.test_launches import opened

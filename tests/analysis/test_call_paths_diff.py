@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta_widgets.analysis.diff import diff, event_names
-from hta_widgets.analysis.diff.compare import sentence
-from hta_widgets.analysis.diff.paths import LONGEST, call_paths
-from hta_widgets.analysis.diff.sampling import sample
+from examples.simulator import SimulatedJob, simulate
+from hta_widgets.analysis.compare import diff, event_names
+from hta_widgets.analysis.compare.compare import sentence
+from hta_widgets.analysis.compare.paths import LONGEST, call_paths
+from hta_widgets.analysis.compare.sampling import sample
 from hta_widgets.errors import MissingDataError
-from hta_widgets.examples.simulator import SimulatedJob, simulate
 from hta_widgets.trace import Scope, Trace
 from hta_widgets.trace.classify import EventClass
 from tests.analysis.kineto_file import event, job, kernel, launch
@@ -99,9 +99,9 @@ def device_time(trace, steps):
     """All device work of the steps that count, added up without any of the code under test."""
     total = 0
     for rank in steps.ranks:
-        one = trace.rank(rank)
-        work = one.is_device & (one.event_class != EventClass.SYNC)
-        total += int(one.dur[work & np.isin(one.iteration, steps.iterations)].sum())
+        rank_trace = trace.rank(rank)
+        work = rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC)
+        total += int(rank_trace.dur[work & np.isin(rank_trace.iteration, steps.iterations)].sum())
     return total
 
 
@@ -209,10 +209,10 @@ def test_long_paths_are_shortened_and_stay_apart(tmp_path):
     places = [([*long[:30], middle, *long[30:]], ["k"]) for middle in ("x", "y")]
     runs = jobs(tmp_path, A=calls(*places), B=calls(*places))
     frame = diff(runs, "call_path")
-    one = of(frame, "B")
-    assert one["change"].eq("same").all() and one.index.str.len().max() <= LONGEST
-    assert one.index.is_unique and len(one) == 30 + 2 * 31
-    deepest = one[one["exclusive_ns"] > 0]
+    item = of(frame, "B")
+    assert item["change"].eq("same").all() and item.index.str.len().max() <= LONGEST
+    assert item.index.is_unique and len(item) == 30 + 2 * 31
+    deepest = item[item["exclusive_ns"] > 0]
     assert len(deepest) == 2 and deepest.index.str.endswith(" / operator number 59").all()
 
 
@@ -230,14 +230,14 @@ def test_the_same_operator_with_another_kernel_is_one_line(tmp_path):
 @settings(max_examples=25, deadline=None)
 def test_paths_of_random_calls(paths):
     with TemporaryDirectory() as folder:
-        one = job(pathlib.Path(folder), calls(*((path, ["k"]) for path in paths), steps=1)).rank(0)
+        rank_trace = job(pathlib.Path(folder), calls(*((path, ["k"]) for path in paths), steps=1)).rank(0)
     expected = set()
     for path in paths:
         place = []
         for name in path:
             place = place[: place.index(name) + 1] if name in place else [*place, name]
             expected.add(" / ".join(place))
-    found = call_paths(one)
+    found = call_paths(rank_trace)
     assert sorted(found.texts) == sorted(expected)
     assert all(text.split(" / ")[-1] == leaf for text, leaf in zip(found.texts, found.leaves, strict=True))
 
@@ -437,9 +437,9 @@ def test_another_vendors_run_of_one_model_pairs_up(model, by, calls, time):
     assert paired(frame, "mi300", "count") >= calls
     assert paired(frame, "mi300", "exclusive_ns") >= time
     # The same lines, but other kernels: by those, little would pair up.
-    one, other = of(frame, "h100"), of(frame, "mi300")
-    both = (one["exclusive_ns"] > 0) & (other["exclusive_ns"].reindex(one.index) > 0)
-    assert one.loc[both, "kernels"].ne(other["kernels"].reindex(one.index)[both]).mean() > 0.5
+    item, other = of(frame, "h100"), of(frame, "mi300")
+    both = (item["exclusive_ns"] > 0) & (other["exclusive_ns"].reindex(item.index) > 0)
+    assert item.loc[both, "kernels"].ne(other["kernels"].reindex(item.index)[both]).mean() > 0.5
     assert paired(diff(runs), "mi300", "exclusive_ns") < 0.2
 
 
@@ -481,7 +481,7 @@ def test_every_line_has_events_of_these_names():
                 known = set(run(seed=1).rank(0).names if name == "before" else run(seed=2).rank(0).names)
                 assert set(names) <= known and (names or line == "other"), (by, line)
                 if by == "collective":
-                    assert all(one.startswith("ncclDevKernel") for one in names)
+                    assert all(item.startswith("ncclDevKernel") for item in names)
 
 
 def test_kernels_of_a_line_are_most_time_first():
@@ -489,4 +489,4 @@ def test_kernels_of_a_line_are_most_time_first():
     kernels = of(diff({"A": run(), "B": run()}), "A")["exclusive_ns"]
     listed = of(frame, "A").loc["optimizer", "kernels"]
     present = sorted((name for name in kernels.index if name in listed), key=listed.index)
-    assert present and all(kernels[one] >= kernels[other] for one, other in pairwise(present))
+    assert present and all(kernels[item] >= kernels[other] for item, other in pairwise(present))

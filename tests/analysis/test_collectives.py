@@ -40,11 +40,11 @@ def two_ranks(tmp_path, first, second, **fields) -> Trace:
     """Kernels of 1 ms at the given times on two ranks, all in step 1."""
     ranks = []
     for rank, starts in enumerate((first, second)):
-        one = RankFile(rank, **{name: value[rank] for name, value in fields.items()})
-        one.step(1, 0, 1000 * MS)
+        item = RankFile(rank, **{name: value[rank] for name, value in fields.items()})
+        item.step(1, 0, 1000 * MS)
         for start in starts:
-            one.kernel(start, start + MS, launched=start - 5 * US)
-        ranks.append(one)
+            item.kernel(start, start + MS, launched=start - 5 * US)
+        ranks.append(item)
     return job(tmp_path / "job", *ranks)
 
 
@@ -87,14 +87,14 @@ def test_groups_of_ranks_have_clocks_of_their_own(tmp_path):
     # Two pairs and all four; each clock is off by another amount, by more than the kernels last.
     ranks = []
     for rank, clock_ns in enumerate((0, 2 * MS, 4 * MS, -3 * MS)):
-        one = RankFile(rank, clock_ns).step(1, 0, 1000 * MS)
+        item = RankFile(rank, clock_ns).step(1, 0, 1000 * MS)
         for begin in (10, 200, 500):
             pair = {"Collective name": "allgather", "Process Group Name": f"pair {rank // 2}"}
             for at in (0, 20, 50, 90):
-                one.kernel((begin + at) * MS, (begin + at + 1) * MS, launched=100, **pair)
+                item.kernel((begin + at) * MS, (begin + at + 1) * MS, launched=100, **pair)
             every = {"Collective name": "allreduce", "Process Group Name": "world"}
-            one.kernel((begin + 100) * MS, (begin + 101) * MS, launched=100, **every)
-        ranks.append(one)
+            item.kernel((begin + 100) * MS, (begin + 101) * MS, launched=100, **every)
+        ranks.append(item)
     frame = collectives(job(tmp_path / "job", *ranks))
     # The clocks of ranks 2 and 3 differ by more than such clocks do.
     pairs = frame[frame["process_group"] == "pair 0"]
@@ -220,7 +220,11 @@ def test_a_scope_has_the_collectives_that_belong_to_it():
         Scope(streams=(-5,)),
     ):
         ranks = [trace.rank(rank) for rank in trace.ranks_of(scope)]
-        members = {(one.rank, int(event)) for one in ranks for event in one.event_id[one.members(scope)]}
+        members = {
+            (rank_trace.rank, int(event))
+            for rank_trace in ranks
+            for event in rank_trace.event_id[rank_trace.members(scope)]
+        }
         expected = whole[[(row.rank, row.event_id) in members for row in whole.itertuples()]]
         assert collectives(trace, scope).equals(expected.reset_index(drop=True))
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from hta_widgets import Scope, Trace, examples, figures
+from hta_widgets import Scope, Trace, examples
 from hta_widgets.analysis import COMPARISONS, diff
-from hta_widgets.analysis.registry import Stack, Waterfall
-from hta_widgets.analysis.waterfall_bars import waterfall_bars
+from hta_widgets.charts import plotly as figures
+from hta_widgets.charts.spec import Stack, Waterfall
+from hta_widgets.charts.waterfall_bars import waterfall_bars
 from hta_widgets.errors import MissingDataError, NotComparableError
 from tests.support import shared_trace
 
@@ -35,10 +36,10 @@ def test_every_comparison_answers_speaks_and_draws(runs: dict[str, Trace], kind:
     speaks(analysis.sentence(frame))
     figure = analysis.figure(frame)
     assert figure.layout.title.text == analysis.title
-    one = analysis.function(some, {run: Scope(iterations=(trace.iterations["iteration"].max(),))
+    item = analysis.function(some, {run: Scope(iterations=(trace.iterations["iteration"].max(),))
                                    for run, trace in some.items()})  # fmt: skip
-    speaks(analysis.sentence(one))
-    analysis.figure(one)
+    speaks(analysis.sentence(item))
+    analysis.figure(item)
 
 
 @pytest.mark.parametrize("kind", COMPARISONS)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from hta_widgets import examples
 from hta_widgets.analysis.critical_path import critical_path, critical_path_summary, path, sentence
+from hta_widgets.charts.plotly.critical_path import critical_path as figure_of
 from hta_widgets.errors import MissingDataError
-from hta_widgets.figures.critical_path import critical_path as figure_of
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.kineto_file import event, job, kernel

@@ -3,8 +3,8 @@
 import pytest
 
 from hta_widgets.analysis.calls.cupti import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS, cupti_counters, sentence
+from hta_widgets.charts.plotly.cupti import cupti_counters as figure
 from hta_widgets.errors import MissingDataError
-from hta_widgets.figures.cupti import cupti_counters as figure
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.support import shared_trace

@@ -18,15 +18,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples.simulator import SimulatedJob, simulate
 from hta_widgets.analysis.calls.op_counts import op_counts
+from hta_widgets.analysis.compare import comparability, diff, run_table, step_waterfall
+from hta_widgets.analysis.compare.noise import beyond_alone, difference, interval, t_quantile
+from hta_widgets.analysis.compare.parts import PARTS, evenly
+from hta_widgets.analysis.compare.sampling import sample
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
-from hta_widgets.analysis.diff import comparability, diff, run_table, step_waterfall
-from hta_widgets.analysis.diff.noise import beyond_alone, difference, interval, t_quantile
-from hta_widgets.analysis.diff.parts import PARTS, evenly
-from hta_widgets.analysis.diff.sampling import sample
 from hta_widgets.analysis.idle.causes import CAUSES
 from hta_widgets.errors import MissingDataError, NotComparableError
-from hta_widgets.examples.simulator import SimulatedJob, simulate
 from hta_widgets.trace import Scope, Trace
 from tests.analysis.kineto_file import event, job, kernel, launch, write
 from tests.support import shared_trace
@@ -55,7 +55,7 @@ def found(frame, run="after"):
 
 
 def say(module, frame):
-    return import_module(f"hta_widgets.analysis.diff.{module}").sentence(frame)
+    return import_module(f"hta_widgets.analysis.compare.{module}").sentence(frame)
 
 
 def steps_of(kernels, count=5, step=1_000_000, wobble=0):
@@ -108,8 +108,8 @@ def test_runs_that_differ_by_chance_only_do_not_differ():
     """Of fifty pairs of one configuration at most one has a line that differs: the level is 99 %."""
     runs = [run(seed=seed, ranks=1, strategy="single", steps=4, drift_permille=5) for seed in range(11)]
     false = Counter()
-    for one, other in islice(combinations(runs, 2), 50):
-        both = {"A": one, "B": other}
+    for item, other in islice(combinations(runs, 2), 50):
+        both = {"A": item, "B": other}
         false.update(by for by in ("kernel", "op", "call_path") if diff(both, by)["significant"].any())
         false["waterfall"] += bool(step_waterfall(both)["significant"].any())
         false["run_table"] += bool(run_table(both)["significant"].any())
@@ -182,9 +182,9 @@ def test_values_are_per_step_and_rank(tmp_path):
         "two ranks": job(tmp_path / "b", *[steps_of([("k", 100), ("k", 200)], count=5)] * 2),
     }
     frame = diff(runs).set_index(["line", "run"])
-    one, two = frame.loc[("k", "one rank")], frame.loc[("k", "two ranks")]
+    item, two = frame.loc[("k", "one rank")], frame.loc[("k", "two ranks")]
     assert two[["steps", "count", "total_ns", "mean_ns"]].tolist() == [5, 2, 300, 150]
-    assert one[["steps", "count", "total_ns", "mean_ns"]].tolist() == [3, 1, 100, 100]
+    assert item[["steps", "count", "total_ns", "mean_ns"]].tolist() == [3, 1, 100, 100]
     assert two[["change_count", "change_ns", "change_pct"]].tolist() == [1, 200, 200]
     assert two[["low_ns", "high_ns", "significant", "change"]].tolist() == [200, 200, True, "changed"]
     assert frame.loc[("l", "two ranks"), ["change_ns", "change"]].tolist() == [-50, "removed"]
@@ -432,7 +432,7 @@ def test_runs_of_other_kinds_are_refused(tmp_path):
         diff({"A": run(), "B": serving})
     assert pickle.loads(pickle.dumps(caught.value)).reasons == caught.value.reasons
     (tmp_path / "b").mkdir()
-    host_only = job(tmp_path, [one for one in durations(*[100_000] * 3) if one["cat"] != "kernel"])
+    host_only = job(tmp_path, [item for item in durations(*[100_000] * 3) if item["cat"] != "kernel"])
     with_device = job(tmp_path / "b", durations(*[100_000] * 3))
     with pytest.raises(NotComparableError, match="host has no device events"):
         step_waterfall({"both": with_device, "host": host_only})
@@ -552,8 +552,8 @@ def test_control_and_test_differ_as_in_hta():
     doubts = comparability(runs)
     assert {"devices", "world size"} <= set(doubts.loc[doubts["severity"] == "doubt", "check"])
     # Of HTA's `compare_traces(control, test, device_type=DeviceType.GPU, use_short_name=False)`.
-    one = diff(runs, scope=Scope(iterations=(1009,)))
-    other = one[one["run"] == "test"]
+    bar_scope = diff(runs, scope=Scope(iterations=(1009,)))
+    other = bar_scope[bar_scope["run"] == "test"]
     assert other["change_ns"].sum() == 82_339_000
     assert np.sign(other["change_count"]).value_counts().to_dict() == {0: 84, -1: 75, 1: 42}
     assert other["change_count"].sum() == 928
@@ -562,5 +562,9 @@ def test_control_and_test_differ_as_in_hta():
     for name, steps in samples.items():
         scope = Scope(iterations=tuple(steps.iterations.tolist()))
         expected = op_counts(runs[name], scope, "gpu").groupby("name")["count"].sum()
-        one = frame[(frame["run"] == name) & (frame["count"] > 0)].set_index("line")["count"] * len(steps)
-        assert one.round().astype(int).groupby(level=0).sum().sort_index().to_dict() == expected.to_dict()
+        bar_scope = frame[(frame["run"] == name) & (frame["count"] > 0)].set_index("line")["count"] * len(
+            steps
+        )
+        assert (
+            bar_scope.round().astype(int).groupby(level=0).sum().sort_index().to_dict() == expected.to_dict()
+        )

@@ -7,12 +7,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from examples.simulator import SimulatedJob, simulate
 from hta_widgets import Scope, Trace, analysis, examples
 from hta_widgets.analysis import ANALYSES
 from hta_widgets.analysis.findings import OPEN, overview, sentence
-from hta_widgets.analysis.findings.facts import Facts
 from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT, severity_of
-from hta_widgets.examples.simulator import SimulatedJob, simulate
+from hta_widgets.analysis.findings.inputs import Inputs
 from tests.analysis.kineto_file import job as kineto_job
 from tests.analysis.kineto_file import kernel, launch
 from tests.support import shared_trace
@@ -55,13 +55,13 @@ def test_a_straggler_is_named_and_so_is_why_it_is_late() -> None:
 
 @pytest.mark.parametrize("name", ["ddp_4ranks", "hta/trace_filter"])
 def test_ranks_are_compared_by_the_statistics_of_their_kernels(name: str) -> None:
-    trace = examples.load(name) if name in examples.JOBS else Trace.open(shared_trace(name))
+    trace = examples.load(name) if name in JOBS else Trace.open(shared_trace(name))
     first, last = trace.extent_ns
     for scope in (Scope(), Scope(window_ns=(first, (first + last) // 2)), Scope(streams=(-9,))):
-        facts = Facts(trace, scope)
-        listed = analysis.kernel_durations(trace, facts.scope)
+        inputs = Inputs(trace, scope)
+        listed = analysis.kernel_durations(trace, inputs.scope)
         listed = listed[listed["event_class"] == "compute"]
-        for column, table in zip(("count", "mean_ns"), facts.compute_kernels, strict=True):
+        for column, table in zip(("count", "mean_ns"), inputs.compute_kernels, strict=True):
             told = {(name, rank): value for rank in table for name, value in table[rank].dropna().items()}
             assert told == listed.set_index(["name", "rank"])[column].to_dict()
 

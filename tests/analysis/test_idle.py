@@ -16,8 +16,8 @@ from hta_widgets.analysis.idle.breakdown import idle_breakdown
 from hta_widgets.analysis.idle.causes import CAUSES, is_data_loading, is_synchronising
 from hta_widgets.analysis.idle.gaps import explain, idle_gaps, longest_gap
 from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
+from hta_widgets.charts.plotly import idle as pictures
 from hta_widgets.errors import MissingDataError
-from hta_widgets.figures import idle as pictures
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.support import shared_trace
@@ -232,20 +232,20 @@ def test_gaps_add_up_to_the_breakdown(name):
 def test_the_longest_gap_is_that_of_the_list(name):
     trace = opened(name)
     first, last = trace.extent_ns
-    one = trace.rank(trace.ranks[0])
-    steps = tuple(one.iterations["iteration"].unique()[::2].tolist())
+    rank_trace = trace.rank(trace.ranks[0])
+    steps = tuple(rank_trace.iterations["iteration"].unique()[::2].tolist())
     third = (last - first) // 3
     for scope in (
         Scope(),
         Scope(iterations=steps or None),
         Scope(window_ns=(first + third, last - third)),
-        Scope(streams=(int(one.stream.max()),)),
+        Scope(streams=(int(rank_trace.stream.max()),)),
         Scope(window_ns=(first - 2, first - 1)),
     ):
-        listed = idle_gaps(trace, Scope((one.rank,), scope.iterations, scope.window_ns, scope.streams))
+        listed = idle_gaps(trace, Scope((rank_trace.rank,), scope.iterations, scope.window_ns, scope.streams))
         for causes in (("host_busy",), ("kernel_wait",), ("device_wait", "launch_latency"), ("edge",)):
             lost = listed[[f"{cause}_ns" for cause in causes]].sum(axis=1)
-            found = longest_gap(one, scope, causes)
+            found = longest_gap(rank_trace, scope, causes)
             if not lost.any():
                 assert found is None
                 continue
@@ -298,7 +298,7 @@ def test_every_instant_has_the_cause_that_the_definition_gives(tmp_path_factory,
     scope = Scope(window_ns=(-origin * US, (90 - origin) * US))
     found = idle_breakdown(trace, scope, consecutive_kernel_delay_ns=6 * US)
 
-    solid = [one for one in work if one[1]]
+    solid = [item for item in work if item[1]]
     expected = dict.fromkeys(CAUSES, 0)
     for t in range(90):
         if not any(start <= t < start + dur for start, dur, *_ in solid):
@@ -308,20 +308,20 @@ def test_every_instant_has_the_cause_that_the_definition_gives(tmp_path_factory,
 
 
 def _cause(t, solid, work, syncs, origin):
-    later = [one for one in solid if one[0] > t]
+    later = [item for item in solid if item[0] > t]
     if not later or t < origin:
         return "edge"
-    b = min(one[0] for one in later)
+    b = min(item[0] for item in later)
     start, _, _, called, length, thread = min(
-        (one for one in later if one[0] == b),
-        key=lambda one: (one[3] if one[5] else 10**6, one[2]),
+        (item for item in later if item[0] == b),
+        key=lambda item: (item[3] if item[5] else 10**6, item[2]),
     )
     if not thread:
         return "unknown"
     a = max((s + d for s, d, *_ in solid if s <= t), default=None)
     returned = called + length
     if t < called:
-        threads = {one[5] for one in work if one[5]}
+        threads = {item[5] for item in work if item[5]}
         open_2 = any(c <= t < c + d for _, _, _, c, d, th in work if th == 2)
         blocked = any(s <= t < s + d for s, d in syncs)
         counts = thread == 1 or (1 in threads and not open_2)
@@ -347,9 +347,9 @@ def test_a_data_loader_stall_is_found():
 
 def test_order_in_the_file_does_not_matter(tmp_path):
     events = [*FIRST, call("cudaLaunchKernel", 25, 5, 2), kernel("k2", 40, 5, 2), kernel("k3", 90, 5)]
-    one, other = trace_of(tmp_path / "a", events), trace_of(tmp_path / "b", events[::-1])
-    pd.testing.assert_frame_equal(idle_breakdown(one), idle_breakdown(other))
-    pd.testing.assert_frame_equal(stream_idle_breakdown(one), stream_idle_breakdown(other))
+    item, other = trace_of(tmp_path / "a", events), trace_of(tmp_path / "b", events[::-1])
+    pd.testing.assert_frame_equal(idle_breakdown(item), idle_breakdown(other))
+    pd.testing.assert_frame_equal(stream_idle_breakdown(item), stream_idle_breakdown(other))
 
 
 @pytest.mark.parametrize(

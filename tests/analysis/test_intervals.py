@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta_widgets.analysis.intervals import Intervals
+from hta_widgets.analysis.core.intervals import Intervals
 
 TIME = st.integers(-5, 40)
 RAW = st.lists(st.tuples(TIME, TIME), max_size=12)

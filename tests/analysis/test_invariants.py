@@ -106,14 +106,16 @@ def nothing_is_negative(answers: Answers) -> None:
 
 def hosts_nest_and_launches_precede(trace: Trace) -> None:
     for rank in trace.ranks:
-        one = trace.rank(rank)
-        child = np.flatnonzero(one.parent >= 0)
-        parent = one.parent[child]
-        assert (one.depth[child] > one.depth[parent]).all(), "parents are above their children, so no cycle"
-        assert (one.start[parent] <= one.start[child]).all()
-        device = np.flatnonzero(one.launch >= 0)
-        assert one.is_device[device].all()
-        assert (one.correlation[device] == one.correlation[one.launch[device]]).all()
+        rank_trace = trace.rank(rank)
+        child = np.flatnonzero(rank_trace.parent >= 0)
+        parent = rank_trace.parent[child]
+        assert (rank_trace.depth[child] > rank_trace.depth[parent]).all(), (
+            "parents are above their children, so no cycle"
+        )
+        assert (rank_trace.start[parent] <= rank_trace.start[child]).all()
+        device = np.flatnonzero(rank_trace.launch >= 0)
+        assert rank_trace.is_device[device].all()
+        assert (rank_trace.correlation[device] == rank_trace.correlation[rank_trace.launch[device]]).all()
 
 
 @SOME
@@ -140,10 +142,10 @@ def test_launches_of_a_sound_job_precede_their_kernels(job: Job) -> None:
     sound = Job(job.seed, job.ranks, job.steps, job.operators, job.ties, nasty=False)
     trace, _ = opened(sound)
     for rank in trace.ranks:
-        one = trace.rank(rank)
-        device = np.flatnonzero(one.is_device)
-        assert (one.launch[device] >= 0).all()
-        assert (one.start[one.launch[device]] <= one.start[device]).all()
+        rank_trace = trace.rank(rank)
+        device = np.flatnonzero(rank_trace.is_device)
+        assert (rank_trace.launch[device] >= 0).all()
+        assert (rank_trace.start[rank_trace.launch[device]] <= rank_trace.start[device]).all()
 
 
 # Numbers that say where something stands in the file or in the frame, not what it is.
@@ -167,9 +169,9 @@ def canonical(frame: pd.DataFrame, order: dict[int, list[int]]) -> list[str]:
 @SOME
 @given(st.builds(Job, seed=SEEDS, ranks=st.integers(1, 2), ties=st.just(False), nasty=st.booleans()), SEEDS)
 def test_the_order_of_events_in_the_file_does_not_matter(job: Job, shuffle: int) -> None:
-    one, order = opened(job)
+    item, order = opened(job)
     other, shuffled = opened(job, shuffle)
-    mine, theirs = all_answers(one, Scope()), all_answers(other, Scope())
+    mine, theirs = all_answers(item, Scope()), all_answers(other, Scope())
     for name, frame in mine.items():
         again = theirs[name]
         if isinstance(frame, str) or isinstance(again, str):

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples.simulator import simulate
+from examples.simulator.bundled import JOBS
 from hta_widgets import examples
 from hta_widgets.analysis.device_time import kernel_types
 from hta_widgets.analysis.device_time.kernel_types import IDLE, kernel_type_breakdown
@@ -19,11 +21,9 @@ from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
 from hta_widgets.analysis.kernels.durations import QUANTILES, kernel_durations
 from hta_widgets.analysis.kernels.durations import sentence as durations_in_words
 from hta_widgets.analysis.kernels.moments import described, merged, moments
+from hta_widgets.charts.plotly import kernel_types as kernel_type_figures
+from hta_widgets.charts.plotly import kernels as kernel_figures
 from hta_widgets.errors import MissingDataError
-from hta_widgets.examples.jobs import JOBS
-from hta_widgets.examples.simulator import simulate
-from hta_widgets.figures import kernel_types as kernel_type_figures
-from hta_widgets.figures import kernels as kernel_figures
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.kineto_file import event, job, kernel, launch
@@ -151,8 +151,8 @@ def test_sentences(small):
     assert kernel_types.sentence(kernel_type_breakdown(small, Scope(ranks=(0,)))) == (
         "Of 187 ns of busy time, 42.8 % is communication alone; different kinds of work overlap for 10.7 %."
     )
-    one = kernel_durations(small, Scope(ranks=(0,), names=("a",)))
-    assert durations_in_words(one) == "A launch of a on rank 0 takes 20 ns at the median, 10 ns to 30 ns."
+    item = kernel_durations(small, Scope(ranks=(0,), names=("a",)))
+    assert durations_in_words(item) == "A launch of a on rank 0 takes 20 ns at the median, 10 ns to 30 ns."
     empty = Scope(window_ns=(5000, 6000))
     assert "No device work" in kernels.sentence(kernel_breakdown(small, empty))
     assert "No device work" in durations_in_words(kernel_durations(small, empty))
@@ -205,7 +205,7 @@ def test_simulated_jobs(name):
     for rank, expected in truth.ranks.items():
         for kind, intervals in expected.intervals.items():
             classes = [kind] if kind != "memory" else ["memory_copy", "memory_set"]
-            found = totals.loc[[(rank, one) for one in classes if (rank, one) in totals.index]].sum()
+            found = totals.loc[[(rank, item) for item in classes if (rank, item) in totals.index]].sum()
             assert found["sum_ns"] == sum(end - start for start, end in intervals)
             assert found["count"] == len(intervals)
         assert types.loc[rank].to_dict() == _swept(expected.intervals)
@@ -285,11 +285,11 @@ DURATIONS = st.lists(st.integers(0, 5) | st.integers(0, 2**53), min_size=1, max_
 @given(st.lists(DURATIONS, min_size=1, max_size=4))
 def test_moments_are_exact(groups):
     """Of groups, and of groups merged in two steps."""
-    dur = np.array([one for group in groups for one in group], np.int64)
+    dur = np.array([item for group in groups for item in group], np.int64)
     number = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     order = np.random.default_rng(0).permutation(len(dur))
     frame = moments(number[order], dur[order], len(groups) + 2)
-    assert frame["squares"].tolist() == [sum(one**2 for one in group) for group in groups]
+    assert frame["squares"].tolist() == [sum(item**2 for item in group) for group in groups]
     pairs = merged(frame.assign(key=frame.index // 2, all=1), ["key", "all"])
     together = merged(pairs, ["all"])
     result = pd.concat([described(frame), described(together)])
@@ -298,5 +298,5 @@ def test_moments_are_exact(groups):
         assert (row["min_ns"], row["max_ns"]) == (min(group), max(group))
         if len(group) > 1:
             mean = Fraction(sum(group), len(group))
-            variance = sum((one - mean) ** 2 for one in group) / (len(group) - 1)
+            variance = sum((item - mean) ** 2 for item in group) / (len(group) - 1)
             assert row["std_ns"] == math.sqrt(variance)

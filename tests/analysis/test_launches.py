@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from examples.simulator import simulate
+from examples.simulator.bundled import JOBS
 from hta_widgets.analysis.launches.delays import launch_stats, launch_summary, sentence
+from hta_widgets.charts.plotly.launches import launch_stats as figure_of
 from hta_widgets.errors import MissingDataError
-from hta_widgets.examples import JOBS
-from hta_widgets.examples.simulator import simulate
-from hta_widgets.figures.launches import launch_stats as figure_of
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.support import shared_trace
@@ -114,20 +114,20 @@ def test_launches_of_the_simulated_jobs_are_its_own(name, tmp_path):
     frame = launch_stats(trace)
     for rank in simulation.ranks:
         mine = frame[frame["rank"] == rank.index]
-        work = sorted(rank.device.work, key=lambda one: (one.launch.start_ns, one.start_ns))
+        work = sorted(rank.device.work, key=lambda window: (window.launch.start_ns, window.start_ns))
         truth = [
-            (one.start_ns - one.launch.start_ns, one.launch.end_ns - one.launch.start_ns,
-             one.end_ns - one.start_ns)
-            for one in work
+            (item.start_ns - item.launch.start_ns, item.launch.end_ns - item.launch.start_ns,
+             item.end_ns - item.start_ns)
+            for item in work
         ]  # fmt: skip
         got = zip(mine["latency_ns"], mine["cpu_dur_ns"], mine["gpu_dur_ns"], strict=True)
         assert sorted(map(tuple, got)) == sorted(truth)
         free = {}
         queued = 0
-        for one in sorted(rank.device.work, key=lambda one: one.start_ns):
-            until = min(free.get(one.stream, 0), one.start_ns)
-            queued += max(0, until - one.launch.start_ns)
-            free[one.stream] = max(free.get(one.stream, 0), one.end_ns)
+        for rank_trace in sorted(rank.device.work, key=lambda window: window.start_ns):
+            until = min(free.get(rank_trace.stream, 0), rank_trace.start_ns)
+            queued += max(0, until - rank_trace.launch.start_ns)
+            free[rank_trace.stream] = max(free.get(rank_trace.stream, 0), rank_trace.end_ns)
         assert mine["queued_ns"].sum() == queued
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import hta_widgets.figures.memory as figures
+import hta_widgets.charts.plotly.memory as figures
 from hta_widgets import examples
 from hta_widgets.analysis.memory.categories import CATEGORIES, memory_categories
 from hta_widgets.analysis.memory.usage import (
@@ -36,12 +36,12 @@ RECORDED = [
 
 def small(tmp_path) -> Trace:
     """100 bytes from before; linear takes 30 and, inside addmm, 50; the 30 are freed; a loose 7 at last."""
-    one = RankFile(0).step(1, 0, 1000).step(2, 1000, 2000)
-    one.add("cpu_op", "aten::linear", 100, 400).add("cpu_op", "aten::addmm", 200, 200)
-    one.add("user_annotation", "forward", 90, 500)
-    one.memory(150, 30, 0x10, 130).memory(250, 50, 0x20, 180).memory(700, -30, 0x10, 150)
-    one.memory(1100, 7, 0x30, 157).memory(1200, -100, 0x40, 57)
-    return job(tmp_path / "job", one)
+    item = RankFile(0).step(1, 0, 1000).step(2, 1000, 2000)
+    item.add("cpu_op", "aten::linear", 100, 400).add("cpu_op", "aten::addmm", 200, 200)
+    item.add("user_annotation", "forward", 90, 500)
+    item.memory(150, 30, 0x10, 130).memory(250, 50, 0x20, 180).memory(700, -30, 0x10, 150)
+    item.memory(1100, 7, 0x30, 157).memory(1200, -100, 0x40, 57)
+    return job(tmp_path / "job", item)
 
 
 def test_the_timeline_is_what_the_allocator_said(tmp_path):
@@ -96,16 +96,16 @@ def test_times_are_on_the_axis_of_the_job(tmp_path):
 
 
 def test_without_totals_changes_are_added_up(tmp_path):
-    one = RankFile(0).step(1, 0, 1000).memory(10, 8, 1).memory(20, 4, 2).memory(30, -8, 1)
-    frame = memory_timeline(job(tmp_path / "job", one))
+    item = RankFile(0).step(1, 0, 1000).memory(10, 8, 1).memory(20, 4, 2).memory(30, -8, 1)
+    frame = memory_timeline(job(tmp_path / "job", item))
     assert frame["allocated_bytes"].tolist() == [8, 12, 4]
     assert frame["reserved_bytes"].isna().all()
-    assert memory_peak(job(tmp_path / "job", one))["bytes"].tolist() == [12]
+    assert memory_peak(job(tmp_path / "job", item))["bytes"].tolist() == [12]
 
 
 def test_devices_are_told_apart(tmp_path):
-    one = RankFile(0).step(1, 0, 1000).memory(10, 8, 1, 8).memory(20, 4, 1, 4, device=0)
-    frame = memory_peak(job(tmp_path / "job", one))
+    item = RankFile(0).step(1, 0, 1000).memory(10, 8, 1, 8).memory(20, 4, 1, 4, device=0)
+    frame = memory_peak(job(tmp_path / "job", item))
     assert frame[["device", "bytes"]].to_numpy().tolist() == [["cpu", 4], ["cuda:0", 8]]
     assert sentence(frame).startswith("Rank 0 needs most memory, 8 B on cuda:0")
 
@@ -134,9 +134,9 @@ def test_the_peak_of_the_example_is_the_greatest_of_its_timeline():
     greatest = timeline.groupby("rank")["allocated_bytes"].max()
     assert (peak.groupby("rank")["peak_bytes"].first() == greatest).all()
     for number in (10, 11, 12):
-        one = memory_peak(trace, Scope(iterations=(number,)))
-        assert_conserved(one)
-        assert (one["peak_bytes"] <= peak["peak_bytes"].max()).all()
+        item = memory_peak(trace, Scope(iterations=(number,)))
+        assert_conserved(item)
+        assert (item["peak_bytes"] <= peak["peak_bytes"].max()).all()
 
 
 changes = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 1000)), min_size=1, max_size=40)
@@ -145,13 +145,13 @@ changes = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 1000)), min_size=
 @settings(max_examples=40, deadline=None)
 @given(changes)
 def test_live_blocks_add_up_to_the_peak(tmp_path_factory, each):
-    one, held, total, highest = RankFile(0).step(1, 0, 10_000), {}, 0, 0
+    item, held, total, highest = RankFile(0).step(1, 0, 10_000), {}, 0, 0
     for time, (address, size) in enumerate(each):
         change = -held.pop(address) if address in held else held.setdefault(address, size)
         total += change
         highest = max(highest, total)
-        one.memory(time, change, address, total)
-    frame = memory_peak(job(tmp_path_factory.mktemp("job"), one))
+        item.memory(time, change, address, total)
+    frame = memory_peak(job(tmp_path_factory.mktemp("job"), item))
     assert frame["peak_bytes"].iloc[0] == frame["bytes"].sum() == highest
     assert BEFORE not in set(frame["operator"])
 

@@ -4,8 +4,8 @@ import pytest
 
 from hta_widgets import Scope, Trace, analysis
 from hta_widgets.analysis.calls.modules import OUTSIDE, module_stacks, sentence
+from hta_widgets.charts.plotly import module_stacks as figure_of
 from hta_widgets.errors import MissingDataError
-from hta_widgets.figures import module_stacks as figure_of
 from tests.support import shared_trace
 from tests.trace.helpers import kernel, slice_, write
 

@@ -76,8 +76,8 @@ def test_nothing_selected(tmp_path):
 def test_callees_that_overlap_count_once(tmp_path):
     # The second call ends after the first one's end: damaged nesting, still no time twice.
     events = [slice_("f", "cpu_op", 0, 100), slice_("a", "cpu_op", 10, 50), slice_("b", "cpu_op", 40, 40)]
-    one = job(tmp_path, events).rank(0)
-    assert exclusive(one)[0] == 30_000
+    rank_trace = job(tmp_path, events).rank(0)
+    assert exclusive(rank_trace)[0] == 30_000
 
 
 @settings(max_examples=25, deadline=None)

@@ -3,7 +3,7 @@
 import pytest
 
 from hta_widgets.analysis.launches.op_kernels import op_kernels, sentence
-from hta_widgets.figures.op_kernels import op_kernels as figure_of
+from hta_widgets.charts.plotly.op_kernels import op_kernels as figure_of
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.test_launches import call, opened

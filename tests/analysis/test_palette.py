@@ -35,7 +35,7 @@ def linear(colour: str) -> np.ndarray:
 
 def contrast(a: str, b: str) -> float:
     """WCAG 2 contrast ratio."""
-    dim, bright = sorted(float(XYZ[1] @ linear(one)) for one in (a, b))
+    dim, bright = sorted(float(XYZ[1] @ linear(item)) for item in (a, b))
     return (bright + 0.05) / (dim + 0.05)
 
 

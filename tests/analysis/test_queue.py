@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from examples.simulator import simulate
+from examples.simulator.bundled import JOBS
+from hta_widgets.analysis.core.step_function import StepFunction, quantile
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue, queue_length, queue_summary, sentence
-from hta_widgets.analysis.step_function import StepFunction, quantile
+from hta_widgets.charts.plotly.queue import queue_length as figure_of
 from hta_widgets.errors import MissingDataError
-from hta_widgets.examples import JOBS
-from hta_widgets.examples.simulator import simulate
-from hta_widgets.figures.queue import queue_length as figure_of
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.test_launches import call, opened
@@ -146,7 +146,7 @@ MOMENT = st.integers(0, 20)
 @given(st.lists(st.tuples(MOMENT, st.integers(-3, 3)), max_size=12), st.sets(MOMENT, max_size=8))
 def test_windows_of_a_step_function_hold_what_each_instant_does(changes, edges):
     changes.sort(key=lambda change: change[0])
-    time, change = (np.array([one[at] for one in changes], np.int64) for at in (0, 1))
+    time, change = (np.array([item[at] for item in changes], np.int64) for at in (0, 1))
     steps = StepFunction.of_changes(time, change)
     pairs = sorted(edges)[: len(edges) // 2 * 2]
     windows = np.array(pairs, np.int64).reshape(-1, 2)
@@ -165,12 +165,12 @@ def test_steps_add_up_and_hold_the_calls_that_begin_in_them():
         assert (sum(frame[column] for frame in each) == whole[column]).all()
     full = whole.iloc[0]
     assert full["max"] == max(frame["max"].iloc[0] for frame in each) == full["limit"]
-    one, frame = trace.rank(trace.ranks[0]), queue_length(trace, Scope(iterations=steps, streams=(7,)))
+    rank_trace, frame = trace.rank(trace.ranks[0]), queue_length(trace, Scope(iterations=steps, streams=(7,)))
     at_limit = frame[(frame["queue_length"] >= full["limit"]) & (frame["event_id"] >= 0)]
-    calls = np.searchsorted(one.event_id, at_limit["event_id"].to_numpy(np.int32))
-    calls = calls[~one.is_device[calls]]
+    calls = np.searchsorted(rank_trace.event_id, at_limit["event_id"].to_numpy(np.int32))
+    calls = calls[~rank_trace.is_device[calls]]
     assert full["stream"] == 7 and full["calls_at_limit"] == len(calls)
-    assert full["calls_at_limit_ns"] == one.dur[calls].sum()
+    assert full["calls_at_limit_ns"] == rank_trace.dur[calls].sum()
     came = queue_summary(trace, Scope(iterations=steps))["launched"]
     assert (came == sum(queue_summary(trace, Scope(iterations=(step,)))["launched"] for step in steps)).all()
 

@@ -92,12 +92,14 @@ HTA_TEMPORAL = {
 
 def hta_scope(trace: Trace, rank: int) -> Scope:
     """HTA's window: the span of the kernels it keeps. Of several annotated steps it drops the last."""
-    one = trace.rank(rank)
-    kept = one.is_device
-    steps = one.iterations.loc[one.iterations["source"] == "ProfilerStep", "iteration"]
+    rank_trace = trace.rank(rank)
+    kept = rank_trace.is_device
+    steps = rank_trace.iterations.loc[rank_trace.iterations["source"] == "ProfilerStep", "iteration"]
     if len(steps) > 1:
-        kept = kept & (one.iteration < steps.max())
-    return Scope(ranks=(rank,), window_ns=(int(one.start[kept].min()), int(one.end[kept].max())))
+        kept = kept & (rank_trace.iteration < steps.max())
+    return Scope(
+        ranks=(rank,), window_ns=(int(rank_trace.start[kept].min()), int(rank_trace.end[kept].max()))
+    )
 
 
 def rounding_bound_ns(trace: Trace, rank: int) -> int:
@@ -108,9 +110,9 @@ def rounding_bound_ns(trace: Trace, rank: int) -> int:
     than 2n us; an event without a whole microsecond inside may become -1 us long, which is one more. Whole
     timestamps do not move.
     """
-    one = trace.rank(rank)
-    edges = np.concatenate([one.start, one.end]) + trace.origin_ns
-    return 0 if (edges % 1000 == 0).all() else 3000 * int(one.is_device.sum())
+    rank_trace = trace.rank(rank)
+    edges = np.concatenate([rank_trace.start, rank_trace.end]) + trace.origin_ns
+    return 0 if (edges % 1000 == 0).all() else 3000 * int(rank_trace.is_device.sum())
 
 
 @pytest.mark.parametrize("name", HTA_TEMPORAL)

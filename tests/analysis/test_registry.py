@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from hta_widgets import Scope, Trace, examples, figures
-from hta_widgets.analysis import ANALYSES, kernel_sequences, op_kernels, registry, user_annotations
+from examples.simulator.bundled import JOBS
+from hta_widgets import Scope, Trace, examples
+from hta_widgets.analysis import ANALYSES, kernel_sequences, op_kernels, user_annotations
+from hta_widgets.charts import plotly as figures
+from hta_widgets.charts import spec
 from hta_widgets.errors import MissingDataError
-from hta_widgets.examples.jobs import JOBS
 from tests.support import shared_trace
 
 NOTHING = Scope(window_ns=(10**15, 10**15 + 5))
@@ -45,17 +47,17 @@ def columns_of(chart: Any) -> set[str]:
     match chart:
         case None:
             return set()
-        case registry.Stack(part=""):
+        case spec.Stack(part=""):
             return {*chart.label, chart.whole, *(series.column for series in chart.series)}
-        case registry.Stack():
+        case spec.Stack():
             return {*chart.label, chart.part, chart.value}
-        case registry.Bars():
+        case spec.Bars():
             return {chart.value, *chart.label, *(chart.window or ()), *filter(None, [chart.names])}
-        case registry.Lines():
+        case spec.Lines():
             return {chart.time, chart.value, *chart.by}
-        case registry.Heat():
+        case spec.Heat():
             return {chart.x, chart.y, chart.value, *filter(None, [chart.ring])}
-        case registry.Flame():
+        case spec.Flame():
             weights = {column for total, own, _, _ in chart.weights for column in (total, own)}
             return {chart.node, chart.parent, chart.label, *weights} - {""}
         case _:

@@ -4,9 +4,9 @@ import pandas as pd
 import pytest
 
 from hta_widgets.analysis.calls.sequences import kernel_sequences, sentence, sequence_instances
+from hta_widgets.charts.plotly.sequences import kernel_sequences as figure
 from hta_widgets.errors import MissingDataError
-from hta_widgets.figures.sequences import kernel_sequences as figure
-from hta_widgets.hta.kept import without_last_step
+from hta_widgets.hta.methods.drop_last_step import without_last_step
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.support import shared_trace
@@ -133,8 +133,8 @@ def test_shallowest_agrees_with_hta():
 
 def test_topmost_finds_every_call():
     job = without_last_step(Trace.open(shared_trace("hta/trace_diff/control")))
-    one = job.rank(3)
-    calls = sum(one.names[code] == "aten::linear" for code in one.name)
+    rank_trace = job.rank(3)
+    calls = sum(rank_trace.names[code] == "aten::linear" for code in rank_trace.name)
     assert calls == 505
     assert kernel_sequences(job, None, "aten::linear", 1)["count"].sum() == calls
     assert kernel_sequences(job, None, "aten::linear", 1, roots="shallowest")["count"].sum() == 355

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.calls.stacks import call_stacks, sentence, stacks
 from hta_widgets.analysis.calls.tree import measure, owners
+from hta_widgets.charts.plotly.stacks import call_stacks as figure
 from hta_widgets.errors import MissingDataError
-from hta_widgets.figures.stacks import call_stacks as figure
 from hta_widgets.trace.model import Trace
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 from tests.support import shared_trace
 from tests.trace.helpers import kernel, slice_, write
@@ -105,12 +105,12 @@ def test_what_stands_before_a_call_of_its_kind_in_the_file_was_not_made_by_it():
 
 def test_recorded_calls_without_length_stay_with_their_caller():
     """`aten::slice` makes `aten::as_strided`, also where the next `aten::narrow` begins in the same us."""
-    one = Trace.open(shared_trace("hta/trace_diff/control")).rank(3)
-    parent = stacks(one).parent
-    row = {int(event): at for at, event in enumerate(one.event_id)}
-    assert [int(one.event_id[parent[row[event]]]) for event in (5655, 10575)] == [5654, 10574]
-    strided = np.flatnonzero(one.name == one.names.index("aten::as_strided"))
-    assert "aten::narrow" not in {one.names[one.name[at]] for at in parent[strided]}
+    rank_trace = Trace.open(shared_trace("hta/trace_diff/control")).rank(3)
+    parent = stacks(rank_trace).parent
+    row = {int(event): at for at, event in enumerate(rank_trace.event_id)}
+    assert [int(rank_trace.event_id[parent[row[event]]]) for event in (5655, 10575)] == [5654, 10574]
+    strided = np.flatnonzero(rank_trace.name == rank_trace.names.index("aten::as_strided"))
+    assert "aten::narrow" not in {rank_trace.names[rank_trace.name[at]] for at in parent[strided]}
 
 
 def test_calls_that_only_partly_overlap_are_not_nested():
@@ -229,7 +229,7 @@ def test_owners_are_the_topmost_chosen_callers(rows, data):
         while at >= 0:
             path.append(at)
             at = parent[at]
-        expected = [one for one in reversed(path) if chosen[one]]
+        expected = [item for item in reversed(path) if chosen[item]]
         assert owner[row] == (expected[0] if expected else -1)
 
 
@@ -242,15 +242,15 @@ REAL = [
 @pytest.mark.parametrize("name", REAL)
 def test_recorded_traces_conserve_kernels_and_time(name):
     trace = Trace.open(shared_trace(name))
-    one = trace.rank(trace.ranks[0])
-    tree = stacks(one)
+    rank_trace = trace.rank(trace.ranks[0])
+    tree = stacks(rank_trace)
     tops = np.flatnonzero(tree.depth == 0)
-    linked = one.is_device & (tree.depth >= 0)
+    linked = rank_trace.is_device & (tree.depth >= 0)
     assert tree.kernels[tops].sum() == linked.sum()
-    assert tree.kernel_dur_sum_ns[tops].sum() == one.dur[linked].sum()
-    assert (one.is_device[tree.kernels == 1] | (tree.height[tree.kernels == 1] > 0)).all()
+    assert tree.kernel_dur_sum_ns[tops].sum() == rank_trace.dur[linked].sum()
+    assert (rank_trace.is_device[tree.kernels == 1] | (tree.height[tree.kernels == 1] > 0)).all()
     frame = call_stacks(trace)
-    assert frame.loc[frame["parent_node"] < 0, "device_ns"].sum() == one.dur[linked].sum()
+    assert frame.loc[frame["parent_node"] < 0, "device_ns"].sum() == rank_trace.dur[linked].sum()
     assert (frame["host_self_ns"] >= 0).all()
     children = frame[frame["parent_node"] >= 0].groupby("parent_node")["device_ns"].sum()
     parents = frame.set_index("node")["device_ns"]

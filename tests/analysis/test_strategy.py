@@ -7,14 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from examples.simulator import SimulatedJob, Simulation, simulate
+from examples.simulator.bundled import JOBS
 from hta_widgets import Trace, examples
 from hta_widgets.analysis import strategies, strategy_memory, training_strategy
 from hta_widgets.analysis.strategy.model_states import memory_sentence
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED
 from hta_widgets.analysis.strategy.table import runs_sentence, sentence
 from hta_widgets.errors import MissingDataError
-from hta_widgets.examples.jobs import JOBS
-from hta_widgets.examples.simulator import SimulatedJob, Simulation, simulate
 from tests.analysis.edited_jobs import only
 from tests.support import shared_trace
 
@@ -41,7 +41,7 @@ def assert_is_the_truth(simulation: Simulation, found: pd.Series) -> None:
     per_step = len(truth.collectives) // job.steps
     met = truth.collectives[-per_step:]
     # The simulation rounds each collective down to a byte, not their sum.
-    assert 0 <= found["sent_bytes"] - sum(one.sent_bytes for one in met) < per_step
+    assert 0 <= found["sent_bytes"] - sum(item.sent_bytes for item in met) < per_step
     assert found["expected_bytes"] == found["sent_bytes"]
     assert found["other_bytes"] == 0
     assert (found["group_size"], found["steps"], found["reducing_steps"]) == (ranks, job.steps, job.steps)
@@ -63,7 +63,7 @@ def test_bundled_jobs_are_what_they_were_made_as(name: str) -> None:
     assert_is_the_truth(simulation, only(frame))
     if JOBS[name].ranks == 2:  # where nothing is rounded
         count = len(simulation.truth.collectives) // JOBS[name].steps
-        sent = sum(one.sent_bytes for one in simulation.truth.collectives[:count])
+        sent = sum(item.sent_bytes for item in simulation.truth.collectives[:count])
         assert only(frame)["sent_bytes"] == sent
     assert sentence(frame).startswith(f"The job uses {NAMES[JOBS[name].strategy]} over ")
     assert sentence(frame).endswith("as expected.")

@@ -39,7 +39,7 @@ def test_mixed_precision_reduces_in_another_type_than_it_gathers(tmp_path: Path,
 def test_steps_that_accumulate_gradients_do_not_count(tmp_path: Path, name: str) -> None:
     def accumulate(events: list[Event]) -> list[Event]:
         first = in_first_step(events)
-        return [one for one in events if not ("reduce" in collective(one) and first(one))]
+        return [event for event in events if not ("reduce" in collective(event) and first(event))]
 
     before = only(training_strategy(examples.load(name)))
     trace = edited(tmp_path, name, accumulate)
@@ -57,9 +57,9 @@ def test_frozen_units_are_gathered_but_not_reduced(tmp_path: Path) -> None:
 
     def freeze(events: list[Event]) -> list[Event]:
         return [
-            one
-            for one in events
-            if not ("reduce_scatter" in collective(one) and one["args"]["In msg nelems"] == block)
+            event
+            for event in events
+            if not ("reduce_scatter" in collective(event) and event["args"]["In msg nelems"] == block)
         ]
 
     row = only(training_strategy(edited(tmp_path, "gpt2_fsdp_full_shard", freeze)))
@@ -73,7 +73,7 @@ def test_metrics_are_no_gradients(tmp_path: Path) -> None:
         def shrink(event: Event) -> None:
             event["args"] |= {"In msg nelems": 8, "Out msg nelems": 8, "dtype": "Float"}
 
-        main = next(one["tid"] for one in events if one["name"].startswith("ProfilerStep#"))
+        main = next(event["tid"] for event in events if event["name"].startswith("ProfilerStep#"))
         return events + clone(events, kernels_of(events, "allreduce")[::2], shrink, main)
 
     before = only(training_strategy(examples.load("gpt2_ddp")))
@@ -92,7 +92,7 @@ def test_what_an_operators_gradient_sums_is_no_gradient_of_a_parameter(tmp_path:
 
         added = clone(events, kernels_of(events, "allreduce")[::2], shrink)
         nodes = []
-        for call in (one for one in added if one["cat"] == "cuda_runtime"):
+        for call in (item for item in added if item["cat"] == "cuda_runtime"):
             begin, length = float(call["ts"]), float(call["dur"])
             node = {**call, "cat": "cpu_op", "args": {}, "ts": begin + length / 5, "dur": length / 2}
             nodes.append({**node, "name": "autograd::engine::evaluate_function: SyncBatchNormBackward"})
@@ -148,8 +148,8 @@ def test_shards_are_no_model_where_their_group_is_not_recognised(tmp_path: Path)
             }  # fmt: skip
 
         gathers, scatters = kernels_of(events, "allgather"), kernels_of(events, "reduce_scatter")
-        cut = [one for one in gathers if int(one["args"]["Out msg nelems"]) % 3 == 0]
-        return [one for one in events if one not in cut[::2]] + clone(events, scatters, reduce)
+        cut = [message for message in gathers if int(message["args"]["Out msg nelems"]) % 3 == 0]
+        return [event for event in events if event not in cut[::2]] + clone(events, scatters, reduce)
 
     frame = training_strategy(edited(tmp_path, "gpt2_fsdp_full_shard", edit))
     assert set(frame["strategy"]) == {NOT_RECOGNISED}
@@ -206,7 +206,7 @@ def test_missing_sizes_are_said_and_not_guessed(tmp_path: Path) -> None:
 
     def one_unsized(events: list[Event]) -> list[Event]:
         kernel = kernels_of(events, "allreduce")[0]
-        events = [one for one in events if one["name"] != "record_param_comms"]
+        events = [event for event in events if event["name"] != "record_param_comms"]
         kernel["args"] = {"stream": kernel["args"]["stream"], "correlation": kernel["args"]["correlation"]}
         return events
 
@@ -246,8 +246,8 @@ def test_a_job_of_many_without_kernels_of_communication_abstains(
     tmp_path: Path, metadata: Event | None
 ) -> None:
     def silent(events: list[Event]) -> list[Event]:
-        kept = [one for one in events if not (one.get("cat") == "kernel" and collective(one))]
-        return kept if metadata is None else [one for one in kept if not host_communication(one)]
+        kept = [event for event in events if not (event.get("cat") == "kernel" and collective(event))]
+        return kept if metadata is None else [item for item in kept if not host_communication(item)]
 
     def host_communication(event: Event) -> bool:
         return str(event["name"]).startswith(("record_param_comms", "c10d::", "nccl:"))
@@ -265,12 +265,14 @@ def test_more_traffic_than_expected_shows(tmp_path: Path) -> None:
 
     def again(events: list[Event]) -> list[Event]:
         backward = kernels_of(events, "reduce_scatter")[0]
-        launches = {one["args"]["correlation"]: one for one in events if one.get("cat") == "cuda_runtime"}
+        launches = {
+            event["args"]["correlation"]: event for event in events if event.get("cat") == "cuda_runtime"
+        }
         thread = launches[backward["args"]["correlation"]]["tid"]
         gathers = [
-            one
-            for one in kernels_of(events, "allgather")
-            if launches[one["args"]["correlation"]]["tid"] == thread
+            item
+            for item in kernels_of(events, "allgather")
+            if launches[item["args"]["correlation"]]["tid"] == thread
         ]
         return events + clone(events, gathers, lambda event: None)
 

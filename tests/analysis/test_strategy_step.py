@@ -67,8 +67,8 @@ def test_two_backward_passes_are_one_model() -> None:
     buckets = step(("allreduce", 50, HOOK), ("allreduce", 30, HOOK)) * 2
     moments = [10, 20, 40, 50]
     buckets = [
-        Message(one.operation, one.elements, one.nbytes, 0, one.dtype, one.place, moment)
-        for one, moment in zip(buckets, moments, strict=True)
+        Message(item.operation, item.elements, item.nbytes, 0, item.dtype, item.place, moment)
+        for item, moment in zip(buckets, moments, strict=True)
     ]
     twice = read_step(buckets, 4, {"DDP"}, forwards=[0, 30])
     assert (twice.parameters, twice.passes) == (80, 2)

@@ -6,7 +6,7 @@ import pytest
 
 from hta_widgets.analysis.idle import streams as stream_idle
 from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
-from hta_widgets.figures import idle as pictures
+from hta_widgets.charts.plotly import idle as pictures
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 from tests.analysis.test_idle import FIRST, REAL, US, call, opened, trace_of
@@ -15,20 +15,22 @@ from tests.trace.helpers import kernel
 
 def brute_force(rank_trace, delay_ns):
     """(device, stream, category) -> pauses, one event at a time."""
-    one, found = rank_trace, {}
-    working = np.flatnonzero(one.is_device & (one.event_class < EventClass.SYNC))
+    loaded, found = rank_trace, {}
+    working = np.flatnonzero(loaded.is_device & (loaded.event_class < EventClass.SYNC))
     free = {}
-    for row in sorted(working.tolist(), key=lambda row: (one.start[row], one.end[row], one.event_id[row])):
-        lane = (int(one.device[row]), int(one.stream[row]))
+    for row in sorted(
+        working.tolist(), key=lambda row: (loaded.start[row], loaded.end[row], loaded.event_id[row])
+    ):
+        lane = (int(loaded.device[row]), int(loaded.stream[row]))
         if lane in free:
-            pause = max(0, int(one.start[row]) - free[lane])
-            launch = int(one.launch[row])
-            if launch >= 0 and one.start[launch] > free[lane]:
+            pause = max(0, int(loaded.start[row]) - free[lane])
+            launch = int(loaded.launch[row])
+            if launch >= 0 and loaded.start[launch] > free[lane]:
                 category = "host_wait"
             else:
                 category = "kernel_wait" if pause < delay_ns else "other"
             found.setdefault((*lane, category), []).append(pause)
-        free[lane] = max(free.get(lane, int(one.end[row])), int(one.end[row]))
+        free[lane] = max(free.get(lane, int(loaded.end[row])), int(loaded.end[row]))
     return found
 
 

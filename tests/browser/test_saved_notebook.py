@@ -58,7 +58,7 @@ def test_the_last_state_is_shown_without_a_kernel(saving: Lab) -> None:
     event = first.inner_text()
     page.evaluate(SAVE)
     saved = json.loads((lab.server.root / NAME).read_text())["metadata"]["widgets"][STATE]["state"]
-    timeline = next(one["state"] for one in saved.values() if one["state"].get("_view") == "timeline")
+    timeline = next(item["state"] for item in saved.values() if item["state"].get("_view") == "timeline")
     assert timeline["_picture"]["saved"].startswith("data:image/webp")
     assert len(json.dumps(saved)) < 1_000_000
 

@@ -14,12 +14,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from examples.simulator import SimulatedJob, simulate
 from hta_widgets import Scope, Trace, examples
-from hta_widgets.analysis.comparisons import COMPARISONS
-from hta_widgets.analysis.diff.measures import step_measures
+from hta_widgets.analysis.compare.measures import step_measures
+from hta_widgets.analysis.compare.registry import COMPARISONS
 from hta_widgets.cli.limits import limit
 from hta_widgets.cli.verdicts import verdicts
-from hta_widgets.examples.simulator import SimulatedJob, simulate
 from tests.analysis.kineto_file import event, kernel, launch, write
 from tests.cli.conftest import Done, Run
 from tests.cli.test_exit_codes import failed
@@ -81,10 +81,10 @@ def test_a_planted_regression_stops_the_gate(simulated: Simulated, planted: Any,
 
 
 def test_runs_of_one_configuration_pass(simulated: Simulated) -> None:
-    limits = [word for one in ("step_time>+1%", "compute>+1%", "idle>+5%") for word in ("--fail-on", one)]
-    one, other = simulated(drift_permille=4), simulated(seed=2, drift_permille=4)
-    assert gate(one, other, *limits).code == 0
-    assert gate(other, one, *limits).code == 0
+    limits = [word for item in ("step_time>+1%", "compute>+1%", "idle>+5%") for word in ("--fail-on", item)]
+    item, other = simulated(drift_permille=4), simulated(seed=2, drift_permille=4)
+    assert gate(item, other, *limits).code == 0
+    assert gate(other, item, *limits).code == 0
 
 
 def test_a_line_that_has_moved_is_held_to_its_limit_where_it_is_now(run: Run, tmp_path: Path) -> None:
@@ -115,8 +115,8 @@ def test_a_run_passes_against_itself(simulated: Simulated) -> None:
     done = gate(run, run, "--fail-on", "step_time>+0%", "--fail-on", "step_time<-0%", "--format", "json")
     told = done.json
     assert (done.code, told["failed"]) == (0, False)
-    assert [one["outcome"] for one in told["checks"]] == ["holds", "holds"]
-    assert [one["run"] for one in told["runs"]] == [run.name, f"{run.name} (2)"]
+    assert [item["outcome"] for item in told["checks"]] == ["holds", "holds"]
+    assert [item["run"] for item in told["runs"]] == [run.name, f"{run.name} (2)"]
     for part in ("measures", "run_table", "step_waterfall", "lines"):
         assert told[part]["rows"] and all(row["change_ns"] == 0 for row in told[part]["rows"])
 
@@ -127,15 +127,18 @@ def test_training_against_serving_is_refused(simulated: Simulated) -> None:
     assert done.code == 2 and done.err.count("\n") == 1
     told = done.json
     assert told["comparable"] is False and told["reasons"] and "serving" in told["reasons"][0]
-    assert [one["path"] for one in told["runs"]] == [str(simulated()), str(SERVING)]
+    assert [item["path"] for item in told["runs"]] == [str(simulated()), str(SERVING)]
 
 
 def test_one_of_many_runs_stops_the_gate(simulated: Simulated) -> None:
     runs = [simulated(), simulated(seed=2), simulated(seed=3, slow_kernel=("gemm", 1200))]
-    names = [word for one in ("a", "b", "c") for word in ("--name", one)]
+    names = [word for item in ("a", "b", "c") for word in ("--name", item)]
     done = gate(*runs, *names, "--fail-on", "step_time>+3%", "--format", "json")
     assert done.code == 1
-    assert [(one["run"], one["outcome"]) for one in done.json["checks"]] == [("b", "holds"), ("c", "fails")]
+    assert [(item["run"], item["outcome"]) for item in done.json["checks"]] == [
+        ("b", "holds"),
+        ("c", "fails"),
+    ]
 
 
 # -- noise -----------------------------------------------------------------------------------------
@@ -196,7 +199,7 @@ def test_between_single_steps_the_change_alone_decides(run: Run, simulated: Simu
     assert done.code == 1
     assert "Doubt: too few steps" in done.out and "the change alone decides" in done.out
     checks = run("diff", *argv, "--format", "json").json["checks"]
-    assert [one["outcome"] for one in checks] == ["fails", "holds"]
+    assert [item["outcome"] for item in checks] == ["fails", "holds"]
     assert checks[0]["low"] is None and checks[0]["significant"] is None
 
 
@@ -232,7 +235,7 @@ def test_command_line_and_api_agree(run: Run, simulated: Simulated, by: str) -> 
         assert [list(row.values()) for row in told[name]["rows"]] == plain(frame)
     assert told["lines"]["by"] == by
     assert told["lines"]["sentence"] == COMPARISONS["diff"].sentence(frames["lines"])
-    assert [one["scope"]["ranks"] for one in told["runs"]] == [[1], [1]]
+    assert [item["scope"]["ranks"] for item in told["runs"]] == [[1], [1]]
 
 
 def test_csv_holds_the_lines(run: Run, simulated: Simulated, tmp_path: Path) -> None:
@@ -276,7 +279,7 @@ def test_the_table_says_what_changed(run: Run, simulated: Simulated) -> None:
 )
 def test_bad_usage(run: Run, simulated: Simulated, argv: tuple[str, ...], word: str) -> None:
     paths = {"b": simulated(seed=2)}
-    failed(run("diff", simulated(), *(paths.get(one, one) for one in argv)), 2, word)
+    failed(run("diff", simulated(), *(paths.get(item, item) for item in argv)), 2, word)
 
 
 def test_other_failures_keep_their_codes(run: Run, simulated: Simulated, tmp_path: Path) -> None:

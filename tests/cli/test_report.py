@@ -49,8 +49,8 @@ def test_selection_and_panels(run: Run, written: list[dict[str, Any]], tmp_path:
 def test_first_look_has_an_answer(run: Run, written: list[dict[str, Any]], tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     assert run("report", DDP, "-o", file).code == 0
-    one = sorted(DDP.iterdir())[0]
-    assert run("report", one, "-o", file).code == 0
+    item = sorted(DDP.iterdir())[0]
+    assert run("report", item, "-o", file).code == 0
     assert run("report", shared_trace("hta/cpu_only"), "-o", file).code == 0
     all_ranks, one_rank, host_only = (explorer["panels"] for explorer in written)
     assert set(all_ranks) - set(one_rank) == {"stragglers"}

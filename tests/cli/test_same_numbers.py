@@ -70,7 +70,7 @@ def test_api_command_line_and_explorer_agree(
     assert (done.code, done.err) == (0, "")
     told = done.json
     # a panel does not filter by what its own marks select
-    left_out = {"window_ns" if name == "window" else name: None for name in analysis.ANALYSES[kind].own}
+    left_out = {"window_ns" if name == "window" else name: None for name in analysis.ANALYSES[kind].ignores}
     shown = analysis.ANALYSES[kind].function(ddp, replace(scope, **left_out)) if left_out else frame
     pd.testing.assert_frame_equal(explorers[part].frame(kind), shown)
     assert told["kind"] == kind

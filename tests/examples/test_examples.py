@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from examples.simulator import Occupation, SimulatedJob, simulate
+from examples.simulator.__main__ import DATA, build
+from examples.simulator.bundled import JOBS
 from hta_widgets import analysis, examples
-from hta_widgets.examples.build import DATA, build
-from hta_widgets.examples.jobs import JOBS
-from hta_widgets.examples.simulator import Occupation, SimulatedJob, simulate
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 

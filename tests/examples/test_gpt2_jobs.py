@@ -7,12 +7,12 @@ from itertools import chain
 import pandas as pd
 import pytest
 
+from examples.simulator import SimulatedJob, Simulation, simulate
+from examples.simulator.__main__ import DATA
+from examples.simulator.bundled import JOBS
+from examples.simulator.collective import Collective
+from examples.simulator.device import NCCL_STREAM
 from hta_widgets import analysis, examples
-from hta_widgets.examples.build import DATA
-from hta_widgets.examples.jobs import JOBS
-from hta_widgets.examples.simulator import SimulatedJob, Simulation, simulate
-from hta_widgets.examples.simulator.collective import Collective
-from hta_widgets.examples.simulator.device import NCCL_STREAM
 from hta_widgets.trace.scope import Scope
 
 FOUR = ["gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_full_shard", "gpt2_fsdp_shard_grad_op"]
@@ -79,9 +79,9 @@ def test_full_shard_gathers_blocks_twice() -> None:
     blocks = JOBS["gpt2_fsdp_full_shard"].layers
     for step in range(simulation.job.steps):
         met = step_of(simulation, step)
-        gathered = [one.nbytes for one in met if one.operation == GATHER]
+        gathered = [item.nbytes for item in met if item.operation == GATHER]
         assert gathered == [BF16 * OUTSIDE, *[BF16 * BLOCK] * (2 * blocks)]
-        assert [one.nbytes for one in met if one.operation == SCATTER] == [
+        assert [item.nbytes for item in met if item.operation == SCATTER] == [
             *[BF16 * BLOCK] * blocks,
             BF16 * OUTSIDE,
         ]
@@ -92,15 +92,15 @@ def test_shard_grad_op_gathers_everything_once() -> None:
     whole = BF16 * sum(simulation.truth.unit_parameters)
     for step in range(simulation.job.steps):
         total: Counter[str] = Counter()
-        for one in step_of(simulation, step):
-            total[one.operation] += one.nbytes
+        for item in step_of(simulation, step):
+            total[item.operation] += item.nbytes
         assert total == {GATHER: whole, SCATTER: whole}
 
 
 @pytest.mark.parametrize("bucket_mb", [1, 25, 1000])
 def test_buckets_hold_every_gradient_once(bucket_mb: int) -> None:
     simulation = simulate(small("ddp", bucket_mb=bucket_mb))
-    buckets = [one.nbytes for one in step_of(simulation, 1)]
+    buckets = [item.nbytes for item in step_of(simulation, 1)]
     assert sum(buckets) == BF16 * sum(simulation.truth.unit_parameters)
     assert all(nbytes >= bucket_mb * 2**20 for nbytes in buckets[:-1])
     assert len(buckets) == {1: 9, 25: 2, 1000: 1}[bucket_mb]
@@ -119,7 +119,7 @@ def test_ranks_send_what_the_formulas_say(ranks: int) -> None:
     for strategy, nbytes in expected.items():
         met = step_of(simulate(small(strategy, ranks=ranks)), 0)
         # Each collective rounds down to a whole byte.
-        assert 0 <= nbytes - sum(one.sent_bytes for one in met) < len(met)
+        assert 0 <= nbytes - sum(item.sent_bytes for item in met) < len(met)
 
 
 @pytest.mark.parametrize("name", TWO_RANKS)
@@ -128,10 +128,12 @@ def test_collectives_are_the_truth(name: str) -> None:
     frame = analysis.collectives(examples.load(name))
     for rank in truth.ranks:
         found = frame[frame["rank"] == rank]
-        assert list(found["collective"]) == [OPERATIONS[one.operation] for one in truth.collectives]
-        assert list(found["bytes"]) == [one.nbytes for one in truth.collectives]
-        assert list(found["seq"]) == [one.sequence for one in truth.collectives]
-        assert list(found["dur_ns"]) == [one.end_ns[rank] - one.start_ns[rank] for one in truth.collectives]
+        assert list(found["collective"]) == [OPERATIONS[item.operation] for item in truth.collectives]
+        assert list(found["bytes"]) == [item.nbytes for item in truth.collectives]
+        assert list(found["seq"]) == [item.sequence for item in truth.collectives]
+        assert list(found["dur_ns"]) == [
+            item.end_ns[rank] - item.start_ns[rank] for item in truth.collectives
+        ]
         gathers, scatters = found["collective"] == "allgather", found["collective"] == "reduce_scatter"
         assert (found["out_elements"][gathers] == 2 * found["in_elements"][gathers]).all()
         assert (found["in_elements"][scatters] == 2 * found["out_elements"][scatters]).all()
@@ -162,10 +164,10 @@ def test_blocks_compute_while_the_next_is_gathered(name: str) -> None:
             for work in rank.device.work
             if work.category == "kernel" and work.stream != NCCL_STREAM
         )
-        for one in step_of(simulation, 1):
-            if one.operation == GATHER and one.nbytes == BF16 * BLOCK:
-                start, end = one.start_ns[rank.index], one.end_ns[rank.index]
-                first_block = one is step_of(simulation, 1)[1]
+        for item in step_of(simulation, 1):
+            if item.operation == GATHER and item.nbytes == BF16 * BLOCK:
+                start, end = item.start_ns[rank.index], item.end_ns[rank.index]
+                first_block = item is step_of(simulation, 1)[1]
                 assert first_block or any(a < end and b > start for a, b in compute)
 
 
@@ -177,17 +179,17 @@ def test_work_waits_for_the_parameters(strategy: str) -> None:
         work = rank.device.work
         for step in range(simulation.job.steps):
             met = step_of(simulation, step)
-            first_ends = [one.end_ns[rank.index] for one in met if one.operation == GATHER][:3]
+            first_ends = [item.end_ns[rank.index] for item in met if item.operation == GATHER][:3]
             window = simulation.truth.ranks[rank.index].steps[10 + step]
             norms = [
-                one.start_ns
-                for one in work
-                if "vectorized_layer_norm" in one.name
-                and window.start_ns <= one.launch.start_ns < window.end_ns
+                item.start_ns
+                for item in work
+                if "vectorized_layer_norm" in item.name
+                and window.start_ns <= item.launch.start_ns < window.end_ns
             ]
             assert len(norms) == 5
             assert norms[0] > first_ends[1] and norms[2] > first_ends[2]
-            updates = [one.start_ns for one in work if "FusedAdam" in one.name]
+            updates = [item.start_ns for item in work if "FusedAdam" in item.name]
             per_step = len(updates) // simulation.job.steps
             assert updates[step * per_step] > met[-1].end_ns[rank.index]
 

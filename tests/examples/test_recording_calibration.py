@@ -12,8 +12,8 @@ from recorder.calibration import compare, compare_fields
 from recorder.matrix import recordings
 from recorder.setup import Setup
 
+from examples.simulator import SimulatedJob, simulate
 from hta_widgets import Trace, analysis, examples
-from hta_widgets.examples.simulator import SimulatedJob, simulate
 from tests.examples.recording_entry import entry
 from tests.support import shared_trace
 
@@ -56,8 +56,8 @@ def test_fields_are_counted_by_category(tmp_path: Path) -> None:
         path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
         return Trace.open(path)
 
-    one, other = trace("one.json", extra=1), trace("other.json")
-    found = compare_fields(one, other, ("one", "other"))
+    item, other = trace("one.json", extra=1), trace("other.json")
+    found = compare_fields(item, other, ("one", "other"))
     assert found.reset_index().to_dict("records") == [
         {"category": "cpu_op", "field": "extra", "one": 0.5, "other": 0.0}
     ]

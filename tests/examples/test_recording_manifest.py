@@ -27,14 +27,14 @@ def test_spread_is_numpys(samples: list[int]) -> None:
 @pytest.mark.parametrize(
     ("spoil", "problem"),
     [
-        (lambda one: one.pop("command"), "command is missing"),
-        (lambda one: one["environment"].pop("torch"), "torch is missing"),
-        (lambda one: one["environment"].update(driver=5), "driver is 5"),
-        (lambda one: one["traces"].clear(), "no trace"),
-        (lambda one: one.update(ranks=2), "2 ranks, 1 traces"),
-        (lambda one: one["step_time"].clear(), "no step time"),
-        (lambda one: one["step_time"]["step"].pop("after"), "step after is not a spread"),
-        (lambda one: one["step_time"]["step"]["before"].update(q1_ns=3_000), "quartiles out of order"),
+        (lambda item: item.pop("command"), "command is missing"),
+        (lambda item: item["environment"].pop("torch"), "torch is missing"),
+        (lambda item: item["environment"].update(driver=5), "driver is 5"),
+        (lambda item: item["traces"].clear(), "no trace"),
+        (lambda item: item.update(ranks=2), "2 ranks, 1 traces"),
+        (lambda item: item["step_time"].clear(), "no step time"),
+        (lambda item: item["step_time"]["step"].pop("after"), "step after is not a spread"),
+        (lambda item: item["step_time"]["step"]["before"].update(q1_ns=3_000), "quartiles out of order"),
     ],
 )
 def test_a_manifest_that_lacks_something_says_what(
@@ -69,7 +69,7 @@ def test_traces_too_large_to_ship_are_named(tmp_path: Path) -> None:
     (folder / "rank-0.pt.trace.json.gz").write_bytes(bytes(2**20))
     (folder / "rank-1.pt.trace.json.gz").write_bytes(bytes(2**20 + 1))
     found = manifest.traces(folder)
-    assert [one["within_limit"] for one in found] == [True, False]
+    assert [message["within_limit"] for message in found] == [True, False]
     lines = manifest.lines("one", {**entry(Setup()), "traces": found})
     assert len(lines) == 2
     assert "before 0.002 [0.002, 0.003]" in lines[0]

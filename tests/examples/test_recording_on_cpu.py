@@ -54,10 +54,10 @@ def test_the_manifest_of_a_recording_is_whole(recorded: SimpleNamespace) -> None
     assert list(recorded.manifest["recordings"]) == [*RECORDED, *SEVERAL_RANKS]
     assert manifest.problems(recorded.manifest) == []
     assert len(recorded.manifest["pairs"]) == 7
-    for name, one in recorded.manifest["recordings"].items():
-        assert one["ranks"] == (2 if name in SEVERAL_RANKS else 1)
-        assert all(trace["within_limit"] for trace in one["traces"])
-        assert str(recorded.out) not in json.dumps(one)
+    for name, item in recorded.manifest["recordings"].items():
+        assert item["ranks"] == (2 if name in SEVERAL_RANKS else 1)
+        assert all(trace["within_limit"] for trace in item["traces"])
+        assert str(recorded.out) not in json.dumps(item)
 
 
 @pytest.mark.parametrize("name", [*RECORDED, *SEVERAL_RANKS])

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from hta_widgets.examples.jobs import JOBS
-from hta_widgets.examples.simulator import SimulatedJob, Simulation, simulate
-from hta_widgets.examples.simulator.collective import END_JITTER_NS
-from hta_widgets.examples.simulator.records import Slice
-from hta_widgets.examples.simulator.truth import occupation
+from examples.simulator import SimulatedJob, Simulation, simulate
+from examples.simulator.bundled import JOBS
+from examples.simulator.collective import END_JITTER_NS
+from examples.simulator.records import Slice
+from examples.simulator.truth import occupation
 from tests.support import ROOT
 
 DEVICE = {"kernel", "gpu_memcpy", "gpu_memset"}
@@ -182,7 +182,7 @@ def test_jobs_that_cannot_run_are_refused() -> None:
 def test_the_hash_seed_changes_nothing(tmp_path: Path) -> None:
     """Two processes with different string hashing write the same bytes."""
     program = (
-        "import sys; from pathlib import Path; from hta_widgets.examples.simulator import *;"
+        "import sys; from pathlib import Path; from examples.simulator import *;"
         "simulate(SimulatedJob('test', 'ddp', ranks=2, steps=1, layers=1)).write(Path(sys.argv[1]))"
     )
     for seed in ("1", "2"):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from hta_widgets.hta.kept import without_last_step
+from hta_widgets.hta.methods.drop_last_step import without_last_step
 from hta_widgets.trace.model import Trace
 from tests.support import SHARED_TRACES, shared_trace
 

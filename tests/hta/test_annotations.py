@@ -8,10 +8,13 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from hta_widgets.common.trace import Trace as HtaTrace
 from hta_widgets.errors import MissingDataWarning
-from hta_widgets.hta.annotations import gpu_kernels_with_user_annotations, gpu_user_annotation_breakdown
-from hta_widgets.hta.kept import without_last_step
+from hta_widgets.hta.common.trace import Trace as HtaTrace
+from hta_widgets.hta.methods.annotations import (
+    gpu_kernels_with_user_annotations,
+    gpu_user_annotation_breakdown,
+)
+from hta_widgets.hta.methods.drop_last_step import without_last_step
 from hta_widgets.trace.model import Trace
 from tests.analysis.kineto_file import event, job, kernel, write
 from tests.support import SHARED_TRACES, shared_trace

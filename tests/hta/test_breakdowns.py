@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from hta_widgets.errors import MissingDataWarning
-from hta_widgets.hta import breakdowns
-from hta_widgets.hta.breakdowns import comm_comp_overlap, profiler_steps, temporal_breakdown
+from hta_widgets.hta.methods import breakdowns
+from hta_widgets.hta.methods.breakdowns import comm_comp_overlap, profiler_steps, temporal_breakdown
 from hta_widgets.trace.model import Trace
 from tests.hta.recorded import golden, job
 from tests.support import shared_trace
@@ -38,7 +38,7 @@ WITH_SYNC_EVENTS = ["hta/critical_path/alexnet", "hta/critical_path/simple_add"]
 
 def linked_only(of: Trace) -> Trace:
     """HTA drops device work without a recorded launch once a trace has two steps."""
-    return of.keep(lambda one: ~one.is_device | (one.launch >= 0))
+    return of.keep(lambda item: ~item.is_device | (item.launch >= 0))
 
 
 def temporal_of_hta(name: str) -> pd.DataFrame:

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 
 from hta_widgets.analysis.calls.stacks import stacks
-from hta_widgets.common import call_stack as old
-from hta_widgets.common.trace import Trace
-from hta_widgets.common.trace_call_graph import CallGraph
-from hta_widgets.common.trace_call_stack import CallStackGraph, CallStackIdentity, CallStackNode
-from hta_widgets.common.trace_symbol_table import TraceSymbolTable
+from hta_widgets.hta.common import call_stack as old
+from hta_widgets.hta.common.trace import Trace
+from hta_widgets.hta.common.trace_call_graph import CallGraph
+from hta_widgets.hta.common.trace_call_stack import CallStackGraph, CallStackIdentity, CallStackNode
+from hta_widgets.hta.common.trace_symbol_table import TraceSymbolTable
 from tests.analysis.test_stacks import EVENTS
 from tests.support import shared_trace
 from tests.trace.helpers import write
@@ -121,8 +121,8 @@ def test_the_mapping_lists_the_stacks(trace):
     assert graph.mapping.to_numpy().tolist() == [
         [0, 3914, 3914, "main", 0, -3914, 1], [0, 3914, 24922, "bwd", 1, -3914, 2],
     ]  # fmt: skip
-    assert [one.identity.tid for one in graph.get_call_stacks(rank=0)] == [3914, 24922]
-    assert [one.identity.tid for one in graph.get_call_stacks(tid=24922)] == [24922]
+    assert [stack.identity.tid for stack in graph.get_call_stacks(rank=0)] == [3914, 24922]
+    assert [stack.identity.tid for stack in graph.get_call_stacks(tid=24922)] == [24922]
     assert list(graph.get_call_stacks(rank=5)) == []
     assert len(graph.rank_to_stacks[0]) == len(graph.call_stacks) == 2
 
@@ -212,8 +212,11 @@ def test_waits_and_copies_of_annotations_are_no_kernels():
     trace.load_traces()
     CallGraph(trace)
     df = trace.get_trace(0)
-    one = trace.job.rank(0)
-    assert df["num_kernels"].where(df["height"].eq(0), 0).sum() == (one.is_device & (one.launch >= 0)).sum()
+    rank_trace = trace.job.rank(0)
+    assert (
+        df["num_kernels"].where(df["height"].eq(0), 0).sum()
+        == (rank_trace.is_device & (rank_trace.launch >= 0)).sum()
+    )
 
 
 @pytest.mark.parametrize(
@@ -225,8 +228,8 @@ def test_frames_and_ranks_have_the_same_tree(name):
     trace.load_traces()
     CallGraph(trace)
     for rank in trace.get_ranks():
-        one, df = trace.job.rank(rank), trace.get_trace(rank)
-        tree, told = stacks(one), df.set_index("index").reindex(one.event_id)
+        rank_trace, df = trace.job.rank(rank), trace.get_trace(rank)
+        tree, told = stacks(rank_trace), df.set_index("index").reindex(rank_trace.event_id)
         assert (told["depth"].fillna(-1).to_numpy() == tree.depth).all()
         assert (told["num_kernels"].fillna(0).to_numpy() == tree.kernels).all()
         assert (told["kernel_dur_sum"].fillna(0).to_numpy() == tree.kernel_dur_sum_ns / 1000).all()

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from hta_widgets.errors import MissingDataWarning
-from hta_widgets.hta import counters
-from hta_widgets.hta.counters import TimeSeriesTypes
-from hta_widgets.hta.kept import without_last_step
+from hta_widgets.hta.methods import counters
+from hta_widgets.hta.methods.counters import TimeSeriesTypes
+from hta_widgets.hta.methods.drop_last_step import without_last_step
 from hta_widgets.trace.model import Trace
 from tests.analysis import test_bandwidth, test_queue
 from tests.analysis.test_launches import opened
@@ -58,7 +58,7 @@ def test_queue_summary_of_hta(name):
     assert sorted(got) == sorted(QUEUES[name])
     for key, (count, mean, most) in QUEUES[name].items():
         assert got[key][0] == count
-        points = series[key[0]][lambda one, stream=key[1]: one["stream"] == stream]
+        points = series[key[0]][lambda item, stream=key[1]: item["stream"] == stream]
         tied = np.floor(points["ts"]).duplicated(keep=False).sum()
         assert got[key][1] == pytest.approx(mean, abs=tied / count + 1e-6)
         assert abs(got[key][2] - most) <= 1
@@ -237,10 +237,10 @@ def test_counter_events_show_what_the_frames_say(tmp_path):
     added = json.loads(text)["traceEvents"][len(events) :]
     series = counters.queue_length_time_series(job, None)[0]
     assert list(added[0]) == ["pid", "ts", "args", "ph", "name", "id"]
-    assert {(one["ph"], one["name"], one["pid"]) for one in added} == {("C", "Queue Length", 0)}
-    assert [one["args"]["Queue Length"] for one in added] == series["queue_length"].tolist()
-    assert [one["id"] for one in added] == series["stream"].tolist()
-    assert np.allclose([one["ts"] - base for one in added], series["ts"], atol=0.3)
+    assert {(item["ph"], item["name"], item["pid"]) for item in added} == {("C", "Queue Length", 0)}
+    assert [item["args"]["Queue Length"] for item in added] == series["queue_length"].tolist()
+    assert [item["id"] for item in added] == series["stream"].tolist()
+    assert np.allclose([item["ts"] - base for item in added], series["ts"], atol=0.3)
 
 
 def test_our_own_output_is_no_second_rank(tmp_path):

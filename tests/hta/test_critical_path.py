@@ -9,15 +9,15 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from hta_widgets.analyzers.critical_path_analysis import (
+from hta_widgets.errors import MissingDataWarning, TraceFormatError
+from hta_widgets.hta.analyzers.critical_path_analysis import (
     CPEdgeType,
     CPGraph,
     CriticalPathAnalysis,
     restore_cpgraph,
 )
-from hta_widgets.common.trace import Trace
-from hta_widgets.configs.env_options import HTAEnvOptions
-from hta_widgets.errors import MissingDataWarning, TraceFormatError
+from hta_widgets.hta.common.trace import Trace
+from hta_widgets.hta.configs.env_options import HTAEnvOptions
 from tests.analysis.kineto_file import event, kernel, write
 from tests.support import shared_trace
 
@@ -230,25 +230,27 @@ def test_overlays(tmp_path, causal_edges):
         return events_in(tmp_path / "new" / file.rsplit("/", 1)[-1])
 
     def flows(events: list[dict]) -> list[dict]:
-        return [one for one in events if one.get("cat") == "critical_path"]
+        return [event for event in events if event.get("cat") == "critical_path"]
 
     everything = overlay(only_show_critical_events=False, show_all_edges=True)
-    assert sum(one.get("args", {}).get("critical", 0) == 1 for one in everything if one["ph"] == "X") == 159
+    assert (
+        sum(item.get("args", {}).get("critical", 0) == 1 for item in everything if item["ph"] == "X") == 159
+    )
     drawn = flows(everything)
     without_weight = sum(
         edge.type == CPEdgeType.KERNEL_LAUNCH_DELAY and not edge.weight
         for *_, edge in graph.edges(data="object")
     )
     assert len(drawn) == 2 * (graph.number_of_edges() - without_weight)
-    assert sum(one["args"]["critical"] for one in drawn) == 2 * 314
+    assert sum(item["args"]["critical"] for item in drawn) == 2 * 314
     begin, end = drawn[:2]
     assert (begin["ph"], end["ph"], end["bp"], begin["id"], end["id"]) == ("s", "f", "e", 0, 0)
     assert len(flows(overlay(only_show_critical_events=False))) == 2 * 21
     critical = overlay()
     lasting = [
-        one
-        for one in critical
-        if one["ph"] == "X" and one["cat"] not in ("user_annotation", "python_function")
+        item
+        for item in critical
+        if item["ph"] == "X" and item["cat"] not in ("user_annotation", "python_function")
     ]
     assert len(lasting) == 159
     assert len(flows(overlay(edge_types_to_viz={CPEdgeType.KERNEL_KERNEL_DELAY}))) % 2 == 0
@@ -263,7 +265,7 @@ def test_overlays_keep_every_digit(tmp_path):
     )
     text = gzip.decompress(Path(file).read_bytes()).decode()
     edge = min(
-        (edge for edge in graph.critical_path_edges_set if edge.type in kernels), key=lambda one: one.begin
+        (edge for edge in graph.critical_path_edges_set if edge.type in kernels), key=lambda item: item.begin
     )
     row = list(t.job.rank(0).event_id).index(graph.node_list[edge.end].ev_idx)
     us, ns = divmod(int(t.job.rank(0).slices.start[row]), 1000)

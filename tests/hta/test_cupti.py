@@ -3,12 +3,12 @@
 import pytest
 
 from hta_widgets.analysis.calls.cupti import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS
-from hta_widgets.analyzers.cupti_counter_analysis import (
+from hta_widgets.errors import MissingDataWarning
+from hta_widgets.hta.analyzers.cupti_counter_analysis import (
     CuptiCounterAnalysis,
     cupti_counter_data_with_operators,
 )
-from hta_widgets.common.trace import Trace
-from hta_widgets.errors import MissingDataWarning
+from hta_widgets.hta.common.trace import Trace
 from tests.analysis.test_cupti import EVENTS, FFMA
 from tests.support import shared_trace
 from tests.trace.helpers import write

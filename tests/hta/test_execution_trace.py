@@ -5,14 +5,14 @@ import json
 
 import pytest
 
-from hta_widgets.common.execution_trace import (
+from hta_widgets.errors import MissingDataWarning, TraceFormatError, TraceNotFoundError
+from hta_widgets.hta.common.execution_trace import (
     ExecutionTrace,
     add_et_column,
     correlate_execution_trace,
     load_execution_trace,
 )
-from hta_widgets.common.trace import Trace
-from hta_widgets.errors import MissingDataWarning, TraceFormatError, TraceNotFoundError
+from hta_widgets.hta.common.trace import Trace
 from tests.analysis.multirank import RankFile, job
 from tests.support import shared_trace
 
@@ -78,11 +78,11 @@ def chakra(rf_id: int, name: str) -> dict[str, object]:
 
 
 def profiled(tmp_path) -> Trace:
-    one = RankFile(0)
+    item = RankFile(0)
     for number, name in ((1, "aten::mm"), (2, "aten::add"), (3, "aten::relu")):
         args = {"External id": 50 + number, "Record function id": number}
-        one.add("cpu_op", name, 1000 * number, 500, args=args)
-    job(tmp_path / "job", one)
+        item.add("cpu_op", name, 1000 * number, 500, args=args)
+    job(tmp_path / "job", item)
     t = Trace(None, str(tmp_path / "job"))
     t.load_traces()
     return t

@@ -5,15 +5,15 @@ import functools
 import pandas as pd
 import pytest
 
-from hta_widgets.common.trace import Trace
-from hta_widgets.common.trace_df import (
+from hta_widgets.hta.common.trace import Trace
+from hta_widgets.hta.common.trace_df import (
     find_events_by_name_patterns_using_decoded_names,
     find_events_by_name_patterns_using_symbol_table,
     find_op_occurrence,
     get_iterations,
     get_symbol_column_names,
 )
-from hta_widgets.common.trace_filter import (
+from hta_widgets.hta.common.trace_filter import (
     CompositeFilter,
     CPUOperatorFilter,
     FirstIterationFilter,
@@ -29,7 +29,7 @@ from hta_widgets.common.trace_filter import (
     TimeRangeFilter,
     ZeroDurationFilter,
 )
-from hta_widgets.common.trace_stack_filter import (
+from hta_widgets.hta.common.trace_stack_filter import (
     AfterOperatorFilter,
     BeforeOperatorFilter,
     CombinedOperatorFilter,
@@ -37,7 +37,7 @@ from hta_widgets.common.trace_stack_filter import (
     OperatorFilterMethod,
     UnderOperatorFilter,
 )
-from hta_widgets.common.trace_symbol_table import TraceSymbolTable
+from hta_widgets.hta.common.trace_symbol_table import TraceSymbolTable
 from tests.support import shared_trace
 
 TABLE = TraceSymbolTable(["op", "opera", "Memcpy HtoD", "Event Sync", "gpu_memcpy", "cpu_op", "cuda_driver"])

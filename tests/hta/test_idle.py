@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from hta_widgets.errors import MissingDataWarning
-from hta_widgets.hta import idle
-from hta_widgets.hta.idle import idle_figure, idle_time_breakdown
+from hta_widgets.hta.methods import idle
+from hta_widgets.hta.methods.idle import idle_figure, idle_time_breakdown
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 from tests.hta.recorded import golden, job
 from tests.support import shared_trace
 from tests.trace.helpers import kernel, slice_, write
@@ -49,9 +49,9 @@ def cells(frame: pd.DataFrame) -> dict:
     return dict(zip(keys, zip(frame["idle_time"], frame["idle_time_ratio"], strict=True), strict=True))
 
 
-def same(one: dict, other: dict) -> bool:
-    return list(one) == list(other) and np.array_equal(
-        np.array(list(one.values()), float), np.array(list(other.values()), float), equal_nan=True
+def same(item: dict, other: dict) -> bool:
+    return list(item) == list(other) and np.array_equal(
+        np.array(list(item.values()), float), np.array(list(other.values()), float), equal_nan=True
     )
 
 
@@ -65,20 +65,24 @@ def by_hta_rules(of: Trace, rank: int) -> dict:
     Starts are rounded up and ends down; a pause is measured from the end of the event before; an event
     without a recorded launch takes event 0 of the file for it.
     """
-    one = of.rank(rank)
-    zero = np.flatnonzero(one.event_id == 0).tolist()
+    rank_trace = of.rank(rank)
+    zero = np.flatnonzero(rank_trace.event_id == 0).tolist()
     # As floats, like HTA: in the file's own us since 1970 these are multiples of 0.25 us.
-    told = [ns / 1000 for ns in one.table.ints("start_ns")[one.event_id].tolist()]
+    told = [ns / 1000 for ns in rank_trace.table.ints("start_ns")[rank_trace.event_id].tolist()]
     start = [math.ceil(t) for t in told]
-    end = [math.floor(t + dur / 1000) for t, dur in zip(told, one.dur.tolist(), strict=True)]
+    end = [math.floor(t + dur / 1000) for t, dur in zip(told, rank_trace.dur.tolist(), strict=True)]
     table = {}
-    working = np.flatnonzero(one.is_device & (one.event_class != EventClass.SYNC) & (one.stream != NULL))
-    for stream in dict.fromkeys(one.stream[working].tolist()):
-        rows = sorted((r for r in working.tolist() if one.stream[r] == stream), key=lambda row: start[row])
+    working = np.flatnonzero(
+        rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC) & (rank_trace.stream != NULL)
+    )
+    for stream in dict.fromkeys(rank_trace.stream[working].tolist()):
+        rows = sorted(
+            (r for r in working.tolist() if rank_trace.stream[r] == stream), key=lambda row: start[row]
+        )
         sums = {"other": 0}
         for before, row in itertools.pairwise(rows):
             pause = start[row] - end[before]
-            launch = [int(one.launch[row])] if one.launch[row] >= 0 else zero
+            launch = [int(rank_trace.launch[row])] if rank_trace.launch[row] >= 0 else zero
             late = any(start[call] > end[before] for call in launch)
             category = "host_wait" if late else "kernel_wait" if pause < 30 else "other"
             sums[category] = sums.get(category, 0) + pause
@@ -105,20 +109,20 @@ def test_only_rounding_separates_us_from_hta(name):
     frame, _ = ask(job(name))
     ours, theirs = cells(frame), of_hta(name)
     assert list(ours) == list(theirs)
-    one = job(name).rank(0)
+    rank_trace = job(name).rank(0)
     for stream in frame["stream"].unique():
         mine = frame.loc[frame["stream"] == stream, "idle_time"].sum()
         rounded = sum(idle_time for (_, at, _), (idle_time, _) in theirs.items() if at == stream)
         # Each pause grows by less than 2 us when its ends are rounded; an event without a whole microsecond
         # inside becomes -1 us long and adds one more.
-        assert abs(mine - rounded) < 3 * (one.stream == stream).sum()
+        assert abs(mine - rounded) < 3 * (rank_trace.stream == stream).sum()
 
 
 @pytest.mark.parametrize("name", UNLINKED)
 def test_device_work_without_a_launch_counts(name):
     """HTA's numbers come out when it is left out, as HTA does; it is work, so we keep it."""
     rank = job(name).ranks[0]
-    linked = job(name).keep(lambda one: ~one.is_device | (one.launch >= 0))
+    linked = job(name).keep(lambda item: ~item.is_device | (item.launch >= 0))
     assert same(by_hta_rules(linked, rank), of_hta(name))
     assert ask(job(name), [rank])[0]["idle_time"].sum() > ask(linked, [rank])[0]["idle_time"].sum()
 
@@ -188,7 +192,7 @@ def test_overlapping_kernels_do_not_shrink_idle_time(tmp_path):
 
 def test_overlapping_kernels_of_a_recorded_trace():
     """Apart from work without a launch, HTA's only mistake in this trace: 114 us of negative pauses."""
-    linked = job("hta/trace_diff/test").keep(lambda one: ~one.is_device | (one.launch >= 0))
+    linked = job("hta/trace_diff/test").keep(lambda item: ~item.is_device | (item.launch >= 0))
     ours, theirs = cells(ask(linked, [1])[0]), of_hta("hta/trace_diff/test")
     differing = {key: (ours[key][0], theirs[key][0]) for key in theirs if ours[key] != theirs[key]}
     assert differing == {(1, 7, "kernel_wait"): (42486.0, 42372.0)}
@@ -211,8 +215,8 @@ def test_streams_of_two_devices_do_not_mix(tmp_path):
 
 def test_waiting_is_no_device_work():
     """MTIA records its event waits as kernels: HTA counts them as work, and idles for less."""
-    one = job("hta/mtia_inference_trace").rank(0)
-    waits = one.is_device & (one.event_class == EventClass.SYNC)
+    rank_trace = job("hta/mtia_inference_trace").rank(0)
+    waits = rank_trace.is_device & (rank_trace.event_class == EventClass.SYNC)
     assert waits.any()
     frame, _ = ask(job("hta/mtia_inference_trace"))
     theirs = of_hta("hta/mtia_inference_trace")

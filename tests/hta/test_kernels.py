@@ -10,9 +10,9 @@ import pytest
 
 from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
 from hta_widgets.errors import MissingDataWarning
-from hta_widgets.hta.kept import without_last_step
-from hta_widgets.hta.kernels import gpu_kernel_breakdown
-from hta_widgets.hta.names import kernel_type, shorten_name, shorten_names
+from hta_widgets.hta.methods.drop_last_step import without_last_step
+from hta_widgets.hta.methods.kernels import gpu_kernel_breakdown
+from hta_widgets.hta.methods.names import kernel_type, shorten_name, shorten_names
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -57,11 +57,11 @@ def test_short_names(name, expected):
 
 
 def test_kernel_types_of_classes():
-    words = {one: kernel_type(one) for one in EventClass}
+    words = {event_class: kernel_type(event_class) for event_class in EventClass}
     assert words[EventClass.COMPUTE] == "COMPUTATION"
     assert words[EventClass.COMMUNICATION] == "COMMUNICATION"
     assert words[EventClass.MEMORY_COPY] == words[EventClass.MEMORY_SET] == "MEMORY"
-    assert {word for one, word in words.items() if one > EventClass.MEMORY_SET} == {"OTHER"}
+    assert {word for item, word in words.items() if item > EventClass.MEMORY_SET} == {"OTHER"}
 
 
 @pytest.fixture
@@ -179,10 +179,10 @@ def launches(trace: Trace) -> pd.Series:
     """Launches of each (name, rank)."""
     counts = {}
     for rank in trace.ranks:
-        one = trace.rank(rank)
-        work = one.is_device & (one.event_class != EventClass.SYNC)
-        for code in one.name[work].tolist():
-            counts[one.names[code], rank] = counts.get((one.names[code], rank), 0) + 1
+        rank_trace = trace.rank(rank)
+        work = rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC)
+        for code in rank_trace.name[work].tolist():
+            counts[rank_trace.names[code], rank] = counts.get((rank_trace.names[code], rank), 0) + 1
     return pd.Series(counts)
 
 

@@ -6,8 +6,8 @@ import plotly.graph_objects as go
 import pytest
 
 from hta_widgets.errors import MissingDataWarning
-from hta_widgets.hta.kept import without_last_step
-from hta_widgets.hta.launches import (
+from hta_widgets.hta.methods.drop_last_step import without_last_step
+from hta_widgets.hta.methods.launches import (
     aten_op_kernels_and_delay,
     cuda_kernel_launch_stats,
     launch_figures,
@@ -167,7 +167,7 @@ def test_operators_of_another_thread_steal_no_launch():
 
 def test_graphs_belong_to_their_operator(tmp_path, shown):
     """Q-37: HTA raises where a launch has no kernel or several."""
-    events = [{**one, "name": one["name"].replace("replay", "aten::replay")} for one in OPERATOR_EVENTS]
+    events = [{**item, "name": item["name"].replace("replay", "aten::replay")} for item in OPERATOR_EVENTS]
     frame = aten_op_kernels_and_delay(opened(tmp_path, events), None, None)[0]
     sequences = dict(zip(frame["aten_op_name"], frame["kernel_sequence"], strict=True))
     assert sequences["aten::replay"] == "g -> g -> h"

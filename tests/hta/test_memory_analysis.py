@@ -3,9 +3,9 @@
 import plotly.graph_objects as go
 import pytest
 
-from hta_widgets import memory_analysis
 from hta_widgets.errors import HtaWidgetsError, TraceNotFoundError
-from hta_widgets.memory_analysis import MemoryAnalysis
+from hta_widgets.hta import memory_analysis
+from hta_widgets.hta.memory_analysis import MemoryAnalysis
 from tests.support import shared_trace
 
 

@@ -11,9 +11,9 @@ import plotly.graph_objects as go
 import pytest
 
 import hta_widgets
-from hta_widgets.analyzers.timeline import plot_timeline_gpu_kernels, plot_timeline_gpu_kernels_from_trace
-from hta_widgets.common import execution_trace
-from hta_widgets.common.timeline import (
+from hta_widgets.hta.analyzers.timeline import plot_timeline_gpu_kernels, plot_timeline_gpu_kernels_from_trace
+from hta_widgets.hta.common import execution_trace
+from hta_widgets.hta.common.timeline import (
     AnnotationStreamID,
     PlotFormat,
     Timeline,
@@ -24,15 +24,15 @@ from hta_widgets.common.timeline import (
     plot_events_timeline,
     prepare_timeline_events,
 )
-from hta_widgets.common.trace import Trace, TraceSymbolTable
-from hta_widgets.common.trace_call_graph import CallGraph
-from hta_widgets.common.trace_filter import Filter, GPUKernelFilter, IterationIndexFilter, NameFilter
-from hta_widgets.configs.config import HtaConfig, logger
-from hta_widgets.configs.parser_config import AVAILABLE_ARGS, ParserConfig
-from hta_widgets.memory_analysis import MemoryAnalysis
-from hta_widgets.trace_analysis import TimeSeriesTypes, TraceAnalysis
-from hta_widgets.trace_diff import DeviceType, LabeledTrace, TraceDiff
-from hta_widgets.utils.utils import flatten_column_names, shorten_name
+from hta_widgets.hta.common.trace import Trace, TraceSymbolTable
+from hta_widgets.hta.common.trace_call_graph import CallGraph
+from hta_widgets.hta.common.trace_filter import Filter, GPUKernelFilter, IterationIndexFilter, NameFilter
+from hta_widgets.hta.configs.config import HtaConfig, logger
+from hta_widgets.hta.configs.parser_config import AVAILABLE_ARGS, ParserConfig
+from hta_widgets.hta.memory_analysis import MemoryAnalysis
+from hta_widgets.hta.trace_analysis import TimeSeriesTypes, TraceAnalysis
+from hta_widgets.hta.trace_diff import DeviceType, LabeledTrace, TraceDiff
+from hta_widgets.hta.utils.utils import flatten_column_names, shorten_name
 from tests.support import shared_trace
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hta_widgets.common.trace import Trace
-from hta_widgets.configs.config import HtaConfig
-from hta_widgets.configs.default_values import AttributeSpec, ValueType, YamlVersion
-from hta_widgets.configs.env_options import HTAEnvOptions, get_options
-from hta_widgets.configs.parser_config import AVAILABLE_ARGS, ParserBackend, ParserConfig
+from hta_widgets.hta.common.trace import Trace
+from hta_widgets.hta.configs.config import HtaConfig
+from hta_widgets.hta.configs.default_values import AttributeSpec, ValueType, YamlVersion
+from hta_widgets.hta.configs.env_options import HTAEnvOptions, get_options
+from hta_widgets.hta.configs.parser_config import AVAILABLE_ARGS, ParserBackend, ParserConfig
 from tests.support import shared_trace
 from tests.trace.helpers import slice_, write
 

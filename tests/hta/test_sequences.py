@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from hta_widgets.errors import MissingDataWarning
-from hta_widgets.hta import conventions, sequences
-from hta_widgets.hta.kept import without_last_step
-from hta_widgets.hta.sequences import frequent_cuda_kernel_sequences
+from hta_widgets.hta.methods import conventions, sequences
+from hta_widgets.hta.methods.drop_last_step import without_last_step
+from hta_widgets.hta.methods.sequences import frequent_cuda_kernel_sequences
 from hta_widgets.trace.model import Trace
 from tests.analysis.test_sequences import EVENTS, HTA_FIRST, call
 from tests.support import shared_trace
@@ -80,7 +80,7 @@ def test_top_k_limits_the_overlay_not_the_table(job, tmp_path):
     patterns = [
         event["args"]["Patterns"] for event in overlaid(tmp_path) if "Patterns" in event.get("args", {})
     ]
-    assert {text for one in patterns for text in one} == {"aten::linear|gemm|bias|add"}
+    assert {text for pattern in patterns for text in pattern} == {"aten::linear|gemm|bias|add"}
 
 
 @pytest.mark.parametrize(

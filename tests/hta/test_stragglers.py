@@ -9,15 +9,15 @@ import pytest
 from hta_widgets import examples
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.communication.stragglers import stragglers
-from hta_widgets.analyzers import straggler, straggler_analysis
-from hta_widgets.analyzers.straggler import (
+from hta_widgets.errors import MissingDataWarning
+from hta_widgets.hta.analyzers import straggler, straggler_analysis
+from hta_widgets.hta.analyzers.straggler import (
     extract_iteration_info,
     find_stragglers_with_late_start_comm_kernels,
     straggler_figures,
 )
-from hta_widgets.analyzers.straggler_analysis import StragglerAnalysis, potential_stragglers
-from hta_widgets.common.trace import Trace
-from hta_widgets.errors import MissingDataWarning
+from hta_widgets.hta.analyzers.straggler_analysis import StragglerAnalysis, potential_stragglers
+from hta_widgets.hta.common.trace import Trace
 from tests.analysis.multirank import RankFile, job
 from tests.support import shared_trace
 

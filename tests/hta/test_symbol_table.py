@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta_widgets.common.trace_symbol_table import TraceSymbolTable, decode_symbol_id_to_symbol_name
-from hta_widgets.common.types import DeviceType, GroupingPattern, infer_device_type, to_grouping_pattern
+from hta_widgets.hta.common.trace_symbol_table import TraceSymbolTable, decode_symbol_id_to_symbol_name
+from hta_widgets.hta.common.types import DeviceType, GroupingPattern, infer_device_type, to_grouping_pattern
 
 
 def test_ids_follow_the_order_of_addition():
@@ -27,7 +27,7 @@ def test_ids_follow_the_order_of_addition():
 @pytest.mark.parametrize("seed", ["0", "1"])
 def test_ids_of_a_set_do_not_depend_on_the_hash_seed(seed):
     code = (
-        "from hta_widgets.common.trace_symbol_table import TraceSymbolTable as T;"
+        "from hta_widgets.hta.common.trace_symbol_table import TraceSymbolTable as T;"
         "t = T(); t.add_symbols({'x', 'y', 'z', 'w'}); print(t.sym_table)"
     )
     run = subprocess.run(
@@ -51,9 +51,9 @@ def test_texts_are_found_literally():
 
 
 def test_making_grouping_patterns():
-    one = to_grouping_pattern(["a", "b"], "g", True)
-    assert (one.group_name, one.inverse_match, one.match("b"), one.match("c")) == ("g", True, False, True)
-    assert to_grouping_pattern(one) is one
+    item = to_grouping_pattern(["a", "b"], "g", True)
+    assert (item.group_name, item.inverse_match, item.match("b"), item.match("c")) == ("g", True, False, True)
+    assert to_grouping_pattern(item) is item
     assert to_grouping_pattern("x").match("xy")
     with pytest.raises(ValueError, match="int"):
         to_grouping_pattern(3)
@@ -65,8 +65,8 @@ def test_from_ids_with_gaps():
 
 
 def test_combining_and_cloning():
-    one, other = TraceSymbolTable(["a", "b"]), TraceSymbolTable(["b", "c"])
-    combined = TraceSymbolTable.combine_symbol_tables([one, other])
+    item, other = TraceSymbolTable(["a", "b"]), TraceSymbolTable(["b", "c"])
+    combined = TraceSymbolTable.combine_symbol_tables([item, other])
     assert combined.sym_table == ["a", "b", "c"]
     clone = TraceSymbolTable.clone(combined)
     clone.add_symbols(["d"])

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hta_widgets.common.trace import (
+from hta_widgets.errors import MissingDataError, TraceNotFoundError
+from hta_widgets.hta.common.trace import (
     Trace,
     add_fwd_bwd_links,
     add_iteration,
@@ -17,8 +18,7 @@ from hta_widgets.common.trace import (
     trace_event_timestamp_to_unixtime_ns,
     transform_correlation_to_index,
 )
-from hta_widgets.common.trace_symbol_table import TraceSymbolTable
-from hta_widgets.errors import MissingDataError, TraceNotFoundError
+from hta_widgets.hta.common.trace_symbol_table import TraceSymbolTable
 from tests.support import shared_trace
 from tests.trace.helpers import kernel, slice_, write
 
@@ -237,7 +237,7 @@ def test_unusable_arguments(tmp_path):
 
 def test_frames_are_made_when_asked_for(tmp_path, monkeypatch):
     trace = written(tmp_path, [step(1, 100, 10)])
-    monkeypatch.setattr("hta_widgets.common.trace.rank_frame", lambda *_: pytest.fail("not asked for"))
+    monkeypatch.setattr("hta_widgets.hta.common.trace.rank_frame", lambda *_: pytest.fail("not asked for"))
     trace.load_traces()
     assert trace.get_ranks() == [0] and 0 in trace.traces and len(trace.job.ranks) == 1
 

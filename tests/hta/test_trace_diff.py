@@ -8,8 +8,8 @@ import pytest
 
 from hta_widgets import examples
 from hta_widgets.analysis import diff
-from hta_widgets.common.trace import Trace
-from hta_widgets.trace_diff import DeviceType, LabeledTrace, TraceDiff
+from hta_widgets.hta.common.trace import Trace
+from hta_widgets.hta.trace_diff import DeviceType, LabeledTrace, TraceDiff
 from tests.support import shared_trace
 from tests.trace.helpers import kernel, slice_, write
 
@@ -170,7 +170,7 @@ def test_sides_that_are_no_recordings(pair, tmp_path):
 
 def test_pictures(pair, monkeypatch):
     shown = []
-    monkeypatch.setattr("hta_widgets.trace_diff.show", shown.extend)
+    monkeypatch.setattr("hta_widgets.hta.trace_diff.show", shown.extend)
     frame = TraceDiff.compare_traces(*pair)
     TraceDiff.visualize_counts_diff(frame)
     TraceDiff.visualize_duration_diff(frame)
@@ -246,10 +246,10 @@ def test_cut_recordings():
         "ProfilerStep#1010": 122149, "aten::as_strided": 0, "aten::empty": 0,
         "cudaEventQuery": 4, "cudaLaunchKernel": 4, "nccl:all_reduce": 67,
     }  # fmt: skip
-    one = (base, test, 1, 1, 1010, 1010)
-    assert sizes(TraceDiff.compare_traces(*one, device_type=DeviceType.CPU)) == {"=": 5, "+": 3, "-": 1}
-    assert sizes(TraceDiff.compare_traces(*one, device_type=DeviceType.GPU)) == {"-": 1}
-    assert TraceDiff.ops_diff(*one, device_type=DeviceType.CPU) == {
+    item = (base, test, 1, 1, 1010, 1010)
+    assert sizes(TraceDiff.compare_traces(*item, device_type=DeviceType.CPU)) == {"=": 5, "+": 3, "-": 1}
+    assert sizes(TraceDiff.compare_traces(*item, device_type=DeviceType.GPU)) == {"-": 1}
+    assert TraceDiff.ops_diff(*item, device_type=DeviceType.CPU) == {
         "added": ["AddmmBackward0", "All2All_Pooled_Req", "CatBackward0"],
         "deleted": ["nccl:all_reduce"],
         "increased": [],

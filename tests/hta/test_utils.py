@@ -6,15 +6,15 @@ import json
 import pandas as pd
 import pytest
 
-from hta_widgets.common.trace_file import (
+from hta_widgets.errors import TraceFormatError
+from hta_widgets.hta.common.trace_file import (
     create_rank_to_trace_dict,
     get_trace_files,
     read_trace,
     update_trace_rank,
     write_trace,
 )
-from hta_widgets.errors import TraceFormatError
-from hta_widgets.utils.utils import (
+from hta_widgets.hta.utils.utils import (
     get_kernel_type,
     get_memory_kernel_type,
     get_value_from_dict,
@@ -22,7 +22,7 @@ from hta_widgets.utils.utils import (
     normalize_gpu_stream_numbers,
     normalize_path,
 )
-from hta_widgets.utils.validate_trace import main, validate_trace_format
+from hta_widgets.hta.utils.validate_trace import main, validate_trace_format
 from tests.support import shared_trace
 from tests.trace.helpers import slice_, write
 

@@ -117,8 +117,8 @@ def differences(question: str, hta: Any, ours: Any, tolerance: Tolerance = exact
     elif isinstance(hta, list) and isinstance(ours, list) and any(map(_is_frame, hta + ours)):
         if len(hta) != len(ours):
             yield Difference(question, "shape", "", (), len(hta), len(ours))
-        for at, (one, other) in enumerate(zip(hta, ours, strict=False)):
-            yield from differences(f"{question}.{at}", one, other, tolerance)
+        for at, (item, other) in enumerate(zip(hta, ours, strict=False)):
+            yield from differences(f"{question}.{at}", item, other, tolerance)
     elif isinstance(hta, list) and isinstance(ours, list):
         yield from _lists(question, hta, ours, tolerance)
     elif not same(hta, ours, tolerance(question, "", {})):
@@ -128,12 +128,12 @@ def differences(question: str, hta: Any, ours: Any, tolerance: Tolerance = exact
 def _lists(question: str, hta: list[Any], ours: list[Any], tolerance: Tolerance) -> Iterator[Difference]:
     if len(hta) == len(ours) and all(same(a, b, 0.0) for a, b in zip(hta, ours, strict=True)):
         return
-    one, other = Counter(map(_frozen, hta)), Counter(map(_frozen, ours))
-    for value in (one - other).elements():
+    item, other = Counter(map(_frozen, hta)), Counter(map(_frozen, ours))
+    for value in (item - other).elements():
         yield Difference(question, "missing row", "", (value,), value, None)
-    for value in (other - one).elements():
+    for value in (other - item).elements():
         yield Difference(question, "extra row", "", (value,), None, value)
-    if one == other:
+    if item == other:
         yield Difference(question, "order", "", (), hta, ours)
 
 
@@ -146,23 +146,26 @@ def _frames(
         yield Difference(question, "columns", "#", (), hta["index_names"], ours["index_names"])
     shared = [name for name in hta["columns"] if name in ours["columns"]]
     keys = rule(KEYS, question) or ()
-    one, other = _rows(hta, shared, keys, tolerance, question), _rows(ours, shared, keys, tolerance, question)
-    for key in one:
+    item, other = (
+        _rows(hta, shared, keys, tolerance, question),
+        _rows(ours, shared, keys, tolerance, question),
+    )
+    for key in item:
         if key not in other:
-            yield Difference(question, "missing row", "", key, one[key], None)
+            yield Difference(question, "missing row", "", key, item[key], None)
     for key in other:
-        if key not in one:
+        if key not in item:
             yield Difference(question, "extra row", "", key, None, other[key])
-    common = [key for key in one if key in other]
+    common = [key for key in item if key in other]
     for key in common:
         for name in shared:
             if name not in keys and not same(
-                one[key][name], other[key][name], tolerance(question, name, one[key])
+                item[key][name], other[key][name], tolerance(question, name, item[key])
             ):
-                yield Difference(question, "cell", name, key, one[key][name], other[key][name], one[key])
+                yield Difference(question, "cell", name, key, item[key][name], other[key][name], item[key])
     order = rule(ORDERS, question)
     if order:
-        swapped = [key for key in other if key in one]
+        swapped = [key for key in other if key in item]
         for mine, theirs in zip(swapped, common, strict=True):
             ties = all(same(other[mine].get(name), other[theirs].get(name), 0.0) for name in order)
             if mine != theirs and not ties:
@@ -185,15 +188,15 @@ def _rows(
     return rows
 
 
-def same(one: Any, other: Any, tolerance: float) -> bool:
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(same(a, b, tolerance) for a, b in zip(one, other, strict=True))
-    if _is_number(one) and _is_number(other):
-        if math.isnan(one) or math.isnan(other):
-            return math.isnan(one) and math.isnan(other)
-        return abs(one - other) <= tolerance + DIGITS * max(abs(one), abs(other))
+def same(any: Any, other: Any, tolerance: float) -> bool:
+    if isinstance(any, list | tuple) and isinstance(other, list | tuple):
+        return len(any) == len(other) and all(same(a, b, tolerance) for a, b in zip(any, other, strict=True))
+    if _is_number(any) and _is_number(other):
+        if math.isnan(any) or math.isnan(other):
+            return math.isnan(any) and math.isnan(other)
+        return abs(any - other) <= tolerance + DIGITS * max(abs(any), abs(other))
     # Ids that one side keeps as text.
-    return bool(one == other) or str(one) == str(other) or (_absent(one) and _absent(other))
+    return bool(any == other) or str(any) == str(other) or (_absent(any) and _absent(other))
 
 
 def _absent(value: Any) -> bool:
@@ -210,7 +213,7 @@ def _is_frame(value: Any) -> bool:
 
 def _frozen(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return tuple(_frozen(one) for one in value)
+        return tuple(_frozen(item) for item in value)
     if isinstance(value, float):
         return "nan" if math.isnan(value) else int(value) if value.is_integer() else round(value, 6)
     return value

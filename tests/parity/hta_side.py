@@ -22,8 +22,8 @@ PROCESSES = 2
 
 def interpreter() -> Path | None:
     """The Python that can import HTA: what the variable says, else the one `make parity` made."""
-    told = os.environ.get(VARIABLE)
-    python = Path(told) if told else ROOT / ".hta" / "bin" / "python"
+    job = os.environ.get(VARIABLE)
+    python = Path(job) if job else ROOT / ".hta" / "bin" / "python"
     return python if python.exists() else None
 
 
@@ -56,9 +56,9 @@ class Observations:
             if run.returncode:
                 raise RuntimeError(f"HTA did not answer about {name}:\n{run.stderr[-2000:]}")
             answer.replace(kept)
-        told = json.loads(kept.read_text())
-        assert isinstance(told, dict)
-        return told
+        job = json.loads(kept.read_text())
+        assert isinstance(job, dict)
+        return job
 
 
 def _digest(request: dict[str, Any]) -> str:

@@ -102,8 +102,8 @@ def trace_columns(asked: Asked) -> Any:
 @question
 def trace_frame(asked: Asked) -> Any:
     frame = asked.frame()
-    told = ["index", "ts", "dur", "stream", "correlation", "index_correlation", "iteration", "pid", "tid"]
-    return frame[told].assign(name=asked.names(frame["name"]), cat=asked.names(frame["cat"]))
+    job = ["index", "ts", "dur", "stream", "correlation", "index_correlation", "iteration", "pid", "tid"]
+    return frame[job].assign(name=asked.names(frame["name"]), cat=asked.names(frame["cat"]))
 
 
 @question
@@ -121,8 +121,8 @@ def trace_arguments(asked: Asked) -> Any:
         "pid",
         "tid",
     }
-    told = ["index", *(name for name in ARGUMENTS if name in frame and name not in skip)]
-    return frame[told].assign(**{name: frame[name].astype(str) for name in OBJECTS if name in frame})
+    job = ["index", *(name for name in ARGUMENTS if name in frame and name not in skip)]
+    return frame[job].assign(**{name: frame[name].astype(str) for name in OBJECTS if name in frame})
 
 
 ARGUMENTS = (
@@ -282,8 +282,8 @@ def counters(asked: Asked) -> Any:
     if added.empty:
         return added
     values = [next(iter(value.items())) for value in added["args"]]
-    told = added.drop(columns="args").assign(counter=[k for k, _ in values], value=[v for _, v in values])
-    return told.reindex(columns=["ph", "name", "pid", "ts", "id", "counter", "value"])
+    job = added.drop(columns="args").assign(counter=[k for k, _ in values], value=[v for _, v in values])
+    return job.reindex(columns=["ph", "name", "pid", "ts", "id", "counter", "value"])
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
@@ -368,12 +368,12 @@ def _critical_path(annotation: str, instance: int | None) -> Question:
 
 def _breakdown(asked: Asked, frame: pd.DataFrame) -> pd.DataFrame:
     """In an order of its own: HTA's is that of a set."""
-    told = frame.drop(columns=["pid", "tid"]).sort_values(["index", "type", "duration"], kind="stable")
+    job = frame.drop(columns=["pid", "tid"]).sort_values(["index", "type", "duration"], kind="stable")
     table = asked.trace.symbol_table.get_sym_table()
-    told["cat"] = [
-        table[int(code)] if pd.notna(code) and not isinstance(code, str) else code for code in told["cat"]
+    job["cat"] = [
+        table[int(code)] if pd.notna(code) and not isinstance(code, str) else code for code in job["cat"]
     ]
-    return told.reset_index(drop=True)
+    return job.reset_index(drop=True)
 
 
 QUESTIONS["critical_path_step_0"] = _critical_path("ProfilerStep", 0)
@@ -433,9 +433,9 @@ def plain(value: Any) -> Any:
             "data": [[plain(cell) for cell in value.iloc[:, at]] for at in range(len(flat))],
         }
     if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if value is pd.NA or value is pd.NaT:
@@ -464,12 +464,12 @@ def answered(ask: Callable[[], Any]) -> dict[str, Any]:
         warnings.simplefilter("always")
         try:
             with limited(LIMIT_S):
-                told: dict[str, Any] = {"answer": plain(ask())}
+                job: dict[str, Any] = {"answer": plain(ask())}
         except Exception as error:
-            told = {"error": type(error).__name__, "text": str(error)[:500], "family": families(error)}
-    told["warned"] = [str(one.message) for one in caught if one.category.__name__ == "MissingDataWarning"]
-    told["seconds"] = round(time.perf_counter() - begin, 3)
-    return told
+            job = {"error": type(error).__name__, "text": str(error)[:500], "family": families(error)}
+    job["warned"] = [str(item.message) for item in caught if item.category.__name__ == "MissingDataWarning"]
+    job["seconds"] = round(time.perf_counter() - begin, 3)
+    return job
 
 
 def families(error: Exception) -> list[str]:

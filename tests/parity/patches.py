@@ -1,6 +1,6 @@
-"""HTA's faults that no change to a trace can show: put into our own code while it answers again.
+"""HTA's defects that no change to a trace can show: put into our own code while it answers again.
 
-Each is about one rule alone, and everything else is ours. `faults.py` holds those that a document shows.
+Each is about one rule alone, and everything else is ours. `defects.py` holds those that a document shows.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from unittest import mock
 
 import numpy as np
 
-from hta_widgets import trace_diff
 from hta_widgets.analysis.calls import op_counts
-from hta_widgets.analyzers.critical_path import build, device_edges, nodes
+from hta_widgets.hta import trace_diff
+from hta_widgets.hta.analyzers.critical_path import build, device_edges, nodes
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.schema import NULL
-from tests.parity.faults import QUEUED_CALLS
+from hta_widgets.trace.reader.schema import NULL
+from tests.parity.hta_defects import QUEUED_CALLS
 
 # What HTA takes for runtime calls (TraceSymbolTable.get_operator_or_cuda_runtime_mask).
 RUNTIMES = {"cuda_runtime", "cuda_driver"}
@@ -56,8 +56,8 @@ def other_calls_are_not_queued() -> Iterator[None]:
     def faulty(rank_trace: Any) -> Any:
         known = np.array([name in QUEUED_CALLS for name in rank_trace.names], np.bool_)[rank_trace.name]
         launch = np.where((rank_trace.launch >= 0) & known[rank_trace.launch], rank_trace.launch, -1)
-        told = {name: getattr(rank_trace, name) for name in ("n", "is_device", "device", "stream", "start")}
-        return onto_idle.__wrapped__(SimpleNamespace(**told, launch=launch))
+        job = {name: getattr(rank_trace, name) for name in ("n", "is_device", "device", "stream", "start")}
+        return onto_idle.__wrapped__(SimpleNamespace(**job, launch=launch))
 
     with mock.patch.object(device_edges, "launched_onto_idle", faulty):
         yield
@@ -68,10 +68,10 @@ def annotations_without_a_stream_are_host_calls() -> Iterator[None]:
     """Whatever carries no stream counts as a call of the host, the device's copies of annotations too."""
     is_counted: Any = op_counts.is_counted
 
-    def faulty(one: Any, rows: Any, device: str, launched: bool = False) -> Any:
-        copies = np.array([name == "gpu_user_annotation" for name in one.categories], np.bool_)
-        taken = copies[one.category[rows]] & (one.argument("stream")[rows] == NULL) & (device != "gpu")
-        return is_counted(one, rows, device, launched) | taken
+    def faulty(any: Any, rows: Any, device: str, launched: bool = False) -> Any:
+        copies = np.array([name == "gpu_user_annotation" for name in any.categories], np.bool_)
+        taken = copies[any.category[rows]] & (any.argument("stream")[rows] == NULL) & (device != "gpu")
+        return is_counted(any, rows, device, launched) | taken
 
     with (
         mock.patch.object(trace_diff, "is_counted", faulty),

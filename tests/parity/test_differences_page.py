@@ -36,5 +36,7 @@ def test_every_deviation_names_a_row() -> None:
 
 
 def test_every_deviation_is_proven() -> None:
-    """By HTA's fault redone, or difference by difference."""
-    assert [f"{one.row} for {one.question}" for one in DEVIATIONS if not (one.faults or one.check)] == []
+    """By HTA's defect redone, or difference by difference."""
+    assert [
+        f"{item.row} for {item.question}" for item in DEVIATIONS if not (item.defects or item.check)
+    ] == []

@@ -18,9 +18,9 @@ import pytest
 from tests.parity import compare, observe, rounding, variants
 from tests.parity.cases import CASES, FRACTIONAL, MEMORY_TIMELINE, PAIRS, PLAIN
 from tests.parity.compare import Difference
+from tests.parity.compared_job import ComparedJob
 from tests.parity.deviations import DEVIATIONS, Deviation
 from tests.parity.hta_side import Observations
-from tests.parity.told import Told
 from tests.support import SHARED_TRACES
 
 JOBS = [
@@ -46,28 +46,28 @@ def test_answers_equal_htas(
     tolerance = rounding.bound(_device_events(request)) if rounded else compare.exact
     asked = [name for name in ours if not rounded or rounding.is_bounded(name) or "error" in ours[name]]
     compared = partial(_compared, tolerance=tolerance)
-    found = [one for name in asked for one in compared(name, theirs[name], ours[name])]
-    report = unexplained(job, found, Told(request, theirs, ours, compared, tmp_path))
+    found = [item for name in asked for item in compared(name, theirs[name], ours[name])]
+    report = unexplained(job, found, ComparedJob(request, theirs, ours, compared, tmp_path))
     assert not report, "\n".join(report)
 
 
-def unexplained(job: str, found: list[Difference], told: Told) -> list[str]:
+def unexplained(job: str, found: list[Difference], answers: ComparedJob) -> list[str]:
     """Differences that no entry covers, and entries that name this job and cover nothing."""
     entries = [deviation for deviation in DEVIATIONS if deviation.names(job)]
-    told.redone = {
-        faults: {
-            one.question.partition(".")[0]
-            for one in found
-            if any(entry.faults == faults and entry.could_cover(one) for entry in entries)
+    answers.redone = {
+        defects: {
+            message.question.partition(".")[0]
+            for message in found
+            if any(entry.defects == defects and entry.could_cover(message) for entry in entries)
         }
-        for faults in {entry.faults for entry in entries if entry.faults}
+        for defects in {entry.defects for entry in entries if entry.defects}
     }
     used: Counter[Deviation] = Counter()
     left = []
-    for one in found:
-        why = next((entry for entry in entries if entry.covers(one, told)), None)
+    for message in found:
+        why = next((entry for entry in entries if entry.covers(message, answers)), None)
         if why is None:
-            left.append(one)
+            left.append(message)
         else:
             used[why] += 1
     counted = [f"{len(left)} unexplained differences:"] if left else []
@@ -97,7 +97,7 @@ def _is_documented(ours: dict[str, Any]) -> bool:
 
 def _device_events(request: dict[str, Any]) -> int:
     documents = (variants.load(Path(path)) for path in request["files"].values())
-    return sum(event.get("cat") in variants.DEVICE for one in documents for event in one["traceEvents"])
+    return sum(event.get("cat") in variants.DEVICE for item in documents for event in item["traceEvents"])
 
 
 def test_exactly_the_fractional_traces_are_copied() -> None:

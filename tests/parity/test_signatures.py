@@ -19,21 +19,21 @@ CLASSES = {
 }
 TELL = f"""
 import importlib, inspect, json
-told = {{}}
+job = {{}}
 for module, classes in {CLASSES!r}.items():
     for name in classes:
         one = getattr(importlib.import_module(f"PACKAGE.{{module}}"), name)
         for method, function in inspect.getmembers(one, callable):
             if method == "__init__" or not method.startswith("_"):
-                told[f"{{name}}.{{method}}"] = [
+                job[f"{{name}}.{{method}}"] = [
                     [parameter.name, str(parameter.kind), str(parameter.default)[:50]]
                     for parameter in inspect.signature(function).parameters.values()
                 ]
-print("RESULT", json.dumps(told))
+print("RESULT", json.dumps(job))
 """
 
 
-def told(python: str, package: str) -> dict[str, list[list[str]]]:
+def job(python: str, package: str) -> dict[str, list[list[str]]]:
     script = TELL.replace("PACKAGE", package)
     done = subprocess.run([python, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     answer: dict[str, list[list[str]]] = json.loads(done.stdout.rpartition("RESULT ")[2])
@@ -44,5 +44,5 @@ def test_every_method_has_htas_signature() -> None:
     python = interpreter()
     if python is None:
         pytest.skip("HTA is not installed: make parity")
-    theirs, ours = told(str(python), "hta"), told(sys.executable, "hta_widgets")
+    theirs, ours = job(str(python), "hta"), job(sys.executable, "hta_widgets")
     assert {name: ours.get(name) for name in theirs} == theirs

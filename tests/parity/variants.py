@@ -1,4 +1,4 @@
-"""Copies of a trace on which a known fault of HTA cannot show, so that all other cells must be equal.
+"""Copies of a trace on which a known defect of HTA cannot show, so that all other cells must be equal.
 
 ``whole``: every time is a whole number of what HTA takes for us. Times are multiplied by 1000 after their
 common start was taken off, so a copy holds the ns of its original, and HTA computes with them without

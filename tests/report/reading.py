@@ -34,9 +34,9 @@ def content(html: str) -> dict[str, Any]:
 def part(html: str, view: str, **traits: Any) -> dict[str, Any]:
     """The one part of a report with that view and those traits: {state, questions}."""
     (found,) = [
-        one
-        for one in content(html)["parts"].values()
-        if {"_view": view, **traits}.items() <= one["state"].items()
+        item
+        for item in content(html)["parts"].values()
+        if {"_view": view, **traits}.items() <= item["state"].items()
     ]
     result: dict[str, Any] = found
     return result
@@ -45,5 +45,5 @@ def part(html: str, view: str, **traits: Any) -> dict[str, Any]:
 def column(state: dict[str, Any], name: str) -> list[float]:
     """A column of numbers of a part's table."""
     table = state["table"]
-    (found,) = [one for one in table["columns"] if one["name"] == name]
+    (found,) = [item for item in table["columns"] if item["name"] == name]
     return list(struct.unpack_from(f"<{table['rows']}d", table["data"], found["offset"]))

@@ -42,7 +42,7 @@ def test_figures_are_those_of_the_explorer(ddp: Trace, tmp_path: Path) -> None:
 
 def test_timeline_is_saved_whole(ddp: Trace, tmp_path: Path) -> None:
     questions = {
-        one["method"]: one for one in part(saved(TraceExplorer(ddp), tmp_path), "timeline")["questions"]
+        item["method"]: item for item in part(saved(TraceExplorer(ddp), tmp_path), "timeline")["questions"]
     }
     outline = json.loads(zlib.decompress(questions["meta"]["buffers"][0]))
     assert questions["base"]["result"]["n"] == outline["n"] == ddp.summary["events"]
@@ -60,7 +60,7 @@ def test_panels_that_are_not_shown_can_be_saved(ddp: Trace, tmp_path: Path) -> N
 
 def live_parts() -> int:
     gc.collect()
-    return sum(isinstance(one, Part) and one.comm is not None for one in gc.get_objects())
+    return sum(isinstance(item, Part) and item.comm is not None for item in gc.get_objects())
 
 
 def test_unknown_panel_is_refused(ddp: Trace, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_events_are_saved_as_the_table_shows_them(ddp: Trace, tmp_path: Path) ->
 def texts(table: dict[str, object], name: str) -> list[str]:
     columns = table["columns"]
     assert isinstance(columns, list)
-    (found,) = [one for one in columns if one["name"] == name]
+    (found,) = [item for item in columns if item["name"] == name]
     result: list[str] = found["values"]
     return result
 
@@ -94,7 +94,7 @@ def test_long_lists_are_cut_and_it_is_said(
     html = saved(TraceExplorer(ddp, panels=["events"]), tmp_path)
     table = part(html, "events")
     (question,) = table["questions"]
-    assert table["state"]["rows"] == sum(one["rows"] for one in question["result"]["tables"]) == 2_500
+    assert table["state"]["rows"] == sum(item["rows"] for item in question["result"]["tables"]) == 2_500
     assert question["result"]["sortable"] is False
     (note,) = content(html)["facts"]["notes"]
     assert f"2,500 of {ddp.summary['events']:,} events" in note

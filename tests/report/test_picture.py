@@ -5,7 +5,7 @@ import re
 from xml.etree import ElementTree
 
 from hta_widgets import Trace, TraceExplorer
-from hta_widgets.report import Answer, Bar, Fall, Overview, Picture, Step
+from hta_widgets.charts.svg import Bar, Fall, Overview, PanelPicture, Picture, Step
 
 NASTY = "</title><script>alert(1)</script>&\x00\ud800"
 
@@ -26,7 +26,7 @@ def test_text_is_never_markup() -> None:
     overview = Overview([("Compute", "compute")], [[0.0, 2.0]], [(NASTY, 0, 1)], (0.25, 0.5), NASTY)
     bars = [Bar(NASTY, [(NASTY, "idle", 1.0)], NASTY)] * 12
     falls = [Fall(NASTY, [Step(NASTY, "idle", 0, 9, NASTY), Step(NASTY, "", 0, 9, None)])] * 12
-    answers = [Answer(NASTY, NASTY, bars), Answer(NASTY, NASTY, falls=falls)]
+    answers = [PanelPicture(NASTY, NASTY, bars), PanelPicture(NASTY, NASTY, falls=falls)]
     picture = Picture(NASTY, [(NASTY, NASTY)], NASTY, overview, answers, NASTY)
     assert any("<script>" in text for text in texts(picture))
     html = picture._repr_mimebundle_()["text/html"]
@@ -45,7 +45,7 @@ def test_a_waterfall_is_drawn_to_scale() -> None:
         Step("tiny", "idle", 3_000_000, 3_000_001, None),
         Step("Step", "", 0, 3_000_001, None),
     ]
-    picture = Picture("", [], "", None, [Answer("", "", falls=[Fall("b", steps)])], "")
+    picture = Picture("", [], "", None, [PanelPicture("", "", falls=[Fall("b", steps)])], "")
     root = ElementTree.fromstring(picture.to_svg())
     bars = [rect.attrib for rect in root.iter() if rect.tag.endswith("rect") and rect.get("height") == "10.0"]
     up, down, whole = [(float(bar["x"]), float(bar["x"]) + float(bar["width"])) for bar in bars]

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hta_widgets.trace import cache
-from hta_widgets.trace.table import EventTable
+from hta_widgets.trace.reader import cache
+from hta_widgets.trace.reader.table import EventTable
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def assert_same(a: EventTable, b: EventTable) -> None:
         b.columns,
     )
     for name in a.columns:
-        for one, other in zip(a.sparse(name), b.sparse(name), strict=True):
-            assert one.dtype == other.dtype and np.array_equal(one, other)
+        for item, other in zip(a.sparse(name), b.sparse(name), strict=True):
+            assert item.dtype == other.dtype and np.array_equal(item, other)
         assert a.dictionary(name) == b.dictionary(name)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from hta_widgets.errors import TraceFormatError, TraceNotFoundError
 from hta_widgets.trace import Trace
-from hta_widgets.trace.discovery import TraceFile, natural, rank_of_name
+from hta_widgets.trace.reader.discovery import TraceFile, natural, rank_of_name
 from tests.trace.helpers import kernel, slice_, write
 
 EVENTS = [slice_("aten::add", "cpu_op", 0, 5), kernel("add_kernel", 2, 1)]

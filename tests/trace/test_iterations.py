@@ -2,7 +2,7 @@
 
 import pytest
 
-from hta_widgets.trace.steps import ServingStep, serving_step
+from hta_widgets.trace.step_names import ServingStep, serving_step
 from tests.trace.helpers import kernel, rank_of, slice_
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hta_widgets.trace.links import forward_calls, launches, nesting, windows_of
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 from tests.trace.helpers import kernel, rank_of, slice_
 
 
@@ -30,9 +30,9 @@ def test_partial_overlap_goes_one_deeper_without_a_false_parent():
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30), st.integers(0, 2)), max_size=60))
 def test_any_events_make_a_forest(spans):
-    start = np.array([one[0] for one in spans], np.int64)
-    end = start + np.array([one[1] for one in spans], np.int64)
-    lane = np.array([one[2] for one in spans], np.int64)
+    start = np.array([item[0] for item in spans], np.int64)
+    end = start + np.array([item[1] for item in spans], np.int64)
+    lane = np.array([item[2] for item in spans], np.int64)
     parent, depth = nesting(start, end, lane, np.zeros(len(spans), np.int64))
     for row in range(len(spans)):
         up = parent[row]

@@ -74,12 +74,12 @@ def test_members_of_a_scope_share_no_row_with_neighbours(tmp_path):
 def test_kept_slices_are_linked_anew_on_the_same_axis(tmp_path):
     path = write(tmp_path / "trace.json", [slice_("first", "cpu_op", -50, 5), *EVENTS])
     whole = Trace.open(path, cache=False)
-    part = whole.keep(lambda one: one.start < whole.rank(0).start.max())
+    part = whole.keep(lambda window: window.start < whole.rank(0).start.max())
     (rank,) = [part.rank(rank) for rank in part.ranks]
     assert rank.n == whole.rank(0).n - 1
     assert rank.device_span == (70_000, 80_000)
     assert rank.event_id[rank.launch[rank.is_device]].tolist() == [3]
-    assert part.keep(lambda one: np.zeros(one.n, np.bool_)).extent_ns == (0, 0)
+    assert part.keep(lambda item: np.zeros(item.n, np.bool_)).extent_ns == (0, 0)
 
 
 def test_events_frame(tmp_path):

@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from hta_widgets.errors import TraceFormatError, TraceNotFoundError
-from hta_widgets.trace.raw import RawTrace
-from hta_widgets.trace.scanner import scan
+from hta_widgets.trace.reader.raw import RawTrace
+from hta_widgets.trace.reader.scanner import scan
 from tests.support import shared_trace
 from tests.trace.test_scanner_fuzz import SEED_TEXT, mutate
 
@@ -77,7 +77,7 @@ def test_an_edit_keeps_every_digit_of_the_other_values(tmp_path):
         assert digits in text
     parsed = json.loads(text)
     assert parsed["traceEvents"][0]["args"] == {"x": [1.5, {"y": 1000.0}], "added": 1}
-    assert [one["name"] for one in parsed["traceEvents"]] == ['a "}{" b', "renamed", "third"]
+    assert [item["name"] for item in parsed["traceEvents"]] == ['a "}{" b', "renamed", "third"]
     assert parsed["distributedInfo"] == {"rank": 3} and parsed["schemaVersion"] == 1
 
 
@@ -108,7 +108,7 @@ def test_events_are_left_out_and_added(tmp_path):
     for keep, left in (([0, 1, 0], ["second"]), ([1, 0, 1], ['a "}{" b', "third"]), ([0, 0, 0], [])):
         raw.write(tmp_path / "out.json.gz", keep=np.array(keep, bool), append=more)
         written = contents(tmp_path / "out.json.gz")
-        assert [one["name"] for one in json.loads(written)["traceEvents"]] == [*left, "counter"]
+        assert [item["name"] for item in json.loads(written)["traceEvents"]] == [*left, "counter"]
         assert b"3.250" in written
 
 

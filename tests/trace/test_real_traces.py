@@ -52,21 +52,23 @@ def test_opens_and_counts_exactly(name):
     rank = only(name)
     events = plain(shared_trace(name))
     slices = [
-        one for one in events if one.get("ph") == "X" and one.get("dur") is not None and one["dur"] >= 0
+        event
+        for event in events
+        if event.get("ph") == "X" and event.get("dur") is not None and event["dur"] >= 0
     ]
     assert rank.n == len(slices)
-    device = [one for one in slices if one.get("cat") in DEVICE]
+    device = [item for item in slices if item.get("cat") in DEVICE]
     assert int(rank.is_device.sum()) == len(device)
-    assert int(rank.dur[rank.is_device].sum()) == sum(Decimal(one["dur"]) * 1000 for one in device)
+    assert int(rank.dur[rank.is_device].sum()) == sum(Decimal(item["dur"]) * 1000 for item in device)
     assert rank.event_class[rank.is_device].max(initial=0) <= EventClass.SYNC
 
     calls = {
-        one["args"]["correlation"]
-        for one in slices
-        if one.get("cat", "").lower().endswith(("runtime", "driver"))
-        and one.get("args", {}).get("correlation")
+        item["args"]["correlation"]
+        for item in slices
+        if item.get("cat", "").lower().endswith(("runtime", "driver"))
+        and item.get("args", {}).get("correlation")
     }
-    launched = sum(one.get("args", {}).get("correlation") in calls for one in device)
+    launched = sum(item.get("args", {}).get("correlation") in calls for item in device)
     assert int((rank.launch >= 0).sum()) == launched
 
     child = np.flatnonzero(rank.parent >= 0)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from hta_widgets.errors import TraceNotFoundError
-from hta_widgets.trace import scanner
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader import scanner
+from hta_widgets.trace.reader.schema import NULL
 from tests.support import SHARED_TRACES
 
 REAL_TRACES = sorted(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hta_widgets.errors import TraceFormatError
-from hta_widgets.trace import scanner
-from hta_widgets.trace.table import EventTable
+from hta_widgets.trace.reader import scanner
+from hta_widgets.trace.reader.table import EventTable
 
 
 def event(i: int, **more: object) -> bytes:

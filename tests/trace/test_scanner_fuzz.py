@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hta_widgets.errors import TraceFormatError
-from hta_widgets.trace import scanner
+from hta_widgets.trace.reader import scanner
 
 SEED_TEXT = b"""{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU"}],
 "traceEvents": [

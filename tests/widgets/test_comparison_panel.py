@@ -20,9 +20,9 @@ from hta_widgets import (
     examples,
 )
 from hta_widgets.analysis import COMPARISONS
-from hta_widgets.analysis.diff.compare import _COLUMNS as DIFF_COLUMNS
+from hta_widgets.analysis.compare.compare import _COLUMNS as DIFF_COLUMNS
+from hta_widgets.widgets.answer_cache import cached_comparison
 from hta_widgets.widgets.changed_lines import COLUMNS, changed_lines
-from hta_widgets.widgets.memo import compared
 from tests.widgets.comparing import Until, counted, numbers, texts
 
 
@@ -206,7 +206,7 @@ def test_a_long_answer_is_searched_whole_and_cut_on_the_page(
 ) -> None:
     rows = [(f"line {at:04}", 10.0, 10.0 + at % 1500, at % 3 == 0) for at in range(2000)]
     frame = made_frame(rows)
-    monkeypatch.setattr("hta_widgets.widgets.comparison_panel.compared", lambda *_: frame)
+    monkeypatch.setattr("hta_widgets.widgets.comparison_panel.cached_comparison", lambda *_: frame)
     panel = ComparisonPanel(pair, "diff")
     until(lambda: panel.status == "idle")
     assert (panel.rows, panel.table["rows"]) == (2000, 500)
@@ -240,7 +240,7 @@ def test_a_storm_of_selections_computes_few_and_lands_on_the_last(
 def test_an_answer_that_is_kept_keeps_no_other_run_alive() -> None:
     base, other = examples.load("gpt2_baseline"), examples.load("gpt2_ddp")
     scopes = dict.fromkeys(("one", "two"), Scope())
-    compared({"one": base, "two": other}, "step_waterfall", scopes)
+    cached_comparison({"one": base, "two": other}, "step_waterfall", scopes)
     gone = ref(other)
     del other
     gc.collect()

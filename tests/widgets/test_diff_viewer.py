@@ -21,7 +21,7 @@ from hta_widgets import (
     examples,
 )
 from hta_widgets.analysis import COMPARISONS
-from hta_widgets.analysis.diff import event_names
+from hta_widgets.analysis.compare import event_names
 from hta_widgets.errors import MissingDataError, NotComparableError, TraceNotFoundError
 from hta_widgets.widgets.loading import LoadingCancelledError, open_all
 from hta_widgets.widgets.runs import default_names
@@ -237,7 +237,7 @@ def test_anchors_rise_in_every_run_and_hold_the_steps(
         assert times.shape == (4, layout["n"])
         assert (np.diff(times, axis=1) > 0).all()
         assert layout["from"] <= start < end <= layout["to"]
-        starts = [one.rank(0).iterations["start_ns"].tolist() for one in jobs.values()]
+        starts = [item.rank(0).iterations["start_ns"].tolist() for item in jobs.values()]
         corresponding = set(map(tuple, times.T.tolist()))
         assert set(zip(*starts, strict=True)) <= corresponding
     assert (layout["n"] > 20) == (align == "op")
@@ -343,7 +343,7 @@ def test_an_explorer_compares_its_run_and_shares_its_selection(until: Until) -> 
 
 
 def test_names_tell_runs_apart(tmp_path: Path, pair: dict[str, Trace]) -> None:
-    paths = [tmp_path / one / "trace" for one in "ab"]
+    paths = [tmp_path / item / "trace" for item in "ab"]
     assert default_names(paths) == ("a/trace", "b/trace")
     assert default_names([str(paths[0]), "s3://bucket/run/x/", paths[0]]) == ("trace", "x", "trace (2)")
     assert default_names(list(pair.values())) == ("run 1", "run 2")

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from hta_widgets import Trace
 from hta_widgets.analysis import ANALYSES
-from hta_widgets.analysis.registry import Bars, Flame, Histogram, Lines, Stack
+from hta_widgets.charts.flame_boxes import OTHER, flame_marks
+from hta_widgets.charts.marks import marks
+from hta_widgets.charts.spec import Bars, Flame, Histogram, Lines, Stack
+from hta_widgets.charts.step_points import reduced
 from hta_widgets.errors import MissingDataError
 from hta_widgets.widgets.files import as_bytes
-from hta_widgets.widgets.flame import OTHER, flame_marks
-from hta_widgets.widgets.marks import marks
-from hta_widgets.widgets.steps import reduced
 
 
 @pytest.mark.parametrize("kind", ANALYSES)
@@ -25,9 +25,9 @@ def test_every_kind_has_few_marks(ddp: Trace, kind: str) -> None:
         frame = analysis.function(ddp)
     except MissingDataError:
         return
-    if analysis.picture:
+    if analysis.chart_from:
         assert not analysis.chart  # the other entry's is drawn
-        assert ANALYSES[analysis.picture].chart
+        assert ANALYSES[analysis.chart_from].chart
         return
     if not analysis.chart:
         assert kind == "training_strategy"  # words and numbers, which a table shows

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from traitlets import TraitError
 
+from examples.simulator import SimulatedJob, simulate
 from hta_widgets import BreakdownPanel, IterationSelector, RankSelector, Scope, Selection, Trace, analysis
-from hta_widgets.analysis.device_time.steps import slowest_steps
-from hta_widgets.examples.simulator import SimulatedJob, simulate
+from hta_widgets.analysis.device_time.step_times import slowest_steps
 from tests.support import shared_trace
 
 
@@ -105,7 +105,7 @@ def test_an_analysis_that_fails_shows_its_error(
     def broken(*_: Any) -> pd.DataFrame:
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr("hta_widgets.widgets.breakdown_panel.answer", broken)
+    monkeypatch.setattr("hta_widgets.widgets.breakdown_panel.cached_analysis", broken)
     panel = BreakdownPanel(ddp)
     until(lambda: panel.status == "error")
     assert panel.message == "ZeroDivisionError: boom"
@@ -117,7 +117,9 @@ def test_repr_is_the_same_on_every_run(ddp: Trace) -> None:
 
 
 def test_options_choose_and_are_checked(ddp: Trace, until: Any) -> None:
-    panel = BreakdownPanel(ddp, "temporal_breakdown", spell=lambda: 'explorer.frame("temporal_breakdown")')
+    panel = BreakdownPanel(
+        ddp, "temporal_breakdown", python_expression=lambda: 'explorer.frame("temporal_breakdown")'
+    )
     until(lambda: panel.status == "idle")
     assert panel.expression == 'explorer.frame("temporal_breakdown")'
     panel.options = {"by": "iteration"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hta_widgets.widgets.rpc import Answers, answers
+from hta_widgets.widgets.rpc import RpcHandler, rpc_method
 
 
 class Recorder:
@@ -23,16 +23,16 @@ class Recorder:
         self.sent.append((content, buffers))
 
 
-class Calculator(Answers, Recorder):
+class Calculator(RpcHandler, Recorder):
     def __init__(self) -> None:
         super().__init__()
         self.gate = threading.Event()
 
-    @answers("double")
+    @rpc_method("double")
     def _double(self, params: dict[str, Any]) -> Any:
         return {"n": 2 * params["n"]}, [b"bytes"]
 
-    @answers("slow")
+    @rpc_method("slow")
     def _slow(self, _params: dict[str, Any]) -> str:
         self.gate.wait(10)
         return "late"

@@ -11,9 +11,9 @@ BUDGET = 160 * 1024
 
 
 def test_parts_share_one_runtime_and_are_small(ddp: Trace) -> None:
-    one, two = RankSelector(ddp), RankSelector(ddp)
-    assert one._runtime is two._runtime is runtime()
-    assert len(one._esm) < 300
+    item, two = RankSelector(ddp), RankSelector(ddp)
+    assert item._runtime is two._runtime is runtime()
+    assert len(item._esm) < 300
     runtime().close()
     assert RankSelector(ddp)._runtime.comm is not None
 

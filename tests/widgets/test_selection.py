@@ -53,13 +53,13 @@ def test_scope_and_back() -> None:
 
 def test_parts_with_one_selection_follow_each_other(ddp: object) -> None:
     selection = Selection(ranks=(2,))
-    one, two = RankSelector(ddp, selection=selection), RankSelector(ddp, selection=selection)
-    assert one.ranks == (2,)
+    item, two = RankSelector(ddp, selection=selection), RankSelector(ddp, selection=selection)
+    assert item.ranks == (2,)
     two.ranks = [0, 1]
-    assert one.ranks == selection.ranks == (0, 1)
+    assert item.ranks == selection.ranks == (0, 1)
     two.close()
     selection.ranks = (3,)
-    assert one.ranks == (3,)
+    assert item.ranks == (3,)
     assert two.ranks == (0, 1)
 
 

@@ -156,7 +156,7 @@ def test_panels_open_and_close(ddp: Trace, until: Any, monkeypatch: pytest.Monke
     until(lambda: settled(explorer))
     asked: list[str] = []
     monkeypatch.setattr(
-        "hta_widgets.widgets.breakdown_panel.answer",
+        "hta_widgets.widgets.breakdown_panel.cached_analysis",
         lambda trace, kind, *_: asked.append(kind) or analysis.ANALYSES[kind].function(trace),
     )
     explorer.selection.ranks = (1,)
@@ -171,7 +171,7 @@ def test_catalogue_lists_every_analysis_in_groups(ddp: Trace) -> None:
     catalogue = TraceExplorer(ddp, panels=[]).catalogue
     assert {entry["kind"] for entry in catalogue} >= set(analysis.ANALYSES)
     groups = [entry["group"] for entry in catalogue]
-    assert sum(one != other for one, other in pairwise(groups)) == len(set(groups)) - 1
+    assert sum(item != other for item, other in pairwise(groups)) == len(set(groups)) - 1
     assert all(entry["label"] and entry["title"] for entry in catalogue)
 
 

@@ -64,7 +64,7 @@ class Place:
         told: list[Any] = [None] * self.ranks
         dist.all_gather_object(told, samples)
         return {
-            phase: [max(times) for times in zip(*(one[phase] for one in told), strict=True)]
+            phase: [max(times) for times in zip(*(item[phase] for item in told), strict=True)]
             for phase in samples
         }
 

@@ -97,14 +97,14 @@ def problems(manifest: dict[str, Any]) -> list[str]:
     """What a manifest lacks or contradicts, one sentence each; empty if it is whole."""
     told = [] if manifest.get("format") == FORMAT else [f"format is {manifest.get('format')!r}"]
     recorded = manifest.get("recordings", {})
-    for name, one in recorded.items():
-        told += [f"{name}: {problem}" for problem in _of_recording(one)]
+    for name, item in recorded.items():
+        told += [f"{name}: {problem}" for problem in _of_recording(item)]
     for pair in manifest.get("pairs", []):
         sides = [recorded.get(pair[side]) for side in ("first", "second")]
         if None in sides:
             told.append(f"pair {pair['first']}, {pair['second']}: not both are recorded")
             continue
-        first, second = (one["setup"] for one in sides)
+        first, second = (item["setup"] for item in sides)
         differing = [field for field in first if first[field] != second.get(field)]
         if differing != ([pair["field"]] if pair["field"] else []):
             told.append(f"pair {pair['first']}, {pair['second']}: they differ in {differing}")
@@ -122,9 +122,10 @@ def lines(name: str, recording: dict[str, Any]) -> list[str]:
         ]
         told.append(f"{name}: {phase} ms, median [quartiles]: {', '.join(spreads)}")
     told += [
-        f"{name}: {one['file']} has {one['bytes'] / 2**20:.2f} MiB: too large to ship, record fewer --active"
-        for one in recording["traces"]
-        if not one["within_limit"]
+        f"{name}: {item['file']} has {item['bytes'] / 2**20:.2f} MiB: "
+        "too large to ship, record fewer --active"
+        for item in recording["traces"]
+        if not item["within_limit"]
     ]
     return told
 
@@ -144,18 +145,18 @@ def _save(folder: Path, manifest: dict[str, Any]) -> None:
     new.replace(folder / FILE)
 
 
-def _of_recording(one: dict[str, Any]) -> list[str]:
-    told = _missing(one, _RECORDING)
+def _of_recording(item: dict[str, Any]) -> list[str]:
+    told = _missing(item, _RECORDING)
     if told:
         return told
-    told = _missing(one["environment"], _ENVIRONMENT)
-    if not one["traces"]:
+    told = _missing(item["environment"], _ENVIRONMENT)
+    if not item["traces"]:
         told.append("no trace")
-    if len(one["traces"]) != one["ranks"]:
-        told.append(f"{one['ranks']} ranks, {len(one['traces'])} traces")
-    if not one["step_time"]:
+    if len(item["traces"]) != item["ranks"]:
+        told.append(f"{item['ranks']} ranks, {len(item['traces'])} traces")
+    if not item["step_time"]:
         told.append("no step time")
-    for phase, times in one["step_time"].items():
+    for phase, times in item["step_time"].items():
         for when in _TIMES:
             numbers = [times.get(when, {}).get(key) for key in _SPREAD]
             if not all(isinstance(number, int) and number > 0 for number in numbers):

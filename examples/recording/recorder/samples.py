@@ -8,7 +8,7 @@ import pandas as pd
 
 from hta_widgets import Trace, analysis
 from hta_widgets.errors import MissingDataError
-from hta_widgets.trace.raw import RawTrace
+from hta_widgets.trace.reader.raw import RawTrace
 
 
 def samples(trace: Trace) -> tuple[pd.DataFrame, dict[str, str]]:

@@ -95,7 +95,9 @@ class Setup:
 
     def differs_from(self, other: Setup) -> tuple[str, ...]:
         """Names of the fields in which two setups differ."""
-        return tuple(one.name for one in fields(self) if getattr(self, one.name) != getattr(other, one.name))
+        return tuple(
+            item.name for item in fields(self) if getattr(self, item.name) != getattr(other, item.name)
+        )
 
 
 _TRAINING_ONLY = ("strategy", "micro_batches", "item", "data_stall_ms", "compile")

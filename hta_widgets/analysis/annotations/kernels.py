@@ -11,9 +11,11 @@ import pandas as pd
 
 from hta_widgets.analysis.annotations.owners import owners
 from hta_widgets.analysis.annotations.regions import require_annotations
+from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.kernels.breakdown import device_work
 from hta_widgets.analysis.kernels.moments import moments
-from hta_widgets.analysis.words import duration, percent
+from hta_widgets.charts.spec import Bars
+from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["annotated_kernels", "annotation_totals", "sentence"]
+__all__ = ["ANALYSIS", "annotated_kernels", "annotation_totals", "sentence"]
 
 Int64 = npt.NDArray[np.int64]
 _COLUMNS = [
@@ -65,7 +67,9 @@ def annotated_kernels(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
                     "rank": np.full(len(rows), rank, np.int64),
                     "event_id": rank_trace.event_id[rows].astype(np.int64),
                     "name": _category(rank_trace.name[rows], rank_trace.names),
-                    "event_class": _category(rank_trace.event_class[rows], [one.label for one in EventClass]),
+                    "event_class": _category(
+                        rank_trace.event_class[rows], [event_class.label for event_class in EventClass]
+                    ),
                     "stream": rank_trace.stream[rows],
                     "start_ns": rank_trace.start[rows],
                     "dur_ns": rank_trace.dur[rows],
@@ -120,7 +124,7 @@ def annotation_totals(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         distinct = calls[np.append(True, calls[1:] != calls[:-1])[: len(calls)]] // rank_trace.n
         columns = {
             "rank": rank,
-            "annotation": ["" if one == 0 else rank_trace.names[one - 1] for one in found.tolist()],
+            "annotation": ["" if value == 0 else rank_trace.names[value - 1] for value in found.tolist()],
             "kernel_count": total["count"],
             "launches": np.bincount(distinct, minlength=len(rank_trace.names) + 1)[found],
             "sum_ns": total["sum_ns"],
@@ -164,3 +168,15 @@ def _owned(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, Int64, 
 
 def _category(codes: npt.NDArray[np.integer], texts: list[str]) -> pd.Categorical[Any]:
     return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(pd.Index(texts, dtype="str")))
+
+
+ANALYSIS = Analysis(
+    kind="annotation_totals",
+    label="Annotated work",
+    group="Host",
+    title="Which annotated regions the device works for",
+    function=annotation_totals,
+    sentence=sentence,
+    chart=Bars("sum_ns", ("annotation",), "compute", names="annotation"),
+    requires=("device events",),
+)

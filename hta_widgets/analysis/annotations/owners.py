@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.annotations.regions import annotations_of
-from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.breakdown import device_work_of
-from hta_widgets.trace.jit import kernel
+from hta_widgets.jit import kernel
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -55,7 +55,7 @@ class Owners:
         self.row[work] = np.append(regions, -1)[owner]
 
 
-owners = kept()(Owners)
+owners = memoize_per_rank()(Owners)
 
 
 def _shortest_first(rank_trace: RankTrace, rows: Int64, inner: Int64) -> Int64:

@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.core.entry import Analysis, Option
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.moments import MOMENTS, described, moments
-from hta_widgets.analysis.words import brief, duration
+from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import brief, duration
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = [
+    "ANALYSIS",
     "Annotations",
     "Side",
     "annotation_moments",
@@ -73,7 +76,7 @@ class Annotations:
         return rows
 
 
-annotations_of = kept()(Annotations)
+annotations_of = memoize_per_rank()(Annotations)
 
 
 def require_annotations(trace: Trace, scope: Scope, sides: tuple[Side, ...]) -> None:
@@ -122,7 +125,7 @@ def annotation_moments(trace: Trace, scope: Scope | None = None, side: Side = "g
     scope = scope or Scope()
     require_annotations(trace, scope, (side,))
     frames = [pd.DataFrame(columns=["rank", "name", *MOMENTS])]
-    frames += [one for one in _of_ranks(trace, scope, side) if len(one)]
+    frames += [rank_trace for rank_trace in _of_ranks(trace, scope, side) if len(rank_trace)]
     frame = pd.concat(frames[1:] or frames, ignore_index=True)[["rank", "name", *MOMENTS]]
     frame = frame.astype({"name": "str", **dict.fromkeys(["rank", *MOMENTS[:-1]], np.int64)})
     return frame.sort_values(["rank", "sum_ns", "name"], ascending=[True, False, True], ignore_index=True)
@@ -160,3 +163,28 @@ def _members(rank_trace: RankTrace, scope: Scope, side: Side) -> Int64:
         begun = np.where(found.cause[rows] >= 0, found.cause[rows], rows)
         rows = rows[np.isin(rank_trace.iteration[begun], scope.iterations)]
     return rows
+
+
+def annotated_regions(
+    trace: Trace, scope: Scope | None = None, side: Side | Literal[""] = ""
+) -> pd.DataFrame:
+    """`user_annotations` of one side; without one, of the device's, or of the host's if there are none."""
+    if side:
+        return user_annotations(trace, scope, side)
+    try:
+        return user_annotations(trace, scope, "gpu")
+    except MissingDataError:
+        return user_annotations(trace, scope, "cpu")
+
+
+ANALYSIS = Analysis(
+    kind="user_annotations",
+    label="Annotations",
+    group="Host",
+    title="How long annotated regions take",
+    function=annotated_regions,
+    sentence=sentence,
+    chart=Bars("sum_ns", ("name",), "host", names="name"),
+    requires=("user annotations",),
+    options=(Option("side", "Measured on", ("", "gpu", "cpu"), hint="gpu, else cpu"),),
+)

@@ -10,17 +10,19 @@ import orjson
 import pandas as pd
 
 from hta_widgets.analysis.calls.stacks import stacks
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.raw import RawTrace
+from hta_widgets.trace.reader.raw import RawTrace
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["CUDA_SASS_INSTRUCTION_COUNTER_FLOPS", "RANGE_CATEGORY", "cupti_counters", "sentence"]
+__all__ = ["ANALYSIS", "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS", "RANGE_CATEGORY", "cupti_counters", "sentence"]
 
 RANGE_CATEGORY = "cuda_profiler_range"
 _LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel")
@@ -77,12 +79,12 @@ def cupti_counters(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     parts, measured = [], 0
     for rank in ranks:
         checkpoint()
-        one = trace.rank(rank)
-        ranges = _in_category(one, (RANGE_CATEGORY,))
+        rank_trace = trace.rank(rank)
+        ranges = _in_category(rank_trace, (RANGE_CATEGORY,))
         if not len(ranges):
             continue
         measured += 1
-        parts.append(_of_rank(one, ranges, scope))
+        parts.append(_of_rank(rank_trace, ranges, scope))
     if ranks and not measured:
         raise MissingDataError(
             "CUPTI counter ranges",
@@ -112,43 +114,43 @@ def sentence(frame: pd.DataFrame) -> str:
     return f"{text}; they made {total:.3g} floating-point operations, {share:.1f} % of them in {most}."
 
 
-def _in_category(one: RankTrace, categories: tuple[str, ...]) -> npt.NDArray[np.int64]:
+def _in_category(rank_trace: RankTrace, categories: tuple[str, ...]) -> npt.NDArray[np.int64]:
     """Rows of these categories by start, then file order."""
-    wanted = np.array([text in categories for text in one.categories], np.bool_)
-    return one.by_start[wanted[one.category[one.by_start]]]
+    wanted = np.array([text in categories for text in rank_trace.categories], np.bool_)
+    return rank_trace.by_start[wanted[rank_trace.category[rank_trace.by_start]]]
 
 
-def _launches(one: RankTrace) -> npt.NDArray[np.int64]:
+def _launches(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
     """Kernel launches by start. A launch inside a launch (the driver's in the runtime's) is the same one."""
-    named = np.array([text.startswith(_LAUNCHES) for text in one.names], np.bool_)
-    launching = named[one.name] & (one.event_class == EventClass.RUNTIME)
-    inner = (one.parent >= 0) & launching[one.parent]
+    named = np.array([text.startswith(_LAUNCHES) for text in rank_trace.names], np.bool_)
+    launching = named[rank_trace.name] & (rank_trace.event_class == EventClass.RUNTIME)
+    inner = (rank_trace.parent >= 0) & launching[rank_trace.parent]
     rows = np.flatnonzero(launching & ~inner)
-    return rows[np.lexsort((rows, one.start[rows]))]
+    return rows[np.lexsort((rows, rank_trace.start[rows]))]
 
 
-def _of_rank(one: RankTrace, ranges: npt.NDArray[np.int64], scope: Scope) -> pd.DataFrame:
-    launches = _launches(one)
+def _of_rank(rank_trace: RankTrace, ranges: npt.NDArray[np.int64], scope: Scope) -> pd.DataFrame:
+    launches = _launches(rank_trace)
     paired = len(launches) == len(ranges)
     launch = launches if paired else np.full(len(ranges), -1, np.int64)
-    member = np.zeros(one.n, np.bool_)
-    member[one.members(Scope(iterations=scope.iterations, window_ns=scope.window_ns))] = True
+    member = np.zeros(rank_trace.n, np.bool_)
+    member[rank_trace.members(Scope(iterations=scope.iterations, window_ns=scope.window_ns))] = True
     kept = member[np.where(launch >= 0, launch, ranges)]
     if scope.names is not None:
-        kept &= np.isin(np.array(one.names, object)[one.name[ranges]], scope.names)
+        kept &= np.isin(np.array(rank_trace.names, object)[rank_trace.name[ranges]], scope.names)
     ranges, launch = ranges[kept], launch[kept]
-    open_operators = _operators(one, launch)
-    counters = _counters(one, ranges)
+    open_operators = _operators(rank_trace, launch)
+    counters = _counters(rank_trace, ranges)
     factors = {name: CUDA_SASS_INSTRUCTION_COUNTER_FLOPS[name] for name in counters if name in _FLOPS}
     flops = sum((counters[name] * factor for name, factor in factors.items()), start=0.0)
     frame = pd.DataFrame(
         {
-            "rank": np.full(len(ranges), one.rank, np.int64),
-            "event_id": one.event_id[ranges],
-            "launch_event_id": np.where(launch >= 0, one.event_id[launch], -1),
-            "start_ns": one.start[ranges],
-            "dur_ns": one.dur[ranges],
-            "name": np.array(one.names, object)[one.name[ranges]],
+            "rank": np.full(len(ranges), rank_trace.rank, np.int64),
+            "event_id": rank_trace.event_id[ranges],
+            "launch_event_id": np.where(launch >= 0, rank_trace.event_id[launch], -1),
+            "start_ns": rank_trace.start[ranges],
+            "dur_ns": rank_trace.dur[ranges],
+            "name": np.array(rank_trace.names, object)[rank_trace.name[ranges]],
             "op_stack": pd.Series(open_operators, dtype=object),
             "top_level_op": pd.Series([names[0] if names else "" for names in open_operators], dtype=object),
             "bottom_level_op": pd.Series(
@@ -163,27 +165,30 @@ def _of_rank(one: RankTrace, ranges: npt.NDArray[np.int64], scope: Scope) -> pd.
 _FLOPS = frozenset(CUDA_SASS_INSTRUCTION_COUNTER_FLOPS)
 
 
-def _operators(one: RankTrace, launch: npt.NDArray[np.int64]) -> list[list[str]]:
+def _operators(rank_trace: RankTrace, launch: npt.NDArray[np.int64]) -> list[list[str]]:
     """Names of the operators open at each launch, outermost first."""
-    parent = stacks(one).parent
+    parent = stacks(rank_trace).parent
     # All launches climb one caller at a time.
     levels: list[npt.NDArray[np.int64]] = []
     at = launch.copy()
     while (at >= 0).any():
-        levels.append(np.where((at >= 0) & (one.event_class[at] == EventClass.HOST_OP), one.name[at], -1))
+        levels.append(
+            np.where((at >= 0) & (rank_trace.event_class[at] == EventClass.HOST_OP), rank_trace.name[at], -1)
+        )
         at = np.where(at >= 0, parent[at], -1)
     if not levels:
         return [[] for _ in launch]
     return [
-        [one.names[code] for code in codes if code >= 0] for codes in np.stack(levels[::-1], axis=1).tolist()
+        [rank_trace.names[code] for code in codes if code >= 0]
+        for codes in np.stack(levels[::-1], axis=1).tolist()
     ]
 
 
-def _counters(one: RankTrace, ranges: npt.NDArray[np.int64]) -> pd.DataFrame:
+def _counters(rank_trace: RankTrace, ranges: npt.NDArray[np.int64]) -> pd.DataFrame:
     """The numbers among the arguments of each range; their names are free, so they are read from the file."""
-    raw = RawTrace.read(one.path)
+    raw = RawTrace.read(rank_trace.path)
     found: list[dict[str, Any]] = []
-    for event in one.event_id[ranges].tolist():
+    for event in rank_trace.event_id[ranges].tolist():
         # Written and read again: `RawTrace` keeps fractions as text.
         args = orjson.loads(orjson.dumps(raw.event(event).get("args")))
         found.append(
@@ -192,3 +197,15 @@ def _counters(one: RankTrace, ranges: npt.NDArray[np.int64]) -> pd.DataFrame:
             else {}
         )
     return pd.DataFrame(found, index=range(len(found)))
+
+
+ANALYSIS = Analysis(
+    kind="cupti_counters",
+    label="Counters",
+    group="Kernels",
+    title="How many floating-point operations each operator takes",
+    function=cupti_counters,
+    sentence=sentence,
+    chart=Bars("flops", ("top_level_op",), "compute", names="name"),
+    requires=("CUPTI counter ranges",),
+)

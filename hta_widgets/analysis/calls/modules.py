@@ -8,15 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.calls.stacks import call_stacks
-from hta_widgets.analysis.words import brief, duration, percent
+from hta_widgets.analysis.calls.stacks import HOST_TIME, KERNEL_TIME, call_stacks
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.charts.spec import Flame
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import brief, duration, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["OUTSIDE", "PREFIX", "module_stacks", "sentence"]
+__all__ = ["ANALYSIS", "OUTSIDE", "PREFIX", "module_stacks", "sentence"]
 
 PREFIX = "nn.Module: "
 """How PyTorch names the frame of a module's call; after it stand the class and the number of the instance."""
@@ -132,3 +134,15 @@ def _added(group: Int64, values: Int64, groups: int) -> Int64:
     added = np.zeros(groups, np.int64)
     np.add.at(added, group, values)
     return added
+
+
+ANALYSIS = Analysis(
+    kind="module_stacks",
+    label="Modules",
+    group="Host",
+    title="Which modules of the model the time goes to",
+    function=module_stacks,
+    sentence=sentence,
+    chart=Flame("node", "parent_node", "name", (KERNEL_TIME, HOST_TIME)),
+    requires=("nn.Module frames",),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.trace.jit import kernel
+from hta_widgets.jit import kernel
 
 __all__ = ["nest"]
 

@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.kept import kept
-from hta_widgets.analysis.words import brief, percent
+from hta_widgets.analysis.core.entry import Analysis, Option
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.charts.spec import Bars
+from hta_widgets.formatting import brief, percent
+from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.jit import kernel
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
@@ -70,36 +72,36 @@ def counts_by_name(
     """name -> (count, total_duration_ns): `op_counts` over all categories and without its table, quicker."""
     found: dict[str, tuple[int, int]] = {}
     for rank in trace.ranks_of(scope):
-        one = trace.rank(rank)
-        rows = _counted(one, scope, device, launched)
-        code = one.name[rows]
-        count = np.bincount(code, minlength=len(one.names))
-        total = _sums(code, one.dur[rows], len(one.names))
+        rank_trace = trace.rank(rank)
+        rows = _counted(rank_trace, scope, device, launched)
+        code = rank_trace.name[rows]
+        count = np.bincount(code, minlength=len(rank_trace.names))
+        total = _sums(code, rank_trace.dur[rows], len(rank_trace.names))
         for at in np.flatnonzero(count).tolist():
-            known = found.get(one.names[at], (0, 0))
-            found[one.names[at]] = (known[0] + int(count[at]), known[1] + int(total[at]))
+            known = found.get(rank_trace.names[at], (0, 0))
+            found[rank_trace.names[at]] = (known[0] + int(count[at]), known[1] + int(total[at]))
     return found
 
 
-def is_counted(one: RankTrace, rows: Int64, device: Device, launched: bool = False) -> Bool:
+def is_counted(rank_trace: RankTrace, rows: Int64, device: Device, launched: bool = False) -> Bool:
     """Which of these rows `op_counts` counts."""
-    work = one.is_device[rows]
+    work = rank_trace.is_device[rows]
     # The profiler's own span (category `Trace`) is no work.
-    apart = np.array([text.startswith("gpu_") or text == "Trace" for text in one.categories], np.bool_)
-    on_host = ~(work | (one.event_class[rows] == EventClass.SYNC) | apart[one.category[rows]])
+    apart = np.array([text.startswith("gpu_") or text == "Trace" for text in rank_trace.categories], np.bool_)
+    on_host = ~(work | (rank_trace.event_class[rows] == EventClass.SYNC) | apart[rank_trace.category[rows]])
     if launched:
-        work &= one.launch[rows] >= 0
+        work &= rank_trace.launch[rows] >= 0
     chosen: Bool = {"cpu": on_host, "gpu": work, "all": on_host | work}[device]
     return chosen
 
 
-@kept()
-def exclusive(one: RankTrace) -> Int64:
+@memoize_per_rank()
+def exclusive(rank_trace: RankTrace) -> Int64:
     """ns of each row outside its direct callees; of device rows all of it."""
-    called = np.flatnonzero(one.parent >= 0)
-    called = called[np.lexsort((one.start[called], one.parent[called]))]
-    own = one.dur.copy()
-    _subtract(called, one.parent, one.start, one.end, own)
+    called = np.flatnonzero(rank_trace.parent >= 0)
+    called = called[np.lexsort((rank_trace.start[called], rank_trace.parent[called]))]
+    own = rank_trace.dur.copy()
+    _subtract(called, rank_trace.parent, rank_trace.start, rank_trace.end, own)
     return own
 
 
@@ -128,25 +130,25 @@ def sentence(frame: pd.DataFrame) -> str:
     )
 
 
-def _of_rank(one: RankTrace, scope: Scope | None, device: Device, launched: bool) -> pd.DataFrame:
-    rows = _counted(one, scope, device, launched)
-    pair = one.name[rows].astype(np.int64) * len(one.categories) + one.category[rows]
+def _of_rank(rank_trace: RankTrace, scope: Scope | None, device: Device, launched: bool) -> pd.DataFrame:
+    rows = _counted(rank_trace, scope, device, launched)
+    pair = rank_trace.name[rows].astype(np.int64) * len(rank_trace.categories) + rank_trace.category[rows]
     place, code = pd.factorize(pair, sort=True)
     size = len(code)
     columns: dict[str, Any] = {
-        "name": pd.array(one.names, dtype="str").take(code // len(one.categories)),
-        "category": pd.array(one.categories, dtype="str").take(code % len(one.categories)),
+        "name": pd.array(rank_trace.names, dtype="str").take(code // len(rank_trace.categories)),
+        "category": pd.array(rank_trace.categories, dtype="str").take(code % len(rank_trace.categories)),
         "count": np.bincount(place, minlength=size),
-        "total_duration_ns": _sums(place, one.dur[rows], size),
-        "exclusive_duration_ns": _sums(place, exclusive(one)[rows], size),
+        "total_duration_ns": _sums(place, rank_trace.dur[rows], size),
+        "exclusive_duration_ns": _sums(place, exclusive(rank_trace)[rows], size),
     }
     return pd.DataFrame(columns)
 
 
-def _counted(one: RankTrace, scope: Scope | None, device: Device, launched: bool) -> Int64:
+def _counted(rank_trace: RankTrace, scope: Scope | None, device: Device, launched: bool) -> Int64:
     """The rows of a rank that belong to a scope and count."""
-    rows = np.flatnonzero(one.belong(slice(None), scope or Scope()))
-    return rows[is_counted(one, rows, device, launched)]
+    rows = np.flatnonzero(rank_trace.belong(slice(None), scope or Scope()))
+    return rows[is_counted(rank_trace, rows, device, launched)]
 
 
 def _sums(group: npt.NDArray[np.integer], values: Int64, groups: int) -> Int64:
@@ -154,3 +156,16 @@ def _sums(group: npt.NDArray[np.integer], values: Int64, groups: int) -> Int64:
     found = np.zeros(groups, np.int64)
     np.add.at(found, group, values)
     return found
+
+
+ANALYSIS = Analysis(
+    kind="op_counts",
+    label="Operations",
+    group="Host",
+    title="What ran how often",
+    function=op_counts,
+    sentence=sentence,
+    chart=Bars("exclusive_duration_ns", ("name",), "category", names="name"),
+    requires=(),
+    options=(Option("device", "Device", ("all", "cpu", "gpu"), "all"),),
+)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.calls.tree import CallTree, uncovered
-from hta_widgets.trace.jit import inline, kernel
+from hta_widgets.jit import inline, kernel
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -35,13 +35,13 @@ class CallPaths:
         kernels: rows of the launched device work; ``below``: the path that launched each.
     """
 
-    def __init__(self, one: RankTrace, tree: CallTree) -> None:
-        calls = tree.order[~one.is_device[tree.order]]
-        of = np.full(one.n, -1, np.int32)
+    def __init__(self, rank_trace: RankTrace, tree: CallTree) -> None:
+        calls = tree.order[~rank_trace.is_device[tree.order]]
+        of = np.full(rank_trace.n, -1, np.int32)
         parents, names, depths = [], [], []
         bounds = np.searchsorted(tree.depth[calls], np.arange(int(tree.depth.max(initial=-1)) + 2))
         # By name, not by its code: the numbers of the paths do not depend on the order of the file.
-        by_name = np.argsort(np.array(one.names, object))
+        by_name = np.argsort(np.array(rank_trace.names, object))
         position = np.empty(len(by_name), np.int64)
         position[by_name] = np.arange(len(by_name))
         made = 0
@@ -51,23 +51,25 @@ class CallPaths:
                 break
             caller = tree.parent[rows]
             above = np.where(caller >= 0, of[caller], -1).astype(np.int64)
-            keys, at = np.unique((above + 1) * len(one.names) + position[one.name[rows]], return_inverse=True)
+            keys, at = np.unique(
+                (above + 1) * len(rank_trace.names) + position[rank_trace.name[rows]], return_inverse=True
+            )
             of[rows] = made + at
-            parents.append(keys // len(one.names) - 1)
-            names.append(by_name[keys % len(one.names)])
+            parents.append(keys // len(rank_trace.names) - 1)
+            names.append(by_name[keys % len(rank_trace.names)])
             depths.append(np.full(len(keys), depth))
             made += len(keys)
         empty = [np.empty(0, np.int64)]
         self.parent: Int64 = np.concatenate(parents or empty)
         self.name: Int64 = np.concatenate(names or empty)
         self.depth: Int64 = np.concatenate(depths or empty)
-        lane = one.pid.astype(np.int64) * len(one.tids) + one.tid
-        begun = uncovered(calls, tree.parent, lane, one.start, one.end)
-        calls = calls[np.argsort(one.start[calls], kind="stable")]
-        self.start, self.end, self.begun = one.start[calls], one.end[calls], begun[calls]
+        lane = rank_trace.pid.astype(np.int64) * len(rank_trace.tids) + rank_trace.tid
+        begun = uncovered(calls, tree.parent, lane, rank_trace.start, rank_trace.end)
+        calls = calls[np.argsort(rank_trace.start[calls], kind="stable")]
+        self.start, self.end, self.begun = rank_trace.start[calls], rank_trace.end[calls], begun[calls]
         self.path: Int32 = of[calls]
         self.above: Int32 = np.where(tree.parent[calls] >= 0, of[tree.parent[calls]], 0).astype(np.int32)
-        self.kernels: Int64 = tree.order[one.is_device[tree.order]]
+        self.kernels: Int64 = tree.order[rank_trace.is_device[tree.order]]
         self.below: Int32 = of[tree.parent[self.kernels]]
 
     def within(self, windows: Int64) -> tuple[Int64, Int64, Int64]:

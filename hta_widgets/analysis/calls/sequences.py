@@ -10,9 +10,9 @@ import pandas as pd
 
 from hta_widgets.analysis.calls.stacks import stacks
 from hta_widgets.analysis.calls.tree import owners
-from hta_widgets.analysis.words import duration
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
+from hta_widgets.formatting import duration
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -133,11 +133,11 @@ def sequence_instances(
     parts, linked = [], 0
     for rank in ranks:
         checkpoint()
-        one = trace.rank(rank)
-        if not (one.launch >= 0).any():
+        rank_trace = trace.rank(rank)
+        if not (rank_trace.launch >= 0).any():
             continue
         linked += 1
-        part = _instances(one, scope, operator, max(min_length, 1), roots)
+        part = _instances(rank_trace, scope, operator, max(min_length, 1), roots)
         if part is not None:
             parts.append(part)
     if ranks and not linked:
@@ -169,42 +169,42 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 def _instances(
-    one: RankTrace, scope: Scope, operator: str, min_length: int, roots: Roots
+    rank_trace: RankTrace, scope: Scope, operator: str, min_length: int, roots: Roots
 ) -> pd.DataFrame | None:
-    tree = stacks(one)
-    named = np.array([operator in text for text in one.names], np.bool_)[one.name]
-    matching = named & (tree.depth >= 0) & ~one.is_device
+    tree = stacks(rank_trace)
+    named = np.array([operator in text for text in rank_trace.names], np.bool_)[rank_trace.name]
+    matching = named & (tree.depth >= 0) & ~rank_trace.is_device
     if roots == "shallowest" and matching.any():
         matching &= tree.depth == tree.depth[matching].min()
     owner = owners(tree, matching)
 
     times = Scope(iterations=scope.iterations, window_ns=scope.window_ns)
-    counted = np.zeros(one.n + 1, np.bool_)  # the last entry stands for "no owner"
-    counted[one.members(times)] = True
-    wanted = one.is_device & (tree.kernels > 0) & (tree.depth >= 0) & counted[owner]
+    counted = np.zeros(rank_trace.n + 1, np.bool_)  # the last entry stands for "no owner"
+    counted[rank_trace.members(times)] = True
+    wanted = rank_trace.is_device & (tree.kernels > 0) & (tree.depth >= 0) & counted[owner]
     if scope.streams is not None or scope.names is not None:
-        listed = np.zeros(one.n, np.bool_)
-        listed[one.members(Scope(streams=scope.streams, names=scope.names))] = True
+        listed = np.zeros(rank_trace.n, np.bool_)
+        listed[rank_trace.members(Scope(streams=scope.streams, names=scope.names))] = True
         wanted &= listed
     kernels = np.flatnonzero(wanted)
-    kernels = kernels[np.lexsort((kernels, one.start[kernels], owner[kernels]))]
+    kernels = kernels[np.lexsort((kernels, rank_trace.start[kernels], owner[kernels]))]
     calls, first, length = np.unique(owner[kernels], return_index=True, return_counts=True)
     long = length >= min_length
     calls, first, length = calls[long], first[long], length[long]
     if not len(calls):
         return None
-    device = np.add.reduceat(one.dur[kernels], np.unique(owner[kernels], return_index=True)[1])[long]
-    pattern = _patterns(one, calls.astype(np.int64), one.name[kernels], first, length)
+    device = np.add.reduceat(rank_trace.dur[kernels], np.unique(owner[kernels], return_index=True)[1])[long]
+    pattern = _patterns(rank_trace, calls.astype(np.int64), rank_trace.name[kernels], first, length)
     frame = pd.DataFrame(
         {
-            "rank": one.rank,
-            "event_id": one.event_id[calls],
+            "rank": rank_trace.rank,
+            "event_id": rank_trace.event_id[calls],
             "pattern": pattern,
-            "operator": np.array(one.names, object)[one.name[calls]],
+            "operator": np.array(rank_trace.names, object)[rank_trace.name[calls]],
             "depth": tree.depth[calls],
             "length": length,
-            "start_ns": one.start[calls],
-            "host_ns": one.dur[calls],
+            "start_ns": rank_trace.start[calls],
+            "host_ns": rank_trace.dur[calls],
             "device_ns": device,
         }
     )
@@ -212,14 +212,16 @@ def _instances(
 
 
 def _patterns(
-    one: RankTrace, calls: Int64, name: npt.NDArray[np.int32], first: Int64, length: Int64
+    rank_trace: RankTrace, calls: Int64, name: npt.NDArray[np.int32], first: Int64, length: Int64
 ) -> npt.NDArray[np.object_]:
     """The pattern of each call, whose kernels are `name[first : first + length]`; its text is made once."""
-    texts = np.array(one.names, object)
+    texts = np.array(rank_trace.names, object)
     patterns = np.empty(len(calls), object)
     for size in np.unique(length):
         of_size = np.flatnonzero(length == size)
-        codes = np.column_stack([one.name[calls[of_size]], name[first[of_size, None] + np.arange(size)]])
+        codes = np.column_stack(
+            [rank_trace.name[calls[of_size]], name[first[of_size, None] + np.arange(size)]]
+        )
         distinct, which = np.unique(codes, axis=0, return_inverse=True)
         joined = np.array(["|".join(texts[row]) for row in distinct], object)
         patterns[of_size] = joined[which.reshape(-1)]

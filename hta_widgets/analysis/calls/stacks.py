@@ -11,19 +11,21 @@ import pandas as pd
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.calls.paths import CallPaths, add_to_callers, sums
 from hta_widgets.analysis.calls.tree import CallTree, adopt_backward, measure
-from hta_widgets.analysis.kept import kept
-from hta_widgets.analysis.words import brief, duration, percent
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.charts.spec import Flame
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import brief, duration, percent
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["call_stacks", "sentence", "stacks"]
+__all__ = ["ANALYSIS", "HOST_TIME", "KERNEL_TIME", "call_stacks", "sentence", "stacks"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -51,7 +53,7 @@ _COLUMNS = {
 }
 
 
-@kept(last=2)
+@memoize_per_rank(last=2)
 def stacks(rank_trace: RankTrace, merge_backward: bool = True) -> CallTree:
     """Who called whom on one rank, and what was launched below: one entry per row of the rank.
 
@@ -63,27 +65,28 @@ def stacks(rank_trace: RankTrace, merge_backward: bool = True) -> CallTree:
         merge_backward: hang backward threads below the step that they belong to (see `adopt_backward`).
     """
     checkpoint()
-    one = rank_trace
     ties = np.full(len(EventClass), -1, np.int64)
     ties[list(_CALLER_FIRST)] = np.arange(len(_CALLER_FIRST))
-    tie = ties[one.event_class]
+    tie = ties[rank_trace.event_class]
     # Device-side rows have a stream or, without one, a category of the device.
-    host = (tie >= 0) & ~one.is_device & (one.stream == NULL)
-    lane = np.where(host, one.pid.astype(np.int64) * len(one.tids) + one.tid, -1)
-    parent = nest(one.start, one.end, lane, tie)
+    host = (tie >= 0) & ~rank_trace.is_device & (rank_trace.stream == NULL)
+    lane = np.where(host, rank_trace.pid.astype(np.int64) * len(rank_trace.tids) + rank_trace.tid, -1)
+    parent = nest(rank_trace.start, rank_trace.end, lane, tie)
     if merge_backward:
-        parent = adopt_backward(parent, one.start, one.end, lane, one.name, one.names)
-    is_kernel = one.is_device & (one.event_class != EventClass.SYNC)
-    launch = one.launch
+        parent = adopt_backward(
+            parent, rank_trace.start, rank_trace.end, lane, rank_trace.name, rank_trace.names
+        )
+    is_kernel = rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC)
+    launch = rank_trace.launch
     linked = is_kernel & (launch >= 0)
     linked[linked] = host[launch[linked]]
     parent = np.where(linked, launch, parent).astype(np.int32)
-    return measure(one.start, one.end, lane, parent, is_kernel)
+    return measure(rank_trace.start, rank_trace.end, lane, parent, is_kernel)
 
 
-@kept(last=2)
-def _paths_of(one: RankTrace, merge_backward: bool) -> CallPaths:
-    return CallPaths(one, stacks(one, merge_backward))
+@memoize_per_rank(last=2)
+def _paths_of(rank_trace: RankTrace, merge_backward: bool) -> CallPaths:
+    return CallPaths(rank_trace, stacks(rank_trace, merge_backward))
 
 
 def call_stacks(trace: Trace, scope: Scope | None = None, merge_backward: bool = True) -> pd.DataFrame:
@@ -115,10 +118,10 @@ def call_stacks(trace: Trace, scope: Scope | None = None, merge_backward: bool =
     ranks = trace.ranks_of(scope)
     for rank in ranks:
         checkpoint()
-        one = trace.rank(rank)
-        paths = _paths_of(one, merge_backward)
+        rank_trace = trace.rank(rank)
+        paths = _paths_of(rank_trace, merge_backward)
         if len(paths.parent):
-            parts.append(_summed(one, paths, scope))
+            parts.append(_summed(rank_trace, paths, scope))
     if ranks and not parts:
         raise MissingDataError(
             "host events",
@@ -150,21 +153,21 @@ def _callers(frame: pd.DataFrame) -> pd.MultiIndex:
     return pd.MultiIndex.from_frame(frame[["rank", "parent_node"]])
 
 
-def _summed(one: RankTrace, paths: CallPaths, scope: Scope) -> pd.DataFrame:
+def _summed(rank_trace: RankTrace, paths: CallPaths, scope: Scope) -> pd.DataFrame:
     size = len(paths.parent)
     if scope.iterations is None and scope.window_ns is None:
-        windows = np.array([[one.extent[0], one.extent[1] + 1]], np.int64)
+        windows = np.array([[rank_trace.extent[0], rank_trace.extent[1] + 1]], np.int64)
     else:
-        windows = one.windows(scope)
+        windows = rank_trace.windows(scope)
     count, host, own = paths.within(windows)
-    launched = one.belong(paths.kernels, scope)
+    launched = rank_trace.belong(paths.kernels, scope)
     below = paths.below[launched]
     table = {
         "count": count,
         "host_ns": host,
         "host_self_ns": own,
         "kernels": np.bincount(below, minlength=size),
-        "device_ns": sums(below, one.dur[paths.kernels[launched]], size),
+        "device_ns": sums(below, rank_trace.dur[paths.kernels[launched]], size),
     }
     shown = table["count"] + table["host_ns"] + table["kernels"]
     for column in ("kernels", "device_ns"):
@@ -173,11 +176,26 @@ def _summed(one: RankTrace, paths: CallPaths, scope: Scope) -> pd.DataFrame:
     keep = np.flatnonzero(shown > 0)
     frame = pd.DataFrame(
         {
-            "rank": np.full(len(keep), one.rank, np.int64),
+            "rank": np.full(len(keep), rank_trace.rank, np.int64),
             "node": keep,
             "parent_node": paths.parent[keep],
-            "name": pd.Series(pd.array(one.names, dtype="str").take(paths.name[keep])),
+            "name": pd.Series(pd.array(rank_trace.names, dtype="str").take(paths.name[keep])),
             "depth": paths.depth[keep],
         }
     )
     return frame.assign(**{column: values[keep] for column, values in table.items()})
+
+
+HOST_TIME = ("host_ns", "host_self_ns", "Host time", "host")
+KERNEL_TIME = ("device_ns", "", "Kernel time", "compute")
+
+ANALYSIS = Analysis(
+    kind="call_stacks",
+    label="Call stacks",
+    group="Host",
+    title="Where in the program the time goes",
+    function=call_stacks,
+    sentence=sentence,
+    chart=Flame("node", "parent_node", "name", (HOST_TIME, KERNEL_TIME)),
+    requires=("host events",),
+)

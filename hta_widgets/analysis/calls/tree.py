@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.jit import kernel
 from hta_widgets.trace import links
-from hta_widgets.trace.jit import kernel
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 
 __all__ = ["CallTree", "adopt_backward", "measure", "owners", "uncovered"]
 

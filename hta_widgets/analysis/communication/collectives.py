@@ -10,17 +10,20 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.matching import match
-from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
+from hta_widgets.formatting import duration
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["collective_of", "collectives"]
+__all__ = ["ANALYSIS", "collective_of", "collectives"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -99,10 +102,12 @@ def collectives(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         return everything.copy()
     chosen = []
     for rank in trace.ranks_of(scope):
-        one = trace.rank(rank)
+        rank_trace = trace.rank(rank)
         of_rank = everything[everything["rank"] == rank]
-        rows = np.searchsorted(one.event_id, of_rank["event_id"].to_numpy(np.int32))  # they are in file order
-        chosen.append(of_rank[one.belong(rows, scope)])
+        rows = np.searchsorted(
+            rank_trace.event_id, of_rank["event_id"].to_numpy(np.int32)
+        )  # they are in file order
+        chosen.append(of_rank[rank_trace.belong(rows, scope)])
     return pd.concat(chosen or [everything.iloc[:0]], ignore_index=True)
 
 
@@ -112,7 +117,7 @@ def collective_of(text: str) -> str:
     return next((word for part, word in _KNOWN if part in bare), "unknown")
 
 
-@kept()
+@memoize_per_rank()
 def _everything(trace: Trace) -> pd.DataFrame:
     frames = []
     for rank in trace.ranks:
@@ -122,25 +127,25 @@ def _everything(trace: Trace) -> pd.DataFrame:
     return found[list(_COLUMNS)]
 
 
-def _of_rank(one: RankTrace) -> pd.DataFrame:
-    rows = np.flatnonzero(one.is_device & (one.event_class == EventClass.COMMUNICATION))
-    rows = rows[np.lexsort((one.event_id[rows], one.start[rows]))]
-    source = _described_by(one, rows)
+def _of_rank(rank_trace: RankTrace) -> pd.DataFrame:
+    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION))
+    rows = rows[np.lexsort((rank_trace.event_id[rows], rank_trace.start[rows]))]
+    source = _described_by(rank_trace, rows)
     columns: dict[str, object] = {
-        "rank": np.full(len(rows), one.rank, np.int64),
-        "event_id": one.event_id[rows].astype(np.int64),
-        "iteration": _nullable(one.iteration[rows].astype(np.int64), -1),
-        "name": _texts(one.name[rows], one.names),
-        "device": _nullable(one.device[rows], NULL),
-        "stream": _nullable(one.stream[rows], NULL),
-        "start_ns": one.start[rows],
-        "end_ns": one.end[rows],
-        "dur_ns": one.dur[rows],
+        "rank": np.full(len(rows), rank_trace.rank, np.int64),
+        "event_id": rank_trace.event_id[rows].astype(np.int64),
+        "iteration": _nullable(rank_trace.iteration[rows].astype(np.int64), -1),
+        "name": _texts(rank_trace.name[rows], rank_trace.names),
+        "device": _nullable(rank_trace.device[rows], NULL),
+        "stream": _nullable(rank_trace.stream[rows], NULL),
+        "start_ns": rank_trace.start[rows],
+        "end_ns": rank_trace.end[rows],
+        "dur_ns": rank_trace.dur[rows],
     }
     for name, column in _TEXTS.items():
-        columns[name] = _texts(one.argument_codes(column)[source], one.table.dictionary(column))
+        columns[name] = _texts(rank_trace.argument_codes(column)[source], rank_trace.table.dictionary(column))
     for name, column in _NUMBERS.items():
-        columns[name] = _nullable(one.argument(column)[source], NULL)
+        columns[name] = _nullable(rank_trace.argument(column)[source], NULL)
     frame = pd.DataFrame(columns)
     told = frame["collective_name"].fillna(frame["name"])
     words = {text: collective_of(text) for text in told.unique()}
@@ -153,17 +158,17 @@ def _of_rank(one: RankTrace) -> pd.DataFrame:
     return frame
 
 
-def _described_by(one: RankTrace, rows: Int64) -> Int64:
+def _described_by(rank_trace: RankTrace, rows: Int64) -> Int64:
     """The row whose arguments describe each kernel: itself, else its launch's nearest caller with any."""
     source = rows.astype(np.int64)
-    if not one.table.has("collective_name") or not len(rows):
+    if not rank_trace.table.has("collective_name") or not len(rows):
         return source
-    described = one.argument_codes("collective_name") >= 0
-    caller = np.where(described[rows], -1, one.launch[rows]).astype(np.int64)
+    described = rank_trace.argument_codes("collective_name") >= 0
+    caller = np.where(described[rows], -1, rank_trace.launch[rows]).astype(np.int64)
     while (caller >= 0).any():
         found = (caller >= 0) & described[caller]
         source[found] = caller[found]
-        caller = np.where((caller >= 0) & ~found, one.parent[caller], -1)
+        caller = np.where((caller >= 0) & ~found, rank_trace.parent[caller], -1)
     return source
 
 
@@ -175,3 +180,27 @@ def _texts(codes: npt.NDArray[np.int32], texts: list[str]) -> pd.Series:
 def _nullable(values: Int64, null: int) -> pd.arrays.IntegerArray:
     absent = values == null
     return pd.arrays.IntegerArray(np.where(absent, 0, values), absent)
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of `collectives` in one sentence."""
+    if frame.empty:
+        return "No collective lies in the selection."
+    by_name = frame.groupby("collective", sort=True)["dur_ns"].agg(["size", "sum"])
+    most = by_name.sort_values("sum", ascending=False, kind="stable").iloc[0]
+    return (
+        f"{len(frame):,} communication kernels took {duration(frame['dur_ns'].sum())}, most of it "
+        f"{most.name or 'unnamed'}: {duration(most['sum'])} in {most['size']:,} kernels."
+    )
+
+
+ANALYSIS = Analysis(
+    kind="collectives",
+    label="Collectives",
+    group="Communication",
+    title="Which collectives run, and for how long",
+    function=collectives,
+    sentence=sentence,
+    chart=Bars("dur_ns", ("collective", "process_group"), "communication", names="name"),
+    requires=("communication kernels",),
+)

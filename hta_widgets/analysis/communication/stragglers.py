@@ -8,14 +8,16 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import collectives
-from hta_widgets.analysis.words import duration, percent
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.charts.spec import Heat
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["arrivals", "lateness", "sentence", "stragglers"]
+__all__ = ["ANALYSIS", "arrivals", "lateness", "sentence", "stragglers"]
 
 NOISE_NS = 10_000
 NOISE_PERMILLE = 10
@@ -175,3 +177,16 @@ def _require(ranks: list[int], found: pd.DataFrame) -> None:
             "Record the same steps on every rank; torch.profiler numbers collectives from PyTorch 2.4 on.",
             "the kernels' numbers, order or times do not fit together",
         )
+
+
+ANALYSIS = Analysis(
+    kind="stragglers",
+    label="Stragglers",
+    group="Communication",
+    title="Whom the other ranks wait for",
+    function=stragglers,
+    sentence=sentence,
+    chart=Heat("iteration", "rank", "caused_wait_ns", "communication"),
+    requires=("second rank", "communication kernels"),
+    ignores=("ranks",),
+)

@@ -9,16 +9,18 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.copies.flows import BYTES_PER_S, Flow, copy_flows
-from hta_widgets.analysis.step_function import quantile
-from hta_widgets.analysis.words import duration, gigabytes
-from hta_widgets.trace.schema import NULL
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.step_function import quantile
+from hta_widgets.charts.spec import Bars, Lines
+from hta_widgets.formatting import duration, gigabytes
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["bandwidth_summary", "memory_bandwidth", "sentence"]
+__all__ = ["ANALYSES", "bandwidth_summary", "memory_bandwidth", "sentence"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -62,9 +64,9 @@ def memory_bandwidth(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     scope = scope or Scope()
     timed = scope.iterations is not None or scope.window_ns is not None
     frames = []
-    for one, flow in copy_flows(trace, scope):
-        for first, last in one.windows(scope).tolist() if timed else [(None, None)]:
-            frames.append(_points(one, flow, first, last))
+    for rank_trace, flow in copy_flows(trace, scope):
+        for first, last in rank_trace.windows(scope).tolist() if timed else [(None, None)]:
+            frames.append(_points(rank_trace, flow, first, last))
     if not frames:
         kinds = {"kind": "str", "gbps": "float64"}
         return pd.DataFrame(columns=list(_POINTS)).astype({**dict.fromkeys(_POINTS, "int64"), **kinds})
@@ -93,18 +95,18 @@ def bandwidth_summary(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """
     scope = scope or Scope()
     rows = []
-    for one, flow in copy_flows(trace, scope):
-        belongs = one.belong(flow.copies, scope)
+    for rank_trace, flow in copy_flows(trace, scope):
+        belongs = rank_trace.belong(flow.copies, scope)
         copies, size = flow.copies[belongs], flow.size[belongs]
         sized = size != NULL
-        value, held = flow.rate.within(one.windows(scope))
+        value, held = flow.rate.within(rank_trace.windows(scope))
         moving = value > 0
         window, busy = int(held.sum()), int(held[moving].sum())
         moved = _integral(value[moving], held[moving])
-        length = int(one.dur[copies[sized]].sum())
+        length = int(rank_trace.dur[copies[sized]].sum())
         counts = (
             len(copies), int(np.isin(copies, flow.copies_without_rate).sum()), int((~sized).sum()),
-            int(size[sized].sum()), int(one.dur[copies].sum()), window, busy,
+            int(size[sized].sum()), int(rank_trace.dur[copies].sum()), window, busy,
         )  # fmt: skip
         rates = (
             _ratio(moved, window * BYTES_PER_S), _ratio(moved, busy * BYTES_PER_S),
@@ -112,7 +114,7 @@ def bandwidth_summary(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
             quantile(value[moving], held[moving], 0.5) / BYTES_PER_S,
             _ratio(int(size[sized].sum()), length),
         )  # fmt: skip
-        rows.append((one.rank, flow.device, flow.kind, *counts, *rates))
+        rows.append((rank_trace.rank, flow.device, flow.kind, *counts, *rates))
     columns = ["rank", "device", "kind", *_COUNTS, *_RATES]
     kinds = dict.fromkeys(("rank", "device", *_COUNTS), "int64") | dict.fromkeys(_RATES, "float64")
     return pd.DataFrame(rows, columns=columns).astype({**kinds, "kind": "str"})
@@ -131,9 +133,9 @@ def sentence(frame: pd.DataFrame) -> str:
     )
 
 
-def _points(one: RankTrace, flow: Flow, first: int | None, last: int | None) -> pd.DataFrame:
+def _points(rank_trace: RankTrace, flow: Flow, first: int | None, last: int | None) -> pd.DataFrame:
     rate = flow.rate
-    time, value, event = rate.time, rate.value, one.event_id[flow.row].astype(np.int64)
+    time, value, event = rate.time, rate.value, rank_trace.event_id[flow.row].astype(np.int64)
     if first is not None and last is not None:
         low, high = np.searchsorted(time, (first, last), side="left")
         before = value[low - 1] if low else 0
@@ -141,7 +143,7 @@ def _points(one: RankTrace, flow: Flow, first: int | None, last: int | None) -> 
             np.concatenate([[at_start], part[low:high]])
             for at_start, part in ((first, time), (before, value), (-1, event))
         )
-    same = {"rank": np.int64(one.rank), "device": np.int64(flow.device), "kind": flow.kind}
+    same = {"rank": np.int64(rank_trace.rank), "device": np.int64(flow.device), "kind": flow.kind}
     frame = pd.DataFrame({**same, "time_ns": time, "gbps": value / BYTES_PER_S, "event_id": event})
     return frame.astype({"kind": "str"})
 
@@ -153,3 +155,38 @@ def _integral(value: Int64, held: Int64) -> int:
 
 def _ratio(part: int, whole: int) -> float:
     return part / whole if whole else float("nan")
+
+
+def bandwidth_sentence(frame: pd.DataFrame) -> str:
+    """The answer of `memory_bandwidth` in one sentence."""
+    if frame.empty or not frame["gbps"].max() > 0:
+        return "No memory is moved in the selection."
+    fastest = frame.iloc[int(frame["gbps"].to_numpy().argmax())]
+    return (
+        f"{fastest['kind']} on rank {fastest['rank']} is fastest, {gigabytes(fastest['gbps'])} GB/s, "
+        f"{duration(fastest['time_ns'])} after the start."
+    )
+
+
+ANALYSES = (
+    Analysis(
+        kind="memory_bandwidth",
+        label="Bandwidth",
+        group="Memory",
+        title="How fast memory is copied and set over time",
+        function=memory_bandwidth,
+        sentence=bandwidth_sentence,
+        chart=Lines("time_ns", "gbps", ("rank", "device", "kind"), "memory"),
+        requires=("memory bandwidth (GB/s)",),
+    ),
+    Analysis(
+        kind="bandwidth_summary",
+        label="Copies",
+        group="Memory",
+        title="Which copies take how long",
+        function=bandwidth_summary,
+        sentence=sentence,
+        chart=Bars("gpu_ns", ("kind",), "memory"),
+        requires=("memory bandwidth (GB/s)",),
+    ),
+)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.kept import kept
-from hta_widgets.analysis.step_function import StepFunction
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.core.step_function import StepFunction
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -68,12 +68,12 @@ def copy_flows(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Flow]]:
     copies, measured = 0, 0
     for rank in ranks:
         checkpoint()
-        one = trace.rank(rank)
-        rows, _, rate = _copies_of(one)
+        rank_trace = trace.rank(rank)
+        rows, _, rate = _copies_of(rank_trace)
         with_rate = int((rate != NULL).sum())
         copies, measured = copies + len(rows), measured + with_rate
         if with_rate:
-            yield from ((one, flow) for flow in _of_rank(one, scope.streams, scope.names))
+            yield from ((rank_trace, flow) for flow in _of_rank(rank_trace, scope.streams, scope.names))
     if ranks and not measured:
         what = f"none of its {copies} copies and fills has any" if copies else "it has no copies or fills"
         raise MissingDataError(
@@ -84,24 +84,26 @@ def copy_flows(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Flow]]:
         )
 
 
-@kept(last=_FILTERS_KEPT)
-def _of_rank(one: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None) -> list[Flow]:
-    return list(_build(one, _copies_of(one), Scope(streams=streams, names=names)))
+@memoize_per_rank(last=_FILTERS_KEPT)
+def _of_rank(
+    rank_trace: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None
+) -> list[Flow]:
+    return list(_build(rank_trace, _copies_of(rank_trace), Scope(streams=streams, names=names)))
 
 
-@kept()
-def _copies_of(one: RankTrace) -> _Copies:
+@memoize_per_rank()
+def _copies_of(rank_trace: RankTrace) -> _Copies:
     memory = np.zeros(len(EventClass), np.bool_)
     memory[list(_MEMORY)] = True
-    rows = np.flatnonzero(one.is_device & memory[one.event_class])
-    event = one.event_id[rows]
+    rows = np.flatnonzero(rank_trace.is_device & memory[rank_trace.event_class])
+    event = rank_trace.event_id[rows]
     size, rate = np.full((2, len(rows)), NULL, np.int64)
-    if one.table.has("bytes"):
-        size, length = one.table.ints("bytes")[event], one.dur[rows]
+    if rank_trace.table.has("bytes"):
+        size, length = rank_trace.table.ints("bytes")[event], rank_trace.dur[rows]
         known = (size > 0) & (length > 0)
         rate[known] = np.rint(size[known] / length[known] * BYTES_PER_S)
-    if one.table.has("memory_bandwidth_gbps"):
-        at, values = one.table.sparse("memory_bandwidth_gbps")
+    if rank_trace.table.has("memory_bandwidth_gbps"):
+        at, values = rank_trace.table.sparse("memory_bandwidth_gbps")
         place = np.minimum(np.searchsorted(at, event), max(0, len(at) - 1))
         told = np.where(at[place] == event, values[place], np.nan) if len(at) else np.full(len(rows), np.nan)
         known = np.isfinite(told) & (told > 0)
@@ -109,27 +111,29 @@ def _copies_of(one: RankTrace) -> _Copies:
     return rows, size, rate
 
 
-def _build(one: RankTrace, copies: _Copies, scope: Scope) -> Iterator[Flow]:
+def _build(rank_trace: RankTrace, copies: _Copies, scope: Scope) -> Iterator[Flow]:
     rows, size, rate = copies
     listed = np.ones(len(rows), np.bool_)
     if scope.streams is not None:
-        listed &= np.isin(one.stream[rows], scope.streams)
+        listed &= np.isin(rank_trace.stream[rows], scope.streams)
     if scope.names is not None:
-        listed &= np.array([text in scope.names for text in one.names], np.bool_)[one.name[rows]]
+        listed &= np.array([text in scope.names for text in rank_trace.names], np.bool_)[
+            rank_trace.name[rows]
+        ]
     rows, size, rate = rows[listed], size[listed], rate[listed]
-    name, device = one.name[rows], one.device[rows]
-    named = {code: copy_kind(one.names[code]) for code in np.unique(name).tolist()}
+    name, device = rank_trace.name[rows], rank_trace.device[rows]
+    named = {code: copy_kind(rank_trace.names[code]) for code in np.unique(name).tolist()}
     texts = sorted(set(named.values()))
-    kinds = np.zeros(len(one.names), np.int64)
+    kinds = np.zeros(len(rank_trace.names), np.int64)
     kinds[list(named)] = [texts.index(kind) for kind in named.values()]
     kind = kinds[name]
     for number in np.unique(device).tolist():
         for code in np.unique(kind[device == number]).tolist():
             here = (device == number) & (kind == code)
-            timed = here & (rate != NULL) & (one.dur[rows] > 0)
+            timed = here & (rate != NULL) & (rank_trace.dur[rows] > 0)
             row = np.tile(rows[timed], 2)
             starts = np.repeat(np.array([1, -1]), timed.sum())
-            time = np.concatenate([one.start[rows[timed]], one.end[rows[timed]]])
+            time = np.concatenate([rank_trace.start[rows[timed]], rank_trace.end[rows[timed]]])
             order = np.lexsort((row, starts, time))  # at equal times ends first
             change = (starts * np.tile(rate[timed], 2))[order]
             yield Flow(

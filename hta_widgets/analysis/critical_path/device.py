@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.critical_path.waits import stream_waits
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -113,13 +113,13 @@ def group_of(device: Device, gpu: int, stream: int) -> int:
 def _groups(gpu: Int64, stream: Int64) -> tuple[Int64, Int64, Int64]:
     """Keys, offsets and positions of: everything, each device, each stream."""
     keys, members = [(NULL, NULL)], [np.arange(len(gpu))]
-    for one in np.unique(gpu).tolist():
-        keys.append((one, NULL))
-        members.append(np.flatnonzero(gpu == one))
-    for one in np.unique(gpu).tolist():
-        for number in np.unique(stream[gpu == one]).tolist():
-            keys.append((one, number))
-            members.append(np.flatnonzero((gpu == one) & (stream == number)))
+    for gpu_id in np.unique(gpu).tolist():
+        keys.append((gpu_id, NULL))
+        members.append(np.flatnonzero(gpu == gpu_id))
+    for gpu_id in np.unique(gpu).tolist():
+        for number in np.unique(stream[gpu == gpu_id]).tolist():
+            keys.append((gpu_id, number))
+            members.append(np.flatnonzero((gpu == gpu_id) & (stream == number)))
     offset = np.cumsum([0, *(len(member) for member in members)]).astype(np.int64)
     return np.array(keys, np.int64), offset, np.concatenate(members).astype(np.int64)
 

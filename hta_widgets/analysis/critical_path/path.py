@@ -11,8 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.critical_path.device import Device, device_rows, device_side
 from hta_widgets.analysis.critical_path.host import Host, host_rows, host_side, thread_of
+from hta_widgets.analysis.critical_path.summary import sentence
 from hta_widgets.analysis.critical_path.walk import (
     DEPENDENCY,
     HOST,
@@ -24,18 +27,18 @@ from hta_widgets.analysis.critical_path.walk import (
     SYNC,
     walk,
 )
-from hta_widgets.analysis.kept import kept
+from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["DATA_LOADING", "NO_OPERATOR", "critical_path"]
+__all__ = ["ANALYSIS", "DATA_LOADING", "NO_OPERATOR", "critical_path"]
 
 DATA_LOADING = (r"DataLoader",)
 NO_OPERATOR = "(no operator recorded)"
@@ -95,7 +98,7 @@ class _Sides:
         self.caused, self.last_to_end = caused[order], np.maximum.accumulate(order)
 
 
-_sides_of = kept()(_Sides)
+_sides_of = memoize_per_rank()(_Sides)
 
 
 def critical_path(
@@ -262,7 +265,7 @@ def _frame(
                 [*rank_trace.names, NO_OPERATOR],
                 np.where(known, rank_trace.name[row], len(rank_trace.names)),
             ),
-            "event_class": _text([*(one.label for one in EventClass), ""], event_class),
+            "event_class": _text([*(event_class.label for event_class in EventClass), ""], event_class),
             "thread": _text(_thread_labels(rank_trace, sides.threads), thread),
             "stream": stream,
             "bound_by": _bound_by(rank_trace, sides, kind, thread, event_class, start, data_loading),
@@ -308,16 +311,44 @@ def _within(
 ) -> Bool:
     """Which (thread, time) lie within a host row whose name matches one of the patterns."""
     within = np.zeros(len(time), np.bool_)
-    named = np.array([any(re.search(one, name) for one in patterns) for name in rank_trace.names], np.bool_)
+    named = np.array(
+        [any(re.search(pattern, name) for pattern in patterns) for name in rank_trace.names], np.bool_
+    )
     rows = sides.host_rows[named[rank_trace.name[sides.host_rows]]]
     if not len(rows):
         return within
     lane = np.searchsorted(sides.threads, thread_of(rank_trace)[rows])
-    for one in np.unique(lane).tolist():
-        mine = rows[lane == one]
+    for lane_id in np.unique(lane).tolist():
+        mine = rows[lane == lane_id]
         mine = mine[np.argsort(rank_trace.start[mine], kind="stable")]
         starts, ends = rank_trace.start[mine], np.maximum.accumulate(rank_trace.end[mine])
-        here = np.flatnonzero(thread == one)
+        here = np.flatnonzero(thread == lane_id)
         at = np.searchsorted(starts, time[here], side="right") - 1
         within[here] = (at >= 0) & (ends[np.maximum(at, 0)] > time[here])
     return within
+
+
+ANALYSIS = Analysis(
+    kind="critical_path",
+    label="Critical path",
+    group="Critical path",
+    title="What decides how long the window takes",
+    function=critical_path,
+    sentence=sentence,
+    chart=Stack(
+        (
+            Series("cpu_bound", "Host", "host"),
+            Series("data_loading", "Data loading", "host", "/"),
+            Series("gpu_compute_bound", "Compute", "compute"),
+            Series("gpu_communication_bound", "Communication", "communication"),
+            Series("gpu_memory_bound", "Memory", "memory"),
+            Series("kernel_launch_overhead", "Launch delay", "idle"),
+            Series("kernel_kernel_overhead", "Between kernels", "idle", "/"),
+            Series("sync", "Synchronisation", "sync"),
+        ),
+        "path_ns",
+        part="bound_by",
+        value="dur_ns",
+    ),
+    requires=("link from device work to its launch",),
+)

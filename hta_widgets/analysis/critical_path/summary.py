@@ -6,7 +6,7 @@ from typing import Literal
 
 import pandas as pd
 
-from hta_widgets.analysis.words import brief, duration, percent
+from hta_widgets.formatting import brief, duration, percent
 
 __all__ = ["critical_path_summary", "sentence"]
 

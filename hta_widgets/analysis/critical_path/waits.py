@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.links import launches
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -86,9 +86,9 @@ def stream_waits(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     launch = rank_trace.launch[launched]
     key = _thread_and_stream(rank_trace, launch, launched)
     wanted = _thread_and_stream(rank_trace, call[waits], waits)
-    for one in np.unique(wanted, axis=0):
-        same = (key == one).all(axis=1)
-        of = np.flatnonzero((wanted == one).all(axis=1))
+    for pair in np.unique(wanted, axis=0):
+        same = (key == pair).all(axis=1)
+        of = np.flatnonzero((wanted == pair).all(axis=1))
         next_one = np.searchsorted(rank_trace.start[launch[same]], rank_trace.start[call[waits[of]]])
         known = next_one < same.sum()
         effect[of[known]] = launched[same][next_one[known]]

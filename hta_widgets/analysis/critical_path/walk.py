@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.critical_path.device import PROMPT_NS, Device
 from hta_widgets.analysis.critical_path.host import Host
-from hta_widgets.trace.jit import kernel
-from hta_widgets.trace.schema import NULL
+from hta_widgets.jit import kernel
+from hta_widgets.trace.reader.schema import NULL
 
 Int64 = npt.NDArray[np.int64]
 Whole = int | np.int64

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.intervals import Intervals
-from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -61,7 +61,7 @@ class _Device:
         self.event_class = rank_trace.event_class[self.rows]
 
 
-_device_of = kept()(_Device)
+_device_of = memoize_per_rank()(_Device)
 
 
 def busy(rank_trace: RankTrace, scope: Scope) -> Busy:
@@ -109,7 +109,7 @@ def iterations_in(rank_trace: RankTrace, scope: Scope) -> list[int]:
     return [number for number in present if not scope.iterations or number in scope.iterations]
 
 
-@kept(last=_FILTERS_KEPT)
+@memoize_per_rank(last=_FILTERS_KEPT)
 def _busy(rank_trace: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None) -> Busy:
     device = _device_of(rank_trace)
     chosen = np.ones(len(device.rows), np.bool_)

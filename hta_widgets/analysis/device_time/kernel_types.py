@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.entry import ONE_BAR_PER, Analysis
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import Busy, busy_ranks, iterations_in
-from hta_widgets.analysis.intervals import Intervals
-from hta_widgets.analysis.kept import kept
-from hta_widgets.analysis.words import duration, percent
+from hta_widgets.charts.spec import Series, Stack
+from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["IDLE", "KINDS", "LABELS", "kernel_type_breakdown", "sentence"]
+__all__ = ["ANALYSIS", "IDLE", "KINDS", "LABELS", "kernel_type_breakdown", "sentence"]
 
 KINDS = ("compute", "communication", "memory")
 IDLE = "idle"
@@ -71,8 +73,8 @@ def kernel_type_breakdown(
     for rank, rank_trace, work in busy_ranks(trace, scope):
         shared = _shared(work)
         for iteration in iterations_in(rank_trace, scope) if by == "iteration" else (-1,):
-            one = scope if by == "rank" else replace(scope, iterations=(iteration,))
-            windows = rank_trace.windows(one)
+            bar_scope = scope if by == "rank" else replace(scope, iterations=(iteration,))
+            windows = rank_trace.windows(bar_scope)
             alone = _alone(work, shared, windows)
             busy, window = sum(alone.values()), int((windows[:, 1] - windows[:, 0]).sum())
             alone[IDLE] = window - busy
@@ -103,7 +105,7 @@ def sentence(frame: pd.DataFrame) -> str:
 _Shared = tuple[Intervals, Intervals, Intervals]
 
 
-@kept()
+@memoize_per_rank()
 def _shared(work: Busy) -> _Shared:
     """Times of compute with memory, of communication with memory, and of all three."""
     return work.compute & work.memory, work.communication & work.memory, work.overlapped & work.memory
@@ -118,6 +120,30 @@ def _alone(
         work.compute, work.communication, work.overlapped, work.memory,
         compute_memory, communication_memory, all_three,
     )  # fmt: skip
-    c, m, cm, y, cy, my, cmy = (one.within(windows) for one in sets)
+    c, m, cm, y, cy, my, cmy = (piece.within(windows) for piece in sets)
     alone = (c - cm - cy + cmy, m - cm - my + cmy, cm - cmy, y - cy - my + cmy, cy - cmy, my - cmy, cmy)
     return {" + ".join(_BITS[mask]): ns for mask, ns in enumerate(alone, start=1)}
+
+
+def _kind_of_work(label: str) -> Series:
+    first, *others = label.split(" + ")
+    pattern = ("", "/", "x")[len(others)]
+    return Series(label, label.capitalize(), first, pattern, others[0] if others else "")
+
+
+ANALYSIS = Analysis(
+    kind="kernel_type_breakdown",
+    label="Kernel types",
+    group="Kernels",
+    title="What runs on each device, alone and at once",
+    function=kernel_type_breakdown,
+    sentence=sentence,
+    chart=Stack(
+        tuple(_kind_of_work(label) for label in LABELS),
+        "window_ns",
+        part="kernel_type",
+        value="dur_ns",
+    ),
+    requires=("device events",),
+    options=(ONE_BAR_PER,),
+)

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.device_time.busy import busy_ranks
-from hta_widgets.analysis.words import duration, percent
+from hta_widgets.charts.spec import Series, Stack
+from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["comm_comp_overlap", "sentence"]
+__all__ = ["ANALYSIS", "comm_comp_overlap", "sentence"]
 
 _DURATIONS = ("communication_ns", "overlapped_ns", "exposed_ns")
 
@@ -75,3 +77,21 @@ def sentence(frame: pd.DataFrame) -> str:
         f"rank {worst['rank']:.0f} leaves most exposed, {duration(worst['exposed_ns'])} of "
         f"{duration(worst['communication_ns'])}."
     )
+
+
+ANALYSIS = Analysis(
+    kind="comm_comp_overlap",
+    label="Overlap",
+    group="Time",
+    title="How much communication hides behind compute",
+    function=comm_comp_overlap,
+    sentence=sentence,
+    chart=Stack(
+        (
+            Series("overlapped_ns", "Hidden behind compute", "compute"),
+            Series("exposed_ns", "Exposed", "communication"),
+        ),
+        "communication_ns",
+    ),
+    requires=("device events",),
+)

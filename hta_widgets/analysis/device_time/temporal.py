@@ -9,14 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.entry import ONE_BAR_PER, Analysis
 from hta_widgets.analysis.device_time.busy import Busy, busy_ranks, iterations_in
-from hta_widgets.analysis.words import duration, percent
+from hta_widgets.charts.spec import Series, Stack
+from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["sentence", "temporal_breakdown"]
+__all__ = ["ANALYSIS", "sentence", "temporal_breakdown"]
 
 _PARTS = ("compute", "exposed_communication", "exposed_memory", "idle")
 _DURATIONS = ("window_ns", *(f"{part}_ns" for part in _PARTS), "communication_ns", "memory_ns", "busy_ns")
@@ -113,3 +115,24 @@ def _measure(work: Busy, windows: npt.NDArray[np.int64]) -> dict[str, int]:
 def _place(row: pd.Series) -> str:
     place = f"Rank {row['rank']:.0f}"
     return f"{place} (iteration {row['iteration']:.0f})" if "iteration" in row else place
+
+
+ANALYSIS = Analysis(
+    kind="temporal_breakdown",
+    label="Time split",
+    group="Time",
+    title="Where the time of each device goes",
+    function=temporal_breakdown,
+    sentence=sentence,
+    chart=Stack(
+        (
+            Series("compute_ns", "Compute", "compute"),
+            Series("exposed_communication_ns", "Exposed communication", "communication"),
+            Series("exposed_memory_ns", "Exposed memory", "memory"),
+            Series("idle_ns", "Idle", "idle"),
+        ),
+        "window_ns",
+    ),
+    requires=("device events",),
+    options=(ONE_BAR_PER,),
+)

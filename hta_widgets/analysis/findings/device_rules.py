@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hta_widgets.analysis.findings.facts import Facts, quoted
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
+from hta_widgets.analysis.findings.inputs import Inputs, quoted
 
 __all__ = ["memory_copies", "queue_full", "slow_kernels"]
 
@@ -16,9 +16,9 @@ SLOWER = 1.05
 IDLE_PCT = 5.0
 
 
-def memory_copies(facts: Facts) -> Finding | None:
+def memory_copies(inputs: Inputs) -> Finding | None:
     """Copies and fills that run while the device neither computes nor communicates."""
-    frame = facts.temporal
+    frame = inputs.temporal
     if frame.empty:
         return None
     about = concerned(frame, frame["exposed_memory_ns"])
@@ -32,20 +32,20 @@ def memory_copies(facts: Facts) -> Finding | None:
         "memory_copies",
         cost,
         share,
-        f"{who} nothing but copy and fill memory {facts.share(share)}{facts.per_step(cost)}.",
+        f"{who} nothing but copy and fill memory {inputs.share(share)}{inputs.per_step(cost)}.",
         "Copy from pinned memory with non_blocking=True on a stream of its own, and fewer, larger pieces.",
         "bandwidth_summary",
         Evidence(rank=rank),
     )
 
 
-def queue_full(facts: Facts) -> Finding | None:
+def queue_full(inputs: Inputs) -> Finding | None:
     """Launches that wait for a place in a full queue while the device is idle part of the time.
 
     A host that has run as far ahead as it can is what one wants, so this counts only where a device idles all
     the same: the launches for its other streams come late. The cost is at most the idle time.
     """
-    queues, busy = facts.queues, facts.temporal.set_index("rank")
+    queues, busy = inputs.queues, inputs.temporal.set_index("rank")
     waited = queues.groupby("rank")["calls_at_limit_ns"].sum()
     waited = waited[busy["idle_pct"].reindex(waited.index).fillna(0) >= IDLE_PCT]
     if waited.empty:
@@ -58,7 +58,7 @@ def queue_full(facts: Facts) -> Finding | None:
         "queue_full",
         cost,
         share,
-        f"On rank {rank} launches wait {facts.share(share)}{facts.per_step(cost)} for a place in the full "
+        f"On rank {rank} launches wait {inputs.share(share)}{inputs.per_step(cost)} for a place in the full "
         f"queue of stream {full['stream']} ({full['limit']} entries) while the device is not always busy.",
         "Launch less at once: CUDA graphs take one entry for many kernels.",
         "blocked_on_full_queue",
@@ -66,15 +66,15 @@ def queue_full(facts: Facts) -> Finding | None:
     )
 
 
-def slow_kernels(facts: Facts) -> Finding | None:
+def slow_kernels(inputs: Inputs) -> Finding | None:
     """A rank whose compute kernels take longer than the same kernels on the other ranks.
 
     Its cost is the time beyond what the same launches take at the median of the other ranks' means, over the
     kernels that are slower by more than 5 %; with its share in the rank's own time.
     """
-    if len(facts.temporal) < 2:  # nothing to compare with
+    if len(inputs.temporal) < 2:  # nothing to compare with
         return None
-    counts, means = facts.compute_kernels
+    counts, means = inputs.compute_kernels
     if len(means.columns) < 2:
         return None
     cost, slowest, name, ratio = 0, -1, "", 1.0
@@ -86,14 +86,14 @@ def slow_kernels(facts: Facts) -> Finding | None:
             cost, slowest = round(float(excess.sum())), int(rank)
             name = str(excess.index[int(np.argmax(excess.to_numpy()))])
             ratio = float(means[rank][name] / usual[name])
-    window = facts.temporal.set_index("rank")["window_ns"].get(slowest, 0)
+    window = inputs.temporal.set_index("rank")["window_ns"].get(slowest, 0)
     if not window:
         return None
     return Finding(
         "slow_kernels",
         cost,
         100.0 * cost / int(window),
-        f"Rank {slowest} loses {facts.share(100.0 * cost / int(window))}{facts.per_step(cost)} because it "
+        f"Rank {slowest} loses {inputs.share(100.0 * cost / int(window))}{inputs.per_step(cost)} because it "
         f"runs the same kernels slower than the others; {quoted(name)} takes {ratio:.2f} times as long.",
         "If the ranks have equal work, compare clocks, power limits and temperatures of their devices.",
         "kernel_durations",

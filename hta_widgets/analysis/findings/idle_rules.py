@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from hta_widgets.analysis.findings.facts import Facts
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
-from hta_widgets.analysis.words import duration
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.formatting import duration
 
 __all__ = ["IDLE_RULES", "concerned"]
 
@@ -79,9 +79,9 @@ def concerned(frame: pd.DataFrame, lost: pd.Series) -> pd.DataFrame:
     return frame
 
 
-def _rule(cause: _Cause) -> Callable[[Facts], Finding | None]:
-    def judge(facts: Facts) -> Finding | None:
-        frame = facts.idle
+def _rule(cause: _Cause) -> Callable[[Inputs], Finding | None]:
+    def judge(inputs: Inputs) -> Finding | None:
+        frame = inputs.idle
         if frame.empty:
             return None
         lost = frame[[f"{part}_ns" for part in cause.causes]].sum(axis=1)
@@ -98,14 +98,14 @@ def _rule(cause: _Cause) -> Callable[[Facts], Finding | None]:
         else:
             who = "The devices are idle"
         example, event = "", None
-        if severity_of(share) and (longest := facts.longest_gap(worst, cause.causes)):
+        if severity_of(share) and (longest := inputs.longest_gap(worst, cause.causes)):
             event, lasts = longest
             example = f", up to {duration(lasts)} at a time"
         return Finding(
             cause.topic,
             cost,
             share,
-            f"{who} {facts.share(share)}{facts.per_step(cost)} {cause.reason}{example}.",
+            f"{who} {inputs.share(share)}{inputs.per_step(cost)} {cause.reason}{example}.",
             cause.suggestion,
             "idle_breakdown",
             Evidence(

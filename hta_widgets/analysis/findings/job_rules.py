@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from hta_widgets.analysis.device_time.steps import LEAST_STEPS
-from hta_widgets.analysis.findings.facts import Facts
+from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
 from hta_widgets.analysis.findings.finding import Evidence, Finding
-from hta_widgets.analysis.words import duration, percent
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import duration, percent
 
 __all__ = ["exposed_communication", "slow_steps", "straggler"]
 
 
-def straggler(facts: Facts) -> Finding | None:
+def straggler(inputs: Inputs) -> Finding | None:
     """A rank that arrives last at collectives while the others wait for it.
 
     What the others wait is counted as far as no compute hides it: at most their exposed communication.
     """
-    caused = facts.late.groupby("rank")["caused_wait_ns"].sum()
+    caused = inputs.late.groupby("rank")["caused_wait_ns"].sum()
     if caused.empty or not caused.max():
         return None
     rank = int(caused.index.to_numpy()[caused.to_numpy().argmax()])
-    others = facts.temporal[facts.temporal["rank"] != rank]
+    others = inputs.temporal[inputs.temporal["rank"] != rank]
     if others.empty:
         return None
     lost = min(int(caused.max()), int(others["exposed_communication_ns"].sum()))
     cost, share = lost // len(others), 100.0 * lost / int(others["window_ns"].sum())
-    own = facts.late[facts.late["rank"] == rank]
+    own = inputs.late[inputs.late["rank"] == rank]
     part = percent(100.0 * int(caused.max()) / int(caused.sum()))
     return Finding(
         "straggler",
         cost,
         share,
-        f"The other ranks wait for rank {rank} {facts.share(share)}{facts.per_step(cost)}: it arrives last "
+        f"The other ranks wait for rank {rank} {inputs.share(share)}{inputs.per_step(cost)}: it arrives last "
         f"at {own['last'].sum()} of {own['counted'].sum()} uneven collectives and causes {part} of all "
         "waiting.",
         f"Compare rank {rank} with the others: its kernels, its idle time, and the size of its batches.",
@@ -42,13 +42,13 @@ def straggler(facts: Facts) -> Finding | None:
     )
 
 
-def exposed_communication(facts: Facts) -> Finding | None:
+def exposed_communication(inputs: Inputs) -> Finding | None:
     """Communication that no compute hides, without what is waiting for a late rank."""
-    frame = facts.temporal
+    frame = inputs.temporal
     if frame.empty or not frame["communication_ns"].sum():
         return None
     try:
-        late = straggler(facts)
+        late = straggler(inputs)
     except MissingDataError:  # then all of it counts: nobody can tell waiting from sending
         late = None
     waiting = late.cost_ns * (len(frame) - 1) if late else 0
@@ -61,7 +61,7 @@ def exposed_communication(facts: Facts) -> Finding | None:
         "exposed_communication",
         cost,
         share,
-        f"{who} {facts.share(share)}{facts.per_step(cost)} without computing{beyond}; {percent(hidden)} of "
+        f"{who} {inputs.share(share)}{inputs.per_step(cost)} without computing{beyond}; {percent(hidden)} of "
         "all communication hides behind compute.",
         "Start communication earlier and in larger pieces: gradient buckets, prefetching of sharded "
         "parameters, or a process group of fewer ranks.",
@@ -69,23 +69,23 @@ def exposed_communication(facts: Facts) -> Finding | None:
     )
 
 
-def slow_steps(facts: Facts) -> Finding | None:
+def slow_steps(inputs: Inputs) -> Finding | None:
     """Steps that take unusually long, as `step_times` defines it. The cost is what they take beyond usual."""
-    if not len(facts.steps):
+    if not len(inputs.steps):
         return None
-    if facts.steps["confidence"].eq("low").any():
+    if inputs.steps["confidence"].eq("low").any():
         raise MissingDataError(
             "announced steps",
             "Call prof.step() after each step, with a profiler schedule.",
             "they are guessed from what repeats",
         )
-    if facts.steps["usual_ns"].isna().all():
+    if inputs.steps["usual_ns"].isna().all():
         raise MissingDataError(
             "fourth complete step of a kind",
             "Record more steps: torch.profiler.schedule(..., active=10).",
             f"what is usual takes {LEAST_STEPS} steps to tell",
         )
-    steps = facts.steps[~facts.steps["partial"]]
+    steps = inputs.steps[~inputs.steps["partial"]]
     late = steps[steps["outlier"]]
     if late.empty:
         return None
@@ -99,7 +99,7 @@ def slow_steps(facts: Facts) -> Finding | None:
         lost // ranks,
         100.0 * lost / whole,
         f"{count} of {steps['iteration'].nunique()} steps {'takes' if count == 1 else 'take'} unusually long "
-        f"and cost {facts.share(100.0 * lost / whole)}: iteration {worst['iteration']} takes "
+        f"and cost {inputs.share(100.0 * lost / whole)}: iteration {worst['iteration']} takes "
         f"{duration(worst['dur_ns'])} on rank {worst['rank']}, {duration(worst['usual_ns'])} is usual.",
         "Look at what only happens in these steps: logging, checkpoints, evaluation, garbage collection, new "
         "shapes.",

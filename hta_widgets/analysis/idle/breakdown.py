@@ -9,16 +9,24 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.entry import ONE_BAR_PER, Analysis
+from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy_ranks, iterations_in
 from hta_widgets.analysis.idle.causes import CAUSES, HOST_CAUSES, IdleCauses, idle_causes
-from hta_widgets.analysis.intervals import Intervals
-from hta_widgets.analysis.words import duration, percent
+from hta_widgets.charts.spec import Series, Stack
+from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["CONSECUTIVE_KERNEL_DELAY_NS", "idle_breakdown", "sentence"]
+__all__ = [
+    "ANALYSIS",
+    "CONSECUTIVE_KERNEL_DELAY_NS",
+    "IDLE_CAUSES",
+    "idle_breakdown",
+    "sentence",
+]
 
 CONSECUTIVE_KERNEL_DELAY_NS = 30_000
 """Below this a pause of the device is ordinary scheduling: HTA's default `consecutive_kernel_delay`."""
@@ -154,3 +162,27 @@ def _measure(idle: IdleCauses, work: Intervals, windows: npt.NDArray[np.int64]) 
 def _place(row: pd.Series) -> str:
     place = f"Rank {row['rank']:.0f}"
     return f"{place} (iteration {row['iteration']:.0f})" if "iteration" in row else place
+
+
+IDLE_CAUSES = (
+    Series("host_sync_ns", "Host blocked in sync", "sync"),
+    Series("data_stall_ns", "Host waits for data", "host", "/"),
+    Series("host_busy_ns", "Host busy", "host"),
+    Series("launch_latency_ns", "Launch latency", "host", "."),
+    Series("kernel_wait_ns", "Between kernels", "idle"),
+    Series("device_wait_ns", "Device waits", "idle", "/"),
+    Series("unknown_ns", "Launch not recorded", "idle", "x"),
+    Series("edge_ns", "No work due", "idle", "."),
+)
+
+ANALYSIS = Analysis(
+    kind="idle_breakdown",
+    label="Idle",
+    group="Time",
+    title="Why each device is idle",
+    function=idle_breakdown,
+    sentence=sentence,
+    chart=Stack(IDLE_CAUSES, "idle_ns"),
+    requires=("device events",),
+    options=(ONE_BAR_PER,),
+)

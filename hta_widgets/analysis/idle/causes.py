@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
-from hta_widgets.analysis.intervals import Intervals
-from hta_widgets.analysis.kept import kept
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -83,19 +83,20 @@ class _Threads:
     """
 
     def __init__(self, rank_trace: RankTrace) -> None:
-        one = rank_trace
-        self.thread: Int64 = one.pid.astype(np.int64) * len(one.tids) + one.tid
-        launching = np.unique(self.thread[one.launch[one.is_device & (one.launch >= 0)]]).tolist()
-        call = np.isin(one.event_class, _CALLS)
-        blocking = call & _named(one, is_synchronising)
-        annotation = (one.event_class == EventClass.ANNOTATION) & (one.stream == NULL)
-        loading = (call | annotation) & _named(one, is_data_loading)
+        self.thread: Int64 = rank_trace.pid.astype(np.int64) * len(rank_trace.tids) + rank_trace.tid
+        launching = np.unique(
+            self.thread[rank_trace.launch[rank_trace.is_device & (rank_trace.launch >= 0)]]
+        ).tolist()
+        call = np.isin(rank_trace.event_class, _CALLS)
+        blocking = call & _named(rank_trace, is_synchronising)
+        annotation = (rank_trace.event_class == EventClass.ANNOTATION) & (rank_trace.stream == NULL)
+        loading = (call | annotation) & _named(rank_trace, is_data_loading)
 
         def when(of_kind: Bool, thread: int) -> Intervals:
             checkpoint()
             chosen = of_kind & (self.thread == thread)
-            rows = one.by_start[chosen[one.by_start]]
-            return Intervals.union(one.start[rows], one.end[rows])
+            rows = rank_trace.by_start[chosen[rank_trace.by_start]]
+            return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
 
         blocked = {thread: when(blocking, thread) for thread in launching}
         waiting = {thread: when(loading, thread) for thread in launching}
@@ -111,7 +112,7 @@ class _Threads:
             self.waiting[thread] = waiting[thread] | (anywhere_waiting - open_call)
 
 
-_threads_of = kept()(_Threads)
+_threads_of = memoize_per_rank()(_Threads)
 
 
 def idle_causes(rank_trace: RankTrace, scope: Scope, consecutive_kernel_delay_ns: int) -> IdleCauses:
@@ -119,30 +120,30 @@ def idle_causes(rank_trace: RankTrace, scope: Scope, consecutive_kernel_delay_ns
     return _split(rank_trace, scope.streams, scope.names, consecutive_kernel_delay_ns)
 
 
-@kept(last=_SPLITS_KEPT)
+@memoize_per_rank(last=_SPLITS_KEPT)
 def _split(
-    one: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None, delay: int
+    rank_trace: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None, delay: int
 ) -> IdleCauses:
-    scope, threads = Scope(streams=streams, names=names), _threads_of(one)
-    work = busy(one, scope).any
-    next_row = np.append(_openers(one, scope, work), -1)
+    scope, threads = Scope(streams=streams, names=names), _threads_of(rank_trace)
+    work = busy(rank_trace, scope).any
+    next_row = np.append(_openers(rank_trace, scope, work), -1)
     low, high = np.append(-_FAR, work.end), np.append(work.start, _FAR)
     gaps = Intervals(low, high)
     if len(gaps) == 1:
         return IdleCauses(gaps, next_row, {cause: gaps if cause == "edge" else _NONE for cause in CAUSES})
 
     # Before the first event of the file nobody knows anything, and after the last device work nothing is due.
-    begun = min(one.extent[0], int(high[0]))
+    begun = min(rank_trace.extent[0], int(high[0]))
     start, end = low[:-1].copy(), high[:-1]
     start[0] = begun
     edge = Intervals.union([-_FAR, low[-1]], [begun, _FAR])
 
-    launch = one.launch[next_row[:-1]]
+    launch = rank_trace.launch[next_row[:-1]]
     known = launch >= 0
     # Where host and device clocks disagree a launch may seem to begin after its kernel: then the host is
     # late up to the kernel's start.
-    called = np.clip(np.where(known, one.start[launch], start), start, end)
-    returned = np.clip(np.where(known, one.end[launch], start), called, end)
+    called = np.clip(np.where(known, rank_trace.start[launch], start), start, end)
+    returned = np.clip(np.where(known, rank_trace.end[launch], start), called, end)
     late = called > start
     late[0] = True
     short = end - returned < delay
@@ -166,19 +167,23 @@ def _pieces(where: Bool, start: Int64, end: Int64) -> Intervals:
     return Intervals(start[solid], end[solid])
 
 
-def _openers(one: RankTrace, scope: Scope, work: Intervals) -> Int64:
+def _openers(rank_trace: RankTrace, scope: Scope, work: Intervals) -> Int64:
     """The row that opens each busy stretch; of several the one launched first."""
-    rows = one.members(Scope(streams=scope.streams, names=scope.names))
-    rows = rows[one.is_device[rows] & (one.event_class[rows] != EventClass.SYNC) & (one.dur[rows] > 0)]
+    rows = rank_trace.members(Scope(streams=scope.streams, names=scope.names))
+    rows = rows[
+        rank_trace.is_device[rows]
+        & (rank_trace.event_class[rows] != EventClass.SYNC)
+        & (rank_trace.dur[rows] > 0)
+    ]
     if not len(rows):
         return np.empty(0, np.int64)
-    at = np.searchsorted(work.start, one.start[rows], side="right") - 1
-    opens = one.start[rows] == work.start[at]
+    at = np.searchsorted(work.start, rank_trace.start[rows], side="right") - 1
+    opens = rank_trace.start[rows] == work.start[at]
     rows, at = rows[opens], at[opens]
     if len(rows) > len(work):
-        launch = one.launch[rows]
-        called = np.where(launch >= 0, one.start[launch], _FAR)
-        order = np.lexsort((one.event_id[rows], one.stream[rows], called, at))
+        launch = rank_trace.launch[rows]
+        called = np.where(launch >= 0, rank_trace.start[launch], _FAR)
+        order = np.lexsort((rank_trace.event_id[rows], rank_trace.stream[rows], called, at))
         rows, at = rows[order], at[order]
     first: Int64 = rows[np.append(True, at[1:] != at[:-1])]
     return first
@@ -207,7 +212,7 @@ def _union(parts: Iterable[Intervals]) -> Intervals:
     )
 
 
-def _named(one: RankTrace, is_wanted: Callable[[str], bool]) -> Bool:
-    wanted = np.array([is_wanted(name) for name in one.names], np.bool_)
-    marked: Bool = wanted[one.name]
+def _named(rank_trace: RankTrace, is_wanted: Callable[[str], bool]) -> Bool:
+    wanted = np.array([is_wanted(name) for name in rank_trace.names], np.bool_)
+    marked: Bool = wanted[rank_trace.name]
     return marked

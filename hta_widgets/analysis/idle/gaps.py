@@ -8,20 +8,22 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy_ranks
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import CAUSES, IdleCauses, idle_causes
-from hta_widgets.analysis.intervals import Intervals
-from hta_widgets.analysis.words import brief, duration
+from hta_widgets.charts.spec import Bars
+from hta_widgets.formatting import brief, duration
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["explain", "idle_gaps", "longest_gap", "sentence"]
+__all__ = ["ANALYSIS", "explain", "idle_gaps", "longest_gap", "sentence"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -71,14 +73,16 @@ def idle_gaps(
     return pd.concat(frames, ignore_index=True)
 
 
-def longest_gap(one: RankTrace, scope: Scope, causes: tuple[str, ...]) -> tuple[int | None, int] | None:
+def longest_gap(
+    rank_trace: RankTrace, scope: Scope, causes: tuple[str, ...]
+) -> tuple[int | None, int] | None:
     """Of the gap of a rank with most time of these causes: the event that ends it, and that time (ns).
 
     The first such row of `idle_gaps`, without a list of all the others. The event is None where no work
     follows; None in all: no gap has any time of these causes.
     """
-    idle = idle_causes(one, scope, CONSECUTIVE_KERNEL_DELAY_NS)
-    pieces, row = _inside(one, idle, scope)
+    idle = idle_causes(rank_trace, scope, CONSECUTIVE_KERNEL_DELAY_NS)
+    pieces, row = _inside(rank_trace, idle, scope)
     lost = np.zeros(len(pieces), np.int64)
     for cause in causes:
         lost += _covered(idle.causes[cause], pieces)
@@ -86,7 +90,7 @@ def longest_gap(one: RankTrace, scope: Scope, causes: tuple[str, ...]) -> tuple[
         return None
     longest = int(lost.argmax())
     ends = int(row[longest])
-    return int(one.event_id[ends]) if ends >= 0 else None, int(lost[longest])
+    return int(rank_trace.event_id[ends]) if ends >= 0 else None, int(lost[longest])
 
 
 def explain(gap: pd.Series) -> str:
@@ -127,44 +131,46 @@ _REASONS = {
 }
 
 
-def _gaps(one: RankTrace, idle: IdleCauses, scope: Scope) -> pd.DataFrame:
-    pieces, row = _inside(one, idle, scope)
-    launch = np.where(row >= 0, one.launch[row], -1)
-    operator = _operator(one, launch)
+def _gaps(rank_trace: RankTrace, idle: IdleCauses, scope: Scope) -> pd.DataFrame:
+    pieces, row = _inside(rank_trace, idle, scope)
+    launch = np.where(row >= 0, rank_trace.launch[row], -1)
+    operator = _operator(rank_trace, launch)
     parts = {cause: _covered(part, pieces) for cause, part in idle.causes.items()}
     longest = np.argmax(np.stack([parts[cause] for cause in CAUSES]), axis=0)
     columns = {
-        "rank": np.full(len(pieces), one.rank, np.int64),
+        "rank": np.full(len(pieces), rank_trace.rank, np.int64),
         "start_ns": pieces.start,
         "end_ns": pieces.end,
         "dur_ns": pieces.end - pieces.start,
         **{f"{cause}_ns": parts[cause] for cause in CAUSES},
-        "event_id": _or(-1, one.event_id, row),
-        "stream": _or(-1, np.where(one.stream == NULL, -1, one.stream), row),
-        "launch_id": _or(-1, one.event_id, launch),
-        "operator_id": _or(-1, one.event_id, operator),
+        "event_id": _or(-1, rank_trace.event_id, row),
+        "stream": _or(-1, np.where(rank_trace.stream == NULL, -1, rank_trace.stream), row),
+        "launch_id": _or(-1, rank_trace.event_id, launch),
+        "operator_id": _or(-1, rank_trace.event_id, operator),
     }
     frame = pd.DataFrame(columns)
     frame["cause"] = _text(longest, list(CAUSES))
-    frame["name"] = _text(_or(-1, one.name, row), one.names)
-    frame["launch_name"] = _text(_or(-1, one.name, launch), one.names)
-    frame["operator_name"] = _text(_or(-1, one.name, operator), one.names)
-    frame["thread"] = _text(_or(-1, one.tid, launch), one.tids)
+    frame["name"] = _text(_or(-1, rank_trace.name, row), rank_trace.names)
+    frame["launch_name"] = _text(_or(-1, rank_trace.name, launch), rank_trace.names)
+    frame["operator_name"] = _text(_or(-1, rank_trace.name, operator), rank_trace.names)
+    frame["thread"] = _text(_or(-1, rank_trace.tid, launch), rank_trace.tids)
     return frame
 
 
-def _inside(one: RankTrace, idle: IdleCauses, scope: Scope) -> tuple[Intervals, Int64]:
+def _inside(rank_trace: RankTrace, idle: IdleCauses, scope: Scope) -> tuple[Intervals, Int64]:
     """The gaps clipped to the windows of a scope, and the row of the work that ends each, -1 for none."""
-    windows = one.windows(scope)
+    windows = rank_trace.windows(scope)
     pieces = idle.gaps & Intervals.union(windows[:, 0], windows[:, 1])
     return pieces, idle.next_row[np.searchsorted(idle.gaps.end, pieces.end)]
 
 
-def _operator(one: RankTrace, call: npt.NDArray[np.integer]) -> Int64:
+def _operator(rank_trace: RankTrace, call: npt.NDArray[np.integer]) -> Int64:
     """The innermost host operator around each call, -1 for none."""
-    found = np.where(call >= 0, one.parent[call], -1).astype(np.int64)
-    while len(climbing := np.flatnonzero((found >= 0) & (one.event_class[found] != EventClass.HOST_OP))):
-        found[climbing] = one.parent[found[climbing]]
+    found = np.where(call >= 0, rank_trace.parent[call], -1).astype(np.int64)
+    while len(
+        climbing := np.flatnonzero((found >= 0) & (rank_trace.event_class[found] != EventClass.HOST_OP))
+    ):
+        found[climbing] = rank_trace.parent[found[climbing]]
     return found
 
 
@@ -180,3 +186,15 @@ def _or(otherwise: int, column: npt.NDArray[np.integer], row: npt.NDArray[np.int
 def _text(code: npt.NDArray[np.integer], texts: list[str]) -> pd.Series:
     """The texts of the codes; -1 is the empty text."""
     return pd.Series(pd.array([*texts, ""], "str")).take(code).reset_index(drop=True)
+
+
+ANALYSIS = Analysis(
+    kind="idle_gaps",
+    label="Idle gaps",
+    group="Time",
+    title="Which gaps each device waits in",
+    function=idle_gaps,
+    sentence=sentence,
+    chart=Bars("dur_ns", ("rank", "name"), "cause", window=("start_ns", "end_ns")),
+    requires=("device events",),
+)

@@ -8,20 +8,29 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
-from hta_widgets.analysis.kept import kept
-from hta_widgets.analysis.words import duration, percent
+from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
+from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["CATEGORIES", "interval_statistics", "sentence", "stream_idle_breakdown", "stream_idle_intervals"]
+__all__ = [
+    "ANALYSIS",
+    "CATEGORIES",
+    "interval_statistics",
+    "sentence",
+    "stream_idle_breakdown",
+    "stream_idle_intervals",
+]
 
 CATEGORIES = ("host_wait", "kernel_wait", "other")
 _STATISTICS = ("mean_ns", "std_ns", "min_ns", "p25_ns", "p50_ns", "p75_ns", "max_ns")
@@ -40,28 +49,36 @@ class _Lanes:
         follows: the row is not the first of its stream (only then the others mean anything).
     """
 
-    def __init__(self, one: RankTrace) -> None:
-        rows = np.flatnonzero(one.is_device & (one.event_class != EventClass.SYNC) & (one.stream != NULL))
+    def __init__(self, rank_trace: RankTrace) -> None:
+        rows = np.flatnonzero(
+            rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC) & (rank_trace.stream != NULL)
+        )
         order = np.lexsort(
-            (one.event_id[rows], one.end[rows], one.start[rows], one.stream[rows], one.device[rows])
+            (
+                rank_trace.event_id[rows],
+                rank_trace.end[rows],
+                rank_trace.start[rows],
+                rank_trace.stream[rows],
+                rank_trace.device[rows],
+            )
         )
         self.rows: npt.NDArray[np.int64] = rows[order]
-        lane_device, lane_stream = one.device[self.rows], one.stream[self.rows]
+        lane_device, lane_stream = rank_trace.device[self.rows], rank_trace.stream[self.rows]
         first = np.ones(len(rows), np.bool_)
         first[1:] = (lane_device[1:] != lane_device[:-1]) | (lane_stream[1:] != lane_stream[:-1])
         self.follows = ~first
         self.lane = np.cumsum(first) - 1
-        start, end = one.start[self.rows], one.end[self.rows]
+        start, end = rank_trace.start[self.rows], rank_trace.end[self.rows]
         self.free = np.zeros(len(rows), np.int64)
         edges = np.append(np.flatnonzero(first), len(rows))
         for begin, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             self.free[begin + 1 : stop] = np.maximum.accumulate(end[begin:stop])[:-1]
         self.gap = np.maximum(start - self.free, 0)
-        launch = one.launch[self.rows]
-        self.late = self.follows & (launch >= 0) & (one.start[launch] > self.free)
+        launch = rank_trace.launch[self.rows]
+        self.late = self.follows & (launch >= 0) & (rank_trace.start[launch] > self.free)
 
 
-_lanes_of = kept()(_Lanes)
+_lanes_of = memoize_per_rank()(_Lanes)
 
 
 def stream_idle_intervals(
@@ -85,22 +102,22 @@ def stream_idle_intervals(
         MissingDataError: no selected rank has device events on a stream.
     """
     frames = []
-    for one, lanes, chosen in _chosen(trace, scope or Scope()):
+    for rank_trace, lanes, chosen in _chosen(trace, scope or Scope()):
         rows = lanes.rows[chosen]
-        launch = one.launch[rows]
+        launch = rank_trace.launch[rows]
         frames.append(
             pd.DataFrame(
                 {
-                    "rank": np.full(len(rows), one.rank, np.int64),
-                    "device": one.device[rows],
-                    "stream": one.stream[rows],
+                    "rank": np.full(len(rows), rank_trace.rank, np.int64),
+                    "device": rank_trace.device[rows],
+                    "stream": rank_trace.stream[rows],
                     "category": pd.Categorical.from_codes(
                         _category(lanes, chosen, consecutive_kernel_delay_ns), categories=pd.Index(CATEGORIES)
                     ),
-                    "start_ns": one.start[rows] - lanes.gap[chosen],
+                    "start_ns": rank_trace.start[rows] - lanes.gap[chosen],
                     "dur_ns": lanes.gap[chosen],
-                    "event_id": one.event_id[rows].astype(np.int64),
-                    "launch_id": np.where(launch >= 0, one.event_id[launch], -1).astype(np.int64),
+                    "event_id": rank_trace.event_id[rows].astype(np.int64),
+                    "launch_id": np.where(launch >= 0, rank_trace.event_id[launch], -1).astype(np.int64),
                 }
             )
         )
@@ -148,17 +165,22 @@ def stream_idle_breakdown(
         MissingDataError: no selected rank has device events on a stream.
     """
     rows = []
-    for one, lanes, chosen in _chosen(trace, scope or Scope()):
+    for rank_trace, lanes, chosen in _chosen(trace, scope or Scope()):
         group = lanes.lane[chosen] * len(CATEGORIES) + _category(lanes, chosen, consecutive_kernel_delay_ns)
         order = np.argsort(group, kind="stable")
         gaps, group = lanes.gap[chosen][order], group[order]
-        for lane in _lanes_in(one, lanes, scope or Scope()):
+        for lane in _lanes_in(rank_trace, lanes, scope or Scope()):
             checkpoint()
             place = lanes.rows[np.searchsorted(lanes.lane, lane)]
             for code, category in enumerate(CATEGORIES):
                 number = lane * len(CATEGORIES) + code
                 chosen = gaps[np.searchsorted(group, number) : np.searchsorted(group, number, side="right")]
-                where = (one.rank, int(one.device[place]), int(one.stream[place]), category)
+                where = (
+                    rank_trace.rank,
+                    int(rank_trace.device[place]),
+                    int(rank_trace.stream[place]),
+                    category,
+                )
                 rows.append((*where, int(chosen.sum()), *interval_statistics(chosen)))
     frame = pd.DataFrame(rows, columns=[*_KEYS, "idle_ns", "count", *_STATISTICS])
     frame = frame.astype(dict.fromkeys((*_KEYS[:3], "idle_ns", "count"), "int64") | {"category": "str"})
@@ -200,14 +222,14 @@ def _chosen(trace: Trace, scope: Scope) -> list[tuple[RankTrace, _Lanes, npt.NDA
     ranks = trace.ranks_of(scope)
     for rank in ranks:
         checkpoint()
-        one = trace.rank(rank)
-        lanes = _lanes_of(one)
+        rank_trace = trace.rank(rank)
+        lanes = _lanes_of(rank_trace)
         if not len(lanes.rows):
             continue
         chosen = lanes.follows
         if scope != Scope(ranks=scope.ranks):
-            chosen = chosen & one.belong(lanes.rows, scope)
-        found.append((one, lanes, np.flatnonzero(chosen)))
+            chosen = chosen & rank_trace.belong(lanes.rows, scope)
+        found.append((rank_trace, lanes, np.flatnonzero(chosen)))
     if ranks and not found:
         raise MissingDataError(
             "device events on streams",
@@ -222,9 +244,31 @@ def _category(lanes: _Lanes, chosen: npt.NDArray[np.intp], delay: int) -> npt.ND
     return np.where(late, 0, np.where(short, 1, 2)).astype(np.int8)
 
 
-def _lanes_in(one: RankTrace, lanes: _Lanes, scope: Scope) -> list[int]:
+def _lanes_in(rank_trace: RankTrace, lanes: _Lanes, scope: Scope) -> list[int]:
     """The lanes that the scope's filter of streams lets through, with or without a pause in the scope."""
     first = np.flatnonzero(~lanes.follows)
-    streams = one.stream[lanes.rows[first]]
+    streams = rank_trace.stream[lanes.rows[first]]
     chosen = np.isin(streams, scope.streams) if scope.streams else np.ones(len(first), np.bool_)
     return np.flatnonzero(chosen).tolist()
+
+
+ANALYSIS = Analysis(
+    kind="stream_idle_breakdown",
+    label="Stream idle",
+    group="Time",
+    title="What each stream waits for between its kernels",
+    function=stream_idle_breakdown,
+    sentence=sentence,
+    chart=Stack(
+        (
+            Series("host_wait", "Host wait", "host"),
+            Series("kernel_wait", "Kernel wait", "idle"),
+            Series("other", "Other", "idle", "/"),
+        ),
+        "waiting_ns",
+        ("rank", "device", "stream"),
+        part="category",
+        value="idle_ns",
+    ),
+    requires=("device events on streams",),
+)

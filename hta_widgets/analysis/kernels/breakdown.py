@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_ranks
-from hta_widgets.analysis.kept import kept
 from hta_widgets.analysis.kernels.moments import MOMENTS, described, merged, moments
-from hta_widgets.analysis.words import brief, duration, percent
+from hta_widgets.charts.spec import Bars
+from hta_widgets.formatting import brief, duration, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = [
+    "ANALYSIS",
     "OTHERS",
     "By",
     "DeviceWork",
@@ -64,7 +67,7 @@ class DeviceWork:
         self.size = len(found)
 
 
-device_work_of = kept()(DeviceWork)
+device_work_of = memoize_per_rank()(DeviceWork)
 
 
 def device_work(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, DeviceWork]]:
@@ -135,7 +138,7 @@ def kernel_moments(trace: Trace, scope: Scope | None = None, by: By = "rank") ->
     scope = scope or Scope()
     frames = [_of_rank(rank_trace, work, scope, by) for _, rank_trace, work in device_work(trace, scope)]
     empty = pd.DataFrame(columns=["rank", "iteration", *_NAMED, *MOMENTS])
-    frame = pd.concat([one for one in frames if len(one)] or [empty], ignore_index=True)
+    frame = pd.concat([frame for frame in frames if len(frame)] or [empty], ignore_index=True)
     keys = _KEYS[by]
     integers = [*keys, *MOMENTS[:-1]]
     frame = frame.astype(dict.fromkeys(integers, np.int64) | dict.fromkeys(_NAMED, "str"))
@@ -186,7 +189,7 @@ def _of_rank(rank_trace: RankTrace, work: DeviceWork, scope: Scope, by: By) -> p
     number, kind = np.divmod(frame.index.to_numpy(), max(work.size, 1))
     frame["rank"] = rank_trace.rank
     frame["iteration"] = steps[number] if by == "iteration" else -1
-    frame["event_class"] = [EventClass(one).label for one in work.event_class[kind].tolist()]
+    frame["event_class"] = [EventClass(code).label for code in work.event_class[kind].tolist()]
     frame["name"] = [rank_trace.names[code] for code in work.name[kind].tolist()]
     return frame
 
@@ -197,3 +200,15 @@ def _in_order(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     by = [*keys, "gathered", "sum_ns", "name", "event_class"]
     order = order.sort_values(by, ascending=[name != "sum_ns" for name in by], ignore_index=True)
     return order.drop(columns="gathered")
+
+
+ANALYSIS = Analysis(
+    kind="kernel_breakdown",
+    label="Kernels",
+    group="Kernels",
+    title="Which kernels take most device time",
+    function=kernel_breakdown,
+    sentence=sentence,
+    chart=Bars("sum_ns", ("name",), "event_class", names="name"),
+    requires=("device events",),
+)

@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.breakdown import DeviceWork, device_work, device_work_of
 from hta_widgets.analysis.kernels.moments import STATISTICS, described, moments
-from hta_widgets.analysis.words import brief, duration
+from hta_widgets.charts.spec import Spread
+from hta_widgets.formatting import brief, duration
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["QUANTILES", "kernel_durations", "sentence"]
+__all__ = ["ANALYSIS", "QUANTILES", "kernel_durations", "sentence"]
 
 Int64 = npt.NDArray[np.int64]
 QUANTILES = {"p25_ns": 0.25, "median_ns": 0.5, "p75_ns": 0.75, "p99_ns": 0.99}
@@ -49,7 +51,7 @@ def kernel_durations(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     scope = scope or Scope()
     frames = [_of_rank(rank_trace, work, scope) for _, rank_trace, work in device_work(trace, scope)]
     empty = pd.DataFrame(columns=_COLUMNS)
-    frame = pd.concat([one for one in frames if len(one)] or [empty], ignore_index=True)[_COLUMNS]
+    frame = pd.concat([frame for frame in frames if len(frame)] or [empty], ignore_index=True)[_COLUMNS]
     integers = ["rank", *STATISTICS[:4]]
     kinds = dict.fromkeys(["event_class", "name"], "str") | dict.fromkeys(_COLUMNS[2:], np.float64)
     frame = frame.astype(kinds | dict.fromkeys(integers, np.int64))
@@ -83,7 +85,7 @@ def sentence(frame: pd.DataFrame) -> str:
     )
 
 
-@kept()
+@memoize_per_rank()
 def _by_duration(rank_trace: RankTrace) -> Int64:
     """Rows of device work by group, then duration: what quantiles need, whatever the scope."""
     work = device_work_of(rank_trace)
@@ -99,7 +101,7 @@ def _of_rank(rank_trace: RankTrace, work: DeviceWork, scope: Scope) -> pd.DataFr
     frame = moments(work.group[rows], dur, work.size)
     kind = frame.index.to_numpy()
     frame["rank"] = rank_trace.rank
-    frame["event_class"] = [EventClass(one).label for one in work.event_class[kind].tolist()]
+    frame["event_class"] = [EventClass(code).label for code in work.event_class[kind].tolist()]
     frame["name"] = [rank_trace.names[code] for code in work.name[kind].tolist()]
     frame = described(frame)
     count = frame["count"].to_numpy()
@@ -117,3 +119,16 @@ def _quantile(dur: Int64, first: Int64, count: Int64, share: float) -> npt.NDArr
     high = dur[first + np.minimum(below + 1, count - 1)] if len(dur) else dur
     value: npt.NDArray[np.float64] = low + (position - below) * (high - low)
     return value
+
+
+ANALYSIS = Analysis(
+    kind="kernel_durations",
+    label="Kernel durations",
+    group="Kernels",
+    title="How evenly kernels run on the ranks",
+    function=kernel_durations,
+    sentence=sentence,
+    chart=Spread("name", "min_ns", "mean_ns", "max_ns", "sum_ns", "event_class"),
+    requires=("device events",),
+    ignores=("ranks",),
+)

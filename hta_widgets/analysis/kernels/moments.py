@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.trace.jit import kernel
+from hta_widgets.jit import kernel
 
 __all__ = ["MOMENTS", "STATISTICS", "described", "merged", "moments"]
 
@@ -78,7 +78,7 @@ def _add_up(
 ) -> None:
     word = np.uint64(32)
     mask = np.uint64(0xFFFFFFFF)
-    one = np.uint64(1)
+    unit = np.uint64(1)
     for i in range(len(group)):
         g = group[i]
         if g < 0:
@@ -92,12 +92,12 @@ def _add_up(
         a, b = np.uint64(d) >> word, np.uint64(d) & mask
         square = low[g] + b * b
         if square < low[g]:
-            high[g] += one
+            high[g] += unit
         low[g] = square
         if a:
             cross = a * b
             shifted = low[g] + (cross << np.uint64(33))
             if shifted < low[g]:
-                high[g] += one
+                high[g] += unit
             low[g] = shifted
             high[g] += (cross >> np.uint64(31)) + a * a

@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.text_columns import stacked, text_column
 from hta_widgets.analysis.launches.launched import Launched, launched_ranks
-from hta_widgets.analysis.text_columns import stacked, text_column
-from hta_widgets.analysis.words import duration, percent
+from hta_widgets.charts.spec import Bars, Histogram
+from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["launch_stats", "launch_summary", "sentence"]
+__all__ = ["ANALYSES", "launch_stats", "launch_summary", "sentence"]
 
 _NUMBERS = (
     "rank", "correlation", "launch_id", "event_id", "device", "stream", "call_start_ns", "start_ns",
@@ -150,7 +152,7 @@ def sentence(frame: pd.DataFrame) -> str:
     )
 
 
-def _of_rank(one: RankTrace, work: Launched, chosen: npt.NDArray[np.intp]) -> pd.DataFrame:
+def _of_rank(rank_trace: RankTrace, work: Launched, chosen: npt.NDArray[np.intp]) -> pd.DataFrame:
     rows, calls = work.rows[chosen], work.calls[chosen]
     start, call_start = work.start[chosen], work.call_start[chosen]
     latency = start - call_start
@@ -160,24 +162,26 @@ def _of_rank(one: RankTrace, work: Launched, chosen: npt.NDArray[np.intp]) -> pd
         zip(
             _NUMBERS,
             (
-                np.full(len(rows), one.rank, np.int64), one.correlation[rows],
-                one.event_id[calls].astype(np.int64), one.event_id[rows].astype(np.int64),
-                lanes[:, 0], lanes[:, 1], call_start, start, one.dur[calls], one.dur[rows],
-                start - one.end[calls], latency, queued, latency - queued,
+                np.full(len(rows), rank_trace.rank, np.int64), rank_trace.correlation[rows],
+                rank_trace.event_id[calls].astype(np.int64), rank_trace.event_id[rows].astype(np.int64),
+                lanes[:, 0], lanes[:, 1], call_start, start, rank_trace.dur[calls], rank_trace.dur[rows],
+                start - rank_trace.end[calls], latency, queued, latency - queued,
             ),
             strict=True,
         )
     )  # fmt: skip
-    texts = _names(one, rows, calls)
+    texts = _names(rank_trace, rows, calls)
     return pd.DataFrame({**numbers, **texts, "is_graph": work.siblings[chosen] > 1}, copy=False)
 
 
-def _names(one: RankTrace, rows: npt.NDArray[np.int64], calls: npt.NDArray[np.int64]) -> dict[str, object]:
+def _names(
+    rank_trace: RankTrace, rows: npt.NDArray[np.int64], calls: npt.NDArray[np.int64]
+) -> dict[str, object]:
     labels = [member.label for member in EventClass]
     return {
-        "api": text_column(one.name[calls], one.names),
-        "name": text_column(one.name[rows], one.names),
-        "device_class": text_column(one.event_class[rows], labels),
+        "api": text_column(rank_trace.name[calls], rank_trace.names),
+        "name": text_column(rank_trace.name[rows], rank_trace.names),
+        "device_class": text_column(rank_trace.event_class[rows], labels),
     }
 
 
@@ -186,3 +190,39 @@ def _nothing() -> pd.DataFrame:
     frame = pd.DataFrame(columns=[*_NUMBERS, *_TEXTS, "is_graph"])
     kinds = dict.fromkeys(_NUMBERS, "int64") | dict.fromkeys(_TEXTS, "category") | {"is_graph": "bool"}
     return frame.astype(kinds)
+
+
+def summary_sentence(frame: pd.DataFrame) -> str:
+    """The answer of `launch_summary` in one sentence."""
+    calls = frame.groupby("api", sort=True)[["calls", "cpu_ns"]].sum()
+    if not calls["calls"].sum():
+        return "No launch call lies in the selection."
+    most = calls.sort_values("cpu_ns", ascending=False, kind="stable").iloc[0]
+    return (
+        f"{calls['calls'].sum():,} launch calls took {duration(calls['cpu_ns'].sum())} of host time, most "
+        f"of it {most.name}: {duration(most['cpu_ns'])} in {most['calls']:,} calls."
+    )
+
+
+ANALYSES = (
+    Analysis(
+        kind="launch_stats",
+        label="Launch delays",
+        group="Host",
+        title="How long launches take to start",
+        function=launch_stats,
+        sentence=sentence,
+        chart=Histogram("latency_ns", "host"),
+        requires=("launch calls of device events",),
+    ),
+    Analysis(
+        kind="launch_summary",
+        label="Launch calls",
+        group="Host",
+        title="Which calls launch device work",
+        function=launch_summary,
+        sentence=summary_sentence,
+        chart=Bars("cpu_ns", ("api",), "host", names="api"),
+        requires=("launch calls of device events",),
+    ),
+)

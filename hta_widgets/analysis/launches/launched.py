@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -44,22 +44,21 @@ class Launched:
     """
 
     def __init__(self, rank_trace: RankTrace) -> None:
-        one = rank_trace
-        work = one.is_device & (one.event_class != EventClass.SYNC)
+        work = rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC)
         everything = np.flatnonzero(work)
-        linked = np.flatnonzero(one.launch[everything] >= 0)
+        linked = np.flatnonzero(rank_trace.launch[everything] >= 0)
         rows = everything[linked]
-        calls = one.launch[rows].astype(np.int64)
-        order = np.lexsort((one.start[rows], calls, one.start[calls]))
+        calls = rank_trace.launch[rows].astype(np.int64)
+        order = np.lexsort((rank_trace.start[rows], calls, rank_trace.start[calls]))
         self.rows, self.calls = rows[order], calls[order]
         of_call = np.bincount(self.calls, minlength=1)
         self.siblings: Int64 = of_call[self.calls].astype(np.int64)
-        self.lanes, lane = _lanes(one.device[everything], one.stream[everything])
+        self.lanes, lane = _lanes(rank_trace.device[everything], rank_trace.stream[everything])
         at = linked[order]
         self.lane: Int64 = lane[at]
-        self.free_ns: Int64 = _stream_free(one.start[everything], one.end[everything], lane)[at]
-        self.iteration = one.iteration[self.rows]
-        self.start, self.call_start = one.start[self.rows], one.start[self.calls]
+        self.free_ns: Int64 = _stream_free(rank_trace.start[everything], rank_trace.end[everything], lane)[at]
+        self.iteration = rank_trace.iteration[self.rows]
+        self.start, self.call_start = rank_trace.start[self.rows], rank_trace.start[self.calls]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -88,7 +87,7 @@ class Launched:
         return listed
 
 
-launched = kept()(Launched)
+launched = memoize_per_rank()(Launched)
 
 
 def launched_ranks(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, Launched]]:

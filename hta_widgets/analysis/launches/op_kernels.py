@@ -8,18 +8,20 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.launches.launched import Launched, launched_ranks
-from hta_widgets.analysis.words import brief, duration
+from hta_widgets.charts.spec import Bars
+from hta_widgets.formatting import brief, duration
+from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.jit import kernel
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["op_kernels", "sentence"]
+__all__ = ["ANALYSIS", "op_kernels", "sentence"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -93,18 +95,18 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 def _of_rank(
-    one: RankTrace, work: Launched, scope: Scope, prefix: str, by: str, include_memory: bool
+    rank_trace: RankTrace, work: Launched, scope: Scope, prefix: str, by: str, include_memory: bool
 ) -> pd.DataFrame:
-    op = _operators(one, prefix)[work.calls]
-    keep = (op >= 0) & work.listed(one, scope)
+    op = _operators(rank_trace, prefix)[work.calls]
+    keep = (op >= 0) & work.listed(rank_trace, scope)
     if not include_memory:
         for memory in _MEMORY:
-            keep &= one.event_class[work.rows] != memory
+            keep &= rank_trace.event_class[work.rows] != memory
     if scope.iterations is not None:
-        keep &= np.isin(one.iteration[op], scope.iterations)
+        keep &= np.isin(rank_trace.iteration[op], scope.iterations)
     if scope.window_ns is not None:
         first_ns, last_ns = scope.window_ns
-        keep &= (one.start[op] >= first_ns) & (one.start[op] < last_ns)
+        keep &= (rank_trace.start[op] >= first_ns) & (rank_trace.start[op] < last_ns)
     chosen = np.flatnonzero(keep)
     if not len(chosen):
         return _nothing(by)
@@ -113,26 +115,26 @@ def _of_rank(
     op = op[chosen]
     first = np.flatnonzero(np.diff(op, prepend=-1))
     kernels = np.diff(first, append=len(op))
-    name = one.name[work.rows[chosen]].astype(np.int64)
+    name = rank_trace.name[work.rows[chosen]].astype(np.int64)
     owner, launch = op[first], chosen[first]
-    code = _sequences(one.name[owner].astype(np.int64), name, first, kernels)
+    code = _sequences(rank_trace.name[owner].astype(np.int64), name, first, kernels)
     columns = {
-        "op_name": one.name[owner].astype(np.int64),
+        "op_name": rank_trace.name[owner].astype(np.int64),
         "sequence": code,
         "at": first,
-        "op_id": one.event_id[owner].astype(np.int64),
-        "start_ns": one.start[owner],
+        "op_id": rank_trace.event_id[owner].astype(np.int64),
+        "start_ns": rank_trace.start[owner],
         "kernels": kernels,
-        "op_delay_ns": work.call_start[launch] - one.start[owner],
+        "op_delay_ns": work.call_start[launch] - rank_trace.start[owner],
         "launch_latency_ns": work.start[launch] - work.call_start[launch],
-        "device_ns": np.add.reduceat(one.dur[work.rows[chosen]], first),
+        "device_ns": np.add.reduceat(rank_trace.dur[work.rows[chosen]], first),
     }
     if by == "instance":
         order = np.lexsort((columns["op_id"], columns["start_ns"]))
         rows = pd.DataFrame({column: values[order] for column, values in columns.items()})
     else:
         rows = _totals(columns)
-    return _named(one, rows, name, by)
+    return _named(rank_trace, rows, name, by)
 
 
 def _totals(instances: dict[str, Int64]) -> pd.DataFrame:
@@ -147,16 +149,16 @@ def _totals(instances: dict[str, Int64]) -> pd.DataFrame:
     return pd.DataFrame({**same, "count": count, **totals, **means})
 
 
-def _named(one: RankTrace, rows: pd.DataFrame, name: Int64, by: str) -> pd.DataFrame:
+def _named(rank_trace: RankTrace, rows: pd.DataFrame, name: Int64, by: str) -> pd.DataFrame:
     """Put texts in place of codes; one text per distinct sequence."""
     distinct = rows.drop_duplicates("sequence")
     texts = {
-        code: _SEPARATOR.join(one.names[each] for each in name[at : at + count])
+        code: _SEPARATOR.join(rank_trace.names[each] for each in name[at : at + count])
         for code, at, count in zip(distinct["sequence"], distinct["at"], distinct["kernels"], strict=True)
     }
     rows = rows.assign(
-        rank=one.rank,
-        op=[one.names[code] for code in rows["op_name"]],
+        rank=rank_trace.rank,
+        op=[rank_trace.names[code] for code in rows["op_name"]],
         kernel_sequence=[texts[code] for code in rows["sequence"]],
     )
     if by == "sequence":
@@ -179,13 +181,13 @@ def _nothing(by: str) -> pd.DataFrame:
     return pd.DataFrame(columns=columns).astype(kinds)
 
 
-@kept(last=8)
-def _operators(one: RankTrace, prefix: str) -> Int64:
+@memoize_per_rank(last=8)
+def _operators(rank_trace: RankTrace, prefix: str) -> Int64:
     """For each row the innermost operator around it whose name starts with `prefix`, -1 without one."""
-    named = np.array([text.startswith(prefix) for text in one.names], np.bool_)
-    wanted = (one.event_class == EventClass.HOST_OP) & named[one.name]
-    around = np.full(one.n, -1, np.int64)
-    _find_around(one.parent, wanted, around)
+    named = np.array([text.startswith(prefix) for text in rank_trace.names], np.bool_)
+    wanted = (rank_trace.event_class == EventClass.HOST_OP) & named[rank_trace.name]
+    around = np.full(rank_trace.n, -1, np.int64)
+    _find_around(rank_trace.parent, wanted, around)
     return around
 
 
@@ -225,3 +227,15 @@ def _walk(op: Int64, name: Int64, first: Int64, count: Int64, key: Int64, child:
                 child[slot] = nodes
             node = child[slot]
         code[i] = node
+
+
+ANALYSIS = Analysis(
+    kind="op_kernels",
+    label="Operators",
+    group="Kernels",
+    title="Which operators keep the device busy",
+    function=op_kernels,
+    sentence=sentence,
+    chart=Bars("device_ns", ("op",), "compute", names="op"),
+    requires=("launch calls of device events",),
+)

@@ -8,16 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.step_function import quantile
 from hta_widgets.analysis.launches.stream_queues import Queue, observed_windows, stream_queues
-from hta_widgets.analysis.step_function import quantile
-from hta_widgets.analysis.words import duration, percent
+from hta_widgets.charts.spec import Bars, Lines
+from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["blocked_on_full_queue", "queue_length", "queue_summary", "sentence"]
+__all__ = ["ANALYSES", "blocked_on_full_queue", "queue_length", "queue_summary", "sentence"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -78,10 +80,10 @@ def queue_length(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """
     scope = scope or Scope()
     parts = []
-    for one, queue in stream_queues(trace, scope):
+    for rank_trace, queue in stream_queues(trace, scope):
         timed = scope.iterations is not None or scope.window_ns is not None
-        for first, last in one.windows(scope).tolist() if timed else [(None, None)]:
-            parts.append(_points(one, queue, first, last))
+        for first, last in rank_trace.windows(scope).tolist() if timed else [(None, None)]:
+            parts.append(_points(rank_trace, queue, first, last))
     columns = (
         [np.concatenate(column) for column in zip(*parts, strict=True)]
         if parts
@@ -108,13 +110,13 @@ def queue_summary(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """
     scope = scope or Scope()
     rows = []
-    for one, queue in stream_queues(trace, scope):
-        windows = observed_windows(one, scope)
+    for rank_trace, queue in stream_queues(trace, scope):
+        windows = observed_windows(rank_trace, scope)
         value, held = _by_length(queue, windows)
         came = _sum_inside(queue.length.time, np.maximum(queue.change, 0), windows)
         numbers = (
-            one.rank, queue.device, queue.stream, came, int(held.sum()), int(held[value >
-            0].sum()), int((value * held).sum()), int(value[held > 0].max(initial=0)),
+            rank_trace.rank, queue.device, queue.stream, came, int(held.sum()),
+            int(held[value > 0].sum()), int((value * held).sum()), int(value[held > 0].max(initial=0)),
             *(quantile(value, held, share) for share in (0.5, 0.95, 0.99)),
         )  # fmt: skip
         rows.append(numbers)
@@ -152,17 +154,17 @@ def blocked_on_full_queue(trace: Trace, scope: Scope | None = None, limit: int |
         raise ValueError(f"limit must be at least 1, not {limit}")
     scope = scope or Scope()
     rows = []
-    for one, queue in stream_queues(trace, scope):
+    for rank_trace, queue in stream_queues(trace, scope):
         plateau = queue.plateau if limit is None else None
         full = limit or plateau or max(USUAL_LIMIT, int(queue.length.value.max()) + 1)
-        windows = observed_windows(one, scope)
+        windows = observed_windows(rank_trace, scope)
         value, held = queue.length.within(windows)
         waiting = np.flatnonzero((queue.change > 0) & (queue.length.value >= full))
-        since, calls_ns = queue.length.time[waiting], one.dur[queue.row[waiting]]
+        since, calls_ns = queue.length.time[waiting], rank_trace.dur[queue.row[waiting]]
         numbers = (
-            one.rank, queue.device, queue.stream, full, int(value[held > 0].max(initial=0)), int(held.sum()),
-            int(held[value >= full].sum()), _sum_inside(since, np.ones_like(since), windows),
-            _sum_inside(since, calls_ns, windows),
+            rank_trace.rank, queue.device, queue.stream, full,
+            int(value[held > 0].max(initial=0)), int(held.sum()), int(held[value >= full].sum()),
+            _sum_inside(since, np.ones_like(since), windows), _sum_inside(since, calls_ns, windows),
         )  # fmt: skip
         source = (
             "given" if limit else "plateau" if plateau else "usual" if full == USUAL_LIMIT else "not reached"
@@ -201,7 +203,7 @@ def _sum_inside(time: Int64, amount: Int64, windows: Int64) -> int:
     return int((before[high] - before[low]).sum())
 
 
-def _points(one: RankTrace, queue: Queue, first: int | None, last: int | None) -> tuple[Int64, ...]:
+def _points(rank_trace: RankTrace, queue: Queue, first: int | None, last: int | None) -> tuple[Int64, ...]:
     """The columns of `queue_length` for one stream and window."""
     length = queue.length
     low, high, head = 0, len(length.time), 0
@@ -214,8 +216,67 @@ def _points(one: RankTrace, queue: Queue, first: int | None, last: int | None) -
 
     before = int(length.value[low - 1]) if low else 0
     time = column(first or 0, length.time)
-    same = (np.full(len(time), number, np.int64) for number in (one.rank, queue.device, queue.stream))
+    same = (np.full(len(time), number, np.int64) for number in (rank_trace.rank, queue.device, queue.stream))
     return (
         *same, time, column(before, length.value),
-        column(-1, one.event_id[queue.row]), column(-1, one.event_id[queue.device_row]),
+        column(-1, rank_trace.event_id[queue.row]), column(-1, rank_trace.event_id[queue.device_row]),
     )  # fmt: skip
+
+
+def length_sentence(frame: pd.DataFrame) -> str:
+    """The answer of `queue_length` in one sentence."""
+    if frame.empty:
+        return "No launch lies in the selection."
+    longest = frame.iloc[int(frame["queue_length"].to_numpy().argmax())]
+    return (
+        f"At most {longest['queue_length']:,} launches wait at once, on stream {longest['stream']} of rank "
+        f"{longest['rank']}, {duration(longest['time_ns'])} after the start."
+    )
+
+
+def blocked_sentence(frame: pd.DataFrame) -> str:
+    """The answer of `blocked_on_full_queue` in one sentence."""
+    if frame.empty:
+        return "No stream's queue lies in the selection."
+    full = frame[frame["blocked_ns"] > 0]
+    if full.empty:
+        return f"No queue was full: the longest held {frame['max'].max():,} launches."
+    most = full.iloc[int(full["blocked_ns"].to_numpy().argmax())]
+    return (
+        f"The queue of stream {most['stream']} on rank {most['rank']} stood at its limit of "
+        f"{most['limit']:,} for {duration(most['blocked_ns'])} ({percent(most['blocked_pct'])} of the time)."
+    )
+
+
+ANALYSES = (
+    Analysis(
+        kind="queue_length",
+        label="Queue length",
+        group="Host",
+        title="How much work waits on each stream",
+        function=queue_length,
+        sentence=length_sentence,
+        chart=Lines("time_ns", "queue_length", ("rank", "device", "stream"), "host"),
+        requires=("launch calls of device events",),
+    ),
+    Analysis(
+        kind="queue_summary",
+        label="Queues",
+        group="Host",
+        title="How full each queue is",
+        function=queue_summary,
+        sentence=sentence,
+        chart=Bars("queued_ns", ("rank", "device", "stream"), "host"),
+        requires=("launch calls of device events",),
+    ),
+    Analysis(
+        kind="blocked_on_full_queue",
+        label="Full queues",
+        group="Host",
+        title="How long launches wait for a full queue",
+        function=blocked_on_full_queue,
+        sentence=blocked_sentence,
+        chart=Bars("blocked_ns", ("rank", "device", "stream"), "host"),
+        requires=("launch calls of device events",),
+    ),
+)

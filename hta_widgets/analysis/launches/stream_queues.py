@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.kept import kept
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.core.step_function import StepFunction
 from hta_widgets.analysis.launches.launched import launched, launched_ranks
-from hta_widgets.analysis.step_function import StepFunction
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -50,16 +50,16 @@ _FILTERS_KEPT: Final = 8
 
 
 def stream_queues(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Queue]]:
-    for _, one, _ in launched_ranks(trace, scope):
-        for queue in _of_rank(one, scope.names):
+    for _, rank_trace, _ in launched_ranks(trace, scope):
+        for queue in _of_rank(rank_trace, scope.names):
             if scope.streams is None or queue.stream in scope.streams:
-                yield one, queue
+                yield rank_trace, queue
 
 
-@kept(last=_FILTERS_KEPT)
-def _of_rank(one: RankTrace, names: tuple[str, ...] | None) -> list[Queue]:
-    work = launched(one)
-    at = np.flatnonzero(work.listed(one, Scope(names=names)))
+@memoize_per_rank(last=_FILTERS_KEPT)
+def _of_rank(rank_trace: RankTrace, names: tuple[str, ...] | None) -> list[Queue]:
+    work = launched(rank_trace)
+    at = np.flatnonzero(work.listed(rank_trace, Scope(names=names)))
     # `work` is by call, then by start: of a call's events on one stream the first one leaves the queue.
     place = work.calls[at] * len(work.lanes) + work.lane[at]
     at = at[~pd.Series(place).duplicated().to_numpy()]
@@ -78,13 +78,13 @@ def _of_rank(one: RankTrace, names: tuple[str, ...] | None) -> list[Queue]:
         if len(of_lane):
             length = StepFunction.of_changes(time[of_lane], change[of_lane])
             entry = length, change[of_lane], row[of_lane]
-            queues.append(Queue(device, stream, *entry, device_row[of_lane], _plateau(one, *entry)))
+            queues.append(Queue(device, stream, *entry, device_row[of_lane], _plateau(rank_trace, *entry)))
     return queues
 
 
-def _plateau(one: RankTrace, length: StepFunction, change: Int64, row: Int64) -> int | None:
+def _plateau(rank_trace: RankTrace, length: StepFunction, change: Int64, row: Int64) -> int | None:
     came = change > 0
-    reached, call_ns = length.value[came], one.dur[row[came]]
+    reached, call_ns = length.value[came], rank_trace.dur[row[came]]
     most = int(reached.max(initial=0))
     there = reached == most
     if most < _SHORTEST_LIMIT or there.sum() < _PLATEAU_CALLS or there.all():
@@ -93,9 +93,9 @@ def _plateau(one: RankTrace, length: StepFunction, change: Int64, row: Int64) ->
     return most if slow else None
 
 
-def observed_windows(one: RankTrace, scope: Scope) -> Int64:
+def observed_windows(rank_trace: RankTrace, scope: Scope) -> Int64:
     """The windows of a scope; without times, from the rank's first launch to the end of its device work."""
-    span = one.device_span
+    span = rank_trace.device_span
     if span is None or scope.iterations is not None or scope.window_ns is not None:
-        return one.windows(scope)
-    return np.array([[min(int(launched(one).call_start[0]), span[0]), span[1]]], np.int64)
+        return rank_trace.windows(scope)
+    return np.array([[min(int(launched(rank_trace).call_start[0]), span[0]), span[1]]], np.int64)

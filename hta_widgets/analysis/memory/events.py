@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.kept import kept
-from hta_widgets.trace.schema import NULL
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.classify import EventClass
@@ -54,13 +54,13 @@ class Changes:
     tid: npt.NDArray[np.int32]
 
 
-@kept()
-def changes_of(one: RankTrace, offset_ns: int) -> Changes:
+@memoize_per_rank()
+def changes_of(rank_trace: RankTrace, offset_ns: int) -> Changes:
     """The memory events of a rank whose file counts from `offset_ns` before the axis' zero.
 
     They have no duration, so they are no slices: the table has them.
     """
-    table = one.table
+    table = rank_trace.table
     rows, change = table.sparse("alloc_bytes")
     rows = rows.astype(np.int64)
     time = table.ints("start_ns")[rows]
@@ -74,7 +74,7 @@ def changes_of(one: RankTrace, offset_ns: int) -> Changes:
     number, numbers = pd.factorize(table.ints("device_id")[rows], sort=True)
     place, pairs = pd.factorize(kind * len(numbers) + number, sort=True)
     distinct = [divmod(pair, len(numbers)) for pair in pairs.tolist()]
-    places = [_place(int(kinds[one]), int(numbers[other])) for one, other in distinct]
+    places = [_place(int(kinds[name]), int(numbers[other])) for name, other in distinct]
     allocated = table.ints("total_allocated_bytes")[rows]
     for code in range(len(places)):
         here = place == code
@@ -92,31 +92,31 @@ def _place(kind: int, number: int) -> str:
     return word if number in (NULL, -1) else f"{word}:{number}"
 
 
-def innermost(one: RankTrace, event_class: EventClass, changes: Changes, at: Int64) -> Int64:
+def innermost(rank_trace: RankTrace, event_class: EventClass, changes: Changes, at: Int64) -> Int64:
     """Row of the innermost event of a class that is open on the thread of each change, -1 for none."""
     row = np.full(len(at), -1, np.int64)
-    rows = np.flatnonzero((one.event_class == event_class) & (one.depth >= 0))
-    rows = rows[np.lexsort((one.depth[rows], one.start[rows]))]
+    rows = np.flatnonzero((rank_trace.event_class == event_class) & (rank_trace.depth >= 0))
+    rows = rows[np.lexsort((rank_trace.depth[rows], rank_trace.start[rows]))]
     for pid, tid in set(zip(changes.pid[at].tolist(), changes.tid[at].tolist(), strict=True)):
         here = np.flatnonzero((changes.pid[at] == pid) & (changes.tid[at] == tid))
-        on_thread = rows[(one.pid[rows] == pid) & (one.tid[rows] == tid)]
+        on_thread = rows[(rank_trace.pid[rows] == pid) & (rank_trace.tid[rows] == tid)]
         if len(on_thread):
             # What is open then is the last to start, or calls it.
-            last = np.searchsorted(one.start[on_thread], changes.time[at[here]], side="right") - 1
+            last = np.searchsorted(rank_trace.start[on_thread], changes.time[at[here]], side="right") - 1
             row[here] = np.where(last >= 0, on_thread[np.maximum(last, 0)], -1)
     time = changes.time[at]
     while True:
-        closed = (row >= 0) & ((one.end[row] < time) | (one.event_class[row] != event_class))
+        closed = (row >= 0) & ((rank_trace.end[row] < time) | (rank_trace.event_class[row] != event_class))
         if not closed.any():
             return row
-        row[closed] = one.parent[row[closed]]
+        row[closed] = rank_trace.parent[row[closed]]
 
 
-def outermost(one: RankTrace, event_class: EventClass, row: Int64) -> Int64:
+def outermost(rank_trace: RankTrace, event_class: EventClass, row: Int64) -> Int64:
     """The outermost caller of each row that is of a class, or the row itself; -1 where the row is."""
     top, caller = row.copy(), row
     while (caller >= 0).any():
-        caller = np.where(caller >= 0, one.parent[caller], -1)
-        better = (caller >= 0) & (one.event_class[caller] == event_class)
+        caller = np.where(caller >= 0, rank_trace.parent[caller], -1)
+        better = (caller >= 0) & (rank_trace.event_class[caller] == event_class)
         top[better] = caller[better]
     return top

@@ -8,20 +8,22 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.memory.events import Changes, changes_of, innermost, outermost
-from hta_widgets.analysis.words import percent
+from hta_widgets.charts.spec import Bars, Lines
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.links import windows_of
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["BEFORE", "byte_size", "memory_peak", "memory_timeline", "sentence"]
+__all__ = ["ANALYSES", "BEFORE", "byte_size", "memory_peak", "memory_timeline", "sentence"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -58,8 +60,8 @@ def memory_timeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """
     scope = scope or Scope()
     frames = []
-    for rank, one, changes in _ranks(trace, scope):
-        inside = _inside(one, changes.time, scope)
+    for rank, rank_trace, changes in _ranks(trace, scope):
+        inside = _inside(rank_trace, changes.time, scope)
         order = inside[np.argsort(changes.place[inside], kind="stable")]
         reserved = changes.reserved[order]
         frames.append(
@@ -72,7 +74,7 @@ def memory_timeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
                     "change_bytes": changes.change[order],
                     "allocated_bytes": changes.allocated[order],
                     "reserved_bytes": _nullable(reserved, reserved == NULL),
-                    "iteration": _iteration_at(one, changes.time[order]),
+                    "iteration": _iteration_at(rank_trace, changes.time[order]),
                 }
             )
         )
@@ -103,9 +105,9 @@ def memory_peak(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     scope = scope or Scope()
     frames = [
         frame
-        for rank, one, changes in _ranks(trace, scope)
+        for rank, rank_trace, changes in _ranks(trace, scope)
         for place in range(len(changes.places))
-        if (frame := _peak(rank, one, changes, place, scope)) is not None
+        if (frame := _peak(rank, rank_trace, changes, place, scope)) is not None
     ]
     if not frames:
         return pd.DataFrame({column: pd.Series(dtype=kind) for column, kind in _PEAK.items()})
@@ -149,10 +151,10 @@ def _ranks(trace: Trace, scope: Scope) -> list[tuple[int, RankTrace, Changes]]:
     found = []
     for rank in ranks:
         checkpoint()
-        one = trace.rank(rank)
-        changes = changes_of(one, trace.clock.offset_ns.get(rank, 0))
+        rank_trace = trace.rank(rank)
+        changes = changes_of(rank_trace, trace.clock.offset_ns.get(rank, 0))
         if len(changes.event_id):
-            found.append((rank, one, changes))
+            found.append((rank, rank_trace, changes))
     if ranks and not found:
         raise MissingDataError(
             "memory events",
@@ -162,29 +164,31 @@ def _ranks(trace: Trace, scope: Scope) -> list[tuple[int, RankTrace, Changes]]:
     return found
 
 
-def _inside(one: RankTrace, time: Int64, scope: Scope) -> Int64:
+def _inside(rank_trace: RankTrace, time: Int64, scope: Scope) -> Int64:
     """Positions of the times within the iterations or window of a scope; all if it has neither."""
     if scope.iterations is None and scope.window_ns is None:
         return np.arange(len(time))
-    windows = one.windows(scope)
+    windows = rank_trace.windows(scope)
     return np.flatnonzero(windows_of(time, windows[:, 0], windows[:, 1]) >= 0)
 
 
-def _iteration_at(one: RankTrace, time: Int64) -> pd.arrays.IntegerArray:
-    frame = one.iterations
+def _iteration_at(rank_trace: RankTrace, time: Int64) -> pd.arrays.IntegerArray:
+    frame = rank_trace.iterations
     at = windows_of(time, frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64))
     number = np.append(frame["iteration"].to_numpy(np.int64), 0)[at]
     return _nullable(number, at < 0)
 
 
-def _peak(rank: int, one: RankTrace, changes: Changes, place: int, scope: Scope) -> pd.DataFrame | None:
+def _peak(
+    rank: int, rank_trace: RankTrace, changes: Changes, place: int, scope: Scope
+) -> pd.DataFrame | None:
     here = np.flatnonzero(changes.place == place)
     time, level = changes.time[here], changes.allocated[here]
-    candidates = _inside(one, time, scope)
+    candidates = _inside(rank_trace, time, scope)
     moments, levels = time[candidates], level[candidates]
     if scope.iterations is not None or scope.window_ns is not None:
         # What a window begins with: the level after the last change before it.
-        begins = one.windows(scope)[:, 0]
+        begins = rank_trace.windows(scope)[:, 0]
         before = np.searchsorted(time, begins, side="left") - 1
         first = int(level[0] - changes.change[here[0]])
         entering = np.where(before >= 0, level[np.maximum(before, 0)], first)
@@ -198,8 +202,8 @@ def _peak(rank: int, one: RankTrace, changes: Changes, place: int, scope: Scope)
     reserved = changes.reserved[here[max(last, 0)]]
     held = pd.DataFrame(
         {
-            **_holders(one, changes, live),
-            "iteration": _iteration_at(one, changes.time[live]),
+            **_holders(rank_trace, changes, live),
+            "iteration": _iteration_at(rank_trace, changes.time[live]),
             "bytes": changes.change[live],
         }
     )
@@ -239,16 +243,16 @@ def _live(address: Int64, change: Int64, last: int) -> Int64:
     return np.sort(newest[change[newest] > 0])
 
 
-def _holders(one: RankTrace, changes: Changes, at: Int64) -> dict[str, pd.Series]:
+def _holders(rank_trace: RankTrace, changes: Changes, at: Int64) -> dict[str, pd.Series]:
     """top_operator, operator, annotation: the names of what was open on the thread of each change."""
-    operator = innermost(one, EventClass.HOST_OP, changes, at)
+    operator = innermost(rank_trace, EventClass.HOST_OP, changes, at)
     rows = {
-        "top_operator": outermost(one, EventClass.HOST_OP, operator),
+        "top_operator": outermost(rank_trace, EventClass.HOST_OP, operator),
         "operator": operator,
-        "annotation": innermost(one, EventClass.ANNOTATION, changes, at),
+        "annotation": innermost(rank_trace, EventClass.ANNOTATION, changes, at),
     }
-    names = np.array([*one.names, None], object)
-    code = {column: np.where(row >= 0, one.name[row], -1) for column, row in rows.items()}
+    names = np.array([*rank_trace.names, None], object)
+    code = {column: np.where(row >= 0, rank_trace.name[row], -1) for column, row in rows.items()}
     return {
         column: pd.Series(names[code[column]], dtype="str").fillna(
             NO_OPERATOR if column != "annotation" else np.nan
@@ -259,3 +263,39 @@ def _holders(one: RankTrace, changes: Changes, at: Int64) -> dict[str, pd.Series
 
 def _nullable(values: Int64, absent: npt.NDArray[np.bool_]) -> pd.arrays.IntegerArray:
     return pd.arrays.IntegerArray(np.where(absent, 0, values), absent)
+
+
+def timeline_sentence(frame: pd.DataFrame) -> str:
+    """The answer of `memory_timeline` in one sentence."""
+    frame = frame[frame["device"] != "cpu"] if (frame["device"] != "cpu").any() else frame
+    if frame.empty:
+        return "No memory was allocated in the selection."
+    fullest = frame.iloc[int(frame["allocated_bytes"].to_numpy().argmax())]
+    return (
+        f"Rank {fullest['rank']} allocates most memory, {byte_size(fullest['allocated_bytes'])} on "
+        f"{fullest['device']}, {duration(fullest['time_ns'])} after the start."
+    )
+
+
+ANALYSES = (
+    Analysis(
+        kind="memory_timeline",
+        label="Memory",
+        group="Memory",
+        title="How much memory is in use over time",
+        function=memory_timeline,
+        sentence=timeline_sentence,
+        chart=Lines("time_ns", "allocated_bytes", ("rank", "device"), "memory"),
+        requires=("memory events",),
+    ),
+    Analysis(
+        kind="memory_peak",
+        label="Memory peak",
+        group="Memory",
+        title="Who holds memory at the peak",
+        function=memory_peak,
+        sentence=sentence,
+        chart=Bars("bytes", ("rank", "device", "top_operator"), "memory", names="top_operator"),
+        requires=("memory events",),
+    ),
+)

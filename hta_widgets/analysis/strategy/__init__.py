@@ -2,7 +2,7 @@
 
 messages        the collectives of each step, and which part of the step sends them
 step            one step of one group: `data_parallel`, `model_parallel`; what is said is a `reading`
-facts           all steps and groups of a rank
+evidence           all steps and groups of a rank
 table           `training_strategy`; `rows` and `silence` are parts of it
 model_states    `strategy_memory`
 """

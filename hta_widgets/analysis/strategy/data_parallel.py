@@ -45,9 +45,9 @@ def sharded(floats: Sequence[Message], size: int, wrappers: Set[str]) -> Reading
     FULL_SHARD gathers units again in backward, all but the root; SHARD_GRAD_OP does not. ZeRO stages 1 and 2
     gather what the optimizer has written, after the last reduction.
     """
-    gathers = [one for one in of(floats, "allgather") if one.place == FORWARD]
-    again = [one for one in of(floats, "allgather") if one.place != FORWARD]
-    reductions = [one for one in of(floats, "reduce_scatter") if one.place != FORWARD]
+    gathers = [message for message in of(floats, "allgather") if message.place == FORWARD]
+    again = [message for message in of(floats, "allgather") if message.place != FORWARD]
+    reductions = [message for message in of(floats, "reduce_scatter") if message.place != FORWARD]
     if not gathers:
         return unknown("gradients are reduce-scattered, but forward gathers nothing")
     blocks = _blocks(reductions, gathers)
@@ -87,8 +87,8 @@ def sharded(floats: Sequence[Message], size: int, wrappers: Set[str]) -> Reading
         f"{len(units)}{_in_passes(passes)}"
     )
     return Reading(
-        strategy, words, True, passes, tuple(one.elements for one in whole), elements(whole), once,
-        elements(units), dtypes(whole), dtypes(units), tuple(one.kept_elements for one in units),
+        strategy, words, True, passes, tuple(message.elements for message in whole), elements(whole), once,
+        elements(units), dtypes(whole), dtypes(units), tuple(message.kept_elements for message in units),
         (*gathers, *again, *reductions), (size - 1) * (passes * gathered + moved) // size,
     )  # fmt: skip
 
@@ -102,7 +102,7 @@ def _times_gathered(gathers: Sequence[Message], units: Sequence[Message], marked
     times = len(gathers) // len(units)
     if sizes(gathers) != _times(sizes(units), times):
         return 0 if _repeats(gathers) else 1
-    values = [one.elements for one in gathers]
+    values = [message.elements for message in gathers]
     in_turn = values[: len(values) // times] * times == values
     return times if times == 1 or (in_turn and not marked and len(sizes(units)) > 1) else 0
 
@@ -116,21 +116,21 @@ def _optimizer_sharded(
         return unknown("parameters are gathered after the gradients are reduced, but not as many")
     return Reading(
         ZERO_BELOW_3, "reduce-scatters gradients, and gathers as many parameters after that", True, 1,
-        tuple(one.elements for one in reductions), whole, bytes_of(gathers), reduced, dtypes(gathers),
-        dtypes(reductions), tuple(one.kept_elements for one in reductions), (*gathers, *reductions),
+        tuple(message.elements for message in reductions), whole, bytes_of(gathers), reduced, dtypes(gathers),
+        dtypes(reductions), tuple(message.kept_elements for message in reductions), (*gathers, *reductions),
         (size - 1) * (bytes_of(reductions) + bytes_of(gathers)) // size,
     )  # fmt: skip
 
 
 def replicated(floats: Sequence[Message], size: int, wrappers: Set[str], forwards: Sequence[int]) -> Reading:
     """A step that all-reduces gradients; arguments as of `read_step`."""
-    buckets = [one for one in of(floats, "allreduce") if one.place == HOOK]
+    buckets = [message for message in of(floats, "allreduce") if message.place == HOOK]
     blocks = _by_start(buckets, forwards)
     first = next(iter(blocks.values()))
     words = f"all-reduces gradients in {counted(len(first), 'bucket')} during backward"
     found = Reading(
         DDP if "DDP" in wrappers else NO_SHARD, f"{words}{_in_passes(len(blocks))}", True, len(blocks),
-        tuple(one.elements for one in first), elements(first), bytes_of(first), elements(first), "",
+        tuple(message.elements for message in first), elements(first), bytes_of(first), elements(first), "",
         dtypes(first), (), tuple(buckets), 2 * (size - 1) * len(blocks) * bytes_of(first) // size,
     )  # fmt: skip
     if any(elements(block) != elements(first) for block in blocks.values()):
@@ -138,7 +138,9 @@ def replicated(floats: Sequence[Message], size: int, wrappers: Set[str], forward
             found, parameters=None, parameter_bytes=None, reduced=None, expected_bytes=None,
             words=f"{words}, of other sizes in each of {len(blocks)} passes",
         )  # fmt: skip
-    after = [one for one in floats if one.place == FORWARD and one.order_ns > buckets[-1].order_ns]
+    after = [
+        message for message in floats if message.place == FORWARD and message.order_ns > buckets[-1].order_ns
+    ]
     for operation, padding in (("broadcast", 0), ("allgather", size * len(after))):
         written = of(after, operation)
         if written and 0 <= elements(written) - elements(first) <= padding:
@@ -162,25 +164,25 @@ def _in_passes(passes: int) -> str:
 
 def _blocks(these: Sequence[Message], others: Sequence[Message]) -> dict[int, list[Message]]:
     """Messages by pass: by how many of the others came before them."""
-    return _by_start(these, [one.order_ns for one in others])
+    return _by_start(these, [message.order_ns for message in others])
 
 
 def _by_start(these: Sequence[Message], starts: Sequence[int]) -> dict[int, list[Message]]:
     found: dict[int, list[Message]] = {}
-    for one in these:
-        found.setdefault(bisect_left(starts, one.order_ns), []).append(one)
+    for message in these:
+        found.setdefault(bisect_left(starts, message.order_ns), []).append(message)
     return found
 
 
 def _alike(blocks: Mapping[int, Sequence[Message]]) -> bool:
     """Whether all of them have messages of the same sizes."""
     found = [sizes(block) for block in blocks.values()]
-    return all(one == found[0] for one in found)
+    return all(message == found[0] for message in found)
 
 
 def _repeats(messages: Sequence[Message]) -> bool:
     """Whether their sizes are a shorter sequence of different ones several times over."""
-    values = [one.elements for one in messages]
+    values = [message.elements for message in messages]
     parts = [part for part in range(2, len(values) // 2 + 1) if len(values) % part == 0]
     return len(set(values)) > 1 and any(values[:part] * (len(values) // part) == values for part in parts)
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import collectives
-from hta_widgets.trace.schema import NULL
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ class Steps:
     forwards: dict[int, list[int]]
 
 
-def steps_of(one: RankTrace, scope: Scope) -> Steps:
+def steps_of(rank_trace: RankTrace, scope: Scope) -> Steps:
     """The complete steps of a rank in the scope: among its iterations, whole in its window."""
-    frame = one.iterations
+    frame = rank_trace.iterations
     chosen = ~frame["partial"].to_numpy(np.bool_)
     if scope.iterations is not None:
         chosen &= frame["iteration"].isin(scope.iterations).to_numpy(np.bool_)
@@ -89,8 +89,8 @@ def steps_of(one: RankTrace, scope: Scope) -> Steps:
         first, last = scope.window_ns
         chosen &= ((frame["start_ns"] >= first) & (frame["end_ns"] <= last)).to_numpy(np.bool_)
     forwards: dict[int, list[int]] = {}
-    for row in _calls(one, lambda name: name == _WRAPPER).tolist():
-        forwards.setdefault(int(one.iteration[row]), []).append(int(one.start[row]))
+    for row in _calls(rank_trace, lambda name: name == _WRAPPER).tolist():
+        forwards.setdefault(int(rank_trace.iteration[row]), []).append(int(rank_trace.start[row]))
     return Steps(
         tuple(frame.loc[chosen, "iteration"].tolist()), bool(frame["source"].isin(_MARKS).all()), forwards
     )
@@ -103,66 +103,72 @@ def messages(trace: Trace, rank: int, steps: Steps, scope: Scope) -> pd.DataFram
         One row per communication kernel: iteration int64, process_group str ("" unless recorded), group_size
         Int64, sized bool (whether its size was recorded), message (`Message`, None unless sized).
     """
-    one = trace.rank(rank)
+    rank_trace = trace.rank(rank)
     found = collectives(trace, Scope(ranks=(rank,), streams=scope.streams, names=scope.names))
     found = found[found["iteration"].isin(steps.iterations)]
-    rows = np.flatnonzero(np.isin(one.event_id, found["event_id"].to_numpy(np.int64)))
-    row_of = dict(zip(one.event_id[rows].tolist(), rows.tolist(), strict=True))
-    places = _Places(one)
+    rows = np.flatnonzero(np.isin(rank_trace.event_id, found["event_id"].to_numpy(np.int64)))
+    row_of = dict(zip(rank_trace.event_id[rows].tolist(), rows.tolist(), strict=True))
+    places = _Places(rank_trace)
     listed = []
-    for fact in found.to_dict("records"):
-        row = row_of[fact["event_id"]]
-        launch = int(one.launch[row])
-        order = int(one.start[launch if launch >= 0 else row])
-        sized = not (pd.isna(fact["bytes"]) or pd.isna(fact["group_size"]))
-        group = "" if pd.isna(fact["process_group"]) else fact["process_group"]
-        message = _message(fact, places.of(launch), order) if sized else None
-        listed.append((fact["iteration"], group, fact["group_size"], sized, order, message))
+    for evidence in found.to_dict("records"):
+        row = row_of[evidence["event_id"]]
+        launch = int(rank_trace.launch[row])
+        order = int(rank_trace.start[launch if launch >= 0 else row])
+        sized = not (pd.isna(evidence["bytes"]) or pd.isna(evidence["group_size"]))
+        group = "" if pd.isna(evidence["process_group"]) else evidence["process_group"]
+        message = _message(evidence, places.of(launch), order) if sized else None
+        listed.append((evidence["iteration"], group, evidence["group_size"], sized, order, message))
     columns = ["iteration", "process_group", "group_size", "sized", "order_ns", "message"]
     frame = pd.DataFrame(listed, columns=columns).sort_values("order_ns", kind="stable", ignore_index=True)
     kinds = {"iteration": "int64", "group_size": "Int64", "sized": "bool"}
     return frame.astype(kinds).drop(columns="order_ns")
 
 
-def _message(fact: Mapping[Hashable, Any], place: str, order_ns: int) -> Message:
-    sent, received = int(fact["in_elements"]), int(fact["out_elements"])
-    kept = received if fact["collective"] == "reduce_scatter" else sent
+def _message(evidence: Mapping[Hashable, Any], place: str, order_ns: int) -> Message:
+    sent, received = int(evidence["in_elements"]), int(evidence["out_elements"])
+    kept = received if evidence["collective"] == "reduce_scatter" else sent
     return Message(
-        fact["collective"], max(sent, received), int(fact["bytes"]), kept, fact["dtype"], place, order_ns
+        evidence["collective"],
+        max(sent, received),
+        int(evidence["bytes"]),
+        kept,
+        evidence["dtype"],
+        place,
+        order_ns,
     )
 
 
 class _Places:
     """Tells from which part of a step a call comes."""
 
-    def __init__(self, one: RankTrace) -> None:
-        self._one = one
-        nodes = _calls(one, lambda name: name.startswith(_NODE))
-        marks = set(one.iterations["label"])
-        steps = _calls(one, lambda name: name in marks)
-        thread = _threads(one)
+    def __init__(self, rank_trace: RankTrace) -> None:
+        self._one = rank_trace
+        nodes = _calls(rank_trace, lambda name: name.startswith(_NODE))
+        marks = set(rank_trace.iterations["label"])
+        steps = _calls(rank_trace, lambda name: name in marks)
+        thread = _threads(rank_trace)
         # Backward has a thread of its own, unless all of it ran on the host.
         self._backward = set(thread[nodes].tolist()) - set(thread[steps].tolist())
         self._thread = thread
 
     def of(self, call: int) -> str:
         """`FORWARD`, `HOOK` or `NODE` of a row that launched something, -1 for none."""
-        one = self._one
+        rank_trace = self._one
         caller = call
         while caller >= 0:
-            name = one.names[one.name[caller]]
+            name = rank_trace.names[rank_trace.name[caller]]
             if name.startswith(_NODE):
                 return HOOK if _ACCUMULATES in name else NODE
-            caller = int(one.parent[caller])
+            caller = int(rank_trace.parent[caller])
         return HOOK if call >= 0 and int(self._thread[call]) in self._backward else FORWARD
 
 
-def _calls(one: RankTrace, fits: Callable[[str], bool]) -> Int64:
+def _calls(rank_trace: RankTrace, fits: Callable[[str], bool]) -> Int64:
     """int64 rows of the host calls and annotations whose name fits, by start."""
-    chosen = np.array([fits(name) for name in one.names] or [False], np.bool_)
-    rows = np.flatnonzero(chosen[one.name] & ~one.is_device & (one.stream == NULL))
-    return rows[np.argsort(one.start[rows], kind="stable")]
+    chosen = np.array([fits(name) for name in rank_trace.names] or [False], np.bool_)
+    rows = np.flatnonzero(chosen[rank_trace.name] & ~rank_trace.is_device & (rank_trace.stream == NULL))
+    return rows[np.argsort(rank_trace.start[rows], kind="stable")]
 
 
-def _threads(one: RankTrace) -> Int64:
-    return one.pid.astype(np.int64) * len(one.tids) + one.tid
+def _threads(rank_trace: RankTrace) -> Int64:
+    return rank_trace.pid.astype(np.int64) * len(rank_trace.tids) + rank_trace.tid

@@ -15,7 +15,7 @@ def tensor_parallel(forward: Sequence[Message], backward: Sequence[Message]) -> 
     there, back = of(forward, "allreduce"), of(backward, "allreduce")
     size, times = _most_common(there)
     if times > 1 and sizes(back)[size] > 1:
-        used = tuple(one for one in (*there, *back) if one.elements == size)
+        used = tuple(message for message in (*there, *back) if message.elements == size)
         words = f"all-reduces equal messages {times} times in forward and {sizes(back)[size]} in backward"
         return Reading(TENSOR, words, units=(size,), reduced_dtype=dtypes(used), used=used)
     if there and not backward:
@@ -31,9 +31,9 @@ def sequence_parallel(forward: Sequence[Message], backward: Sequence[Message]) -
     ]
     if times > 1 and all(pair[size] for pair in pairs):
         used = tuple(
-            one
-            for one in (*forward, *backward)
-            if one.elements == size and one.operation in ("allgather", "reduce_scatter")
+            message
+            for message in (*forward, *backward)
+            if message.elements == size and message.operation in ("allgather", "reduce_scatter")
         )
         words = "gathers and reduce-scatters equal messages in forward and backward (sequence parallelism)"
         return Reading(TENSOR, words, units=(size,), reduced_dtype=dtypes(used), used=used)

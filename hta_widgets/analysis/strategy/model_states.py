@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import pandas as pd
 
 from hta_widgets.analysis.memory.usage import byte_size, memory_timeline
-from hta_widgets.analysis.strategy.facts import Fact
+from hta_widgets.analysis.strategy.group_evidence import GroupEvidence
 from hta_widgets.analysis.strategy.reading import (
     DDP,
     FSDP,
@@ -21,7 +21,7 @@ from hta_widgets.analysis.strategy.reading import (
     ZERO_3,
     ZERO_BELOW_3,
 )
-from hta_widgets.analysis.strategy.table import job_facts
+from hta_widgets.analysis.strategy.table import job_evidence
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
@@ -92,14 +92,14 @@ def strategy_memory(
         raise ValueError(f"optimizer is one of {', '.join(_STATES)}, not {optimizer!r}")
     scope = scope or Scope()
     rows = []
-    models = [(rank, fact) for rank, fact in job_facts(trace, scope) if _has_model(fact)]
+    models = [(rank, evidence) for rank, evidence in job_evidence(trace, scope) if _has_model(evidence)]
     groups = Counter(rank for rank, _ in models)
-    for rank, fact in models:
+    for rank, evidence in models:
         if groups[rank] > 1:
             continue
-        computed = _computed(fact, optimizer, master_weights, element_bytes)
+        computed = _computed(evidence, optimizer, master_weights, element_bytes)
         measured = _measured(trace, rank, scope)
-        rows += [(rank, fact.reading.strategy, *row) for row in (*computed, *measured)]
+        rows += [(rank, evidence.reading.strategy, *row) for row in (*computed, *measured)]
     if not rows:
         raise MissingDataError(
             "size of the model",
@@ -128,8 +128,8 @@ def memory_sentence(frame: pd.DataFrame) -> str:
     return text + "."
 
 
-def _has_model(fact: Fact) -> bool:
-    reading = fact.reading
+def _has_model(evidence: GroupEvidence) -> bool:
+    reading = evidence.reading
     return reading.parameters is not None and reading.strategy in (*_WHOLE, *_SHARDED, ZERO_BELOW_3)
 
 
@@ -137,17 +137,17 @@ Row = tuple[str, int | None, int | None, str]
 
 
 def _computed(
-    fact: Fact, optimizer: Optimizer, master_weights: bool, element_bytes: int | None
+    evidence: GroupEvidence, optimizer: Optimizer, master_weights: bool, element_bytes: int | None
 ) -> Sequence[Row]:
-    reading = fact.reading
+    reading = evidence.reading
     parameters, trained = reading.parameters or 0, reading.reduced or 0
     sent = reading.parameter_bytes or 0
     width = f"{element_bytes} bytes per element, given" if element_bytes else "element size as sent"
     held = parameters * element_bytes if element_bytes else sent
     # Elements of several types have no width of their own; trained ones get their share of the bytes.
     kept = -(-held * trained // parameters)
-    shares = fact.size if reading.strategy in _SHARDED else 1
-    state_shares = fact.size if reading.strategy not in _WHOLE else 1
+    shares = evidence.size if reading.strategy in _SHARDED else 1
+    state_shares = evidence.size if reading.strategy not in _WHOLE else 1
     state = _STATES[optimizer] * (_MASTER_BYTES * trained if master_weights else kept)
     cut = f", 1/{shares} of it" if shares > 1 else ""
     state_cut = f", 1/{state_shares} of it" if state_shares > 1 else ""
@@ -167,13 +167,13 @@ def _computed(
     total = sum(known) if len(known) == len(sizes) else None
     rows.append(("model states", total, None, "sum of the above"))
     if reading.strategy in _SHARDED:
-        rows.append(("gathered parameters", *_gathered(fact)))
+        rows.append(("gathered parameters", *_gathered(evidence)))
     return rows
 
 
-def _gathered(fact: Fact) -> tuple[int | None, None, str]:
+def _gathered(evidence: GroupEvidence) -> tuple[int | None, None, str]:
     """What is whole at once, as gathered: all units, or the root and the two that may be in flight."""
-    reading = fact.reading
+    reading = evidence.reading
     if reading.strategy in (SHARD_GRAD_OP, HYBRID_SHARD_ZERO2):
         return reading.parameter_bytes, None, "all units, from forward to backward"
     if reading.strategy == FSDP or not reading.parameters or not reading.parameter_bytes:

@@ -70,8 +70,10 @@ def sent_bytes(messages: Sequence[Message], size: int) -> int:
 
     All-reduce 2(n-1)/n of the message, all-gather, reduce-scatter and all-to-all (n-1)/n, others all of it.
     """
-    ring = sum(_RING.get(one.operation, 0) * one.nbytes for one in messages)
-    return (size - 1) * ring // size + sum(one.nbytes for one in messages if one.operation not in _RING)
+    ring = sum(_RING.get(message.operation, 0) * message.nbytes for message in messages)
+    return (size - 1) * ring // size + sum(
+        message.nbytes for message in messages if message.operation not in _RING
+    )
 
 
 def unknown(reason: str, reduces: bool = True) -> Reading:
@@ -81,29 +83,29 @@ def unknown(reason: str, reduces: bool = True) -> Reading:
 
 def of(messages: Sequence[Message], operation: str) -> list[Message]:
     """Those of one operation."""
-    return [one for one in messages if one.operation == operation]
+    return [message for message in messages if message.operation == operation]
 
 
 def sizes(messages: Sequence[Message]) -> Counter[int]:
     """How many there are of each number of elements."""
-    return Counter(one.elements for one in messages)
+    return Counter(message.elements for message in messages)
 
 
 def elements(messages: Sequence[Message]) -> int:
     """Of all together."""
-    return sum(one.elements for one in messages)
+    return sum(message.elements for message in messages)
 
 
 def bytes_of(messages: Sequence[Message]) -> int:
     """Of all together."""
-    return sum(one.nbytes for one in messages)
+    return sum(message.nbytes for message in messages)
 
 
 def dtypes(messages: Sequence[Message]) -> str:
     """The element type; of several, each with its number of elements."""
     count: Counter[str] = Counter()
-    for one in messages:
-        count[one.dtype] += one.elements
+    for message in messages:
+        count[message.dtype] += message.elements
     if len(count) == 1:
         return next(iter(count))
     return ", ".join(f"{dtype} ({number:,})" for dtype, number in sorted(count.items()))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from hta_widgets.analysis.strategy.facts import Fact
+from hta_widgets.analysis.strategy.group_evidence import GroupEvidence
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, sent_bytes
 
 __all__ = ["frame_of", "numbers", "plain_row", "row_of"]
@@ -23,17 +23,17 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-def row_of(fact: Fact) -> dict[str, Any]:
+def row_of(evidence: GroupEvidence) -> dict[str, Any]:
     """The row of one rank in one group, without the columns that name them."""
-    reading = fact.reading
-    used = reading.used if reading.used else fact.messages
-    rest = [one for one in fact.messages if all(one is not other for other in reading.used)]
-    listed = Counter(one.operation for one in fact.messages)
+    reading = evidence.reading
+    used = reading.used if reading.used else evidence.messages
+    rest = [message for message in evidence.messages if all(message is not other for other in reading.used)]
+    listed = Counter(message.operation for message in evidence.messages)
     return plain_row(reading.strategy, reading.words, ()) | {
-        "role": fact.role,
-        "group_size": fact.size,
-        "steps": fact.steps,
-        "reducing_steps": fact.reducing,
+        "role": evidence.role,
+        "group_size": evidence.size,
+        "steps": evidence.steps,
+        "reducing_steps": evidence.reducing,
         "passes": reading.passes if reading.strategy != NOT_RECOGNISED else pd.NA,
         "parameters": reading.parameters,
         "parameter_bytes": reading.parameter_bytes,
@@ -43,9 +43,9 @@ def row_of(fact: Fact) -> dict[str, Any]:
         "units": len(reading.units),
         "unit_elements": _in_turn(reading.units),
         "collectives": ", ".join(f"{count} {name}" for name, count in sorted(listed.items())),
-        "sent_bytes": sent_bytes(used, fact.size),
+        "sent_bytes": sent_bytes(used, evidence.size),
         "expected_bytes": reading.expected_bytes,
-        "other_bytes": sent_bytes(rest, fact.size) if reading.used else 0,
+        "other_bytes": sent_bytes(rest, evidence.size) if reading.used else 0,
     }
 
 

@@ -30,10 +30,10 @@ def read_step(
         forwards: when DDP's forward began, ns.
         purpose: the group's description.
     """
-    floats = [one for one in messages if one.is_float]
-    forward = [one for one in floats if one.place == FORWARD]
-    backward = [one for one in floats if one.place != FORWARD]
-    kinds = {one.operation for one in messages}
+    floats = [message for message in messages if message.is_float]
+    forward = [message for message in floats if message.place == FORWARD]
+    backward = [message for message in floats if message.place != FORWARD]
+    kinds = {message.operation for message in messages}
     if kinds and kinds <= _POINT_TO_POINT:
         return stages(messages, purpose)
     if "all_to_all" in kinds:
@@ -42,8 +42,8 @@ def read_step(
         return sequence_parallel(forward, backward)
     if of(backward, "reduce_scatter"):
         return sharded(floats, size, wrappers)
-    if any(one.place == HOOK for one in of(backward, "allreduce")):
-        activations = tensor_parallel(forward, [one for one in backward if one.place == NODE])
+    if any(message.place == HOOK for message in of(backward, "allreduce")):
+        activations = tensor_parallel(forward, [message for message in backward if message.place == NODE])
         if activations.strategy == TENSOR:
             return unknown(f"{activations.words}, as tensor parallelism does, and gradients besides")
         return replicated(floats, size, wrappers, forwards)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from hta_widgets.analysis.diff.sampling import Scopes, check_runs, scope_of
+from hta_widgets.analysis.compare.sampling import Scopes, check_runs, scope_of
+from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.memory.usage import byte_size
-from hta_widgets.analysis.strategy.facts import Fact, facts_of
+from hta_widgets.analysis.strategy.group_evidence import GroupEvidence, evidence_of
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, SINGLE
 from hta_widgets.analysis.strategy.rows import frame_of, numbers, plain_row, row_of
 from hta_widgets.analysis.strategy.silence import silent_row
@@ -20,7 +21,15 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["job_facts", "runs_sentence", "sentence", "strategies", "training_strategy"]
+__all__ = [
+    "ANALYSIS",
+    "COMPARISON",
+    "job_evidence",
+    "runs_sentence",
+    "sentence",
+    "strategies",
+    "training_strategy",
+]
 
 _RECORD_SIZES: Final = (
     "Record with PyTorch 2.2 or newer and torch.profiler.profile(activities=[ProfilerActivity.CPU, "
@@ -70,26 +79,26 @@ def training_strategy(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         MissingDataError: the job communicates, but not on the device, or sizes were not recorded.
     """
     scope = scope or Scope()
-    facts = job_facts(trace, scope)
-    return frame_of(_merged(facts) if facts else [silent_row(trace, scope)])
+    evidence = job_evidence(trace, scope)
+    return frame_of(_merged(evidence) if evidence else [silent_row(trace, scope)])
 
 
-def job_facts(trace: Trace, scope: Scope) -> list[tuple[int, Fact]]:
-    """Rank and fact of each process group of each rank; empty where steps hold no collective.
+def job_evidence(trace: Trace, scope: Scope) -> list[tuple[int, GroupEvidence]]:
+    """Rank and evidence of each process group of each rank; empty where steps hold no collective.
 
     Raises:
         MissingDataError: they do, but no sizes were recorded.
     """
-    facts: list[tuple[int, Fact]] = []
+    evidence: list[tuple[int, GroupEvidence]] = []
     seen = sized = 0
     for rank in trace.ranks_of(scope):
         checkpoint()
-        found, count, with_size = facts_of(trace, rank, scope)
-        facts += [(rank, fact) for fact in found]
+        found, count, with_size = evidence_of(trace, rank, scope)
+        evidence += [(rank, evidence) for evidence in found]
         seen, sized = seen + count, sized + with_size
     if seen and not sized:
         raise MissingDataError("collective sizes", _RECORD_SIZES, f"none of {seen} collectives has one")
-    return facts
+    return evidence
 
 
 def strategies(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
@@ -150,28 +159,52 @@ def runs_sentence(frame: pd.DataFrame) -> str:
 
 def _said(row: Mapping[Any, Any]) -> str:
     """`DDP over 2 ranks: 1,024 parameters, 4.00 KiB sent per rank and step, as expected`."""
-    facts = []
+    details = []
     if pd.notna(row["parameters"]):
-        facts.append(f"{row['parameters']:,} parameters")
+        details.append(f"{row['parameters']:,} parameters")
     if row["sent_bytes"]:
-        facts.append(f"{byte_size(row['sent_bytes'])} sent per rank and step")
+        details.append(f"{byte_size(row['sent_bytes'])} sent per rank and step")
     if pd.notna(row["expected_bytes"]):
         same = row["expected_bytes"] == row["sent_bytes"]
-        facts.append("as expected" if same else f"where {byte_size(row['expected_bytes'])} are expected")
-    return f"{row['strategy']} over {row['group_size']} ranks{': ' if facts else ''}{', '.join(facts)}"
+        details.append("as expected" if same else f"where {byte_size(row['expected_bytes'])} are expected")
+    return f"{row['strategy']} over {row['group_size']} ranks{': ' if details else ''}{', '.join(details)}"
 
 
-def _merged(facts: Sequence[tuple[int, Fact]]) -> list[dict[str, Any]]:
-    """A row per fact; ranks and groups that agree on everything else share one."""
+def _merged(found: Sequence[tuple[int, GroupEvidence]]) -> list[dict[str, Any]]:
+    """A row per group of ranks; ranks and groups that agree on everything else share one."""
     rows: dict[tuple[Any, ...], tuple[dict[str, Any], list[int], list[str]]] = {}
-    for rank, fact in facts:
-        row = row_of(fact)
+    for rank, evidence in found:
+        row = row_of(evidence)
         key = tuple(value for name, value in row.items() if name not in _PER_RANK)
         _, ranks, groups = rows.setdefault(key, (row, [], []))
         ranks.append(rank)
-        if fact.group not in groups:
-            groups.append(fact.group)
+        if evidence.group not in groups:
+            groups.append(evidence.group)
     return [
         row | {"ranks": numbers(ranks), "process_group": ", ".join(groups)}
         for row, ranks, groups in rows.values()
     ]
+
+
+ANALYSIS = Analysis(
+    kind="training_strategy",
+    label="Strategy",
+    group="Communication",
+    title="How the job is parallelised, and what that sends",
+    function=training_strategy,
+    sentence=sentence,
+    chart=None,
+    requires=("device events", "communication kernels", "collective sizes"),
+)
+
+
+COMPARISON = Analysis(
+    kind="training_strategy",
+    label="Strategy",
+    group="Runs",
+    title="How each run is parallelised",
+    function=strategies,
+    sentence=runs_sentence,
+    chart=None,
+    requires=(),
+)

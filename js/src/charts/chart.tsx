@@ -1,4 +1,4 @@
-// The chart of an answer: which one is told by Python (a chart of hta_widgets/analysis/charts.py, by type).
+// The chart of an answer: which one is told by Python (a chart of hta_widgets/charts/spec.py, by type).
 
 import type { FunctionComponent } from "preact";
 import type { Table } from "../columns";
@@ -25,7 +25,7 @@ export type Chart =
 
 export interface ChartProps<C> {
   chart: C;
-  /** what the chart draws (hta_widgets/widgets/marks.py) */
+  /** what the chart draws (hta_widgets/charts/marks.py) */
   marks: Table;
   legend: readonly string[];
   /** the time that is shown, in ns */

@@ -15,7 +15,7 @@ import { unitOf } from "./unit";
 const ROW = 18;
 const DEEPEST = 24;
 const NARROWEST = 1; // px
-const MERGED = "(narrower than 0.1 %)"; // as hta_widgets/widgets/flame.py names it
+const MERGED = "(narrower than 0.1 %)"; // as hta_widgets/charts/flame_boxes.py names it
 
 export interface FlameChart {
   type: "flame";

@@ -12,7 +12,7 @@ import type { ChartProps } from "./chart";
 import { fitted } from "./mark";
 import { bisectRight, max } from "./numbers";
 import { linear } from "./scale";
-import { steps, unitOfTime } from "./steps";
+import { steps, unitOfTime } from "./time_ticks";
 import { unitOf } from "./unit";
 
 const AXIS = 20;

@@ -9,7 +9,7 @@ import { fitted, labelWidth, Mark } from "./mark";
 import { max, min } from "./numbers";
 import { Plot } from "./plot";
 import { linear } from "./scale";
-import { steps, unitOfTime } from "./steps";
+import { steps, unitOfTime } from "./time_ticks";
 
 const ROW = 20;
 const BAR = 12;

@@ -120,7 +120,7 @@ function concatenate(tables: readonly Table[]): Table {
   return new Table(rows, columns);
 }
 
-/** As hta_widgets/widgets/wire.py. */
+/** As hta_widgets/widgets/table_codec.py. */
 function encode(all: Table, rows: readonly number[], names: ReadonlySet<string>): WireTable {
   const columns = all.columns.filter((column) => names.has(column.name));
   const data = new DataView(new ArrayBuffer(8 * rows.length * columns.length));

@@ -1,4 +1,4 @@
-// Reads the columns that hta_widgets/analysis/timeline/pack.py writes.
+// Reads the columns that hta_widgets/timeline/pack.py writes.
 
 import type { Items, Outline } from "./types";
 
@@ -38,7 +38,7 @@ export interface PathLayout {
   message: string;
 }
 
-/** Segments of critical paths, as hta_widgets/analysis/timeline/path_lanes.py lists them: by rank and time. */
+/** Segments of critical paths, as hta_widgets/timeline/path_lanes.py lists them: by rank and time. */
 export interface Path extends PathLayout {
   start: Float64Array;
   end: Float64Array;

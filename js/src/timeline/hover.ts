@@ -3,7 +3,7 @@
 import { type Place, timeAt, xOf } from "./frame";
 import type { Extent } from "./overlay";
 import { Tooltip } from "./tooltip";
-import type { Tip } from "./under";
+import type { Tip } from "./tooltip_content";
 
 export class Hover {
   readonly tooltip = new Tooltip();

@@ -1,9 +1,9 @@
 // Draws everything but what follows the pointer: bands, slices, names, the path, the gutter, the axis and the minimap.
 
 import { drawAxis, drawBands, drawGutter, type Place, TOP } from "./frame";
+import type { Highlight } from "./highlight";
 import { Labels } from "./labels";
 import { type Layout, rowsBetween } from "./layout";
-import type { Lit } from "./lit";
 import type { Choice } from "./matches";
 import { drawMinimap } from "./minimap";
 import type { Palette } from "./palette";
@@ -20,7 +20,7 @@ export interface Scene {
   /** iterations on the axis, and the numbers of those that stand out */
   bands: readonly IterationInfo[];
   iterations: readonly number[];
-  lit: Lit;
+  lit: Highlight;
 }
 
 export class Picture {

@@ -1,4 +1,4 @@
-// Level of detail in the browser: the same definition as hta_widgets/analysis/timeline/pyramid.py, which explains it.
+// Level of detail in the browser: the same definition as hta_widgets/timeline/pyramid.py, which explains it.
 
 import type { Items } from "./types";
 

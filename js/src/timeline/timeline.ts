@@ -5,22 +5,22 @@ import { consume } from "../page";
 import { clampView, panBy, reveal, zoomAt } from "./camera";
 import { Focus } from "./focus";
 import { type Place, TOP, timeAt } from "./frame";
+import { Highlight } from "./highlight";
 import { hit } from "./hit";
 import { Hover } from "./hover";
 import { actionOf, HELP } from "./keys";
+import { LaneView } from "./lane_view";
 import type { Layout } from "./layout";
-import { Lit } from "./lit";
 import type { Found } from "./matches";
 import { act } from "./moves";
 import { drawOverlay } from "./overlay";
 import { Picture } from "./picture";
 import { bindPointer } from "./pointer";
-import { Shelf } from "./shelf";
 import type { Source } from "./source";
 import { Stage } from "./stage";
 import { describeGap, type Facts } from "./tooltip";
+import { gapLanes, type Pointed, tipFor } from "./tooltip_content";
 import type { IterationInfo, Outline, Slice, View } from "./types";
-import { gapLanes, type Pointed, tipFor } from "./under";
 
 const GUTTER = 172;
 const NARROW_GUTTER = 96;
@@ -48,9 +48,9 @@ export class Timeline {
   window: [number, number] | null = null;
   readonly hover: Hover;
   readonly focus: Focus;
-  readonly lit: Lit;
+  readonly lit: Highlight;
   #iterations: readonly number[] = [];
-  #shelf: Shelf;
+  #shelf: LaneView;
   #stage: Stage;
 
   constructor(
@@ -61,12 +61,12 @@ export class Timeline {
     private readonly signal: AbortSignal,
   ) {
     const room = () => this.#stage.size.height - TOP;
-    this.#shelf = new Shelf(outline, room, () => this.#moved());
+    this.#shelf = new LaneView(outline, room, () => this.#moved());
     this.bounds = outline.extent;
     this.view = clampView({ t0: outline.extent[0], t1: outline.extent[1] }, outline.extent);
     this.hover = new Hover(() => this.place, listeners.pointed);
     this.focus = new Focus(source, () => this.#focused());
-    this.lit = new Lit(outline, source, () => this.#moved(), listeners.found);
+    this.lit = new Highlight(outline, source, () => this.#moved(), listeners.found);
     el.classList.add("hta-timeline");
     el.tabIndex = 0;
     el.setAttribute("role", "application");

@@ -18,7 +18,7 @@ export interface IterationInfo {
   end: number;
 }
 
-/** Everything that is known before the first slice (hta_widgets/analysis/timeline/outline.py). */
+/** Everything that is known before the first slice (hta_widgets/timeline/outline.py). */
 export interface Outline {
   n: number;
   mode: "client" | "kernel";

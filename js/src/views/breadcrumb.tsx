@@ -4,6 +4,7 @@ import { computed, signal as makeSignal } from "@preact/signals";
 import type { ComponentChild } from "preact";
 import { useRef } from "preact/hooks";
 import { Button } from "../button";
+import { ALL, type Clause, clauses, type Selected } from "../clauses";
 import { copyText } from "../export";
 import { bindHelp, openHelp } from "../help";
 import { askKernel, bindUndo } from "../history";
@@ -12,7 +13,6 @@ import { consume } from "../page";
 import { Rpc } from "../rpc";
 import { SearchBox } from "../search";
 import { combined, draw } from "../shared";
-import { ALL, type Clause, clauses, type Selected } from "../words";
 
 const COPIED_MS = 1500;
 

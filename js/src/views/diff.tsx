@@ -12,8 +12,8 @@ import { whenGone } from "../page";
 import { type Run, RunName } from "../runs";
 import { draw } from "../shared";
 import { Slot } from "../slot";
-import { tellShown } from "../standin";
 import { StateNotice } from "../state";
+import { tellShown } from "../static_preview";
 import { type AnchorsLayout, decodeAnchors } from "../timeline/aligned";
 import { bindLock } from "../timeline/linking";
 import { Lock } from "../timeline/lock";
@@ -89,7 +89,7 @@ export const diff: View = ({ model, el, signal, host }) => {
         {timelines.length > 0 && (
           <section aria-label="Timelines">
             <LockBar {...{ locked, align, unaligned }} help={() => openHelp(el, keys)} />
-            {line.value && <Lit {...{ line, frozen }} />}
+            {line.value && <Highlight {...{ line, frozen }} />}
             {status.value === "idle" && <StateNotice {...loading} />}
             {timelines.map(([area, ref, name]) => {
               const at = runs.value.findIndex((run) => run.name === name);
@@ -165,12 +165,12 @@ function LockBar({ locked, align, unaligned, help }: LockBarProps) {
 }
 
 /** Which line's events stand out: its table may be out of sight. */
-function Lit({ line, frozen }: { line: Signal<[kind: string, line: string] | null>; frozen: boolean }) {
+function Highlight({ line, frozen }: { line: Signal<[kind: string, line: string] | null>; frozen: boolean }) {
   const name = line.value?.[1];
   return (
     <div class="hta-bar hta-lit">
       <span class="hta-muted hta-cut" title={name}>
-        Lit up: {name}
+        Highlight up: {name}
       </span>
       {!frozen && (
         <Button

@@ -12,7 +12,7 @@ import { OPEN } from "../notes";
 import { type Entry, PanelBar } from "../panelbar";
 import { draw } from "../shared";
 import { Slot, type SlotProps } from "../slot";
-import { tellShown } from "../standin";
+import { tellShown } from "../static_preview";
 
 interface Fact {
   label: string;

@@ -4,7 +4,7 @@ import type { Outline } from "../../src/timeline/types";
 
 const ESCAPE = 0xffffffff;
 
-/** As `shuffled` in hta_widgets/analysis/timeline/pack.py. */
+/** As `shuffled` in hta_widgets/timeline/pack.py. */
 function shuffled(values: readonly number[], size: number): number[] {
   const planes: number[] = [];
   for (let plane = 0; plane < size; plane++) {

@@ -1,8 +1,8 @@
 """Where our answer differs from HTA's on purpose: which cells, and which row of docs/differences.md says why.
 
 The first entry that covers a difference explains it. Jobs are named one by one: an entry that explains
-nothing in a job it names fails. Every entry proves itself: it redoes HTA's fault on the recorded trace
-(`faults.py`) or in our code (`patches.py`), whereupon our answer is HTA's, or it looks the difference up in
+nothing in a job it names fails. Every entry proves itself: it redoes HTA's defect on the recorded trace
+(`defects.py`) or in our code (`patches.py`), whereupon our answer is HTA's, or it looks the difference up in
 the recorded events (`checks.py` and the modules beside it).
 """
 

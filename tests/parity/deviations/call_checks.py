@@ -6,56 +6,58 @@ from collections import defaultdict
 from typing import Any
 
 from tests.parity.compare import Difference
-from tests.parity.faults import is_device
-from tests.parity.told import Told
+from tests.parity.compared_job import ComparedJob
+from tests.parity.hta_defects import is_device
 
 # HTA keeps a caller in eight bits, which tell rows apart that are not further from each other.
 EIGHT_BITS = 256
 
 
-def narrowed(one: Difference, told: Told) -> bool:
+def narrowed(difference: Difference, job: ComparedJob) -> bool:
     """HTA's number is ours after it was cut to 8 or 16 bits."""
-    return one.hta != one.ours and any(
-        -(2 ** (bits - 1)) <= one.hta < 2 ** (bits - 1) and (one.hta - one.ours) % 2**bits == 0
+    return difference.hta != difference.ours and any(
+        -(2 ** (bits - 1)) <= difference.hta < 2 ** (bits - 1)
+        and (difference.hta - difference.ours) % 2**bits == 0
         for bits in (8, 16)
     )
 
 
-def is_a_wait(one: Difference, told: Told) -> bool:
+def is_a_wait(difference: Difference, job: ComparedJob) -> bool:
     """HTA gave a wait a caller, cut to 8 bits."""
-    return told.event(one)["cat"] == "cuda_sync" and one.ours == -1
+    return job.event(difference)["cat"] == "cuda_sync" and difference.ours == -1
 
 
-def both_roots(one: Difference, told: Told) -> bool:
+def both_roots(difference: Difference, job: ComparedJob) -> bool:
     """Different names for the same: no caller."""
-    return bool(one.hta < 0 and one.ours < 0)
+    return bool(difference.hta < 0 and difference.ours < 0)
 
 
-def contained(one: Difference, told: Told) -> bool:
+def contained(difference: Difference, job: ComparedJob) -> bool:
     """Our caller contains the call in time; what the other columns count follows from the callers."""
-    if one.column != "parent":
+    if difference.column != "parent":
         return True
-    if one.ours < 0:
+    if difference.ours < 0:
         return True
-    call, caller = told.event(one), told.events[one.ours]
+    call, caller = job.event(difference), job.events[difference.ours]
     return bool(caller["ts"] <= call["ts"] and call["ts"] + call["dur"] <= caller["ts"] + caller["dur"])
 
 
-def torn_at_an_instant(one: Difference, told: Told) -> bool:
+def torn_at_an_instant(difference: Difference, job: ComparedJob) -> bool:
     """Where a call without length is made between one that ends and one that begins, HTA hangs what begins
     below what has ended, or the short call below what begins; depths and heights follow from HTA's callers.
     """
-    callers = dict(zip(*_columns(told.ours, "index", "parent"), strict=True))
-    for index, low in zip(*_columns(told.hta, "index", "parent"), strict=True):
-        if is_device(told.events[index]) or callers.get(index, -1) < 0:
+    callers = dict(zip(*_columns(job.ours, "index", "parent"), strict=True))
+    for index, low in zip(*_columns(job.hta, "index", "parent"), strict=True):
+        if is_device(job.events[index]) or callers.get(index, -1) < 0:
             continue
         if (low - callers[index]) % EIGHT_BITS:
             callers[index] = _nearest(index, low)
-    at = int(one.key[0])
-    if one.column == "parent":
-        return _torn(told.events, at, callers[at])
+    at = int(difference.key[0])
+    if difference.column == "parent":
+        return _torn(job.events, at, callers[at])
     return bool(
-        one.hta == (_depth(at, callers) if one.column == "depth" else _height(at, callers, told.events))
+        difference.hta
+        == (_depth(at, callers) if difference.column == "depth" else _height(at, callers, job.events))
     )
 
 

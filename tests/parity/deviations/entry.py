@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tests.parity.compare import Difference
-from tests.parity.told import Told
+from tests.parity.compared_job import ComparedJob
 
-Check = Callable[[Difference, Told], bool]
+Check = Callable[[Difference, ComparedJob], bool]
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Deviation:
     """Differences of one cause.
 
     `row` is the key of a row in docs/differences.md, `question` a pattern and `jobs` names with spaces
-    between; `kinds` and `columns` narrow it. `faults` are redone together (`faults.py`, `patches.py`): a
+    between; `kinds` and `columns` narrow it. `defects` are redone together (`defects.py`, `patches.py`): a
     difference is explained if it is gone then. `check` tells of a single difference whether it is what the
     row says.
     """
@@ -28,21 +28,21 @@ class Deviation:
     kinds: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     check: Check | None = None
-    faults: tuple[str, ...] = ()
+    defects: tuple[str, ...] = ()
 
     def names(self, job: str) -> bool:
         return job in self.jobs.split()
 
-    def could_cover(self, one: Difference) -> bool:
+    def could_cover(self, difference: Difference) -> bool:
         return (
-            fnmatchcase(one.question, self.question)
-            and (not self.kinds or one.kind in self.kinds)
-            and (not self.columns or one.column in self.columns)
+            fnmatchcase(difference.question, self.question)
+            and (not self.kinds or difference.kind in self.kinds)
+            and (not self.columns or difference.column in self.columns)
         )
 
-    def covers(self, one: Difference, told: Told) -> bool:
+    def covers(self, difference: Difference, job: ComparedJob) -> bool:
         return (
-            self.could_cover(one)
-            and (self.check is None or self.check(one, told))
-            and (not self.faults or told.is_gone(one, self.faults))
+            self.could_cover(difference)
+            and (self.check is None or self.check(difference, job))
+            and (not self.defects or job.is_gone(difference, self.defects))
         )

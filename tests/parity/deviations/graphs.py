@@ -18,7 +18,7 @@ ENTRIES = [
         "call_graph",
         "trace_compare_base trace_compare_test trace_diff_test",
         kinds=("extra row",),
-        faults=("unlaunched_work_is_dropped",),
+        defects=("unlaunched_work_is_dropped",),
     ),
     Deviation(
         "idle-16", "call_graph", "mi300_resnet-whole", kinds=("extra row", "missing row"), check=the_last_step
@@ -28,7 +28,7 @@ ENTRIES = [
         "call_graph",
         "mi300_resnet-whole",
         kinds=("extra row", "missing row"),
-        faults=("the_devices_step_ends_the_trace", "unlaunched_work_is_dropped"),
+        defects=("the_devices_step_ends_the_trace", "unlaunched_work_is_dropped"),
     ),
     Deviation("stacks-1", "sequences_*", "resnet50", kinds=("error",), check=hta_failed),
     Deviation("stacks-1", "call_graph", "resnet50", kinds=("error",), check=hta_failed),
@@ -63,22 +63,22 @@ ENTRIES = [
         "call_graph",
         "alexnet cuda_event_sync simple_add",
         kinds=("cell",),
-        faults=("waits_are_work",),
+        defects=("waits_are_work",),
     ),
-    Deviation("stacks-3", "sequences_*", "alexnet simple_add", faults=("waits_are_work",)),
+    Deviation("stacks-3", "sequences_*", "alexnet simple_add", defects=("waits_are_work",)),
     Deviation(
         "stacks-2",
         "call_graph",
         "amd_trace-whole mi210-whole mi300_bert-whole mi300_qwen-whole mi300_resnet-whole "
         "torch_compile_triton-whole vllm_decode-whole",
         kinds=("cell",),
-        faults=("stream_zero_is_not_launched",),
+        defects=("stream_zero_is_not_launched",),
     ),
     Deviation(
         "stacks-2",
         "sequences_*",
         "amd_trace-whole mi300_bert-whole mi300_qwen-whole mi300_resnet-whole vllm_decode-whole",
-        faults=("stream_zero_is_not_launched",),
+        defects=("stream_zero_is_not_launched",),
     ),
     Deviation(
         "stacks-6",
@@ -93,7 +93,7 @@ ENTRIES = [
         "call_graph",
         "torch_compile_triton-whole triton_example-whole",
         kinds=("cell",),
-        faults=("operators_with_a_stream_are_work",),
+        defects=("operators_with_a_stream_are_work",),
     ),
     Deviation(
         "stacks-5",

@@ -33,7 +33,7 @@ ENTRIES = [
         "launches-5",
         "operator_kernels",
         "mtia_inference-plain mtia_inference-whole trace_filter",
-        faults=("the_latest_operator_owns_a_launch",),
+        defects=("the_latest_operator_owns_a_launch",),
     ),
     Deviation(
         "launches-6",
@@ -52,19 +52,19 @@ ENTRIES = [
         "mi300_bert-whole mi300_qwen-whole mi300_resnet-plain mtia_inference-plain "
         "mtia_inference-whole sglang_decode-whole torch_compile_triton-plain "
         "torch_compile_triton-whole trace_diff_test-plain vllm_decode-whole",
-        faults=("other_calls_launch_nothing",),
+        defects=("other_calls_launch_nothing",),
     ),
     Deviation(
         "launches-8",
         "queue_*",
         "trace_diff_test",
-        faults=("unlaunched_work_is_dropped", "other_calls_launch_nothing"),
+        defects=("unlaunched_work_is_dropped", "other_calls_launch_nothing"),
     ),
     Deviation(
         "launches-8",
         "queue_*",
         "mi300_resnet-whole",
-        faults=(
+        defects=(
             "the_devices_step_ends_the_trace",
             "unlaunched_work_is_dropped",
             "other_calls_launch_nothing",
@@ -74,13 +74,13 @@ ENTRIES = [
         "launches-8",
         "blocked_*",
         "torch_compile_triton-plain torch_compile_triton-whole vllm_decode-whole",
-        faults=("other_calls_launch_nothing",),
+        defects=("other_calls_launch_nothing",),
     ),
     Deviation(
         "launches-8",
         "blocked_*",
         "mi300_resnet-whole",
-        faults=(
+        defects=(
             "the_devices_step_ends_the_trace",
             "unlaunched_work_is_dropped",
             "other_calls_launch_nothing",
@@ -90,7 +90,7 @@ ENTRIES = [
         "launches-8",
         "counters",
         "mi300_bert-whole mi300_qwen-whole sglang_decode-whole torch_compile_triton-whole vllm_decode-whole",
-        faults=("other_calls_launch_nothing",),
+        defects=("other_calls_launch_nothing",),
     ),
     Deviation(
         "launches-11",
@@ -149,16 +149,16 @@ ENTRIES = [
         "idle-4",
         "bandwidth_*",
         "resnet50 trace_compare_base trace_compare_test trace_diff_test",
-        faults=("unlaunched_work_is_dropped",),
+        defects=("unlaunched_work_is_dropped",),
     ),
     Deviation(
         "idle-16",
         "bandwidth_*",
         "mi300_resnet-whole",
-        faults=("the_devices_step_ends_the_trace", "unlaunched_work_is_dropped"),
+        defects=("the_devices_step_ends_the_trace", "unlaunched_work_is_dropped"),
     ),
     Deviation(
-        "idle-4", "counters", "trace_compare_base trace_compare_test", faults=("unlaunched_work_is_dropped",)
+        "idle-4", "counters", "trace_compare_base trace_compare_test", defects=("unlaunched_work_is_dropped",)
     ),
     Deviation(
         "launches-16",

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from tests.parity.compare import Difference
-from tests.parity.faults import correlation, is_call
-from tests.parity.told import Told
+from tests.parity.compared_job import ComparedJob
+from tests.parity.hta_defects import correlation, is_call
 
 
-def delay_at_one_time(one: Difference, told: Told) -> bool:
+def delay_at_one_time(difference: Difference, job: ComparedJob) -> bool:
     """A kernel waits for its launch or for the kernel before it, as the queue says when it is launched and
     when it starts; at one of these times another kernel comes or goes, and HTA takes either first.
     """
-    _, _, row, is_start, kind, _ = one.hta or one.ours
-    kernel, first = told.events[row], told.hta["trace_facts"]["answer"]["min_ts"]
-    launches = [
-        event for event in told.events if is_call(event) and correlation(event) == correlation(kernel)
-    ]
+    _, _, row, is_start, kind, _ = difference.hta or difference.ours
+    kernel, first = job.events[row], job.hta["trace_facts"]["answer"]["min_ts"]
+    launches = [event for event in job.events if is_call(event) and correlation(event) == correlation(kernel)]
     times = {event["ts"] - first for event in (kernel, *launches)}
-    points = [told.points["queue_series", kernel["args"]["stream"], time] for time in times]
+    points = [job.points["queue_series", kernel["args"]["stream"], time] for time in times]
     return is_start and kind.endswith("_delay") and max(points) > 1

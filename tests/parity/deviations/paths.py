@@ -31,28 +31,28 @@ ENTRIES = [
         kinds=("missing row", "extra row"),
         check=delay_at_one_time,
     ),
-    Deviation("path-9", "critical_path_*", "trace_diff_test", faults=("graphs_launch_one_kernel",)),
+    Deviation("path-9", "critical_path_*", "trace_diff_test", defects=("graphs_launch_one_kernel",)),
     Deviation(
         "path-9",
         "critical_path_*",
         "vllm_decode-whole",
-        faults=("graphs_launch_one_kernel", "hip_calls_do_not_wait"),
+        defects=("graphs_launch_one_kernel", "hip_calls_do_not_wait"),
     ),
     Deviation(
         "path-9",
         "critical_path_*",
         "sglang_decode-whole",
-        faults=("graphs_launch_one_kernel", "hip_calls_do_not_wait", "other_calls_are_not_queued"),
+        defects=("graphs_launch_one_kernel", "hip_calls_do_not_wait", "other_calls_are_not_queued"),
     ),
     Deviation(
-        "data-7", "critical_path_*", "triton_example-whole", faults=("operators_with_a_stream_are_work",)
+        "data-7", "critical_path_*", "triton_example-whole", defects=("operators_with_a_stream_are_work",)
     ),
     # Where launch operators are host calls again, a call that HTA does not queue begins the path.
     Deviation(
         "data-7",
         "critical_path_*",
         "torch_compile_triton-whole",
-        faults=(
+        defects=(
             "operators_with_a_stream_are_work",
             "hip_calls_do_not_wait",
             "other_calls_are_not_queued",
@@ -62,19 +62,19 @@ ENTRIES = [
         "path-10",
         "critical_path_*",
         "mi210-whole mi300_resnet-whole",
-        faults=("hip_calls_do_not_wait",),
+        defects=("hip_calls_do_not_wait",),
     ),
     Deviation(
         "path-8",
         "critical_path_*",
         "mi300_bert-whole mi300_qwen-whole",
-        faults=("hip_calls_do_not_wait", "other_calls_are_not_queued"),
+        defects=("hip_calls_do_not_wait", "other_calls_are_not_queued"),
     ),
     Deviation(
         "path-18",
         "critical_path_*",
         "mtia_inference-whole",
-        faults=(
+        defects=(
             "calls_of_other_runtimes_have_no_nodes",
             "graphs_launch_one_kernel",
             "waiting_kernels_are_work",

@@ -6,34 +6,34 @@ from statistics import stdev
 from typing import Any
 
 from tests.parity.compare import Difference
-from tests.parity.faults import Events, correlation, is_call, is_device
-from tests.parity.told import Told, steps
+from tests.parity.compared_job import ComparedJob, steps
+from tests.parity.hta_defects import Events, correlation, is_call, is_device
 
 Kernels = dict[str, dict[str, Any]]  # rank -> kernel
 LONG = 0.01  # of a step: what HTA takes for a long kernel
 NOISE_US, NOISE = 10, 0.01  # what analysis.stragglers takes for chance
 
 
-def latest_of_kernels_that_never_met(one: Difference, told: Told) -> bool:
+def latest_of_kernels_that_never_met(difference: Difference, job: ComparedJob) -> bool:
     """HTA charges the rank that started the last long kernel of its stream later; these two ran one after the
     other, so they are no collective.
     """
-    compared = max(_last_long(told), key=lambda kernels: stdev(each["dur"] for each in kernels.values()))
-    return str(one.hta) == max(compared, key=lambda rank: compared[rank]["ts"]) and not _met(compared)
+    compared = max(_last_long(job), key=lambda kernels: stdev(each["dur"] for each in kernels.values()))
+    return str(difference.hta) == max(compared, key=lambda rank: compared[rank]["ts"]) and not _met(compared)
 
 
-def nobody_is_late(one: Difference, told: Told) -> bool:
+def nobody_is_late(difference: Difference, job: ComparedJob) -> bool:
     """Of kernels that did run together none is noticeably shorter, and of equals the first is named."""
-    durations = [[each["dur"] for each in kernels.values()] for kernels in _last_long(told) if _met(kernels)]
+    durations = [[each["dur"] for each in kernels.values()] for kernels in _last_long(job) if _met(kernels)]
     even = [max(each) - min(each) <= max(NOISE_US, NOISE * min(each)) for each in durations]
-    return all(even) and bool(even) and str(one.ours) == min(told.files, key=int)
+    return all(even) and bool(even) and str(difference.ours) == min(job.files, key=int)
 
 
-def _last_long(told: Told) -> list[Kernels]:
+def _last_long(job: ComparedJob) -> list[Kernels]:
     """By stream and name: the last long communication kernel of each rank in the steps that HTA keeps."""
     found: dict[tuple[int, str], Kernels] = {}
-    for rank in told.files:
-        events = told.events_of(rank)
+    for rank in job.files:
+        events = job.events_of(rank)
         step = min(steps(events), key=lambda step: step["ts"])  # of two
         launched = {
             correlation(event)

@@ -1,0 +1,218 @@
+"""Which steps of a run count, and when each begins and ends.
+
+A run is compared by its steps: they are the sample, and how much they differ among themselves is the noise
+that a difference between runs is held against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.device_time.step_times import DEVIATIONS, LEAST_EXCESS, LEAST_STEPS
+from hta_widgets.engine import checkpoint
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["Scopes", "Steps", "check_runs", "sample", "scope_of"]
+
+Int64 = npt.NDArray[np.int64]
+Scopes = Scope | Mapping[str, Scope] | None
+
+# The device's marks lose the last step, whose end nothing marks; fewer steps than these tell no variation.
+LEAST_DEVICE_STEPS: Final = 3
+
+WARM_UP: Final = "warm-up"
+OUTLIER: Final = "outlier"
+CUT: Final = "cut by the recording"
+MISSING: Final = "not on every rank"
+UNENDED: Final = "nothing marks its end on the device"
+
+_NEVER = np.iinfo(np.int64).max
+_NO_KINDS: npt.NDArray[np.object_] = np.empty(0, object)
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps of a run that count.
+
+    Attributes:
+        ranks: the ranks of the sample: those with device work; without any, all.
+        iterations: int64[S] their numbers, in order of time; each is complete on every rank.
+        windows: int64[S, R, 2] start and end of each step on each rank, ns.
+        clock: "host": from begin to end of the step's mark on the host; "device": from the first device work
+            of the step to that of the next.
+        source: what marks the steps (see `Trace.iterations`).
+        kinds: str[S] what a server did in each, e.g. "decode 32"; "" in training.
+        excluded: iteration -> why it does not count.
+    """
+
+    ranks: tuple[int, ...]
+    iterations: Int64
+    windows: Int64
+    clock: str
+    source: str
+    kinds: npt.NDArray[np.object_]
+    excluded: dict[int, str]
+
+    def __len__(self) -> int:
+        return len(self.iterations)
+
+    @property
+    def units(self) -> int:
+        """Steps times ranks: what sums are divided by."""
+        return len(self) * len(self.ranks)
+
+    @property
+    def durations(self) -> Int64:
+        """int64[S] time of each step, summed over the ranks."""
+        summed: Int64 = (self.windows[:, :, 1] - self.windows[:, :, 0]).sum(axis=1)
+        return summed
+
+    def position(self, iteration: npt.NDArray[np.integer]) -> Int64:
+        """int64 place of each iteration number among the steps, -1 for those that do not count."""
+        if not len(self):
+            return np.full(len(iteration), -1, np.int64)
+        order = np.argsort(self.iterations)
+        at = np.searchsorted(self.iterations[order], iteration)
+        place = order[np.minimum(at, len(order) - 1)]
+        return np.where(self.iterations[place] == iteration, place, -1)
+
+    def only(self, kept: npt.NDArray[np.bool_], why: Mapping[int, str]) -> Steps:
+        """The marked steps; `why` the others do not count."""
+        return replace(
+            self, iterations=self.iterations[kept], windows=self.windows[kept], kinds=self.kinds[kept],
+            excluded=self.excluded | dict(why),
+        )  # fmt: skip
+
+
+def check_runs(runs: Mapping[str, Trace], least: int = 2) -> None:
+    """Raises ValueError if there are fewer runs than `least`."""
+    if len(runs) < least:
+        raise ValueError(f"a comparison takes at least {least} runs, not {len(runs)}")
+
+
+def scope_of(scope: Scopes, run: str) -> Scope:
+    """The scope that holds for a run: one for all, or one per run."""
+    if scope is None or isinstance(scope, Scope):
+        return scope or Scope()
+    return scope.get(run, Scope())
+
+
+def sample(runs: Mapping[str, Trace], scope: Scopes = None) -> dict[str, Steps]:
+    """The steps of each run that count, all timed by the same clock.
+
+    A step counts if it is complete on every chosen rank, lies in the scope (among its iterations; whole in
+    its window), and is usual. Its time is that of all ranks together. With four complete steps or more, a
+    step is unusual if it differs from the median of the steps of its kind (of a server: same phase and batch
+    size) by more than a tenth and by more than three standard deviations (1.4826 median absolute deviations
+    each): the rule of `step_times`, in both directions. Unusual steps before the first usual one are
+    warm-up, the others outliers.
+
+    The clock is the one whose steps vary less (median absolute deviation over median, averaged over runs):
+    the host's marks, or the device's where every run has three steps by them. The marks of a host that runs
+    ahead of its device say little about when the device is done.
+    """
+    host = {run: _by_host(trace, scope_of(scope, run)) for run, trace in runs.items()}
+    device = {run: _by_device(trace, host[run]) for run, trace in runs.items()}
+    steady = {
+        run: clock for run, clock in device.items() if clock is not None and len(clock) >= LEAST_DEVICE_STEPS
+    }
+    chosen = steady if len(steady) == len(host) and _variation(steady) < _variation(host) else host
+    return {run: _usual(steps) for run, steps in chosen.items()}
+
+
+def _by_host(trace: Trace, scope: Scope) -> Steps:
+    ranks = trace.ranks_of(scope)
+    ranks = [rank for rank in ranks if trace.rank(rank).device_span is not None] or ranks
+    frames = [_inside(trace.rank(rank).iterations, scope) for rank in ranks]
+    present = [set(frame["iteration"].tolist()) for frame in frames]
+    cut = {number for frame in frames for number in frame.loc[frame["partial"], "iteration"].tolist()}
+    common = set.intersection(*present) if present else set()
+    excluded = dict.fromkeys(sorted(set().union(*present) - common), MISSING) | dict.fromkeys(
+        sorted(cut), CUT
+    )
+    rows = [frame[frame["iteration"].isin(common - cut)].set_index("iteration") for frame in frames]
+    if not rows:
+        return Steps((), np.empty(0, np.int64), np.empty((0, 0, 2), np.int64), "host", "", _NO_KINDS, {})
+    numbers = rows[0].index.to_numpy(np.int64)
+    windows = [frame.loc[numbers, ["start_ns", "end_ns"]].to_numpy(np.int64) for frame in rows]
+    source = " + ".join(sorted({text for frame in frames for text in frame["source"].unique()}))
+    return Steps(tuple(ranks), numbers, np.stack(windows, 1), "host", source, _kinds(rows[0]), excluded)
+
+
+def _by_device(trace: Trace, host: Steps) -> Steps | None:
+    """The same steps from first device work to first device work; None if any has none or is missing."""
+    if len(host) < 2:
+        return None
+    begins = np.empty((len(host), len(host.ranks)), np.int64)
+    for at, rank in enumerate(host.ranks):
+        checkpoint()
+        rank_trace = trace.rank(rank)
+        rows = np.flatnonzero(
+            rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC) & (rank_trace.launch >= 0)
+        )
+        place = host.position(rank_trace.iteration[rows])
+        first = np.full(len(host), _NEVER, np.int64)
+        np.minimum.at(first, place[place >= 0], rank_trace.start[rows[place >= 0]])
+        begins[:, at] = first
+    # Between steps that do not follow each other lies time of neither.
+    follows = np.diff(host.iterations) == 1
+    if (begins == _NEVER).any() or (np.diff(begins, axis=0) <= 0).any() or not follows.all():
+        return None
+    windows = np.stack([begins[:-1], begins[1:]], axis=2)
+    kept = np.arange(len(host)) < len(host) - 1
+    return replace(host.only(kept, {int(host.iterations[-1]): UNENDED}), windows=windows, clock="device")
+
+
+def _variation(runs: Mapping[str, Steps]) -> float:
+    """Scaled median absolute deviation of the steps, averaged over the runs that have enough to tell."""
+    found = [
+        float(np.median(np.abs(steps.durations - np.median(steps.durations))) / np.median(steps.durations))
+        for steps in runs.values()
+        if len(steps) >= LEAST_DEVICE_STEPS
+    ]
+    return float(np.mean(found)) if found else 0.0
+
+
+def _usual(steps: Steps) -> Steps:
+    time = pd.Series(steps.durations)
+    of_kind = time.groupby(steps.kinds)
+    usual = of_kind.transform("median")
+    apart = (time - usual).abs()
+    spread = apart.groupby(steps.kinds).transform("median")
+    limit = np.maximum(DEVIATIONS * spread, LEAST_EXCESS * usual)
+    unusual = ((apart > limit) & (of_kind.transform("count") >= LEAST_STEPS)).to_numpy(np.bool_)
+    if not unusual.any():
+        return steps
+    first = int(np.argmin(unusual))
+    why = {
+        int(steps.iterations[at]): WARM_UP if at < first else OUTLIER
+        for at in np.flatnonzero(unusual).tolist()
+    }
+    return steps.only(~unusual, why)
+
+
+def _inside(iterations: pd.DataFrame, scope: Scope) -> pd.DataFrame:
+    chosen = np.ones(len(iterations), np.bool_)
+    if scope.iterations is not None:
+        chosen &= iterations["iteration"].isin(scope.iterations).to_numpy()
+    if scope.window_ns is not None:
+        first, last = scope.window_ns
+        chosen &= ((iterations["start_ns"] >= first) & (iterations["end_ns"] <= last)).to_numpy()
+    return iterations[chosen]
+
+
+def _kinds(frame: pd.DataFrame) -> npt.NDArray[np.object_]:
+    """What a server did in each step: phase and batch size, as far as they were recorded."""
+    told = zip(frame["phase"].tolist(), frame["batch_size"].tolist(), strict=True)
+    kinds = [" ".join(str(part) for part in parts if not pd.isna(part)) for parts in told]
+    return np.array(kinds, object)

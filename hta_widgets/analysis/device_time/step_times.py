@@ -1,0 +1,131 @@
+"""How long does each step take on each rank, and which steps take longer than they should?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.charts.spec import Heat
+from hta_widgets.formatting import duration
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["ANALYSIS", "sentence", "slowest_steps", "step_times"]
+
+# Three standard deviations of a normal distribution, told by the median absolute deviation, which outliers
+# do not move; and never less than a tenth: the steps of a steady job differ by hardly anything.
+DEVIATIONS: Final = 3 * 1.4826
+LEAST_EXCESS: Final = 0.1
+# What is usual takes a few steps to tell.
+LEAST_STEPS: Final = 4
+
+_ALIKE = ["phase", "batch_size"]
+_COLUMNS = {
+    "rank": "int64",
+    "iteration": "int64",
+    "start_ns": "int64",
+    "end_ns": "int64",
+    "dur_ns": "int64",
+    "usual_ns": "Int64",
+    "excess_ns": "Int64",
+    "outlier": "bool",
+    "partial": "bool",
+    "source": "str",
+    "confidence": "str",
+}
+
+
+def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    """The time of each iteration on each rank, compared with that of the others.
+
+    A step's usual time is the median of the complete steps of all ranks and of the whole trace, whatever the
+    scope, so that a step does not become unusual by being looked at alone. The steps of a server are compared
+    with those of the same phase (prefill, decode) and batch size. A step is an outlier if it takes longer
+    than usual by more than a tenth and by more than three standard deviations (1.4826 times the median
+    absolute deviation each). With fewer than four complete steps nothing is usual.
+
+    Args:
+        trace: the job.
+        scope: ranks, iterations, and a time window that a step must touch; default everything.
+
+    Returns:
+        One row per rank and iteration, ascending, each with its whole time. Columns: rank, iteration,
+        start_ns, end_ns (ns on the job's axis), dur_ns (int64, ns), usual_ns, excess_ns (dur_ns - usual_ns)
+        (Int64, ns; NA where nothing is usual), outlier, partial (cut by the recording; never an outlier)
+        (bool), source (what marks the steps), confidence ("high", "medium", "low") (str).
+    """
+    scope = scope or Scope()
+    frame = trace.iterations.assign(dur_ns=lambda steps: steps["end_ns"] - steps["start_ns"])
+    complete = frame["dur_ns"].where(~frame["partial"])
+    alike = [frame[name].astype("object").fillna("") for name in _ALIKE]
+    by = complete.groupby(alike)
+    enough = by.transform("count") >= LEAST_STEPS
+    usual = by.transform("median").where(enough)
+    spread = (complete - usual).abs().groupby(alike).transform("median")
+    excess = frame["dur_ns"] - usual
+    limit = np.maximum(DEVIATIONS * spread, LEAST_EXCESS * usual)
+    frame["usual_ns"] = usual.round().astype("Int64")
+    frame["excess_ns"] = frame["dur_ns"] - frame["usual_ns"]
+    frame["outlier"] = (excess > limit) & ~frame["partial"]
+    chosen = frame["rank"].isin(trace.ranks_of(scope))
+    if scope.iterations is not None:
+        chosen &= frame["iteration"].isin(scope.iterations)
+    if scope.window_ns is not None:
+        chosen &= (frame["start_ns"] < scope.window_ns[1]) & (frame["end_ns"] > scope.window_ns[0])
+    steps = frame.loc[chosen, list(_COLUMNS)].astype(_COLUMNS)
+    return steps.sort_values(["rank", "iteration"], kind="stable", ignore_index=True)
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer in one sentence."""
+    complete = frame[~frame["partial"]]
+    if complete.empty:
+        return "No complete step lies in the selection."
+    median = duration(complete["dur_ns"].median())
+    late = complete[complete["outlier"]]
+    worst = complete.iloc[int(complete["dur_ns"].to_numpy().argmax())]
+    longest = f"{duration(worst['dur_ns'])} in iteration {worst['iteration']} on rank {worst['rank']}"
+    if late.empty:
+        return f"A step takes {median} at the median, at most {longest}; none is unusually long."
+    count = late["iteration"].nunique()
+    return (
+        f"A step takes {median} at the median; {count} of {complete['iteration'].nunique()} iterations "
+        f"{'is' if count == 1 else 'are'} unusually long, up to {longest}."
+    )
+
+
+def slowest_steps(iterations: pd.DataFrame) -> pd.DataFrame:
+    """The slowest and fastest rank of each iteration of a frame like `Trace.iterations`.
+
+    Columns: iteration, slowest_ns, fastest_ns, slowest_rank, ranks, partial (on any rank).
+    """
+    frame = iterations.assign(dur_ns=iterations["end_ns"] - iterations["start_ns"])
+    frame = frame.sort_values(["iteration", "dur_ns"], kind="stable")
+    groups = frame.groupby("iteration", sort=True)
+    return pd.DataFrame(
+        {
+            "slowest_ns": groups["dur_ns"].last(),
+            "fastest_ns": groups["dur_ns"].first(),
+            "slowest_rank": groups["rank"].last(),
+            "ranks": groups.size(),
+            "partial": groups["partial"].any(),
+        }
+    ).reset_index()
+
+
+ANALYSIS = Analysis(
+    kind="step_times",
+    label="Step times",
+    group="Time",
+    title="How long each step takes on each rank",
+    function=step_times,
+    sentence=sentence,
+    chart=Heat("iteration", "rank", "dur_ns", "host", "Step time", contrast=True, ring="outlier"),
+    requires=(),
+    ignores=("ranks", "iterations"),
+)

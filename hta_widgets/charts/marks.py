@@ -1,0 +1,224 @@
+"""What of a frame its chart can show: as many marks as there are pixels for, with the extremes kept exactly.
+
+A frame may hold a row per event. `marks` turns it into the small table that `js/src/charts` draws; the column
+names of that table are the fields of the chart where they exist in the frame, and those named below.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.memory.usage import BEFORE
+from hta_widgets.charts.flame_boxes import flame_marks
+from hta_widgets.charts.spec import Bars, Chart, Flame, Heat, Histogram, Lines, Spread, Stack, Waterfall
+from hta_widgets.charts.step_points import reduced
+from hta_widgets.charts.time_classes import time_classes
+from hta_widgets.charts.waterfall_bars import waterfall_bars
+
+__all__ = ["Marks", "marks"]
+
+_MOST_STACKS = 256
+_MOST_BARS = 20
+_MOST_LINES = 8
+_MOST_HEAT_ROWS = 256
+_MOST_SPREADS = 12
+_MOST_NAMES = 200
+_BINS = 60
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What a chart draws.
+
+    Attributes:
+        table: a row per mark.
+        legend: names of the lines, by their number in the table.
+        left_out: how many bars, lines or rows there was no room for.
+    """
+
+    table: pd.DataFrame
+    legend: list[str] = field(default_factory=list)
+    left_out: int = 0
+
+
+@singledispatch
+def marks(chart: Chart, frame: pd.DataFrame) -> Marks:
+    """The marks that a chart makes of a frame that is not empty."""
+    raise TypeError(f"no marks for a {type(chart).__name__}")
+
+
+@marks.register
+def _stack(chart: Stack, frame: pd.DataFrame) -> Marks:
+    """Columns: label, rank, [iteration], the parts, the whole."""
+    keys = [name for name in dict.fromkeys([*chart.label, "iteration"]) if name in frame]
+    if chart.part:
+        frame = frame.pivot_table(
+            index=keys, columns=chart.part, values=chart.value, aggfunc="sum", fill_value=0, observed=True
+        )
+        parts = [series.column for series in chart.series]
+        frame = frame.reindex(columns=parts, fill_value=0).astype("int64").reset_index()
+        frame[chart.whole] = frame[parts].sum(axis=1)
+    shown = frame.head(_MOST_STACKS)
+    places = [name for name in keys if name in ("rank", "iteration")]
+    columns = [*places, *(series.column for series in chart.series), chart.whole]
+    table = shown[columns].copy()
+    table.insert(0, "label", _labels(shown, _telling(frame, keys)))
+    return Marks(table, left_out=len(frame) - len(shown))
+
+
+@marks.register
+def _bars(chart: Bars, frame: pd.DataFrame) -> Marks:
+    """Columns: label, value, time_class, count (rows added up), names (JSON), [rank], [start, end]."""
+    telling = _telling(frame, chart.label)
+    if chart.window:  # each row its own bar
+        count = int((frame[chart.value] > 0).sum())
+        frame = frame.nlargest(_MOST_BARS, chart.value)
+    keys = [] if chart.window else list(chart.label)
+    rows = pd.DataFrame({"value": frame[chart.value].to_numpy(np.float64)})
+    rows["group"] = (
+        frame.groupby(keys, sort=False, dropna=False, observed=True).ngroup().to_numpy()
+        if keys
+        else np.arange(len(frame))
+    )
+    sums = rows.groupby("group", sort=True)["value"].agg(["sum", "size"])
+    sums = sums[sums["sum"] > 0].sort_values("sum", ascending=False, kind="stable")
+    longest = sums.head(_MOST_BARS)
+    first_row = np.unique(rows["group"].to_numpy(), return_index=True)[1]
+    at = first_row[longest.index.to_numpy(np.int64)]
+    shown = frame.iloc[at]
+    table = pd.DataFrame(
+        {
+            "label": _labels(shown, telling),
+            "value": longest["sum"].to_numpy(),
+            "count": longest["size"].to_numpy(),
+            "time_class": time_classes(shown, chart.time_class),
+        }
+    )
+    if chart.names:
+        wanted = rows["group"].isin(longest.index).to_numpy()
+        told = frame.loc[wanted, chart.names].astype("str").groupby(rows.loc[wanted, "group"].to_numpy())
+        names = told.agg(lambda texts: json.dumps(_event_names(texts)))
+        table["names"] = names.reindex(longest.index).to_numpy()
+    if "rank" in chart.label:
+        table["rank"] = shown["rank"].to_numpy()
+    if chart.window:
+        table["start"], table["end"] = (shown[column].to_numpy() for column in chart.window)
+    return Marks(table, left_out=(count if chart.window else len(sums)) - len(longest))
+
+
+@marks.register
+def _lines(chart: Lines, frame: pd.DataFrame) -> Marks:
+    """Columns: line, time, value."""
+    group = frame.groupby(list(chart.by), sort=True, observed=True).ngroup().to_numpy()
+    if (np.diff(group) < 0).any():
+        order = np.argsort(group, kind="stable")
+        frame, group = frame.iloc[order], group[order]
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    after = np.append(first[1:], len(group))
+    time, value = frame[chart.time].to_numpy(), frame[chart.value].to_numpy(np.float64)
+    peaks = np.maximum.reduceat(value, first)
+    highest = np.sort(np.argsort(-peaks, kind="stable")[:_MOST_LINES])
+    highest = highest[peaks[highest] > 0]
+    columns: list[tuple[npt.NDArray[Any], ...]] = []
+    for line, at in enumerate(highest):
+        few_time, few = reduced(time[first[at] : after[at]], value[first[at] : after[at]])
+        columns.append((np.full(len(few), line), few_time, few))
+    if not columns:
+        return Marks(pd.DataFrame({"line": [], "time": [], "value": []}))
+    joined = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
+    legend = _labels(frame.iloc[first[highest]], _telling(frame, chart.by))
+    table = pd.DataFrame(dict(zip(("line", "time", "value"), joined, strict=True)))
+    return Marks(table, legend, int((peaks > 0).sum()) - len(legend))
+
+
+@marks.register
+def _heat(chart: Heat, frame: pd.DataFrame) -> Marks:
+    """Columns: x, y, value, [ring]: the rows with the greatest sums."""
+    table = pd.DataFrame(
+        {
+            "x": frame[chart.x].astype("float64"),
+            "y": frame[chart.y].astype("float64"),
+            "value": frame[chart.value].astype("float64"),
+        }
+    )
+    if chart.ring:
+        table["ring"] = frame[chart.ring].astype("int64")
+    sums = table.groupby("y")["value"].sum().sort_values(ascending=False, kind="stable")
+    shown = table[table["y"].isin(sums.head(_MOST_HEAT_ROWS).index)].reset_index(drop=True)
+    return Marks(shown, left_out=max(0, len(sums) - _MOST_HEAT_ROWS))
+
+
+@marks.register
+def _spread(chart: Spread, frame: pd.DataFrame) -> Marks:
+    """Columns: line, rank, low, mid, high, time_class; the legend names the lines."""
+    order = frame.groupby(chart.label, sort=True)[chart.order].sum()
+    shown = order.sort_values(ascending=False, kind="stable").head(_MOST_SPREADS)
+    number = {name: place for place, name in enumerate(shown.index)}
+    rows = frame[frame[chart.label].isin(number)]
+    table = pd.DataFrame(
+        {
+            "line": rows[chart.label].map(number).astype("int64"),
+            "rank": rows["rank"],
+            "low": rows[chart.low],
+            "mid": rows[chart.mid],
+            "high": rows[chart.high],
+            "time_class": time_classes(rows, chart.time_class),
+        }
+    )
+    return Marks(table.reset_index(drop=True), [str(name) for name in number], len(order) - len(shown))
+
+
+@marks.register
+def _histogram(chart: Histogram, frame: pd.DataFrame) -> Marks:
+    """Columns: low, high, count."""
+    value = np.maximum(frame[chart.value].to_numpy(np.float64), 1.0)
+    edges = np.geomspace(value.min(), max(value.max(), value.min() * 1.01), _BINS + 1)
+    edges[0], edges[-1] = value.min(), max(value.max(), edges[-1])  # geomspace rounds
+    count, _ = np.histogram(value, edges)
+    return Marks(pd.DataFrame({"low": edges[:-1], "high": edges[1:], "count": count}))
+
+
+@marks.register
+def _flame(chart: Flame, frame: pd.DataFrame) -> Marks:
+    table, left_out = flame_marks(chart, frame)
+    return Marks(table, left_out=left_out)
+
+
+@marks.register
+def _waterfall(chart: Waterfall, frame: pd.DataFrame) -> Marks:
+    return Marks(*waterfall_bars(chart, frame))
+
+
+def _labels(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """A text per row: what the columns hold, with the column's name before a number."""
+    parts = []
+    for name in columns:
+        column = frame[name]
+        if pd.api.types.is_numeric_dtype(column):
+            parts.append([f"{name.replace('_', ' ')} {value}" for value in column])
+        else:
+            parts.append(column.astype("object").where(column.notna(), "").astype("str").tolist())
+    return [" · ".join(filter(None, texts)) or "(none)" for texts in zip(*parts, strict=True)]
+
+
+def _event_names(texts: Iterable[str]) -> list[str]:
+    """Distinct ones, without those that stand for no event: work outside any region, memory from before."""
+    return [text for text in dict.fromkeys(texts) if text and text != BEFORE][:_MOST_NAMES]
+
+
+def _telling(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The columns that tell rows apart: not the only rank of a job, nor the only device of each rank."""
+    said = list(columns)
+    if "device" in said and len(frame[["rank", "device"]].drop_duplicates()) == frame["rank"].nunique():
+        said.remove("device")
+    if "rank" in said and len(said) > 1 and len(frame["rank"].unique()) == 1:
+        said.remove("rank")
+    return said

@@ -1,0 +1,30 @@
+"""Asks an analysis, for the commands that print answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.cli.exits import UsageError
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
+
+__all__ = ["ask"]
+
+
+def ask(analysis: Analysis, trace: Trace, scope: Scope, options: Mapping[str, Any]) -> pd.DataFrame:
+    """The frame of an analysis.
+
+    Raises:
+        MissingDataError: the trace lacks what it needs.
+        UsageError: it does not take such options.
+    """
+    try:
+        return analysis.function(trace, scope, **options)
+    except ValueError as error:
+        if not options:  # then nobody but us is to blame
+            raise
+        raise UsageError(f"{analysis.kind}: {error}") from error

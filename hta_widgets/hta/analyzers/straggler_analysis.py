@@ -1,0 +1,91 @@
+"""`get_potential_stragglers` with HTA's extension point: who ranks the ranks can be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.communication.stragglers import stragglers
+from hta_widgets.hta.analyzers.straggler import (
+    counts,
+    extract_iteration_info,
+    find_stragglers_with_late_start_comm_kernels,
+    straggler_figures,
+)
+from hta_widgets.hta.methods.conventions import or_else, show
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.hta.common.trace import Trace
+
+__all__ = ["StragglerAnalysis", "find_stragglers_with_late_start_comm_kernels", "potential_stragglers"]
+
+
+def _nobody() -> list[int]:
+    return []
+
+
+@or_else(_nobody)
+def potential_stragglers(
+    t: Trace,
+    profiler_steps: list[int] | None = None,
+    num_candidates: int = 2,
+    visualize: bool = False,
+    straggler_identification_impl: Callable[..., pd.Series] = find_stragglers_with_late_start_comm_kernels,
+) -> list[int]:
+    """The ranks that delay the others most, the worst first.
+
+    Args:
+        t: the job.
+        profiler_steps: steps to look at; those that do not exist are ignored. None: all.
+        num_candidates: how many ranks to name, at least 1; ties go to the lower rank.
+        visualize: show HTA's figures.
+        straggler_identification_impl: `(frame, symbol_table, num_candidates, visualize) -> Series`, rank ->
+            how much of a straggler it is. The frame holds the events of all ranks in these steps with
+            HTA's columns after rank and idx.
+
+    Raises:
+        ValueError: none of the steps exists.
+    """
+    num_candidates = max(num_candidates, 1)
+    available = StragglerAnalysis.get_profiler_steps(t)
+    steps = available if profiler_steps is None else [step for step in profiler_steps if step in available]
+    if not steps:
+        raise ValueError(
+            f"invalid value for argument: profiler_steps={profiler_steps}; "
+            f"available profiler steps={available}"
+        )
+    if straggler_identification_impl is find_stragglers_with_late_start_comm_kernels:
+        found = _by_definition(t, tuple(steps), num_candidates, visualize)
+    else:
+        found = straggler_identification_impl(_frame(t, steps), t.symbol_table, num_candidates, visualize)
+    return [int(rank) for rank in found.sort_values(ascending=False, kind="stable").index[:num_candidates]]
+
+
+def _by_definition(t: Trace, steps: tuple[int, ...], num_candidates: int, visualize: bool) -> pd.Series:
+    """The default on our own columns: what HTA's frames lack (groups, sequence numbers) is known here."""
+    scope = Scope(iterations=steps)
+    late = stragglers(t.job, scope)
+    if visualize:
+        show(straggler_figures(collectives(t.job, scope), late, num_candidates))
+    return counts(late, num_candidates)
+
+
+def _frame(t: Trace, steps: list[int]) -> pd.DataFrame:
+    frames = {rank: t.get_trace(rank) for rank in t.get_all_traces()}
+    everything = pd.concat(list(frames.values()), keys=list(frames), names=["rank", "idx"]).reset_index()
+    return everything[everything["iteration"].isin(steps)]
+
+
+class StragglerAnalysis:
+    """HTA's class of the same methods."""
+
+    get_potential_stragglers = staticmethod(potential_stragglers)
+
+    @staticmethod
+    def get_profiler_steps(t: Trace) -> list[int]:
+        """The numbers of the profiler steps of any rank, ascending."""
+        return sorted({int(step) for step in extract_iteration_info(t)["iter"]})

@@ -1,0 +1,53 @@
+"""HTA's `MemoryAnalysis`: the file of `export_memory_timeline` as numbers and as a picture."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from hta_widgets.analysis.memory.categories import memory_categories
+from hta_widgets.charts.plotly.memory import hta_memory_timeline
+from hta_widgets.errors import HtaWidgetsError
+from hta_widgets.hta.methods.conventions import show
+
+__all__ = ["MemoryAnalysis"]
+
+
+class MemoryAnalysis:
+    """Memory by category over time.
+
+    Args:
+        path: a file of `torch.profiler.profile(profile_memory=True, ...).export_memory_timeline(path)`,
+            gzip or not.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+
+    def _process_raw_events(self) -> tuple[list[int], list[list[int]]]:
+        """(times in ns, bytes of each category at each time), as HTA returns them.
+
+        Raises:
+            TraceNotFoundError, TraceFormatError: as `memory_categories`.
+        """
+        frame = memory_categories(self.path)
+        return frame["time_ns"].tolist(), frame.drop(columns="time_ns").to_numpy().tolist()
+
+    def plot_memory_timeline(self, save_graph: bool = False) -> None:
+        """Show the memory of each category, one on the other.
+
+        Args:
+            save_graph: write `images/memory_plot.png` in the working folder instead of showing it.
+
+        Raises:
+            HtaWidgetsError: the picture should be saved and the package kaleido is not installed.
+        """
+        figure = hta_memory_timeline(memory_categories(self.path))
+        if not save_graph:
+            show([figure])
+            return
+        if find_spec("kaleido") is None:
+            raise HtaWidgetsError("saving a picture needs the package kaleido: pip install kaleido")
+        folder = Path("images")
+        folder.mkdir(exist_ok=True)
+        figure.write_image(folder / "memory_plot.png")

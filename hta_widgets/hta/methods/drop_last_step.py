@@ -1,0 +1,66 @@
+"""Which events HTA looks at: by default all but those of the last profiler step.
+
+A recording often ends inside its last step, so HTA drops it, device work launched in it included. The rules
+are those of `Trace.load_traces` in HTA 0.6, with its bugs mended: only host annotations are steps, and a rank
+without steps stays as it is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.reader.schema import NULL
+
+Bool = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
+
+
+def without_last_step(trace: Trace) -> Trace:
+    """The job up to the start of each rank's last ProfilerStep; the job itself if it has fewer than two.
+
+    Host rows are kept if they start before it; device rows if what caused them is kept: their launch (by
+    correlation), for the device's side of an annotation the host's side (by external id). Device rows of
+    unknown cause are kept if they start before it.
+    """
+    steps = {rank: _steps(trace.rank(rank)) for rank in trace.ranks}
+    if len({number for frame in steps.values() for number in frame["iteration"]}) < 2:
+        return trace
+    cut = {rank: int(frame["start_ns"].max()) for rank, frame in steps.items() if len(frame)}
+    return trace.keep(lambda rank_trace: _begun_before(rank_trace, cut.get(rank_trace.rank)))
+
+
+def _steps(rank_trace: RankTrace) -> pd.DataFrame:
+    return rank_trace.iterations[rank_trace.iterations["source"] == "ProfilerStep"]
+
+
+def _begun_before(rank_trace: RankTrace, cut: int | None) -> Bool:
+    if cut is None:
+        return np.ones(rank_trace.n, np.bool_)
+    kept: Bool = rank_trace.start < cut
+    device = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    kept[device] = kept[rank_trace.launch[device]]
+    on_device = rank_trace.stream != NULL
+    waits = on_device & (rank_trace.event_class == EventClass.SYNC)
+    calls = ~on_device & (rank_trace.event_class == EventClass.RUNTIME)
+    _follow(kept, rank_trace.correlation, waits, calls)
+    annotations = rank_trace.event_class == EventClass.ANNOTATION
+    _follow(kept, rank_trace.argument("external_id"), annotations & on_device, annotations & ~on_device)
+    return kept
+
+
+def _follow(kept: Bool, key: Int64, effects: Bool, causes: Bool) -> None:
+    """Keep each effect whose cause, the row of the same key, is kept; those without one stay as they are."""
+    usable = (key != NULL) & (key != 0)
+    cause = np.flatnonzero(causes & usable)
+    effect = np.flatnonzero(effects & usable)
+    if not len(cause) or not len(effect):
+        return
+    cause = cause[np.argsort(key[cause], kind="stable")]
+    at = np.minimum(np.searchsorted(key[cause], key[effect]), len(cause) - 1)
+    found = key[cause[at]] == key[effect]
+    kept[effect[found]] = kept[cause[at[found]]]

@@ -1,0 +1,134 @@
+"""`get_gpu_kernel_breakdown`: time by kernel type, and statistics of each kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.device_time.kernel_types import kernel_type_breakdown
+from hta_widgets.analysis.kernels.breakdown import kernel_moments, with_others
+from hta_widgets.analysis.kernels.moments import described, merged
+from hta_widgets.hta.methods.conventions import microseconds, or_else, show
+from hta_widgets.hta.methods.kernel_figures import bars_by_rank, pie_of_types, pies_by_rank
+from hta_widgets.hta.methods.names import kernel_type
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
+
+__all__ = ["gpu_kernel_breakdown", "hidden_by_hta", "in_us"]
+
+TYPE_COLUMNS = ["kernel_type", "sum", "percentage"]
+STATISTICS = ["sum (us)", "max (us)", "min (us)", "stddev", "mean (us)"]
+KERNEL_COLUMNS = ["name", *STATISTICS, "kernel_type", "rank"]
+_TYPES = {"compute": "COMPUTATION", "communication": "COMMUNICATION", "memory": "MEMORY"}
+_HTA_TYPE = {event_class.label: kernel_type(event_class) for event_class in EventClass}
+
+
+def _nothing() -> tuple[pd.DataFrame, pd.DataFrame]:
+    types = {"kernel_type": "str", "sum": np.float64, "percentage": np.float64}
+    kernels = {"name": "str", **dict.fromkeys(STATISTICS, np.float64), "kernel_type": "str", "rank": np.int64}
+    return _empty(types), _empty(kernels)
+
+
+def _empty(kinds: dict[str, object]) -> pd.DataFrame:
+    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})  # type: ignore[call-overload]
+
+
+@or_else(_nothing)
+def gpu_kernel_breakdown(
+    job: Trace,
+    visualize: bool = True,
+    duration_ratio: float = 0.8,
+    num_kernels: int = 10,
+    include_memory_kernels: bool = True,
+    image_renderer: str = "",
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Time by kernel type over all ranks, and the statistics of each kernel by rank.
+
+    Args:
+        job: the events to look at.
+        visualize: show HTA's figures.
+        duration_ratio, num_kernels: which names a rank shows of a type; the rest become "others". The choice
+            is HTA's: up to `num_kernels` names, all are shown; of more, the first `num_kernels` by time whose
+            running total does not exceed the `duration_ratio` quantile of the running totals (a share of the
+            *names*, not of the time; `analysis.kernel_breakdown(share=...)` takes a share of the time).
+        include_memory_kernels: False: copies and fills are not looked at.
+        image_renderer: plotly renderer.
+
+    Returns:
+        kernel_type, sum (us), percentage (of the busy time of these types); and name, sum, max, min, stddev,
+        mean (us; of single launches, also for "others"), kernel_type, rank.
+    """
+    types = _types(job, include_memory_kernels)
+    frame = kernel_moments(job)
+    frame["kernel_type"] = frame.pop("event_class").map(_HTA_TYPE)
+    if not include_memory_kernels:
+        frame = frame[frame["kernel_type"] != "MEMORY"]
+    keys = ["rank", "kernel_type"]
+    # HTA groups by name: a copy and a fill of the same name are one row.
+    if frame.duplicated([*keys, "name"]).any():
+        frame = merged(frame, [*keys, "name"]).assign(names=1)
+    frame = with_others(frame, hidden_by_hta(frame, keys, duration_ratio, num_kernels), keys)
+    kernels = in_us(frame, KERNEL_COLUMNS, ["kernel_type", "name", "rank"])
+    if visualize:
+        figures = [pie_of_types(types)]
+        for kind in list(_TYPES.values())[: 3 if include_memory_kernels else 2]:
+            of_kind = kernels[kernels["kernel_type"] == kind]
+            title = f'Kernel type "{kind}" - '
+            figures += [pies_by_rank(of_kind, job.ranks, f"{title}kernel distribution on each rank")]
+            figures += bars_by_rank(of_kind, title)
+        show(figures, image_renderer)
+    return types, kernels
+
+
+def hidden_by_hta(
+    frame: pd.DataFrame, keys: list[str], duration_ratio: float, num_kernels: int
+) -> npt.NDArray[np.bool_]:
+    """Which rows of moments HTA would collapse into "others" within each value of `keys`.
+
+    Names are ranked by time (ties by name). Where there are more than `num_kernels`, HTA hides those from
+    that position on, and those whose running total exceeds the `duration_ratio` quantile of all running
+    totals.
+    """
+    hidden = np.zeros(len(frame), np.bool_)
+    frame = frame.reset_index(drop=True)
+    for _, rows in frame.groupby(keys, sort=False):
+        if len(rows) <= num_kernels:
+            continue
+        order = rows.sort_values(["sum_ns", "name"], ascending=[False, True])
+        running = order["sum_ns"].to_numpy().cumsum()
+        beyond = running > np.quantile(running, duration_ratio)
+        beyond[num_kernels:] = True
+        hidden[order.index[beyond]] = True
+    return hidden
+
+
+def in_us(frame: pd.DataFrame, columns: list[str], by: list[str]) -> pd.DataFrame:
+    """Moments as HTA's statistics in us, its `columns`, sorted by `by`; a single launch has stddev 0."""
+    frame = described(frame).reset_index(drop=True)
+    names = {
+        "sum_ns": "sum (us)",
+        "max_ns": "max (us)",
+        "min_ns": "min (us)",
+        "std_ns": "stddev",
+        "mean_ns": "mean (us)",
+    }
+    for ours, theirs in names.items():
+        frame[theirs] = microseconds(frame[ours].to_numpy())
+    frame["stddev"] = frame["stddev"].fillna(0.0)
+    return frame.sort_values(by, ignore_index=True)[columns]
+
+
+def _types(job: Trace, include_memory_kernels: bool) -> pd.DataFrame:
+    frame = kernel_type_breakdown(job)
+    shown = [part for part in _TYPES if part != "memory" or include_memory_kernels]
+    spent: dict[str, int] = {}
+    for kind, ns in zip(frame["kernel_type"].tolist(), frame["dur_ns"].tolist(), strict=True):
+        label = " overlapping ".join(_TYPES[part] for part in kind.split(" + ") if part in shown)
+        if label:
+            spent[label] = spent.get(label, 0) + ns
+    labels = sorted(spent, key=lambda label: (-spent[label], label))
+    sum_ns = np.array([spent[label] for label in labels], np.int64)
+    share = np.round(100.0 * sum_ns / max(int(sum_ns.sum()), 1), 1)
+    columns = (pd.array(labels, dtype="str"), microseconds(sum_ns), share)
+    return pd.DataFrame(dict(zip(TYPE_COLUMNS, columns, strict=True)))

@@ -1,0 +1,160 @@
+"""`get_cuda_kernel_launch_stats` and `get_aten_op_kernels_and_delay`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from hta_widgets.analysis.launches.delays import launch_stats
+from hta_widgets.analysis.launches.op_kernels import op_kernels
+from hta_widgets.errors import MissingDataError, MissingDataWarning
+from hta_widgets.hta.methods.conventions import chosen_ranks, microseconds, show
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
+
+__all__ = ["aten_op_kernels_and_delay", "cuda_kernel_launch_stats", "launch_figures", "operator_table"]
+
+_LAUNCH_COLUMNS = ["correlation", "cpu_duration", "gpu_duration", "launch_delay"]
+_OPERATOR_COLUMNS = {
+    "aten_op_name": "str",
+    "kernel_sequence": "str",
+    "occurrence_count": "int64",
+    "avg_aten_op_launch_delay": "float64",
+    "avg_runtime_delay": "float64",
+}
+_TABLE_HEADER = [
+    "ATen Operation",
+    "Kernel Sequence",
+    "Occurrence Count",
+    "Average ATen Op Launch Delay (us)",
+    "Average Runtime Delay (us)",
+]
+_CLASSES_OF_MEMORY = ("memory_copy", "memory_set")
+
+
+def cuda_kernel_launch_stats(
+    job: Trace,
+    ranks: Iterable[int] | None,
+    runtime_cutoff: float,
+    launch_delay_cutoff: float,
+    include_memory_events: bool,
+    visualize: bool,
+) -> dict[int, pd.DataFrame]:
+    """Per rank one row per launched device event, in the order of the calls in the file; times in us.
+
+    All launch calls count, graph launches and those of AMD and of Triton too. `launch_delay` is 0 where the
+    event started before its call returned. Without `include_memory_events` copies and fills are left out.
+    """
+    result = {}
+    for rank in chosen_ranks(job, ranks):
+        try:
+            frame = _launches(launch_stats(job, Scope(ranks=(rank,))), include_memory_events)
+        except MissingDataError as missing:
+            warnings.warn(str(missing), MissingDataWarning, stacklevel=3)
+            kinds = {**dict.fromkeys(_LAUNCH_COLUMNS, "float64"), "correlation": "int64"}
+            result[rank] = pd.DataFrame(columns=_LAUNCH_COLUMNS).astype(kinds)
+            continue
+        if visualize:
+            show(launch_figures(frame, rank, runtime_cutoff, launch_delay_cutoff))
+        result[rank] = frame
+    return result
+
+
+def aten_op_kernels_and_delay(
+    job: Trace, ranks: Iterable[int] | None, sort_by: Sequence[str] | None
+) -> dict[int, pd.DataFrame]:
+    """Per rank the kernel sequences of `aten::` operators, how often they occur and how late they start (us).
+
+    Each result is of its own rank only. The table is always shown, as HTA does.
+    """
+    by = [sort_by] if isinstance(sort_by, str) else list(sort_by or ["occurrence_count"])
+    result = {}
+    for rank in chosen_ranks(job, ranks):
+        try:
+            frame = _operators(op_kernels(job, Scope(ranks=(rank,)), prefix="aten::"), by)
+        except MissingDataError as missing:
+            warnings.warn(str(missing), MissingDataWarning, stacklevel=3)
+            result[rank] = pd.DataFrame(columns=list(_OPERATOR_COLUMNS)).astype(_OPERATOR_COLUMNS)
+            continue
+        show([operator_table(frame, rank)])
+        result[rank] = frame
+    return result
+
+
+def launch_figures(
+    frame: pd.DataFrame, rank: int, runtime_cutoff: float, launch_delay_cutoff: float
+) -> list[go.Figure]:
+    """HTA's three histograms: short kernels, slow calls, delayed starts."""
+    cpu, delay = frame["cpu_duration"], frame["launch_delay"]
+    short = (cpu <= runtime_cutoff) & (frame["gpu_duration"] < cpu)
+    duration, launch_delay = "Cuda Runtime Event Duration (us)", "Launch Delay Duration (us)"
+    return [
+        _histogram(
+            cpu[short], None, duration,
+            f"Short GPU kernels (gpu op duration < cpu op duration) on rank {rank}",
+        ),
+        _histogram(
+            cpu[cpu > runtime_cutoff], 300, duration,
+            f"Runtime Event Duration Outliers (duration > {runtime_cutoff} us)  on rank {rank}",
+        ),
+        _histogram(
+            delay[delay > launch_delay_cutoff], 300, launch_delay,
+            f"Launch Delay Outliers (duration > {launch_delay_cutoff} us) on rank {rank}",
+        ),
+    ]  # fmt: skip
+
+
+def operator_table(frame: pd.DataFrame, rank: int) -> go.Figure:
+    """HTA's table of operators and their kernels."""
+    # Plotly reads cells as HTML: the `<` of a template must not open a tag.
+    cells = [
+        frame[column].str.replace("<", "&lt;", regex=False) if kind == "str" else frame[column]
+        for column, kind in _OPERATOR_COLUMNS.items()
+    ]
+    table = go.Table(header={"values": _TABLE_HEADER}, cells={"values": cells, "height": 30, "align": "left"})
+    figure = go.Figure(data=[table])
+    figure.update_layout(
+        title=f"ATen Operations, Associated Kernels, ATen and Runtime Delays for Rank {rank}",
+        width=1500,
+        height=1500,
+        autosize=True,
+        margin={"l": 10, "r": 10, "t": 40, "b": 10},
+    )
+    return figure
+
+
+def _histogram(values: pd.Series, bins: int | None, label: str, title: str) -> go.Figure:
+    figure = go.Figure(go.Histogram(x=values, nbinsx=bins))
+    figure.update_layout(title=title, xaxis_title=label, yaxis_title="count", barmode="relative")
+    return figure
+
+
+def _launches(events: pd.DataFrame, include_memory_events: bool) -> pd.DataFrame:
+    if not include_memory_events:
+        events = events[~events["device_class"].isin(_CLASSES_OF_MEMORY)]
+    order = np.lexsort((events["event_id"].to_numpy(), events["launch_id"].to_numpy()))
+    ns = ("cpu_dur_ns", "gpu_dur_ns", "launch_delay_ns")
+    times = (microseconds(np.maximum(events[column].to_numpy()[order], 0)) for column in ns)
+    columns = (events["correlation"].to_numpy()[order], *times)
+    return pd.DataFrame(dict(zip(_LAUNCH_COLUMNS, columns, strict=True)), copy=False)
+
+
+def _operators(sequences: pd.DataFrame, sort_by: list[str]) -> pd.DataFrame:
+    sequences = sequences.sort_values(["op", "kernel_sequence"], ignore_index=True)
+    frame = pd.DataFrame(
+        {
+            "aten_op_name": sequences["op"],
+            "kernel_sequence": sequences["kernel_sequence"],
+            "occurrence_count": sequences["count"],
+            "avg_aten_op_launch_delay": microseconds(sequences["mean_op_delay_ns"]),
+            "avg_runtime_delay": microseconds(sequences["mean_launch_latency_ns"]),
+        }
+    )
+    frame = frame.sort_values(sort_by, ascending=False, kind="stable")
+    delays = ["avg_aten_op_launch_delay", "avg_runtime_delay"]
+    frame[delays] = frame[delays].round(3)
+    return frame

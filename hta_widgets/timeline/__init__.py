@@ -1,0 +1,27 @@
+"""The timeline's data: slices on lanes, level of detail, and the columns that travel to the browser."""
+
+from hta_widgets.timeline.lanes import Kinds, Lanes, Track, build_lanes
+from hta_widgets.timeline.matches import Matches, matching_kinds
+from hta_widgets.timeline.neighbours import gap_at, relative
+from hta_widgets.timeline.outline import outline
+from hta_widgets.timeline.pack import Packed, pack_json, pack_slices, pack_window
+from hta_widgets.timeline.path_lanes import pack_path
+from hta_widgets.timeline.pyramid import Pyramid
+
+__all__ = [
+    "Kinds",
+    "Lanes",
+    "Matches",
+    "Packed",
+    "Pyramid",
+    "Track",
+    "build_lanes",
+    "gap_at",
+    "matching_kinds",
+    "outline",
+    "pack_json",
+    "pack_path",
+    "pack_slices",
+    "pack_window",
+    "relative",
+]

@@ -1,0 +1,1 @@
+"""Files -> tables of events: finding, reading, scanning and caching trace files."""

@@ -1,0 +1,98 @@
+"""The text of a source, block by block, read and inflated by a thread of its own.
+
+A block's buffer has room in front of its text, so that the unfinished event at the end of one block can be
+put before the next, and PADDING bytes behind it.  Buffers are recycled: the text is never held as a whole.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hta_widgets.trace.reader.bytes import PADDING, Text
+from hta_widgets.trace.reader.source import Source
+
+BLOCK_BYTES = 4 << 20
+_ROOM_IN_FRONT = 1 << 16
+_BUFFERS = 3
+
+
+@dataclass
+class Block:
+    """text[start : stop] lies at byte `offset + start` of the uncompressed file; `done` is how far the file
+    was read.
+    """
+
+    text: Text
+    start: int
+    stop: int
+    offset: int
+    last: bool
+    done: int
+
+    def prepend(self, carry: bytes) -> None:
+        """Put text in front that came just before it in the file."""
+        if len(carry) > self.start:
+            text = np.empty(len(carry) + self.stop - self.start + PADDING, np.uint8)
+            text[len(carry) : -PADDING] = self.text[self.start : self.stop]
+            self.offset += self.start - len(carry)
+            self.text, self.start, self.stop = text, len(carry), len(text) - PADDING
+        self.text[self.start - len(carry) : self.start] = np.frombuffer(carry, np.uint8)
+        self.start -= len(carry)
+
+
+class BlockReader:
+    """Iterates over the blocks of a source while a thread reads ahead; leaving the context stops the
+    thread.
+    """
+
+    def __init__(self, source: Source, block_bytes: int = BLOCK_BYTES) -> None:
+        self._source = source
+        self._block_bytes = block_bytes
+        self._free: queue.SimpleQueue[Text | None] = queue.SimpleQueue()
+        self._filled: queue.SimpleQueue[Block | BaseException] = queue.SimpleQueue()
+        for _ in range(_BUFFERS):
+            self._free.put(np.empty(_ROOM_IN_FRONT + block_bytes + PADDING, np.uint8))
+        self._stopped = False
+        self._thread = threading.Thread(target=self._fill, name="hta-widgets-reader", daemon=True)
+
+    def __enter__(self) -> BlockReader:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped = True
+        self._free.put(None)
+        self._thread.join()
+
+    def __iter__(self) -> Iterator[Block]:
+        while True:
+            block = self._filled.get()
+            if isinstance(block, BaseException):
+                raise block
+            buffer, last = block.text, block.last
+            yield block
+            if last:
+                return
+            self._free.put(buffer)
+
+    def _fill(self) -> None:
+        try:
+            offset = 0
+            while not self._stopped:
+                buffer = self._free.get()
+                if buffer is None:
+                    return
+                start, stop = _ROOM_IN_FRONT, _ROOM_IN_FRONT + self._block_bytes
+                read = self._source.read_into(buffer.data[start:stop])
+                last = read < self._block_bytes
+                self._filled.put(Block(buffer, start, start + read, offset - start, last, self._source.done))
+                if last:
+                    return
+                offset += read
+        except BaseException as error:  # handed to the reading thread
+            self._filled.put(error)

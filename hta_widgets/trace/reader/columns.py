@@ -1,0 +1,255 @@
+"""From blocks of text to an `EventTable`: runs the kernels, keeps what they found, and joins the pieces at
+the end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.trace.reader import event_scan, values
+from hta_widgets.trace.reader.bytes import PADDING, Text
+from hta_widgets.trace.reader.dictionary import Dictionary
+from hta_widgets.trace.reader.event_scan import ARGUMENTS, DEFERRED, FIRST_SPARSE, NO_ROOM, ROWS, SKIP, START
+from hta_widgets.trace.reader.schema import DENSE_COLUMNS, NULL, Column, argument_columns
+from hta_widgets.trace.reader.table import EventTable, Problem
+
+_TEXTS = DENSE_COLUMNS[:START]
+_TIMES = DENSE_COLUMNS[START:]
+_KEYS = 1024
+_BYTES_PER_EVENT = 64  # a guess; a fuller block is scanned in two goes
+_KIND = {"int": event_scan.INT, "float": event_scan.FLOAT, "text": event_scan.TEXT, "json": event_scan.JSON}
+
+Sparse = tuple[npt.NDArray[np.int32], npt.NDArray[Any]]
+
+
+@dataclass
+class _Piece:
+    """The events of one block."""
+
+    n: int
+    texts: npt.NDArray[np.int32]
+    times: npt.NDArray[np.int64]
+    sparse: dict[int, Sparse]
+
+
+class ColumnScanner:
+    """Scans the blocks of one file and keeps their columns."""
+
+    def __init__(self, extra_args: tuple[str, ...], block_bytes: int) -> None:
+        self.columns = argument_columns(extra_args)
+        self.n = 0
+        self._names = Dictionary(1 << 13, 1 << 19)
+        self._names.add("C")
+        self._plan = _plan(self.columns, extra_args)
+        self._found = _output(
+            len(self.columns), max(1024, block_bytes // _BYTES_PER_EVENT), max(1024, block_bytes // 256)
+        )
+        self._pieces: list[_Piece] = []
+        self._unreadable: Counter[str] = Counter()
+        self._first_unreadable: dict[str, int] = {}
+
+    def scan(self, text: Text, start: int, stop: int, offset: int, longest: int) -> tuple[int, int]:
+        """Read events of text[start : stop]; `offset` is the file offset of text[0].  (cursor, status) as
+        `scan_block`.
+
+        The PADDING bytes behind `stop` are overwritten.
+        """
+        text[stop : stop + PADDING] = event_scan.QUOTE
+        while True:
+            start, status = event_scan.scan_block(
+                text, start, stop, longest, self._names.entries, self._plan, self._found
+            )
+            n = int(self._found.filled[ROWS])
+            self._keep(text, offset, n)
+            if status != NO_ROOM:
+                return start, status
+            self._names.grow()
+            if n == 0:
+                self._found = self._found._replace(
+                    deferred=np.empty((2 * len(self._found.deferred), 4), np.int64)
+                )
+
+    def _keep(self, text: Text, offset: int, n: int) -> None:
+        """Copy the block's columns out of the shared arrays and empty those."""
+        found = self._found
+        sparse: dict[int, Sparse] = {}
+        for j in np.flatnonzero(found.counts).tolist():
+            count, kind = int(found.counts[j]), self.columns[j].kind
+            cells = (found.floats if kind == "float" else found.integers)[j, :count]
+            sparse[j] = (
+                found.rows[j, :count].copy(),
+                cells.astype(np.int32) if kind in ("text", "json") else cells.copy(),
+            )
+        piece = _Piece(n, found.texts[:, :n].copy(), found.times[:, :n].copy(), sparse)
+        self._resolve(text, offset, piece, found.deferred[: int(found.filled[DEFERRED])].tolist())
+        found.counts[:] = 0
+        found.filled[:] = 0
+        if n:
+            self._pieces.append(piece)
+            self.n += n
+
+    def _resolve(self, text: Text, offset: int, piece: _Piece, deferred: list[list[int]]) -> None:
+        """Read the values that the kernels left, in file order, so that of duplicate keys the last counts."""
+        late: dict[int, dict[int, int | float]] = {}
+        for row, action, start, stop in deferred:
+            is_time = action < FIRST_SPARSE
+            column = _TIMES[action - START] if is_time else self.columns[action - FIRST_SPARSE]
+            raw = text[start:stop].tobytes()
+            value = values.resolve(raw, column.kind, is_time)
+            if value is None:
+                if not values.is_null(raw):
+                    self._unreadable[column.name] += 1
+                    self._first_unreadable.setdefault(column.name, offset + start)
+            elif not is_time:
+                late.setdefault(action - FIRST_SPARSE, {})[row] = value
+            elif piece.times[action - START, row] == NULL:
+                piece.times[action - START, row] = value
+        for j, cells in late.items():
+            piece.sparse[j] = _merge(piece.sparse.get(j), cells, self.columns[j].kind == "float")
+
+    def problems(self) -> list[Problem]:
+        """Values that no reading made sense of; they are null."""
+        return [
+            Problem(
+                "unreadable_value",
+                "warning",
+                count,
+                self._first_unreadable[name],
+                f"{name} holds no {_kind_of(name)}",
+            )
+            for name, count in self._unreadable.items()
+        ]
+
+    def table(self, path: str, metadata: dict[str, Any], problems: list[Problem]) -> EventTable:
+        """Join the pieces.  They are given up on the way, which keeps the peak of memory near one copy."""
+        pieces, self._pieces = self._pieces, []
+        dense: dict[str, npt.NDArray[Any]] = {}
+        sparse: dict[str, Sparse] = {}
+        dictionaries: dict[str, list[str]] = {}
+        raw = [self._names.raw(code) for code in range(len(self._names))]
+        for k, column in enumerate(_TEXTS):
+            codes = _join([piece.texts[k] for piece in pieces], np.int32)
+            dense[column.name], dictionaries[column.name] = _own_dictionary(codes, raw, column)
+        for k, column in enumerate(_TIMES):
+            dense[column.name] = _join([piece.times[k] for piece in pieces], np.int64)
+        offsets = np.cumsum([0] + [piece.n for piece in pieces])
+        for piece in pieces:
+            del piece.texts, piece.times
+        for j, column in enumerate(self.columns):
+            cells = [
+                (piece.sparse.pop(j), offset)
+                for piece, offset in zip(pieces, offsets, strict=False)
+                if j in piece.sparse
+            ]
+            if not cells:
+                continue
+            rows = _join([pair[0] + np.int32(offset) for pair, offset in cells], np.int32)
+            column_values = _join([pair[1] for pair, _ in cells], cells[0][0][1].dtype)
+            if column.kind in ("text", "json"):
+                column_values, dictionaries[column.name] = _own_dictionary(column_values, raw, column)
+            sparse[column.name] = (rows, column_values)
+        return EventTable(path, self.n, dense, sparse, dictionaries, metadata, problems)
+
+
+def _plan(columns: tuple[Column, ...], extra_args: tuple[str, ...]) -> event_scan.Plan:
+    keys = Dictionary(_KEYS, _KEYS * 64)
+    for _ in range(event_scan.UNKNOWN_KEY + 1):
+        keys.add_blank()
+    action = np.full((2, _KEYS), SKIP, np.int32)
+    for k, column in enumerate(DENSE_COLUMNS):
+        action[0, keys.add(column.key)] = k
+    action[0, keys.add("args")] = ARGUMENTS
+    for j, column in enumerate(columns):
+        of_event = j in (event_scan.FLOW_ID, event_scan.BINDING)
+        if j != event_scan.COUNTER_ARGS:
+            for key in (column.key, *column.aliases):
+                action[0 if of_event else 1, keys.add(key)] = FIRST_SPARSE + j
+    kind = np.array([_KIND[column.kind] for column in columns], np.int32)
+    following = np.full(_KEYS * event_scan.CATEGORIES_TOLD_APART, event_scan.UNKNOWN_KEY, np.int32)
+    return event_scan.Plan(keys.entries, action, kind, following)
+
+
+def _output(columns: int, rows: int, deferred: int) -> event_scan.Columns:
+    integers = np.empty((columns, rows), np.int64)
+    return event_scan.Columns(
+        texts=np.empty((len(_TEXTS), rows), np.int32),
+        times=np.empty((len(_TIMES), rows), np.int64),
+        counts=np.zeros(columns, np.int64),
+        rows=np.empty((columns, rows), np.int32),
+        integers=integers,
+        floats=integers.view(np.float64),
+        deferred=np.empty((deferred, 4), np.int64),
+        filled=np.zeros(2, np.int64),
+    )
+
+
+def _merge(cells: Sparse | None, late: dict[int, int | float], is_float: bool) -> Sparse:
+    """Add late values to a column's cells; a row that has a value keeps it, for it was read after the late
+    one.
+    """
+    dtype = np.float64 if is_float else np.int64
+    if cells is not None:
+        have = set(cells[0].tolist()) & late.keys()
+        late = {row: value for row, value in late.items() if row not in have}
+    rows = np.fromiter(late.keys(), np.int32, len(late))
+    found = np.array(list(late.values()), dtype)
+    if cells is not None:
+        rows, found = np.concatenate([cells[0], rows]), np.concatenate([cells[1], found])
+    order = np.argsort(rows, kind="stable")
+    return rows[order], found[order]
+
+
+def _join(arrays: list[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    return np.concatenate(arrays) if arrays else np.empty(0, dtype)
+
+
+def _own_dictionary(
+    codes: npt.NDArray[Any], raw: list[bytes], column: Column
+) -> tuple[npt.NDArray[np.int32], list[str]]:
+    """Recode a column from the file's dictionary to its own; texts that differ only in their escapes become
+    one.
+    """
+    used = np.zeros(len(raw) + 1, bool)
+    used[codes] = True  # -1 falls on the last, unused place
+    decode = decode_json if column.kind == "json" else decode_text
+    own: dict[str, int] = {}
+    recode = np.full(len(raw) + 1, -1, np.int32)
+    for code in np.flatnonzero(used[:-1]).tolist():
+        recode[code] = own.setdefault(decode(raw[code]), len(own))
+    return recode[codes], list(own)
+
+
+_BAD_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
+
+
+def decode_json(raw: bytes) -> str:
+    """Text as it stands; invalid UTF-8 becomes U+FFFD."""
+    return raw.decode("utf-8", "replace")
+
+
+def decode_text(raw: bytes) -> str:
+    """The inside of a JSON string as text.  Unknown escapes stay as they are; lone surrogates become '?'."""
+    text = raw.decode("utf-8", "replace")
+    if "\\" not in text:
+        return text
+    repaired = _BAD_ESCAPE.sub(lambda match: match[0] if match[1] else "\\\\", text)
+    try:
+        unescaped = json.loads(f'"{repaired}"', strict=False)
+    except ValueError:
+        return text
+    return (
+        unescaped.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if isinstance(unescaped, str)
+        else text
+    )
+
+
+def _kind_of(name: str) -> str:
+    return "time" if name in ("start_ns", "dur_ns") else "number that fits the column"

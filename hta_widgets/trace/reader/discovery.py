@@ -1,0 +1,235 @@
+"""Which files are traces of which rank, and why.
+
+A rank comes from the file's ``distributedInfo``, else from the ``Rank`` its collectives carry, else from the
+file's name, else from the order of the names. No file is lost: a second file of the same rank gets a number
+of its own, and a file that is no trace is named together with the reason.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+
+from hta_widgets.errors import TraceNotFoundError
+from hta_widgets.trace.reader.table import EventTable
+
+ENDINGS = (".json", ".gz", ".zst")
+
+# Files written by this library, HTA and PyTorch beside the traces. They look like traces; only the name
+# tells.
+WRITTEN_BY_TOOLS = re.compile(r"_with_counters\.json|^overlaid_|_et\.json|memory_timeline", re.IGNORECASE)
+
+# From the most to the least explicit; all numbers are small, as a process id or a time stamp is no rank.
+NAME_PATTERNS = (
+    re.compile(r"rank[-_ .=]?(\d{1,6})(?!\d)", re.IGNORECASE),
+    re.compile(r"worker[-_ .=]?(\d{1,6})(?!\d)", re.IGNORECASE),
+    re.compile(r"(?:^|[-_.])(?:tp|dp|pp|ep)[-_]?(\d{1,4})(?!\d)(?!.*(?:tp|dp|pp|ep)[-_]?\d)", re.IGNORECASE),
+    re.compile(r"(?:^|[-_.])(\d{1,4})(?:\.pt)?(?:\.trace)?\.json", re.IGNORECASE),
+)
+
+
+@dataclass(frozen=True)
+class TraceFile:
+    """A file to read. `rank` is set only where the caller named it."""
+
+    source: Any  # Path, fsspec OpenFile or binary file object: whatever the scanner reads
+    name: str
+    folder: str = ""
+    rank: int | None = None
+
+
+@dataclass
+class Discovery:
+    """What a path stands for: files in a stable order, and what was left aside, with the reason."""
+
+    files: list[TraceFile]
+    skipped: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def discover(path: Any) -> Discovery:
+    """Find the trace files that ``path`` names.
+
+    Args:
+        path: a folder (read without its subfolders, unless only they hold traces), a file, a URL that fsspec
+            understands, a binary file object, a sequence of these, or {rank: one of these}.
+
+    Raises:
+        TraceNotFoundError: a path does not exist, or there is no file to read.
+        TypeError: ``path`` is none of the above.
+    """
+    if isinstance(path, Mapping):
+        files = [
+            TraceFile(entry.source, entry.name, entry.folder, int(rank))
+            for rank, item in path.items()
+            for entry in discover(item).files
+        ]
+        return Discovery(files)
+    if isinstance(path, str | Path):
+        return (
+            _discover_remote(path) if isinstance(path, str) and "://" in path else _discover_local(Path(path))
+        )
+    if isinstance(path, fsspec.core.OpenFile):
+        return Discovery([TraceFile(path, path.path.rsplit("/", 1)[-1])])
+    if hasattr(path, "read"):
+        return Discovery(
+            [TraceFile(path, str(getattr(path, "name", "trace")).replace("\\", "/").rsplit("/", 1)[-1])]
+        )
+    if isinstance(path, Sequence):
+        found = [discover(file) for file in path]
+        result = Discovery([entry for file in found for entry in file.files])
+        for file in found:
+            result.skipped |= file.skipped
+            result.notes += file.notes
+        if not result.files:
+            raise TraceNotFoundError("the list of trace files is empty")
+        return result
+    raise TypeError(f"a trace is a path, URL, file object, list or {{rank: file}}, not {type(path).__name__}")
+
+
+def _discover_local(path: Path) -> Discovery:
+    path = path.expanduser()
+    if not path.exists():
+        raise TraceNotFoundError(f"no such file or folder: {path}")
+    if path.is_file():
+        return Discovery([TraceFile(path, path.name, path.resolve().parent.name)])
+    here = [TraceFile(file, file.name, path.name) for file in path.iterdir() if file.is_file()]
+    below = [
+        TraceFile(file, f"{folder.name}/{file.name}", folder.name)
+        for folder in path.iterdir()
+        if folder.is_dir() and not folder.name.startswith(".")
+        for file in folder.iterdir()
+        if file.is_file()
+    ]
+    return _choose(str(path), here, below)
+
+
+def _discover_remote(url: str) -> Discovery:
+    system, path = fsspec.core.url_to_fs(url)
+    if not system.exists(path):
+        raise TraceNotFoundError(f"no such file or folder: {url}")
+    if system.isfile(path):
+        return Discovery([_remote(system, path)])
+    entries = system.ls(path, detail=True)
+    here = [_remote(system, entry["name"]) for entry in entries if entry["type"] == "file"]
+    below = [
+        _remote(system, entry["name"], folder["name"].rstrip("/").rsplit("/", 1)[-1])
+        for folder in entries
+        if folder["type"] == "directory"
+        for entry in system.ls(folder["name"], detail=True)
+        if entry["type"] == "file"
+    ]
+    return _choose(url, here, below)
+
+
+def _remote(system: Any, path: str, folder: str = "") -> TraceFile:
+    name = path.rstrip("/").rsplit("/", 1)[-1]
+    return TraceFile(fsspec.core.OpenFile(system, path), f"{folder}/{name}" if folder else name, folder)
+
+
+def _choose(where: str, here: list[TraceFile], below: list[TraceFile]) -> Discovery:
+    """The folder's own traces, or those one level down (a folder per step or host)."""
+    notes = []
+    files = _candidates(here)
+    if not files:
+        files = _candidates(below)
+        if files:
+            notes.append("no trace in the folder itself: those in its subfolders were read")
+    if not files:
+        raise TraceNotFoundError(f"no trace file ({', '.join(ENDINGS)}) in {where}")
+    skipped = {entry.name: "written by an analysis tool, not a trace" for entry in files if _by_tool(entry)}
+    return Discovery([entry for entry in files if entry.name not in skipped], skipped, notes)
+
+
+def _candidates(files: list[TraceFile]) -> list[TraceFile]:
+    kept = [
+        entry
+        for entry in files
+        if _last(entry.name).endswith(ENDINGS) and not _last(entry.name).startswith(".")
+    ]
+    return sorted(kept, key=lambda entry: natural(entry.name))
+
+
+def _by_tool(entry: TraceFile) -> bool:
+    return bool(WRITTEN_BY_TOOLS.search(_last(entry.name)))
+
+
+def _last(name: str) -> str:
+    return name.rsplit("/", 1)[-1]
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """Sort key under which rank2 comes before rank10."""
+    return [
+        (0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part
+    ]
+
+
+def rank_of_table(table: EventTable) -> int | None:
+    """What a file says it is: ``distributedInfo.rank``, else the one ``Rank`` of all its collectives."""
+    info = table.metadata.get("distributedInfo")
+    rank = info.get("rank") if isinstance(info, dict) else None
+    if isinstance(rank, int | str) and not isinstance(rank, bool) and str(rank).strip().isdigit():
+        return int(rank)
+    carried = np.unique(table.sparse("process_rank")[1])
+    return int(carried[0]) if len(carried) == 1 and carried[0] >= 0 else None
+
+
+def rank_of_name(entry: TraceFile) -> int | None:
+    """The rank in a file's name, else in its folder's name (``rank_3/trace.json``)."""
+    for pattern in NAME_PATTERNS:
+        match = pattern.search(_last(entry.name))
+        if match:
+            return int(match[1])
+    match = NAME_PATTERNS[0].search(entry.folder)
+    return int(match[1]) if match else None
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """The number a file goes by, where it came from, and its label (not the number for duplicates)."""
+
+    rank: int
+    source: str
+    label: str
+    duplicate: bool = False
+
+
+def assign_ranks(files: Sequence[TraceFile], tables: Sequence[EventTable]) -> list[Assigned]:
+    """A rank for each file, unique, in the order given.
+
+    A file without any rank gets the lowest free number; a second file of a rank the next above the highest.
+    """
+    claims = [_claim(entry, table) for entry, table in zip(files, tables, strict=True)]
+    taken: dict[int, int] = {}
+    for position, (rank, _) in enumerate(claims):
+        if rank is not None:
+            taken.setdefault(rank, position)
+    assigned: dict[int, Assigned] = {
+        position: Assigned(rank, claims[position][1], str(rank)) for rank, position in taken.items()
+    }
+    free = (number for number in range(len(files) + len(taken) + 1) if number not in taken)
+    for position, (rank, _) in enumerate(claims):
+        if rank is None:
+            number = next(free)
+            assigned[position] = Assigned(number, "order", str(number))
+    highest = max((assignment.rank for assignment in assigned.values()), default=-1)
+    for position, (rank, source) in enumerate(claims):
+        if position not in assigned:
+            highest += 1
+            assigned[position] = Assigned(highest, source, f"{rank} ({files[position].name})", duplicate=True)
+    return [assigned[position] for position in range(len(files))]
+
+
+def _claim(entry: TraceFile, table: EventTable) -> tuple[int | None, str]:
+    if entry.rank is not None:
+        return entry.rank, "caller"
+    told = rank_of_table(table)
+    if told is not None:
+        return told, "file"
+    named = rank_of_name(entry)
+    return named, "name" if named is not None else "order"

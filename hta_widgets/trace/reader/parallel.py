@@ -1,0 +1,127 @@
+"""Reading many files side by side: on a Dask cluster where there is one, else in threads, as the scanner
+releases the GIL.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hta_widgets.engine import map_ranks
+from hta_widgets.errors import TraceFormatError
+from hta_widgets.trace.reader import cache as _cache
+from hta_widgets.trace.reader.discovery import TraceFile
+from hta_widgets.trace.reader.scanner import is_compiled
+from hta_widgets.trace.reader.table import EventTable
+
+WORKERS = 2
+POLL_SECONDS = 0.1
+
+
+class _Cancelled(Exception):  # noqa: N818 - a signal, not an error
+    """The caller's progress function raised; the scans stop at their next report."""
+
+
+def read_all(
+    files: Sequence[TraceFile],
+    cache: bool | Path,
+    progress: Callable[[int, int, str], None] | None = None,
+    client: Any = None,
+) -> tuple[list[EventTable | None], dict[str, Exception]]:
+    """Each file's table, None where it could not be read, and the reasons by file name.
+
+    ``progress`` is called in the caller's thread; what it raises stops all scans and is passed on.
+    """
+    tables: list[EventTable | None] = [None] * len(files)
+    errors: dict[int, Exception] = {}
+    if not files:
+        return tables, {}
+    if client is not None:
+        return _read_remotely(files, cache, progress, client)
+    stop = threading.Event()
+    share = [0.0] * len(files)
+    with ThreadPoolExecutor(min(WORKERS, len(files))) as pool:
+        try:
+            jobs = {pool.submit(_read, file, cache, stop, share, at): at for at, file in enumerate(files)}
+            waiting: set[Future[EventTable]] = set(jobs)
+            while waiting:
+                done, waiting = wait(waiting, POLL_SECONDS, FIRST_COMPLETED)
+                for job in done:
+                    at = jobs[job]
+                    try:
+                        tables[at] = job.result()
+                    except Exception as error:  # whatever is wrong with one file, the others are still wanted
+                        errors[at] = error
+                if progress is not None:
+                    progress(
+                        len(files) - len(waiting),
+                        len(files),
+                        _text(files, share, {jobs[job] for job in waiting}),
+                    )
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    # In the order of the files, not of the threads; files of one name in several folders stay apart.
+    return tables, {_label(files, at): errors[at] for at in sorted(errors)}
+
+
+def _read_remotely(
+    files: Sequence[TraceFile],
+    cache: bool | Path,
+    progress: Callable[[int, int, str], None] | None,
+    client: Any,
+) -> tuple[list[EventTable | None], dict[str, Exception]]:
+    def report(done: int) -> None:
+        if progress is not None:
+            progress(done, len(files), f"read {done} of {len(files)} files")
+
+    results = map_ranks(partial(_attempt, cache=cache), files, client=client, done=report)
+    tables = [None if isinstance(result, Exception) else result for result in results]
+    return tables, {
+        _label(files, at): result for at, result in enumerate(results) if isinstance(result, Exception)
+    }
+
+
+def _attempt(file: TraceFile, cache: bool | Path) -> EventTable | Exception:
+    """The table, or why there is none: one bad file must not fail the others' tasks."""
+    try:
+        return _load(file, cache, None)
+    except Exception as error:
+        return error
+
+
+def _label(files: Sequence[TraceFile], at: int) -> str:
+    name, alike = files[at].name, [other for other, file in enumerate(files) if file.name == files[at].name]
+    return name if len(alike) == 1 else f"{name} ({alike.index(at) + 1} of {len(alike)})"
+
+
+def _read(
+    file: TraceFile, cache: bool | Path, stop: threading.Event, share: list[float], at: int
+) -> EventTable:
+    def report(done: int, total: int | None) -> None:
+        if stop.is_set():
+            raise _Cancelled
+        share[at] = done / total if total else 0.0
+
+    return _load(file, cache, report)
+
+
+def _load(
+    file: TraceFile, cache: bool | Path, progress: Callable[[int, int | None], None] | None
+) -> EventTable:
+    table = _cache.load(file.source, cache=cache, progress=progress)
+    if not table.n:
+        raise TraceFormatError(file.name, "skipped: it holds no trace events")
+    return table
+
+
+def _text(files: Sequence[TraceFile], share: list[float], waiting: set[int]) -> str:
+    if not waiting:
+        return "read"
+    now = min(waiting)
+    if not share[now] and not is_compiled():
+        return "preparing the reader (compiled once per machine)"
+    return f"reading {files[now].name} ({share[now]:.0%})"

@@ -1,0 +1,271 @@
+"""A trace file as text, event by event: copies with some events changed and every other digit in place.
+
+Viewers and other tools read Kineto JSON, so what an analysis adds (counters, overlays, filtered traces) goes
+into a new file. Times have 16 digits or more there, which a float does not hold: events are therefore copied
+as bytes, and the numbers of an edited one are kept as their own text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+from isal import igzip
+
+from hta_widgets.errors import TraceFormatError
+from hta_widgets.trace.reader.bytes import PADDING, Text
+from hta_widgets.trace.reader.metadata import find_events, find_tail, read_metadata
+from hta_widgets.trace.reader.raw_scan import Int64, find_spans, find_values, joined, padded_text, spliced
+from hta_widgets.trace.reader.source import Source
+
+__all__ = ["RawTrace"]
+
+_GzipFile: Any = igzip.IGzipFile
+_BLOCK = 4 << 20
+_BOM = b"\xef\xbb\xbf"
+_SPACE = b" \t\r\n"
+_LARGEST_INT = (1 << 64) - 1
+
+
+class RawTrace:
+    """The text of one trace file. Made by `RawTrace.read`.
+
+    Attributes:
+        path: the file it was read from.
+        n: number of events; event ``i`` is row ``i`` of the `EventTable` (`event_id`).
+    """
+
+    def __init__(self, path: str, text: Text, start: Int64, stop: Int64, head: int, tail: bytes) -> None:
+        self.path = path
+        self.n = len(start)
+        self._text = text
+        self._start, self._stop = start, stop
+        self._head, self._tail = head, tail
+
+    @classmethod
+    def read(cls, path: str | Path) -> RawTrace:
+        """Read a file, plain or gzip. Of a damaged one, the events that the scanner reads too.
+
+        Raises:
+            TraceNotFoundError: there is no file.
+            TraceFormatError: it holds no trace.
+        """
+        text = _text_of(path)
+        first, is_array = _first_event(str(path), text)
+        start, stop, end = find_spans(text, first)
+        last = int(stop[-1]) if len(stop) else first
+        rest = text[last:-PADDING].tobytes()
+        if end is None:  # cut short, or the end is hidden behind a damaged event
+            tail = b"]" if is_array else b"]" + (find_tail(rest) or b"}")
+        else:
+            closing, after = rest[: end - last], rest[end - last :]
+            if not is_array:
+                after = _whole(after)
+            tail = (closing if closing.strip(_SPACE) == b"]" else b"]") + after
+        return cls(str(path), text, start, stop, first, tail)
+
+    def event(self, i: int) -> dict[str, Any]:
+        """Event ``i``. Numbers with a fraction are `orjson.Fragment`, which `write` puts back unchanged."""
+        text = str(self._between(int(self._start[i]), int(self._stop[i])), "utf-8", "replace")
+        found = _DECODER.decode(text)
+        assert isinstance(found, dict)
+        return found
+
+    def values(self, key: str) -> tuple[Int64, Int64]:
+        """Where in the text the value of a key (at most 8 bytes) of each event begins and stops; -1: none."""
+        return find_values(self._text, self._start, self._stop, key)
+
+    def begins_with(self, letter: str, at: Int64) -> npt.NDArray[np.bool_]:
+        """At which of these places the text has a letter: what kind of value begins there."""
+        found: npt.NDArray[np.bool_] = self._text[at] == ord(letter)
+        return found
+
+    def replaced(self, pieces: Sequence[tuple[Int64, Int64, Sequence[bytes], Int64]]) -> RawTrace:
+        """The trace with other text inside of events: for many at once, where `write` takes a few.
+
+        Args:
+            pieces: (first, last, texts, which) each: texts[which[k]] comes in place of the text from first[k]
+                to last[k]. No two pieces overlap, and none reaches beyond its event.
+        """
+        texts = [text for _, _, of_piece, _ in pieces for text in of_piece]
+        before = np.cumsum([0, *(len(of_piece) for _, _, of_piece, _ in pieces)])
+        which = np.concatenate([piece[3] + at for piece, at in zip(pieces, before.tolist(), strict=False)])
+        first, last = (np.concatenate([piece[side] for piece in pieces]) for side in (0, 1))
+        order = np.argsort(first, kind="stable")
+        first, last, which = first[order], last[order], which[order]
+        length = np.array([len(text) for text in texts], np.int64)
+        moved = np.cumsum(np.append(0, length[which] - (last - first)))
+        start, stop = (at + moved[np.searchsorted(first, at)] for at in (self._start, self._stop))
+        text = spliced(self._text, first, last, texts, which)
+        return RawTrace(self.path, text, start, stop, self._head, self._tail)
+
+    def write(
+        self,
+        target: str | Path,
+        *,
+        edits: Mapping[int, dict[str, Any]] | None = None,
+        keep: npt.NDArray[np.bool_] | None = None,
+        append: Iterable[dict[str, Any]] = (),
+    ) -> None:
+        """Write the trace to another file; a reader sees the whole of it or nothing.
+
+        Args:
+            target: gzip if its name ends in ``.gz``. An existing file is replaced.
+            edits: event -> what to write in its place; events not named are copied byte for byte.
+            keep: which events to write, default all.
+            append: events to add after the last one.
+
+        Raises:
+            ValueError: ``target`` is the file the trace was read from.
+            IndexError: an edit names an event that there is not.
+        """
+        target = Path(target)
+        if _same_file(target, self.path):
+            raise ValueError(f"{target} is the trace itself, which is never overwritten")
+        edits = edits or {}
+        wrong = [i for i in edits if not 0 <= i < self.n]
+        if wrong:
+            raise IndexError(f"no event {wrong[0]}: {self.path} has {self.n}")
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+        try:
+            with temporary.open("xb") as file:
+                if target.name.endswith(".gz"):
+                    with _GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                        self._write_to(packed, edits, keep, append)
+                else:
+                    self._write_to(file, edits, keep, append)
+            temporary.replace(target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+
+    def _write_to(
+        self,
+        file: IO[bytes] | Any,
+        edits: Mapping[int, dict[str, Any]],
+        keep: npt.NDArray[np.bool_] | None,
+        append: Iterable[dict[str, Any]],
+    ) -> None:
+        separator = self._separator()
+        waiting: list[bytes | memoryview] = [self._between(0, int(self._start[0]) if self.n else self._head)]
+        size, begun = 0, False
+        for piece in self._pieces(edits, keep, append):
+            waiting += [separator] if begun else []
+            begun = True
+            size += len(piece)
+            if size > _BLOCK:
+                file.write(b"".join(waiting))
+                file.write(piece)
+                waiting, size = [], 0
+            else:
+                waiting.append(piece)
+        file.write(b"".join([*waiting, self._tail]))
+
+    def _between(self, start: int, stop: int) -> memoryview:
+        return self._text.data[start:stop]
+
+    def _separator(self) -> bytes:
+        """What stands between the first two events: the layout of the file goes on in what is added."""
+        between = bytes(self._between(int(self._stop[0]), int(self._start[1]))) if self.n > 1 else b""
+        return between if between.strip(_SPACE) == b"," else b",\n"
+
+    def _pieces(
+        self,
+        edits: Mapping[int, dict[str, Any]],
+        keep: npt.NDArray[np.bool_] | None,
+        append: Iterable[dict[str, Any]],
+    ) -> Iterator[bytes | memoryview]:
+        """The events to write, neighbours that stay as they are in one piece."""
+        kept = np.ones(self.n, np.bool_) if keep is None else np.asarray(keep, np.bool_)
+        if len(kept) != self.n:
+            raise ValueError(f"keep marks {len(kept)} events of {self.n}")
+        edited = np.zeros(self.n, np.bool_)
+        edited[list(edits)] = True
+        parted = ~joined(self._text, self._start, self._stop)
+        state = np.where(kept, np.where(edited, 2, 1), 0)
+        breaks = np.flatnonzero((state[1:] != state[:-1]) | (state[1:] == 2) | parted) + 1
+        bounds = [0, *breaks.tolist(), self.n] if self.n else []
+        for first, stop in itertools.pairwise(bounds):
+            if state[first] == 1:
+                yield self._between(int(self._start[first]), int(self._stop[stop - 1]))
+            elif state[first] == 2:
+                yield _dumps(edits[first])
+        for event in append:
+            yield _dumps(event)
+
+
+def _text_of(path: str | Path) -> Text:
+    with Source(path) as source:
+        return padded_text(source)
+
+
+def _first_event(path: str, text: Text) -> tuple[int, bool]:
+    """(where the events begin, just past the bracket; whether the file is a bare array)."""
+    size = len(text) - PADDING
+    opening = text[: min(_BLOCK, size)].tobytes()
+    if opening.removeprefix(_BOM).lstrip(_SPACE).startswith(b"["):
+        return opening.index(b"[") + 1, True
+    read = 0
+    while read < size:
+        read = min(size, read + _BLOCK)
+        match = find_events(text[:read].tobytes())
+        if match is not None:
+            if match["value"] != b"[":
+                raise TraceFormatError(path, "traceEvents is not an array", match.start("value"))
+            return match.end(), False
+    raise TraceFormatError(path, "no traceEvents array: JSON, but not a trace", None)
+
+
+def _whole(tail: bytes) -> bytes:
+    """What follows the array; where it is cut or damaged, its readable keys and a closing brace."""
+    found = read_metadata(b'{"traceEvents"', tail)
+    if found.damaged_at is None and tail.rstrip(_SPACE).endswith(b"}"):
+        return tail
+    keys = b"".join(b", %b: %b" % (_dumps(key), _dumps(value)) for key, value in found.values.items())
+    return keys + b"}"
+
+
+def _integer(text: str) -> int | orjson.Fragment:
+    value = int(text) if len(text) < 21 else None
+    if value is None or abs(value) > _LARGEST_INT or value < -(1 << 63) or str(value) != text:
+        return orjson.Fragment(text)
+    return value
+
+
+_DECODER = json.JSONDecoder(
+    strict=False, parse_float=orjson.Fragment, parse_int=_integer, parse_constant=orjson.Fragment
+)
+
+
+def _dumps(event: Any) -> bytes:
+    try:
+        return orjson.dumps(event, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
+    except TypeError:
+        # Half a surrogate pair, as broken names have, is text to Python and none to UTF-8.
+        return orjson.dumps(_readable(event), option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, dict):
+        return {_readable(key): _readable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_readable(item) for item in value]
+    return value
+
+
+def _same_file(target: Path, path: str) -> bool:
+    try:
+        return target.exists() and target.samefile(path)
+    except OSError:
+        return False

@@ -1,0 +1,232 @@
+"""Reads one trace file: head, events, tail.
+
+The head (everything up to the `traceEvents` bracket) and the tail (everything after it) are metadata; the
+events between them go through `ColumnScanner` block by block.  Where an event is not JSON, the scanner looks
+for the head of the next one, counts what it left out and goes on; where the file ends early it keeps what is
+complete.  `EventTable.problems` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hta_widgets.errors import TraceFormatError
+from hta_widgets.jit import compiled
+from hta_widgets.trace.reader.blocks import BLOCK_BYTES, Block, BlockReader
+from hta_widgets.trace.reader.columns import ColumnScanner
+from hta_widgets.trace.reader.damage import (
+    LONGEST_EVENT,
+    LONGEST_EVENT_AFTER_DAMAGE,
+    LOOK_BACK,
+    SPACE,
+    next_head,
+)
+from hta_widgets.trace.reader.event_scan import DONE, MALFORMED, scan_block
+from hta_widgets.trace.reader.metadata import find_events, find_tail, read_metadata
+from hta_widgets.trace.reader.source import Source, TraceSource
+from hta_widgets.trace.reader.table import EventTable, Problem
+
+Progress = Callable[[int, int | None], None]
+
+_BOM = b"\xef\xbb\xbf"
+_LONGEST_HEAD = 256 << 20
+_LONGEST_TAIL = 64 << 20
+_KEPT_WHEN_LOST = 1 << 20
+
+
+def scan(
+    source: TraceSource,
+    *,
+    extra_args: Sequence[str] = (),
+    progress: Progress | None = None,
+    block_bytes: int = BLOCK_BYTES,
+) -> EventTable:
+    """Read every event of a trace file.
+
+    `source` is a path, URL, fsspec OpenFile or binary stream, plain or gzip.  `extra_args` are further
+    argument keys to keep, as JSON text columns under their own names.  `progress(bytes_done, bytes_total)` is
+    called once per block, in bytes of the file itself (`bytes_total` is None where unknown); what it raises
+    stops the scan and propagates. `block_bytes` is the text read at once.
+
+    Raises TraceNotFoundError where there is no file, TraceFormatError where it holds no trace.
+    """
+    with Source(source) as opened, BlockReader(opened, block_bytes) as blocks:
+        reading = _Reading(opened.path, ColumnScanner(tuple(extra_args), block_bytes))
+        try:
+            for block in blocks:
+                if progress is not None:
+                    progress(block.done, opened.total)
+                reading.feed(block)
+        except TraceFormatError as error:
+            if opened.damage is None:
+                raise
+            # what looks like a foreign or empty file is what could be inflated of a damaged one
+            raise TraceFormatError(
+                error.path, f"{opened.damage}; nothing before it is a trace", None
+            ) from error
+    return reading.finish(opened.damage)
+
+
+def is_compiled() -> bool:
+    """Whether the scanner is machine code by now. The first scan makes it so."""
+    return compiled(scan_block)
+
+
+class _Reading:
+    """The state between two blocks of one file."""
+
+    def __init__(self, path: str, columns: ColumnScanner) -> None:
+        self._path = path
+        self._columns = columns
+        self._head = b""
+        self._tail: list[bytes] = []
+        self._tail_bytes = 0
+        self._carry = b""
+        self._phase = self._read_head
+        self._longest_event = LONGEST_EVENT
+        self._malformed = 0
+        self._malformed_at = 0
+        self._lost = b""
+        self._unfinished_at: int | None = None
+        self._is_array = False
+
+    def feed(self, block: Block) -> None:
+        """Read one block."""
+        if self._carry:
+            block.prepend(self._carry)
+            self._carry = b""
+        self._phase(block)
+
+    # ---- head
+
+    def _read_head(self, block: Block) -> None:
+        text = block.text[block.start : block.stop].tobytes()
+        start = len(self._head)
+        self._head += text
+        body = self._head[:_LONGEST_HEAD].removeprefix(_BOM).lstrip(SPACE) if start == 0 else self._head
+        if start == 0:
+            self._refuse_foreign(body, block.last)
+            if body.startswith(b"["):
+                self._is_array = True
+                self._begin_events(block, len(text) - len(body) + 1, 0)
+                return
+        match = find_events(self._head)
+        if match is not None:
+            if match["value"] != b"[":
+                raise TraceFormatError(self._path, "traceEvents is not an array", match.start("value"))
+            self._begin_events(block, match.end(), start)
+        elif block.last or len(self._head) > _LONGEST_HEAD:
+            raise TraceFormatError(self._path, "no traceEvents array: JSON, but not a trace", None)
+
+    def _refuse_foreign(self, body: bytes, last: bool) -> None:
+        if not body and last:
+            raise TraceFormatError(self._path, "the file is empty", 0)
+        if body and body[:1] not in b"{[":
+            what = "HTML or XML" if body.startswith(b"<") else "not JSON"
+            raise TraceFormatError(self._path, f"{what}: it starts with {body[:12]!r}", 0)
+
+    def _begin_events(self, block: Block, end_of_head: int, start_of_block: int) -> None:
+        self._head = self._head[:end_of_head]
+        block.start += end_of_head - start_of_block
+        self._phase = self._read_events
+        self._read_events(block)
+
+    # ---- events
+
+    def _read_events(self, block: Block) -> None:
+        while True:
+            cursor, status = self._columns.scan(
+                block.text, block.start, block.stop, block.offset, self._longest_event
+            )
+            block.start = cursor
+            if status == DONE:
+                self._phase = self._read_tail
+                self._read_tail(block)
+                return
+            left = block.stop - cursor
+            if status != MALFORMED and not block.last and left <= self._longest_event:
+                self._carry = block.text[cursor : block.stop].tobytes()
+                return
+            if left == 0:
+                self._unfinished_at = block.offset + cursor
+                return
+            if status != MALFORMED and next_head(block.text, block.start, block.stop) is None:
+                self._unfinished_at = block.offset + cursor
+                return
+            self._note_malformed(block, block.offset + cursor, left)
+            self._phase = self._find_event
+            if not self._resume(block):
+                return
+
+    def _note_malformed(self, block: Block, offset: int, left: int) -> None:
+        if self._malformed == 0:
+            self._malformed_at = offset
+        self._malformed += 1
+        if left > self._longest_event:
+            self._longest_event = max(LONGEST_EVENT_AFTER_DAMAGE, self._longest_event // 2)
+
+    def _find_event(self, block: Block) -> None:
+        """Look for the head of an event, after damage."""
+        if self._resume(block):
+            self._read_events(block)
+
+    def _resume(self, block: Block) -> bool:
+        """Move the block's start to the next event head; where there is none, remember the text and wait for
+        more.
+        """
+        head = next_head(block.text, block.start, block.stop)
+        if head is not None:
+            block.start = head
+            self._phase = self._read_events
+            self._lost = b""
+            return True
+        text = block.text[block.start : block.stop].tobytes()
+        self._lost = (
+            (self._lost[:-LOOK_BACK] + text)[-_KEPT_WHEN_LOST:] if self._lost else text[-_KEPT_WHEN_LOST:]
+        )
+        if not block.last:
+            self._carry = text[-LOOK_BACK:]
+        return False
+
+    # ---- tail
+
+    def _read_tail(self, block: Block) -> None:
+        if self._tail_bytes < _LONGEST_TAIL:
+            self._tail.append(block.text[block.start : block.stop].tobytes())
+            self._tail_bytes += len(self._tail[-1])
+
+    # ---- the end
+
+    def finish(self, damage: str | None) -> EventTable:
+        """Join columns, metadata and problems."""
+        problems = self._problems(damage)
+        metadata = {}
+        tail = b"".join(self._tail) if self._tail else find_tail(self._lost)
+        if not self._is_array:
+            found = read_metadata(self._head, tail)
+            metadata = found.values
+            if found.damaged_at is not None and self._unfinished_at is None:
+                problems.append(
+                    Problem("metadata", "warning", 1, found.damaged_at, "part of the metadata is unreadable")
+                )
+        table = self._columns.table(self._path, metadata, problems)
+        if table.n == 0 and (self._malformed or self._unfinished_at is not None):
+            at = self._malformed_at if self._malformed else self._unfinished_at
+            raise TraceFormatError(self._path, "none of its events is complete", at)
+        if table.n and not table.has("phase") and not table.has("start_ns"):
+            raise TraceFormatError(self._path, "a list of objects, but not of trace events", len(self._head))
+        return table
+
+    def _problems(self, damage: str | None) -> list[Problem]:
+        problems = []
+        if damage is not None:
+            problems.append(
+                Problem("compression", "error", 1, None, f"{damage}; what came before it was read")
+            )
+        if self._unfinished_at is not None:
+            text = "the file ends inside traceEvents; complete events were read"
+            problems.append(Problem("truncated", "error", 1, self._unfinished_at, text))
+        if self._malformed:
+            text = "not readable as JSON; left out"
+            problems.append(Problem("malformed_event", "error", self._malformed, self._malformed_at, text))
+        return problems + self._columns.problems()

@@ -1,0 +1,146 @@
+"""`EventTable`: all events of one file as columns.  Row number == event id == position in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.trace.reader.schema import NULL
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something in a file that was repaired, dropped or could not be read.
+
+    `offset` is a byte of the uncompressed text: the first place where `check` failed.
+    """
+
+    check: str
+    severity: Literal["error", "warning", "info"]
+    count: int
+    offset: int | None
+    detail: str
+
+
+class EventTable:
+    """Immutable columns of one trace file.
+
+    Dense columns hold one value per event; sparse ones hold `(rows, values)`.  Text and JSON columns hold
+    int32 codes into `dictionary(name)`.  A column that the file does not have reads as all null, so that
+    callers need no test.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        n: int,
+        dense: Mapping[str, Values],
+        sparse: Mapping[str, tuple[Int32, Values]],
+        dictionaries: Mapping[str, list[str]],
+        metadata: dict[str, Any],
+        problems: Iterable[Problem] = (),
+    ) -> None:
+        self.path = path
+        self.n = n
+        self.metadata = metadata
+        self.problems = list(problems)
+        self._dense = dense
+        self._sparse = sparse
+        self._dictionaries = dictionaries
+        for array in [*dense.values(), *(a for pair in sparse.values() for a in pair)]:
+            array.flags.writeable = False
+
+    def __repr__(self) -> str:
+        columns, problems = len(self.columns), len(self.problems)
+        return f"EventTable({self.path!r}, n={self.n}, columns={columns}, problems={problems})"
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns the file has."""
+        return (*self._dense, *self._sparse)
+
+    @property
+    def dense_columns(self) -> tuple[str, ...]:
+        """Names of the columns with one value per event."""
+        return tuple(self._dense)
+
+    @property
+    def sparse_columns(self) -> tuple[str, ...]:
+        """Names of the columns stored only where present."""
+        return tuple(self._sparse)
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """Names of the columns that hold codes into a dictionary."""
+        return tuple(self._dictionaries)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the columns, without the dictionaries."""
+        dense = sum(values.nbytes for values in self._dense.values())
+        return dense + sum(rows.nbytes + values.nbytes for rows, values in self._sparse.values())
+
+    def has(self, name: str) -> bool:
+        """Whether at least one event has a value in the column."""
+        if name in self._sparse:
+            return True
+        values = self._dense.get(name)
+        if values is None:
+            return False
+        null = -1 if name in self._dictionaries else NULL
+        return bool((values != null).any())
+
+    def codes(self, name: str) -> Int32:
+        """int32 codes of a text or JSON column, one per event; -1 is null."""
+        return self._full(name, -1, np.dtype(np.int32))
+
+    def dictionary(self, name: str) -> list[str]:
+        """The texts that `codes(name)` points into.  pid and tid are text too: "7", "stream 7", "Spans"."""
+        return self._dictionaries.get(name, [])
+
+    def ints(self, name: str) -> Int64:
+        """int64 values of a numeric column, one per event; `schema.NULL` is null."""
+        return self._full(name, NULL, np.dtype(np.int64))
+
+    def floats(self, name: str) -> Float64:
+        """float64 values of a numeric column, one per event; nan is null."""
+        return self._full(name, np.nan, np.dtype(np.float64))
+
+    def sparse(self, name: str) -> tuple[Int32, Values]:
+        """`(rows, values)` of the events that have the column, in row order; values are codes for text
+        columns.
+        """
+        if name in self._sparse:
+            return self._sparse[name]
+        values = self._dense.get(name)
+        if values is None:
+            return np.empty(0, np.int32), np.empty(0, np.int64)
+        rows = np.flatnonzero(values != (-1 if name in self._dictionaries else NULL)).astype(np.int32)
+        return rows, values[rows]
+
+    def _full(self, name: str, null: float, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """One value per event.  Dense columns come without a copy (read-only); others are built on each
+        call.
+        """
+        if name in self._dense:
+            values = self._dense[name]
+            if values.dtype == dtype or dtype.kind != "f":
+                return values.astype(dtype, copy=False)
+            return np.where(values == NULL, np.nan, values)
+        full = np.full(self.n, null, dtype)
+        if name in self._sparse:
+            rows, values = self._sparse[name]
+            full[rows] = values
+        return full

@@ -1,0 +1,55 @@
+"""The events of a line of a comparison stand out in the timelines of all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from hta_widgets.engine import Latest
+from hta_widgets.widgets.selection import Selection
+
+__all__ = ["LineHighlight", "Names"]
+
+Names = dict[str, tuple[str, ...]]
+
+
+class LineHighlight:
+    """Chooses the names of a line's events in the selections, and takes back what it chose, and no more.
+
+    Args:
+        selections: of each run, which others may share.
+        tell: receives why the events cannot be found, or "".
+    """
+
+    def __init__(self, selections: Mapping[str, Selection], tell: Callable[[str], None]) -> None:
+        self._selections = dict(selections)
+        self._tell = tell
+        self._lit: Names = {}
+        self._latest = Latest[Names](self._highlight, self._cannot)
+
+    def show(self, line: tuple[str, str], find: Callable[[], Names]) -> None:
+        """Let the events of the line stand out, once `find` has told their names in each run."""
+        self._latest.submit(lambda: _everywhere(find(), line))
+
+    def clear(self) -> None:
+        """Nothing stands out any more, unless somebody has chosen other names meanwhile."""
+        self._latest.cancel()
+        for run, names in self._lit.items():
+            if self._selections[run].names == names:
+                self._selections[run].names = ()
+        self._lit = {}
+        self._tell("")
+
+    def _highlight(self, names: Names) -> None:
+        for run, selection in self._selections.items():
+            selection.names = names[run]
+            self._lit[run] = selection.names
+        self._tell("")
+
+    def _cannot(self, error: Exception) -> None:
+        self._tell(f"The line's events cannot be found: {error}")
+
+
+def _everywhere(names: Names, line: tuple[str, str]) -> Names:
+    """For a run that lacks the line a name that nothing has: no names would be all."""
+    lacking = line[1:] if any(names.values()) else ()
+    return {run: own or lacking for run, own in names.items()}

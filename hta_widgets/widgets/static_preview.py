@@ -1,0 +1,190 @@
+"""A picture that stands in for a live part where no kernel runs: in a saved notebook, on GitHub, in a review.
+
+JupyterLab saves widgets with a notebook only where it is told to, and without its widget such an output shows
+nothing. So the cell of a part that a browser shows gets a second output: a picture of the part as it is,
+renewed once a change has come to rest. While a live view stands above it, the picture is hidden.
+
+Only a view on display asks for the picture (`js/src/standin.ts`). A notebook that runs without a browser
+(nbconvert, nbval, papermill) gets none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hta_widgets.charts.svg import Picture
+from hta_widgets.engine import UI_LOCK
+from hta_widgets.errors import HtaWidgetsError
+from hta_widgets.widgets.part import Part
+from hta_widgets.widgets.rpc import rpc_method
+from hta_widgets.widgets.selection import Selection
+
+__all__ = ["Pictured", "StaticPreview"]
+
+REST_SECONDS = 2.0  # a change that is followed by another one sooner is not drawn
+MOST_CELLS = 8  # the newest ones that display one part
+
+# The picture makes way for a live view, and takes the place of a widget that JupyterLab could not find.
+STYLE = """<style>
+.jp-OutputArea-child:has(.hta) ~ .jp-OutputArea-child:has(.hta-picture),
+.jp-OutputArea-child:has(> .jp-OutputArea-output.jupyter-widgets):has(~ .jp-OutputArea-child .hta-picture) {
+  display: none
+}
+</style>"""
+
+
+@dataclass
+class _Cell:
+    """An execution of a cell that displayed the part, and the picture's place in its output."""
+
+    publisher: Any
+    parent: dict[str, Any]
+    display_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    published: bool = False
+
+    def publish(self, bundle: dict[str, str]) -> None:
+        """Show the bundle in this cell, whichever runs now."""
+        session, publisher = self.publisher.session, self.publisher
+        kind = "update_display_data" if self.published else "display_data"
+        content = {"data": bundle, "metadata": {}, "transient": {"display_id": self.display_id}}
+        message = session.msg(kind, content, parent=self.parent)
+        session.send(publisher.pub_socket, message, ident=publisher.topic)
+        self.published = True
+
+
+class Pictured(Part):
+    """A part for which a picture stands in; its trait `parts`, if any, lists [(area, part, ...)]."""
+
+    _static_preview: StaticPreview | None = None
+
+    def _bind(self, selection: Selection, traits: dict[str, Any]) -> None:
+        super()._bind(selection, traits)
+        self._static_preview = StaticPreview(self._picture)
+        for shown in self._pictured():
+            shown.observe(self._static_preview.renew)
+        self.observe(self._static_preview.renew, "status")
+        self.observe(self._follow_parts, "parts")
+
+    def snapshot(self) -> Picture:
+        """A static picture of what is shown."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Take the part down; the last picture of it stays."""
+        if self._static_preview is not None:
+            self._static_preview.stop()
+            with UI_LOCK, contextlib.suppress(ValueError):  # closed before
+                for shown in self._pictured():
+                    shown.unobserve(self._static_preview.renew)
+        super().close()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        if self._static_preview is not None:
+            self._static_preview.displayed()
+        return super()._repr_mimebundle_(**kwargs)
+
+    def _pictured(self) -> list[Selection]:
+        """The selections that the picture tells of."""
+        return [self.selection]
+
+    def _picture(self) -> Picture | None:
+        return self.snapshot() if self.status == "idle" else None
+
+    def _follow_parts(self, change: Any) -> None:
+        """Each part is busy before it shows something else."""
+        if self._static_preview is not None:
+            for _, part, *_ in change.new:
+                part.observe(self._static_preview.renew, "status")
+            self._static_preview.renew()
+
+    @rpc_method("view_opened")
+    def _view_opened(self, params: dict[str, Any]) -> None:
+        if self._static_preview is not None:
+            self._static_preview.view_opened(str(params["view"]), int(params["count"]))
+
+    @rpc_method("view_closed")
+    def _view_closed(self, params: dict[str, Any]) -> None:
+        if self._static_preview is not None:
+            self._static_preview.view_closed(str(params["view"]))
+
+
+class StaticPreview:
+    """The pictures of one part.
+
+    Args:
+        draw: makes the picture; may wait for what is being computed. None: there is nothing to show yet.
+    """
+
+    def __init__(self, draw: Callable[[], Picture | None]) -> None:
+        self._draw = draw
+        self._cells: dict[int, _Cell] = {}  # by the number of their execution
+        self._views: dict[str, int] = {}  # that are on display, and in the output of which execution
+        self._timer: threading.Timer | None = None
+        self._lock = threading.RLock()
+
+    def displayed(self) -> None:
+        """The cell that runs displays the part."""
+        shell = _shell()
+        if shell is None:
+            return
+        with self._lock:
+            # not its `execution_count`: some versions of IPython count on before the code runs
+            number = len(shell.history_manager.input_hist_parsed) - 1
+            self._cells[number] = _Cell(shell.display_pub, shell.get_parent())
+            for old in list(self._cells)[:-MOST_CELLS]:
+                del self._cells[old]
+
+    def view_opened(self, view: str, count: int) -> None:
+        """A view is on display in the output of that execution: a picture belongs there."""
+        with self._lock:
+            self._views[view] = count
+            self.renew()
+
+    def view_closed(self, view: str) -> None:
+        """It is not any more."""
+        with self._lock:
+            self._views.pop(view, None)
+
+    def renew(self, _change: object = None) -> None:
+        """Something changed that the picture shows: draw it anew once nothing has changed for a while."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            if not self._views:
+                return
+            self._timer = threading.Timer(REST_SECONDS, self._publish)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def stop(self) -> None:
+        """The part is closed: the last picture stays as it is."""
+        with self._lock:
+            self._views.clear()
+            self.renew()
+
+    def _publish(self) -> None:
+        try:
+            picture = self._draw()
+        except HtaWidgetsError:  # something else was selected while it was drawn, which is drawn next
+            return
+        if picture is None:
+            return
+        image = picture._repr_mimebundle_()["text/html"]
+        bundle = {"text/html": f'{STYLE}<div class="hta-picture">{image}</div>', "text/plain": repr(picture)}
+        with self._lock:
+            if self._timer is threading.current_thread():  # else a newer one draws
+                for count in set(self._views.values()) & self._cells.keys():
+                    self._cells[count].publish(bundle)
+
+
+def _shell() -> Any:
+    """IPython's shell if it belongs to a Jupyter kernel, else None."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell if hasattr(getattr(shell, "display_pub", None), "pub_socket") else None

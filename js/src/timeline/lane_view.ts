@@ -1,0 +1,77 @@
+// Which lanes are on display and how far they are scrolled.
+
+import type { Hit } from "./hit";
+import { arrange, type Layout } from "./layout";
+import { trackOf } from "./tooltip";
+import type { Outline, Slice } from "./types";
+
+/** Room that is left around a lane that was scrolled to. */
+const MARGIN = 4;
+
+export class LaneView {
+  layout: Layout;
+  scroll = 0;
+  ranks: readonly number[] = [];
+  #collapsed = new Set<number>();
+  #unfolded = new Set<number>();
+
+  constructor(
+    private readonly outline: Outline,
+    /** height that the lanes have on the screen */
+    private readonly room: () => number,
+    private readonly changed: () => void,
+  ) {
+    this.layout = this.#arranged();
+  }
+
+  /** Show the lanes of these ranks, or of all if there are none. */
+  show(ranks: readonly number[]): void {
+    this.ranks = ranks;
+    this.#arrange();
+  }
+
+  /** Collapse or unfold what was hit; false if it is neither a header nor a fold. */
+  toggle(found: Hit): boolean {
+    if (found.on === "header") toggle(this.#collapsed, found.rank);
+    else if (found.on === "fold") toggle(this.#unfolded, found.lane);
+    else return false;
+    this.#arrange();
+    return true;
+  }
+
+  /** Scroll the lanes; false if they stand at that end already. */
+  scrollBy(dy: number): boolean {
+    const furthest = Math.max(0, this.layout.height - this.room());
+    const next = Math.min(Math.max(this.scroll + dy, 0), furthest);
+    if (next === this.scroll) return false;
+    this.scroll = next;
+    this.changed();
+    return true;
+  }
+
+  /** Scroll to a slice's lane, which may be collapsed. */
+  reveal(slice: Slice): void {
+    const track = trackOf(this.outline, slice.lane);
+    if (track && this.#collapsed.delete(track.rank)) this.#arrange();
+    const row = this.layout.rows.find((r) => r.lane === slice.lane);
+    if (!row) return;
+    const below = row.y + row.h - this.scroll - this.room();
+    if (row.y < this.scroll) this.scrollBy(row.y - this.scroll - MARGIN);
+    else if (below > 0) this.scrollBy(below + MARGIN);
+  }
+
+  #arrange(): void {
+    this.layout = this.#arranged();
+    this.scrollBy(0);
+    this.changed();
+  }
+
+  #arranged(): Layout {
+    const folding = { collapsedRanks: this.#collapsed, unfolded: this.#unfolded };
+    return arrange(this.outline, this.ranks, folding);
+  }
+}
+
+function toggle<T>(set: Set<T>, value: T): void {
+  if (!set.delete(value)) set.add(value);
+}

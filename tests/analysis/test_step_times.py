@@ -1,0 +1,77 @@
+"""Step times and which of them are unusual."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hta_widgets import Scope, Trace, examples
+from hta_widgets.analysis.device_time.step_times import sentence, step_times
+from hta_widgets.analysis.findings import overview
+from tests.analysis.kineto_file import event
+from tests.analysis.kineto_file import job as kineto_job
+from tests.support import shared_trace
+
+
+def job(folder: Path, steps: dict[int, list[int]]) -> Trace:
+    """Ranks whose steps take so many ms; each is full of operators, so that none counts as cut."""
+    ranks = []
+    for lengths in steps.values():
+        events, now = [], 0
+        for number, length in enumerate(lengths):
+            events.append(event("user_annotation", f"ProfilerStep#{number}", now, 1_000_000 * length))
+            events.append(event("cpu_op", "aten::mm", now + 1, 1_000_000 * length - 2))
+            now += 1_000_000 * length
+        ranks.append(events)
+    return kineto_job(folder, *ranks)
+
+
+def test_a_long_step_is_an_outlier_on_its_rank_only(tmp_path: Path) -> None:
+    trace = job(tmp_path, {0: [10, 10, 11, 10, 10], 1: [10, 10, 10, 30, 10]})
+    frame = step_times(trace)
+    assert frame[["rank", "iteration", "dur_ns"]].iloc[2].tolist() == [0, 2, 11_000_000]
+    assert frame.loc[frame["outlier"], ["rank", "iteration", "excess_ns"]].to_numpy().tolist() == [
+        [1, 3, 20_000_000]
+    ]
+    assert sentence(frame).startswith(
+        "A step takes 10.0 ms at the median; 1 of 5 iterations is unusually long"
+    )
+    told = overview(trace)
+    late = told[told["topic"] == "slow_steps"].iloc[0]
+    assert (late["rank"], late["iteration"]) == (1, 3)
+    assert late["cost_ns"] == 20_000_000
+    assert late["share_pct"] == pytest.approx(100 * 20 / 70)
+
+
+def test_what_is_usual_does_not_depend_on_the_scope(tmp_path: Path) -> None:
+    trace = job(tmp_path, {0: [10, 10, 10, 30, 10]})
+    alone = step_times(trace, Scope(iterations=(3,)))
+    assert alone["outlier"].tolist() == [True]
+    assert alone["usual_ns"].tolist() == [10_000_000]
+    touched = step_times(trace, Scope(window_ns=(29_999_999, 30_000_001)))
+    assert touched["iteration"].tolist() == [2, 3]
+
+
+def test_few_steps_tell_nothing_usual(tmp_path: Path) -> None:
+    frame = step_times(job(tmp_path, {0: [10, 40, 10]}))
+    assert frame["usual_ns"].isna().all()
+    assert not frame["outlier"].any()
+
+
+def test_steps_of_a_server_are_compared_with_their_like() -> None:
+    frame = step_times(examples.load("inference_cuda_graphs"))
+    assert not frame["outlier"].any()  # the long first one is a prefill
+    assert frame["usual_ns"].isna().sum() == 1
+
+
+@pytest.mark.parametrize("name", ["hta/trace_filter", "hta/cpu_only", "hta/mtia_inference_trace"])
+def test_real_steps_are_those_of_the_trace(name: str) -> None:
+    trace = Trace.open(shared_trace(name))
+    frame = step_times(trace)
+    assert frame["dur_ns"].sum() == (trace.iterations["end_ns"] - trace.iterations["start_ns"]).sum()
+    assert sentence(frame).endswith(".")
+    nothing = step_times(trace, Scope(window_ns=(10**15, 10**15 + 1)))
+    assert nothing.empty
+    assert nothing.dtypes.equals(frame.dtypes)
+    assert sentence(nothing) == "No complete step lies in the selection."

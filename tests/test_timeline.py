@@ -1,0 +1,241 @@
+"""Lanes lose no slice, levels of detail conserve counts and time, and what is packed can be restored."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hta_widgets.timeline import Lanes, Pyramid, build_lanes, outline, pack_slices, pack_window
+from hta_widgets.timeline.pack import ESCAPE
+from hta_widgets.timeline.pyramid import merge
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.reader.schema import NULL
+from tests.support import shared_trace
+
+CATEGORIES = ["kernel", "cpu_op", "user_annotation", "cuda_sync"]
+CLASSES = [EventClass.COMPUTE, EventClass.HOST_OP, EventClass.ANNOTATION, EventClass.SYNC]
+
+# (category, thread or stream, start, duration)
+slices = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.integers(0, 1),
+        st.integers(0, 2_000_000),
+        st.one_of(st.integers(0, 3000), st.integers(0, 500_000)),
+    ),
+    max_size=200,
+)
+
+
+def rank_of(rows, number=0):
+    """The part of a `RankTrace` that lanes are made of."""
+    table = np.array(rows, np.int64).reshape(-1, 4)
+    category, place, start, dur = (np.ascontiguousarray(column) for column in table.T)
+    n = len(table)
+    on_device = (category == 0) | (category == 3)
+    launch = np.full(n, -1, np.int32)
+    hosts, kernels = np.flatnonzero(category == 1), np.flatnonzero(category == 0)
+    paired = min(len(hosts), len(kernels))
+    launch[kernels[:paired]] = hosts[:paired]
+    return SimpleNamespace(
+        rank=number,
+        n=n,
+        event_id=np.arange(n, dtype=np.int32) * 2,
+        start=start,
+        dur=dur,
+        name=(place % 2).astype(np.int32),
+        names=["mm", "add"],
+        category=category.astype(np.int32),
+        categories=CATEGORIES,
+        event_class=np.array(CLASSES, np.uint8)[category],
+        is_device=category == 0,
+        pid=np.zeros(n, np.int32),
+        pids=["1"],
+        tid=place.astype(np.int32),
+        tids=["10", "11"],
+        device=np.where(on_device, 0, NULL),
+        stream=np.where(on_device, place + 7, NULL),
+        launch=launch,
+        threads=pd.DataFrame({"pid": ["1"], "tid": ["10"], "thread_name": ["main"]}),
+    )
+
+
+def assert_disjoint(lanes: Lanes) -> None:
+    for a, b in zip(lanes.offsets[:-1], lanes.offsets[1:], strict=True):
+        start, end = lanes.start[a:b], lanes.start[a:b] + lanes.dur[a:b]
+        assert (end[:-1] <= start[1:]).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(slices, slices)
+def test_lanes_are_disjoint_and_hold_every_slice_once(first, second):
+    ranks = [rank_of(first, 0), rank_of(second, 4)]
+    lanes = build_lanes(ranks)
+    assert_disjoint(lanes)
+    drawn = []
+    for track in lanes.tracks:
+        span = slice(lanes.offsets[track.first], lanes.offsets[track.first + track.lanes])
+        columns = (lanes.event_id[span], lanes.start[span], lanes.dur[span])
+        drawn += [(track.rank, *facts) for facts in zip(*(c.tolist() for c in columns), strict=True)]
+        assert track.count == span.stop - span.start
+    expected = [(r.rank, 2 * i, row[2], row[3]) for r, rows in zip(ranks, (first, second), strict=True)
+                for i, row in enumerate(rows)]  # fmt: skip
+    assert sorted(drawn) == sorted(expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(slices)
+def test_flows_join_a_launch_and_its_kernel(rows):
+    rank = rank_of(rows)
+    lanes = build_lanes([rank])
+    pairs = {(int(lanes.event_id[a]), int(lanes.event_id[b]))
+             for a, b in zip(lanes.flow_source, lanes.flow_target, strict=True)}  # fmt: skip
+    assert pairs == {(2 * int(call), 2 * i) for i, call in enumerate(rank.launch) if call >= 0}
+
+
+def test_nested_calls_stand_below_their_caller_and_streams_come_first():
+    rows = [
+        (1, 0, 0, 100),
+        (1, 0, 10, 50),
+        (1, 0, 20, 10),
+        (1, 0, 70, 5),
+        (0, 0, 30, 40),
+        (0, 0, 50, 40),
+        (2, 0, 0, 99),
+    ]
+    lanes = build_lanes([rank_of(rows)])
+    assert [(t.kind, t.label, t.lanes) for t in lanes.tracks] == [
+        ("stream", "GPU 0 stream 7", 2),
+        ("annotation", "annotations · main", 1),
+        ("thread", "main", 3),
+    ]
+    first = lanes.tracks[2].first
+    depth = [lanes.lane_of(lanes.find(0, 2 * i)) - first for i in range(4)]
+    assert depth == [0, 1, 2, 1]
+    assert lanes.find(0, 1) == lanes.find(9, 0) == -1
+
+
+def test_a_slice_that_straddles_its_neighbour_keeps_its_callees_below_it():
+    # 5..15 begins inside 0..10 and outlives it; 11..14 runs inside 5..15.
+    lanes = build_lanes([rank_of([(1, 0, 0, 10), (1, 0, 5, 10), (1, 0, 11, 3)])])
+    assert [lanes.lane_of(lanes.find(0, 2 * i)) for i in range(3)] == [0, 1, 2]
+
+
+def test_a_deep_stack_has_a_lane_per_frame():
+    n = 300
+    lanes = build_lanes([rank_of([(1, 0, i, 2 * n - 2 * i) for i in range(n)])])
+    assert len(lanes.offsets) - 1 == n
+
+
+@settings(max_examples=60, deadline=None)
+@given(slices)
+def test_every_level_conserves_counts_and_busy_time(rows):
+    lanes = build_lanes([rank_of(rows)])
+    base = Pyramid(lanes).levels[0].items
+    finer = base
+    for width in (1024, 2048, 4096, 8192):
+        level = merge(finer, width, lanes.dur)
+        direct = merge(base, width, lanes.dur)
+        for name in ("start", "end", "busy", "count", "longest", "offsets"):
+            np.testing.assert_array_equal(getattr(level, name), getattr(direct, name))
+        assert level.count.sum() == lanes.n
+        assert level.busy.sum() == lanes.dur.sum()
+        assert (level.start[1:] >= level.end[:-1]).sum() >= len(level) - len(lanes.offsets) - 1
+        finer = level
+
+
+@settings(max_examples=60, deadline=None)
+@given(slices, st.integers(0, 2_000_000), st.integers(1, 2_500_000), st.sampled_from([1, 40, 1600]))
+def test_a_window_holds_every_slice_that_it_touches(rows, start, width, pixels):
+    lanes = build_lanes([rank_of(rows)])
+    order = list(range(len(lanes.offsets) - 1))[::-1]
+    items = Pyramid(lanes).window(start, start + width, pixels, order)
+    inside = (lanes.start < start + width) & (lanes.start + lanes.dur > start)
+    touching = (lanes.start < start + width) & (lanes.start + lanes.dur >= start)
+    assert inside.sum() <= items.count.sum() <= touching.sum()
+    for position in np.flatnonzero(inside):
+        k = order.index(lanes.lane_of(position))
+        a, b = items.offsets[k], items.offsets[k + 1]
+        assert ((items.start[a:b] <= lanes.start[position])
+                & (items.end[a:b] >= lanes.start[position] + lanes.dur[position])).any()  # fmt: skip
+
+
+def test_coarse_levels_answer_wide_windows_and_conserve():
+    random = np.random.default_rng(1)
+    start = np.cumsum(random.integers(200, 400, 40_000))
+    lanes = build_lanes([rank_of(np.stack([np.zeros_like(start), start * 0, start, start * 0 + 150], 1))])
+    pyramid = Pyramid(lanes)
+    assert len(pyramid.levels) > 3
+    items = pyramid.window(*lanes.extent, 200, [0])
+    assert items.count.sum() == 40_000
+    assert items.busy.sum() == lanes.dur.sum()
+    assert len(items) < 1000
+
+
+@pytest.mark.parametrize(
+    "window", [(0, 0, 10, [0]), (5, 1, 10, [0]), (0, 10, 0, [0]), (0, 10, 5, [9]), (0, 10, 5, [-1])]
+)
+def test_a_bad_window_is_refused(window):
+    with pytest.raises(ValueError):
+        Pyramid(build_lanes([rank_of([(1, 0, 0, 10)])])).window(*window)
+
+
+def test_what_is_packed_can_be_restored_beyond_four_seconds():
+    huge = 2**50 + 1
+    lanes = build_lanes([rank_of([(1, 0, 3, 5), (1, 0, 7_000_000_000, ESCAPE), (1, 0, huge, huge)])])
+    packed = pack_slices(lanes)
+    data = zlib.decompress(packed.data)
+    assert packed.layout == {
+        "n": 3, "origin": 3, "gap_escapes": 2, "dur_escapes": 2, "kind_bytes": 2, "flows": 0,
+    }  # fmt: skip
+    gap, dur = (
+        np.frombuffer(data[i : i + 12], np.uint8).reshape(4, 3).T.copy().view("<u4")[:, 0] for i in (0, 12)
+    )
+    assert gap.tolist() == [0, ESCAPE, ESCAPE]
+    assert dur.tolist() == [5, ESCAPE, ESCAPE]
+    escapes = np.frombuffer(data[24:56], "<f8")
+    assert escapes.tolist() == [7_000_000_000 - 8, huge - 7_000_000_000 - ESCAPE, ESCAPE, huge]
+
+
+def test_a_window_reply_counts_its_items_per_lane():
+    lanes = build_lanes([rank_of([(1, 0, 3, 5), (0, 0, 6, 5), (0, 0, 20, 5)])])
+    items = Pyramid(lanes).window(0, 30, 100, [0, 1])
+    packed = pack_window(lanes, items, 0)
+    assert packed.layout["n"] == 3
+    assert np.diff(items.offsets).tolist() == [2, 1]
+    assert len(zlib.decompress(packed.data)) == 3 * (4 + 4 + 2 + 4 + 4 + 1 + 1)
+
+
+def test_no_slices_no_lanes():
+    lanes = build_lanes([rank_of([])])
+    assert (lanes.n, lanes.extent, lanes.tracks) == (0, (0, 0), ())
+    assert build_lanes([]).n == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["hta/trace_filter", "tracelens/h100", "hta/cpu_only", "hta/mtia_inference_trace"]
+)
+def test_real_traces_are_drawn_whole(name):
+    trace = Trace.open(shared_trace(name), cache=False)
+    ranks = [trace.rank(r) for r in trace.ranks]
+    lanes = build_lanes(ranks)
+    assert_disjoint(lanes)
+    assert lanes.n == sum(r.n for r in ranks)
+    assert lanes.dur.sum() == sum(int(r.dur.sum()) for r in ranks)
+    for level in Pyramid(lanes).levels:
+        assert level.items.count.sum() == lanes.n
+    facts = json.loads(json.dumps(outline(lanes, {r.rank: r.label for r in ranks}, trace.iterations)))
+    assert sum(sum(t["sizes"]) for t in facts["tracks"]) == facts["n"] == lanes.n
+    busy = sum(int(r.dur[r.is_device].sum()) for r in ranks)
+    if busy:
+        width = (facts["extent"][1] - facts["extent"][0]) / len(facts["activity"][0])
+        known = sum(int(r.dur[r.is_device & np.isin(r.event_class, [0, 1, 2, 3])].sum()) for r in ranks)
+        assert sum(map(sum, facts["activity"])) * width == pytest.approx(known, rel=2e-2)

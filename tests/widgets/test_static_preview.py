@@ -1,0 +1,137 @@
+"""The picture that stands in for an explorer: when it is published, and where."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hta_widgets import DiffViewer, Trace, TraceExplorer, examples
+from hta_widgets.charts.svg import Picture
+from hta_widgets.errors import MissingDataError
+from hta_widgets.widgets import static_preview
+
+
+class Shell:
+    """What is used of the IPython shell in a Jupyter kernel; records what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str, str]] = []
+        session = SimpleNamespace(msg=self._message, send=lambda *_, **__: None)
+        self.display_pub = SimpleNamespace(session=session, pub_socket=None, topic=b"")
+        self.history_manager = SimpleNamespace(input_hist_parsed=[""])
+
+    def get_parent(self) -> dict[str, Any]:
+        return {"header": {"msg_id": f"execution {len(self.history_manager.input_hist_parsed) - 1}"}}
+
+    def show(self, explorer: TraceExplorer | DiffViewer) -> None:
+        """Run a cell that ends in the explorer."""
+        self.history_manager.input_hist_parsed.append("explorer")
+        assert "application/vnd.jupyter.widget-view+json" in explorer._repr_mimebundle_()[0]
+
+    def _message(self, kind: str, content: dict[str, Any], parent: dict[str, Any]) -> None:
+        assert content["data"].keys() == {"text/html", "text/plain"}
+        self.sent.append((parent["header"]["msg_id"], kind, content["transient"]["display_id"]))
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
+    shell = Shell()
+    monkeypatch.setattr(static_preview, "_shell", lambda: shell)
+    return shell
+
+
+@pytest.fixture
+def rest(monkeypatch: pytest.MonkeyPatch) -> Callable[[TraceExplorer | DiffViewer], None]:
+    """Let what has changed come to rest."""
+    monkeypatch.setattr(static_preview, "REST_SECONDS", 0.01)
+
+    def wait(explorer: TraceExplorer | DiffViewer) -> None:
+        explorer.snapshot()
+        timer = explorer._static_preview and explorer._static_preview._timer
+        while timer is not None:
+            timer.join(5)
+            again = explorer._static_preview and explorer._static_preview._timer
+            timer = again if again is not timer else None
+
+    return wait
+
+
+def test_only_a_view_on_display_gets_a_picture(ddp: Trace, shell: Shell, rest: Any) -> None:
+    explorer = TraceExplorer(ddp, panels=["temporal_breakdown"])
+    shell.show(explorer)
+    explorer.selection.ranks = (1,)
+    rest(explorer)
+    assert shell.sent == []  # no browser: nbconvert and nbval see what they always saw
+    explorer.ask("view_opened", {"view": "a", "count": 1})
+    rest(explorer)
+    explorer.selection.ranks = (2,)
+    rest(explorer)
+    assert [sent[:2] for sent in shell.sent[:1]] == [("execution 1", "display_data")]
+    assert {sent[:2] for sent in shell.sent[1:]} == {("execution 1", "update_display_data")}
+    assert len({display_id for *_, display_id in shell.sent}) == 1
+
+
+def test_a_picture_goes_where_its_view_is(ddp: Trace, shell: Shell, rest: Any) -> None:
+    explorer = TraceExplorer(ddp, panels=[])
+    shell.show(explorer)  # and what it shows is cleared
+    shell.show(explorer)
+    explorer.ask("view_opened", {"view": "a", "count": 2})
+    explorer.ask("view_opened", {"view": "b", "count": 7})  # in a box, say, which another cell shows
+    rest(explorer)
+    assert {sent[0] for sent in shell.sent} == {"execution 2"}
+
+
+def test_after_its_view_or_the_explorer_is_gone_nothing_is_sent(ddp: Trace, shell: Shell, rest: Any) -> None:
+    explorer = TraceExplorer(ddp, panels=[])
+    shell.show(explorer)
+    explorer.ask("view_opened", {"view": "a", "count": 1})
+    explorer.ask("view_closed", {"view": "a"})
+    rest(explorer)
+    assert shell.sent == []
+    explorer.ask("view_opened", {"view": "a", "count": 1})
+    rest(explorer)
+    sent = len(shell.sent)
+    assert sent
+    explorer.close()
+    explorer.selection.ranks = (1,)
+    assert explorer._static_preview is not None and not explorer._static_preview._views
+    assert len(shell.sent) == sent
+
+
+def test_a_selection_that_cannot_be_drawn_any_more_is_left_out(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It changed between the panel's answer and the drawing: no traceback of a thread stands in the cell."""
+    monkeypatch.setattr(static_preview, "REST_SECONDS", 0.01)
+    died: list[Any] = []
+    monkeypatch.setattr("threading.excepthook", died.append)
+
+    def draw() -> Picture:
+        raise MissingDataError("steps", "Record them.")
+
+    picture = static_preview.StaticPreview(draw)
+    picture.view_opened("a", 1)
+    assert picture._timer is not None
+    picture._timer.join(5)
+    assert died == [] and shell.sent == []
+
+
+def test_a_comparison_has_a_picture_of_all_its_runs(shell: Shell, rest: Any) -> None:
+    viewer = DiffViewer(examples.load("gpt2_baseline"), examples.load("gpt2_ddp"), names=["one", "two"])
+    shell.show(viewer)
+    viewer.ask("view_opened", {"view": "a", "count": 1})
+    rest(viewer)
+    drawn = len(shell.sent)
+    assert shell.sent[0][:2] == ("execution 1", "display_data")
+    viewer.selections["two"].names = ("gemm",)  # no panel computes anything
+    rest(viewer)
+    assert len(shell.sent) == drawn + 1
+    viewer.close()
+    viewer.selections["two"].names = ()
+    assert len(shell.sent) == drawn + 1
+
+
+def test_a_picture_is_small(ddp: Trace) -> None:
+    explorer = TraceExplorer(ddp, panels=["overview", "temporal_breakdown", "comm_comp_overlap", "events"])
+    assert len(explorer.snapshot()._repr_mimebundle_()["text/html"]) < 60_000

@@ -1,0 +1,30 @@
+"""DataFrames on the wire: exact, typed, missing values marked."""
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.widgets.table_codec import encode
+
+
+def test_columns_and_buffer() -> None:
+    frame = pd.DataFrame(
+        {
+            "rank": pd.array([0, None], dtype="Int64"),
+            "dur_ns": np.array([2**53 - 1, -5]),
+            "pct": [0.5, np.nan],
+            "partial": [True, False],
+            "name": pd.Categorical(["a<b>", None]),
+        }
+    )
+    wire = encode(frame)
+    kinds = {column["name"]: column["kind"] for column in wire["columns"]}
+    assert kinds == {"rank": "int", "dur_ns": "int", "pct": "float", "partial": "int", "name": "text"}
+    numbers = np.frombuffer(wire["data"], "<f8").reshape(4, 2)
+    np.testing.assert_array_equal(numbers, [[0, np.nan], [2**53 - 1, -5], [0.5, np.nan], [1, 0]])
+    assert wire["columns"][4]["values"] == ["a<b>", ""]
+
+
+def test_empty() -> None:
+    wire = encode(pd.DataFrame({"rank": np.zeros(0, np.int64)}))
+    assert wire["rows"] == 0
+    assert wire["data"] == b""
