@@ -55,7 +55,7 @@ def test_a_straggler_is_named_and_so_is_why_it_is_late() -> None:
 
 @pytest.mark.parametrize("name", ["ddp_4ranks", "hta/trace_filter"])
 def test_ranks_are_compared_by_the_statistics_of_their_kernels(name: str) -> None:
-    trace = examples.load(name) if name in JOBS else Trace.open(shared_trace(name))
+    trace = examples.load(name) if name in examples.names() else Trace.open(shared_trace(name))
     first, last = trace.extent_ns
     for scope in (Scope(), Scope(window_ns=(first, (first + last) // 2)), Scope(streams=(-9,))):
         inputs = Inputs(trace, scope)
