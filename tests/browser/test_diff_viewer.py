@@ -98,7 +98,7 @@ def test_lines_are_sorted_searched_and_chosen(lab: Lab) -> None:
     lab.expect_kernel(f"viewer.line, viewer.selections[{OTHER!r}].names", (None, ()))
     # by keyboard: Tab reaches one row, arrows the others, Enter chooses
     row.focus()
-    lab.page.keyboard.press("CellThread")
+    lab.page.keyboard.press("Home")
     lab.page.keyboard.press("ArrowDown")
     lab.page.keyboard.press("Enter")
     expect(lines.locator("tbody tr").nth(1)).to_have_attribute("aria-selected", "true")

@@ -66,7 +66,7 @@ def test_panels_by_keyboard(shell: Lab, crumb: Locator) -> None:
     expect(first).to_be_focused()
     shell.page.keyboard.press("Space")
     shell.expect_kernel("explorer.panels", ("temporal_breakdown",))
-    shell.page.keyboard.press("CellThread")
+    shell.page.keyboard.press("Home")
     expect(panel_button(shell, "overview")).to_be_focused()
 
 
