@@ -26,7 +26,7 @@ from hta_widgets import BreakdownPanel, Scope, Trace, analysis
 
 trace = Trace.open("run_17/")
 analysis.{kind}(trace{more})  # the DataFrame
-analysis.{kind}(trace, Scope(ranks=(0, 1)){more})  # of a part of the job
+analysis.{kind}(trace, Scope(ranks=(0, 1)){more})  # the same for a part of the job
 BreakdownPanel(trace, "{kind}")  # the panel alone
 ```
 
@@ -50,9 +50,10 @@ TOCTREE = """\
 INDEX = """\
 # Analyses
 
-Each is a function `(trace, scope=None) -> DataFrame` in `hta_widgets.analysis`, a panel, and a `KIND` of
-[`hta-widgets analyze`](../command_line.md). Times are integer nanoseconds; columns carry their unit in their
-name. The sentence under each is its answer to the bundled example `{example}`, a simulated job of four ranks.
+Each analysis is a function `(trace, scope=None) -> DataFrame` in `hta_widgets.analysis`, a panel, and a
+`KIND` of [`hta-widgets analyze`](../command_line.md). Times are integer nanoseconds, and columns carry their
+unit in their name. The sentence below each title is the answer for the bundled example `{example}`, a
+simulated job of four ranks.
 """
 
 
@@ -154,9 +155,9 @@ def _unset(hint: str) -> str:
 def columns(frame: pd.DataFrame | None, example: str) -> str:
     """A row for each column of an answer."""
     if frame is None:
-        return f"There is no row in the answer to {example}: it lacks the data."
+        return f"The answer for {example} has no rows, because the data is missing there."
     rows = ((f"``{name}``", _dtype(frame[name]), _unit(name), _first(frame[name])) for name in frame.columns)
-    head = f"The columns of the answer to {example}, with its first row:"
+    head = f"The columns of the answer for {example}, with its first row:"
     return f"{head}\n\n{table('column | dtype | unit | first row', rows)}"
 
 
@@ -182,7 +183,7 @@ def needs(analysis: Analysis) -> str:
     if not analysis.requires:
         return "Nothing but events."
     named = ", ".join(analysis.requires)
-    return f"The trace must have: {named}. Without, the panel says which profiler option records it."
+    return f"The trace must have: {named}. Otherwise the panel says which profiler option records it."
 
 
 def _in_hta(kind: str) -> str:

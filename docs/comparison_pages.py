@@ -32,11 +32,12 @@ In a [`DiffViewer`](../guide.md#compare-runs), `viewer.frame("{kind}")` returns 
 INDEX = """\
 # Comparisons
 
-Each is a function of `hta_widgets.analysis` that takes `runs`, a mapping of names to traces, and `scope=`, of
-all runs or by run, and returns a DataFrame; and a panel of the [`DiffViewer`](../guide.md#compare-runs). The
-first run is what the others are compared with. The sentence under each is its answer to four bundled
-examples, one training in four setups.
-[`hta-widgets diff`](../command_line.md#diff) has the same answers in a terminal and in CI.
+Each comparison is a function of `hta_widgets.analysis` and a panel of the
+[`DiffViewer`](../guide.md#compare-runs). The function takes `runs`, a mapping of names to traces, and
+`scope=`, one for all runs or one for each, and returns a DataFrame. The first run is what the others are
+compared with. The sentence below each title is the answer for four bundled examples, one training in four
+setups.
+[`hta-widgets diff`](../command_line.md#diff) gives the same answers in a terminal and in CI.
 """
 
 
@@ -72,7 +73,7 @@ def _page(analysis_: Analysis) -> str:
             if has_picture(analysis_.kind)
             else []
         ),
-        f"Of four bundled examples: {_said(analysis_)}",
+        f"For four bundled examples: {_said(analysis_)}",
         "## Use",
         USE.format(kind=analysis_.kind, function=function),
         *(["## Definition", told.text] if told.text else []),

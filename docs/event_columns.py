@@ -17,7 +17,7 @@ never -1. This page is written by `docs/event_columns.py`.
 | column | dtype | meaning |
 |---|---|---|
 | `rank` | int64 | rank of the file |
-| `event_id` | int64 | number of the event in its file, from 0; with `rank` it names an event for good |
+| `event_id` | int64 | number of the event in its file, from 0; it and `rank` identify an event permanently |
 | `name` | category | name, as in the file |
 | `category` | category | the trace's own `cat` |
 | `event_class` | category | compute, communication, memory_copy, memory_set, sync, host_op, runtime, \
@@ -28,9 +28,9 @@ annotation, python, overhead or other |
 | `dur_ns` | int64 | `end_ns` - `start_ns` |
 | `correlation` | Int64 | ties a device event to the host call that launched it |
 | `launch_id` | Int64 | `event_id` of that call |
-| `iteration` | Int64 | iteration it belongs to; a device event belongs to its launch's |
+| `iteration` | Int64 | iteration it belongs to; for a device event, that of its launch |
 | `parent_id` | Int64 | `event_id` of the enclosing host event on the same thread |
-| `depth` | Int64 | nesting on its thread, from 0; null for device events |
+| `depth` | Int64 | nesting depth on its thread, from 0; null for device events |
 
 ## Arguments, where the trace has them
 

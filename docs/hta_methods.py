@@ -70,7 +70,7 @@ def _table(name: str) -> str:
             f"docs/hta_methods.py lists other methods than {name} has: {sorted({*there} ^ {*listed})}"
         )
     rows = [f"| `{method}` | {_what(cls, method)} | {_named(OURS[f'{name}.{method}'])} |" for method in there]
-    return "\n".join(["| method | what it tells | ours |", "|---|---|---|", *rows])
+    return "\n".join(["| method | what it returns | ours |", "|---|---|---|", *rows])
 
 
 def _what(cls: type[Any], method: str) -> str:

@@ -32,7 +32,7 @@ TARGETS = {
 HEAD = """\
 # Terms
 
-What the [analyses](analyses/index.md) and [comparisons](comparisons/index.md) mean by words that they share.
+Terms that several [analyses](analyses/index.md) and [comparisons](comparisons/index.md) use.
 """
 
 

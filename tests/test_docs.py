@@ -27,6 +27,11 @@ PAGES = [
     *sorted(DOCS.glob("*.md")),
 ]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+LONGEST_LINE = 119
+PATH = re.compile(r"[\w.*-]*(/[\w.*-]*)+|[\w*-]+\.(py|ts|tsx|md|toml)")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+# What CONTRIBUTING names that a checkout does not have.
+NOT_IN_A_CHECKOUT = {"../shared/traces", ".venv/bin/activate"}
 MOST_BYTES = 1_900_000  # of all pictures
 
 
@@ -52,6 +57,43 @@ def test_named_scripts_and_targets_are_there(page: Path) -> None:
     assert {*re.findall(r"(?:`|^)make ([a-z]\w*)", text, re.MULTILINE)} <= {*targets}
     scripts = re.findall(r"^python (\S+\.py)", text, re.MULTILINE)
     assert not [name for name in scripts if not (ROOT / name).exists() and not (page.parent / name).exists()]
+
+
+def prose_of(page: Path) -> list[str]:
+    """The lines of a page outside tables and code."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return [line for line in text.splitlines() if not line.startswith("|")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_prose_has_no_long_lines(page: Path) -> None:
+    assert not [line for line in prose_of(page) if len(line) > LONGEST_LINE]
+
+
+def test_every_page_is_checked() -> None:
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    assert {ROOT / name for name in listed.stdout.splitlines()} <= {*PAGES}
+
+
+def paths_in(text: str) -> set[str]:
+    """The paths among what is written as code: words with a slash, or with the suffix of a source file."""
+    code = re.findall(r"```\w*\n(.*?)```|`([^`\n]+)`", text, re.DOTALL)
+    words = {word.rstrip(",;:") for block, span in code for word in (block or span).split()}
+    return {word for word in words if PATH.fullmatch(word)}
+
+
+def test_paths_in_contributing_exist() -> None:
+    named = paths_in(CONTRIBUTING) - NOT_IN_A_CHECKOUT
+    assert not [path for path in sorted(named) if not any(ROOT.glob(path.rstrip("/")))]
+
+
+def test_contributing_has_every_package_on_its_map() -> None:
+    packages = {path.parent for path in (ROOT / "hta_widgets").rglob("__init__.py")} - {ROOT / "hta_widgets"}
+    named = {ROOT / path.rstrip("/") for path in paths_in(CONTRIBUTING)}
+    nested = ROOT / "hta_widgets/hta"  # its packages are HTA's; those below them are left to their docstrings
+    assert {path for path in packages if path.parent.parent != nested} <= named
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
