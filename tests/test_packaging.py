@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import venv
 import zipfile
 from collections.abc import Callable
 from importlib import util
@@ -49,6 +50,52 @@ def test_sdist(distributions: Path) -> None:
     assert others | sources | BUNDLES | PACKAGE_FILES <= names
     assert example_traces(names)
     assert not [name for name in names if "node_modules" in name]
+
+
+def test_an_upgrade_never_runs_machine_code_of_the_version_before(
+    distributions: Path, tmp_path: Path
+) -> None:
+    """pip leaves behind what numba wrote beside the modules. The kernel asked is in one module, the change in
+    another."""
+    (sdist,) = distributions.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    source = tmp_path / sdist.name.removesuffix(".tar.gz")
+    replace(source / "hta_widgets/trace/reader/bytes.py", "return h ^ (h >> u64(29))", "return u64(29)")
+    replace(source / "pyproject.toml", 'version = "', 'version = "1')
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path)]
+    subprocess.run([*command, str(source)], capture_output=True, check=True)
+
+    venv.create(tmp_path / "venv")
+    (library,) = (tmp_path / "venv").rglob("site-packages")
+    # the dependencies lie where they are; their editable install of this package comes after the wheel's
+    (library / "dependencies.pth").write_text("\n".join(path for path in sys.path if "site-packages" in path))
+    python = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    ask = """from hta_widgets.trace.reader.dictionary import Dictionary, intern_text
+dictionary = Dictionary(4, 64)
+dictionary.add("text")
+print(dictionary.entries.slot_hash.max(), sum(intern_text.stats.cache_hits.values()))"""
+
+    def installed(wheel: Path) -> list[str]:
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index"]
+        subprocess.run([*pip, str(wheel)], capture_output=True, check=True)
+        environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "NUMBA_CACHE_DIR")}
+        done = subprocess.run(
+            [python, "-c", ask], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return done.stdout.split()
+
+    (older,) = distributions.glob("*.whl")
+    (newer,) = tmp_path.glob("*.whl")
+    assert installed(older)[0] != "29"
+    assert list(library.rglob("hta_widgets/**/*.nbi"))
+    assert installed(newer) == ["29", "0"]
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
 
 
 def example_traces(names: set[str]) -> list[str]:
