@@ -15,7 +15,7 @@ import pandas as pd
 from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import links
 from hta_widgets.trace.classify import EventClass, classify_events
-from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.slices import Slices, find_slices
@@ -90,13 +90,49 @@ class RankTrace:
             texts = [*texts, ""]
         return codes, texts
 
-    def argument(self, column: str) -> Int64:
-        """int64 values of an argument column for each row, `schema.NULL` where absent."""
-        return self.table.ints(column)[self.event_id]
+    def argument(self, column: str) -> npt.NDArray[Any]:
+        """The values of a numeric column for each row.
+
+        Args:
+            column: a name of `schema`, whether or not the file has it.
+
+        Returns:
+            int64 with `schema.NULL` where absent, or float64 with NaN for the columns that hold fractions.
+
+        Raises:
+            ValueError: there is no such column, or it holds text.
+        """
+        kind = self._kind(column)
+        if kind in ("text", "json"):
+            raise ValueError(f"column {column!r} holds text: ask argument_codes for it")
+        table = self.table
+        values = table.floats(column) if kind == "float" else table.ints(column)
+        return values[self.event_id]
 
     def argument_codes(self, column: str) -> Int32:
-        """int32 codes of a text or JSON argument for each row (see ``table.dictionary``), -1 where absent."""
+        """The texts of a text or JSON column for each row, as codes.
+
+        Args:
+            column: a name of `schema`, whether or not the file has it, or of an extra argument that was read.
+
+        Returns:
+            int32 codes into ``table.dictionary(column)``, -1 where absent.
+
+        Raises:
+            ValueError: there is no such column, or it holds numbers.
+        """
+        if self._kind(column) in ("int", "float"):
+            raise ValueError(f"column {column!r} holds numbers: ask argument for it")
         return self.table.codes(column)[self.event_id]
+
+    def _kind(self, column: str) -> Kind:
+        """What a column holds; the extra arguments of a scan, which `schema` does not know, are JSON."""
+        if column in KINDS:
+            return KINDS[column]
+        if column in self.table.columns:
+            return "json"
+        names = ", ".join(sorted({*KINDS, *self.table.columns}))
+        raise ValueError(f"no column {column!r}; there are {names}")
 
     # -- what ran where ----------------------------------------------------------------------------
 

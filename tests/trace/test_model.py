@@ -8,6 +8,9 @@ import pytest
 
 from hta_widgets.trace import Scope, Trace
 from hta_widgets.trace.clocks import align
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.reader.scanner import scan
+from hta_widgets.trace.reader.schema import NULL
 from tests.trace.helpers import kernel, rank_of, slice_, write
 
 EVENTS = [
@@ -27,6 +30,46 @@ def test_scopes_are_values():
     assert Scope(window_ns=(9, 3)).window_ns == (3, 9)
     with pytest.raises(ValueError, match="empty"):
         Scope(window_ns=(3, 3))
+
+
+def test_an_argument_keeps_its_type(tmp_path):
+    values = {"stream": 7, "blocks per SM": 8.727, "warps per SM": 4, "dtype": "Float", "own": 1}
+    rank = rank_of(tmp_path, [slice_("k", "kernel", 0, 5, **values), slice_("op", "cpu_op", 0, 5)])
+    assert rank.argument("stream").tolist() == [7, NULL]
+    np.testing.assert_array_equal(rank.argument("blocks_per_sm"), [8.727, np.nan])
+    np.testing.assert_array_equal(rank.argument("warps_per_sm"), [4.0, np.nan])
+    assert rank.argument_codes("dtype").tolist() == [0, -1]
+    assert rank.argument("dur_ns").tolist() == [5_000, 5_000]
+
+
+def test_an_argument_no_file_has_reads_as_absent(tmp_path):
+    rank = rank_of(tmp_path, [slice_("op", "cpu_op", 0, 5)])
+    assert rank.argument("cbid").tolist() == [NULL]
+    assert np.isnan(rank.argument("occupancy_pct")).tolist() == [True]
+    assert rank.argument_codes("kernel_file").tolist() == [-1]
+
+
+def test_a_wrong_argument_says_what_there_is(tmp_path):
+    rank = rank_of(tmp_path, [slice_("op", "cpu_op", 0, 5, dtype="Float")])
+    with pytest.raises(ValueError, match=r"no column 'streams'; there are .*blocks_per_sm.*, stream, "):
+        rank.argument("streams")
+    with pytest.raises(ValueError, match="no column 'shape'"):
+        rank.argument_codes("shape")
+    with pytest.raises(ValueError, match="holds text: ask argument_codes"):
+        rank.argument("dtype")
+    with pytest.raises(ValueError, match="holds numbers: ask argument"):
+        rank.argument_codes("stream")
+
+
+def test_an_extra_argument_is_json(tmp_path):
+    path = write(
+        tmp_path / "trace.json", [slice_("op", "cpu_op", 0, 5, shape=[1, 2]), slice_("op", "cpu_op", 9, 5)]
+    )
+    rank = RankTrace(scan(path, extra_args=["shape"]), 0)
+    codes = rank.argument_codes("shape")
+    assert [rank.table.dictionary("shape")[codes[0]], codes[1]] == ["[1, 2]", -1]
+    with pytest.raises(ValueError, match=r"there are .*, shape, "):
+        rank.argument("shapes")
 
 
 def test_windows_of_a_scope(tmp_path):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 from decimal import Decimal
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace import EventClass, Trace
+from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, NULL
 from tests.support import SHARED_TRACES, shared_trace
 
 DEVICE = {"kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset", "mtia_ccp_events"}
@@ -137,3 +139,36 @@ def test_files_that_are_no_traces():
     trace = Trace.open(folder)
     assert len(trace.ranks) == 1
     assert "skipped" in set(trace.health["check"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hta/nccl_parser_config/nccl_data.json.gz",
+        "hta/ns_resolution_trace/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz",
+        "tracelens/mi300/resnet_act_checkpoint.json.gz",
+        "kineto/resnet50_num_workers_0/worker0.pt.trace.json.gz",
+        "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz",
+    ],
+)
+def test_numeric_arguments_are_those_of_the_file(name):
+    rank = only(name)
+    events = plain(shared_trace(name))
+    recorded = [events[row].get("args", {}) for row in rank.event_id.tolist()]
+    found = set()
+    for column in ARGUMENT_COLUMNS:
+        if column.kind in ("int", "float") and not column.name.startswith("args_"):
+            keys = (column.key, *column.aliases)
+            told = [next((args[key] for key in keys if key in args), None) for args in recorded]
+            values = rank.argument(column.name)
+            if column.kind == "float":
+                expected = np.array([math.nan if value is None else float(value) for value in told])
+            else:
+                expected = np.array([NULL if value is None else int(value) for value in told], np.int64)
+            assert values.dtype == expected.dtype
+            np.testing.assert_array_equal(values, expected, column.name)
+            found |= {column.name} if any(value is not None for value in told) else set()
+    assert len(found) > 8
+    if "bert" in name:
+        fractions = rank.argument("blocks_per_sm")
+        assert (fractions[~np.isnan(fractions)] % 1 > 0).any()

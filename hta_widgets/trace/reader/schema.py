@@ -172,6 +172,12 @@ COUNTER_ARGS = _json(
 """The whole `args` object, kept for counter events only."""
 
 
+KINDS: dict[str, Kind] = {
+    column.name: column.kind for column in (*EVENT_COLUMNS, *ARGUMENT_COLUMNS, COUNTER_ARGS)
+}
+"""Every column's kind."""
+
+
 def argument_columns(extra_args: tuple[str, ...] = ()) -> tuple[Column, ...]:
     """Every sparse column of a scan: flows, arguments, counters, and `extra_args` (JSON keys) under their own
     names.
