@@ -82,4 +82,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    """The public names, without what importing one of them left here."""
+    return [*(name for name in globals() if name.startswith("__") and name.endswith("__")), *__all__]
