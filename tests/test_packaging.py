@@ -1,18 +1,23 @@
-"""What a user installs: the wheel and the sdist carry the bundles, the example traces and the type marker."""
+"""What a user installs: the wheel and the sdist carry the bundles, the example traces and the type marker,
+describe themselves to PyPI, and replace an older version for good."""
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
 import venv
 import zipfile
 from collections.abc import Callable
+from email import message_from_bytes
+from email.message import Message
 from importlib import util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from hta_widgets import Trace
 from tests.support import ROOT
 
 BUNDLES = {f"hta_widgets/widgets/static/{name}.js" for name in ("widgets", "report_explorer", "report_diff")}
@@ -38,7 +43,39 @@ def test_wheel(distributions: Path) -> None:
             assert archive.getinfo(bundle).file_size <= BUNDLE_BUDGET_BYTES
     assert {"hta_widgets/py.typed"} | BUNDLES | PACKAGE_FILES <= names
     assert example_traces(names)
-    assert not [name for name in names if name.startswith(("js/", "tests/")) or "node_modules" in name]
+    assert {name.partition("/")[0] for name in names} == {"hta_widgets", dist_info(wheel)}
+
+
+def test_the_wheel_says_what_it_is(distributions: Path) -> None:
+    about = metadata(distributions)
+    assert {item.partition(", ")[0] for item in about.get_all("Project-URL", [])} == {
+        "Source", "Documentation", "Issues", "Changelog"
+    }  # fmt: skip
+    classifiers = set(about.get_all("Classifier", []))
+    python = "Programming Language :: Python :: 3."
+    assert {item.removeprefix(python) for item in classifiers if item.startswith(python)} == {
+        "11",
+        "12",
+        "13",
+    }
+    assert {"Framework :: Jupyter", "Operating System :: OS Independent", "Typing :: Typed"} <= classifiers
+    assert about["License-Expression"] == "Apache-2.0"
+    assert about["Requires-Python"] == ">=3.11"
+
+
+def test_the_page_on_pypi_has_no_link_that_leads_nowhere(distributions: Path) -> None:
+    """Relative links work in a checkout only: each has become one to a file that the repository has."""
+    about = metadata(distributions)
+    urls = dict(item.split(", ", 1) for item in about.get_all("Project-URL", []))
+    targets = re.findall(r"\]\(([^)]+)\)", about.get_payload())
+    own = [target for target in targets if target.startswith(urls["Source"])]
+    assert len(own) > 10
+    for target in own:
+        kind, version, path = target.removeprefix(urls["Source"] + "/").split("/", 2)
+        assert (kind, version) == ("raw" if path.endswith(".webp") else "blob", f"v{about['Version']}")
+        assert (ROOT / path).is_file()
+    assert all(target.startswith("https://") for target in targets)
+    assert f"]({own[0]})" not in (ROOT / "README.md").read_text()
 
 
 def test_sdist(distributions: Path) -> None:
@@ -46,10 +83,24 @@ def test_sdist(distributions: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     sources = {f"js/{name}" for name in ("package.json", "package-lock.json", "src/index.ts")}
-    others = {"hta_widgets/py.typed", "hatch_build.py", "LICENSE"}
+    others = {"hta_widgets/py.typed", "hatch_build.py", "LICENSE", "benchmarks/analyses.py"}
     assert others | sources | BUNDLES | PACKAGE_FILES <= names
     assert example_traces(names)
     assert not [name for name in names if "node_modules" in name]
+
+
+def test_the_simulator_runs_from_the_sdist_on_the_standard_library(
+    distributions: Path, tmp_path: Path
+) -> None:
+    source = unpacked(distributions, tmp_path)
+    program = """import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from examples.simulator import SimulatedJob, simulate
+simulate(SimulatedJob("mine", "ddp", ranks=2, steps=1, layers=1)).write(Path(sys.argv[2]))"""
+    command = [sys.executable, "-I", "-S", "-c", program, str(source), str(tmp_path / "traces")]
+    subprocess.run(command, check=True)
+    assert Trace.open(tmp_path / "traces", cache=False).ranks == [0, 1]
 
 
 def test_an_upgrade_never_runs_machine_code_of_the_version_before(
@@ -57,10 +108,7 @@ def test_an_upgrade_never_runs_machine_code_of_the_version_before(
 ) -> None:
     """pip leaves behind what numba wrote beside the modules. The kernel asked is in one module, the change in
     another."""
-    (sdist,) = distributions.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
-    source = tmp_path / sdist.name.removesuffix(".tar.gz")
+    source = unpacked(distributions, tmp_path)
     replace(source / "hta_widgets/trace/reader/bytes.py", "return h ^ (h >> u64(29))", "return u64(29)")
     replace(source / "pyproject.toml", 'version = "', 'version = "1')
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path)]
@@ -90,6 +138,25 @@ print(dictionary.entries.slot_hash.max(), sum(intern_text.stats.cache_hits.value
     assert installed(older)[0] != "29"
     assert list(library.rglob("hta_widgets/**/*.nbi"))
     assert installed(newer) == ["29", "0"]
+
+
+def unpacked(distributions: Path, folder: Path) -> Path:
+    """The tree of the sdist, in a folder."""
+    (sdist,) = distributions.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / sdist.name.removesuffix(".tar.gz")
+
+
+def metadata(distributions: Path) -> Message:
+    (wheel,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        return message_from_bytes(archive.read(f"{dist_info(wheel)}/METADATA"))
+
+
+def dist_info(wheel: Path) -> str:
+    name, version = wheel.name.split("-")[:2]
+    return f"{name}-{version}.dist-info"
 
 
 def replace(path: Path, old: str, new: str) -> None:

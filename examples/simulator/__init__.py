@@ -3,6 +3,15 @@
 The bundled example traces are simulated, deterministic to the byte, and come with the exact times that went
 into them, so that tests can compare an analysis with the truth instead of with another tool.
 
+It stays out of the wheel. In a checkout or an unpacked sdist it needs nothing but Python's standard library:
+`python -m examples.simulator FOLDER` writes the bundled traces, and
+
+    from examples.simulator import SimulatedJob, simulate
+
+    simulate(SimulatedJob("mine", "ddp", ranks=8, steps=3, straggler=5)).write(Path("traces"))
+
+those of a job of one's own.
+
     job         what to run, and running it
     training    one training step; `serving` one inference step; `gpt` the model, `autograd` its
                 gradients, `ddp` and `fsdp` data parallelism over an `nccl` group
