@@ -1,5 +1,7 @@
 # make demo   opens the quickstart notebook in JupyterLab
+# make check  runs the linters, the types and the fast tests, for daily work
 # make test   runs every check: linters, types, front end, unit tests, notebooks, browser, parity with HTA
+# make lowest runs the tests with the lowest version of every dependency that pyproject.toml allows
 # make docs   builds the documentation site into site/
 # make parity asks HTA and us the same questions about every shared trace, and compares
 #
@@ -7,7 +9,7 @@
 # else installed into .venv from PyPI. The tests compare with Holistic Trace Analysis, which gets .hta to itself.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint frontend browser docs parity screenshot clean
+.PHONY: help demo check test lowest lint frontend browser docs parity screenshot clean
 
 # the first Python >= 3.11; `make PYTHON=...` chooses another one
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -28,6 +30,16 @@ demo: .venv/.demo
 test: lint frontend browser .hta/.installed
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --nbval --nbval-current-env notebooks tests --ignore=tests/browser
 	$(BIN)/python -m pytest tests/browser
+
+# An environment of its own, made anew: what is lowest changes with pyproject.toml only, but wheels come and go.
+LOWEST := .venv-lowest/bin
+lowest:
+	rm -rf .venv-lowest
+	$(PYTHON) -m venv .venv-lowest
+	$(LOWEST)/python -m pip --disable-pip-version-check install --quiet uv
+	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct -e .
+	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python distributed hypothesis nbformat pytest pytest-xdist
+	$(LOWEST)/python -m pytest -n logical --maxprocesses 4 --dist loadfile $(addprefix tests/,analysis cli hta report trace widgets)
 
 lint: .venv/.test
 	$(BIN)/ruff check .
@@ -54,7 +66,7 @@ screenshot: .venv/.test browser
 	$(BIN)/python -m docs.screenshots
 
 clean:
-	rm -rf .venv .hta site js/node_modules hta_widgets/widgets/static
+	rm -rf .venv .venv-lowest .hta site js/node_modules hta_widgets/widgets/static
 
 # Stamps: installed since pyproject.toml last changed?
 .venv/.%: .venv/.created pyproject.toml hatch_build.py
