@@ -1,10 +1,10 @@
 """`TraceAnalysis` with the methods of Holistic Trace Analysis.
 
 Write `hta_widgets.hta` for `hta` in the imports of a notebook, and it runs. Signatures, defaults, column
-names, order and units are HTA's; the numbers are ours (`docs/differences.md` lists where and why they differ).
-Times are float us. Where a trace lacks what a method needs, the method returns what HTA returns for "nothing" and
-warns with the reason and the profiler option that would record it. Methods that take `ranks` mean rank 0 by
-None, as HTA does; where the job has no rank 0, its first.
+names, order and units are HTA's; the numbers are ours (`docs/differences.md` lists where and why they
+differ). Times are float us. Where a trace lacks what a method needs, the method returns what HTA returns for
+"nothing" and warns with the reason and the profiler option that would record it. Methods that take `ranks`
+mean rank 0 by None, as HTA does; where the job has no rank 0, its first.
 """
 
 from __future__ import annotations

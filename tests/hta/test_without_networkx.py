@@ -1,4 +1,4 @@
-"""Only HTA's critical path graph needs networkx; without it everything else works, and that says what to do."""
+"""Only HTA's critical path graph needs networkx, and says so where it is missing."""
 
 import subprocess
 import sys
@@ -35,7 +35,9 @@ except ModuleNotFoundError as error:
 
 
 def test_only_the_critical_path_graph_needs_networkx():
-    run = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert run.returncode == 0, run.stderr
     needing, said = run.stdout.splitlines()
     package = "hta_widgets.hta.analyzers"
