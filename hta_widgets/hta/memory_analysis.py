@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,7 +11,19 @@ from hta_widgets.charts.plotly.memory import hta_memory_timeline
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.hta.methods.conventions import show
 
-__all__ = ["MemoryAnalysis"]
+__all__ = ["Category", "MemoryAnalysis"]
+
+
+class Category(Enum):
+    """What PyTorch's profiler takes tensors for; the file numbers them in another order (`CATEGORIES`)."""
+
+    INPUT = 1
+    TEMPORARY = 2
+    ACTIVATION = 3
+    GRADIENT = 4
+    AUTOGRAD_DETAIL = 5
+    PARAMETER = 6
+    OPTIMIZER_STATE = 7
 
 
 class MemoryAnalysis:

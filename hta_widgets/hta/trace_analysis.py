@@ -1,10 +1,10 @@
 """`TraceAnalysis` with the methods of Holistic Trace Analysis.
 
-Change `hta` to `hta_widgets` in the imports of a notebook, and it runs. Signatures, defaults, column names,
-order and units are HTA's; the numbers are ours (`docs/differences.md` lists where and why they differ). Times
-are float us. Where a trace lacks what a method needs, the method returns what HTA returns for "nothing" and
-warns with the reason and the profiler option that would record it. Methods that take `ranks` mean rank 0 by
-None, as HTA does; where the job has no rank 0, its first.
+Write `hta_widgets.hta` for `hta` in the imports of a notebook, and it runs. Signatures, defaults, column
+names, order and units are HTA's; the numbers are ours (`docs/differences.md` lists where and why they
+differ). Times are float us. Where a trace lacks what a method needs, the method returns what HTA returns for
+"nothing" and warns with the reason and the profiler option that would record it. Methods that take `ranks`
+mean rank 0 by None, as HTA does; where the job has no rank 0, its first.
 """
 
 from __future__ import annotations
@@ -12,19 +12,23 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from hta_widgets.hta.analyzers.critical_path_analysis import CPGraph, CriticalPathAnalysis
 from hta_widgets.hta.analyzers.cupti_counter_analysis import cupti_counter_data_with_operators
 from hta_widgets.hta.analyzers.straggler_analysis import (
     find_stragglers_with_late_start_comm_kernels,
     potential_stragglers,
 )
+from hta_widgets.hta.common.constants import CUDA_MAX_LAUNCH_QUEUE_PER_STREAM
 from hta_widgets.hta.common.trace import Trace
 from hta_widgets.hta.methods import annotations as user_annotations
 from hta_widgets.hta.methods import breakdowns, counters, idle, kernels, launches, sequences
 from hta_widgets.hta.methods.counters import TimeSeriesTypes
+
+if TYPE_CHECKING:
+    from hta_widgets.hta.analyzers.critical_path_analysis import CPGraph
 
 DEFAULT_TRACE_DIR = str(Path(tempfile.gettempdir()) / "trace")
 
@@ -312,7 +316,7 @@ class TraceAnalysis:
     def get_time_spent_blocked_on_full_queue(
         self,
         queue_length_dict: dict[int, pd.DataFrame],
-        max_queue_length: int = 1024,
+        max_queue_length: int = CUDA_MAX_LAUNCH_QUEUE_PER_STREAM,
     ) -> pd.DataFrame:
         """How long was the queue of each stream full?
 
@@ -404,7 +408,12 @@ class TraceAnalysis:
         Returns:
             The graph, with the path on it, and whether it could be found; None, with a warning, if there is
             nothing to analyse. `analysis.critical_path` gives a path without gaps.
+
+        Raises:
+            ModuleNotFoundError: networkx is not installed, of which the graph is one (`hta_widgets[hta]`).
         """
+        from hta_widgets.hta.analyzers.critical_path_analysis import CriticalPathAnalysis
+
         return CriticalPathAnalysis.critical_path_analysis(
             self.t, rank, annotation, instance_id, data_load_events
         )
@@ -426,6 +435,8 @@ class TraceAnalysis:
         Returns:
             Path of the new file in `output_dir`.
         """
+        from hta_widgets.hta.analyzers.critical_path_analysis import CriticalPathAnalysis
+
         return CriticalPathAnalysis.overlay_critical_path_analysis(
             self.t, rank, critical_path_graph, output_dir, only_show_critical_events, show_all_edges
         )

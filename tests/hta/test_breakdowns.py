@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hta_widgets import examples
 from hta_widgets.errors import MissingDataWarning
 from hta_widgets.hta.methods import breakdowns
 from hta_widgets.hta.methods.breakdowns import comm_comp_overlap, profiler_steps, temporal_breakdown
+from hta_widgets.hta.methods.drop_last_step import without_last_step
 from hta_widgets.trace.model import Trace
 from tests.hta.recorded import golden, job
 from tests.support import shared_trace
@@ -191,3 +193,26 @@ def test_plots_are_those_of_hta(monkeypatch, tmp_path):
     for figure in shown:
         assert figure.layout.yaxis.tickformat == ".2%"
         assert figure.layout.xaxis.title.text == "Rank"
+
+
+def test_the_last_step_begins_where_the_hosts_does():
+    """HTA cuts at the step's last copy on the device, when the host has launched most of the step."""
+    whole = examples.load("gpt2_fsdp_full_shard")
+
+    def device_begins(item):
+        step = np.array([name == "ProfilerStep#12" for name in item.names])[item.name]
+        return item.start[step].max()
+
+    def launched_before_it(item):
+        return ~item.is_device | (item.start[item.launch] < device_begins(item))
+
+    ours = temporal_breakdown(without_last_step(whole), False).iloc[0]
+    assert ours[["compute_time(us)", "kernel_time(us)"]].tolist() == [18803.482, 24347.339]
+    # HTA prints 27,314 and 34,814: it rounds every kernel to whole us.
+    as_hta = temporal_breakdown(whole.keep(launched_before_it), False).iloc[0]
+    assert as_hta[["compute_time(us)", "kernel_time(us)"]].tolist() == [27528.193, 34815.760]
+    first = whole.rank(0)
+    in_step = first.is_device & (first.iteration == 12)
+    assert (in_step.sum(), (in_step & launched_before_it(first)).sum()) == (89, 73)
+    hosts = first.iterations.set_index("iteration")["start_ns"][12]
+    assert round((device_begins(first) - hosts) / 1e6, 1) == 1.3

@@ -11,6 +11,7 @@ import pytest
 
 from hta_widgets.errors import MissingDataWarning, TraceFormatError
 from hta_widgets.hta.analyzers.critical_path_analysis import (
+    BoundType,
     CPEdgeType,
     CPGraph,
     CriticalPathAnalysis,
@@ -381,6 +382,24 @@ def test_calls_of_other_runtimes_are_calls():
     breakdown = graph.get_critical_path_breakdown()
     assert breakdown["duration"].sum() == pytest.approx(248_816.41)
     assert set(breakdown["bound_by"]) == {"", "cpu_bound"}
+
+
+def test_bound_by_of_an_edge():
+    graph = graph_of("hta/ns_resolution_trace", "ProfilerStep", 1)
+    breakdown = graph.get_critical_path_breakdown()
+    rows = breakdown.to_dict("records")
+    assert [graph.bound_by(row) for row in rows] == breakdown["bound_by"].tolist()
+    # Without the event, by HTA's rule: on this trace names and streams say the same.
+    told = [{name: row[name] for name in ("type", "s_name", "stream")} for row in rows]
+    assert [graph.bound_by(row) for row in told] == breakdown["bound_by"].tolist()
+    on_device = {"type": CPEdgeType.OPERATOR_KERNEL.value, "stream": 7}
+    assert graph.bound_by({**on_device, "s_name": "ncclKernel"}) == BoundType.GPU_COMMUNICATION_BOUND.value
+    assert graph.bound_by({**on_device, "s_name": "gemm"}) == BoundType.GPU_COMPUTE_BOUND.value
+    on_host = {"type": CPEdgeType.OPERATOR_KERNEL.value, "stream": -1, "s_name": "load batch"}
+    assert graph.bound_by(on_host) == BoundType.CPU_BOUND.value
+    loading = graph.copy()
+    loading.data_load_events = ["^load"]
+    assert loading.bound_by(on_host) == BoundType.DATA_LOADING.value
 
 
 def test_data_loading_events(tmp_path):

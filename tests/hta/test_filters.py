@@ -105,6 +105,18 @@ def test_filters_with_a_symbol_table():
     assert NameIdColumnFilter("op$")(events(), TABLE)["index"].tolist() == [0, 2, 5]
 
 
+def test_frames_without_names():
+    encoded = events().drop(columns=["name", "s_name"])
+    assert GPUKernelFilter()(encoded)["index"].tolist() == [3]
+    assert CPUOperatorFilter()(encoded)["index"].tolist() == [0, 1, 2, 4, 5]
+    assert MemCopyEventFilter("Memcpy DtoD", TABLE)(encoded).empty
+    assert MemCopyEventFilter("Memcpy HtoD")(encoded).empty
+    # A table without waits of the device has no name to look for.
+    assert GPUKernelFilter()(encoded, TraceSymbolTable(["op"]))["index"].tolist() == [3]
+    with pytest.raises(KeyError, match="name"):
+        GPUKernelFilter()(encoded, TABLE)
+
+
 def test_positions_that_select_nothing():
     with pytest.warns(UserWarning, match="select none"):
         assert IterationIndexFilter(-1)(events()).empty

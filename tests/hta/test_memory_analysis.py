@@ -5,7 +5,7 @@ import pytest
 
 from hta_widgets.errors import HtaWidgetsError, TraceNotFoundError
 from hta_widgets.hta import memory_analysis
-from hta_widgets.hta.memory_analysis import MemoryAnalysis
+from hta_widgets.hta.memory_analysis import Category, MemoryAnalysis
 from tests.support import shared_trace
 
 
@@ -20,6 +20,13 @@ def test_times_and_sizes_are_those_of_hta(analysis):
     assert all(len(row) == 8 for row in sizes)
     assert sizes[744] == [102440608, 102228128, 19395584, 0, 2618160128, 58417152, 41811968, 25494440]
     assert times[:2] == [1696966047096061874] * 2
+
+
+def test_categories_are_those_of_hta():
+    assert [category.name for category in Category] == [
+        "INPUT", "TEMPORARY", "ACTIVATION", "GRADIENT", "AUTOGRAD_DETAIL", "PARAMETER", "OPTIMIZER_STATE"
+    ]  # fmt: skip
+    assert [category.value for category in Category] == list(range(1, 8))
 
 
 def test_the_picture_is_that_of_hta(analysis, monkeypatch):

@@ -1,4 +1,4 @@
-"""What HTA's public notebooks import and call, with `hta` replaced by `hta_widgets`, on real traces.
+"""What HTA's public notebooks import and call, with `hta` replaced by `hta_widgets.hta`, on real traces.
 
 The notebooks lie in HolisticTraceAnalysis/examples. Their data are not all public: other traces stand in.
 """
@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-import hta_widgets
+from hta_widgets import hta
 from hta_widgets.hta.analyzers.timeline import plot_timeline_gpu_kernels, plot_timeline_gpu_kernels_from_trace
 from hta_widgets.hta.common import execution_trace
 from hta_widgets.hta.common.timeline import (
@@ -52,7 +52,7 @@ def parsed():
 
 
 def test_the_package_is_where_its_file_is():
-    assert hta_widgets.__file__ and hta_widgets.__version__
+    assert hta.__file__ and hta.__version__ == "0.6.1"
 
 
 def test_plot_timeline(parsed, shown):

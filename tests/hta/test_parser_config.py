@@ -1,15 +1,19 @@
 """HTA's `ParserConfig`: which arguments become columns, and what the columns hold."""
 
 import json
+import logging
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from hta_widgets.hta.common.trace import Trace
-from hta_widgets.hta.configs.config import HtaConfig
-from hta_widgets.hta.configs.default_values import AttributeSpec, ValueType, YamlVersion
+from hta_widgets.hta.configs import event_args_yaml_parser
+from hta_widgets.hta.configs.config import HtaConfig, logger, setup_logger
+from hta_widgets.hta.configs.default_event_args import event_args
+from hta_widgets.hta.configs.default_values import AttributeSpec, EventArgs, ValueType, YamlVersion
 from hta_widgets.hta.configs.env_options import HTAEnvOptions, get_options
+from hta_widgets.hta.configs.event_args_yaml_parser import parse_event_args_yaml
 from hta_widgets.hta.configs.parser_config import AVAILABLE_ARGS, ParserBackend, ParserConfig
 from tests.support import shared_trace
 from tests.trace.helpers import slice_, write
@@ -219,10 +223,47 @@ def test_settings_from_files(tmp_path, monkeypatch):
     (tmp_path / "own.json").write_text(json.dumps({"c": 3}))
     config = HtaConfig(str(tmp_path / "own.json"))
     assert config.get_config_file_paths()[-1] == str(tmp_path / "own.json")
-    assert (config.get_config("a.b"), config.get_config("c"), config.get_config("a.x", 9)) == (1, 3, 9)
+    assert (config.get_config(dot_path="a.b"), config.get_config("c")) == (1, 3)
+    assert config.get_config("a.x", default_value=9) == 9
     assert config.get_config() == {"a": {"b": 1}, "c": 3}
     with pytest.warns(UserWarning, match="no such file"):
         assert HtaConfig(str(tmp_path / "none.json"), load_default_paths=False).get_config() == {}
+
+
+def test_messages_are_shown_when_asked_for(tmp_path, monkeypatch, capsys):
+    for name in ("handlers", "propagate", "level"):
+        monkeypatch.setattr(logger, name, getattr(logger, name))
+    setup_logger("")
+    logger.info("before")
+    setup_logger()
+    setup_logger()
+    logger.info("after")
+    (shown,) = capsys.readouterr().out.splitlines()
+    assert shown.endswith(" - INFO - after") and " - hta_widgets - test_parser_config.py:L" in shown
+    own = tmp_path / "own.config"
+    own.write_text(
+        "[loggers]\nkeys=root,own\n[handlers]\nkeys=\n[formatters]\nkeys=\n"
+        "[logger_root]\nhandlers=\n[logger_own]\nqualname=hta_widgets\nlevel=ERROR\nhandlers=\n"
+    )
+    root = logging.getLogger()
+    for name in ("handlers", "level"):
+        monkeypatch.setattr(root, name, getattr(root, name))
+    setup_logger(str(own))
+    assert logger.level == logging.ERROR
+
+
+def test_groups_of_any_catalogue():
+    parsed = parse_event_args_yaml(YamlVersion(2, 0, 0))
+    assert parsed == event_args()
+    kernel_hash, stream = (parsed.AVAILABLE_ARGS[key] for key in ("cpu_op::kernel_hash", "cuda::stream"))
+    assert kernel_hash.min_supported_version == YamlVersion(1, 1, 0)
+    assert stream.min_supported_version == YamlVersion(2, 0, 0)
+    assert event_args_yaml_parser.v1_0_0 == YamlVersion(1, 0, 0)
+    for field in EventArgs._fields[1:]:
+        choose = getattr(event_args_yaml_parser, f"{field}_FUNC")
+        assert choose(parsed.AVAILABLE_ARGS) == getattr(parsed, field) != []
+    own = {"index::python_id": parsed.AVAILABLE_ARGS["index::python_id"]}
+    assert event_args_yaml_parser.ARGS_INDEX_FUNC(own) == list(own.values())
 
 
 def test_switches(monkeypatch):

@@ -87,7 +87,7 @@ def test_top_k_limits_the_overlay_not_the_table(job, tmp_path):
     ("operator", "folder", "length", "why"),
     [
         ("", "", 1, "operator_name is empty"),
-        ("aten::linear", "missing", 1, "is not a folder"),
+        ("aten::linear", "missing", 1, "does not exist"),
         ("aten::linear", "", 3, "launches 3 kernels"),
         ("no such", "", 1, "no operator named"),
     ],

@@ -237,7 +237,9 @@ def test_unusable_arguments(tmp_path):
 
 def test_frames_are_made_when_asked_for(tmp_path, monkeypatch):
     trace = written(tmp_path, [step(1, 100, 10)])
-    monkeypatch.setattr("hta_widgets.hta.common.trace.rank_frame", lambda *_: pytest.fail("not asked for"))
+    monkeypatch.setattr(
+        "hta_widgets.hta.common.trace.configured_frame", lambda *_: pytest.fail("not asked for")
+    )
     trace.load_traces()
     assert trace.get_ranks() == [0] and 0 in trace.traces and len(trace.job.ranks) == 1
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import pandas as pd
 import pytest
@@ -14,15 +15,20 @@ from hta_widgets.hta.common.trace_file import (
     update_trace_rank,
     write_trace,
 )
+from hta_widgets.hta.configs.default_event_args import event_args
+from hta_widgets.hta.configs.default_values import ValueType
+from hta_widgets.hta.utils import utils
+from hta_widgets.hta.utils.checker import OperationOutcome, is_valid_directory
 from hta_widgets.hta.utils.utils import (
     get_kernel_type,
     get_memory_kernel_type,
+    get_mp_pool_size,
     get_value_from_dict,
     merge_kernel_intervals,
     normalize_gpu_stream_numbers,
     normalize_path,
 )
-from hta_widgets.hta.utils.validate_trace import main, validate_trace_format
+from hta_widgets.hta.utils.validate_trace import get_expected_arguments, main, validate_trace_format
 from tests.support import shared_trace
 from tests.trace.helpers import slice_, write
 
@@ -66,15 +72,57 @@ def test_small_helpers(monkeypatch, tmp_path):
     assert get_value_from_dict({"a": 2}, "a.b", 5) == 5
 
 
+def test_folders(tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    assert is_valid_directory(str(tmp_path), must_be_writable=True) == OperationOutcome(True, "")
+    assert "non-empty" in is_valid_directory("").reason
+    assert "does not exist" in is_valid_directory(str(tmp_path / "none")).reason
+    assert "not a directory" in is_valid_directory(str(file)).reason
+
+
+@pytest.mark.parametrize(
+    ("allowed", "written", "reason"),
+    [(os.R_OK, False, ""), (os.R_OK, True, "not writable"), (0, False, "not readable")],
+)
+def test_folders_that_others_own(tmp_path, monkeypatch, allowed, written, reason):
+    monkeypatch.setattr(os, "access", lambda _, mode: mode == allowed)
+    outcome = is_valid_directory(str(tmp_path), written)
+    assert outcome.success == (reason == "") and outcome.reason.endswith(reason)
+
+
+def test_sizes_of_pools(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(utils, "_free_memory", lambda: 1000)
+    assert get_mp_pool_size(obj_size=200, num_objs=100) == 4
+    assert get_mp_pool_size(1, 100) == 8
+    assert get_mp_pool_size(1, 3) == 3
+    assert get_mp_pool_size(5000, 3) == 1
+    monkeypatch.setattr(utils, "_free_memory", lambda: None)
+    assert get_mp_pool_size(5000, 100) == 8
+    monkeypatch.undo()
+    assert 1 <= get_mp_pool_size(1 << 20, 2) <= 2
+
+
+def test_expected_arguments():
+    frame = get_expected_arguments(event_args().ARGS_MINIMUM)
+    assert frame.to_dict("list") == {
+        "arg_keys": ["stream", "correlation"],
+        "arg_value_types": [ValueType.Int, ValueType.Int],
+        "arg_default_values": [-1, -1],
+        "trace_df_column_name": ["stream", "correlation"],
+    }
+
+
 def test_files_and_ranks(tmp_path):
     path = write(tmp_path / "a.json", [slice_("x", "cpu_op", 1.25, 1)])
-    update_trace_rank(path, 3)
-    assert read_trace(path)["distributedInfo"] == {"rank": 3}
+    update_trace_rank(file_path=path, rank=3)
+    assert read_trace(file_path=path)["distributedInfo"] == {"rank": 3}
     assert read_trace(path)["traceEvents"][0]["ts"] == 1.25
     write_trace({"traceEvents": [], "distributedInfo": {"rank": 3}}, tmp_path / "new" / "b.json.gz")
     assert json.loads(gzip.decompress((tmp_path / "new" / "b.json.gz").read_bytes()))["traceEvents"] == []
-    assert create_rank_to_trace_dict([str(path)]) == (True, {3: str(path)})
-    assert get_trace_files(str(tmp_path)) == {3: str(path)}
+    assert create_rank_to_trace_dict(file_list=[str(path)]) == (True, {3: str(path)})
+    assert get_trace_files(trace_path=str(tmp_path)) == {3: str(path)}
     assert get_trace_files(str(tmp_path / "none")) == {}
 
 
@@ -90,7 +138,7 @@ def test_files_that_are_no_documents(tmp_path):
 
 def test_a_valid_trace(capsys):
     path = str(next(shared_trace("hta/nccl_parser_config").iterdir()))
-    assert validate_trace_format(path) == (True, {})
+    assert validate_trace_format(trace_file_path=path) == (True, {})
     assert main([path, "--level", "minimal"]) == 0
     assert capsys.readouterr().out == "valid\n"
 

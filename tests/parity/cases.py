@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hta_widgets import examples
+
 
 @dataclass(frozen=True)
 class Case:
@@ -53,6 +55,10 @@ CASES = [
     Case.of("mi300_bert", "tracelens/mi300/gaunernst_bert-small-uncased__1016001.json.gz"),
     Case.of("mi300_resnet", "tracelens/mi300/resnet_act_checkpoint.json.gz"),
     Case.of("torch_compile_triton", "tracelens/torch_compile_triton/trace.json.gz"),
+    Case(
+        "gpt2_fsdp_full_shard",
+        tuple(enumerate(sorted(map(str, examples.path("gpt2_fsdp_full_shard").iterdir())))),
+    ),
 ]
 # Traces with fractions of us, which HTA rounds; tests/parity/test_parity.py checks that these are all.
 FRACTIONAL = {
@@ -71,6 +77,7 @@ FRACTIONAL = {
     "mi300_bert",
     "mi300_resnet",
     "torch_compile_triton",
+    "gpt2_fsdp_full_shard",
 }
 # Traces on which HTA takes other events for device work than the device's, or drops some: asked again on a
 # copy on which it cannot (`variants`), about everything but what needs the steps and waits, or is slow and
@@ -120,6 +127,8 @@ SLOW_SKIPS = {
     "resnet50": ["counters"],
     "resnet50-plain": ["operator_kernels"],
 }  # fmt: skip
+# The bundled example adds one thing to the recorded traces: there the host is far ahead of the device.
+ONLY = {"gpt2_fsdp_full_shard": ["temporal"]}
 PAIRS = {
     "compare": ("hta/trace_compare/base/base.json.gz", "hta/trace_compare/test/test.json.gz"),
     "diff": ("hta/trace_diff/control/control.json.gz", "hta/trace_diff/test/test.json.gz"),

@@ -114,7 +114,7 @@ class ComparedJob:
             for defect in defects:
                 if defect not in HTA_DEFECTS:
                     faulty.enter_context(PATCHES[defect]())
-            again = observe.observe("hta_widgets", {**self.request, **files, "skip": skip})
+            again = observe.observe("hta_widgets.hta", {**self.request, **files, "skip": skip})
         for question, answer in again.items():
             # An answer that is lost proves nothing.
             assert ("answer" in answer) == ("answer" in self.ours[question]), (defects, question, answer)

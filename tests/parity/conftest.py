@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.parity import variants
-from tests.parity.cases import CASES, FRACTIONAL, MEMORY_TIMELINE, PAIRS, PLAIN, PLAIN_SKIPS, SLOW_SKIPS
+from tests.parity.cases import CASES, FRACTIONAL, MEMORY_TIMELINE, ONLY, PAIRS, PLAIN, PLAIN_SKIPS, SLOW_SKIPS
 from tests.parity.hta_side import VARIABLE, Observations, interpreter
 from tests.parity.observe import QUESTIONS
 from tests.parity.rounding import is_bounded
@@ -65,6 +65,9 @@ def requests_of(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str,
                     *SLOW_SKIPS.get(f"{case.name}-{variant}", []),
                 ],
             }
+    for case, asked in ONLY.items():
+        for name in made.keys() & {case, f"{case}-whole"}:
+            made[name]["skip"] = [question for question in QUESTIONS if question not in asked]
     for name, pair in PAIRS.items():
         paths_of_pair = [SHARED_TRACES / path for path in pair]
         if all(path.exists() for path in paths_of_pair):

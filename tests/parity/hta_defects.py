@@ -113,12 +113,13 @@ def work_on_stream_zero_has_no_step(events: Events) -> None:
 
 
 def the_devices_step_ends_the_trace(events: Events) -> None:
-    """The last step begins where its copy on the device does (Q-7)."""
+    """The last step begins where the last of its copies on the device does (Q-7)."""
     steps = [event for event in events if str(event.get("name", "")).startswith("ProfilerStep")]
     last = max((event["name"] for event in steps), key=lambda name: int(name.partition("#")[2]))
-    for event in steps:
-        if event["name"] == last:
-            event["cat"] = {"user_annotation": "gpu_user_annotation"}.get(event["cat"], "user_annotation")
+    copies = [event for event in steps if event["name"] == last]
+    latest = max(copies, key=lambda event: event["ts"])
+    for event in copies:
+        event["cat"] = "user_annotation" if event is latest else "gpu_user_annotation"
 
 
 def orphans_belong_to_event_zero(events: Events) -> None:

@@ -1,7 +1,7 @@
 """Ask every question that HTA answers, of HTA or of us, and write the answers down as JSON.
 
-The same lines run under both packages: that the import is all that changes is part of the promise. HTA runs
-in an environment of its own, so this module is also a script and imports nothing of the project:
+The same lines run under `hta` and `hta_widgets.hta`: that only imports change is part of the promise. HTA
+runs in an environment of its own, so this module is also a script and imports nothing of the project:
 
     PYTHONHASHSEED=0 .hta/bin/python tests/parity/observe.py hta request.json answers.json
 

@@ -39,7 +39,7 @@ def test_answers_equal_htas(
     if job not in requests_of:
         pytest.skip(f"the traces of {job} are not there: set HTA_WIDGETS_TRACES")
     request = requests_of[job]
-    ours = observe.observe("hta_widgets", request)
+    ours = observe.observe("hta_widgets.hta", request)
     theirs = observations.answers(job)
     assert ours.keys() == theirs.keys()
     rounded = job in FRACTIONAL

@@ -15,8 +15,8 @@ from hta_widgets.hta.analyzers.critical_path.archive import restore
 from hta_widgets.hta.analyzers.critical_path.build import build
 from hta_widgets.hta.analyzers.critical_path.clip import clip, instances_window
 from hta_widgets.hta.analyzers.critical_path.graph import CPGraph
-from hta_widgets.hta.analyzers.critical_path.model import CPEdge, CPEdgeType, CPNode
-from hta_widgets.hta.analyzers.critical_path.overlay import DRAWN, write_overlay
+from hta_widgets.hta.analyzers.critical_path.model import BoundType, CPEdge, CPEdgeType, CPNode
+from hta_widgets.hta.analyzers.critical_path.overlay import DEFAULT_EDGE_TYPES_IN_VIZ, write_overlay
 from hta_widgets.hta.configs import env_options
 from hta_widgets.hta.methods.conventions import or_else
 from hta_widgets.trace.classify import EventClass
@@ -24,7 +24,16 @@ from hta_widgets.trace.classify import EventClass
 if TYPE_CHECKING:
     from hta_widgets.hta.common.trace import Trace
 
-__all__ = ["CPEdge", "CPEdgeType", "CPGraph", "CPNode", "CriticalPathAnalysis", "restore_cpgraph"]
+__all__ = [
+    "DEFAULT_EDGE_TYPES_IN_VIZ",
+    "BoundType",
+    "CPEdge",
+    "CPEdgeType",
+    "CPGraph",
+    "CPNode",
+    "CriticalPathAnalysis",
+    "restore_cpgraph",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +105,7 @@ class CriticalPathAnalysis:
             if not env_options.critical_path_show_zero_weight_launch_edges():
                 edges = [edge for edge in edges if edge.weight or edge.type != CPEdgeType.KERNEL_LAUNCH_DELAY]
         else:
-            drawn = DRAWN if edge_types_to_viz is None else edge_types_to_viz
+            drawn = DEFAULT_EDGE_TYPES_IN_VIZ if edge_types_to_viz is None else edge_types_to_viz
             edges = [edge for edge in critical_path_graph.critical_path_edges_set if edge.type in drawn]
             edges.sort(key=lambda edge: (edge.begin, edge.end))
         write_overlay(critical_path_graph, target, edges, only_show_critical_events)

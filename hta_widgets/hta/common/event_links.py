@@ -17,9 +17,13 @@ _DEVICE_WAITS = ("Event Sync", "Context Sync")
 
 
 def on_device_side(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.Series:
-    """Rows that a device recorded: on a stream with a correlation, or waits of the whole device."""
+    """Rows that a device recorded: on a stream with a correlation, or waits of the whole device.
+
+    Names are looked at only where the table has such waits: frames without them need no column `name`.
+    """
+    device = df["stream"].ge(0) & df["correlation"].ge(0)
     waits = [symbol_table.sym_index[name] for name in _DEVICE_WAITS if name in symbol_table.sym_index]
-    return (df["stream"].ge(0) & df["correlation"].ge(0)) | df["name"].isin(waits)
+    return device | df["name"].isin(waits) if waits else device
 
 
 def transform_correlation_to_index(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:

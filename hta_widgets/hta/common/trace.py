@@ -20,13 +20,24 @@ from hta_widgets.hta.common.event_links import (
     get_cpu_gpu_correlation,
     transform_correlation_to_index,
 )
-from hta_widgets.hta.common.extra_arguments import arguments_of
 from hta_widgets.hta.common.lazy import Lazy
-from hta_widgets.hta.common.rank_frame import hta_rows, rank_frame, symbols_of
-from hta_widgets.hta.common.trace_file import read_trace, write_trace
+from hta_widgets.hta.common.rank_frame import hta_rows, symbols_of
+from hta_widgets.hta.common.trace_file import (
+    create_rank_to_trace_dict,
+    get_trace_files,
+    read_trace,
+    write_trace,
+)
+from hta_widgets.hta.common.trace_parser import (
+    MetaData,
+    configured_frame,
+    metadata_of,
+    parse_trace_dataframe,
+    parse_trace_dict,
+)
 from hta_widgets.hta.common.trace_symbol_table import TraceSymbolTable, decode_symbol_id_to_symbol_name
 from hta_widgets.hta.configs.default_values import DEFAULT_TRACE_DIR
-from hta_widgets.hta.configs.parser_config import ParserBackend, ParserConfig
+from hta_widgets.hta.configs.parser_config import ParserConfig
 from hta_widgets.hta.methods.drop_last_step import without_last_step
 from hta_widgets.trace.model import Trace as Job
 
@@ -36,23 +47,19 @@ __all__ = [
     "TraceSymbolTable",
     "add_fwd_bwd_links",
     "add_iteration",
+    "create_rank_to_trace_dict",
     "get_cpu_gpu_correlation",
+    "get_trace_files",
+    "parse_trace_dataframe",
+    "parse_trace_dict",
     "parse_trace_file",
     "trace_event_timestamp_to_unixtime_ns",
     "transform_correlation_to_index",
 ]
 
-MetaData = dict[str, Any]
 PHASE_COUNTER = "C"
 PHASE_FLOW_START = "s"
 PHASE_FLOW_END = "f"
-
-# What tells the device, by a name that only its runtime has.
-_DEVICE_TYPES = (
-    ("cudaLaunchKernel", "NVIDIA GPU"),
-    ("hipLaunchKernel", "AMD GPU"),
-    ("runFunction - job_prep_and_submit_for_execution", "MTIA"),
-)
 
 
 class Trace:
@@ -205,22 +212,12 @@ class Trace:
         return self.zero_ns + self.whole.clock.offset_ns.get(rank, 0)
 
     def _frame(self, rank: int) -> pd.DataFrame:
-        rank_trace = self.job.rank(rank)
-        config = self.parser_config
-        specs, extra = arguments_of(rank_trace, config)
-        rows = hta_rows(rank_trace)
-        if config.parser_backend not in (None, ParserBackend.JSON):
-            skipped = np.array([text in config.skip_event_types for text in rank_trace.categories], np.bool_)
-            rows = rows[~skipped[rank_trace.category[rows]]]
-        if config.max_event_duration_us is not None:
-            rows = rows[rank_trace.dur[rows] <= config.max_event_duration_us * 1000]
         # Unshifted times are those of the file.
         zero = self.zero_ns if self._aligned else -self.whole.clock.offset_ns.get(rank, 0)
-        return rank_frame(rank_trace, self.symbol_table.sym_index, zero, specs, extra, rows)
+        return configured_frame(self.job.rank(rank), self.symbol_table, self.parser_config, zero)
 
     def _metadata(self, rank: int) -> MetaData:
-        rank_trace = self.whole.rank(rank)
-        return {**rank_trace.metadata, "device_type": _device_type(rank_trace.metadata, rank_trace.names)}
+        return metadata_of(self.whole.rank(rank))
 
     # -- asking --------------------------------------------------------------------------------------
 
@@ -388,11 +385,3 @@ def _base_ns(metadata: MetaData) -> int:
     if metadata.get("baseTimeNanoseconds") is None:
         raise KeyError("the file has no baseTimeNanoseconds: when its times are is not known")
     return int(metadata["baseTimeNanoseconds"])
-
-
-def _device_type(metadata: MetaData, names: list[str]) -> str:
-    distributed = metadata.get("distributedInfo")
-    if isinstance(distributed, dict) and "mtia:hccl" in str(distributed.get("backend", "")):
-        return "MTIA"
-    known = set(names)
-    return next((device for name, device in _DEVICE_TYPES if name in known), "UNKNOWN GPU")

@@ -18,20 +18,20 @@ from hta_widgets.trace.reader.parallel import read_all
 _ENDINGS = (".gz", ".json")
 
 
-def read_trace(path: str | Path) -> dict[str, Any]:
+def read_trace(file_path: str | Path) -> dict[str, Any]:
     """The JSON document in a file, compressed or not.
 
     Raises:
         ValueError: the name ends neither in ``.gz`` nor in ``.json``.
         TraceFormatError: the file holds no JSON object.
     """
-    text = _bytes(path)
+    text = _bytes(file_path)
     try:
         document = json.loads(text, strict=False)
     except ValueError as error:
-        raise TraceFormatError(path, f"no JSON: {error}") from error
+        raise TraceFormatError(file_path, f"no JSON: {error}") from error
     if not isinstance(document, dict):
-        raise TraceFormatError(path, "no JSON object")
+        raise TraceFormatError(file_path, "no JSON object")
     return document
 
 
@@ -43,32 +43,32 @@ def _bytes(path: str | Path) -> bytes:
     return gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw
 
 
-def write_trace(trace: Mapping[str, Any], path: str | Path) -> None:
+def write_trace(trace_data: Mapping[str, Any], file_path: str | Path) -> None:
     """Write a JSON document, compressed if the name ends in ``.gz``; its folder is made where needed.
 
     The file appears whole or not at all.
     """
-    path = Path(path)
+    path = Path(file_path)
     path.parent.mkdir(parents=True, exist_ok=True)
     compressed = path.name.endswith(".gz")
     options = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
-    text = orjson.dumps(trace, option=options if compressed else options | orjson.OPT_INDENT_2)
+    text = orjson.dumps(trace_data, option=options if compressed else options | orjson.OPT_INDENT_2)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     unfinished.write_bytes(gzip.compress(text, 6) if compressed else text)
     unfinished.replace(path)
 
 
-def update_trace_rank(path: str | Path, rank: int) -> None:
+def update_trace_rank(file_path: str | Path, rank: int) -> None:
     """Set ``distributedInfo.rank`` in a file, in place."""
-    document = read_trace(path)
+    document = read_trace(file_path)
     info = document.get("distributedInfo")
     document["distributedInfo"] = {**(info if isinstance(info, dict) else {}), "rank": int(rank)}
-    write_trace(document, path)
+    write_trace(document, file_path)
 
 
-def create_rank_to_trace_dict(trace_files: list[str]) -> tuple[bool, dict[int, str]]:
-    """Whether all files could be read, and rank -> file. No file is lost: see `trace.discovery`."""
-    found = discover(list(trace_files))
+def create_rank_to_trace_dict(file_list: list[str]) -> tuple[bool, dict[int, str]]:
+    """Whether all files could be read, and rank -> file. No file is lost: see `trace.reader.discovery`."""
+    found = discover(list(file_list))
     tables, failed = read_all(found.files, cache=True)
     usable = [(file, table) for file, table in zip(found.files, tables, strict=True) if table is not None]
     assigned = assign_ranks([file for file, _ in usable], [table for _, table in usable])
@@ -85,6 +85,6 @@ def create_rank_to_trace_dict_from_dir(trace_dir: str) -> tuple[bool, dict[int, 
     return create_rank_to_trace_dict(files)
 
 
-def get_trace_files(trace_dir: str) -> dict[int, str]:
+def get_trace_files(trace_path: str) -> dict[int, str]:
     """rank -> file for the traces of a folder; empty where there is none."""
-    return create_rank_to_trace_dict_from_dir(trace_dir)[1]
+    return create_rank_to_trace_dict_from_dir(trace_path)[1]

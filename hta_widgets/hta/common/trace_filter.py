@@ -236,8 +236,6 @@ class MemCopyEventFilter(Filter):
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
         ids = (symbol_table or self.symbol_table or TraceSymbolTable()).sym_index
-        nothing = TraceSymbolTable.NULL
-        return df[
-            df["name"].eq(ids.get(self.memory_copy_type, nothing))
-            & df["cat"].eq(ids.get("gpu_memcpy", nothing))
-        ]
+        if not {self.memory_copy_type, "gpu_memcpy"} <= ids.keys():
+            return df.head(0)
+        return df[df["name"].eq(ids[self.memory_copy_type]) & df["cat"].eq(ids["gpu_memcpy"])]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hta_widgets.hta.configs.default_values import V1_0_0, AttributeSpec, EventArgs, ValueType, YamlVersion
 
 _INT, _FLOAT, _STRING, _OBJECT = ValueType.Int, ValueType.Float, ValueType.String, ValueType.Object
@@ -74,36 +76,45 @@ _ROWS: tuple[tuple[str, AttributeSpec], ...] = (
     ("inference::batch_id", AttributeSpec("batch_id", "batchId", _STRING, "")),
 )
 
-_CATALOGUE = dict(_ROWS)
-
-
-def _group(*keys: str) -> list[AttributeSpec]:
-    return [_CATALOGUE[key] for key in keys]
-
-
-def event_args() -> EventArgs:
-    """The catalogue and its groups, as new lists that the caller may change."""
-    minimum = _group("cuda::stream", "correlation::cpu_gpu")
-    bandwidth = _group("data::bytes", "data::bandwidth")
-    sync = _group("cuda_sync::stream", "cuda_sync::event")
-    input_shape = _group("cpu_op::input_dims", "cpu_op::input_type", "cpu_op::input_strides")
-    index = _group("index::external_id", "index::python_id", "index::python_parent_id")
-    communication = _group(
+# Group -> keys of its arguments, each group in the order of its columns.
+_GROUPS: dict[str, tuple[str, ...]] = {
+    "ARGS_MINIMUM": ("cuda::stream", "correlation::cpu_gpu"),
+    "ARGS_BANDWIDTH": ("data::bytes", "data::bandwidth"),
+    "ARGS_SYNC": ("cuda_sync::stream", "cuda_sync::event"),
+    "ARGS_INPUT_SHAPE": ("cpu_op::input_dims", "cpu_op::input_type", "cpu_op::input_strides"),
+    "ARGS_INDEX": ("index::external_id", "index::python_id", "index::python_parent_id"),
+    "ARGS_COMMUNICATION": (
         "nccl::collective_name", "nccl::in_msg_nelems", "nccl::out_msg_nelems", "nccl::dtype",
         "nccl::group_size", "nccl::rank", "nccl::in_split_size", "nccl::out_split_size",
-    )  # fmt: skip
-    return EventArgs(
-        AVAILABLE_ARGS=dict(_CATALOGUE),
-        ARGS_INPUT_SHAPE=input_shape,
-        ARGS_BANDWIDTH=bandwidth,
-        ARGS_SYNC=sync,
-        ARGS_MINIMUM=minimum,
-        ARGS_COMPLETE=[spec for key, spec in _ROWS if not key.startswith("info::")],
-        ARGS_INFO=_group("info::labels", "info::name", "info::sort_index"),
-        ARGS_COMMUNICATION=communication,
-        ARGS_TRITON_KERNELS=_group("cpu_op::kernel_backend", "cpu_op::kernel_hash"),
-        ARGS_DEFAULT=[*minimum, *bandwidth, *sync, *input_shape, *index, *communication],
-    )
+    ),
+    "ARGS_INFO": ("info::labels", "info::name", "info::sort_index"),
+    "ARGS_TRITON_KERNELS": ("cpu_op::kernel_backend", "cpu_op::kernel_hash"),
+    "ARGS_COMPLETE": tuple(key for key, _ in _ROWS if not key.startswith("info::")),
+}  # fmt: skip
+_GROUPS["ARGS_DEFAULT"] = tuple(
+    key
+    for name in ("MINIMUM", "BANDWIDTH", "SYNC", "INPUT_SHAPE", "INDEX", "COMMUNICATION")
+    for key in _GROUPS[f"ARGS_{name}"]
+)
+
+
+def group(name: str, available_args: Mapping[str, AttributeSpec]) -> list[AttributeSpec]:
+    """Those arguments of a catalogue that belong to a group, e.g. ``"ARGS_MINIMUM"``."""
+    return [available_args[key] for key in _GROUPS[name] if key in available_args]
+
+
+def event_args(version: YamlVersion = V1_0_0) -> EventArgs:
+    """The catalogue and its groups, as new lists that the caller may change.
+
+    Args:
+        version: what arguments take for `min_supported_version` that have been there from the beginning.
+    """
+    catalogue = {
+        key: spec if spec.min_supported_version > V1_0_0 else spec._replace(min_supported_version=version)
+        for key, spec in _ROWS
+    }
+    groups = {name: group(name, catalogue) for name in EventArgs._fields if name != "AVAILABLE_ARGS"}
+    return EventArgs(AVAILABLE_ARGS=catalogue, **groups)
 
 
 DEFAULT_VERSION: YamlVersion = V1_0_0

@@ -9,14 +9,14 @@ HTA_DISABLE_NS_ROUNDING_ENV = "HTA_DISABLE_NS_ROUNDING"
 HTA_DISABLE_CG_DEPTH_ENV = "HTA_DISABLE_CG_DEPTH"
 CP_LAUNCH_EDGE_ENV = "CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE"
 CP_LAUNCH_EDGE_SHOW_ENV = "CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE"
-CP_STRICT_NEGATIVE_WEIGHT_CHECK_ENV = "CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS"
+CP_STRICT_NEG_WEIGHT_CHECK_ENV = "CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS"
 
 VARIABLES = (
     HTA_DISABLE_NS_ROUNDING_ENV,
     HTA_DISABLE_CG_DEPTH_ENV,
     CP_LAUNCH_EDGE_ENV,
     CP_LAUNCH_EDGE_SHOW_ENV,
-    CP_STRICT_NEGATIVE_WEIGHT_CHECK_ENV,
+    CP_STRICT_NEG_WEIGHT_CHECK_ENV,
 )
 
 
@@ -57,10 +57,10 @@ class HTAEnvOptions:
         self._on[CP_LAUNCH_EDGE_SHOW_ENV] = value
 
     def critical_path_strict_negative_weight_check(self) -> bool:
-        return self._on[CP_STRICT_NEGATIVE_WEIGHT_CHECK_ENV]
+        return self._on[CP_STRICT_NEG_WEIGHT_CHECK_ENV]
 
     def set_critical_path_strict_negative_weight_check(self, value: bool) -> None:
-        self._on[CP_STRICT_NEGATIVE_WEIGHT_CHECK_ENV] = value
+        self._on[CP_STRICT_NEG_WEIGHT_CHECK_ENV] = value
 
     def get_options_str(self) -> str:
         """All switches, one per line."""

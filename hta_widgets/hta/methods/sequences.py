@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from hta_widgets.analysis.calls.stacks import stacks
 from hta_widgets.analysis.calls.tree import owners
 from hta_widgets.hta.methods.conventions import microseconds, or_else, show
 from hta_widgets.hta.methods.sequence_overlay import write_overlay
+from hta_widgets.hta.utils.checker import is_valid_directory
 from hta_widgets.palette import colour
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
@@ -82,11 +82,8 @@ def frequent_cuda_kernel_sequences(
 def _problem(operator_name: str, output_dir: str) -> str | None:
     if not operator_name:
         return "operator_name is empty: name (part of) an operator, such as 'aten::linear'"
-    if not Path(output_dir).is_dir():
-        return f"output_dir {output_dir!r} is not a folder"
-    if not os.access(output_dir, os.R_OK | os.W_OK):
-        return f"output_dir {output_dir!r} cannot be written to"
-    return None
+    folder = is_valid_directory(output_dir, must_be_writable=True)
+    return None if folder.success else f"output_dir: {folder.reason}"
 
 
 def _bars(top: pd.DataFrame, rank: int) -> go.Figure:

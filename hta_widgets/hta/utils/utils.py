@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,12 @@ __all__ = [
     "flatten_column_names",
     "get_kernel_type",
     "get_memory_kernel_type",
+    "get_mp_pool_size",
     "get_symbol_column_names",
     "get_value_from_dict",
     "is_comm_kernel",
     "is_compute_kernel",
+    "is_computer_kernel",
     "is_memory_kernel",
     "merge_kernel_intervals",
     "normalize_gpu_stream_numbers",
@@ -63,6 +66,9 @@ def is_memory_kernel(name: str) -> bool:
 
 def is_compute_kernel(name: str) -> bool:
     return ComputeKernelGroupingPattern.match(name)
+
+
+is_computer_kernel = is_compute_kernel  # HTA's older name
 
 
 def get_kernel_type(name: str) -> str:
@@ -103,6 +109,25 @@ def flatten_column_names(df: pd.DataFrame) -> None:
     """Join the levels of the column names with ``_``, in place."""
     if isinstance(df.columns, pd.MultiIndex):
         df.columns = pd.Index(["_".join(str(level) for level in column).rstrip("_") for column in df.columns])
+
+
+def get_mp_pool_size(obj_size: int, num_objs: int) -> int:
+    """How many processes should work on `num_objs` objects of `obj_size` bytes each?
+
+    At least one, at most one per object and per core, and together in four fifths of the memory that is free,
+    where the system tells how much that is.
+    """
+    limits = [num_objs, os.cpu_count() or 1]
+    if obj_size > 0 and (free := _free_memory()) is not None:
+        limits.append(free * 4 // 5 // obj_size)
+    return max(1, min(limits))
+
+
+def _free_memory() -> int | None:
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # macOS and Windows do not know these
+        return None
 
 
 def normalize_gpu_stream_numbers(df: pd.DataFrame) -> None:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
+
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.hta.common.trace_file import read_trace
 from hta_widgets.hta.configs.default_event_args import event_args
@@ -34,8 +36,25 @@ def get_argument_spec(level: str = "standard") -> list[AttributeSpec]:
     return chosen[level]
 
 
+def get_expected_arguments(attribute_specs: list[AttributeSpec]) -> pd.DataFrame:
+    """The arguments of a level as a table.
+
+    Returns:
+        One row per argument: arg_keys (key in the file), arg_value_types (`ValueType`), arg_default_values,
+        trace_df_column_name (column of HTA's frames).
+    """
+    return pd.DataFrame(
+        {
+            "arg_keys": [spec.raw_name for spec in attribute_specs],
+            "arg_value_types": [spec.value_type for spec in attribute_specs],
+            "arg_default_values": [spec.default_value for spec in attribute_specs],
+            "trace_df_column_name": [spec.name for spec in attribute_specs],
+        }
+    )
+
+
 def validate_trace_format(
-    trace_file: str, level: str = "standard", ignore_missing_arguments: bool = True
+    trace_file_path: str, level: str = "standard", ignore_missing_arguments: bool = True
 ) -> tuple[bool, dict[str, list[str]]]:
     """Check a trace file.
 
@@ -49,7 +68,7 @@ def validate_trace_format(
     """
     specs = get_argument_spec(level)
     try:
-        document = read_trace(trace_file)
+        document = read_trace(trace_file_path)
     except (HtaWidgetsError, OSError, ValueError, EOFError) as error:
         return False, {"trace_read_error": [str(error)]}
     events = document.get("traceEvents")

@@ -185,6 +185,12 @@ ENTRIES = [
         defects=("the_devices_step_ends_the_trace", "unlaunched_work_is_dropped"),
     ),
     Deviation(
+        "idle-17",
+        "temporal",
+        "gpt2_fsdp_full_shard gpt2_fsdp_full_shard-whole",
+        defects=("the_devices_step_ends_the_trace", "waits_are_work"),
+    ),
+    Deviation(
         "idle-16",
         "idle*",
         "mi300_resnet-whole",

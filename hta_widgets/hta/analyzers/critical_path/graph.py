@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 
@@ -16,6 +15,7 @@ from hta_widgets.hta.analyzers.critical_path.longest import longest_path
 from hta_widgets.hta.analyzers.critical_path.model import (
     NO_EVENT,
     SYNC,
+    BoundType,
     CPEdge,
     CPEdgeType,
     CPNode,
@@ -23,8 +23,18 @@ from hta_widgets.hta.analyzers.critical_path.model import (
     Nodes,
 )
 from hta_widgets.hta.methods.names import shorten_name
+from hta_widgets.hta.utils.utils import is_comm_kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
+
+try:
+    import networkx as nx
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "HTA's critical path is a graph of the package networkx, which is not installed: "
+        "pip install 'hta_widgets[hta]'. hta_widgets.analysis.critical_path needs no such package.",
+        name="networkx",
+    ) from error
 
 if TYPE_CHECKING:
     from hta_widgets.hta.common.trace import Trace
@@ -34,8 +44,8 @@ __all__ = ["CPGraph"]
 logger = logging.getLogger(__name__)
 
 _BOUND_BY_TYPE = {
-    CPEdgeType.KERNEL_KERNEL_DELAY: "gpu_kernel_kernel_overhead",
-    CPEdgeType.KERNEL_LAUNCH_DELAY: "gpu_kernel_launch_overhead",
+    CPEdgeType.KERNEL_KERNEL_DELAY: BoundType.GPU_KERNEL_KERNEL_OVERHEAD.value,
+    CPEdgeType.KERNEL_LAUNCH_DELAY: BoundType.GPU_KERNEL_LAUNCH_OVERHEAD.value,
     CPEdgeType.DEPENDENCY: "",
     CPEdgeType.SYNC_DEPENDENCY: "",
 }
@@ -309,22 +319,33 @@ class CPGraph(nx.DiGraph):  # type: ignore[misc]
         for column in ("cat", "pid", "tid", "stream"):
             frame[column] = told[column].to_numpy()
         frame["index"] = np.where(known, events, np.nan)
-        frame["bound_by"] = [
-            self._bound_by(edge, name, int(at))
-            for (edge, _), name, at in zip(on_path, frame["s_name"], row, strict=True)
-        ]
+        frame["bound_by"] = [self.bound_by(item) for item in frame.to_dict("records")]
         return frame
 
-    def _bound_by(self, edge: CPEdge, name: Any, row: int) -> str:
-        if edge.type in _BOUND_BY_TYPE:
-            return _BOUND_BY_TYPE[edge.type]
-        if not self.rank_trace.is_device[row] or not isinstance(name, str):
-            patterns = self.data_load_events or []
-            loads = isinstance(name, str) and any(re.search(pattern, name) for pattern in patterns)
-            return "data_loading" if loads else "cpu_bound"
-        # HTA's names know no memory class: copies count as compute. `analysis` tells them apart.
-        is_communication = self.rank_trace.event_class[row] == EventClass.COMMUNICATION
-        return "gpu_communication_bound" if is_communication else "gpu_compute_bound"
+    def bound_by(self, row: Mapping[Hashable, Any]) -> str:
+        """What limits the speed of an edge: the value of a `BoundType`; ``""`` for dependencies.
+
+        Args:
+            row: an edge as `get_critical_path_breakdown` has it: type, s_name, stream and event_idx. Without
+                event_idx, as in HTA, the stream tells device from host, and the name tells communication.
+        """
+        kind, name = CPEdgeType(row["type"]), row["s_name"]
+        if kind in _BOUND_BY_TYPE:
+            return _BOUND_BY_TYPE[kind]
+        event = row.get("event_idx", -1)
+        if event >= 0:
+            at = self._row_of(event)
+            on_device = bool(self.rank_trace.is_device[at])
+            communicates = self.rank_trace.event_class[at] == EventClass.COMMUNICATION
+        else:
+            on_device, communicates = row["stream"] >= 0, is_comm_kernel(str(name))
+        if on_device:
+            # HTA knows no memory class here: copies count as compute. `analysis` tells them apart.
+            bound = BoundType.GPU_COMMUNICATION_BOUND if communicates else BoundType.GPU_COMPUTE_BOUND
+            return bound.value
+        patterns = self.data_load_events or []
+        loads = isinstance(name, str) and any(re.search(pattern, name) for pattern in patterns)
+        return BoundType.DATA_LOADING.value if loads else BoundType.CPU_BOUND.value
 
     def summary(self) -> pd.Series[float]:
         """Print and return the share of the path (in %) by `bound_by`.

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NO_EVENT", "ROOT", "TYPES", "CPEdge", "CPEdgeType", "CPNode", "Edges", "Nodes"]
+__all__ = ["NO_EVENT", "ROOT", "TYPES", "BoundType", "CPEdge", "CPEdgeType", "CPNode", "Edges", "Nodes"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -22,6 +22,17 @@ class CPEdgeType(Enum):
     KERNEL_LAUNCH_DELAY = "critical_path_kernel_launch_delay"
     KERNEL_KERNEL_DELAY = "critical_path_kernel_kernel_delay"
     SYNC_DEPENDENCY = "critical_path_sync_dependency"
+
+
+class BoundType(Enum):
+    """What limits the speed of an edge of the path."""
+
+    GPU_KERNEL_KERNEL_OVERHEAD = "gpu_kernel_kernel_overhead"
+    GPU_KERNEL_LAUNCH_OVERHEAD = "gpu_kernel_launch_overhead"
+    DATA_LOADING = "data_loading"
+    CPU_BOUND = "cpu_bound"
+    GPU_COMPUTE_BOUND = "gpu_compute_bound"
+    GPU_COMMUNICATION_BOUND = "gpu_communication_bound"
 
 
 TYPES = tuple(CPEdgeType)
