@@ -40,7 +40,8 @@ def combined(chart: Bars, frame: pd.DataFrame) -> Combined:
     if chart.window:
         group: npt.NDArray[np.int64] = np.arange(len(frame))
     else:
-        keys = frame.groupby(list(chart.label), sort=False, dropna=False, observed=True)
+        named = [*chart.label, *([chart.note] if chart.note else [])]
+        keys = frame.groupby(named, sort=False, dropna=False, observed=True)
         group = keys.ngroup().to_numpy().astype(np.int64)
     value = frame[chart.value].astype("Float64").to_numpy(np.float64, na_value=np.nan)
     known = ~np.isnan(value)

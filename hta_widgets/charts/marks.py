@@ -70,7 +70,7 @@ def _stack(chart: Stack, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _bars(chart: Bars, frame: pd.DataFrame) -> Marks:
-    """Columns: label, value, count (rows combined), time_class, names (JSON), [rank], [start, end]."""
+    """Columns: label, value, count (of rows), time_class, names (JSON), [note], [rank], [start, end]."""
     of_rows = combined(chart, frame)
     bars = of_rows.bars
     shown = frame.iloc[bars["first"].to_numpy()]
@@ -87,6 +87,8 @@ def _bars(chart: Bars, frame: pd.DataFrame) -> Marks:
         texts = frame.loc[wanted, chart.names].astype("str").groupby(of_rows.group[wanted])
         names = texts.agg(lambda own: json.dumps(_event_names(own, chart.no_event)))
         table["names"] = names.reindex(bars.index).to_numpy()
+    if chart.note:
+        table["note"] = shown[chart.note].astype("str").to_numpy()
     if "rank" in chart.label:
         table["rank"] = shown["rank"].to_numpy()
     if chart.window:

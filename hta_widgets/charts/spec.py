@@ -91,6 +91,7 @@ class Bars:
         names: the column with the names of the events that a bar stands for.
         no_event: what `names` holds in rows that stand for no event.
         window: the columns with the start and end of what a bar stands for, where it is one stretch of time.
+        note: a column whose text stands beside the value; there is a bar for each label and note.
         combine: how the values of a label's rows become one.
         weight: for a mean, the column that each row counts by. Bars with most weight are shown; without it,
             those with the greatest values.
@@ -105,6 +106,7 @@ class Bars:
     names: str = ""
     no_event: str = ""
     window: tuple[str, str] | None = None
+    note: str = ""
     combine: Combine = "sum"
     weight: str = ""
     ascending: bool = False

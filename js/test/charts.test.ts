@@ -282,13 +282,21 @@ it("draws a linear spread from zero and says what its lines and dots are", async
 
 it("shows means as means: their weight, the least on top, and what a full bar is", async () => {
   const marks = wire({
-    label: ["grid · fill", "registers · gemm"],
+    label: ["fill", "gemm"],
+    note: ["grid", "registers"],
     value: [0, 50],
     count: [1, 3],
     time_class: ["compute", "compute"],
     names: ['["fill"]', '["gemm"]'],
   });
-  const mean = { combine: "mean", weight: "time_ns", ascending: true, limit: 100, measure: "Occupancy" };
+  const mean = {
+    note: "limiter",
+    combine: "mean",
+    weight: "time_ns",
+    ascending: true,
+    limit: 100,
+    measure: "Occupancy",
+  };
   const { el } = await show({
     ...panel,
     chart: { ...bars.chart, value: "occupancy_pct", ...mean },
@@ -297,7 +305,7 @@ it("shows means as means: their weight, the least on top, and what a full bar is
   });
   expect(el.querySelector(".hta-legend")?.textContent).toBe("Occupancy: mean by time, lowest first");
   expect(el.querySelector("svg.hta-bars")?.getAttribute("aria-label")).toBe("lowest first");
-  expect(rows(el)[1]?.querySelector("title")?.textContent).toBe("registers · gemm: 50 %, the mean of 3 rows");
+  expect(rows(el)[1]?.querySelector("title")?.textContent).toBe("gemm: 50 %, the mean of 3 rows");
   const length = (row: Element | undefined) =>
     Number(row?.querySelectorAll("rect")[1]?.getAttribute("width"));
   const [none, half] = rows(el).map(length);
@@ -308,6 +316,8 @@ it("shows means as means: their weight, the least on top, and what a full bar is
   });
   expect(length(rows(full)[1])).toBeCloseTo(2 * (half ?? 0));
   expect(none).toBe(1); // a mean of nothing is still to be seen
+  expect(labels(el)[1]).toBe("gemm: 50.0 %, registers. Choose its events.");
+  expect(rows(el)[1]?.lastElementChild?.textContent).toBe("registers");
   expect(el.textContent).toContain("2 more bars are not drawn");
 });
 

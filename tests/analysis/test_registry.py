@@ -46,7 +46,7 @@ def columns_of(chart: spec.Figure | None) -> set[str]:
             own = [chart.part, chart.value] if chart.part else [chart.whole, *parts]
             named = [*chart.label, *own, *(chart.interval or ())]
         case spec.Bars():
-            named = [chart.value, *chart.label, *(chart.window or ()), chart.names, chart.weight]
+            named = [chart.value, *chart.label, *(chart.window or ()), chart.names, chart.weight, chart.note]
         case spec.Lines():
             named = [chart.time, chart.value, *chart.by, chart.beside]
         case spec.Heat():

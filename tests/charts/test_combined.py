@@ -1,5 +1,7 @@
 """Bars of sums, means and maxima: each value is what its rows come to, in the order that the chart says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -101,3 +103,20 @@ def test_bars_of_many_rows_have_a_piece_per_rank_and_their_sum() -> None:
     assert list(bars.x) == (frame.groupby("rank")["dur_ns"].sum() / 1e6).tolist()
     assert bars.customdata[1] == "k · rank 1<br>Time: 9.000000 ms, the sum of 3,000 rows"
     assert combined(chart, frame).bars["count"].tolist() == [6000]
+
+
+def test_notes_part_the_bars_of_a_label_and_stand_beside_them() -> None:
+    frame = pd.DataFrame(
+        {
+            "name": ["k", "k", "k"],
+            "why": ["<b>", "grid", "grid"],
+            "busy_pct": [50.0, 10.0, 20.0],
+            "time_ns": [5, 3, 1],
+        }
+    )
+    chart = replace(MEAN, note="why")
+    table = marks(chart, frame).table
+    assert table[["label", "note", "value"]].to_numpy().tolist() == [["k", "grid", 12.5], ["k", "<b>", 50.0]]
+    figure = plotly.figure(chart, frame, "")
+    assert list(figure.layout.yaxis.ticktext) == ["k · grid", "k · &lt;b&gt;"]
+    assert figure.data[0].customdata[0].startswith("k · grid<br>Busy: 12.50 %, the mean")

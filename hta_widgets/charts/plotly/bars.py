@@ -24,6 +24,12 @@ def bars(chart: Bars, frame: pd.DataFrame) -> go.Figure:
     of_rows = combined(chart, frame)
     shown = frame.iloc[of_rows.bars["first"].to_numpy()]
     names = labels(shown, telling(frame, chart.label))
+    ticks = [short(name) for name in names]
+    if chart.note:
+        ticks = [
+            f"{tick} · {plain(note)}"
+            for tick, note in zip(ticks, shown[chart.note].astype("str"), strict=True)
+        ]
     longest = of_rows.bars["value"].max() if len(of_rows.bars) else 0.0
     unit = unit_of(chart.value, float(longest))
     pieces = _pieces(chart, frame, of_rows, unit)
@@ -47,7 +53,7 @@ def bars(chart: Bars, frame: pd.DataFrame) -> go.Figure:
         },
         yaxis={
             "tickvals": list(range(len(names))),
-            "ticktext": [short(name) for name in names],
+            "ticktext": ticks,
             "autorange": "reversed",
             "automargin": True,
         },
@@ -92,4 +98,4 @@ def _pieces(chart: Bars, frame: pd.DataFrame, of_rows: Combined, unit: Unit) -> 
 
 def _named(chart: Bars, rows: pd.DataFrame) -> list[str]:
     own = chart.combine == "sum" and "rank" in rows  # such pieces are of a rank each
-    return list(dict.fromkeys([*chart.label, *(["rank"] if own else [])]))
+    return list(filter(None, dict.fromkeys([*chart.label, chart.note, "rank" if own else ""])))

@@ -1,7 +1,7 @@
 // One horizontal bar per label, the longest first: what takes most, at a glance. Or the shortest, where low is bad.
 
 import type { ChartProps } from "./chart";
-import { fittedNames, Mark } from "./mark";
+import { fittedNames, labelWidth, Mark } from "./mark";
 import { max } from "./numbers";
 import { Plot } from "./plot";
 import { pickRank, pickWindow, toggled } from "./select";
@@ -17,6 +17,7 @@ export interface BarsChart {
   label: string[];
   names: string;
   window: [string, string] | null;
+  note?: string;
   /** how the rows of a label become one value; a mean counts each by its weight */
   combine?: "sum" | "mean" | "max";
   weight?: string;
@@ -42,7 +43,9 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
   const { combine = "sum", ascending } = chart;
   const direction = ascending ? "lowest first" : "largest first";
   const name = Math.round(width * 0.4);
-  const inner = Math.max(40, width - name - VALUE - 16);
+  const notes = marks.texts("note");
+  const beside = chart.note ? labelWidth(notes, width * 0.2) : 0;
+  const inner = Math.max(40, width - name - VALUE - beside - 16);
   const shown = fittedNames(labels, name - 12);
   const chosen = new Set(selecting.names.value);
 
@@ -82,7 +85,7 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
           {chart.weight && ` by ${inWords(chart.weight)}`}, {direction}
         </p>
       )}
-      <Plot label={direction} width={name + inner + VALUE + 16} height={labels.length * ROW}>
+      <Plot label={direction} width={name + inner + VALUE + beside + 16} height={labels.length * ROW}>
         {labels.map((label, row) => {
           const value = values[row] ?? 0;
           const several = (counts[row] ?? 1) > 1 ? `, the ${COMBINED[combine]} of ${counts[row]} rows` : "";
@@ -90,7 +93,7 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
           return (
             <Mark
               key={label + row}
-              label={`${label}: ${unit(value).text(value)}. ${picked?.[0] ?? ""}`}
+              label={`${label}: ${unit(value).text(value)}${notes[row] ? `, ${notes[row]}` : ""}. ${picked?.[0] ?? ""}`}
               transform={`translate(0 ${row * ROW})`}
               first={row === 0}
               pressed={picked?.[1]}
@@ -112,6 +115,11 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
               <text x={name + inner + VALUE + 8} y={ROW - 6} text-anchor="end">
                 {unit(value).text(value)}
               </text>
+              {beside > 0 && (
+                <text x={name + inner + VALUE + beside + 8} y={ROW - 6} text-anchor="end">
+                  {notes[row]}
+                </text>
+              )}
             </Mark>
           );
         })}
