@@ -303,7 +303,9 @@ it("shows means as means: their weight, the least on top, and what a full bar is
     marks,
     left_out: 2,
   });
-  expect(el.querySelector(".hta-legend")?.textContent).toBe("Occupancy: mean by time, lowest first");
+  expect(el.querySelector(".hta-legend")?.textContent).toBe(
+    "Occupancy: mean by time, lowest first; at the right: limiter",
+  );
   expect(el.querySelector("svg.hta-bars")?.getAttribute("aria-label")).toBe("lowest first");
   expect(rows(el)[1]?.querySelector("title")?.textContent).toBe("gemm: 50 %, the mean of 3 rows");
   const length = (row: Element | undefined) =>

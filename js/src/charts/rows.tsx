@@ -83,6 +83,7 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
         <p class="hta-legend">
           {chart.measure || inWords(chart.value)}: {COMBINED[combine]}
           {chart.weight && ` by ${inWords(chart.weight)}`}, {direction}
+          {chart.note && `; at the right: ${inWords(chart.note)}`}
         </p>
       )}
       <Plot label={direction} width={name + inner + VALUE + beside + 16} height={labels.length * ROW}>
