@@ -24,6 +24,7 @@ from hta_widgets.analysis.idle.gaps import idle_gaps
 from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
 from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
 from hta_widgets.analysis.kernels.durations import kernel_durations
+from hta_widgets.analysis.kernels.occupancy import occupancy
 from hta_widgets.analysis.launches.delays import launch_stats, launch_summary
 from hta_widgets.analysis.launches.op_kernels import op_kernels
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue, queue_length, queue_summary
@@ -63,6 +64,7 @@ __all__ = [
     "memory_peak",
     "memory_timeline",
     "module_stacks",
+    "occupancy",
     "op_counts",
     "op_kernels",
     "overview",

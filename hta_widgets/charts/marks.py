@@ -7,7 +7,7 @@ names of that table are the fields of the chart where they exist in the frame, a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any
@@ -16,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.memory.usage import BEFORE
+from hta_widgets.charts.combined import combined
 from hta_widgets.charts.flame_boxes import flame_marks
+from hta_widgets.charts.labels import labels, telling
 from hta_widgets.charts.spec import Bars, Chart, Flame, Heat, Histogram, Lines, Spread, Stack, Waterfall
+from hta_widgets.charts.stacked import stacked
 from hta_widgets.charts.step_points import reduced
 from hta_widgets.charts.time_classes import time_classes
 from hta_widgets.charts.waterfall_bars import waterfall_bars
@@ -26,7 +28,6 @@ from hta_widgets.charts.waterfall_bars import waterfall_bars
 __all__ = ["Marks", "marks"]
 
 _MOST_STACKS = 256
-_MOST_BARS = 20
 _MOST_LINES = 8
 _MOST_HEAT_ROWS = 256
 _MOST_SPREADS = 12
@@ -58,60 +59,41 @@ def marks(chart: Chart, frame: pd.DataFrame) -> Marks:
 @marks.register
 def _stack(chart: Stack, frame: pd.DataFrame) -> Marks:
     """Columns: label, rank, [iteration], the parts, the whole."""
-    keys = [name for name in dict.fromkeys([*chart.label, "iteration"]) if name in frame]
-    if chart.part:
-        frame = frame.pivot_table(
-            index=keys, columns=chart.part, values=chart.value, aggfunc="sum", fill_value=0, observed=True
-        )
-        parts = [series.column for series in chart.series]
-        frame = frame.reindex(columns=parts, fill_value=0).astype("int64").reset_index()
-        frame[chart.whole] = frame[parts].sum(axis=1)
+    frame, keys = stacked(chart, frame)
     shown = frame.head(_MOST_STACKS)
     places = [name for name in keys if name in ("rank", "iteration")]
     columns = [*places, *(series.column for series in chart.series), chart.whole]
     table = shown[columns].copy()
-    table.insert(0, "label", _labels(shown, _telling(frame, keys)))
+    table.insert(0, "label", labels(shown, telling(frame, keys)))
     return Marks(table, left_out=len(frame) - len(shown))
 
 
 @marks.register
 def _bars(chart: Bars, frame: pd.DataFrame) -> Marks:
-    """Columns: label, value, time_class, count (rows added up), names (JSON), [rank], [start, end]."""
-    telling = _telling(frame, chart.label)
-    if chart.window:  # each row its own bar
-        count = int((frame[chart.value] > 0).sum())
-        frame = frame.nlargest(_MOST_BARS, chart.value)
-    keys = [] if chart.window else list(chart.label)
-    rows = pd.DataFrame({"value": frame[chart.value].to_numpy(np.float64)})
-    rows["group"] = (
-        frame.groupby(keys, sort=False, dropna=False, observed=True).ngroup().to_numpy()
-        if keys
-        else np.arange(len(frame))
-    )
-    sums = rows.groupby("group", sort=True)["value"].agg(["sum", "size"])
-    sums = sums[sums["sum"] > 0].sort_values("sum", ascending=False, kind="stable")
-    longest = sums.head(_MOST_BARS)
-    first_row = np.unique(rows["group"].to_numpy(), return_index=True)[1]
-    at = first_row[longest.index.to_numpy(np.int64)]
-    shown = frame.iloc[at]
+    """Columns: label, value, count (of rows), time_class, names (JSON), [note], [rank], [start, end]."""
+    of_rows = combined(chart, frame)
+    bars = of_rows.bars
+    shown = frame.iloc[bars["first"].to_numpy()]
     table = pd.DataFrame(
         {
-            "label": _labels(shown, telling),
-            "value": longest["sum"].to_numpy(),
-            "count": longest["size"].to_numpy(),
+            "label": labels(shown, telling(frame, chart.label)),
+            "value": bars["value"].to_numpy(),
+            "count": bars["count"].to_numpy(),
             "time_class": time_classes(shown, chart.time_class),
         }
     )
     if chart.names:
-        wanted = rows["group"].isin(longest.index).to_numpy()
-        told = frame.loc[wanted, chart.names].astype("str").groupby(rows.loc[wanted, "group"].to_numpy())
-        names = told.agg(lambda texts: json.dumps(_event_names(texts)))
-        table["names"] = names.reindex(longest.index).to_numpy()
+        wanted = np.isin(of_rows.group, bars.index)
+        texts = frame.loc[wanted, chart.names].astype("str").groupby(of_rows.group[wanted])
+        names = texts.agg(lambda own: json.dumps(_event_names(own, chart.no_event)))
+        table["names"] = names.reindex(bars.index).to_numpy()
+    if chart.note:
+        table["note"] = shown[chart.note].astype("str").to_numpy()
     if "rank" in chart.label:
         table["rank"] = shown["rank"].to_numpy()
     if chart.window:
         table["start"], table["end"] = (shown[column].to_numpy() for column in chart.window)
-    return Marks(table, left_out=(count if chart.window else len(sums)) - len(longest))
+    return Marks(table, left_out=of_rows.left_out)
 
 
 @marks.register
@@ -134,7 +116,7 @@ def _lines(chart: Lines, frame: pd.DataFrame) -> Marks:
     if not columns:
         return Marks(pd.DataFrame({"line": [], "time": [], "value": []}))
     joined = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
-    legend = _labels(frame.iloc[first[highest]], _telling(frame, chart.by))
+    legend = labels(frame.iloc[first[highest]], telling(frame, chart.by))
     table = pd.DataFrame(dict(zip(("line", "time", "value"), joined, strict=True)))
     return Marks(table, legend, int((peaks > 0).sum()) - len(legend))
 
@@ -197,28 +179,6 @@ def _waterfall(chart: Waterfall, frame: pd.DataFrame) -> Marks:
     return Marks(*waterfall_bars(chart, frame))
 
 
-def _labels(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """A text per row: what the columns hold, with the column's name before a number."""
-    parts = []
-    for name in columns:
-        column = frame[name]
-        if pd.api.types.is_numeric_dtype(column):
-            parts.append([f"{name.replace('_', ' ')} {value}" for value in column])
-        else:
-            parts.append(column.astype("object").where(column.notna(), "").astype("str").tolist())
-    return [" · ".join(filter(None, texts)) or "(none)" for texts in zip(*parts, strict=True)]
-
-
-def _event_names(texts: Iterable[str]) -> list[str]:
+def _event_names(texts: Iterable[str], no_event: str) -> list[str]:
     """Distinct ones, without those that stand for no event: work outside any region, memory from before."""
-    return [text for text in dict.fromkeys(texts) if text and text != BEFORE][:_MOST_NAMES]
-
-
-def _telling(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """The columns that tell rows apart: not the only rank of a job, nor the only device of each rank."""
-    said = list(columns)
-    if "device" in said and len(frame[["rank", "device"]].drop_duplicates()) == frame["rank"].nunique():
-        said.remove("device")
-    if "rank" in said and len(said) > 1 and len(frame["rank"].unique()) == 1:
-        said.remove("rank")
-    return said
+    return [text for text in dict.fromkeys(texts) if text and text != no_event][:_MOST_NAMES]

@@ -1,14 +1,37 @@
 """How an answer can be drawn: each chart names the columns of the frame that it reads.
 
 They say what is drawn, not how: the front end draws them as SVG, `hta_widgets.charts.plotly` with plotly.
-Units go by the columns' suffixes (`_ns`, `_pct`, `_bytes`, `_gbps`).
+Units go by the columns' suffixes (`_ns`, `_pct`, `_bytes`, `_gbps`, `_flops`: see `units`); an axis is
+titled by the chart's `measure`, or else by the name of the column.
+
+A `Chart` is drawn in panels and by plotly. `Table`, `Segments` and `Changes` are figures of plotly only: a
+panel has its table, its timeline and its lines for them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-__all__ = ["Bars", "Chart", "Flame", "Heat", "Histogram", "Lines", "Series", "Spread", "Stack", "Waterfall"]
+__all__ = [
+    "Bars",
+    "Changes",
+    "Chart",
+    "Combine",
+    "Figure",
+    "Flame",
+    "Heat",
+    "Histogram",
+    "Lines",
+    "Segments",
+    "Series",
+    "Spread",
+    "Stack",
+    "Table",
+    "Waterfall",
+]
+
+Combine = Literal["sum", "mean", "max"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +66,7 @@ class Stack:
         label: the columns that name a bar.
         part: the column that names the part of a row.
         value: the column with a row's time.
+        interval: the columns with the bounds of the whole's 95 % interval: plotly's error bars.
     """
 
     series: tuple[Series, ...]
@@ -50,35 +74,64 @@ class Stack:
     label: tuple[str, ...] = ("rank",)
     part: str = ""
     value: str = ""
+    interval: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
 class Bars:
-    """One bar per label, longest first, as long as the sum of a column over the label's rows.
+    """One bar per label, as long as what the rows of the label come to.
+
+    Times, counts and bytes of several rows add up. Shares, rates and averages do not: they are combined as a
+    mean, in which each row counts by its weight, or by their maximum.
 
     Attributes:
         value: the column that gives the length.
         label: the columns that name a bar.
         time_class: the class of time whose colour the bars take, or the column that tells it row by row.
         names: the column with the names of the events that a bar stands for.
+        no_event: what `names` holds in rows that stand for no event.
         window: the columns with the start and end of what a bar stands for, where it is one stretch of time.
+        note: a column whose text stands beside the value; there is a bar for each label and note.
+        combine: how the values of a label's rows become one.
+        weight: for a mean, the column that each row counts by. Bars with most weight are shown; without it,
+            those with the greatest values.
+        ascending: the least value stands on top, for values of which a low one is bad.
+        limit: the value of a full bar; default: the longest.
+        measure: what the value is, in words.
     """
 
     value: str
     label: tuple[str, ...]
     time_class: str
     names: str = ""
+    no_event: str = ""
     window: tuple[str, str] | None = None
+    note: str = ""
+    combine: Combine = "sum"
+    weight: str = ""
+    ascending: bool = False
+    limit: float | None = None
+    measure: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.combine == "mean") != bool(self.weight):
+            raise ValueError("a mean needs a weight, and nothing else has one")
 
 
 @dataclass(frozen=True)
 class Lines:
-    """A step function of time per combination of `by`: a row's value holds until the next row's time."""
+    """A step function of time per combination of `by`: a row's value holds until the next row's time.
+
+    Attributes:
+        beside: a column that plotly draws as a thin line beside the value, such as what the value is part of.
+    """
 
     time: str
     value: str
     by: tuple[str, ...]
     time_class: str
+    beside: str = ""
+    measure: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,7 +139,7 @@ class Heat:
     """A cell per row, fuller the greater its value.
 
     Attributes:
-        label: of the scale, where the heading does not say what the cells are.
+        measure: what the cells are, where the heading does not say it.
         contrast: the scale begins at the least value, not at 0: for values that differ by little. It spans at
             least a tenth of that value, so that noise does not look like a difference.
         ring: the column that tells which cells are outlined.
@@ -96,14 +149,23 @@ class Heat:
     y: str
     value: str
     time_class: str
-    label: str = ""
+    measure: str = ""
     contrast: bool = False
     ring: str = ""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """For each label a line per rank from `low` to `high` with a mark at `mid`."""
+    """For each label a line per rank from `low` to `high` with a mark at `mid`.
+
+    Attributes:
+        order: the column whose sum decides which labels are shown, the greatest first.
+        item: what `low` and `high` are the least and the greatest of.
+        centre: what `mid` is of them.
+        scale: of the axis. "log" is for positive values that differ by orders of magnitude.
+        quartiles: the columns with the quartiles, of which plotly draws boxes.
+        measure: what the values are, in words.
+    """
 
     label: str
     low: str
@@ -111,14 +173,27 @@ class Spread:
     high: str
     order: str
     time_class: str
+    item: str
+    centre: str = "mean"
+    scale: Literal["log", "linear"] = "log"
+    quartiles: tuple[str, str, str] | None = None
+    measure: str = ""
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many rows have a `value` of which magnitude (the axis is logarithmic)."""
+    """How many rows have a `value` of which magnitude (the axis is logarithmic).
+
+    Attributes:
+        part: a part of the value, by which plotly tells the rows apart that mostly consist of it.
+        rest: the name of the others.
+    """
 
     value: str
     time_class: str
+    part: Series | None = None
+    rest: str = ""
+    measure: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,4 +240,57 @@ class Waterfall:
     whole_label: str
 
 
+@dataclass(frozen=True)
+class Table:
+    """The frame as it is.
+
+    Attributes:
+        across: a column of whose values each becomes a column that holds the `value` of its rows.
+    """
+
+    across: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Stretches of time one after the other, in a lane per combination of `label`.
+
+    Attributes:
+        start, duration: the columns with the time of a row.
+        part: the column that holds the name of a row's series.
+        name: the column that tells what a row is.
+    """
+
+    series: tuple[Series, ...]
+    start: str
+    duration: str
+    part: str
+    name: str
+    label: tuple[str, ...] = ("rank",)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """For each run after the first a bar per line, as long as the line's change, with its interval.
+
+    Attributes:
+        run: the column that names the run of a row.
+        kind, line: the columns that name a line.
+        time, change: the columns with a line's time in a run, and by how much that is more than in the first.
+        low, high: the columns with the 95 % interval of the change.
+        significant: the column that tells whether the change is more than noise.
+    """
+
+    run: str
+    kind: str
+    line: str
+    time: str
+    change: str
+    low: str
+    high: str
+    significant: str
+
+
 Chart = Stack | Bars | Lines | Heat | Spread | Histogram | Flame | Waterfall
+Figure = Chart | Table | Segments | Changes

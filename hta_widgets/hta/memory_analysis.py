@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hta_widgets.analysis.memory.categories import memory_categories
-from hta_widgets.charts.plotly.memory import hta_memory_timeline
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.hta.methods.conventions import show
+from hta_widgets.hta.methods.memory_figure import memory_figure
 
 __all__ = ["Category", "MemoryAnalysis"]
 
@@ -55,7 +55,7 @@ class MemoryAnalysis:
         Raises:
             HtaWidgetsError: the picture should be saved and the package kaleido is not installed.
         """
-        figure = hta_memory_timeline(memory_categories(self.path))
+        figure = memory_figure(memory_categories(self.path))
         if not save_graph:
             show([figure])
             return

@@ -58,7 +58,7 @@ class Panel(Downloads, Computed):
     title = t.Unicode(help="heading").tag(sync=True)
     sentence = t.Unicode(help="the answer in words").tag(sync=True)
     chart: t.Dict[str, Any] = t.Dict(
-        help="how to draw the answer: type and fields of a chart of `analysis.charts`"
+        help="how to draw the answer: type and fields of a chart of `charts.spec`"
     ).tag(sync=True)
     marks = Table(help="what the chart draws").tag(sync=True)
     legend: t.List[str] = t.List(help="names of the chart's lines").tag(sync=True)

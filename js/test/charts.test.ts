@@ -187,7 +187,7 @@ it("spreads a scale over values that differ, not over noise, and outlines the un
     const marks = wire({ x: [5, 6], y: [0, 0], value, ring: [0, 1] });
     const { el } = await show({
       ...panel,
-      chart: { ...chart, label: "Step time", contrast: true, ring: "outlier" },
+      chart: { ...chart, measure: "Step time", contrast: true, ring: "outlier" },
       marks,
     });
     expect(el.querySelector(".hta-legend")?.textContent).toContain("Step time");
@@ -232,7 +232,7 @@ it("tells findings in words, shows what they are about, and asks for their panel
 it("shows the range of each kernel and a dot per rank", async () => {
   const { el, model } = await show({
     ...panel,
-    chart: { type: "spread", mid: "mean_ns", label: "name" },
+    chart: { type: "spread", mid: "mean_ns", label: "name", item: "launch", centre: "mean", scale: "log" },
     legend: ["gemm"],
     marks: wire({
       line: [0, 0],
@@ -251,6 +251,76 @@ it("shows the range of each kernel and a dot per rank", async () => {
   click(rows(el)[2]);
   click(rows(el)[0]);
   expect([model.get("ranks"), model.get("names")]).toEqual([[1], ["gemm"]]);
+});
+
+it("draws a linear spread from zero and says what its lines and dots are", async () => {
+  const { el } = await show({
+    ...panel,
+    chart: {
+      type: "spread",
+      mid: "busy_pct",
+      label: "stream",
+      item: "iteration",
+      centre: "median",
+      scale: "linear",
+      measure: "Busy time",
+    },
+    legend: ["stream 7"],
+    marks: wire({ line: [0], rank: [3], low: [0], mid: [20], high: [80], time_class: ["compute"] }),
+  });
+  expect(labels(el)).toEqual([
+    "stream 7: 0 % to 80.0 %, medians 20.0 % to 20.0 %. Choose its events.",
+    "stream 7, rank 3: median 20.0 %, 0 % to 80.0 %. Select this rank.",
+  ]);
+  const words = "Line: least to greatest iteration of all ranks. Dot: a rank's median.";
+  expect(el.querySelector(".hta-legend")?.textContent).toBe(words);
+  expect(el.querySelector("svg.hta-bars")?.getAttribute("aria-label")).toBe("Busy time by stream and rank");
+  const [from, to] = [...(el.querySelector(".hta-range")?.getAttribute("d") ?? "").matchAll(/[MH]([\d.]+)/g)];
+  const dot = Number(el.querySelector(".hta-dot-mark")?.getAttribute("cx"));
+  expect((dot - Number(from?.[1])) / (Number(to?.[1]) - Number(from?.[1]))).toBeCloseTo(0.25);
+});
+
+it("shows means as means: their weight, the least on top, and what a full bar is", async () => {
+  const marks = wire({
+    label: ["fill", "gemm"],
+    note: ["grid", "registers"],
+    value: [0, 50],
+    count: [1, 3],
+    time_class: ["compute", "compute"],
+    names: ['["fill"]', '["gemm"]'],
+  });
+  const mean = {
+    note: "limiter",
+    combine: "mean",
+    weight: "time_ns",
+    ascending: true,
+    limit: 100,
+    measure: "Occupancy",
+  };
+  const { el } = await show({
+    ...panel,
+    chart: { ...bars.chart, value: "occupancy_pct", ...mean },
+    marks,
+    left_out: 2,
+  });
+  expect(el.querySelector(".hta-legend")?.textContent).toBe(
+    "Occupancy: mean by time, lowest first; at the right: limiter",
+  );
+  expect(el.querySelector("svg.hta-bars")?.getAttribute("aria-label")).toBe("lowest first");
+  expect(rows(el)[1]?.querySelector("title")?.textContent).toBe("gemm: 50 %, the mean of 3 rows");
+  const length = (row: Element | undefined) =>
+    Number(row?.querySelectorAll("rect")[1]?.getAttribute("width"));
+  const [none, half] = rows(el).map(length);
+  const { el: full } = await show({
+    ...panel,
+    chart: { ...bars.chart, value: "occupancy_pct", ...mean, limit: 50 },
+    marks,
+  });
+  expect(length(rows(full)[1])).toBeCloseTo(2 * (half ?? 0));
+  expect(none).toBe(1); // a mean of nothing is still to be seen
+  expect(labels(el)[1]).toBe("gemm: 50.0 %, registers. Choose its events.");
+  expect(rows(el)[1]?.lastElementChild?.textContent).toBe("registers");
+  expect(el.textContent).toContain("2 more bars are not drawn");
 });
 
 it("draws a histogram on a logarithmic axis", async () => {

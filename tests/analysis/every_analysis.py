@@ -12,45 +12,23 @@ from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
-# function, options
-_CALLS: list[tuple[str, dict[str, Any]]] = [
-    ("overview", {}),
-    ("step_times", {}),
-    ("temporal_breakdown", {}),
-    ("temporal_breakdown", {"by": "iteration"}),
-    ("comm_comp_overlap", {}),
-    ("kernel_type_breakdown", {}),
-    ("kernel_breakdown", {}),
-    ("kernel_breakdown", {"top": 2}),
-    ("kernel_durations", {}),
+# Those that need to be told something, and further ways to ask.
+_OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("user_annotations", {"side": "gpu"}),
     ("user_annotations", {"side": "cpu"}),
-    ("annotated_kernels", {}),
-    ("annotation_totals", {}),
-    ("idle_breakdown", {}),
-    ("idle_breakdown", {"by": "iteration"}),
-    ("idle_gaps", {}),
-    ("stream_idle_intervals", {}),
-    ("stream_idle_breakdown", {}),
-    ("launch_stats", {}),
-    ("launch_summary", {}),
-    ("op_kernels", {}),
-    ("queue_length", {}),
-    ("queue_summary", {}),
     ("blocked_on_full_queue", {"limit": 2}),
-    ("memory_bandwidth", {}),
-    ("bandwidth_summary", {}),
-    ("collectives", {}),
-    ("stragglers", {}),
-    ("training_strategy", {}),
-    ("memory_timeline", {}),
-    ("memory_peak", {}),
-    ("op_counts", {}),
     ("kernel_sequences", {"operator": "aten::", "min_length": 1}),
-    ("module_stacks", {}),
-    ("call_stacks", {}),
-    ("cupti_counters", {}),
-    ("critical_path", {}),
+    ("temporal_breakdown", {"by": "iteration"}),
+    ("idle_breakdown", {"by": "iteration"}),
+    ("kernel_breakdown", {"top": 2}),
+]
+_REQUIRED = {"user_annotations", "blocked_on_full_queue", "kernel_sequences"}
+_WITHOUT_PANEL = ("annotated_kernels", "stream_idle_intervals")
+
+# function, options
+_CALLS: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in (*analysis.ANALYSES, *_WITHOUT_PANEL) if name not in _REQUIRED),
+    *_OPTIONS,
 ]
 Question = Callable[[Trace, Scope], pd.DataFrame]
 

@@ -12,7 +12,7 @@ from hta_widgets.analysis.annotations.kernels import annotated_kernels, annotati
 from hta_widgets.analysis.annotations.kernels import sentence as totals_in_words
 from hta_widgets.analysis.annotations.owners import _first_overlapping
 from hta_widgets.analysis.annotations.regions import annotations_of, user_annotations
-from hta_widgets.charts.plotly import annotations as pictures
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -169,8 +169,8 @@ def test_figures(tmp_path):
     evil = '<a href="javascript:x">k</a>'
     trace = job(tmp_path, [host_region(evil, 50, 100, 1), region(evil, 100, 10, 1), kernel("k", 100, 10)])
     for figure in (
-        pictures.user_annotations(user_annotations(trace)),
-        pictures.annotation_totals(annotation_totals(trace)),
+        ANALYSES["user_annotations"].figure(user_annotations(trace)),
+        ANALYSES["annotation_totals"].figure(annotation_totals(trace)),
     ):
         assert len(figure.data) == 1
         assert "<a href" not in str(figure.to_dict())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hta_widgets.analysis.copies.bandwidth import bandwidth_summary, memory_bandwidth, sentence
 from hta_widgets.analysis.copies.flows import copy_kind
-from hta_widgets.charts.plotly.bandwidth import memory_bandwidth as figure_of
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -140,4 +140,6 @@ def test_words_and_picture(tmp_path):
         bandwidth_summary(trace)
     )
     assert "No memory" in sentence(bandwidth_summary(trace, Scope(streams=(99,))))
-    assert len(figure_of(memory_bandwidth(trace)).data) == 2
+    figure = ANALYSES["memory_bandwidth"].figure(memory_bandwidth(trace))
+    assert len(figure.data) == 2
+    assert figure.layout.yaxis.title.text == "Bandwidth (GB/s)"

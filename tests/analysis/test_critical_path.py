@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hta_widgets import examples
 from hta_widgets.analysis.critical_path import critical_path, critical_path_summary, path, sentence
-from hta_widgets.charts.plotly.critical_path import critical_path as figure_of
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -288,9 +288,10 @@ def test_summary_sentence_and_figure(tmp_path):
     assert sentence(frame).startswith("The path leads through compute kernels for 80.0 % of 100 µs; longest")
     with pytest.raises(ValueError, match="bound_by"):
         critical_path_summary(frame, "rank")
-    figure = figure_of(frame)
+    figure = ANALYSES["critical_path"].figure(frame)
     assert {bar.name for bar in figure.data} == {"Compute", "Host", "Synchronisation"}
-    assert "gemm&lt;float>" in figure.to_json().replace("\\u003c", "<").replace("\\u003e", ">")
+    assert "gemm&lt;float&gt;" in [name for bar in figure.data for name in bar.customdata]
+    assert sum(sum(bar.x) for bar in figure.data) == pytest.approx(0.1)
 
 
 def assert_covers(frame, first: int, last: int) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from hta_widgets.analysis.calls.cupti import CUDA_SASS_INSTRUCTION_COUNTER_FLOPS, cupti_counters, sentence
-from hta_widgets.charts.plotly.cupti import cupti_counters as figure
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -77,4 +77,5 @@ def test_a_recorded_trace_has_htas_numbers():
     assert row[FADD] == 86_114_304
     assert (row["top_level_op"], row["bottom_level_op"]) == ("aten::conv2d", "aten::cudnn_convolution")
     assert row["flops"] == 86_114_304 + 2 * 61_734_912 + 25_362_432
-    assert sum(figure(frame).data[0].y) == frame["flops"].sum()
+    (bars,) = ANALYSES["cupti_counters"].figure(frame).data
+    assert sum(bars.x) == pytest.approx(frame["flops"].sum() / 1e9)

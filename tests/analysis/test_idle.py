@@ -16,7 +16,7 @@ from hta_widgets.analysis.idle.breakdown import idle_breakdown
 from hta_widgets.analysis.idle.causes import CAUSES, is_data_loading, is_synchronising
 from hta_widgets.analysis.idle.gaps import explain, idle_gaps, longest_gap
 from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
-from hta_widgets.charts.plotly import idle as pictures
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -393,7 +393,13 @@ def test_the_figure_draws_the_frame():
     trace = opened("hta/trace_filter")
     for by in ("rank", "iteration"):
         frame = idle_breakdown(trace, by=by)
-        figure = pictures.idle_breakdown(frame)
-        drawn = np.sum([bar.y for bar in figure.data], axis=0)
-        np.testing.assert_allclose(drawn, frame["idle_pct"])
+        figure = ANALYSES["idle_breakdown"].figure(frame)
+        np.testing.assert_allclose(np.sum([bar.y for bar in figure.data], axis=0), frame["idle_ns"] / 1e6)
+        first = frame.iloc[0]
+        stall = first["data_stall_ns"]
+        assert figure.data[1].name == "Host waits for data"
+        assert figure.data[1].customdata[0] == (
+            f"<br>{100 * stall / first['idle_ns']:.2f} % of idle"
+            f"<br>{100 * stall / first['window_ns']:.2f} % of window"
+        )
     assert figure.layout.title.text == "Why each device is idle"

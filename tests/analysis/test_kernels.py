@@ -21,8 +21,7 @@ from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
 from hta_widgets.analysis.kernels.durations import QUANTILES, kernel_durations
 from hta_widgets.analysis.kernels.durations import sentence as durations_in_words
 from hta_widgets.analysis.kernels.moments import described, merged, moments
-from hta_widgets.charts.plotly import kernel_types as kernel_type_figures
-from hta_widgets.charts.plotly import kernels as kernel_figures
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -179,12 +178,12 @@ def test_figures_take_any_ranks_and_escape_names(tmp_path):
     evil = '<a href="javascript:x">k</a>'
     trace = Trace.open({5: _file(tmp_path, evil), 900: _file(tmp_path, evil)}, cache=False)
     for figure in (
-        kernel_figures.kernel_breakdown(kernel_breakdown(trace)),
-        kernel_figures.kernel_breakdown(kernel_breakdown(trace, by="iteration")),
-        kernel_figures.kernel_breakdown(kernel_breakdown(trace, by="job")),
-        kernel_figures.kernel_durations(kernel_durations(trace)),
-        kernel_type_figures.kernel_type_breakdown(kernel_type_breakdown(trace)),
-        kernel_type_figures.kernel_type_breakdown(kernel_type_breakdown(trace, by="iteration")),
+        ANALYSES["kernel_breakdown"].figure(kernel_breakdown(trace)),
+        ANALYSES["kernel_breakdown"].figure(kernel_breakdown(trace, by="iteration")),
+        ANALYSES["kernel_breakdown"].figure(kernel_breakdown(trace, by="job")),
+        ANALYSES["kernel_durations"].figure(kernel_durations(trace)),
+        ANALYSES["kernel_type_breakdown"].figure(kernel_type_breakdown(trace)),
+        ANALYSES["kernel_type_breakdown"].figure(kernel_type_breakdown(trace, by="iteration")),
     ):
         assert "<a href" not in str(figure.to_dict())
 

@@ -7,7 +7,7 @@ import pytest
 from examples.simulator import simulate
 from examples.simulator.bundled import JOBS
 from hta_widgets.analysis.launches.delays import launch_stats, launch_summary, sentence
-from hta_widgets.charts.plotly.launches import launch_stats as figure_of
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -154,6 +154,11 @@ def test_what_is_missing_is_named(tmp_path):
 def test_words_and_picture(tmp_path):
     frame = launch_stats(opened(tmp_path, EVENTS))
     assert "5 device events" in sentence(frame) and "13.0 µs" in sentence(frame)
-    figure = figure_of(frame)
+    figure = ANALYSES["launch_stats"].figure(frame)
     assert sum(sum(bar.y) for bar in figure.data) == 5
-    figure_of(frame.iloc[:0])
+    waiting = (2 * frame["queued_ns"] > frame["latency_ns"]).sum()
+    assert {bar.name: sum(bar.y) for bar in figure.data} == {
+        "Mostly behind earlier work": waiting,
+        "Mostly launching": 5 - waiting,
+    }
+    ANALYSES["launch_stats"].figure(frame.iloc[:0])

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import hta_widgets.charts.plotly.memory as figures
 from hta_widgets import examples
 from hta_widgets.analysis.memory.categories import CATEGORIES, memory_categories
 from hta_widgets.analysis.memory.usage import (
@@ -20,6 +19,7 @@ from hta_widgets.analysis.memory.usage import (
     memory_timeline,
     sentence,
 )
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError, TraceFormatError, TraceNotFoundError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -228,7 +228,11 @@ def test_no_json_and_no_file_are_refused(tmp_path):
 
 def test_pictures():
     trace = examples.load("ddp_4ranks")
-    timeline = figures.memory_timeline(memory_timeline(trace))
+    timeline = ANALYSES["memory_timeline"].figure(memory_timeline(trace))
+    assert [line.name for line in timeline.data[:2]] == ["rank 0, allocated", "rank 0, reserved"]
     assert len(timeline.data) == 8
-    peak = figures.memory_peak(memory_peak(trace))
-    assert sum(sum(bar.x) for bar in peak.data) > 0
+    held = memory_peak(trace)
+    peak = ANALYSES["memory_peak"].figure(held)
+    assert peak.layout.xaxis.title.text == "Memory (GiB)"
+    longest = held.groupby(["rank", "top_operator"])["bytes"].sum().nlargest(20)
+    assert sum(sum(bar.x) for bar in peak.data) == pytest.approx(longest.sum() / 1024**3)

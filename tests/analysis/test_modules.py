@@ -4,7 +4,7 @@ import pytest
 
 from hta_widgets import Scope, Trace, analysis
 from hta_widgets.analysis.calls.modules import OUTSIDE, module_stacks, sentence
-from hta_widgets.charts.plotly import module_stacks as figure_of
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from tests.support import shared_trace
 from tests.trace.helpers import kernel, slice_, write
@@ -60,7 +60,9 @@ def test_calls_of_one_module_by_different_ways_are_one(model):
         "Most host time of a module alone goes to Net_0: 50.0 µs, 45.5 % of all; "
         "modules launch 60.0 % of the device work."
     )
-    assert list(figure_of(frame).data[0].labels) == ["rank 0", "Net_0", "Linear_0", OUTSIDE]
+    by_kernels, by_host = ANALYSES["module_stacks"].figure(frame).data
+    assert by_kernels.visible and not by_host.visible
+    assert list(by_host.labels) == ["rank 0", "Net_0", "Linear_0", OUTSIDE]
 
 
 def test_windows_add_up(model):

@@ -3,7 +3,7 @@
 import pytest
 
 from hta_widgets.analysis.launches.op_kernels import op_kernels, sentence
-from hta_widgets.charts.plotly.op_kernels import op_kernels as figure_of
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.test_launches import call, opened
@@ -93,7 +93,7 @@ def test_words_picture_and_nothing(tmp_path):
     trace = opened(tmp_path, EVENTS)
     frame = op_kernels(trace)
     assert "5 operator calls" in sentence(frame)
-    shown = figure_of(frame).to_json()
+    shown = str(ANALYSES["op_kernels"].figure(frame).to_dict())
     assert "k&lt;int" in shown and "k<int" not in shown
     empty = op_kernels(trace, Scope(streams=(99,)))
     assert empty.empty and list(empty) == list(frame)

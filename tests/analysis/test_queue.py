@@ -13,7 +13,7 @@ from examples.simulator import simulate
 from examples.simulator.bundled import JOBS
 from hta_widgets.analysis.core.step_function import StepFunction, quantile
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue, queue_length, queue_summary, sentence
-from hta_widgets.charts.plotly.queue import queue_length as figure_of
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -229,6 +229,6 @@ def test_words_picture_and_missing_launches(tmp_path):
     trace = opened(tmp_path, EVENTS)
     assert "stream 7: 1.6 entries" in sentence(queue_summary(trace))
     assert "No stream" in sentence(queue_summary(trace, Scope(streams=(99,))))
-    assert len(figure_of(queue_length(trace)).data) == 3
+    assert len(ANALYSES["queue_length"].figure(queue_length(trace)).data) == 3
     with pytest.raises(MissingDataError, match="launch calls"):
         queue_length(opened(tmp_path / "b", EVENTS[5:]))

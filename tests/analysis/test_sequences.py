@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from hta_widgets.analysis.calls.sequences import kernel_sequences, sentence, sequence_instances
-from hta_widgets.charts.plotly.sequences import kernel_sequences as figure
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.hta.methods.drop_last_step import without_last_step
 from hta_widgets.trace.model import Trace
@@ -111,10 +111,12 @@ def test_the_order_of_the_file_does_not_matter(trace, tmp_path):
     )
 
 
-def test_the_figure_draws_the_counts(trace):
-    bars = figure(kernel_sequences(trace, None, "aten::linear", 1).assign(pattern="<i>|b")).data[0]
-    assert list(bars.y) == [2, 1]
-    assert bars.customdata[0][0] == "&lt;i><br>b"
+def test_the_figure_draws_the_time_of_each_pattern_and_tells_its_count(trace):
+    frame = kernel_sequences(trace, None, "aten::linear", 1)
+    bars = ANALYSES["kernel_sequences"].figure(frame.assign(pattern=["<i>|b", "c"])).data[0]
+    assert list(bars.x) == (frame["device_ns"] / 1e6).tolist()
+    assert "pattern: &lt;i&gt;|b<br>" in bars.customdata[0]
+    assert "<br>count: 2<br>" in bars.customdata[0]
 
 
 # get_frequent_cuda_kernel_sequences("aten::linear", min_pattern_len=1) of HTA 0.6.1: count, GPU and CPU us.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.calls.stacks import call_stacks, sentence, stacks
 from hta_widgets.analysis.calls.tree import measure, owners
-from hta_widgets.charts.plotly.stacks import call_stacks as figure
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.schema import NULL
@@ -157,12 +157,14 @@ def test_the_tree_of_a_rank_is_grown_once(trace):
 
 def test_the_figure_shows_every_path_and_no_markup(trace, tmp_path):
     frame = call_stacks(trace)
-    for by in ("host", "device"):
-        icicle = figure(frame.assign(name="<b>x"), by).data[0]
+    figure = ANALYSES["call_stacks"].figure(frame.assign(name="<b>x"))
+    for icicle in figure.data:
         assert set(icicle.parents) - {""} <= set(icicle.ids)
-        assert icicle.labels[-1] == "&lt;b>x"
-    assert sum(figure(frame, "host").data[0]["values"]) == frame["host_self_ns"].sum()
-    assert figure(frame, "device").data[0]["values"][0] == 18_000
+        assert icicle.labels[-1] == "&lt;b&gt;x"
+    host, device = figure.data
+    assert sum(host["values"]) == frame["host_self_ns"].sum()
+    assert device["values"][0] == 18_000
+    assert [button.label for button in figure.layout.updatemenus[0].buttons] == ["Host time", "Kernel time"]
 
 
 @st.composite

@@ -10,7 +10,7 @@ from examples.simulator import Simulation
 from examples.simulator.bundled import JOBS
 from hta_widgets import examples
 from hta_widgets.analysis.communication.stragglers import NOISE_NS, arrivals, lateness, sentence, stragglers
-from hta_widgets.charts.plotly.stragglers import stragglers as figure_of
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -223,6 +223,9 @@ def test_what_is_waited_is_caused(each):
 
 
 def test_the_picture_shows_every_rank():
-    figure = figure_of(stragglers(examples.load("ddp_4ranks")))
-    assert list(figure.data[0].x) == ["0", "1", "2", "3"]
-    assert max(figure.data[1].y) <= 0 <= min(figure.data[0].y)
+    frame = stragglers(examples.load("ddp_4ranks"))
+    (cells,) = ANALYSES["stragglers"].figure(frame).data
+    assert list(cells.y) == ["0", "1", "2", "3"]
+    assert np.sum(cells.z) == pytest.approx(frame["caused_wait_ns"].sum() / 1e6)
+    waited = frame.set_index(["rank", "iteration"])["waited_ns"].loc[1, 11]
+    assert f"waited_ns: {waited / 1e6:.6f} ms" in cells.text[1][list(cells.x).index("11")]

@@ -6,7 +6,7 @@ import pytest
 
 from hta_widgets.analysis.idle import streams as stream_idle
 from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
-from hta_widgets.charts.plotly import idle as pictures
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 from tests.analysis.test_idle import FIRST, REAL, US, call, opened, trace_of
@@ -102,8 +102,8 @@ def test_sentence(tmp_path):
 
 def test_the_figure_draws_the_frame():
     frame = stream_idle_breakdown(opened("hta/trace_filter"))
-    figure = pictures.stream_idle_breakdown(frame)
+    figure = ANALYSES["stream_idle_breakdown"].figure(frame)
     assert [bar.name for bar in figure.data] == ["Host wait", "Kernel wait", "Other"]
     assert figure.layout.title.text == "What each stream waits for between its kernels"
-    drawn = np.nansum([bar.y for bar in figure.data])
-    assert drawn == pytest.approx(frame["idle_pct"].sum())
+    assert np.sum([bar.y for bar in figure.data]) == pytest.approx(frame["idle_ns"].sum() / 1e6)
+    assert f"<br>{frame['idle_pct'].iloc[0]:.2f} % of waiting" in figure.data[0].customdata

@@ -177,6 +177,6 @@ ANALYSIS = Analysis(
     title="Which annotated regions the device works for",
     function=annotation_totals,
     sentence=sentence,
-    chart=Bars("sum_ns", ("annotation",), "compute", names="annotation"),
+    chart=Bars("sum_ns", ("annotation",), "compute", names="annotation", measure="Device time"),
     requires=("device events",),
 )

@@ -184,7 +184,7 @@ ANALYSIS = Analysis(
     title="How long annotated regions take",
     function=annotated_regions,
     sentence=sentence,
-    chart=Bars("sum_ns", ("name",), "host", names="name"),
+    chart=Bars("sum_ns", ("name",), "host", names="name", measure="Time"),
     requires=("user annotations",),
     options=(Option("side", "Measured on", ("", "gpu", "cpu"), hint="gpu, else cpu"),),
 )

@@ -206,6 +206,6 @@ ANALYSIS = Analysis(
     title="How many floating-point operations each operator takes",
     function=cupti_counters,
     sentence=sentence,
-    chart=Bars("flops", ("top_level_op",), "compute", names="name"),
+    chart=Bars("flops", ("top_level_op",), "compute", names="name", measure="Operations"),
     requires=("CUPTI counter ranges",),
 )

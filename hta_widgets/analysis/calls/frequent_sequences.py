@@ -40,7 +40,7 @@ ANALYSIS = Analysis(
     title="Which kernels an operator launches in a row",
     function=frequent_sequences,
     sentence=sentence,
-    chart=Bars("device_ns", ("pattern",), "compute", names="operator"),
+    chart=Bars("device_ns", ("pattern",), "compute", names="operator", measure="Device time"),
     requires=("device events linked to their launches",),
     options=(Option("operator", "Operator", hint="the operator with most device time"),),
 )

@@ -165,7 +165,7 @@ ANALYSIS = Analysis(
     title="What ran how often",
     function=op_counts,
     sentence=sentence,
-    chart=Bars("exclusive_duration_ns", ("name",), "category", names="name"),
+    chart=Bars("exclusive_duration_ns", ("name",), "category", names="name", measure="Time of its own"),
     requires=(),
     options=(Option("device", "Device", ("all", "cpu", "gpu"), "all"),),
 )

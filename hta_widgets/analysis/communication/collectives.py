@@ -201,6 +201,6 @@ ANALYSIS = Analysis(
     title="Which collectives run, and for how long",
     function=collectives,
     sentence=sentence,
-    chart=Bars("dur_ns", ("collective", "process_group"), "communication", names="name"),
+    chart=Bars("dur_ns", ("collective", "process_group"), "communication", names="name", measure="Time"),
     requires=("communication kernels",),
 )

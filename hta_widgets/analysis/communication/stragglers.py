@@ -186,7 +186,7 @@ ANALYSIS = Analysis(
     title="Whom the other ranks wait for",
     function=stragglers,
     sentence=sentence,
-    chart=Heat("iteration", "rank", "caused_wait_ns", "communication"),
+    chart=Heat("iteration", "rank", "caused_wait_ns", "communication", measure="Caused wait"),
     requires=("second rank", "communication kernels"),
     ignores=("ranks",),
 )

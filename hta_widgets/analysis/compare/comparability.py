@@ -10,6 +10,7 @@ import pandas as pd
 from hta_widgets.analysis.compare.checks import CHECKS, REFUSING, Runs, Samples
 from hta_widgets.analysis.compare.sampling import Scopes, Steps, check_runs, sample
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.charts.spec import Table
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import NotComparableError
 
@@ -92,4 +93,5 @@ ANALYSIS = Analysis(
     sentence=sentence,
     chart=None,
     requires=(),
+    pictured=Table(across="run", value="value"),
 )

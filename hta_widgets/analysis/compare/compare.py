@@ -16,6 +16,7 @@ from hta_widgets.analysis.compare.moves import at, origins
 from hta_widgets.analysis.compare.noise import LEAST_CHANGE, difference
 from hta_widgets.analysis.compare.sampling import Scopes, Steps, check_runs, scope_of
 from hta_widgets.analysis.core.entry import Analysis, Option
+from hta_widgets.charts.spec import Changes
 from hta_widgets.formatting import brief, duration
 
 if TYPE_CHECKING:
@@ -220,4 +221,14 @@ ANALYSIS = Analysis(
     chart=None,
     requires=("device events", "operators", "modules", "phases", "communication kernels"),
     options=(_BY, _TIME),
+    pictured=Changes(
+        run="run",
+        kind="kind",
+        line="line",
+        time="exclusive_ns",
+        change="change_ns",
+        low="low_ns",
+        high="high_ns",
+        significant="significant",
+    ),
 )

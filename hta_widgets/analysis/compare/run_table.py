@@ -130,6 +130,6 @@ ANALYSIS = Analysis(
     title="What a step of each run consists of",
     function=run_table,
     sentence=sentence,
-    chart=Stack(SERIES, "step_ns", ("run",)),
+    chart=Stack(SERIES, "step_ns", ("run",), interval=("low_ns", "high_ns")),
     requires=("device events",),
 )

@@ -176,7 +176,7 @@ ANALYSES = (
         title="How fast memory is copied and set over time",
         function=memory_bandwidth,
         sentence=bandwidth_sentence,
-        chart=Lines("time_ns", "gbps", ("rank", "device", "kind"), "memory"),
+        chart=Lines("time_ns", "gbps", ("rank", "device", "kind"), "memory", measure="Bandwidth"),
         requires=("memory bandwidth (GB/s)",),
     ),
     Analysis(
@@ -186,7 +186,7 @@ ANALYSES = (
         title="Which copies take how long",
         function=bandwidth_summary,
         sentence=sentence,
-        chart=Bars("gpu_ns", ("kind",), "memory"),
+        chart=Bars("gpu_ns", ("kind",), "memory", measure="Device time"),
         requires=("memory bandwidth (GB/s)",),
     ),
 )

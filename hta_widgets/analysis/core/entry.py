@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from hta_widgets.charts.spec import Chart
+from hta_widgets.charts.spec import Chart, Figure, Table
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -50,12 +49,13 @@ class Analysis:
         title: heading, in words.
         function: `(trace, scope=None, **options) -> DataFrame`.
         sentence: the answer of a frame in one plain sentence.
-        chart: how to draw a frame; None: as a table only.
+        chart: how a panel draws a frame; None: as a table only.
         requires: what the profiler must have recorded, in the words of `MissingDataError.field`.
         options: arguments of `function` to choose in the panel.
         chart_from: the kind of the analysis whose chart the panel draws; "": its own `chart`.
         ignores: traits of a `Selection` that marks and notes of the panel set, and that its answer therefore
             does not depend on.
+        pictured: how `figure` draws a frame; None: as `chart` says, or as a table without one.
     """
 
     kind: str
@@ -69,13 +69,10 @@ class Analysis:
     options: tuple[Option, ...] = ()
     chart_from: str = ""
     ignores: tuple[str, ...] = ()
+    pictured: Figure | None = None
 
     def figure(self, frame: pd.DataFrame) -> go.Figure:
-        """The plotly figure of a frame of this analysis: `hta_widgets.charts.plotly.<kind>`.
+        """The plotly figure of a frame of this analysis."""
+        from hta_widgets.charts import plotly  # takes half a second: only when somebody asks for a figure
 
-        Found by name, as pandas finds its plotting backend: analysis knows no picture, and plotly (half a
-        second to import) is loaded only when somebody asks for one.
-        """
-        draw: Any = getattr(import_module("hta_widgets.charts.plotly"), self.kind)
-        figure: go.Figure = draw(frame)
-        return figure
+        return plotly.figure(self.pictured or self.chart or Table(), frame, self.title)

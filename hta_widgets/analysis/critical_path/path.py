@@ -27,7 +27,7 @@ from hta_widgets.analysis.critical_path.walk import (
     SYNC,
     walk,
 )
-from hta_widgets.charts.spec import Series, Stack
+from hta_widgets.charts.spec import Segments, Series, Stack
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -328,6 +328,17 @@ def _within(
     return within
 
 
+_HELD_UP = (
+    Series("cpu_bound", "Host", "host"),
+    Series("data_loading", "Data loading", "host", "/"),
+    Series("gpu_compute_bound", "Compute", "compute"),
+    Series("gpu_communication_bound", "Communication", "communication"),
+    Series("gpu_memory_bound", "Memory", "memory"),
+    Series("kernel_launch_overhead", "Launch delay", "idle"),
+    Series("kernel_kernel_overhead", "Between kernels", "idle", "/"),
+    Series("sync", "Synchronisation", "sync"),
+)
+
 ANALYSIS = Analysis(
     kind="critical_path",
     label="Critical path",
@@ -335,20 +346,7 @@ ANALYSIS = Analysis(
     title="What decides how long the window takes",
     function=critical_path,
     sentence=sentence,
-    chart=Stack(
-        (
-            Series("cpu_bound", "Host", "host"),
-            Series("data_loading", "Data loading", "host", "/"),
-            Series("gpu_compute_bound", "Compute", "compute"),
-            Series("gpu_communication_bound", "Communication", "communication"),
-            Series("gpu_memory_bound", "Memory", "memory"),
-            Series("kernel_launch_overhead", "Launch delay", "idle"),
-            Series("kernel_kernel_overhead", "Between kernels", "idle", "/"),
-            Series("sync", "Synchronisation", "sync"),
-        ),
-        "path_ns",
-        part="bound_by",
-        value="dur_ns",
-    ),
+    chart=Stack(_HELD_UP, "path_ns", part="bound_by", value="dur_ns"),
     requires=("link from device work to its launch",),
+    pictured=Segments(_HELD_UP, "start_ns", "dur_ns", "bound_by", "name"),
 )

@@ -13,6 +13,7 @@ from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Open, sever
 from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_steps, straggler
+from hta_widgets.charts.spec import Bars
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent
 from hta_widgets.trace.scope import Scope
@@ -165,5 +166,6 @@ ANALYSIS = Analysis(
     chart=None,
     requires=(),
     chart_from="step_times",
+    pictured=Bars("share_pct", ("topic",), "host", combine="max", measure="Share of time lost"),
     ignores=("ranks", "iterations"),
 )

@@ -195,6 +195,6 @@ ANALYSIS = Analysis(
     title="Which gaps each device waits in",
     function=idle_gaps,
     sentence=sentence,
-    chart=Bars("dur_ns", ("rank", "name"), "cause", window=("start_ns", "end_ns")),
+    chart=Bars("dur_ns", ("rank", "name"), "cause", window=("start_ns", "end_ns"), measure="Idle time"),
     requires=("device events",),
 )

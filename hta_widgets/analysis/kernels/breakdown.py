@@ -209,6 +209,6 @@ ANALYSIS = Analysis(
     title="Which kernels take most device time",
     function=kernel_breakdown,
     sentence=sentence,
-    chart=Bars("sum_ns", ("name",), "event_class", names="name"),
+    chart=Bars("sum_ns", ("name",), "event_class", names="name", measure="Device time"),
     requires=("device events",),
 )

@@ -128,7 +128,17 @@ ANALYSIS = Analysis(
     title="How evenly kernels run on the ranks",
     function=kernel_durations,
     sentence=sentence,
-    chart=Spread("name", "min_ns", "mean_ns", "max_ns", "sum_ns", "event_class"),
+    chart=Spread(
+        "name",
+        "min_ns",
+        "mean_ns",
+        "max_ns",
+        "sum_ns",
+        "event_class",
+        item="launch",
+        quartiles=("p25_ns", "median_ns", "p75_ns"),
+        measure="Duration",
+    ),
     requires=("device events",),
     ignores=("ranks",),
 )

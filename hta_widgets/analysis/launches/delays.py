@@ -11,7 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.text_columns import stacked, text_column
 from hta_widgets.analysis.launches.launched import Launched, launched_ranks
-from hta_widgets.charts.spec import Bars, Histogram
+from hta_widgets.charts.spec import Bars, Histogram, Series
 from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
@@ -212,7 +212,13 @@ ANALYSES = (
         title="How long launches take to start",
         function=launch_stats,
         sentence=sentence,
-        chart=Histogram("latency_ns", "host"),
+        chart=Histogram(
+            "latency_ns",
+            "host",
+            part=Series("queued_ns", "Mostly behind earlier work", "compute"),
+            rest="Mostly launching",
+            measure="From start of call to start of event",
+        ),
         requires=("launch calls of device events",),
     ),
     Analysis(
@@ -222,7 +228,7 @@ ANALYSES = (
         title="Which calls launch device work",
         function=launch_summary,
         sentence=summary_sentence,
-        chart=Bars("cpu_ns", ("api",), "host", names="api"),
+        chart=Bars("cpu_ns", ("api",), "host", names="api", measure="Host time"),
         requires=("launch calls of device events",),
     ),
 )

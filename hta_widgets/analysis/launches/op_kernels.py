@@ -236,6 +236,6 @@ ANALYSIS = Analysis(
     title="Which operators keep the device busy",
     function=op_kernels,
     sentence=sentence,
-    chart=Bars("device_ns", ("op",), "compute", names="op"),
+    chart=Bars("device_ns", ("op",), "compute", names="op", measure="Device time"),
     requires=("launch calls of device events",),
 )

@@ -266,7 +266,7 @@ ANALYSES = (
         title="How full each queue is",
         function=queue_summary,
         sentence=sentence,
-        chart=Bars("queued_ns", ("rank", "device", "stream"), "host"),
+        chart=Bars("queued_ns", ("rank", "device", "stream"), "host", measure="Time with work queued"),
         requires=("launch calls of device events",),
     ),
     Analysis(
@@ -276,7 +276,7 @@ ANALYSES = (
         title="How long launches wait for a full queue",
         function=blocked_on_full_queue,
         sentence=blocked_sentence,
-        chart=Bars("blocked_ns", ("rank", "device", "stream"), "host"),
+        chart=Bars("blocked_ns", ("rank", "device", "stream"), "host", measure="Time full"),
         requires=("launch calls of device events",),
     ),
 )

@@ -285,7 +285,14 @@ ANALYSES = (
         title="How much memory is in use over time",
         function=memory_timeline,
         sentence=timeline_sentence,
-        chart=Lines("time_ns", "allocated_bytes", ("rank", "device"), "memory"),
+        chart=Lines(
+            "time_ns",
+            "allocated_bytes",
+            ("rank", "device"),
+            "memory",
+            beside="reserved_bytes",
+            measure="Memory",
+        ),
         requires=("memory events",),
     ),
     Analysis(
@@ -295,7 +302,14 @@ ANALYSES = (
         title="Who holds memory at the peak",
         function=memory_peak,
         sentence=sentence,
-        chart=Bars("bytes", ("rank", "device", "top_operator"), "memory", names="top_operator"),
+        chart=Bars(
+            "bytes",
+            ("rank", "device", "top_operator"),
+            "memory",
+            names="top_operator",
+            no_event=BEFORE,
+            measure="Memory",
+        ),
         requires=("memory events",),
     ),
 )

@@ -1,44 +1,101 @@
-"""Stacked bars of the parts of a whole, one bar per rank (and iteration)."""
+"""Horizontal bars, one per label."""
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from hta_widgets.analysis.core.entry import Analysis
-from hta_widgets.charts.spec import Stack
+from hta_widgets.charts.combined import Combined, combined
+from hta_widgets.charts.labels import labels, telling
+from hta_widgets.charts.plotly.text import axis, plain, row_details, short
+from hta_widgets.charts.spec import Bars
+from hta_widgets.charts.time_classes import time_classes
+from hta_widgets.charts.units import Unit, in_words, unit_of
 from hta_widgets.palette import colour
 
-__all__ = ["stacked_bars"]
+__all__ = ["bars"]
+
+_MOST_PIECES = 2000
 
 
-def stacked_bars(frame: pd.DataFrame, analysis: Analysis) -> go.Figure:
-    """Draw the parts of `analysis.chart` as a share of their whole; the exact time is in the hover text."""
-    assert isinstance(analysis.chart, Stack)
+def bars(chart: Bars, frame: pd.DataFrame) -> go.Figure:
+    """The bars that a panel shows; of a sum each row is a piece of its own, with all that it tells."""
+    of_rows = combined(chart, frame)
+    shown = frame.iloc[of_rows.bars["first"].to_numpy()]
+    names = labels(shown, telling(frame, chart.label))
+    ticks = [short(name) for name in names]
+    if chart.note:
+        ticks = [
+            f"{tick} · {plain(note)}"
+            for tick, note in zip(ticks, shown[chart.note].astype("str"), strict=True)
+        ]
+    longest = of_rows.bars["value"].max() if len(of_rows.bars) else 0.0
+    unit = unit_of(chart.value, float(longest))
+    pieces = _pieces(chart, frame, of_rows, unit)
     figure = go.Figure()
-    whole = frame[analysis.chart.whole]
-    for series in analysis.chart.series:
-        parts = frame[series.column]
+    for kind, own in pieces.groupby("kind", sort=False):
         figure.add_bar(
-            x=_places(frame),
-            y=100.0 * parts / whole.where(whole > 0),
-            name=series.label,
-            marker_color=colour(series.time_class),
-            customdata=parts / 1e6,
-            hovertemplate="%{y:.2f} %<br>%{customdata:.6f} ms",
+            x=own["value"] / unit.scale,
+            y=own["bar"],
+            orientation="h",
+            name=plain(str(kind).replace("_", " ").capitalize()),
+            marker={"color": colour(own["time_class"].iloc[0]), "line": {"color": "white", "width": 0.5}},
+            customdata=own["hover"],
+            hovertemplate="%{customdata}<extra></extra>",
         )
-    figure.update_layout(
+    return figure.update_layout(
         barmode="stack",
-        title=analysis.title,
-        xaxis={"title": "Rank", "type": "category" if "iteration" not in frame else "multicategory"},
-        yaxis={"title": "Share of time (%)", "range": [0, 100]},
-        template="plotly_white",
+        showlegend=chart.time_class in frame,
+        xaxis={
+            "title": axis(chart.value, unit, chart.measure),
+            **({"range": [0, chart.limit / unit.scale]} if chart.limit else {"rangemode": "tozero"}),
+        },
+        yaxis={
+            "tickvals": list(range(len(names))),
+            "ticktext": ticks,
+            "autorange": "reversed",
+            "automargin": True,
+        },
     )
-    return figure
 
 
-def _places(frame: pd.DataFrame) -> list[str] | list[list[str]]:
-    ranks = [str(rank) for rank in frame["rank"]]
-    if "iteration" not in frame:
-        return ranks
-    return [[f"rank {rank}" for rank in ranks], [str(number) for number in frame["iteration"]]]
+def _pieces(chart: Bars, frame: pd.DataFrame, of_rows: Combined, unit: Unit) -> pd.DataFrame:
+    """What the bars consist of. Columns: bar (its place), value, kind, time_class, hover."""
+    place = pd.Series(range(len(of_rows.bars)), index=of_rows.bars.index)
+    rows = frame[np.isin(of_rows.group, of_rows.bars.index) & frame[chart.value].notna().to_numpy()]
+    group = pd.Series(of_rows.group, index=frame.index).loc[rows.index]
+    if chart.combine != "sum":
+        value, rows = of_rows.bars["value"], frame.iloc[of_rows.bars["first"].to_numpy()]
+        counts, bar = of_rows.bars["count"], place
+    elif len(rows) > _MOST_PIECES:
+        keys = [group.rename("_group"), *([rows["rank"]] if "rank" in rows else [])]
+        sums = rows[chart.value].groupby(keys, sort=False).agg(["sum", "size"])
+        firsts = pd.Series(range(len(rows)), index=rows.index).groupby(keys, sort=False).first()
+        rows = rows.iloc[firsts.to_numpy()]
+        value, counts = sums["sum"], sums["size"]
+        bar = pd.Series(sums.index.get_level_values(0)).map(place)
+    else:
+        value, counts, bar = rows[chart.value], pd.Series(1, index=rows.index), group.map(place)
+    head = [f"{in_words(chart.value, chart.measure)}: {unit.text(float(number))}" for number in value]
+    how = {"sum": "sum", "mean": "mean, by weight,", "max": "maximum"}[chart.combine]
+    of_one = row_details(rows)
+    return pd.DataFrame(
+        {
+            "bar": bar.to_numpy(),
+            "value": value.to_numpy(np.float64),
+            "kind": rows[chart.time_class].astype("str").to_numpy() if chart.time_class in rows else "",
+            "time_class": time_classes(rows, chart.time_class),
+            "hover": [
+                details if count == 1 else f"{plain(name)}<br>{told}, the {how} of {count:,} rows"
+                for details, count, name, told in zip(
+                    of_one, counts, labels(rows, _named(chart, rows)), head, strict=True
+                )
+            ],
+        }
+    )
+
+
+def _named(chart: Bars, rows: pd.DataFrame) -> list[str]:
+    own = chart.combine == "sum" and "rank" in rows  # such pieces are of a rank each
+    return list(filter(None, dict.fromkeys([*chart.label, chart.note, "rank" if own else ""])))

@@ -4,7 +4,7 @@ import type { ChartProps } from "./chart";
 import { Mark } from "./mark";
 import { max, min } from "./numbers";
 import { Plot } from "./plot";
-import { unitOf } from "./unit";
+import { inWords, unitOf } from "./unit";
 
 const ROW = 20;
 const LEFT = 64;
@@ -17,7 +17,7 @@ export interface HeatChart {
   y: string;
   value: string;
   time_class: string;
-  label?: string;
+  measure?: string;
   /** the scale begins at the least value */
   contrast?: boolean;
   /** whether marks tell which cells are outlined */
@@ -49,7 +49,7 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
   return (
     <>
       <p class="hta-legend">
-        {chart.label && <strong>{chart.label}</strong>}
+        {chart.measure && <strong>{chart.measure}</strong>}
         <span>{least ? unit.text(least) : 0}</span>
         <svg width={SCALE} height={10} aria-hidden="true">
           {Array.from({ length: 16 }, (_, step) => (
@@ -66,7 +66,7 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
         <span>{unit.text(most)}</span>
       </p>
       <Plot
-        label={`${chart.value.replace(/_ns$/, "").replaceAll("_", " ")} by ${chart.y} and ${chart.x}`}
+        label={`${inWords(chart.value)} by ${chart.y} and ${chart.x}`}
         width={LEFT + column * columns.length + 8}
         height={height + AXIS}
       >

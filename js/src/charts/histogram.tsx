@@ -7,7 +7,7 @@ import { Mark } from "./mark";
 import { max, ticks } from "./numbers";
 import { Plot } from "./plot";
 import { decades, linear, logarithmic } from "./scale";
-import { unitOf } from "./unit";
+import { inWords, unitOf } from "./unit";
 
 const HEIGHT = 140;
 const AXIS = 20;
@@ -32,11 +32,7 @@ export function Histogram({ marks, chart, width }: ChartProps<HistogramChart>) {
   const y = (count: number) => HEIGHT - up(count);
   const text = (value: number) => unitOf(chart.value, [value]).text(value);
   return (
-    <Plot
-      label={`Rows by ${chart.value.replace(/_ns$/, "").replaceAll("_", " ")}`}
-      width={LEFT + inner + 16}
-      height={TOP + HEIGHT + AXIS}
-    >
+    <Plot label={`Rows by ${inWords(chart.value)}`} width={LEFT + inner + 16} height={TOP + HEIGHT + AXIS}>
       <g transform={`translate(${LEFT} ${TOP})`}>
         <Axis
           height={HEIGHT}

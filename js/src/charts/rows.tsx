@@ -1,11 +1,11 @@
-// One horizontal bar per label, the longest first: what takes most, at a glance.
+// One horizontal bar per label, the longest first: what takes most, at a glance. Or the shortest, where low is bad.
 
 import type { ChartProps } from "./chart";
-import { fittedNames, Mark } from "./mark";
+import { fittedNames, labelWidth, Mark } from "./mark";
 import { max } from "./numbers";
 import { Plot } from "./plot";
 import { pickRank, pickWindow, toggled } from "./select";
-import { unitOf } from "./unit";
+import { inWords, unitOf } from "./unit";
 
 const ROW = 20;
 const BAR = 12;
@@ -17,7 +17,18 @@ export interface BarsChart {
   label: string[];
   names: string;
   window: [string, string] | null;
+  note?: string;
+  /** how the rows of a label become one value; a mean counts each by its weight */
+  combine?: "sum" | "mean" | "max";
+  weight?: string;
+  /** the least is on top */
+  ascending?: boolean;
+  /** the value of a full bar */
+  limit?: number | null;
+  measure?: string;
 }
+
+const COMBINED = { sum: "sum", mean: "mean", max: "maximum" };
 
 export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) {
   const values = marks.numbers("value");
@@ -28,9 +39,13 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
   const ranks = [...marks.numbers("rank")];
   const [starts, ends] = [marks.numbers("start"), marks.numbers("end")];
   const unit = (value: number) => unitOf(chart.value, [value]);
-  const longest = max(values) || 1;
+  const longest = chart.limit ?? (max(values) || 1);
+  const { combine = "sum", ascending } = chart;
+  const direction = ascending ? "lowest first" : "largest first";
   const name = Math.round(width * 0.4);
-  const inner = Math.max(40, width - name - VALUE - 16);
+  const notes = marks.texts("note");
+  const beside = chart.note ? labelWidth(notes, width * 0.2) : 0;
+  const inner = Math.max(40, width - name - VALUE - beside - 16);
   const shown = fittedNames(labels, name - 12);
   const chosen = new Set(selecting.names.value);
 
@@ -63,39 +78,53 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
   const any = marked.some((picked) => picked?.[1]);
 
   return (
-    <Plot label="Largest first" width={name + inner + VALUE + 16} height={labels.length * ROW}>
-      {labels.map((label, row) => {
-        const value = values[row] ?? 0;
-        const several = (counts[row] ?? 1) > 1 ? `, the sum of ${counts[row]} rows` : "";
-        const picked = marked[row];
-        return (
-          <Mark
-            key={label + row}
-            label={`${label}: ${unit(value).text(value)}. ${picked?.[0] ?? ""}`}
-            transform={`translate(0 ${row * ROW})`}
-            first={row === 0}
-            pressed={picked?.[1]}
-            dim={any && !picked?.[1]}
-            onPick={picked?.[2] ?? null}
-          >
-            <title>{`${label}: ${unit(value).exact(value)}${several}`}</title>
-            <rect class="hta-bar-hit" width="100%" height={ROW} />
-            <text class="hta-bar-name" x={4} y={ROW - 6}>
-              {shown[row]}
-            </text>
-            <rect
-              x={name}
-              y={(ROW - BAR) / 2}
-              width={Math.max(1, (inner * Math.max(0, value)) / longest)}
-              height={BAR}
-              fill={`var(--hta-${classes[row]}, var(--hta-idle))`}
-            />
-            <text x={name + inner + VALUE + 8} y={ROW - 6} text-anchor="end">
-              {unit(value).text(value)}
-            </text>
-          </Mark>
-        );
-      })}
-    </Plot>
+    <>
+      {combine !== "sum" && (
+        <p class="hta-legend">
+          {chart.measure || inWords(chart.value)}: {COMBINED[combine]}
+          {chart.weight && ` by ${inWords(chart.weight)}`}, {direction}
+          {chart.note && `; at the right: ${inWords(chart.note)}`}
+        </p>
+      )}
+      <Plot label={direction} width={name + inner + VALUE + beside + 16} height={labels.length * ROW}>
+        {labels.map((label, row) => {
+          const value = values[row] ?? 0;
+          const several = (counts[row] ?? 1) > 1 ? `, the ${COMBINED[combine]} of ${counts[row]} rows` : "";
+          const picked = marked[row];
+          return (
+            <Mark
+              key={label + row}
+              label={`${label}: ${unit(value).text(value)}${notes[row] ? `, ${notes[row]}` : ""}. ${picked?.[0] ?? ""}`}
+              transform={`translate(0 ${row * ROW})`}
+              first={row === 0}
+              pressed={picked?.[1]}
+              dim={any && !picked?.[1]}
+              onPick={picked?.[2] ?? null}
+            >
+              <title>{`${label}: ${unit(value).exact(value)}${several}`}</title>
+              <rect class="hta-bar-hit" width="100%" height={ROW} />
+              <text class="hta-bar-name" x={4} y={ROW - 6}>
+                {shown[row]}
+              </text>
+              <rect
+                x={name}
+                y={(ROW - BAR) / 2}
+                width={Math.max(1, (inner * Math.min(longest, Math.max(0, value))) / longest)}
+                height={BAR}
+                fill={`var(--hta-${classes[row]}, var(--hta-idle))`}
+              />
+              <text x={name + inner + VALUE + 8} y={ROW - 6} text-anchor="end">
+                {unit(value).text(value)}
+              </text>
+              {beside > 0 && (
+                <text x={name + inner + VALUE + beside + 8} y={ROW - 6} text-anchor="end">
+                  {notes[row]}
+                </text>
+              )}
+            </Mark>
+          );
+        })}
+      </Plot>
+    </>
   );
 }

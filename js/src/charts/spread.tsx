@@ -1,13 +1,13 @@
-// For each kernel the range of its durations, with a dot at each rank's mean: how evenly the ranks run it.
+// For each label the range of its values, with a dot at each rank's mean: how much the ranks differ.
 
 import { Axis } from "./axis";
 import type { ChartProps } from "./chart";
 import { fittedNames, Mark } from "./mark";
-import { max, min } from "./numbers";
+import { max, min, ticks } from "./numbers";
 import { Plot } from "./plot";
-import { decades, logarithmic } from "./scale";
+import { decades, linear, logarithmic } from "./scale";
 import { pickRank, toggled } from "./select";
-import { unitOf } from "./unit";
+import { inWords, unitOf } from "./unit";
 
 const ROW = 22;
 const AXIS = 20;
@@ -16,19 +16,29 @@ export interface SpreadChart {
   type: "spread";
   mid: string;
   label: string;
+  /** what a line is the range of, and what a dot is of them */
+  item: string;
+  centre: string;
+  scale: "log" | "linear";
+  measure?: string;
 }
 
 export function Spread({ marks, chart, legend, width, selecting }: ChartProps<SpreadChart>) {
   const lines = marks.numbers("line");
   const ranks = marks.numbers("rank");
   const mids = marks.numbers("mid");
-  const lows = marks.numbers("low").map((value) => Math.max(1, value));
-  const highs = marks.numbers("high").map((value) => Math.max(1, value));
+  const log = chart.scale === "log";
+  const least = log ? 1 : Number.NEGATIVE_INFINITY; // no zero on a logarithmic axis
+  const lows = marks.numbers("low").map((value) => Math.max(least, value));
+  const highs = marks.numbers("high").map((value) => Math.max(least, value));
   const classes = marks.texts("time_class");
   const name = Math.round(width * 0.4);
   const inner = Math.max(80, width - name - 24);
-  const [lowest, highest] = [min(lows) ?? 1, max(highs) ?? 10];
-  const x = logarithmic(lowest, Math.max(highest, lowest * 1.01), inner);
+  const top = max(highs) ?? 10;
+  const lowest = log ? (min(lows) ?? 1) : Math.min(0, min(lows) ?? 0);
+  const highest = log ? Math.max(top, lowest * 1.01) : top;
+  const x = (log ? logarithmic : linear)(lowest, highest, inner);
+  const at = log ? decades(lowest, top) : ticks(lowest, highest, Math.max(2, Math.floor(inner / 96)));
   const height = legend.length * ROW;
   const all = [...new Set(ranks)];
   const shown = fittedNames(legend, name - 12);
@@ -36,13 +46,16 @@ export function Spread({ marks, chart, legend, width, selecting }: ChartProps<Sp
   const any = legend.some((label) => chosen.includes(label));
   return (
     <>
-      <p class="hta-legend">Line: shortest to longest launch of all ranks. Dot: a rank's mean.</p>
-      <Plot label="Durations of kernels by rank" width={name + inner + 24} height={height + AXIS}>
+      <p class="hta-legend">
+        Line: least to greatest {chart.item} of all ranks. Dot: a rank's {chart.centre}.
+      </p>
+      <Plot
+        label={`${chart.measure || inWords(chart.mid)} by ${inWords(chart.label)} and rank`}
+        width={name + inner + 24}
+        height={height + AXIS}
+      >
         <g transform={`translate(${name} 0)`}>
-          <Axis
-            {...{ height, inner }}
-            ticks={decades(lowest, highest).map((at) => ({ at: x(at), text: text(at) }))}
-          />
+          <Axis {...{ height, inner }} ticks={at.map((value) => ({ at: x(value), text: text(value) }))} />
         </g>
         {legend.map((label, line) => {
           const rows = Array.from(lines.keys()).filter((i) => lines[i] === line);
@@ -54,7 +67,7 @@ export function Spread({ marks, chart, legend, width, selecting }: ChartProps<Sp
           return (
             <g key={label} transform={`translate(0 ${line * ROW})`}>
               <Mark
-                label={`${label}: ${text(low)} to ${text(high)}, means ${text(min(means) ?? 0)} to ${text(max(means) ?? 0)}. Choose its events.`}
+                label={`${label}: ${text(low)} to ${text(high)}, ${chart.centre}s ${text(min(means) ?? 0)} to ${text(max(means) ?? 0)}. Choose its events.`}
                 first={line === 0}
                 pressed={chosen.includes(label)}
                 dim={any && !chosen.includes(label)}
@@ -75,7 +88,7 @@ export function Spread({ marks, chart, legend, width, selecting }: ChartProps<Sp
               </Mark>
               {rows.map((i) => {
                 const [rank, mid] = [ranks[i] ?? 0, mids[i] ?? 0];
-                const told = `rank ${rank}: mean ${text(mid)}, ${text(lows[i] ?? 0)} to ${text(highs[i] ?? 0)}`;
+                const told = `rank ${rank}: ${chart.centre} ${text(mid)}, ${text(lows[i] ?? 0)} to ${text(highs[i] ?? 0)}`;
                 return (
                   <Mark
                     key={rank}

@@ -40,6 +40,11 @@ export function unitOf(column: string, values: Iterable<number>): Scale {
   };
 }
 
+/** "caused_wait_ns" -> "caused wait" */
+export function inWords(column: string): string {
+  return column.replace(/_(ns|pct|bytes|gbps|flops)$/, "").replaceAll("_", " ");
+}
+
 function best(suffix: string, stored: string, values: Iterable<number>): Unit {
   if (suffix === "ns") return timeUnit(values);
   let largest = 0;

@@ -20,16 +20,7 @@ import { BusyMark, StateNotice, type Status } from "../state";
 import { DataTable } from "../table";
 
 /** What a chart of each type leaves out where there is no room. */
-const MARKS: Record<NonNullable<Chart["type"]>, string> = {
-  stack: "bar",
-  bars: "bar",
-  lines: "line",
-  heat: "row",
-  spread: "kernel",
-  histogram: "bar",
-  flame: "box",
-  waterfall: "part",
-};
+const MARKS: Partial<Record<string, string>> = { lines: "line", heat: "row", spread: "line", flame: "box" };
 
 export const breakdown: View = ({ model, el, signal }) => {
   const rpc = new Rpc(model, signal);
@@ -174,7 +165,7 @@ export const breakdown: View = ({ model, el, signal }) => {
               {...{ chart, selecting }}
             />
             {leftOut.value > 0 && (
-              <p class="hta-muted">{notDrawn(leftOut.value, MARKS[chart.type ?? "bars"])}</p>
+              <p class="hta-muted">{notDrawn(leftOut.value, MARKS[chart.type ?? ""] ?? "bar")}</p>
             )}
             {notes.value?.length > 0 && <Notes notes={notes.value} traits={{ ...selecting, focus }} />}
             <details open={kind === "diff"}>
@@ -209,6 +200,6 @@ function plural(rows: number): string {
 }
 
 function notDrawn(count: number, mark: string): string {
-  if (count === 1) return `1 smaller ${mark} is not drawn`;
-  return `${grouped(count)} smaller ${mark === "box" ? "boxes" : `${mark}s`} are not drawn`;
+  if (count === 1) return `1 more ${mark} is not drawn`;
+  return `${grouped(count)} more ${mark === "box" ? "boxes" : `${mark}s`} are not drawn`;
 }

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta_widgets import Trace
+from hta_widgets import Trace, examples
 from hta_widgets.analysis import ANALYSES
 from hta_widgets.charts.flame_boxes import OTHER, flame_marks
 from hta_widgets.charts.marks import marks
@@ -16,6 +16,11 @@ from hta_widgets.charts.spec import Bars, Flame, Histogram, Lines, Stack
 from hta_widgets.charts.step_points import reduced
 from hta_widgets.errors import MissingDataError
 from hta_widgets.widgets.files import as_bytes
+
+
+@pytest.fixture(scope="module")
+def ddp() -> Trace:
+    return examples.load("ddp_4ranks")
 
 
 @pytest.mark.parametrize("kind", ANALYSES)

@@ -1,0 +1,31 @@
+"""The names of marks: what the columns that tell them apart hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+__all__ = ["labels", "telling"]
+
+
+def labels(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """A text per row: what the columns hold, with the column's name before a number."""
+    parts = []
+    for name in columns:
+        column = frame[name]
+        if pd.api.types.is_numeric_dtype(column):
+            parts.append([f"{name.replace('_', ' ')} {value}" for value in column])
+        else:
+            parts.append(column.astype("object").where(column.notna(), "").astype("str").tolist())
+    return [" · ".join(filter(None, texts)) or "(none)" for texts in zip(*parts, strict=True)]
+
+
+def telling(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The columns that tell rows apart: not the only rank of a job, nor the only device of each rank."""
+    said = list(columns)
+    if "device" in said and len(frame[["rank", "device"]].drop_duplicates()) == frame["rank"].nunique():
+        said.remove("device")
+    if "rank" in said and len(said) > 1 and len(frame["rank"].unique()) == 1:
+        said.remove("rank")
+    return said

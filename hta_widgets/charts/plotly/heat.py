@@ -1,0 +1,60 @@
+"""A grid of cells, darker the greater their value."""
+
+from __future__ import annotations
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from hta_widgets.charts.plotly.text import axis, row_details
+from hta_widgets.charts.spec import Heat
+from hta_widgets.charts.units import in_words, unit_of
+from hta_widgets.palette import colour
+
+__all__ = ["heat"]
+
+_LEAST_SPAN = 0.1  # of the least value, as `Heat.contrast` documents
+
+
+def heat(chart: Heat, frame: pd.DataFrame) -> go.Figure:
+    """A cell per row, which tells all columns of the row on hover; outlined cells have a circle."""
+    unit = unit_of(chart.value, float(frame[chart.value].max()) if len(frame) else 0.0)
+    cells = frame.assign(
+        _x=frame[chart.x].astype("str").replace("<NA>", "none"),
+        _y=frame[chart.y].astype("str").replace("<NA>", "none"),
+        _value=frame[chart.value].astype("Float64") / unit.scale,
+        _hover=row_details(frame),
+    )
+    columns = cells.sort_values(chart.x, kind="stable")["_x"].unique()
+    rows = cells.sort_values(chart.y, kind="stable")["_y"].unique()
+    grid = cells.drop_duplicates(["_y", "_x"]).set_index(["_y", "_x"])
+    index = pd.MultiIndex.from_product([rows, columns])
+    shape = (len(rows), len(columns))
+    least = float(cells["_value"].min()) if chart.contrast and len(cells) else 0.0
+    most = float(cells["_value"].max()) if len(cells) else 1.0
+    figure = go.Figure(
+        go.Heatmap(
+            x=columns,
+            y=rows,
+            z=grid["_value"].reindex(index).to_numpy(float, na_value=float("nan")).reshape(shape),
+            zmin=least,
+            zmax=max(most, least * (1 + _LEAST_SPAN)),
+            text=grid["_hover"].reindex(index).fillna("").to_numpy(object).reshape(shape),
+            colorscale=[[0, "#ffffff"], [1, colour(chart.time_class)]],
+            colorbar={"title": axis(chart.value, unit, chart.measure)},
+            hovertemplate="%{text}<extra></extra>",
+        )
+    )
+    if chart.ring and frame[chart.ring].any():
+        ringed = cells[frame[chart.ring].to_numpy(bool)]
+        figure.add_scatter(
+            x=ringed["_x"],
+            y=ringed["_y"],
+            mode="markers",
+            marker={"symbol": "circle-open", "color": "#000000"},
+            name=in_words(chart.ring),
+            hoverinfo="skip",
+        )
+    return figure.update_layout(
+        xaxis={"title": in_words(chart.x), "type": "category"},
+        yaxis={"title": in_words(chart.y), "type": "category", "autorange": "reversed"},
+    )

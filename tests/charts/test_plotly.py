@@ -1,0 +1,116 @@
+"""Figures follow from the description of a chart: units, titles, scales, places and exact texts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hta_widgets import examples
+from hta_widgets.analysis import ANALYSES
+from hta_widgets.charts.plotly import figure
+from hta_widgets.charts.spec import Heat, Lines, Spread, Stack, Table
+from hta_widgets.charts.units import in_words, unit_of
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        ("dur_ns", 1_234_567, "1.234567 ms"),
+        ("share_pct", 12.345, "12.35 %"),
+        ("bytes", 3 * 1024**3, "3.000 GiB"),
+        ("alloc_bytes", 17, "17 B"),
+        ("mean_gbps", 1234.5, "1,234.5000 GB/s"),
+        ("flops", 86_114_304, "86,114,304 FLOP"),
+        ("count", 1_234_567, "1,234,567"),
+        ("rank_ratio", 1.25, "1.25"),
+        ("dur_ns", float("nan"), "–"),
+    ],
+)
+def test_numbers_have_the_unit_of_their_column(column: str, value: float, text: str) -> None:
+    assert unit_of(column, value).text(value) == text
+
+
+def test_axes_are_named_by_the_measure_or_the_column() -> None:
+    assert in_words("caused_wait_ns") == "Caused wait"
+    assert in_words("queue_length") == "Queue length"
+    assert in_words("sum_ns", "Device time") == "Device time"
+
+
+@pytest.mark.parametrize("kind", ["idle_breakdown", "temporal_breakdown"])
+def test_stacks_of_iterations_stand_within_their_ranks(kind: str) -> None:
+    frame = ANALYSES[kind].function(examples.load("ddp_4ranks"), by="iteration")
+    drawn = ANALYSES[kind].figure(frame)
+    assert drawn.layout.xaxis.type == "multicategory"
+    outer, inner = drawn.data[0].x
+    assert list(outer) == [f"rank {rank}" for rank in frame["rank"]]
+    assert list(inner) == [f"iteration {number}" for number in frame["iteration"]]
+    chart = ANALYSES[kind].chart
+    assert isinstance(chart, Stack)
+    assert [bar.marker.pattern.shape or "" for bar in drawn.data] == [part.pattern for part in chart.series]
+
+
+def test_rates_over_time_have_their_own_axis() -> None:
+    frame = pd.DataFrame({"rank": 0, "kind": ["<b>", "<b>"], "time_ns": [0, 10**6], "gbps": [2.5, 0.0]})
+    drawn = figure(Lines("time_ns", "gbps", ("rank", "kind"), "memory"), frame, "")
+    assert drawn.layout.yaxis.title.text == "Gbps (GB/s)"
+    (line,) = drawn.data
+    assert (list(line.x), list(line.y), line.name) == ([0.0, 1.0], [2.5, 0.0], "&lt;b&gt;")
+    assert line.hovertemplate == "%{x:,.6f} ms: %{y:,.4f} GB/s"
+
+
+def test_heat_begins_at_its_least_value_only_where_the_chart_says_so() -> None:
+    frame = pd.DataFrame(
+        {"rank": [0, 0], "iteration": [5, 6], "busy_pct": [80.0, 82.0], "odd": [False, True]}
+    )
+    chart = Heat("iteration", "rank", "busy_pct", "host", ring="odd")
+    cells, ring = figure(chart, frame, "").data
+    assert (cells.zmin, cells.zmax) == (0, 82)
+    assert cells.colorbar.title.text == "Busy (%)"
+    assert (list(ring.x), list(ring.y), ring.name) == (["6"], ["0"], "Odd")
+    contrast = figure(replace(chart, contrast=True), frame, "").data[0]
+    assert (contrast.zmin, contrast.zmax) == (80, pytest.approx(88))
+
+
+@pytest.mark.parametrize("scale", ["log", "linear"])
+def test_spreads_take_the_scale_and_the_unit_of_their_values(scale: str) -> None:
+    frame = pd.DataFrame(
+        {"name": "<k>", "rank": [0, 1], "low": [1.0, 2.0], "mid": [3.0, 4.0], "high": [9.0, 5.0], "n": 1}
+    )
+    frame = frame.rename(columns={"low": "low_pct", "mid": "mid_pct", "high": "high_pct"})
+    chart = Spread(
+        "name", "low_pct", "mid_pct", "high_pct", "n", "compute", item="step", scale=scale, measure="Busy"
+    )  # type: ignore[arg-type]
+    drawn = figure(chart, frame, "")
+    assert drawn.layout.xaxis.type == scale
+    assert drawn.layout.xaxis.title.text == "Busy (%)"
+    assert list(drawn.layout.yaxis.ticktext) == ["&lt;k&gt;"]
+    first, second = drawn.data
+    assert (first.x[0] - first.error_x.arrayminus[0], second.x[0] + second.error_x.array[0]) == (1.0, 5.0)
+    assert "high_pct: 5.00 %" in second.customdata[0]
+
+
+def test_boxes_have_the_quartiles_of_the_frame() -> None:
+    frame = ANALYSES["kernel_durations"].function(examples.load("ddp_4ranks"))
+    boxes = ANALYSES["kernel_durations"].figure(frame).data
+    first = frame.iloc[0]
+    of_rank = next(box for box in boxes if box.name == f"rank {first['rank']}" and 0 in box.y)
+    at = list(of_rank.y).index(0)
+    assert of_rank.median[at] == pytest.approx(first["median_ns"] / 1e6)
+    assert of_rank.upperfence[at] == pytest.approx(first["max_ns"] / 1e6)
+
+
+def test_a_table_puts_values_side_by_side_and_keeps_equal_names_apart() -> None:
+    frame = pd.DataFrame(
+        {"check": ["x", "x", "y", "y"], "run": ["check", "b", "check", "b"], "value": [1, 2, None, 3.5]}
+    )
+    cells = figure(Table(across="run", value="value"), frame, "").data[0]
+    assert list(cells.header["values"]) == ["check", "check", "b"]
+    assert [list(column) for column in cells.cells["values"]] == [["x", "y"], ["1.00", ""], ["2.00", "3.50"]]
+
+
+def test_the_same_rows_make_the_same_figure_in_any_order() -> None:
+    frame = ANALYSES["stream_idle_breakdown"].function(examples.load("ddp_4ranks"))
+    shuffled = frame.sample(frac=1, random_state=np.random.default_rng(0))
+    drawn, again = (ANALYSES["stream_idle_breakdown"].figure(rows) for rows in (frame, shuffled))
+    assert drawn.to_dict() == again.to_dict()
