@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from plotly.subplots import make_subplots
 
 from hta_widgets.analysis.compare.check_table import check_table
@@ -15,6 +16,7 @@ from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.plotly.kernels import plain, short
 from hta_widgets.charts.spec import Stack, Waterfall
 from hta_widgets.charts.waterfall_bars import waterfall_bars
+from hta_widgets.formatting import column_format
 from hta_widgets.palette import LIGHT, colour
 
 __all__ = ["comparability", "diff", "run_table", "step_waterfall", "training_strategy"]
@@ -165,21 +167,21 @@ def _facts(
 
 
 def _table(title: str, frame: pd.DataFrame) -> go.Figure:
+    columns = [_column(str(name), frame[name]) for name in frame]
     figure = go.Figure(
         go.Table(
-            header={"values": [plain(str(name)) for name in frame], "align": "left"},
-            cells={
-                "values": [[plain(_said(value)) for value in frame[name]] for name in frame],
-                "align": "left",
-            },
+            header={"values": [heading for heading, _ in columns], "align": "left"},
+            cells={"values": [cells for _, cells in columns], "align": "left"},
         )
     )
     return figure.update_layout(title=title, template="plotly_white")
 
 
-def _said(value: object) -> str:
-    if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)):
-        return ""
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return f"{value:,}"
-    return f"{value:,.2f}" if isinstance(value, float) else str(value)
+def _column(name: str, series: pd.Series) -> tuple[str, list[str]]:
+    """A column's heading and its cells."""
+    if is_bool_dtype(series) or not is_numeric_dtype(series):
+        texts = series.astype("object").where(series.notna(), "")
+        return plain(name.replace("_", " ")), [plain(str(text)) for text in texts]
+    values = series.astype("object").where(series.notna(), np.nan).tolist()
+    shown = column_format(name, values)
+    return plain(f"{shown.heading} {shown.unit.name}".strip()), [shown.cell(value) for value in values]
