@@ -199,7 +199,7 @@ it("spreads a scale over values that differ, not over noise, and outlines the un
   expect((await shades([10e6, 10.1e6]))[1]).toBeCloseTo(0.05 + 0.95 * 0.1);
 });
 
-it("tells findings in words, shows what they are about, and asks for their panel", async () => {
+it("lists findings in words, shows what they are about, and opens their panel", async () => {
   const opened = vi.fn();
   document.body.addEventListener("hta-open", (event) => opened((event as CustomEvent).detail), {
     once: true,
@@ -383,7 +383,7 @@ it("offers of a cut table in a report what the report holds", async () => {
   expect(model.sent).toEqual([]);
 });
 
-it("tells kernels apart whose shortened names would be the same", () => {
+it("distinguishes kernels whose shortened names would be the same", () => {
   const kernel = (part: string) => `sm90_xmma_gemm_bf16bf16_bf16f32_f32_${part}_n_tilesize128x128x64_cublas`;
   const names = [kernel("nn"), kernel("tn"), kernel("nt"), "Memset (Device)", kernel("nn")];
   const labels = fittedNames(names, 203);

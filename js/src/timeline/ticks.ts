@@ -18,7 +18,7 @@ export function ticks(t0: number, t1: number, count: number): { step: number; va
   return { step, values };
 }
 
-/** A tick's text: in the unit of the step's neighbourhood, with as many decimals as tell neighbours apart. */
+/** A tick's text: in the unit of the step's neighbourhood, with as many decimals as distinguish neighbours. */
 export function tickText(value: number, step: number): string {
   const unit = timeUnit([Math.max(Math.abs(value), step)]);
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / unit.scale) - 1e-9));
