@@ -1,26 +1,174 @@
-"""Numbers in sentences: durations with three significant digits and a unit, percentages with one decimal."""
+"""Numbers as text. `js/src/format.ts` prints the same; `tests/formatting_cases.json` holds both to it.
+
+A number has three significant digits, but never fewer than all digits before the decimal point, and at most
+six decimals; halves round away from zero. A value that would round to 1000 of its unit (1024 for bytes) is
+given in the next larger one. What cannot be divided (ns, bytes, FLOP, things counted) has all its digits
+where it is whole and in its own unit. Zero has no sign and no decimals; for no value there is a dash.
+"""
 
 from __future__ import annotations
 
-__all__ = ["brief", "duration", "gigabytes", "percent"]
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal
+from itertools import pairwise
+from typing import Final, NamedTuple
 
-_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+__all__ = [
+    "ColumnFormat",
+    "Unit",
+    "amount",
+    "bandwidth",
+    "brief",
+    "byte_size",
+    "column_format",
+    "duration",
+    "flop_count",
+    "percent",
+    "plain",
+    "signed",
+    "significant",
+    "unit_of",
+]
+
+_ABSENT: Final = "–"
+_DECIMALS: Final = 6
+_DIGITS: Final = Context(prec=3, rounding=ROUND_HALF_UP)
+_ALL_DIGITS: Final = Context(prec=400, rounding=ROUND_HALF_UP)
+
+
+class Unit(NamedTuple):
+    """A unit, and how many of the unit that is stored make one of it."""
+
+    name: str
+    scale: float
+
+
+# By the suffix of a column's name. Smallest first; the unit with the scale 1 is the one that is stored.
+_UNITS: Final[Mapping[str, tuple[Unit, ...]]] = {
+    "ns": (Unit("ns", 1), Unit("µs", 1e3), Unit("ms", 1e6), Unit("s", 1e9)),
+    "bytes": (Unit("B", 1), Unit("KiB", 2**10), Unit("MiB", 2**20), Unit("GiB", 2**30), Unit("TiB", 2**40)),
+    "gbps": (Unit("B/s", 1e-9), Unit("kB/s", 1e-6), Unit("MB/s", 1e-3), Unit("GB/s", 1)),
+    "flops": (
+        Unit("FLOP", 1), Unit("kFLOP", 1e3), Unit("MFLOP", 1e6), Unit("GFLOP", 1e9), Unit("TFLOP", 1e12),
+        Unit("PFLOP", 1e15),
+    ),
+    "pct": (Unit("%", 1),),
+    "": (Unit("", 1),),
+}  # fmt: skip
+_DIVISIBLE: Final = ("gbps", "pct")
+_SUFFIX: Final = re.compile(r"(?:^|_)(ns|pct|bytes|gbps|flops)$")
+
+
+def significant(value: float) -> str:
+    """`1234.5` -> `1,235`, `9.996` -> `10.0`: the digits alone."""
+    if not math.isfinite(value):
+        return _ABSENT
+    if value == 0:
+        return "0"
+    exact = Decimal(repr(float(value)))  # the shortest decimal that means this float, as a browser rounds it
+    decimals = min(max(2 - _DIGITS.plus(exact).adjusted(), 0), _DECIMALS)
+    return f"{exact.quantize(Decimal(1).scaleb(-decimals), context=_ALL_DIGITS):,f}"
+
+
+def plain(value: float) -> str:
+    """A number without a unit: `12345` -> `12,345`, `2.5` -> `2.50`."""
+    return amount(value, "")
 
 
 def duration(ns: float) -> str:
-    """`4312345` -> `4.31 ms`. The full value stands in the table next to the sentence."""
-    for size, unit in _UNITS:
-        # The margin sends 999.6 µs up to "1.00 ms", instead of rounding it to "1000 µs".
-        if abs(ns) >= size * 0.9995:
-            value = ns / size
-            decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
-            return f"{value:.{decimals}f} {unit}"
-    return f"{ns:.0f} ns"
+    """`4312345` -> `4.31 ms`."""
+    return amount(ns, "ns")
+
+
+def byte_size(count: float) -> str:
+    """`3221225472` -> `3.00 GiB`."""
+    return amount(count, "bytes")
+
+
+def bandwidth(gbps: float) -> str:
+    """`2312.4` -> `2,312 GB/s`; a GB is 1e9 bytes."""
+    return amount(gbps, "gbps")
+
+
+def flop_count(count: float) -> str:
+    """`2e12` -> `2.00 TFLOP`."""
+    return amount(count, "flops")
 
 
 def percent(value: float) -> str:
     """`23.04` -> `23.0 %`."""
-    return f"{value:.1f} %"
+    return amount(value, "pct")
+
+
+def amount(value: float, quantity: str, unit: Unit | None = None) -> str:
+    """A value with its unit.
+
+    Args:
+        value: in the unit that is stored: ns, bytes, GB/s, FLOP or %.
+        quantity: "ns", "bytes", "gbps", "flops", "pct", or "" for a number without a unit.
+        unit: default the one in which the value reads best.
+    """
+    if not math.isfinite(value):
+        return _ABSENT
+    unit = unit or unit_of(quantity, [value])
+    return f"{_in_unit(value, quantity, unit)} {unit.name}".rstrip()
+
+
+def signed(value: float, text: str) -> str:
+    """The text of a value that is a change: with a plus sign if the value is above zero."""
+    return f"+{text}" if value > 0 else text
+
+
+def unit_of(quantity: str, values: Iterable[float]) -> Unit:
+    """The unit in which the largest of the values reads best; the one that is stored if all are zero."""
+    units = _UNITS[quantity]
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0)
+    if largest == 0:
+        return next(unit for unit in units if unit.scale == 1)
+    # What would round to as many of a unit as make the next one is given in the next one.
+    fitting = [unit for smaller, unit in pairwise(units) if largest >= unit.scale - smaller.scale / 2]
+    return fitting[-1] if fitting else units[0]
+
+
+@dataclass(frozen=True)
+class ColumnFormat:
+    """How to print a column of a table.
+
+    Attributes:
+        heading: the name in words, without the unit.
+        unit: what its values share.
+        quantity: what it measures, see `amount`.
+        change: whether its values have signs.
+    """
+
+    heading: str
+    unit: Unit
+    quantity: str
+    change: bool
+
+    def cell(self, value: float) -> str:
+        """The value in the column's unit, without the unit's name."""
+        text = _in_unit(value, self.quantity, self.unit)
+        return signed(value, text) if self.change else text
+
+
+def column_format(name: str, values: Iterable[float], unit: Unit | None = None) -> ColumnFormat:
+    """The format of a column by the suffix of its name; a column `change_...` has signs.
+
+    Args:
+        name: a column, such as `idle_ns`, `change_pct`, `peak_bytes`, `rank`.
+        values: what it holds, by which its unit is chosen; NaN for no value.
+        unit: the unit to use instead.
+    """
+    match = _SUFFIX.search(name)
+    quantity = match[1] if match else ""
+    stem = name[: match.start()] if match else name
+    return ColumnFormat(
+        stem.replace("_", " "), unit or unit_of(quantity, values), quantity, name.startswith("change_")
+    )
 
 
 def brief(name: str, length: int = 60) -> str:
@@ -31,6 +179,7 @@ def brief(name: str, length: int = 60) -> str:
     return f"{name[:kept]}…{name[-kept:]}"
 
 
-def gigabytes(per_second: float) -> str:
-    """`2312.4` -> `2,312`: a rate in GB/s with three digits or all that stand before the point."""
-    return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:.3g}"
+def _in_unit(value: float, quantity: str, unit: Unit) -> str:
+    if unit.scale == 1 and quantity not in _DIVISIBLE and math.isfinite(value) and value == int(value):
+        return f"{int(value):,}"
+    return significant(value / unit.scale)

@@ -14,16 +14,15 @@ from hta_widgets.analysis.compare.registry import COMPARISONS
 from hta_widgets.analysis.compare.waterfall import STEP
 from hta_widgets.charts.spec import Waterfall
 from hta_widgets.cli.comparison import Comparison
-from hta_widgets.cli.table import frame_lines, significant
+from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import columns_of, painted, pieces_of, printable
 from hta_widgets.cli.verdicts import Verdict
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import duration
+from hta_widgets.formatting import byte_size, duration, percent, signed
 
 __all__ = ["comparison_lines"]
 
 _LINES = 20
-_MEMORY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _TITLES = {"call_path": "Call paths", "op": "Operators"}
 _WORDS = {"holds": "ok", "within noise": "ok", "fails": "FAIL"}
 _COLOURS = {"holds": "muted", "within noise": "warning", "fails": "error"}
@@ -129,16 +128,14 @@ def _noise(low: pd.Series, significant: pd.Series) -> pd.Series:
 
 def _in_words(verdict: Verdict) -> str:
     changed, of_memory = verdict.changed, verdict.limit.of == "peak_memory"
-    amount = _bytes if of_memory else duration
-    relative = f"{_signed(changed.pct)} %, " if changed.before else ""
-    said = (
-        f"{verdict.run}: {verdict.limit.text}: {relative}{_sign(changed.change)}{amount(abs(changed.change))}"
-    )
+    amount = (byte_size if of_memory else duration)(changed.change)
+    relative = f"{signed(changed.pct, percent(changed.pct))}, " if changed.before else ""
+    said = f"{verdict.run}: {verdict.limit.text}: {relative}{signed(changed.change, amount)}"
     if not verdict.noise_known:
         if verdict.outcome == "holds":
             return said
         return f"{said}; noise is unknown (no two steps to compare), so the change alone decides"
-    said += f", 95 % interval {_amount(changed.low)} to {_amount(changed.high)}"
+    said += f", 95 % interval {_signed_time(changed.low)} to {_signed_time(changed.high)}"
     if verdict.outcome != "within noise":
         return said
     certain = changed.low > 0 or changed.high < 0
@@ -147,18 +144,5 @@ def _in_words(verdict: Verdict) -> str:
     return f"{said}; beyond the limit, but {why}"
 
 
-def _amount(ns: float) -> str:
-    return f"{_sign(ns)}{duration(abs(ns))}"
-
-
-def _bytes(value: float) -> str:
-    size, unit = next((entry for entry in _MEMORY if value >= entry[0]), (1, "B"))
-    return f"{significant(value / size)} {unit}"
-
-
-def _signed(value: float) -> str:
-    return f"{_sign(value)}{significant(abs(value))}"
-
-
-def _sign(value: float) -> str:
-    return "-" if value < 0 else "+"
+def _signed_time(ns: float) -> str:
+    return signed(ns, duration(ns))

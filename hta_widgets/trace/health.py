@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of
 from hta_widgets.trace.clocks import Clock
 from hta_widgets.trace.rank_trace import RankTrace
@@ -129,7 +130,7 @@ def _links(trace: RankTrace) -> list[Finding]:
     findings = []
     if orphans:
         share = orphans / int(device.sum())
-        detail = f"device events whose launching call was not recorded ({share:.1%} of all)"
+        detail = f"device events whose launching call was not recorded ({percent(100.0 * share)} of all)"
         remedy = "record from before the first launch, with ProfilerActivity.CPU"
         findings.append(
             Finding(trace.rank, "warning" if share > 0.01 else "info", "orphans", orphans, detail, remedy)
@@ -150,8 +151,8 @@ def _classes(trace: RankTrace) -> list[Finding]:
     if doubtful.any():
         total = int(trace.dur[trace.is_device].sum()) or 1
         examples = sorted({trace.names[code] for code in np.unique(trace.name[doubtful]).tolist()})[:3]
-        share = int(trace.dur[doubtful].sum()) / total
-        detail = f"{share:.1%} of device time counted as compute without a rule: {', '.join(examples)}"
+        share = percent(100.0 * int(trace.dur[doubtful].sum()) / total)
+        detail = f"{share} of device time counted as compute without a rule: {', '.join(examples)}"
         findings.append(
             Finding(
                 trace.rank,

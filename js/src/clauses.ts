@@ -14,7 +14,7 @@ export interface Selected {
 }
 
 export interface Clause {
-  /** the trait that the clause tells */
+  /** the trait that the clause describes */
   trait: keyof Selected;
   text: string;
   /** the same in full, for the tooltip */
@@ -27,19 +27,19 @@ export const ALL: Selected = { ranks: [], iterations: [], window: null, streams:
 const MOST_TITLES = 20;
 
 /** The clauses of a selection, in the order in which they narrow it; none if all is selected. */
-export function clauses(selected: Selected): Clause[] {
-  const told: Clause[] = [];
-  const tell = (trait: keyof Selected, text: string, title = text) => told.push({ trait, text, title });
+export function clausesOf(selected: Selected): Clause[] {
+  const clauses: Clause[] = [];
+  const add = (trait: keyof Selected, text: string, title = text) => clauses.push({ trait, text, title });
   const numbers = (trait: "ranks" | "iterations" | "streams") => {
     const values = selected[trait];
-    if (values.length) tell(trait, `${values.length > 1 ? trait : trait.slice(0, -1)} ${ranges(values)}`);
+    if (values.length) add(trait, `${values.length > 1 ? trait : trait.slice(0, -1)} ${ranges(values)}`);
   };
   numbers("ranks");
   numbers("iterations");
   if (selected.window) {
     const [start, end] = selected.window;
     const exact = `${grouped(start)} to ${grouped(end)} ns since the job's start`;
-    tell("window", `${duration(end - start)} from ${duration(start)}`, exact);
+    add("window", `${duration(end - start)} from ${duration(start)}`, exact);
   }
   numbers("streams");
   const [first] = selected.names;
@@ -47,9 +47,9 @@ export function clauses(selected: Selected): Clause[] {
     const more = selected.names.length - 1;
     const listed = selected.names.slice(0, MOST_TITLES);
     if (listed.length <= more) listed.push("…");
-    tell("names", `name ${shortName(first)}${more ? ` and ${more} more` : ""}`, listed.join("\n"));
+    add("names", `name ${shortName(first)}${more ? ` and ${more} more` : ""}`, listed.join("\n"));
   }
   const query = selected.query.trim();
-  if (query) tell("query", `search “${query}”`);
-  return told;
+  if (query) add("query", `search “${query}”`);
+  return clauses;
 }

@@ -1,58 +1,103 @@
-// Numbers as text: three significant digits, units named once.
+// Numbers as text: the rule is that of hta_widgets/formatting.py, and tests/formatting_cases.json holds both to it.
 
-const TIME = [
-  ["s", 1e9],
-  ["ms", 1e6],
-  ["µs", 1e3],
-  ["ns", 1],
-] as const;
+const ABSENT = "–";
 
+const digits = (options: Intl.NumberFormatOptions) => new Intl.NumberFormat("en-US", options);
+const THREE_DIGITS = digits({ minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
+const ALL_DIGITS = digits({ maximumFractionDigits: 12 });
+const DECIMALS = Array.from({ length: 10 }, (_, n) =>
+  digits({ minimumFractionDigits: n, maximumFractionDigits: n }),
+);
+
+/** A unit, and how many of the stored unit make one of it. */
 export interface Unit {
   name: string;
-  /** how many of the stored unit make one of this */
   scale: number;
 }
 
-/** Three significant digits, but never fewer than all digits before the decimal point; "–" for no value. */
+/** What is measured, by the suffix of a column's name. */
+export type Quantity = "ns" | "bytes" | "gbps" | "flops" | "pct" | "";
+
+const units = (scales: Record<string, number>): Unit[] =>
+  Object.entries(scales).map(([name, scale]) => ({ name, scale }));
+
+// Smallest first; the unit with the scale 1 is the one that is stored.
+const UNITS: Record<Quantity, Unit[]> = {
+  ns: units({ ns: 1, µs: 1e3, ms: 1e6, s: 1e9 }),
+  bytes: units({ B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 }),
+  gbps: units({ "B/s": 1e-9, "kB/s": 1e-6, "MB/s": 1e-3, "GB/s": 1 }),
+  flops: units({ FLOP: 1, kFLOP: 1e3, MFLOP: 1e6, GFLOP: 1e9, TFLOP: 1e12, PFLOP: 1e15 }),
+  pct: units({ "%": 1 }),
+  "": units({ "": 1 }),
+};
+
+/** Three significant digits, but all digits before the decimal point, and at most six decimals. */
 export function significant(value: number): string {
-  if (!Number.isFinite(value)) return "–";
-  const whole = value === 0 ? 1 : Math.floor(Math.log10(Math.abs(value))) + 1;
-  const digits = Math.min(Math.max(3 - whole, 0), 6);
-  return value.toLocaleString("en-US", {
-    minimumFractionDigits: value === 0 ? 0 : digits,
-    maximumFractionDigits: digits,
-  });
+  if (!Number.isFinite(value)) return ABSENT;
+  if (value === 0) return "0"; // also -0
+  const size = Math.abs(value);
+  return size >= 1e-4 && size < 1000 ? THREE_DIGITS.format(value) : fixed(value, size < 1 ? 6 : 0);
+}
+
+/** So many decimals, 9 at most: where digits have to align, and for ticks that differ in the last one. */
+export function fixed(value: number, decimals: number): string {
+  return (DECIMALS[decimals] as Intl.NumberFormat).format(value);
 }
 
 /** 1234567 -> "1,234,567" */
 export function grouped(count: number): string {
-  return count.toLocaleString("en-US");
+  return ALL_DIGITS.format(count);
 }
 
-/** A number's text with its sign. */
-export function signed(value: number, text = significant(value)): string {
+/** The text of a value that is a change: with a plus sign if the value is above zero. */
+export function signed(value: number, text: string): string {
   return value > 0 ? `+${text}` : text;
+}
+
+/** The unit in which values are stored. */
+export function storedUnit(quantity: Quantity): Unit {
+  return UNITS[quantity].find((unit) => unit.scale === 1) as Unit;
+}
+
+/** The unit in which the largest of the values reads best; the one that is stored if all are zero. */
+export function unitFor(quantity: Quantity, values: Iterable<number>): Unit {
+  let largest = 0;
+  for (const value of values) {
+    const size = Math.abs(value);
+    if (size > largest && size < Number.POSITIVE_INFINITY) largest = size;
+  }
+  if (largest === 0) return storedUnit(quantity);
+  let [best, ...larger] = UNITS[quantity] as [Unit, ...Unit[]];
+  // What would round to as many of a unit as make the next one is given in the next one.
+  for (const unit of larger) if (largest >= unit.scale - best.scale / 2) best = unit;
+  return best;
 }
 
 /** The unit of time in which the largest of the values reads best. */
 export function timeUnit(values: Iterable<number>): Unit {
-  let largest = 0;
-  for (const value of values) if (Math.abs(value) > largest) largest = Math.abs(value);
-  const [name, scale] = TIME.find(([, size]) => largest >= size) ?? TIME[3];
-  return { name, scale };
+  return unitFor("ns", values);
+}
+
+/** A value with its unit: by default the one in which it reads best. */
+export function amount(value: number, quantity: Quantity, unit = unitFor(quantity, [value])): string {
+  if (!Number.isFinite(value)) return ABSENT;
+  return `${inUnit(value, quantity, unit)} ${unit.name}`.trimEnd();
 }
 
 /** 12_345_678 -> "12.3 ms" */
 export function duration(ns: number): string {
-  const unit = timeUnit([ns]);
-  return `${significant(ns / unit.scale)} ${unit.name}`;
+  return amount(ns, "ns");
 }
 
-/** 12_345_678 -> "12,345,678 ns" */
+/** 23.04 -> "23.0 %" */
+export function percent(value: number): string {
+  return amount(value, "pct");
+}
+
+/** All digits, for tooltips: 12_345_678 -> "12,345,678 ns" */
 export function exact(value: number, unit: string): string {
   if (!Number.isFinite(value)) return "no value";
-  const text = value.toLocaleString("en-US", { maximumFractionDigits: 12 });
-  return unit ? `${text} ${unit}` : text;
+  return `${ALL_DIGITS.format(value)} ${unit}`.trimEnd();
 }
 
 /** How to print one column of a table: its heading, its unit, and its cells. */
@@ -63,27 +108,31 @@ export interface ColumnFormat {
   title(value: number): string;
 }
 
-/** A column's format by its name: a suffix `_ns`, `_pct`, `_bytes`, `_gbps`; changes, and their intervals, are signed. */
+/** What a column measures, by the suffix of its name. */
+export function quantityOf(column: string): Quantity {
+  return (/(?:^|_)(ns|pct|bytes|gbps|flops)$/.exec(column)?.[1] ?? "") as Quantity;
+}
+
+/** A column's format by its name, in the unit that suits its values; a column `change_...` has signs. */
 export function columnFormat(name: string, values: Iterable<number>): ColumnFormat {
-  const suffix = /_(ns|pct|bytes|gbps)$/.exec(name)?.[1] ?? "";
-  const text = (value: number, plain = significant(value)) =>
-    /^(change|low|high)_/.test(name) ? signed(value, plain) : plain;
-  const heading = (suffix ? name.slice(0, -suffix.length - 1) : name).replaceAll("_", " ");
-  if (suffix === "ns") {
-    const unit = timeUnit(values);
-    return {
-      heading,
-      unit: unit.name,
-      cell: (value) => text(value / unit.scale),
-      title: (value) => exact(value, "ns"),
-    };
-  }
-  const unit = { pct: "%", bytes: "B", gbps: "GB/s", "": "" }[suffix] ?? "";
-  const whole = suffix === "" || suffix === "bytes";
+  const quantity = quantityOf(name);
+  const unit = unitFor(quantity, values);
+  const stem = quantity ? name.slice(0, -quantity.length).replace(/_$/, "") : name;
   return {
-    heading,
-    unit,
-    cell: (value) => text(value, whole && Number.isInteger(value) ? exact(value, "") : undefined),
-    title: (value) => exact(value, unit),
+    heading: stem.replaceAll("_", " "),
+    unit: unit.name,
+    cell(value) {
+      const text = inUnit(value, quantity, unit);
+      return name.startsWith("change_") ? signed(value, text) : text;
+    },
+    title: (value) => exact(value, storedUnit(quantity).name),
   };
+}
+
+/** What cannot be divided has all its digits where it is whole and in its own unit. */
+function inUnit(value: number, quantity: Quantity, unit: Unit): string {
+  const divisible = quantity === "gbps" || quantity === "pct";
+  return unit.scale === 1 && !divisible && Number.isInteger(value)
+    ? ALL_DIGITS.format(value + 0) // not -0
+    : significant(value / unit.scale);
 }

@@ -2,7 +2,7 @@
 
 import { render } from "preact";
 import { Button } from "./button";
-import { writes } from "./history";
+import { isTyping } from "./history";
 import { consume, element } from "./page";
 import { combined } from "./shared";
 
@@ -115,7 +115,7 @@ export function bindHelp(el: HTMLElement, signal: AbortSignal, sections = EXPLOR
   el.addEventListener(
     "keydown",
     (event) => {
-      if (event.key !== "?" || combined(event) || writes(event)) return;
+      if (event.key !== "?" || combined(event) || isTyping(event)) return;
       consume(event);
       openHelp(el, sections);
     },

@@ -3,30 +3,30 @@
 import { consume } from "./page";
 import type { Rpc } from "./rpc";
 
-/** Whether a key belongs to the text that is being written. */
-export function writes(event: Event): boolean {
+/** Whether a key goes to a text field. */
+export function isTyping(event: Event): boolean {
   const target = event.composedPath()[0];
   return (
     target instanceof HTMLElement && (target.isContentEditable || target.matches("input, textarea, select"))
   );
 }
 
-/** Ctrl/Cmd+Z and Shift+Ctrl/Cmd+Z (or Ctrl+Y) undo and redo the selection; the notebook around hears nothing. */
+/** Ctrl/Cmd+Z and Shift+Ctrl/Cmd+Z (or Ctrl+Y) undo and redo the selection; the notebook does not see the keys. */
 export function bindUndo(el: HTMLElement, rpc: Rpc, signal: AbortSignal): void {
   el.addEventListener(
     "keydown",
     (event) => {
       const method = methodOf(event);
-      if (!method || writes(event)) return;
+      if (!method || isTyping(event)) return;
       consume(event);
-      askKernel(rpc, method);
+      requestStep(rpc, method);
     },
     { signal },
   );
 }
 
-/** There is no answer to wait for: the traits tell what happened. */
-export function askKernel(rpc: Rpc, method: "undo" | "redo"): void {
+/** The answer is not awaited: the traits show what happened. */
+export function requestStep(rpc: Rpc, method: "undo" | "redo"): void {
   rpc.call(method).catch(() => undefined);
 }
 

@@ -7,7 +7,7 @@ export interface SentMessage {
   buffers: unknown[];
 }
 
-/** A widget model made of plain values: it keeps state and tells listeners, and there is nobody to answer. */
+/** A widget model made of plain values: it keeps state and notifies listeners, but no kernel answers. */
 export class FrozenModel implements Model {
   readonly sent: SentMessage[] = [];
   saved = 0;

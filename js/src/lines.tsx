@@ -1,4 +1,4 @@
-// The lines of a comparison: search them, keep the significant ones, order them, choose one. The kernel does all of it.
+// The lines of a comparison: search, filter, sort and choose. The kernel does the work.
 
 import type { Signal } from "@preact/signals";
 import { Button } from "./button";

@@ -1,4 +1,4 @@
-// What a view shows while its traces load, and where they cannot be; and what there is to know about them.
+// What a view shows while its traces load or when they cannot be loaded, and notices about them.
 
 import type { Signal } from "@preact/signals";
 import { Button } from "./button";
@@ -32,14 +32,14 @@ export function loads(model: Model, signal: AbortSignal): Loads {
 
 /** Progress, and a way to stop it; or why there is nothing, and a way to try again. */
 export function Loading({ status, message, progress, rpc }: Loads) {
-  // An answer, or none because the view is gone: the traits tell the rest.
-  const ask = (method: string) => rpc.call(method).catch(() => undefined);
+  // The answer is not awaited: the traits show what happened.
+  const request = (method: string) => rpc.call(method).catch(() => undefined);
   if (status.value === "error" || status.value === "empty") {
     const failed = status.value === "error";
     return (
       <div class="hta-notice" role="alert" data-severity={failed ? "error" : "info"}>
         <p>{message.value}</p>
-        <Button onClick={() => ask("load")}>{failed ? "Try again" : "Load"}</Button>
+        <Button onClick={() => request("load")}>{failed ? "Try again" : "Load"}</Button>
       </div>
     );
   }
@@ -51,7 +51,7 @@ export function Loading({ status, message, progress, rpc }: Loads) {
         <span class="hta-grow" role="status">
           {message.value}
         </span>
-        <Button onClick={() => ask("cancel")}>Cancel</Button>
+        <Button onClick={() => request("cancel")}>Cancel</Button>
       </div>
       <div
         class="hta-progress"

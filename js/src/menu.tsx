@@ -1,4 +1,4 @@
-// A button that opens a list of things to do. What takes time tells how far it is, and can be given up.
+// A button that opens a list of actions. A slow action shows its progress and can be cancelled.
 
 import { type Signal, signal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
@@ -6,7 +6,7 @@ import { Button } from "./button";
 import { consume } from "./page";
 import { combined } from "./shared";
 
-/** What is being done: hears the share that is done, and is over when it is given up. */
+/** A running action: reports the share that is done, and is aborted by `signal`. */
 export interface Task {
   progress(share: number): void;
   signal: AbortSignal;
@@ -19,18 +19,18 @@ export interface Item {
   run(task: Task): void | Promise<void>;
 }
 
-const SAID_MS = 1500;
+const DONE_MS = 1500;
 const FAILED_MS = 8000;
 
 export function Menu({ label, items }: { label: string; items: readonly Item[] }) {
   const open = useMemo(() => signal(false), []);
-  const said = useMemo(() => signal<Said>({}), []);
+  const status = useMemo(() => signal<TaskStatus>({}), []);
   const running = useMemo(() => signal<AbortController | null>(null), []);
   const root = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     if (open.value) root.current?.querySelector<HTMLElement>('[role="menuitem"]')?.focus();
   }, [open.value]);
-  // taken down: nobody waits any more
+  // disposed of: nobody waits any more
   useLayoutEffect(() => () => running.peek()?.abort(), []);
   const close = () => {
     open.value = false;
@@ -53,8 +53,8 @@ export function Menu({ label, items }: { label: string; items: readonly Item[] }
       }}
     >
       {running.value ? (
-        <Button title="Click to give it up" onClick={() => running.value?.abort()}>
-          <span role="status">{said.value.now}</span> <span aria-hidden="true">×</span>
+        <Button title="Click to cancel" onClick={() => running.value?.abort()}>
+          <span role="status">{status.value.now}</span> <span aria-hidden="true">×</span>
           <span class="hta-hidden">: cancel</span>
         </Button>
       ) : (
@@ -65,12 +65,12 @@ export function Menu({ label, items }: { label: string; items: readonly Item[] }
             open.value = !open.value;
           }}
         >
-          {said.value.now || label}
+          {status.value.now || label}
         </Button>
       )}
-      {said.value.failure && (
+      {status.value.failure && (
         <p class="hta-notice" role="alert" data-severity="error">
-          {said.value.failure}
+          {status.value.failure}
         </p>
       )}
       {open.value && (
@@ -83,7 +83,7 @@ export function Menu({ label, items }: { label: string; items: readonly Item[] }
               title={item.hint}
               onClick={() => {
                 close();
-                void run(item, said, running);
+                void run(item, status, running);
               }}
             >
               {item.label}
@@ -95,33 +95,37 @@ export function Menu({ label, items }: { label: string; items: readonly Item[] }
   );
 }
 
-/** What stands on the button instead of its label, and what went wrong. */
-interface Said {
+/** The text that replaces the button's label, and what went wrong. */
+interface TaskStatus {
   now?: string;
   failure?: string;
 }
 
-async function run(item: Item, said: Signal<Said>, running: Signal<AbortController | null>): Promise<void> {
+async function run(
+  item: Item,
+  status: Signal<TaskStatus>,
+  running: Signal<AbortController | null>,
+): Promise<void> {
   const controller = new AbortController();
   running.value = controller;
-  said.value = { now: `${item.label}…` };
+  status.value = { now: `${item.label}…` };
   const progress = (share: number) => {
-    said.value = { now: `${item.label} ${Math.round(100 * share)} %` };
+    status.value = { now: `${item.label} ${Math.round(100 * share)} %` };
   };
-  let told: Said = { now: "Done" };
+  let outcome: TaskStatus = { now: "Done" };
   try {
     await item.run({ progress, signal: controller.signal });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    told = controller.signal.aborted ? {} : { failure: `${item.label} failed: ${reason}` };
+    outcome = controller.signal.aborted ? {} : { failure: `${item.label} failed: ${reason}` };
   }
   running.value = null;
-  said.value = told;
+  status.value = outcome;
   setTimeout(
     () => {
-      if (said.value === told) said.value = {};
+      if (status.value === outcome) status.value = {};
     },
-    told.failure ? FAILED_MS : SAID_MS,
+    outcome.failure ? FAILED_MS : DONE_MS,
   );
 }
 

@@ -4,7 +4,7 @@
 // the view and must never become a trait.
 
 import { effect, signal as makeSignal, type Signal } from "@preact/signals";
-import { whenGone } from "./page";
+import { onAbort } from "./page";
 
 // biome-ignore lint/suspicious/noExplicitAny: callbacks of the Jupyter protocol take whatever the event carries
 export type Listener = (...args: any[]) => void;
@@ -43,7 +43,7 @@ export type View = (props: ViewProps) => void | Promise<void>;
 /** Listen until the view is taken down. */
 export function listen(model: Model, event: string, listener: Listener, signal: AbortSignal): void {
   model.on(event, listener);
-  whenGone(signal, () => model.off(event, listener));
+  onAbort(signal, () => model.off(event, listener));
 }
 
 const unsaved = new WeakSet<Model>();
@@ -74,6 +74,6 @@ export function trait<T>(model: Model, name: string, signal: AbortSignal): Signa
     model.set(name, value.value);
     save(model);
   });
-  whenGone(signal, dispose);
+  onAbort(signal, dispose);
   return value;
 }

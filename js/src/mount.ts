@@ -1,6 +1,6 @@
 // Draws a part: its view, in the look and with the manners that all parts have.
 
-import { freezeSaved, tellEnd, tellSaved } from "./kernel_gone";
+import { freezeSaved, showSavedNotice, watchKernel } from "./kernel_gone";
 import type { View, ViewProps } from "./model";
 import parts from "./parts.css";
 import { adoptStyles } from "./shared";
@@ -24,10 +24,10 @@ export function mounting(views: Readonly<Record<string, View>>, styles = ""): Mo
     props.el.classList.add("hta");
     followTheme(props.el, props.signal);
     keepShortcuts(props.el, props.signal);
-    tellEnd(props);
+    watchKernel(props);
     const saved = await freezeSaved(props.model);
     if (props.signal.aborted) return;
     await view(props);
-    if (saved) tellSaved(props);
+    if (saved) showSavedNotice(props);
   };
 }

@@ -10,9 +10,9 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** Call once the view is taken down, or the work given up. */
-export function whenGone(signal: AbortSignal, act: () => void): void {
-  signal.addEventListener("abort", act, { once: true });
+/** Call once the view is disposed of, or the work is cancelled. */
+export function onAbort(signal: AbortSignal, callback: () => void): void {
+  signal.addEventListener("abort", callback, { once: true });
 }
 
 /** The event was meant for this part alone: neither the notebook nor the browser acts on it. */

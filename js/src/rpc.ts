@@ -1,4 +1,4 @@
-// Questions to the kernel over the widget's comm, cancellable by id.
+// Requests to the kernel over the widget's comm, cancellable by id.
 //
 //   browser -> kernel   {rpc: 1, id, method, params}   and   {rpc: 1, id, cancel: true}
 //   kernel -> browser   {rpc: 1, id, result} + buffers  or   {rpc: 1, id, error: {type, message}}
@@ -6,7 +6,7 @@
 // The Python half is hta_widgets/widgets/rpc.py.
 
 import { listen, type Model } from "./model";
-import { whenGone } from "./page";
+import { onAbort } from "./page";
 
 export class RpcError extends Error {
   constructor(
@@ -38,7 +38,7 @@ interface Pending {
 export class Rpc {
   #pending = new Map<string, Pending>();
   #count = 0;
-  // Replies reach every view of a model: the prefix tells which of them asked.
+  // Replies reach every view of a model: the prefix identifies the one that sent the request.
   #prefix = Math.random().toString(36).slice(2, 10);
 
   constructor(
@@ -46,15 +46,15 @@ export class Rpc {
     private readonly signal: AbortSignal,
   ) {
     listen(model, "msg:custom", (content, buffers) => this.#settle(content, buffers), signal);
-    whenGone(signal, () => this.#cancelAll());
+    onAbort(signal, () => this.#cancelAll());
   }
 
-  /** Ask Python. Rejects with `RpcError` for an error there, and with `AbortError` once `signal` (or the view) ends. */
+  /** Call Python. Rejects with `RpcError` for an error there, and with `AbortError` once `signal` or the view aborts. */
   call<T>(method: string, params: object = {}, options: { signal?: AbortSignal } = {}): Promise<Answer<T>> {
     const id = `${this.#prefix}.${++this.#count}`;
     return new Promise<Answer<T>>((resolve, reject) => {
       if (this.signal.aborted || options.signal?.aborted) return reject(aborted());
-      if (this.model.get("silent")) return reject(new RpcError("Silent", "no kernel answers here"));
+      if (this.model.get("no_kernel")) return reject(new RpcError("NoKernel", "no kernel answers here"));
       const cancel = () => this.#cancel(id);
       const settled = () => options.signal?.removeEventListener("abort", cancel);
       options.signal?.addEventListener("abort", cancel, { once: true });
@@ -95,5 +95,5 @@ export class Rpc {
 }
 
 function aborted(): DOMException {
-  return new DOMException("The request is moot", "AbortError");
+  return new DOMException("The request was aborted", "AbortError");
 }

@@ -1,12 +1,12 @@
-// What a view saves in a notebook besides the traits that Python knows: it stands in where no kernel runs.
+// State that a view saves in a notebook besides its traits, to be shown where no kernel runs.
 
 import type { Model } from "./model";
 
 /**
- * Save with the model, under a name that Python does not know, what `read` gives then. It is read as the model is written:
- * what is saved is what is on display, and until then nothing is spent on it.
+ * Save the result of `read` with the model, under a name that Python does not know. `read` is called when the model is
+ * serialised: what is saved is what is on display, and it costs nothing until then.
  */
-export function keep(model: Model, name: string, read: () => unknown): void {
+export function saveState(model: Model, name: string, read: () => unknown): void {
   model.set(name, {
     get saved() {
       return read();
@@ -14,7 +14,7 @@ export function keep(model: Model, name: string, read: () => unknown): void {
   });
 }
 
-/** What was saved under the name, if the model came from a notebook (see ended.ts). */
-export function kept<T>(model: Model, name: string): T | undefined {
-  return model.get("silent") ? model.get(name)?.saved : undefined;
+/** What was saved under the name, if the model came from a notebook (see kernel_gone.ts). */
+export function savedState<T>(model: Model, name: string): T | undefined {
+  return model.get("no_kernel") ? model.get(name)?.saved : undefined;
 }

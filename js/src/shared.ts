@@ -1,12 +1,12 @@
 // Small things that several views need.
 
 import { type ComponentChild, render } from "preact";
-import { element, whenGone } from "./page";
+import { element, onAbort } from "./page";
 
-/** Render into the view's element until it is taken down. */
+/** Render into the view's element until the view is disposed of. */
 export function draw(node: ComponentChild, el: HTMLElement, signal: AbortSignal): void {
   render(node, el);
-  whenGone(signal, () => render(null, el));
+  onAbort(signal, () => render(null, el));
 }
 
 /** Add a style sheet once to the document, or to the shadow tree, that the element is in. */
@@ -20,7 +20,7 @@ export function adoptStyles(el: HTMLElement, id: string, css: string): void {
   parent.append(style);
 }
 
-/** Whether a key was pressed with Ctrl, Cmd or Alt: those combinations are the browser's and the notebook's, and undo. */
+/** Whether Ctrl, Cmd or Alt was held: those combinations belong to the browser, to the notebook, and to undo. */
 export function combined(event: { ctrlKey: boolean; metaKey: boolean; altKey: boolean }): boolean {
   return event.ctrlKey || event.metaKey || event.altKey;
 }

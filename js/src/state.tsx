@@ -9,7 +9,7 @@ export interface State {
   message: Signal<string>;
 }
 
-/** What to tell instead of, or above, the content; nothing while all is well. */
+/** The message shown instead of, or above, the content; nothing while all is well. */
 export function StateNotice({ status, message }: State) {
   if (!message.value || status.value === "busy") return null;
   return (

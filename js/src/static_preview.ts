@@ -1,12 +1,13 @@
-// Tells Python in which cell a view is on display: there a picture stands in for it when the notebook is opened without a
-// kernel (hta_widgets/widgets/static_preview.py). JupyterLab and Notebook tell a cell's execution by its prompt alone.
+// Reports to Python in which cell a view is on display, so that a static picture can replace it when the notebook is
+// opened without a kernel (hta_widgets/widgets/static_preview.py). In JupyterLab and Notebook only the prompt shows
+// which execution of a cell this is.
 
 import type { Model } from "./model";
-import { whenGone } from "./page";
+import { onAbort } from "./page";
 
-export function tellShown(model: Model, el: HTMLElement, signal: AbortSignal): void {
+export function announceView(model: Model, el: HTMLElement, signal: AbortSignal): void {
   const view = Math.random().toString(36).slice(2);
-  const tell = (method: string, params: object) =>
+  const send = (method: string, params: object) =>
     model.send({ rpc: 1, id: `${view}.${method}`, method, params: { view, ...params } });
 
   let prompt: Element | null | undefined;
@@ -14,8 +15,8 @@ export function tellShown(model: Model, el: HTMLElement, signal: AbortSignal): v
     const count = /\d+/.exec(prompt?.textContent ?? "")?.[0];
     if (!count) return;
     counted.disconnect();
-    tell("view_opened", { count: Number(count) });
-    whenGone(signal, () => tell("view_closed", {}));
+    send("view_opened", { count: Number(count) });
+    onAbort(signal, () => send("view_closed", {}));
   };
   // "[*]:" while the cell runs
   const counted = new MutationObserver(look);
@@ -24,12 +25,12 @@ export function tellShown(model: Model, el: HTMLElement, signal: AbortSignal): v
     if (!el.isConnected) return;
     placed.disconnect();
     prompt = el.closest(".jp-Cell")?.querySelector(".jp-InputPrompt");
-    if (!prompt || model.get("silent")) return;
+    if (!prompt || model.get("no_kernel")) return;
     counted.observe(prompt, { childList: true, characterData: true, subtree: true });
     look();
   });
   placed.observe(el);
-  whenGone(signal, () => {
+  onAbort(signal, () => {
     placed.disconnect();
     counted.disconnect();
   });

@@ -9,7 +9,7 @@ import { consume } from "./page";
 import { step } from "./picker";
 import { combined } from "./shared";
 
-/** [column, descending]; none: the answer's own order. */
+/** [column, descending]; empty: the order of the answer. */
 export type Sort = [] | [column: string, descending: boolean];
 
 export interface Choosing {

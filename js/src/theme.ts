@@ -1,34 +1,34 @@
-// Light or dark, as the page is: every notebook says it in its own way.
+// Light or dark, as the page is. Every notebook marks it in its own way.
 
-import { whenGone } from "./page";
+import { onAbort } from "./page";
 
-// what they say it with: JupyterLab, VS Code, Colab, marimo; a class of the page is what many sites use
-const SAID = ["data-jp-theme-light", "class", "theme", "data-theme"];
-// VS Code calls a light theme of high contrast by both of its names
+// where the theme is marked: JupyterLab, VS Code, Colab, marimo; many sites use a class of the page
+const ATTRIBUTES = ["data-jp-theme-light", "class", "theme", "data-theme"];
+// VS Code gives a light high-contrast theme both names
 const LIGHT = ["light", "vscode-light", "vscode-high-contrast-light"];
 const DARK = ["dark", "vscode-dark", "vscode-high-contrast"];
 
-/** Keep the element's `data-theme`, by which theme.css goes, as the page's theme is. */
+/** Keep the element's `data-theme`, which selects the colours of theme.css, in step with the page. */
 export function followTheme(el: HTMLElement, signal: AbortSignal): void {
   const system = matchMedia("(prefers-color-scheme: dark)");
-  const tell = () => {
-    el.dataset.theme = (saidDark() ?? system.matches) ? "dark" : "light";
+  const update = () => {
+    el.dataset.theme = (pageIsDark() ?? system.matches) ? "dark" : "light";
   };
-  const page = new MutationObserver(tell);
+  const page = new MutationObserver(update);
   for (const place of [document.documentElement, document.body])
-    page.observe(place, { attributeFilter: SAID });
-  system.addEventListener("change", tell, { signal });
-  whenGone(signal, () => page.disconnect());
-  tell();
+    page.observe(place, { attributeFilter: ATTRIBUTES });
+  system.addEventListener("change", update, { signal });
+  onAbort(signal, () => page.disconnect());
+  update();
 }
 
-/** Whether the page says it is dark; undefined if it says nothing of the kind. */
-function saidDark(): boolean | undefined {
+/** Whether the page is marked as dark; undefined if it is not marked. */
+function pageIsDark(): boolean | undefined {
   const { documentElement: html, body } = document;
   const jupyter = body.dataset.jpThemeLight;
   if (jupyter) return jupyter === "false";
-  const said = new Set([...html.classList, ...body.classList]);
-  for (const place of [html, body]) for (const name of SAID) said.add(place.getAttribute(name) ?? "");
-  if (LIGHT.some((word) => said.has(word))) return false;
-  return DARK.some((word) => said.has(word)) || undefined;
+  const values = new Set([...html.classList, ...body.classList]);
+  for (const place of [html, body]) for (const name of ATTRIBUTES) values.add(place.getAttribute(name) ?? "");
+  if (LIGHT.some((word) => values.has(word))) return false;
+  return DARK.some((word) => values.has(word)) || undefined;
 }

@@ -125,13 +125,13 @@ it("lets the kernel sort: headings only say by what", async () => {
     ["no", "true"],
     ["unknown", undefined],
   ]);
-  const said: unknown[] = [];
+  const seen: unknown[] = [];
   for (let i = 0; i < 3; i++) {
     change?.querySelector("button")?.click();
     await drawn();
-    said.push([model.get("sort"), change?.getAttribute("aria-sort")]);
+    seen.push([model.get("sort"), change?.getAttribute("aria-sort")]);
   }
-  expect(said).toEqual([
+  expect(seen).toEqual([
     [["change_ns", true], "descending"],
     [["change_ns", false], "ascending"],
     [[], null],
@@ -275,28 +275,28 @@ it("shows runs by letter, doubts, panels and locked timelines", async () => {
   expect([model.get("locked"), lock?.ariaPressed, align.disabled]).toEqual([false, "false", true]);
 });
 
-it.each([false, true])("names the line that is lit up, and lets it go (frozen: %s)", async (frozen) => {
+it.each([false, true])("names the highlighted line, and drops it (frozen: %s)", async (frozen) => {
   const { el, model } = await show({ ...viewer, frozen, line: ["compute", "<b>gemm"] }, children());
-  const lit = () => el.querySelector(".hta-lit");
-  expect(lit()?.querySelector("span")?.textContent).toBe("Highlight up: <b>gemm");
-  const button = lit()?.querySelector("button");
+  const highlighted = () => el.querySelector(".hta-highlighted");
+  expect(highlighted()?.querySelector("span")?.textContent).toBe("Highlight up: <b>gemm");
+  const button = highlighted()?.querySelector("button");
   expect(!button).toBe(frozen);
   if (!button) return;
   button.click();
   await drawn();
-  expect([model.get("line"), lit()]).toEqual([null, null]);
+  expect([model.get("line"), highlighted()]).toEqual([null, null]);
 });
 
 it("says why a line's events cannot be found, and nothing of the kind while it loads", async () => {
   const { el, model } = await show(viewer, children());
-  const told = () => el.querySelector("section > .hta-notice")?.textContent;
-  expect(told()).toBeUndefined();
+  const notice = () => el.querySelector("section > .hta-notice")?.textContent;
+  expect(notice()).toBeUndefined();
   model.set("message", "no <b>calls");
   await drawn();
-  expect(told()).toBe("no <b>calls");
+  expect(notice()).toBe("no <b>calls");
   model.set("status", "busy");
   await drawn();
-  expect(told()).toBeUndefined();
+  expect(notice()).toBeUndefined();
 });
 
 it.each([

@@ -62,7 +62,7 @@ interface Call {
   };
 }
 
-/** A kernel for the model; returns what it was asked. */
+/** A kernel for the model; returns the calls it got. */
 function answer(model: FrozenModel): Call[] {
   const calls: Call[] = [];
   const reply = (call: Call) => {
@@ -76,7 +76,7 @@ function answer(model: FrozenModel): Call[] {
     }
     if (method === "find") send({ row: params.event_id, version: model.get("version") });
   };
-  // what was asked while the view was made
+  // calls made while the view was built
   for (const { content } of model.sent) reply(content as Call);
   model.on("test:sent", (content: Call) => queueMicrotask(() => reply(content)));
   return calls;
@@ -117,8 +117,8 @@ it("asks for the rows that it is scrolled to, and shows dots until they are ther
   await Promise.resolve();
   await drawn();
   expect(cells(rowsOf(el)[0])[1]).toBe("op 2000only");
-  const asked = calls.map((call) => call.params.first / PAGE_ROWS);
-  expect(new Set(asked)).toEqual(new Set([0, 1, 15, 16, 14]));
+  const pages = calls.map((call) => call.params.first / PAGE_ROWS);
+  expect(new Set(pages)).toEqual(new Set([0, 1, 15, 16, 14]));
 });
 
 it("sorts by a heading, and starts over with each answer", async () => {
@@ -266,31 +266,31 @@ it("says that a page could not be read", async () => {
   expect(el.querySelector("[role=alert]")?.textContent).toBe("The events could not be read: full");
 });
 
-it("fetches what is in sight first, two pages at a time, and drops what is moot", async () => {
-  const asked: { first: number; signal: AbortSignal; done(table: Table): void }[] = [];
+it("fetches what is in sight first, two pages at a time, and aborts what is no longer needed", async () => {
+  const requests: { first: number; signal: AbortSignal; done(table: Table): void }[] = [];
   let changes = 0;
   const pages = new Pages(
-    (first, _count, signal) => new Promise((done) => asked.push({ first, signal, done })),
+    (first, _count, signal) => new Promise((done) => requests.push({ first, signal, done })),
     () => {
       changes += 1;
     },
     () => undefined,
   );
   pages.want(0, 10, 10_000);
-  expect(asked.map((one) => one.first)).toEqual([0, PAGE_ROWS]);
+  expect(requests.map((request) => request.first)).toEqual([0, PAGE_ROWS]);
   pages.want(5000, 5010, 10_000); // a long way further: only this page comes next
-  asked[0]?.done(decode(page(0, PAGE_ROWS)));
+  requests[0]?.done(decode(page(0, PAGE_ROWS)));
   await drawn();
-  expect(asked.map((one) => one.first / PAGE_ROWS)).toEqual([0, 1, 39]);
+  expect(requests.map((request) => request.first / PAGE_ROWS)).toEqual([0, 1, 39]);
   expect([pages.row(3)?.at, pages.row(PAGE_ROWS)]).toEqual([3, undefined]);
   pages.reset();
-  expect(asked.map((one) => one.signal.aborted)).toEqual([true, true, true]);
+  expect(requests.map((request) => request.signal.aborted)).toEqual([true, true, true]);
   expect(pages.row(3)?.at).toBe(3); // until the first new page is there
-  asked[2]?.done(decode(page(39 * PAGE_ROWS, PAGE_ROWS)));
+  requests[2]?.done(decode(page(39 * PAGE_ROWS, PAGE_ROWS)));
   await drawn();
   expect([pages.row(5000), changes]).toEqual([undefined, 1]);
   pages.want(0, 10, 10_000);
-  asked[3]?.done(decode(page(100, PAGE_ROWS)));
+  requests[3]?.done(decode(page(100, PAGE_ROWS)));
   await drawn();
   expect(pages.row(0)?.table.numbers("event_id")[0]).toBe(100);
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { decode } from "../src/columns";
 import { mount, views } from "../src/index";
 import { answerEvents } from "../src/report/events";
@@ -168,6 +168,5 @@ test("a report draws its explorer, and panels hide and come back", async () => {
   await drawn();
   expect(main.querySelector(".hta-panel")).toBeNull();
   toggle?.click();
-  await drawn();
-  expect(main.querySelector(".hta-panel h3")?.textContent).toBe("Iterations");
+  await vi.waitFor(() => expect(main.querySelector(".hta-panel h3")?.textContent).toBe("Iterations"));
 });

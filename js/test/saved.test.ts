@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from "vitest";
 import { FrozenHost, FrozenModel } from "../src/host";
 import { mount, views } from "../src/index";
-import { keep } from "../src/saved";
+import { saveState } from "../src/saved";
 import { drawn } from "./support";
 
 afterEach(() => document.body.replaceChildren());
@@ -33,8 +33,8 @@ async function show(model: FrozenModel) {
 it("shows the picture that was saved, and says that nothing answers", async () => {
   const el = await show(new Restored({ _picture: { saved: "data:image/webp;base64,AAAA" } }));
   expect(el.querySelector("img")?.getAttribute("src")).toBe("data:image/webp;base64,AAAA");
-  expect(el.querySelectorAll(".hta-ended")).toHaveLength(1);
-  expect(el.querySelector(".hta-ended")?.textContent).toContain("No kernel answers here");
+  expect(el.querySelectorAll(".hta-kernel-gone")).toHaveLength(1);
+  expect(el.querySelector(".hta-kernel-gone")?.textContent).toContain("No kernel answers here");
 });
 
 it("loads nothing but pictures that stand in the notebook itself", async () => {
@@ -47,13 +47,13 @@ it("asks the kernel where there is one", async () => {
   const model = new Restored({ _picture: { saved: "data:image/webp;base64,AAAA" } }, true);
   const el = await show(model);
   expect(model.sent[0]?.content).toMatchObject({ method: "meta" });
-  expect(el.querySelector("img, .hta-ended")).toBeNull();
+  expect(el.querySelector("img, .hta-kernel-gone")).toBeNull();
 });
 
 it("reads what is kept as the model is written, and not before", () => {
   const model = new FrozenModel({});
   let readings = 0;
-  keep(model, "_picture", () => ++readings);
+  saveState(model, "_picture", () => ++readings);
   expect(readings).toBe(0);
   // what anywidget does, and what ipywidgets does
   expect(structuredClone(model.get("_picture"))).toEqual({ saved: 1 });

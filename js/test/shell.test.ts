@@ -1,7 +1,7 @@
 // The explorer's shell: breadcrumb, search, undo and redo keys, help, bar of panels.
 
 import { afterEach, expect, it, vi } from "vitest";
-import { ALL, clauses } from "../src/clauses";
+import { ALL, clausesOf } from "../src/clauses";
 import { FrozenModel } from "../src/host";
 import { drawn, knowDialogs, show } from "./support";
 
@@ -20,9 +20,9 @@ const crumb = (state = {}) =>
 
 const texts = (el: Element) => [...el.querySelectorAll(".hta-clause > span")].map((item) => item.textContent);
 
-it("tells a selection in words", () => {
-  expect(clauses(ALL)).toEqual([]);
-  const told = clauses({
+it("describes a selection in words", () => {
+  expect(clausesOf(ALL)).toEqual([]);
+  const found = clausesOf({
     ranks: [0, 1],
     iterations: [551],
     window: [4_560_000, 16_860_000],
@@ -30,7 +30,7 @@ it("tells a selection in words", () => {
     names: ["void at::native::gemm<int>(float)", "copy"],
     query: " nccl ",
   });
-  expect(told.map((clause) => clause.text)).toEqual([
+  expect(found.map((clause) => clause.text)).toEqual([
     "ranks 0–1",
     "iteration 551",
     "12.3 ms from 4.56 ms",
@@ -38,8 +38,8 @@ it("tells a selection in words", () => {
     "name gemm and 1 more",
     "search “nccl”",
   ]);
-  expect(told[2]?.title).toBe("4,560,000 to 16,860,000 ns since the job's start");
-  expect(told[4]?.title).toBe("void at::native::gemm<int>(float)\ncopy");
+  expect(found[2]?.title).toBe("4,560,000 to 16,860,000 ns since the job's start");
+  expect(found[4]?.title).toBe("void at::native::gemm<int>(float)\ncopy");
 });
 
 it("drops clauses one by one and all at once, and keeps names as text", async () => {
@@ -93,22 +93,22 @@ it("searches when the hand rests, on Enter, on leaving, and not on Escape", asyn
   }
 });
 
-it("undoes and redoes by key and button, without telling the notebook", async () => {
+it("undoes and redoes by key and button, without the notebook seeing it", async () => {
   const { el, model } = await crumb({ can_undo: true });
   const leaked = vi.fn();
   document.body.addEventListener("keydown", leaked);
-  const asked = () => model.sent.map(({ content }) => (content as { method: string }).method);
+  const calls = () => model.sent.map(({ content }) => (content as { method: string }).method);
   const [undo, redo] = el.querySelectorAll<HTMLButtonElement>(".hta-icon");
   key(undo as Element, "z", { ctrlKey: true });
   key(undo as Element, "Z", { metaKey: true, shiftKey: true });
   key(undo as Element, "y", { ctrlKey: true });
-  expect(asked()).toEqual(["undo", "redo", "redo"]);
+  expect(calls()).toEqual(["undo", "redo", "redo"]);
   expect(leaked).not.toHaveBeenCalled();
   undo?.click();
   redo?.click(); // nothing to redo
-  expect(asked()).toEqual(["undo", "redo", "redo", "undo"]);
+  expect(calls()).toEqual(["undo", "redo", "redo", "undo"]);
   key(el.querySelector("input"), "z", { ctrlKey: true }); // the text's own undo
-  expect(asked()).toHaveLength(4);
+  expect(calls()).toHaveLength(4);
   document.body.removeEventListener("keydown", leaked);
 });
 

@@ -62,7 +62,7 @@ describe("a list too tall for the browser", () => {
     const to = virtual.settle();
     expect(to).toBeGreaterThan(49_990);
     expect(to).toBeLessThan(50_030);
-    virtual.scrolled(to); // the browser tells of it
+    virtual.scrolled(to); // the browser reports it
     expect(virtual.range[0]).toBe(before + 150);
     expect(virtual.offset(before + 150) - to).toBeCloseTo(y);
   });

@@ -136,7 +136,7 @@ def test_abstains_without_bandwidth_and_bytes(tmp_path):
 
 def test_words_and_picture(tmp_path):
     trace = opened(tmp_path, EVENTS)
-    assert "Memcpy HtoD takes most time, 20.0 µs in all, at up to 0.3 GB/s" in sentence(
+    assert "Memcpy HtoD takes most time, 20.0 µs in all, at up to 300 MB/s" in sentence(
         bandwidth_summary(trace)
     )
     assert "No memory" in sentence(bandwidth_summary(trace, Scope(streams=(99,))))

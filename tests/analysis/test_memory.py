@@ -14,7 +14,6 @@ from hta_widgets.analysis.memory.categories import CATEGORIES, memory_categories
 from hta_widgets.analysis.memory.usage import (
     BEFORE,
     NO_OPERATOR,
-    byte_size,
     memory_peak,
     memory_timeline,
     sentence,
@@ -161,15 +160,6 @@ def test_without_memory_events_the_remedy_is_named(name):
     for function in (memory_timeline, memory_peak):
         with pytest.raises(MissingDataError, match="profile_memory=True"):
             function(Trace.open(shared_trace(name)))
-
-
-def test_sizes_in_words():
-    assert [byte_size(size) for size in (5, 2048, 3 * 1024**2, 1024**3)] == [
-        "5 B",
-        "2.00 KiB",
-        "3.00 MiB",
-        "1.00 GiB",
-    ]
 
 
 # -- files of export_memory_timeline -----------------------------------------------------------------------

@@ -227,7 +227,7 @@ def test_the_order_in_the_file_does_not_matter(tmp_path):
 
 def test_words_picture_and_missing_launches(tmp_path):
     trace = opened(tmp_path, EVENTS)
-    assert "stream 7: 1.6 entries" in sentence(queue_summary(trace))
+    assert "stream 7: 1.59 entries" in sentence(queue_summary(trace))
     assert "No stream" in sentence(queue_summary(trace, Scope(streams=(99,))))
     assert len(ANALYSES["queue_length"].figure(queue_length(trace)).data) == 3
     with pytest.raises(MissingDataError, match="launch calls"):

@@ -126,7 +126,7 @@ def test_help_and_what_is_lit_up(lab: Lab) -> None:
     viewer = open_viewer(lab)
     row = panel(viewer, "diff").locator("tbody tr", has_text="AllGather")
     row.click()
-    lit = viewer.locator(".hta-lit")
+    lit = viewer.locator(".hta-highlighted")
     expect(lit).to_contain_text("AllGather")
     lab.shot("diff-viewer-lit", viewer.locator("section[aria-label=Timelines]"))
     lab.page.keyboard.press("?")

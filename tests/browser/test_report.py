@@ -182,8 +182,8 @@ def test_runs_side_by_side(reader: Reader, tmp_path: Path) -> None:
     expect(lines.locator("tbody tr").first).to_be_visible()
     assert lines.locator("tbody tr").count() == len(viewer.frame("diff").query("run == 'b'"))
     assert lines.locator(":is(input, select, th button, [aria-selected]):visible").count() == 0
-    expect(page.locator(".hta-lit")).to_contain_text(frame["line"].iloc[0])
-    assert page.locator(".hta-lit button").count() == 0
+    expect(page.locator(".hta-highlighted")).to_contain_text(frame["line"].iloc[0])
+    assert page.locator(".hta-highlighted button").count() == 0
     expect(page.locator(".hta-timeline-matches [role=status]")).to_contain_text(["no matches", "matches"])
     # the timelines still move as one, by steps
     page.locator(TIMELINE).first.focus()

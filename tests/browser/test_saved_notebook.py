@@ -63,8 +63,8 @@ def test_the_last_state_is_shown_without_a_kernel(saving: Lab) -> None:
     assert len(json.dumps(saved)) < 1_000_000
 
     lab.open(NAME)  # with a fresh kernel
-    expect(page.locator(".hta-ended")).to_have_count(1, timeout=20_000)
-    expect(page.locator(".hta-ended")).to_contain_text("No kernel answers here")
+    expect(page.locator(".hta-kernel-gone")).to_have_count(1, timeout=20_000)
+    expect(page.locator(".hta-kernel-gone")).to_contain_text("No kernel answers here")
     expect(page.locator(".hta-rank-grid button").nth(1)).to_have_attribute("aria-pressed", "true")
     expect(answer).to_have_text(sentence)
     expect(page.locator(".hta-panel[data-kind=temporal_breakdown] svg.hta-bars")).to_be_visible()
@@ -81,7 +81,7 @@ def test_the_last_state_is_shown_without_a_kernel(saving: Lab) -> None:
 
     lab.run_all()
     expect(page.locator(TIMELINE)).to_be_visible(timeout=60_000)
-    expect(page.locator(".hta-ended")).to_have_count(0)
+    expect(page.locator(".hta-kernel-gone")).to_have_count(0)
 
 
 def test_a_snapshot_is_there_whatever_is_saved(lab: Lab) -> None:

@@ -134,7 +134,7 @@ def test_critical_path_is_drawn_and_says_what_bounds_it(lab: Lab) -> None:
     expect(toggle).to_have_attribute("aria-pressed", "false")
     toggle.click()
     lab.expect_kernel("timeline.critical_path", True)
-    told = bar(lab).locator(".hta-timeline-told")
+    told = bar(lab).locator(".hta-timeline-path")
     expect(told).to_contain_text("The path leads through", timeout=30_000)
     assert colours(timeline) < before
     lab.shot("timeline-path")

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from hta_widgets import examples
-from hta_widgets.cli.table import frame_lines, significant
+from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import aligned, pieces_of, printable, shortened, width
 from hta_widgets.cli.values import numbers, span, spelled
 from tests.cli.conftest import Run
@@ -122,30 +122,22 @@ def test_table() -> None:
             "rank": [0, 1],
             "idle_ns": [1_234_567, 0],
             "idle_pct": [12.345, float("nan")],
-            "bytes": [12_345_678, 1],
+            "held_bytes": [12_345_678, 524_288],
             "iteration": pd.array([7, None], dtype="Int64"),
             "is_graph": [True, False],
             "name": ["a\nb", None],
         }
     )
     assert frame_lines(frame, 10, None) == [
-        "rank  idle ms  idle %       bytes  iteration  is graph  name",
-        "   0     1.23    12.3  12,345,678          7  yes       a\\nb",
-        "   1        0       –           1          –  no",
+        "rank  idle ms  idle %  held MiB  iteration  is graph  name",
+        "   0     1.23    12.3      11.8          7  yes       a\\nb",
+        "   1        0       –     0.500          –  no",
     ]
     assert frame_lines(frame[["rank", "idle_ns", "idle_pct"]], 1, 15) == [
         "rank  idle ms",
         "   0     1.23",
         "… 1 more row and 1 more column",
     ]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0, "0"), (1.0, "1.00"), (12.345, "12.3"), (123456.7, "123,457"), (0.00123, "0.00123"), (-2.5, "-2.50")],
-)
-def test_significant_digits(value: float, text: str) -> None:
-    assert significant(value) == text
 
 
 def test_text_pieces() -> None:

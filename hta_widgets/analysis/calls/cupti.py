@@ -14,6 +14,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import flop_count, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.raw import RawTrace
 from hta_widgets.trace.scope import Scope
@@ -111,7 +112,7 @@ def sentence(frame: pd.DataFrame) -> str:
         return text + "."
     at = int(by_operator.to_numpy().argmax())
     most, share = by_operator.index[at], 100.0 * by_operator.iloc[at] / total
-    return f"{text}; they made {total:.3g} floating-point operations, {share:.1f} % of them in {most}."
+    return f"{text}; they made {flop_count(total)}, {percent(share)} of them in {most}."
 
 
 def _in_category(rank_trace: RankTrace, categories: tuple[str, ...]) -> npt.NDArray[np.int64]:

@@ -17,7 +17,7 @@ from hta_widgets.analysis.compare.noise import LEAST_CHANGE, difference
 from hta_widgets.analysis.compare.sampling import Scopes, Steps, check_runs, scope_of
 from hta_widgets.analysis.core.entry import Analysis, Option
 from hta_widgets.charts.spec import Changes
-from hta_widgets.formatting import brief, duration
+from hta_widgets.formatting import brief, duration, signed
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
@@ -136,8 +136,8 @@ def sentence(frame: pd.DataFrame) -> str:
         found = frame
     top = found.iloc[int(found["change_ns"].abs().to_numpy().argmax())]
     words = {"added": "is new", "removed": "is gone", "moved": "has moved"}.get(top["change"], "changed most")
-    sign = "+" if top["change_ns"] > 0 else "-"
-    said = f"{brief(top['line'])} {words}: {sign}{duration(abs(top['change_ns']))} per step in {top['run']}."
+    change = signed(top["change_ns"], duration(top["change_ns"]))
+    said = f"{brief(top['line'])} {words}: {change} per step in {top['run']}."
     if not found["significant"].any():
         return f"With one step nothing tells a change from noise; {said}"
     count = len(found[["kind", "line"]].drop_duplicates())

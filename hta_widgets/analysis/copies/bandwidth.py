@@ -12,7 +12,7 @@ from hta_widgets.analysis.copies.flows import BYTES_PER_S, Flow, copy_flows
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.step_function import quantile
 from hta_widgets.charts.spec import Bars, Lines
-from hta_widgets.formatting import duration, gigabytes
+from hta_widgets.formatting import bandwidth, duration
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
@@ -129,7 +129,7 @@ def sentence(frame: pd.DataFrame) -> str:
     most = kinds.iloc[int(kinds["busy_ns"].to_numpy().argmax())]
     return (
         f"{most.name} takes most time, {duration(most['busy_ns'])} in all, "
-        f"at up to {gigabytes(most['max_gbps'])} GB/s."
+        f"at up to {bandwidth(most['max_gbps'])}."
     )
 
 
@@ -163,7 +163,7 @@ def bandwidth_sentence(frame: pd.DataFrame) -> str:
         return "No memory is moved in the selection."
     fastest = frame.iloc[int(frame["gbps"].to_numpy().argmax())]
     return (
-        f"{fastest['kind']} on rank {fastest['rank']} is fastest, {gigabytes(fastest['gbps'])} GB/s, "
+        f"{fastest['kind']} on rank {fastest['rank']} is fastest, {bandwidth(fastest['gbps'])}, "
         f"{duration(fastest['time_ns'])} after the start."
     )
 

@@ -12,7 +12,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.step_function import quantile
 from hta_widgets.analysis.launches.stream_queues import Queue, observed_windows, stream_queues
 from hta_widgets.charts.spec import Bars, Lines
-from hta_widgets.formatting import duration, percent
+from hta_widgets.formatting import duration, percent, significant
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -183,9 +183,9 @@ def sentence(frame: pd.DataFrame) -> str:
         return "No stream's queue lies in the selection."
     most = frame.iloc[int(frame["entry_ns"].to_numpy().argmax())]
     return (
-        f"The longest queue is on rank {most['rank']:.0f}, stream {most['stream']:.0f}: {most['mean']:.1f} "
-        f"entries on average over {duration(most['window_ns'])}, at most {most['max']:.0f}; it held work "
-        f"{percent(most['queued_pct'])} of the time."
+        f"The longest queue is on rank {most['rank']:.0f}, stream {most['stream']:.0f}: "
+        f"{significant(most['mean'])} entries on average over {duration(most['window_ns'])}, "
+        f"at most {most['max']:,.0f}; it held work {percent(most['queued_pct'])} of the time."
     )
 
 

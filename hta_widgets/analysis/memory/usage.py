@@ -13,7 +13,7 @@ from hta_widgets.analysis.memory.events import Changes, changes_of, innermost, o
 from hta_widgets.charts.spec import Bars, Lines
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import duration, percent
+from hta_widgets.formatting import byte_size, duration, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.links import windows_of
 from hta_widgets.trace.reader.schema import NULL
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSES", "BEFORE", "byte_size", "memory_peak", "memory_timeline", "sentence"]
+__all__ = ["ANALYSES", "BEFORE", "memory_peak", "memory_timeline", "sentence"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -136,14 +136,6 @@ def sentence(frame: pd.DataFrame) -> str:
         f"Rank {rank} needs most memory, {byte_size(peak)} on {device}; "
         f"{percent(100.0 * holder[most] / peak if peak else 0.0)} of it is held by {said}."
     )
-
-
-def byte_size(count: float) -> str:
-    """`3221225472` -> `3.00 GiB`."""
-    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
-        if abs(count) >= 1024**power:
-            return f"{count / 1024**power:.2f} {unit}"
-    return f"{count:.0f} B"
 
 
 def _ranks(trace: Trace, scope: Scope) -> list[tuple[int, RankTrace, Changes]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import pandas as pd
 
-from hta_widgets.analysis.memory.usage import byte_size, memory_timeline
+from hta_widgets.analysis.memory.usage import memory_timeline
 from hta_widgets.analysis.strategy.group_evidence import GroupEvidence
 from hta_widgets.analysis.strategy.reading import (
     DDP,
@@ -24,6 +24,7 @@ from hta_widgets.analysis.strategy.reading import (
 from hta_widgets.analysis.strategy.table import job_evidence
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import byte_size
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:

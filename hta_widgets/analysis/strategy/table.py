@@ -9,13 +9,13 @@ import pandas as pd
 
 from hta_widgets.analysis.compare.sampling import Scopes, check_runs, scope_of
 from hta_widgets.analysis.core.entry import Analysis
-from hta_widgets.analysis.memory.usage import byte_size
 from hta_widgets.analysis.strategy.group_evidence import GroupEvidence, evidence_of
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, SINGLE
 from hta_widgets.analysis.strategy.rows import frame_of, numbers, plain_row, row_of
 from hta_widgets.analysis.strategy.silence import silent_row
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import byte_size
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from hta_widgets.charts.plotly.text import plain
 from hta_widgets.charts.spec import Table
+from hta_widgets.formatting import column_format
 
 __all__ = ["table"]
 
@@ -16,13 +18,11 @@ def table(chart: Table, frame: pd.DataFrame) -> go.Figure:
     """All columns and rows, with those of `across` side by side."""
     if chart.across:
         frame = _side_by_side(chart, frame)
+    columns = [_column(str(name), column) for name, column in frame.items()]
     return go.Figure(
         go.Table(
-            header={"values": [plain(str(name)) for name in frame], "align": "left"},
-            cells={
-                "values": [[plain(_cell(value)) for value in column] for _, column in frame.items()],
-                "align": "left",
-            },
+            header={"values": [heading for heading, _ in columns], "align": "left"},
+            cells={"values": [cells for _, cells in columns], "align": "left"},
         )
     )
 
@@ -37,9 +37,11 @@ def _side_by_side(chart: Table, frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([kept, wide], axis=1)
 
 
-def _cell(value: object) -> str:
-    if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)):
-        return ""
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return f"{value:,}"
-    return f"{value:,.2f}" if isinstance(value, float) else str(value)
+def _column(name: str, series: pd.Series) -> tuple[str, list[str]]:
+    """A column's heading and its cells."""
+    if is_bool_dtype(series) or not is_numeric_dtype(series):
+        texts = series.astype("object").where(series.notna(), "")
+        return plain(name.replace("_", " ")), [plain(str(text)) for text in texts]
+    values = series.astype("object").where(series.notna(), np.nan).tolist()
+    shown = column_format(name, values)
+    return plain(f"{shown.heading} {shown.unit.name}".strip()), [shown.cell(value) for value in values]

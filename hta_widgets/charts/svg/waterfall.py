@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hta_widgets.charts.svg.drawing import LINE, MUTED, TEXT, Drawing
-from hta_widgets.formatting import duration
+from hta_widgets.formatting import duration, signed
 from hta_widgets.palette import LIGHT
 
 __all__ = ["Fall", "Step", "draw_waterfall"]
@@ -38,7 +38,7 @@ class Step:
     def told(self) -> str:
         """The change in words, with its sign."""
         change = self.end - self.start
-        return f"{'+' if change > 0 else '-' if change else ''}{duration(abs(change))}"
+        return signed(change, duration(change))
 
 
 @dataclass(frozen=True)

@@ -124,4 +124,4 @@ def _text(files: Sequence[TraceFile], share: list[float], waiting: set[int]) -> 
     now = min(waiting)
     if not share[now] and not is_compiled():
         return "preparing the reader (compiled once per machine)"
-    return f"reading {files[now].name} ({share[now]:.0%})"
+    return f"reading {files[now].name} ({100 * share[now]:.0f} %)"

@@ -1,6 +1,6 @@
 // Stacked horizontal bars, one per rank, all of the same whole so that lengths compare.
 
-import { duration, exact, significant, timeUnit } from "../format";
+import { duration, exact, percent, timeUnit } from "../format";
 import { Axis } from "./axis";
 import type { ChartProps } from "./chart";
 import { Fill } from "./fills";
@@ -8,7 +8,7 @@ import { Legend, type Series } from "./legend";
 import { fitted, labelWidth, Mark } from "./mark";
 import { max, ticks as roundTicks } from "./numbers";
 import { Plot } from "./plot";
-import { linear, tickText } from "./scale";
+import { linear } from "./scale";
 import { pickRank } from "./select";
 
 const ROW = 20;
@@ -43,13 +43,13 @@ export function Bars({ marks, chart, width, selecting }: ChartProps<StackChart>)
         <g transform={`translate(${left} 0)`}>
           <Axis
             {...{ height, inner }}
-            ticks={ticks.map((tick) => ({ at: x(tick), text: `${tickText(tick)} ${unit.name}` }))}
+            ticks={ticks.map((tick) => ({ at: x(tick), text: exact(tick, unit.name) }))}
           />
         </g>
         {labels.map((label, row) => {
           const rank = ranks[row]; // none: the bar is of a whole run
           const whole = wholes[row] ?? 0;
-          const share = (value: number) => (whole ? `${significant((100 * value) / whole)} %` : "no time");
+          const share = (value: number) => (whole ? percent((100 * value) / whole) : "no time");
           let start = 0;
           const parts = used.map((part) => {
             const value = marks.numbers(part.column)[row] ?? 0;

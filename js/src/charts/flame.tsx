@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { Button } from "../button";
 import type { Table } from "../columns";
-import { grouped, significant } from "../format";
+import { grouped, percent } from "../format";
 import { combined } from "../shared";
 import type { ChartProps } from "./chart";
 import { brief, fitted, Mark } from "./mark";
@@ -85,7 +85,7 @@ export function Flame({ marks, chart, width, selecting }: ChartProps<FlameChart>
         {boxes.map(({ row, depth, start, width }, place) => {
           const name = tree.names[row] ?? "";
           const total = totals[row] ?? 0;
-          const share = whole > 0 ? `${significant((100 * total) / whole)} %` : "";
+          const share = whole > 0 ? percent((100 * total) / whole) : "";
           const merged = name === MERGED;
           const told = `${name}: ${unit(total).text(total)}${share && `, ${share}`}, ${count(counts[row] ?? 0)}`;
           return (

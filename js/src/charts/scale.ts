@@ -31,8 +31,3 @@ export function decades(low: number, high: number): number[] {
   const round = within(powers.flatMap((at) => [at, 2 * at, 5 * at]));
   return round.length > 1 ? round : [low, high];
 }
-
-/** A tick's number: as many decimals as it has. */
-export function tickText(value: number): string {
-  return value.toLocaleString("en-US", { maximumFractionDigits: 9 });
-}

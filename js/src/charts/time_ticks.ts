@@ -1,6 +1,6 @@
 // Round times for an axis.
 
-import { timeUnit, type Unit } from "../format";
+import { exact, timeUnit, type Unit } from "../format";
 import { ticks } from "./numbers";
 
 /** The unit in which neighbouring times between the two differ visibly. */
@@ -12,6 +12,6 @@ export function steps(start: number, end: number, unit: Unit, count: number) {
   const round = ticks(start / unit.scale, end / unit.scale, count);
   return round.map((value) => ({
     at: value * unit.scale,
-    text: `${value.toLocaleString("en-US", { maximumFractionDigits: 6 })} ${unit.name}`,
+    text: exact(value, unit.name),
   }));
 }

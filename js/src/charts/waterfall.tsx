@@ -1,7 +1,7 @@
 // A change in parts that add up: each bar begins where the one above it ends, the last one is the whole.
 
 import type { Table } from "../columns";
-import { duration, exact, signed, timeUnit } from "../format";
+import { duration, exact, signed } from "../format";
 import { Axis } from "./axis";
 import type { ChartProps } from "./chart";
 import { pattern } from "./fills";
@@ -185,6 +185,5 @@ function reach(parts: readonly Part[]): [number, number] {
 }
 
 function signedTime(ns: number): string {
-  const unit = timeUnit([ns]);
-  return `${signed(ns / unit.scale)} ${unit.name}`;
+  return signed(ns, duration(ns));
 }

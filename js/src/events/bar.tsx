@@ -68,7 +68,7 @@ function Columns({ catalogue, columns }: Pick<BarProps, "catalogue" | "columns">
     // in the catalogue's order, whatever was clicked first
     const next = catalogue.value
       .map((info) => info.name)
-      .filter((one) => columns.value.includes(one) !== (one === name));
+      .filter((other) => columns.value.includes(other) !== (other === name));
     if (!on || next.length) columns.value = next;
   };
   return (

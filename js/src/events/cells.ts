@@ -1,6 +1,6 @@
 // How the columns of events print: identifiers plain, times in µs with every nanosecond, so that digits align.
 
-import { columnFormat, exact } from "../format";
+import { columnFormat, exact, fixed } from "../format";
 
 /** A column that the trace has (hta_widgets/widgets/event_columns.py). */
 export interface ColumnInfo {
@@ -33,7 +33,6 @@ const WIDTHS: Record<string, string> = {
   iteration: "80px",
   correlation: "96px",
 };
-const MICROSECONDS = new Intl.NumberFormat("en-US", { minimumFractionDigits: 3, maximumFractionDigits: 3 });
 /** Sorting by these starts with the largest. */
 const LARGEST_FIRST = /^(dur_ns|.*bytes|.*_pct|.*_gbps|.*nelems)$/;
 
@@ -61,7 +60,7 @@ export function eventColumn(info: ColumnInfo): EventColumn {
       width,
       unit: "µs",
       heading: heading(name),
-      cell: number((value) => MICROSECONDS.format(value / 1000)),
+      cell: number((value) => fixed(value / 1000, 3)),
       tip: number((value) => exact(value, "ns")),
     };
   }

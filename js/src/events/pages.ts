@@ -1,5 +1,5 @@
-// The rows that the kernel has sent, page by page. Few requests are out at a time, the nearest to the eye first: a
-// fast scroll asks for what it ends on, not for all it passes.
+// The rows that the kernel has sent, page by page. Few requests are in flight at a time, those nearest to the viewport
+// first: a fast scroll fetches the rows it ends on, not all that it passes.
 
 import type { Table } from "../columns";
 
@@ -7,7 +7,7 @@ export const PAGE_ROWS = 128;
 const KEPT = 64;
 const IN_FLIGHT = 2;
 
-export type AskPage = (first: number, count: number, signal: AbortSignal) => Promise<Table>;
+export type FetchPage = (first: number, count: number, signal: AbortSignal) => Promise<Table>;
 
 /** A row of the list: a row of a page's table. */
 export interface Row {
@@ -19,12 +19,12 @@ export class Pages {
   #pages = new Map<number, Table>();
   /** what was shown before `reset`, until the first new page is there: no flicker when the order changes */
   #before = new Map<number, Table>();
-  #asked = new Set<number>();
+  #inFlight = new Set<number>();
   #wanted: number[] = [];
   #current = new AbortController();
 
   constructor(
-    private readonly ask: AskPage,
+    private readonly fetchPage: FetchPage,
     private readonly changed: () => void,
     private readonly failed: (error: unknown) => void,
   ) {}
@@ -35,7 +35,7 @@ export class Pages {
     this.#current = new AbortController();
     if (this.#pages.size) this.#before = this.#pages;
     this.#pages = new Map();
-    this.#asked.clear();
+    this.#inFlight.clear();
     this.#wanted = [];
   }
 
@@ -63,18 +63,18 @@ export class Pages {
 
   #pump(): void {
     for (const page of this.#wanted) {
-      if (this.#asked.size >= IN_FLIGHT) return;
-      if (!this.#pages.has(page) && !this.#asked.has(page)) void this.#fetch(page);
+      if (this.#inFlight.size >= IN_FLIGHT) return;
+      if (!this.#pages.has(page) && !this.#inFlight.has(page)) void this.#fetch(page);
     }
   }
 
   async #fetch(page: number): Promise<void> {
     const { signal } = this.#current;
-    this.#asked.add(page);
+    this.#inFlight.add(page);
     try {
-      const table = await this.ask(page * PAGE_ROWS, PAGE_ROWS, signal);
+      const table = await this.fetchPage(page * PAGE_ROWS, PAGE_ROWS, signal);
       if (signal.aborted) return;
-      this.#asked.delete(page);
+      this.#inFlight.delete(page);
       this.#before.clear();
       this.#pages.set(page, table);
       for (const old of [...this.#pages.keys()].slice(0, -KEPT)) this.#pages.delete(old);
@@ -82,7 +82,7 @@ export class Pages {
       this.#pump();
     } catch (error) {
       if (signal.aborted) return;
-      this.#asked.delete(page);
+      this.#inFlight.delete(page);
       this.failed(error);
     }
   }

@@ -7,7 +7,7 @@ type Values = readonly (number | string)[] | Float64Array;
 
 interface Saved {
   tables: WireTable[];
-  /** false: of a longer list the beginning was saved, and to sort it would tell lies */
+  /** false: only the beginning of a longer list was saved, and sorting that would mislead */
   sortable: boolean;
   /** false: the list was searched before it was saved */
   searchable: boolean;

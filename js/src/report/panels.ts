@@ -1,4 +1,4 @@
-// Showing and hiding the panels that were saved: what the explorer does in Python while there is a kernel.
+// Shows and hides the saved panels, as the explorer does in Python while there is a kernel.
 
 import type { Model } from "../model";
 
@@ -11,7 +11,7 @@ export function arrangePanels(explorer: Model): void {
   const fixed = all.filter(([area]) => area !== "panel");
   const arrange = () => {
     const kinds: string[] = explorer.get("panels");
-    const panels = kinds.flatMap((kind) => all.filter(([area, , own]) => area === "panel" && own === kind));
+    const panels = kinds.flatMap((kind) => all.filter((part) => part[0] === "panel" && part[2] === kind));
     explorer.set("parts", [...fixed, ...panels]);
   };
   explorer.on("change:panels", arrange);

@@ -5,7 +5,7 @@ import type { Question } from "./payload";
 
 const NO_KERNEL = "this is a frozen report: open the trace in a notebook for that";
 
-interface Asked {
+interface RpcRequest {
   rpc?: number;
   id?: string;
   method?: string;
@@ -37,7 +37,7 @@ export class FrozenPart extends FrozenModel {
   }
 
   override send(content: unknown): void {
-    const { rpc, id, method = "", params = {}, cancel } = (content ?? {}) as Asked;
+    const { rpc, id, method = "", params = {}, cancel } = (content ?? {}) as RpcRequest;
     if (rpc !== 1 || cancel) return;
     const reply = (body: object, buffers: DataView[] = []) =>
       queueMicrotask(() => this.emit("msg:custom", { rpc: 1, id, ...body }, buffers));
@@ -48,10 +48,10 @@ export class FrozenPart extends FrozenModel {
       return;
     }
     const question = this.#questions.get(method);
-    // Whoever asks again wants something sharper than what was saved; without an answer it keeps what it has.
-    const silent = question && (question.result === null || (question.once && this.#used.has(method)));
+    // A repeated request wants a finer resolution than was saved; without a reply the view keeps what it has.
+    const unanswered = question && (question.result === null || (question.once && this.#used.has(method)));
     this.#used.add(method);
     if (!question) reply({ error: { type: "Frozen", message: NO_KERNEL } });
-    else if (!silent) reply({ result: question.result }, question.buffers);
+    else if (!unanswered) reply({ result: question.result }, question.buffers);
   }
 }

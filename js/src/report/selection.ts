@@ -1,9 +1,9 @@
-// What Python's Selection does for live parts: traits of one name move together, of several runs those of each.
+// Links the traits of one name, for each run on its own, as Python's Selection does for live parts.
 
 import { signal as makeSignal, type ReadonlySignal } from "@preact/signals";
 import type { Model } from "../model";
 
-/** What a part of a job is looked at: Python computes anew when these change, a report cannot. */
+/** Which part of a job is shown: Python recomputes when these change, a report cannot. */
 const SCOPE = ["ranks", "iterations", "window", "streams"];
 const LINKED = [...SCOPE, "names", "query"];
 
@@ -14,8 +14,8 @@ export class FrozenSelection {
   constructor(models: readonly Model[]) {
     const runs = new Set(models.map(runOf));
     for (const run of runs) {
-      const own = models.filter((model) => runOf(model) === run);
-      for (const name of LINKED) this.#link(name, own);
+      const ofRun = models.filter((model) => runOf(model) === run);
+      for (const name of LINKED) this.#link(name, ofRun);
     }
   }
 
@@ -55,7 +55,7 @@ function differs({ name, first, start }: Link): boolean {
   return SCOPE.includes(name) && !same(first.get(name), start);
 }
 
-/** Timelines of a comparison say which run's they are. */
+/** The run of a timeline in a comparison. */
 function runOf(model: Model): string {
   return model.get("run") ?? "";
 }

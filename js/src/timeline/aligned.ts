@@ -21,17 +21,17 @@ export interface AnchorsLayout {
   to: number;
 }
 
-/** The time in `other` that corresponds to `t` in `own`: linear between instants, and as fast as `own` beyond them. */
-export function carry(own: Float64Array, other: Float64Array, t: number): number {
-  const after = lowerBound(own, 0, own.length, t);
-  const at = Math.min(Math.max(after, 0), own.length - 1);
-  const [x, y] = [own[at] as number, other[at] as number];
-  if (after === 0 || after === own.length) return y + (t - x);
-  const [x0, y0] = [own[at - 1] as number, other[at - 1] as number];
+/** The time in `target` that corresponds to `t` in `source`: linear between instants, with slope 1 beyond them. */
+export function carry(source: Float64Array, target: Float64Array, t: number): number {
+  const after = lowerBound(source, 0, source.length, t);
+  const at = Math.min(Math.max(after, 0), source.length - 1);
+  const [x, y] = [source[at] as number, target[at] as number];
+  if (after === 0 || after === source.length) return y + (t - x);
+  const [x0, y0] = [source[at - 1] as number, target[at - 1] as number];
   return y0 + ((t - x0) / (x - x0)) * (y - y0);
 }
 
-/** What the kernel says of the run whose view is around `centre`. */
+/** The kernel's answer for the run whose view is around `centre`. */
 export function decodeAnchors(
   { result, buffers }: Answer<AnchorsLayout>,
   run: number,
@@ -42,17 +42,17 @@ export function decodeAnchors(
   // a copy: the message's own buffer need not be aligned to eight bytes
   const all = new Float64Array(buffer.slice(byteOffset, byteOffset + 8 * n * runs));
   const rows = Array.from({ length: runs }, (_, r) => all.subarray(r * n, (r + 1) * n));
-  // what was asked about is answered
+  // the answer covers at least the requested centre
   return { rows, run, from: Math.min(from, centre), to: Math.max(to, centre) };
 }
 
 /** The answer that holds where run `run` shows `centre`. */
 export function holding(known: readonly Aligned[], run: number, centre: number): Aligned | undefined {
   return known.find((aligned) => {
-    const own = aligned.rows[run];
-    const asked = aligned.rows[aligned.run];
-    if (!own?.length || !asked) return false;
-    const t = carry(own, asked, centre);
+    const source = aligned.rows[run];
+    const answered = aligned.rows[aligned.run];
+    if (!source?.length || !answered) return false;
+    const t = carry(source, answered, centre);
     return t >= aligned.from && t <= aligned.to;
   });
 }

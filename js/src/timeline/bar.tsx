@@ -1,4 +1,4 @@
-// The bar above the lanes: what the colours mean, how many slices match, and the switch of the critical path.
+// The bar above the lanes: what the colours mean, how many slices match, and a toggle for the critical path.
 
 import type { Signal } from "@preact/signals";
 import { Button } from "../button";
@@ -8,22 +8,22 @@ import { colourNames } from "./palette";
 export interface BarProps {
   /** event classes that occur */
   classes: readonly number[];
-  /** how many slices match, or null if none were asked for */
+  /** how many slices match, or null if no names are selected */
   matches: Signal<number | null>;
   step(step: 1 | -1): void;
   path: Signal<boolean>;
-  /** what there is to say about the path: its answer, or why there is none */
-  told: Signal<Told>;
+  /** the path: a summary, or why there is none */
+  pathStatus: Signal<PathStatus>;
 }
 
-export interface Told {
+export interface PathStatus {
   state: "off" | "busy" | "shown" | "missing";
   text: string;
 }
 
-export function Bar({ classes, matches, step, path, told }: BarProps) {
+export function Bar({ classes, matches, step, path, pathStatus }: BarProps) {
   const count = matches.value;
-  const { state, text } = told.value;
+  const { state, text } = pathStatus.value;
   return (
     <div class="hta-timeline-bar">
       <ul class="hta-legend" aria-label="Colours">
@@ -53,7 +53,7 @@ export function Bar({ classes, matches, step, path, told }: BarProps) {
       >
         Critical path
       </Button>
-      <span class="hta-timeline-told hta-muted hta-cut" role="status" data-state={state} title={text}>
+      <span class="hta-timeline-path hta-muted hta-cut" role="status" data-state={state} title={text}>
         {state === "busy" ? "computing…" : text}
       </span>
     </div>

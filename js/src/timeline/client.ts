@@ -1,6 +1,6 @@
 // A trace that the browser holds whole: everything is answered here, also while the kernel is busy or gone.
 
-import { whenGone } from "../page";
+import { onAbort } from "../page";
 import type { Flows } from "./decode";
 import { type Choice, type Found, Levels, Matches, NOTHING } from "./matches";
 import { lowerBound } from "./pyramid";
@@ -21,7 +21,7 @@ export class ClientSource implements Source {
   ) {
     this.#levels = new Levels(base);
     void this.#levels.refine(outline.extent[1] - outline.extent[0]);
-    whenGone(signal, () => {
+    onAbort(signal, () => {
       this.#levels.drop();
       this.#matches?.levels.drop();
     });
@@ -94,7 +94,7 @@ export class ClientSource implements Source {
     return this.#matches?.found(this.outline.extent) ?? NOTHING;
   }
 
-  lit(): Items | null {
+  matchItems(): Items | null {
     return this.#matches?.levels.at(this.#resolution) ?? null;
   }
 

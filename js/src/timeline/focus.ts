@@ -13,7 +13,7 @@ export class Focus {
     private readonly changed: () => void,
   ) {}
 
-  /** Look at a slice. Of a merged item it is the longest, whose own times may have to be asked for. */
+  /** Focus a slice. Of a merged item it is the longest, whose exact times may have to be fetched. */
   async set(slice: Slice | null): Promise<Slice | null> {
     const exact = slice && slice.count > 1 ? await this.source.slice(slice.id) : slice;
     this.slice = exact;

@@ -6,7 +6,7 @@ import type { Palette } from "./palette";
 import { ticks, tickText } from "./ticks";
 import type { IterationInfo, View } from "./types";
 
-/** The strip under the minimap that tells where matches are. */
+/** The strip under the minimap that shows where matches are. */
 export const MARKS_HEIGHT = 8;
 export const MINIMAP_HEIGHT = 40 + MARKS_HEIGHT;
 const BANDS_HEIGHT = 16;

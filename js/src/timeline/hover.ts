@@ -11,7 +11,7 @@ export class Hover {
   extent: Extent | null = null;
   #x: number | null = null;
   /** the time pointed at on the timeline that leads this one */
-  #led: number | null = null;
+  #leaderTime: number | null = null;
 
   constructor(
     private readonly place: () => Place,
@@ -27,7 +27,7 @@ export class Hover {
 
   /** Where the cursor is drawn, in px. */
   get cursor(): number | null {
-    return this.#led === null ? this.#x : xOf(this.place(), this.#led);
+    return this.#leaderTime === null ? this.#x : xOf(this.place(), this.#leaderTime);
   }
 
   at(x: number, y: number, tip: Tip | null): void {
@@ -53,6 +53,6 @@ export class Hover {
   }
 
   lead(t: number | null): void {
-    this.#led = t;
+    this.#leaderTime = t;
   }
 }

@@ -11,7 +11,7 @@ import type { Flow, Items, Outline, Slice } from "./types";
 const WINDOWS_KEPT = 16;
 const OVERVIEW_PIXELS = 1600;
 
-export type Ask = <T>(method: string, params: object) => Promise<{ result: T; buffers: DataView[] }>;
+export type Call = <T>(method: string, params: object) => Promise<{ result: T; buffers: DataView[] }>;
 
 interface Request {
   t0: number;
@@ -41,11 +41,11 @@ export class KernelSource implements Source {
   #waiting: Request | null = null;
   #flows = new Map<number, Flow[]>();
   #choice: Choice | null = null;
-  #lit: { of: Items; items: Items } | null = null;
+  #matches: { of: Items; items: Items } | null = null;
 
   constructor(
     private readonly outline: Outline,
-    private readonly ask: Ask,
+    private readonly call: Call,
     private readonly changed: () => void,
   ) {}
 
@@ -77,7 +77,7 @@ export class KernelSource implements Source {
 
   async slice(id: number): Promise<Slice | null> {
     if (!(id >= 0 && id < this.outline.n)) return null;
-    const { result } = await this.ask<{ slice: SliceFacts; flows: [SliceFacts, SliceFacts][] }>("slice", {
+    const { result } = await this.call<{ slice: SliceFacts; flows: [SliceFacts, SliceFacts][] }>("slice", {
       id,
     });
     const flows = result.flows.map(
@@ -105,7 +105,7 @@ export class KernelSource implements Source {
   }
 
   async relative(slice: Slice, to: Relation): Promise<Slice | null> {
-    return this.#one("relative", { id: slice.id, to });
+    return this.#fetchSlice("relative", { id: slice.id, to });
   }
 
   /** Beyond what is loaded nothing is known: there the gap ends at the edge of the loaded part. */
@@ -117,30 +117,30 @@ export class KernelSource implements Source {
   }
 
   async gap(lanes: readonly number[], t: number): Promise<Gap | null> {
-    return (await this.ask<{ gap: Gap | null }>("gap", { lanes, t })).result.gap;
+    return (await this.call<{ gap: Gap | null }>("gap", { lanes, t })).result.gap;
   }
 
   async choose(choice: Choice | null): Promise<Found> {
     this.#choice = choice;
-    this.#lit = null;
+    this.#matches = null;
     if (!choice) return NOTHING;
-    return (await this.ask<Found>("matches", { ...asked(choice), bins: BINS })).result;
+    return (await this.call<Found>("matches", { ...paramsOf(choice), bins: BINS })).result;
   }
 
   /** A merged item is chosen if the longest of its slices is. */
-  lit(): Items | null {
+  matchItems(): Items | null {
     if (!this.#choice || !this.#drawn) return null;
-    if (this.#lit?.of !== this.#drawn)
-      this.#lit = { of: this.#drawn, items: only(this.#drawn, this.#choice.kinds) };
-    return this.#lit.items;
+    if (this.#matches?.of !== this.#drawn)
+      this.#matches = { of: this.#drawn, items: only(this.#drawn, this.#choice.kinds) };
+    return this.#matches.items;
   }
 
   async nextMatch(from: { start: number; id: number }, step: 1 | -1): Promise<Slice | null> {
-    return this.#choice && this.#one("match", { ...asked(this.#choice), ...from, step });
+    return this.#choice && this.#fetchSlice("match", { ...paramsOf(this.#choice), ...from, step });
   }
 
-  async #one(method: string, params: object): Promise<Slice | null> {
-    const { result } = await this.ask<{ slice: SliceFacts | null }>(method, params);
+  async #fetchSlice(method: string, params: object): Promise<Slice | null> {
+    const { result } = await this.call<{ slice: SliceFacts | null }>(method, params);
     return result.slice && { ...result.slice, count: 1 };
   }
 
@@ -170,7 +170,7 @@ export class KernelSource implements Source {
     const t1 = Math.min(this.outline.extent[1], Math.ceil(wanted.t1 + width));
     const px = Math.max(1, Math.ceil((t1 - t0) / wanted.resolution));
     const params = { t0, t1, px, lanes: wanted.lanes };
-    const { result, chunks } = await fetchChunks<WindowLayout>(this.ask, "window", params);
+    const { result, chunks } = await fetchChunks<WindowLayout>(this.call, "window", params);
     const laneCount = this.outline.tracks.reduce((sum, track) => sum + track.sizes.length, 0);
     const items = decodeWindow(await inflate(chunks), result, wanted.lanes, laneCount);
     this.#loaded.unshift({ ...wanted, t0, t1, lanesHeld: new Set(wanted.lanes), items });
@@ -194,7 +194,7 @@ export class KernelSource implements Source {
   }
 }
 
-function asked({ names, query, ranks }: Choice): object {
+function paramsOf({ names, query, ranks }: Choice): object {
   return { names, query, ranks };
 }
 
@@ -208,13 +208,13 @@ function covers(loaded: Loaded, wanted: Request): boolean {
 
 /** All chunks of a reply that may be larger than one message. */
 export async function fetchChunks<T>(
-  ask: Ask,
+  call: Call,
   method: string,
   params: object = {},
 ): Promise<{ result: T; chunks: DataView[] }> {
-  const first = await ask<T & { chunks: number }>(method, { ...params, chunk: 0 });
+  const first = await call<T & { chunks: number }>(method, { ...params, chunk: 0 });
   const rest = Array.from({ length: first.result.chunks - 1 }, (_, i) =>
-    ask(method, { ...params, chunk: i + 1 }),
+    call(method, { ...params, chunk: i + 1 }),
   );
   const chunks = [first, ...(await Promise.all(rest))].map((answer) => answer.buffers[0] as DataView);
   return { result: first.result, chunks };

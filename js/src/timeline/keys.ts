@@ -45,7 +45,8 @@ const BY_KEY: Record<string, Action> = {
 
 export const HELP =
   "W S zoom, A D or arrows pan, page up and down scroll, period and comma step through slices, up and down go to the " +
-  "caller and the first call, N and Shift N go through matches, F fits the focused slice, R brushes it, G follows its launch, brackets step through iterations, 0 shows all, Escape clears";
+  "caller and the first call, N and Shift N go through matches, F fits the focused slice, R brushes it, " +
+  "G follows its launch, brackets step through iterations, 0 shows all, Escape clears";
 
 /** The action of a key, or null if the key is none of the timeline's. Combinations with Ctrl, Cmd or Alt never are. */
 export function actionOf(

@@ -13,11 +13,11 @@ export function shortName(name: string): string {
   const frame = /([^/\\]+\.py\(\d+\): .*)$/.exec(name);
   if (frame) return frame[1] as string;
   if (name.startsWith("<") || !/::|</.test(name)) return name;
-  const own = name
+  const short = name
     .replaceAll("(anonymous namespace)::", "")
     .replace(/^(void|int|bool|float) /, "")
     .replace(/[<(].*$/s, "");
-  return own.split("::").at(-1) || name;
+  return short.split("::").at(-1) || name;
 }
 
 export class Labels {

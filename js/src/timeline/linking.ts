@@ -1,19 +1,19 @@
-// How timelines and a view around them that locks them find each other: events that bubble up the page.
+// How timelines and the view that locks them find each other: events that bubble up the page.
 
 import type { Linked, Lock } from "./lock";
 
-/** `detail`: the timeline, to be moved from outside from now on. */
+/** `detail`: the timeline, which can be moved from outside from now on. */
 export const BUILT = "hta-timeline-built";
-/** It shows another time, and was not led there. */
+/** The timeline moved by itself, not because another one leads it. */
 export const MOVED = "hta-timeline-moved";
 /** `detail`: the time under the pointer, or null. */
 export const POINTED = "hta-timeline-pointed";
 
-export function tell(el: HTMLElement, event: string, detail?: unknown): void {
+export function dispatch(el: HTMLElement, event: string, detail?: unknown): void {
   el.dispatchEvent(new CustomEvent(event, { detail, bubbles: true, composed: true }));
 }
 
-/** Lock the timelines inside `el`; `runOf` tells which run's timeline an event comes from, or NaN. */
+/** Lock the timelines inside `el`; `runOf` gives the run whose timeline sent an event, or NaN. */
 export function bindLock(
   el: HTMLElement,
   lock: Lock,
@@ -23,9 +23,9 @@ export function bindLock(
   const on = (event: string, act: (run: number, detail: unknown) => void) =>
     el.addEventListener(
       event,
-      (told) => {
-        const run = runOf(told.target as Element);
-        if (run >= 0) act(run, (told as CustomEvent).detail);
+      (received) => {
+        const run = runOf(received.target as Element);
+        if (run >= 0) act(run, (received as CustomEvent).detail);
       },
       { signal },
     );

@@ -1,7 +1,7 @@
 // Timelines of several runs that move together: the same ns per pixel, one centre, one cursor.
 //
-// Which instants correspond is the kernel's to say. It is asked once for a stretch of time, one question at a time;
-// until it has answered, and where it cannot, the steps' starts correspond.
+// The kernel knows which instants correspond. It is queried once for a stretch of time, one request at a time; until it
+// has answered, and where it cannot, the starts of the steps correspond.
 
 import { type Aligned, carry, holding, type Rows } from "./aligned";
 import type { IterationInfo, View } from "./types";
@@ -15,33 +15,33 @@ export interface Linked {
   readonly outline: { extent: readonly [number, number] };
   /** width of its lanes */
   readonly pixels: number;
-  /** how far one may look; its own extent while it is not locked */
+  /** how far the view may go; the timeline's own extent while it is not locked */
   bounds: readonly [number, number];
   bands(): readonly Pick<IterationInfo, "start">[];
-  /** Show this, and tell no other timeline. */
+  /** Show this view without moving any other timeline. */
   follow(view: View): void;
   /** Draw the others' cursor. */
   point(t: number | null): void;
 }
 
-/** Ask which instants correspond to those of `run` in its view. */
-export type AskAligned = (run: number, view: View, signal: AbortSignal) => Promise<Aligned>;
+/** Fetch the instants that correspond to those of `run` in its view. */
+export type FetchAligned = (run: number, view: View, signal: AbortSignal) => Promise<Aligned>;
 
 export class Lock {
   #timelines = new Map<number, Linked>();
   #known: Aligned[] = [];
-  #asking: AbortController | null = null;
+  #request: AbortController | null = null;
   #on = false;
-  /** the kernel cannot say: it is not asked again */
-  #silent = false;
+  /** the kernel cannot answer: no further requests */
+  #failed = false;
   /** the run that was moved last */
   #leader = 0;
   /** until any is moved, all of every run is in sight */
   #moved = false;
 
   constructor(
-    private readonly ask: AskAligned,
-    /** called with what the kernel cannot say, or "" */
+    private readonly fetchAligned: FetchAligned,
+    /** called with the reason why the kernel cannot answer, or "" */
     private readonly refused: (why: string) => void,
   ) {}
 
@@ -58,20 +58,20 @@ export class Lock {
       this.#spread();
       return;
     }
-    this.#asking?.abort();
-    this.#asking = null;
+    this.#request?.abort();
+    this.#request = null;
     for (const timeline of this.#timelines.values()) {
       timeline.bounds = timeline.outline.extent;
       timeline.point(null);
     }
   }
 
-  /** Others correspond from now on: what was answered does not hold any more. Nothing moves until they are known. */
+  /** Drop the known instants, as others correspond from now on. Nothing moves until those are known. */
   forget(): void {
-    this.#asking?.abort();
-    this.#asking = null;
+    this.#request?.abort();
+    this.#request = null;
     this.#known = [];
-    this.#silent = false;
+    this.#failed = false;
     this.refused("");
     this.#learn();
   }
@@ -114,15 +114,15 @@ export class Lock {
     this.#learn();
   }
 
-  /** Ask what corresponds where one looks, unless it is known. */
+  /** Fetch what corresponds to the leader's view, unless it is known. */
   #learn(): void {
     const leader = this.#timelines.get(this.#leader);
     if (!this.#on || !leader || this.#timelines.size < 2) return;
     if (!holding(this.#known, this.#leader, centreOf(leader.view)))
-      void this.#inquire(this.#leader, leader.view);
+      void this.#fetch(this.#leader, leader.view);
   }
 
-  /** Let every run be looked at as far as the longest reaches on either side of the centre: all have one scale. */
+  /** Bound every view by the run that reaches furthest on either side of the centre: all share one scale. */
   #bound(leader: Linked): Rows {
     const rows = this.#rows(this.#leader, centreOf(leader.view));
     const centres = [...this.#timelines].map(
@@ -151,27 +151,27 @@ export class Lock {
     return rows;
   }
 
-  async #inquire(run: number, view: View): Promise<void> {
-    if (this.#asking || this.#silent) return;
-    const asking = new AbortController();
-    this.#asking = asking;
+  async #fetch(run: number, view: View): Promise<void> {
+    if (this.#request || this.#failed) return;
+    const request = new AbortController();
+    this.#request = request;
     try {
-      this.#known.unshift(await this.ask(run, view, asking.signal));
+      this.#known.unshift(await this.fetchAligned(run, view, request.signal));
       this.#known.length = Math.min(this.#known.length, ANSWERS_KEPT);
     } catch (error) {
-      if (asking.signal.aborted || error instanceof DOMException) return;
-      this.#silent = true;
+      if (request.signal.aborted || error instanceof DOMException) return;
+      this.#failed = true;
       this.refused(error instanceof Error ? error.message : String(error));
     }
-    if (this.#asking !== asking) return;
-    this.#asking = null;
+    if (this.#request !== request) return;
+    this.#request = null;
     this.#spread(); // by the answer, or on to where they were moved meanwhile
   }
 }
 
 function carried(rows: Rows, from: number, to: number, t: number): number {
-  const [own, other] = [rows[from], rows[to]];
-  return own?.length && other?.length ? carry(own, other, t) : t;
+  const [source, target] = [rows[from], rows[to]];
+  return source?.length && target?.length ? carry(source, target, t) : t;
 }
 
 function centreOf({ t0, t1 }: View): number {

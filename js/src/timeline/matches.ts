@@ -21,7 +21,7 @@ export interface Found {
 export const BINS = 1024;
 export const NOTHING: Found = { count: 0, bins: [] };
 
-/** What is chosen, or null if nothing is said. */
+/** The choice, or null if neither names nor a query are given. */
 export function choiceOf(
   outline: Outline,
   names: readonly string[],

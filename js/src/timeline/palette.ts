@@ -1,11 +1,11 @@
-// Colours by event class, with a fixed meaning, read from the theme. Among host work, lightness tells names apart.
+// Colours by event class, with a fixed meaning, read from the theme. Among host work, lightness distinguishes names.
 
 import { element } from "../page";
 import type { Outline } from "./types";
 
 export type Rgb = readonly [number, number, number];
 
-/** Per event class (hta_widgets/trace/classify.py): its name and the colour it shares. theme.css and timeline.css set them. */
+/** By event class (hta_widgets/trace/classify.py): name and shared colour, as set in theme.css and timeline.css. */
 const CLASSES: readonly { label: string; colour: string }[] = [
   { label: "compute", colour: "compute" },
   { label: "communication", colour: "communication" },
@@ -121,7 +121,7 @@ function shade(colour: Rgb, name: string): Rgb {
   return colour.map((part) => Math.min(255, Math.round(part * factor))) as unknown as Rgb;
 }
 
-/** Relative luminance (WCAG 2): above about 0.18, black text has the higher contrast; 0.3 favours white on saturated blue. */
+/** Relative luminance (WCAG 2). Black text has the higher contrast above 0.18; 0.3 keeps white on saturated blue. */
 function luminance(colour: Rgb): number {
   const [r, g, b] = colour.map((part) => {
     const c = part / 255;

@@ -1,11 +1,11 @@
-// The critical path of what is selected, asked of the kernel: the newest question wins.
+// Requests the critical path of the selection from the kernel. The newest request wins.
 
 import { effect, signal as makeSignal, type Signal } from "@preact/signals";
-import { whenGone } from "../page";
+import { onAbort } from "../page";
 import { type Rpc, RpcError } from "../rpc";
-import type { Told } from "./bar";
+import type { PathStatus } from "./bar";
 import { decodePath, inflate, type PathLayout } from "./decode";
-import { type Ask, fetchChunks } from "./kernel";
+import { type Call, fetchChunks } from "./kernel";
 import { CriticalPath } from "./path";
 import type { Outline } from "./types";
 
@@ -16,48 +16,48 @@ export interface Selected {
   window: readonly [number, number] | null;
 }
 
-const OFF: Told = { state: "off", text: "" };
-/** A window that is being dragged is not asked about until it rests. */
+const OFF: PathStatus = { state: "off", text: "" };
+/** A window that is being dragged is not requested until it rests. */
 const REST_MS = 200;
 
-/** Ask whenever `on` and the selection say so, until the view ends; hands the path, or null, to `show`. */
-export function askPath(
+/** Request the path whenever `on` or the selection changes, until `signal` aborts; `show` gets it, or null. */
+export function requestPath(
   rpc: Rpc,
   outline: Outline,
   on: Signal<boolean>,
   selected: () => Selected,
   show: (path: CriticalPath | null) => void,
   signal: AbortSignal,
-): Signal<Told> {
-  const told = makeSignal(OFF);
+): Signal<PathStatus> {
+  const status = makeSignal(OFF);
   const dispose = effect(() => {
-    const question = selected();
+    const params = selected();
     if (!on.value) {
-      told.value = OFF;
+      status.value = OFF;
       show(null);
       return;
     }
-    const moot = new AbortController();
-    told.value = { state: "busy", text: "" };
+    const request = new AbortController();
+    status.value = { state: "busy", text: "" };
     const timer = setTimeout(async () => {
-      const ask: Ask = (method, params) => rpc.call(method, params, { signal: moot.signal });
+      const call: Call = (method, args) => rpc.call(method, args, { signal: request.signal });
       try {
-        const { result, chunks } = await fetchChunks<PathLayout>(ask, "path", question);
+        const { result, chunks } = await fetchChunks<PathLayout>(call, "path", params);
         const path = decodePath(await inflate(chunks), result);
-        if (moot.signal.aborted) return;
+        if (request.signal.aborted) return;
         show(new CriticalPath(path, outline));
-        told.value = { state: "shown", text: result.message };
+        status.value = { state: "shown", text: result.message };
       } catch (error) {
-        if (moot.signal.aborted || signal.aborted) return;
+        if (request.signal.aborted || signal.aborted) return;
         show(null);
-        told.value = { state: "missing", text: error instanceof RpcError ? error.message : String(error) };
+        status.value = { state: "missing", text: error instanceof RpcError ? error.message : String(error) };
       }
     }, REST_MS);
     return () => {
       clearTimeout(timer);
-      moot.abort();
+      request.abort();
     };
   });
-  whenGone(signal, dispose);
-  return told;
+  onAbort(signal, dispose);
+  return status;
 }

@@ -20,7 +20,7 @@ export interface Scene {
   /** iterations on the axis, and the numbers of those that stand out */
   bands: readonly IterationInfo[];
   iterations: readonly number[];
-  lit: Highlight;
+  highlight: Highlight;
 }
 
 export class Picture {
@@ -35,16 +35,16 @@ export class Picture {
   }
 
   draw(context: CanvasRenderingContext2D, scene: Scene, palette: Palette): void {
-    const { place, layout, iterations, lit } = scene;
+    const { place, layout, iterations, highlight } = scene;
     if (place.width <= place.gutter) return;
     context.fillStyle = palette.background;
     context.fillRect(0, 0, place.width, place.height);
     drawBands(context, place, layout, this.outline.iterations, iterations, palette);
     this.#drawSlices(context, scene, palette);
-    if (lit.path) drawPath(context, place, layout, lit.path, palette);
+    if (highlight.path) drawPath(context, place, layout, highlight.path, palette);
     drawGutter(context, place, layout, palette);
     drawAxis(context, place, scene.bands, iterations, palette);
-    drawMinimap(context, place, this.outline, lit.found, palette);
+    drawMinimap(context, place, this.outline, highlight.found, palette);
   }
 
   #drawSlices(context: CanvasRenderingContext2D, scene: Scene, palette: Palette): void {
@@ -56,8 +56,8 @@ export class Picture {
     const lanes = rows.map((row) => row.lane);
     const items = this.source.items(view.t0, view.t1, width * ratio, lanes);
     if (!items) return;
-    const { choice, path } = scene.lit;
-    const chosen = choice && this.source.lit();
+    const { choice, path } = scene.highlight;
+    const chosen = choice && this.source.matchItems();
     const onPath = path?.levels.at((view.t1 - view.t0) / (width * ratio));
     const bright = [chosen, onPath].filter((layer) => !!layer);
     const layers: Layer[] = [

@@ -23,7 +23,7 @@ export function lowerBound(values: Float64Array, from: number, to: number, value
   return lo;
 }
 
-/** Positions of a lane's items that touch [t0, t1): items of a lane are disjoint, so only one can reach in from before. */
+/** Positions of a lane's items that touch [t0, t1): they are disjoint, so only one can reach in from before. */
 export function range(items: Items, lane: number, t0: number, t1: number): [number, number] {
   const from = items.first[lane] as number;
   const to = items.last[lane] as number;

@@ -22,10 +22,10 @@ export interface Source {
   /** The time around `t` without a slice on any of `lanes`, as far as known without asking; null if one is there. */
   knownGap(lanes: readonly number[], t: number): Gap | null;
   gap(lanes: readonly number[], t: number): Promise<Gap | null>;
-  /** Choose the slices that `lit` and `nextMatch` are about; null for none. */
+  /** Choose the slices that `matchItems` and `nextMatch` are about; null for none. */
   choose(choice: Choice | null): Promise<Found>;
   /** The chosen ones of what `items` gave last. */
-  lit(): Items | null;
+  matchItems(): Items | null;
   /** The chosen slice after, or before, a place in time; goes on at the other end. */
   nextMatch(from: { start: number; id: number }, step: 1 | -1): Promise<Slice | null>;
 }

@@ -2,7 +2,7 @@
 //
 // Slices are below; above them stands what follows the pointer, so that hovering redraws no slice.
 
-import { element, whenGone } from "../page";
+import { element, onAbort } from "../page";
 import { FONT } from "./frame";
 import { type Palette, readPalette } from "./palette";
 import type { Outline } from "./types";
@@ -46,7 +46,7 @@ export class Stage {
     theme.observe(document.body, { attributeFilter: ["data-jp-theme-name"] });
     const part = this.el.closest("[data-theme]"); // light or dark
     if (part) theme.observe(part, { attributeFilter: ["data-theme"] });
-    whenGone(this.signal, () => {
+    onAbort(this.signal, () => {
       resize.disconnect();
       theme.disconnect();
       cancelAnimationFrame(this.#frame);

@@ -1,6 +1,6 @@
 // The time axis: where ticks go and how times read.
 
-import { timeUnit } from "../format";
+import { fixed, timeUnit } from "../format";
 
 /** The smallest of 1, 2, 5 times a power of ten that is not below `step` (and not below 1 ns). */
 export function niceStep(step: number): number {
@@ -18,9 +18,9 @@ export function ticks(t0: number, t1: number, count: number): { step: number; va
   return { step, values };
 }
 
-/** A tick's text: in the unit of the step's neighbourhood, with as many decimals as tell neighbours apart. */
+/** A tick's text: in the unit of the step's neighbourhood, with as many decimals as distinguish neighbours. */
 export function tickText(value: number, step: number): string {
   const unit = timeUnit([Math.max(Math.abs(value), step)]);
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / unit.scale) - 1e-9));
-  return `${(value / unit.scale).toFixed(Math.min(decimals, 9))} ${unit.name}`;
+  return `${fixed(value / unit.scale, Math.min(decimals, 9))} ${unit.name}`;
 }

@@ -29,28 +29,28 @@ const NARROW = 560;
 const REACH = 2.5;
 
 export interface Listeners {
-  /** it shows another time; `led`: because another timeline does */
-  view(view: View, led: boolean): void;
+  /** it shows another time; `following`: because another timeline does */
+  view(view: View, following: boolean): void;
   /** the pointer is at this time; null: elsewhere */
   pointed(t: number | null): void;
   window(window: [number, number] | null): void;
   focus(slice: Slice | null): void;
   /** what is focused, in words; null for nothing */
   announce(facts: Facts | null): void;
-  /** how many slices are chosen by name; null if none were asked for */
+  /** how many slices are chosen by name; null if no names are selected */
   found(found: Found | null): void;
 }
 
 export class Timeline {
   view: View;
-  /** how far one may look: the trace, or all that it is compared with */
+  /** how far the view may go: the trace, or all that it is compared with */
   bounds: readonly [number, number];
   window: [number, number] | null = null;
   readonly hover: Hover;
   readonly focus: Focus;
-  readonly lit: Highlight;
+  readonly highlight: Highlight;
   #iterations: readonly number[] = [];
-  #shelf: LaneView;
+  #lanes: LaneView;
   #stage: Stage;
 
   constructor(
@@ -61,12 +61,12 @@ export class Timeline {
     private readonly signal: AbortSignal,
   ) {
     const room = () => this.#stage.size.height - TOP;
-    this.#shelf = new LaneView(outline, room, () => this.#moved());
+    this.#lanes = new LaneView(outline, room, () => this.#moved());
     this.bounds = outline.extent;
     this.view = clampView({ t0: outline.extent[0], t1: outline.extent[1] }, outline.extent);
     this.hover = new Hover(() => this.place, listeners.pointed);
     this.focus = new Focus(source, () => this.#focused());
-    this.lit = new Highlight(outline, source, () => this.#moved(), listeners.found);
+    this.highlight = new Highlight(outline, source, () => this.#moved(), listeners.found);
     el.classList.add("hta-timeline");
     el.tabIndex = 0;
     el.setAttribute("role", "application");
@@ -89,13 +89,13 @@ export class Timeline {
   }
 
   get layout(): Layout {
-    return this.#shelf.layout;
+    return this.#lanes.layout;
   }
 
   get place(): Place {
     const { width, height } = this.#stage.size;
     const gutter = width < NARROW ? NARROW_GUTTER : GUTTER;
-    return { view: this.view, gutter, width, height, scroll: this.#shelf.scroll };
+    return { view: this.view, gutter, width, height, scroll: this.#lanes.scroll };
   }
 
   /** Width of the lanes. */
@@ -141,7 +141,7 @@ export class Timeline {
 
   /** Scroll the lanes; false if they stand at that end already. */
   scrollBy(dy: number): boolean {
-    return this.#shelf.scrollBy(dy);
+    return this.#lanes.scrollBy(dy);
   }
 
   /** Select the time between two points, in either order; no time for the same twice. */
@@ -162,8 +162,8 @@ export class Timeline {
   }
 
   showRanks(ranks: readonly number[]): void {
-    this.#shelf.show(ranks);
-    void this.lit.among(ranks);
+    this.#lanes.show(ranks);
+    void this.highlight.among(ranks);
   }
 
   showIterations(iterations: readonly number[]): void {
@@ -171,9 +171,9 @@ export class Timeline {
     this.refresh();
   }
 
-  /** Light up the slices that have one of the names and hold the query. */
+  /** Highlight the slices that have one of the names and hold the query. */
   showNamed(names: readonly string[], query: string): void {
-    void this.lit.named(names, query, this.#shelf.ranks);
+    void this.highlight.named(names, query, this.#lanes.ranks);
   }
 
   /** The slice that others focused, by id; -1 for none. */
@@ -197,8 +197,8 @@ export class Timeline {
     const found = hit(place, this.layout, this.window, x, y);
     this.el.style.cursor =
       { edge: "ew-resize", header: "pointer", fold: "pointer", minimap: "grab" }[found.on as string] ?? "";
-    const under = this.#under(x, y);
-    this.hover.at(x, y, tipFor(under, this.outline, this.source, this.lit.path, this.#stage.palette));
+    const pointed = this.#pointedAt(x, y);
+    this.hover.at(x, y, tipFor(pointed, this.outline, this.source, this.highlight.path, this.#stage.palette));
     this.#stage.invalidateOver();
   }
 
@@ -209,7 +209,7 @@ export class Timeline {
 
   clickAt(x: number, y: number): void {
     const found = hit(this.place, this.layout, this.window, x, y);
-    if (this.#shelf.toggle(found)) return;
+    if (this.#lanes.toggle(found)) return;
     if (found.on === "lanes" || found.on === "edge") void this.#pick(x, y);
   }
 
@@ -222,7 +222,7 @@ export class Timeline {
 
   /** A click: on a slice it focuses the slice, on an idle stream it selects the time of the gap. */
   async #pick(x: number, y: number): Promise<void> {
-    const pointed = this.#under(x, y);
+    const pointed = this.#pointedAt(x, y);
     void this.choose(pointed?.slice ?? null, false);
     const lanes = pointed && !pointed.slice && gapLanes(this.outline, pointed.row.lane);
     const gap = lanes && (await this.source.gap(lanes, pointed.t));
@@ -231,7 +231,7 @@ export class Timeline {
     this.listeners.announce(describeGap(this.outline, pointed.row.lane, gap));
   }
 
-  #under(x: number, y: number): Pointed | null {
+  #pointedAt(x: number, y: number): Pointed | null {
     const place = this.place;
     const found = hit(place, this.layout, null, x, y);
     if (found.on !== "lanes" || !found.row) return null;
@@ -244,7 +244,7 @@ export class Timeline {
   #focused(): void {
     const { slice, flows } = this.focus;
     const pointed = slice && { slice, row: { lane: slice.lane }, t: slice.start };
-    const tip = tipFor(pointed, this.outline, this.source, this.lit.path, this.#stage.palette, flows);
+    const tip = tipFor(pointed, this.outline, this.source, this.highlight.path, this.#stage.palette, flows);
     this.listeners.announce(tip?.facts ?? null);
     this.#stage.invalidateOver();
   }
@@ -255,7 +255,7 @@ export class Timeline {
       const centre = slice.start + slice.dur / 2;
       this.look({ t0: centre - (t1 - t0) / 2, t1: centre + (t1 - t0) / 2 });
     }
-    this.#shelf.reveal(slice);
+    this.#lanes.reveal(slice);
   }
 
   #key(event: KeyboardEvent): void {
@@ -266,10 +266,10 @@ export class Timeline {
     void act(this, action);
   }
 
-  #show(next: View, led: boolean): void {
+  #show(next: View, following: boolean): void {
     if (next.t0 === this.view.t0 && next.t1 === this.view.t1) return;
     this.view = next;
-    this.listeners.view(next, led);
+    this.listeners.view(next, following);
     this.#moved();
   }
 
@@ -285,7 +285,7 @@ export class Timeline {
       ratio: this.#stage.size.ratio,
       bands: this.bands(),
       iterations: this.#iterations,
-      lit: this.lit,
+      highlight: this.highlight,
     };
   }
 

@@ -1,4 +1,4 @@
-// What a slice is, in words: for the tooltip and for the line below the timeline. Names are untrusted: text only.
+// Describes a slice for the tooltip and for the line below the timeline. Names are untrusted: text only.
 
 import { duration, exact } from "../format";
 import { element } from "../page";
@@ -26,7 +26,7 @@ export function describe(outline: Outline, slice: Slice, flows: readonly Flow[])
   if (slice.count > 1) {
     return {
       name: `${exact(slice.count, "slices")}, the longest: ${name}`,
-      lines: [where, `start ${exact(slice.start, "ns")}`, `zoom in to tell them apart`],
+      lines: [where, `start ${exact(slice.start, "ns")}`, "zoom in to tell them apart"],
     };
   }
   const lines = [

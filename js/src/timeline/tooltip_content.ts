@@ -1,4 +1,4 @@
-// What the tooltip says of what is under the pointer: a slice, a gap between slices, a part of the critical path.
+// The tooltip for what is under the pointer: a slice, a gap between slices, or a segment of the critical path.
 
 import type { Extent } from "./overlay";
 import type { Palette } from "./palette";

@@ -4,10 +4,10 @@ import { computed, signal as makeSignal } from "@preact/signals";
 import type { ComponentChild } from "preact";
 import { useRef } from "preact/hooks";
 import { Button } from "../button";
-import { ALL, type Clause, clauses, type Selected } from "../clauses";
+import { ALL, type Clause, clausesOf, type Selected } from "../clauses";
 import { copyText } from "../export";
 import { bindHelp, openHelp } from "../help";
-import { askKernel, bindUndo } from "../history";
+import { bindUndo, requestStep } from "../history";
 import { trait, type View } from "../model";
 import { consume } from "../page";
 import { Rpc } from "../rpc";
@@ -30,8 +30,8 @@ export const breadcrumb: View = ({ model, el, signal }) => {
   const canRedo = trait<boolean>(model, "can_redo", signal);
   const code = trait<string>(model, "code", signal);
   const copied = makeSignal(false);
-  const told = computed(() =>
-    clauses({
+  const clauses = computed(() =>
+    clausesOf({
       ranks: selected.ranks.value,
       iterations: selected.iterations.value,
       window: selected.window.value,
@@ -43,7 +43,7 @@ export const breadcrumb: View = ({ model, el, signal }) => {
   bindUndo(el, rpc, signal);
   bindHelp(el, signal);
 
-  /** One message for all: Python takes it as one action. */
+  /** All in one message, which Python takes as a single action. */
   const drop = (traits: (keyof Selected)[]) => {
     for (const name of traits) model.set(name, ALL[name]);
     model.save_changes();
@@ -60,17 +60,17 @@ export const breadcrumb: View = ({ model, el, signal }) => {
   function Breadcrumb() {
     return (
       <section class="hta-breadcrumb" aria-label="Selection">
-        <Clauses told={told.value} drop={drop} />
+        <Clauses clauses={clauses.value} drop={drop} />
         <SearchBox query={selected.query} signal={signal} />
         <div class="hta-tools">
-          <Tool label="Undo" keys="Ctrl+Z" disabled={!canUndo.value} onClick={() => askKernel(rpc, "undo")}>
+          <Tool label="Undo" keys="Ctrl+Z" disabled={!canUndo.value} onClick={() => requestStep(rpc, "undo")}>
             <path d="M3 6h6a4 4 0 0 1 0 8H6M6 3 3 6l3 3" />
           </Tool>
           <Tool
             label="Redo"
             keys="Shift+Ctrl+Z"
             disabled={!canRedo.value}
-            onClick={() => askKernel(rpc, "redo")}
+            onClick={() => requestStep(rpc, "redo")}
           >
             <path d="M13 6H7a4 4 0 0 0 0 8h3M10 3l3 3-3 3" />
           </Tool>
@@ -87,11 +87,11 @@ export const breadcrumb: View = ({ model, el, signal }) => {
   draw(<Breadcrumb />, el, signal);
 };
 
-function Clauses({ told, drop }: { told: Clause[]; drop(traits: (keyof Selected)[]): void }) {
+function Clauses({ clauses, drop }: { clauses: Clause[]; drop(traits: (keyof Selected)[]): void }) {
   const list = useRef<HTMLUListElement>(null);
-  /** The focus goes to the clause that takes the place, else to the one before, else it stays near. */
+  /** Focus moves to the clause that takes the place, else to the previous one, else it stays nearby. */
   const dropAt = (index: number) => {
-    const clause = told[index];
+    const clause = clauses[index];
     if (!clause) return;
     const buttons = list.current?.querySelectorAll<HTMLElement>(".hta-clause button") ?? [];
     const next = buttons[index + 1] ?? buttons[index - 1];
@@ -101,8 +101,8 @@ function Clauses({ told, drop }: { told: Clause[]; drop(traits: (keyof Selected)
   };
   return (
     <ul ref={list} class="hta-clauses" tabIndex={-1} aria-label="Selected" aria-live="polite">
-      {told.length === 0 && <li class="hta-muted">the whole job</li>}
-      {told.map(({ trait: name, text, title }, index) => (
+      {clauses.length === 0 && <li class="hta-muted">the whole job</li>}
+      {clauses.map(({ trait: name, text, title }, index) => (
         <li key={name} class="hta-clause" data-trait={name}>
           <span title={title}>{text}</span>
           <Button
@@ -119,13 +119,13 @@ function Clauses({ told, drop }: { told: Clause[]; drop(traits: (keyof Selected)
           </Button>
         </li>
       ))}
-      {told.length > 1 && (
+      {clauses.length > 1 && (
         <li>
           <Button
             class="hta-quiet"
             onClick={() => {
               list.current?.focus();
-              drop(told.map((clause) => clause.trait));
+              drop(clauses.map((clause) => clause.trait));
             }}
           >
             Clear
@@ -144,7 +144,7 @@ interface ToolProps {
   children: ComponentChild;
 }
 
-/** A button with an icon of one stroke. It can be focused while it is off: a click must not lose the focus. */
+/** An icon button. It stays focusable while it is disabled, so that a click does not lose the focus. */
 function Tool({ label, keys, disabled, onClick, children }: ToolProps) {
   return (
     <Button

@@ -13,7 +13,7 @@ import { LineBar, linesOf, narrows, orderAndChoice } from "../lines";
 import { type Item, Menu } from "../menu";
 import { trait, type View } from "../model";
 import { type Note, Notes } from "../notes";
-import { whenGone } from "../page";
+import { onAbort } from "../page";
 import { Rpc } from "../rpc";
 import { draw } from "../shared";
 import { BusyMark, StateNotice, type Status } from "../state";
@@ -62,7 +62,7 @@ export const breakdown: View = ({ model, el, signal }) => {
     if (el.clientWidth) width.value = el.clientWidth;
   });
   observer.observe(el);
-  whenGone(signal, () => observer.disconnect());
+  onAbort(signal, () => observer.disconnect());
 
   const picture = () => el.querySelector<SVGSVGElement>("svg.hta-bars");
   const background = () => getComputedStyle(el).getPropertyValue("--hta-background") || "#fff";

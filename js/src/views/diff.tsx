@@ -1,5 +1,5 @@
-// DiffViewer: what differs between runs. The runs by letter, the panels that compare them, and their timelines, which move
-// together.
+// DiffViewer: what differs between runs. It shows the runs by letter, the panels that compare them, and their
+// timelines, which move together.
 
 import { effect, signal as makeSignal, type Signal } from "@preact/signals";
 import { Button } from "../button";
@@ -8,12 +8,12 @@ import { Waterfall } from "../charts/waterfall";
 import { bindHelp, comparison, openHelp } from "../help";
 import { Loading, loads, Notices } from "../loading";
 import { type Host, trait, type View } from "../model";
-import { whenGone } from "../page";
+import { onAbort } from "../page";
 import { type Run, RunName } from "../runs";
 import { draw } from "../shared";
 import { Slot } from "../slot";
 import { StateNotice } from "../state";
-import { tellShown } from "../static_preview";
+import { announceView } from "../static_preview";
 import { type AnchorsLayout, decodeAnchors } from "../timeline/aligned";
 import { bindLock } from "../timeline/linking";
 import { Lock } from "../timeline/lock";
@@ -38,10 +38,10 @@ export const diff: View = ({ model, el, signal, host }) => {
   const unaligned = makeSignal("");
 
   const lock = new Lock(
-    async (run, { t0, t1 }, moot) => {
-      // how to align is asked with it: the question may reach the kernel before the trait does
+    async (run, { t0, t1 }, requestSignal) => {
+      // `align` is sent along: the request may reach the kernel before the trait does
       const view = { run, t0: Math.round(t0), t1: Math.round(t1), align: align.peek() };
-      const answer = await rpc.call<AnchorsLayout>("anchors", view, { signal: moot });
+      const answer = await rpc.call<AnchorsLayout>("anchors", view, { signal: requestSignal });
       return decodeAnchors(answer, run, (t0 + t1) / 2);
     },
     (why) => {
@@ -54,7 +54,7 @@ export const diff: View = ({ model, el, signal, host }) => {
   const frozen = model.get("frozen") === true;
   const keys = comparison(frozen);
   bindHelp(el, signal, keys);
-  tellShown(model, el, signal);
+  announceView(model, el, signal);
   const effects = [
     effect(() => lock.set(locked.value)),
     effect(() => {
@@ -62,7 +62,7 @@ export const diff: View = ({ model, el, signal, host }) => {
       lock.forget();
     }),
   ];
-  for (const dispose of effects) whenGone(signal, dispose);
+  for (const dispose of effects) onAbort(signal, dispose);
 
   function Diff() {
     const first = parts.value.findIndex(([area]) => area === "timeline");
@@ -168,7 +168,7 @@ function LockBar({ locked, align, unaligned, help }: LockBarProps) {
 function Highlight({ line, frozen }: { line: Signal<[kind: string, line: string] | null>; frozen: boolean }) {
   const name = line.value?.[1];
   return (
-    <div class="hta-bar hta-lit">
+    <div class="hta-bar hta-highlighted">
       <span class="hta-muted hta-cut" title={name}>
         Highlight up: {name}
       </span>

@@ -1,4 +1,4 @@
-// EventsTable: the selected events one by one. The kernel chooses and sorts; this asks for the rows in sight.
+// EventsTable: the selected events one by one. The kernel filters and sorts; this fetches the visible rows.
 
 import { computed, effect, signal as makeSignal } from "@preact/signals";
 import { createRef } from "preact";
@@ -10,9 +10,9 @@ import { Grid, value } from "../events/grid";
 import { moveOf } from "../events/keys";
 import { Pages } from "../events/pages";
 import { trait, type View } from "../model";
-import { consume, whenGone } from "../page";
+import { consume, onAbort } from "../page";
 import { Rpc } from "../rpc";
-import { keep, kept } from "../saved";
+import { savedState, saveState } from "../saved";
 import { adoptStyles, combined, draw } from "../shared";
 import { StateNotice, type Status } from "../state";
 import timelineColours from "../timeline/timeline.css";
@@ -65,15 +65,15 @@ export const events: View = ({ model, el, signal }) => {
   let sought: Focus = null; // the focus that was set here, or scrolled to
   let resting: ReturnType<typeof setTimeout> | undefined;
 
-  const saved = kept<WireTable | null>(model, FIRST);
+  const saved = savedState<WireTable | null>(model, FIRST);
   const held = () => (saved ? saved.rows : rows.value);
   let top: WireTable | null = null;
-  keep(model, FIRST, () => top);
+  saveState(model, FIRST, () => top);
 
-  const ask = async (first: number, count: number, moot: AbortSignal) => {
+  const fetchPage = async (first: number, count: number, aborted: AbortSignal) => {
     if (saved) return decode(saved);
-    const asked = { first, count, columns: shown.peek().map((column) => column.name) };
-    const { result, buffers } = await rpc.call<WireTable>("page", asked, { signal: moot });
+    const params = { first, count, columns: shown.peek().map((column) => column.name) };
+    const { result, buffers } = await rpc.call<WireTable>("page", params, { signal: aborted });
     const page = { ...result, data: buffers[0] ?? null };
     if (first === 0) top = page;
     return decode(page);
@@ -81,7 +81,7 @@ export const events: View = ({ model, el, signal }) => {
   const redraw = () => {
     drawing.value += 1;
   };
-  const pages = new Pages(ask, redraw, (error) => {
+  const pages = new Pages(fetchPage, redraw, (error) => {
     failure.value = `The events could not be read: ${error instanceof Error ? error.message : error}`;
   });
 
@@ -117,7 +117,7 @@ export const events: View = ({ model, el, signal }) => {
   };
   const toggleName = (name: string) => {
     const on = names.value.includes(name);
-    names.value = on ? names.value.filter((one) => one !== name) : [...names.value, name];
+    names.value = on ? names.value.filter((other) => other !== name) : [...names.value, name];
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.target !== scroller.current || combined(event)) return;
@@ -132,8 +132,8 @@ export const events: View = ({ model, el, signal }) => {
     consume(event);
   };
   const find = async (wanted: NonNullable<Focus>) => {
-    const asked = { rank: wanted[0], event_id: wanted[1] };
-    const { result } = await rpc.call<{ row: number; version: number }>("find", asked);
+    const params = { rank: wanted[0], event_id: wanted[1] };
+    const { result } = await rpc.call<{ row: number; version: number }>("find", params);
     if (result.row >= 0 && result.version === version.value && focus.value === wanted) goTo(result.row, true);
   };
 
@@ -159,7 +159,7 @@ export const events: View = ({ model, el, signal }) => {
     }),
   ];
   const observer = new ResizeObserver(look);
-  whenGone(signal, () => {
+  onAbort(signal, () => {
     for (const dispose of effects) dispose();
     observer.disconnect();
     clearTimeout(resting);

@@ -1,5 +1,5 @@
-// TraceExplorer: the frame around the parts. It shows the loading, then the header, the parts that are always there, and
-// a bar that opens and closes panels.
+// TraceExplorer: the frame around the parts. It shows the loading progress, then the header, the permanent parts, and a
+// bar that opens and closes panels.
 
 import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../button";
@@ -12,7 +12,7 @@ import { OPEN } from "../notes";
 import { type Entry, PanelBar } from "../panelbar";
 import { draw } from "../shared";
 import { Slot, type SlotProps } from "../slot";
-import { tellShown } from "../static_preview";
+import { announceView } from "../static_preview";
 
 interface Fact {
   label: string;
@@ -34,7 +34,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
 
   bindUndo(el, loading.rpc, signal);
   bindHelp(el, signal);
-  tellShown(model, el, signal);
+  announceView(model, el, signal);
   // the panel that was just opened by hand comes into view; those opened from Python do not move the page
   let reveal = "";
 

@@ -3,7 +3,7 @@
 import { computed } from "@preact/signals";
 import { Legend, type Series } from "../charts/legend";
 import { decode, type WireTable } from "../columns";
-import { significant } from "../format";
+import { percent } from "../format";
 import { trait, type View } from "../model";
 import { Picker, PickerStatus } from "../picker";
 import { draw } from "../shared";
@@ -27,9 +27,7 @@ export const ranks: View = ({ model, el, signal }) => {
 
   const describe = (rank: number) => {
     const parts = shares.value.get(rank);
-    const split = parts
-      ?.map((share, i) => `${series.value[i]?.label} ${significant(100 * share)} %`)
-      .join(", ");
+    const split = parts?.map((share, i) => `${series.value[i]?.label} ${percent(100 * share)}`).join(", ");
     const none = status.value === "busy" ? "" : ": no device time";
     return `Rank ${labels.value.get(rank) ?? rank}${split ? `: ${split}` : none}`;
   };

@@ -3,18 +3,18 @@
 import { effect, signal as makeSignal, type Signal } from "@preact/signals";
 import { render } from "preact";
 import { trait, type View, type ViewProps } from "../model";
-import { element, whenGone } from "../page";
+import { element, onAbort } from "../page";
 import { Rpc } from "../rpc";
-import { keep, kept } from "../saved";
+import { savedState, saveState } from "../saved";
 import { adoptStyles } from "../shared";
 import { Bar } from "../timeline/bar";
 import { ClientSource } from "../timeline/client";
 import { decodeSlices, inflate, type SlicesLayout } from "../timeline/decode";
-import { type Ask, fetchChunks, KernelSource } from "../timeline/kernel";
+import { type Call, fetchChunks, KernelSource } from "../timeline/kernel";
 import { shortName } from "../timeline/labels";
-import { BUILT, MOVED, POINTED, tell } from "../timeline/linking";
+import { BUILT, dispatch, MOVED, POINTED } from "../timeline/linking";
 import { act } from "../timeline/moves";
-import { askPath } from "../timeline/path_request";
+import { requestPath } from "../timeline/path_request";
 import type { Source } from "../timeline/source";
 import { Timeline } from "../timeline/timeline";
 import css from "../timeline/timeline.css";
@@ -23,7 +23,7 @@ import type { Outline } from "../timeline/types";
 
 type Window = [number, number] | null;
 
-/** Python hears of a moving brush or view at most this often. */
+/** A moving brush or view is sent to Python at most this often. */
 const SETTLE_MS = 120;
 
 /** The slices are never saved in a notebook: a picture of them is. */
@@ -36,14 +36,14 @@ export const timeline: View = (props: ViewProps) => {
   const message = trait<string>(model, "message", signal);
   const notice = element("div");
   el.append(notice);
-  whenGone(signal, () => {
+  onAbort(signal, () => {
     render(null, notice);
     el.replaceChildren();
   });
   let started = false;
   const failed = (error: unknown) => {
     if (signal.aborted) return;
-    const picture = kept<string>(model, PICTURE);
+    const picture = savedState<string>(model, PICTURE);
     render(
       picture?.startsWith("data:image/") ? (
         <img class="hta-timeline-saved" src={picture} alt="The timeline as it was saved" />
@@ -59,7 +59,7 @@ export const timeline: View = (props: ViewProps) => {
     started = true;
     load(props, notice).catch(failed);
   });
-  whenGone(signal, dispose);
+  onAbort(signal, dispose);
 };
 
 function Notice({ status, message }: { status: string; message: string }) {
@@ -79,12 +79,12 @@ function Notice({ status, message }: { status: string; message: string }) {
 async function load(props: ViewProps, notice: HTMLElement): Promise<void> {
   const { model, el, signal } = props;
   const rpc = new Rpc(model, signal);
-  const ask: Ask = (method, params) => rpc.call(method, params);
+  const call: Call = (method, params) => rpc.call(method, params);
   render(<Notice status="busy" message="Loading slices" />, notice);
-  const { chunks } = await fetchChunks<object>(ask, "meta");
+  const { chunks } = await fetchChunks<object>(call, "meta");
   const outline: Outline = JSON.parse(new TextDecoder().decode(await inflate(chunks)));
   let refresh = () => {};
-  const source = await open(outline, ask, () => refresh(), signal);
+  const source = await open(outline, call, () => refresh(), signal);
   if (signal.aborted) return;
   render(null, notice);
   const shown = build(props, rpc, outline, source);
@@ -94,13 +94,13 @@ async function load(props: ViewProps, notice: HTMLElement): Promise<void> {
   el.dataset.ready = "true";
 }
 
-async function open(outline: Outline, ask: Ask, changed: () => void, signal: AbortSignal): Promise<Source> {
+async function open(outline: Outline, call: Call, changed: () => void, signal: AbortSignal): Promise<Source> {
   if (outline.mode === "kernel") {
-    const source = new KernelSource(outline, ask, changed);
+    const source = new KernelSource(outline, call, changed);
     await source.overview();
     return source;
   }
-  const { result, chunks } = await fetchChunks<SlicesLayout>(ask, "base");
+  const { result, chunks } = await fetchChunks<SlicesLayout>(call, "base");
   const { items, flows } = decodeSlices(await inflate(chunks), result, outline);
   return new ClientSource(outline, items, flows, signal);
 }
@@ -127,7 +127,8 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const saveWindow = settled(window, signal);
   const saveView = settled(view, signal);
   const hint =
-    "drag: select time · Shift+drag: pan · Ctrl or ⌘+wheel: zoom · click: details, or the time of a gap · Esc: clear";
+    "drag: select time · Shift+drag: pan · Ctrl or ⌘+wheel: zoom · " +
+    "click: details, or the time of a gap · Esc: clear";
   const announce = (facts: Facts | null) => {
     focusLine.textContent = facts ? [shortName(facts.name), ...facts.lines].join(" · ") : hint;
     focusLine.title = facts?.name ?? "";
@@ -138,11 +139,11 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     outline,
     source,
     {
-      view: ({ t0, t1 }, led) => {
+      view: ({ t0, t1 }, following) => {
         saveView([Math.round(t0), Math.round(t1)]);
-        if (!led) tell(el, MOVED);
+        if (!following) dispatch(el, MOVED);
       },
-      pointed: (t) => tell(el, POINTED, t),
+      pointed: (t) => dispatch(el, POINTED, t),
       window: saveWindow,
       focus: (slice) => {
         focusSlice.value = slice?.id ?? -1;
@@ -155,10 +156,20 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     signal,
   );
   const selected = () => ({ ranks: ranks.value, iterations: iterations.value, window: window.value });
-  const told = askPath(rpc, outline, onPath, selected, (path) => shown.lit.show(path), signal);
+  const pathStatus = requestPath(
+    rpc,
+    outline,
+    onPath,
+    selected,
+    (path) => shown.highlight.show(path),
+    signal,
+  );
   const step = (direction: 1 | -1) => void act(shown, { do: "match", step: direction });
-  render(<Bar classes={outline.class_of} matches={matches} step={step} path={onPath} told={told} />, bar);
-  whenGone(signal, () => render(null, bar));
+  render(
+    <Bar classes={outline.class_of} matches={matches} step={step} path={onPath} pathStatus={pathStatus} />,
+    bar,
+  );
+  onAbort(signal, () => render(null, bar));
   const effects = [
     effect(() => {
       body.style.height = `${height.value}px`;
@@ -167,20 +178,20 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     effect(() => shown.showIterations(iterations.value)),
     effect(() => shown.showNamed(names.value, query.value)),
     effect(() => {
-      const asked = view.value;
-      if (asked && !sameView(asked, shown)) shown.look({ t0: asked[0], t1: asked[1] });
+      const wanted = view.value;
+      if (wanted && !sameView(wanted, shown)) shown.look({ t0: wanted[0], t1: wanted[1] });
     }),
     effect(() => shown.showWindow(window.value)),
     effect(() => void shown.showFocus(focusSlice.value)),
   ];
-  for (const dispose of effects) whenGone(signal, dispose);
+  for (const dispose of effects) onAbort(signal, dispose);
   saveView([Math.round(shown.view.t0), Math.round(shown.view.t1)]);
-  keep(model, PICTURE, () => shown.toUrl());
-  tell(el, BUILT, shown);
+  saveState(model, PICTURE, () => shown.toUrl());
+  dispatch(el, BUILT, shown);
   return shown;
 }
 
-/** Python knows the view in whole ns: what it, or another display of the same part, echoes must not move it. */
+/** Python knows the view in whole ns: an echo of it must not move the view. */
 function sameView([t0, t1]: [number, number], { view }: Timeline): boolean {
   return Math.abs(view.t0 - t0) <= 1 && Math.abs(view.t1 - t1) <= 1;
 }
@@ -188,7 +199,7 @@ function sameView([t0, t1]: [number, number], { view }: Timeline): boolean {
 /** Saves the newest value once no newer one has come for a moment. */
 function settled(target: Signal<Window>, signal: AbortSignal): (value: Window) => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  whenGone(signal, () => clearTimeout(timer));
+  onAbort(signal, () => clearTimeout(timer));
   return (value) => {
     clearTimeout(timer);
     timer = setTimeout(() => {

@@ -38,7 +38,7 @@ describe("decode", () => {
     expect([...flows.source, ...flows.target]).toEqual([2, 0]);
   });
 
-  it("puts a window's items on the lanes asked for", () => {
+  it("puts a window's items on the requested lanes", () => {
     const bytes = Uint8Array.from([
       ...shuffled([5], 4),
       ...shuffled([10], 4),

@@ -67,9 +67,9 @@ describe("matches", () => {
   it("are those of the chosen ranks", async () => {
     const chosen = source();
     expect((await chosen.choose(choiceOf(outline, [], "gemm", [1]))).count).toBe(1);
-    expect(chosen.lit()?.start).toEqual(Float64Array.of(120));
+    expect(chosen.matchItems()?.start).toEqual(Float64Array.of(120));
     expect((await chosen.choose(null)).count).toBe(0);
-    expect(chosen.lit()).toBeNull();
+    expect(chosen.matchItems()).toBeNull();
   });
 
   it("follow each other in time over all lanes, and around the end", async () => {

@@ -6,7 +6,7 @@ describe("ticks", () => {
     expect([0.2, 1, 1.1, 3, 7, 20, 1e6, 4.1e9].map(niceStep)).toEqual([1, 1, 2, 5, 10, 20, 1e6, 5e9]);
   });
 
-  it("never has many more ticks than asked for", () => {
+  it("never has many more ticks than requested", () => {
     for (const width of [100, 12_345, 1e6, 7.7e8, 3.3e12]) {
       const { step, values } = ticks(17, 17 + width, 8);
       expect(values.length).toBeLessThanOrEqual(9);
@@ -15,7 +15,7 @@ describe("ticks", () => {
     }
   });
 
-  it("tells neighbours apart from ns to s", () => {
+  it("distinguishes neighbours from ns to s", () => {
     for (const step of [1, 20, 500, 1e4, 2e6, 5e8, 1e9]) {
       for (const at of [1, 7, 123_456]) {
         expect(tickText(at * step, step)).not.toBe(tickText((at + 1) * step, step));
