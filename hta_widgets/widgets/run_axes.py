@@ -29,7 +29,7 @@ Int64 = npt.NDArray[np.int64]
 FAR = 1e18  # ns, beyond any trace
 _MOST_STEPS = 16  # of which the work is paired at once
 _MOST_TIMES = 100_000  # in one answer: 800 kB
-_STEPS_KEPT = 64
+_STEPS_REMEMBERED = 64
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class RunAxes:
     def _traces(self) -> list[Trace]:
         return list(self._runs.values())
 
-    @memoize_per_rank(last=_STEPS_KEPT)
+    @memoize_per_rank(last=_STEPS_REMEMBERED)
     def _step(self, key: tuple[Scope, ...], step: int) -> Int64:
         """int64[runs, n] corresponding instants of a step, its begin and end included."""
         checkpoint()

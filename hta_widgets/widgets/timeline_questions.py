@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.critical_path import sentence
 from hta_widgets.timeline import Lanes, Matches, Packed, gap_at, matching_kinds, pack_path, relative
 from hta_widgets.trace.model import Trace
@@ -13,7 +13,7 @@ from hta_widgets.widgets.answer_cache import cached_analysis
 
 __all__ = ["Questions", "slice_facts"]
 
-_SEARCHES_KEPT = 4
+_SEARCHES = 4
 _MOST_BINS = 4096
 
 
@@ -23,16 +23,15 @@ class Questions:
     def __init__(self, trace: Trace, lanes: Lanes) -> None:
         self._trace = trace
         self._lanes = lanes
-        self._searched = lru_cache(_SEARCHES_KEPT)(self._search)
 
     def matches(self, params: dict[str, Any]) -> dict[str, Any]:
         """How many slices match and how many begin in each bin of the trace."""
-        found = self._searched(*_choice(params))
+        found = self._search(*_choice(params))
         return {"count": len(found), "bins": found.counts(min(int(params["bins"]), _MOST_BINS)).tolist()}
 
     def match(self, params: dict[str, Any]) -> dict[str, Any]:
         """The match after, or before, a place."""
-        found = self._searched(*_choice(params))
+        found = self._search(*_choice(params))
         return self._facts(found.beyond(float(params["start"]), int(params["id"]), int(params["step"])))
 
     def relative(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -69,6 +68,7 @@ class Questions:
                 packed.layout["message"] = f"{whole['label'].iloc[0]}: {packed.layout['message']}"
         return packed
 
+    @memoize_per_rank(last=_SEARCHES)
     def _search(self, names: tuple[str, ...], query: str, ranks: tuple[int, ...]) -> Matches:
         return Matches(self._lanes, matching_kinds(self._lanes.kinds, names, query), ranks)
 

@@ -421,6 +421,9 @@ def test_networkx_can_copy_and_cut_it():
     assert dict(copied.edges) == dict(graph.edges)
     assert graph.subgraph(graph.critical_path_nodes).number_of_nodes() == len(graph.critical_path_nodes)
     assert graph.reverse().number_of_edges() == graph.number_of_edges()
+    node = graph.critical_path_nodes[0]
+    assert set(graph.reverse(copy=False).pred[node]) == set(graph[node]) == set(graph.succ[node]) != set()
+    assert set(graph.reverse(copy=False)[node]) == set(graph.pred[node])
     assert len(CPGraph()) == 0
 
 
