@@ -126,9 +126,9 @@ class RankTrace:
         return self._placed("stream", self.tid, self.tids)
 
     def _placed(self, argument: str, code: Int32, texts: list[str]) -> Int64:
-        told = self.argument(argument)
+        recorded = self.argument(argument)
         lane = np.array([_number_in(text) for text in texts], np.int64)[code]
-        return np.where(self._on_device_side, np.where(told == NULL, lane, told), NULL)
+        return np.where(self._on_device_side, np.where(recorded == NULL, lane, recorded), NULL)
 
     @cached_property
     def device_name(self) -> str | None:
