@@ -1,4 +1,4 @@
-"""What has moved: work that both runs do, but at different places."""
+"""Moved lines: work that both runs do, but in different places."""
 
 from __future__ import annotations
 
@@ -96,5 +96,5 @@ def _keys(
 
 def _exchanges(kernels: list[str]) -> list[str]:
     """The collectives among kernels: `record_param_comms` is what they all are launched by."""
-    said = (name for name in kernels if classify("kernel", name)[0] == EventClass.COMMUNICATION)
-    return sorted({collective_of(name) for name in said})
+    collectives = (name for name in kernels if classify("kernel", name)[0] == EventClass.COMMUNICATION)
+    return sorted({collective_of(name) for name in collectives})

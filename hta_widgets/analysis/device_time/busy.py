@@ -1,7 +1,7 @@
-"""When each rank's device was busy, and with what: the sets of time that breakdowns are made of.
+"""When each rank's device was busy, and with what: the intervals that breakdowns are computed from.
 
-They are built once per rank (and per filter of streams and names) and kept as long as the rank is. A change
-of the selected window then only measures them.
+They are built once per rank (and filter of streams and names) and cached with the rank. A change of the
+selected window then only measures them.
 """
 
 from __future__ import annotations
@@ -67,9 +67,8 @@ _device_of = memoize_per_rank()(_Device)
 def busy(rank_trace: RankTrace, scope: Scope) -> Busy:
     """The busy time of one rank under the stream and name filters of `scope`, over the whole trace.
 
-    Device events of no known class count as compute: the device runs something, and it is neither a
-    recognised collective nor a copy. Waits (`cuda_sync` events, MTIA's `event_wait`) are no work and count
-    nowhere.
+    Device events of unknown class count as compute: the device runs something that is neither a recognised
+    collective nor a copy. Waits (`cuda_sync` events, MTIA's `event_wait`) are not work and count nowhere.
     """
     return _busy(rank_trace, scope.streams, scope.names)
 

@@ -1,8 +1,8 @@
-"""Why nothing ran: every instant without device work, given to exactly one cause.
+"""Assigns every instant without device work to exactly one cause.
 
-The causes are disjoint sets of time that together are the complement of the busy time, from the distant past
-to the distant future. So whatever window is measured, they add up to its idle time to the nanosecond, and a
-change of the window costs a few binary searches.
+The causes are disjoint intervals that together are the complement of the busy time, from the distant past to
+the distant future. So in every window they add up to its idle time to the nanosecond, and a change of the
+window costs a few binary searches.
 """
 
 from __future__ import annotations

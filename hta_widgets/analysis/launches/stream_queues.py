@@ -1,4 +1,4 @@
-"""The queue of each stream: which entry came and left when. Built once per rank and names, and kept."""
+"""The queue of each stream: when each entry entered and left. Built once per rank and filter of names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PLATEAU_SLOWDOWN: Final = 4  # and there a call waits for a place, hence lasts 
 
 @dataclass(frozen=True)
 class Queue:
-    """One stream's queue: `row` is the call of an entry that came (change 1), or the event that left (-1).
+    """One stream's queue: `row` is the call of an entry that entered (change 1), or the event that left (-1).
 
     `plateau` is the limit that the queue ran into over the whole trace, None if it did not.
     """

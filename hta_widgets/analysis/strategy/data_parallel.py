@@ -1,4 +1,4 @@
-"""Which kind of data parallelism the gathers and reductions of a step are.
+"""Recognises the kind of data parallelism from the gathers and reductions of a step.
 
 Sharded data parallelism gathers the parameters of each unit and reduce-scatters their gradients; replicated
 data parallelism all-reduces gradients in buckets.
