@@ -182,9 +182,11 @@ class CPGraph(nx.DiGraph):  # type: ignore[misc]
     def edge_to_event_map(self) -> dict[tuple[int, int], int]:
         if self._arrays is None:
             return {}
-        told = np.flatnonzero(self._arrays.event != NO_EVENT)
-        pairs = zip(self._arrays.begin[told].tolist(), self._arrays.end[told].tolist(), strict=True)
-        return dict(zip(pairs, self._arrays.event[told].tolist(), strict=True))
+        attributed = np.flatnonzero(self._arrays.event != NO_EVENT)
+        pairs = zip(
+            self._arrays.begin[attributed].tolist(), self._arrays.end[attributed].tolist(), strict=True
+        )
+        return dict(zip(pairs, self._arrays.event[attributed].tolist(), strict=True))
 
     @cached_property
     def _edges_of_event(self) -> dict[int, list[CPEdge]]:
@@ -310,12 +312,12 @@ class CPGraph(nx.DiGraph):  # type: ignore[misc]
         known = events >= 0
         row = np.where(known, self._row_of(np.maximum(events, 0)), 0)
         short = [shorten_name(name) for name in rank_trace.names]
-        told = self.full_trace_df.set_index("index").reindex(events)
+        rows = self.full_trace_df.set_index("index").reindex(events)
         frame["s_name"] = [
             short[rank_trace.name[at]] if here else np.nan for at, here in zip(row, known, strict=True)
         ]
         for column in ("cat", "pid", "tid", "stream"):
-            frame[column] = told[column].to_numpy()
+            frame[column] = rows[column].to_numpy()
         frame["index"] = np.where(known, events, np.nan)
         frame["bound_by"] = [
             self._bound_by(edge, name, int(at))
