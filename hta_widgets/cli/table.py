@@ -1,4 +1,4 @@
-"""Frames as tables for people: three significant digits, the unit once in the heading, as in the panels."""
+"""Frames as text tables: three significant digits, the unit once in the heading, as in the panels."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def significant(value: float) -> str:
 
 
 def frame_lines(frame: pd.DataFrame, limit: int, cells: int | None, alike: bool = False) -> list[str]:
-    """A heading and the first `limit` rows, in at most `cells` if given; then what was left out, in words.
+    """A heading and the first `limit` rows, in at most `cells` if given; then a line on what was left out.
 
-    Each column of times has the unit that suits it; `alike`: all have the same.
+    Each column of times has a suitable unit; `alike`: all have the same.
     """
     shown = frame.head(limit)
     times = [_largest(shown[name]) for name in shown.columns if str(name).endswith("_ns")]

@@ -30,11 +30,11 @@ _EXACT = 1 << 53
 
 
 class EventList:
-    """The events that `chosen` means, numbered by rank, start and file order.
+    """The events that `chosen` selects, numbered by rank, start and file order.
 
     Attributes:
-        chosen: what was asked for.
-        n: number of events.
+        chosen: which events.
+        n: their number.
     """
 
     def __init__(self, trace: Trace, chosen: Chosen) -> None:
@@ -47,7 +47,7 @@ class EventList:
         self._orders: OrderedDict[str, Int32] = OrderedDict()
 
     def order(self, sort: str) -> Int32 | None:
-        """Event numbers in the order that `sort` means ("dur_ns", "-dur_ns"); None for as they are.
+        """Event numbers sorted by `sort` ("dur_ns", "-dur_ns"); None for the original order.
 
         As `DataFrame.sort_values(kind="stable")`: equal ones stay in order, missing ones come last.
         """

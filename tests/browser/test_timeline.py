@@ -134,8 +134,8 @@ def test_critical_path_is_drawn_and_says_what_bounds_it(lab: Lab) -> None:
     expect(toggle).to_have_attribute("aria-pressed", "false")
     toggle.click()
     lab.expect_kernel("timeline.critical_path", True)
-    told = bar(lab).locator(".hta-timeline-told")
-    expect(told).to_contain_text("The path leads through", timeout=30_000)
+    message = bar(lab).locator(".hta-timeline-told")
+    expect(message).to_contain_text("The path leads through", timeout=30_000)
     assert colours(timeline) < before
     lab.shot("timeline-path")
 
@@ -160,7 +160,7 @@ def test_critical_path_is_drawn_and_says_what_bounds_it(lab: Lab) -> None:
     expect(tip).to_contain_text("bound by a compute kernel")
     lab.shot("timeline-path-hover")
     toggle.click()
-    expect(told).to_have_text("")
+    expect(message).to_have_text("")
     lab.expect_no_errors()
 
 

@@ -129,7 +129,7 @@ def test_other_lines_forget_the_chosen_one(pair: dict[str, Trace]) -> None:
 
 def made_frame(rows: list[tuple[str, float, float, bool]]) -> pd.DataFrame:
     """A `diff` frame of two runs: line, before, after, whether significant."""
-    told = []
+    records = []
     for line, before, after, significant in rows:
         for run, value in (("a", before), ("b", after)):
             row = dict.fromkeys(DIFF_COLUMNS, 0) | {
@@ -138,8 +138,8 @@ def made_frame(rows: list[tuple[str, float, float, bool]]) -> pd.DataFrame:
                 "kernels": "", "moved_from": "",
                 "change_pct": 100 * (value / before - 1) if before else np.nan,
             }  # fmt: skip
-            told.append(row)
-    return pd.DataFrame(told, columns=list(DIFF_COLUMNS)).astype(DIFF_COLUMNS)
+            records.append(row)
+    return pd.DataFrame(records, columns=list(DIFF_COLUMNS)).astype(DIFF_COLUMNS)
 
 
 ROWS = st.lists(

@@ -147,8 +147,8 @@ def test_a_long_answer_is_cut_on_the_page_and_whole_in_files(ddp: Trace, until: 
         parts: list[bytes] = []
         chunks = 1
         while len(parts) < chunks:
-            told, (part,) = panel._on_file({"form": form, "key": form, "chunk": len(parts)})
-            parts, chunks = [*parts, part], told["chunks"]
+            answer, (part,) = panel._on_file({"form": form, "key": form, "chunk": len(parts)})
+            parts, chunks = [*parts, part], answer["chunks"]
         return b"".join(parts)
 
     pd.testing.assert_frame_equal(pd.read_csv(io.BytesIO(fetched("csv"))), frame)
