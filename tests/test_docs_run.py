@@ -163,8 +163,8 @@ def test_command_of_a_page_runs(command: str, desk: Path, capfd: pytest.CaptureF
         code = main(words)
     except SystemExit as asked:  # --help
         code = int(asked.code or 0)
-    said = capfd.readouterr()
-    assert code == 0 or (gate(words) and code == 1), said.err
+    output = capfd.readouterr()
+    assert code == 0 or (gate(words) and code == 1), output.err
     for flag, written in pairwise(words):
         assert flag != "-o" or (desk / written).stat().st_size
 

@@ -37,9 +37,9 @@ def code_in(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_function_tells_its_arguments_and_what_it_returns(name: str) -> None:
-    told = sections(FUNCTIONS[name])
-    assert told.summary.endswith((".", "?")) and told.returns
-    listed = {item.strip() for names, _ in told.arguments for item in names.split(",")}
+    docstring = sections(FUNCTIONS[name])
+    assert docstring.summary.endswith((".", "?")) and docstring.returns
+    listed = {item.strip() for names, _ in docstring.arguments for item in names.split(",")}
     assert listed == set(inspect.signature(FUNCTIONS[name]).parameters)
 
 

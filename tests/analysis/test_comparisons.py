@@ -36,10 +36,10 @@ def test_every_comparison_answers_speaks_and_draws(runs: dict[str, Trace], kind:
     speaks(analysis.sentence(frame))
     figure = analysis.figure(frame)
     assert figure.layout.title.text == analysis.title
-    item = analysis.function(some, {run: Scope(iterations=(trace.iterations["iteration"].max(),))
+    frame = analysis.function(some, {run: Scope(iterations=(trace.iterations["iteration"].max(),))
                                    for run, trace in some.items()})  # fmt: skip
-    speaks(analysis.sentence(item))
-    analysis.figure(item)
+    speaks(analysis.sentence(frame))
+    analysis.figure(frame)
 
 
 @pytest.mark.parametrize("kind", COMPARISONS)

@@ -218,9 +218,9 @@ def test_missing_sizes_are_said_and_not_guessed(tmp_path: Path) -> None:
     assert pd.isna(row["parameters"])
 
 
-@pytest.mark.parametrize(("world_size", "told"), [(2, True), (8, False)])
+@pytest.mark.parametrize(("world_size", "named"), [(2, True), (8, False)])
 def test_groups_without_names_are_told_if_they_hold_the_whole_job(
-    tmp_path: Path, world_size: int, told: bool
+    tmp_path: Path, world_size: int, named: bool
 ) -> None:
     def nameless(event: Event) -> None:
         event.get("args", {}).pop("Process Group Name", None)
@@ -228,7 +228,7 @@ def test_groups_without_names_are_told_if_they_hold_the_whole_job(
     metadata = {"rank": 0, "world_size": world_size}
     edited(tmp_path, "gpt2_ddp", each(nameless), metadata)
     row = only(training_strategy(Trace.open(sorted(tmp_path.iterdir())[0], cache=False)))
-    assert (row["strategy"] == "DDP", "no names" in row["evidence"]) == (told, not told)
+    assert (row["strategy"] == "DDP", "no names" in row["evidence"]) == (named, not named)
 
 
 def test_steps_have_to_be_marked(tmp_path: Path) -> None:

@@ -56,8 +56,8 @@ def test_arguments_give_the_setup_back(
 def test_listed_commands_are_what_record_takes(device: str, name: str, setup: Setup) -> None:
     arguments = record_all.parser().parse_args(["--device", device, "--steps", "4"])
     words = record_all.attempts(name, setup, 8, arguments)[0]
-    told = record.parser().parse_args(words[words.index(str(record_all.RECORD)) + 1 :])
-    assert (setup_of(told), told.device, told.name, told.steps) == (setup, device, name, 4)
+    parsed = record.parser().parse_args(words[words.index(str(record_all.RECORD)) + 1 :])
+    assert (setup_of(parsed), parsed.device, parsed.name, parsed.steps) == (setup, device, name, 4)
     launcher = words[: words.index(str(record_all.RECORD))]
     assert ("--nproc_per_node=2" in launcher) == (setup.strategy != "baseline")
 
@@ -166,11 +166,11 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
 
         def run(words: list[str], log: Path) -> str:
             commands.append(words)
-            told = record.parser().parse_args(words[words.index(str(record_all.RECORD)) + 1 :])
-            if told.backend in failing:
-                return f"{told.backend}Error: no"
-            setup = setup_of(told)
-            manifest.add(told.out, told.name, entry(setup, ranks_of(setup, 2)))
+            parsed = record.parser().parse_args(words[words.index(str(record_all.RECORD)) + 1 :])
+            if parsed.backend in failing:
+                return f"{parsed.backend}Error: no"
+            setup = setup_of(parsed)
+            manifest.add(parsed.out, parsed.name, entry(setup, ranks_of(setup, 2)))
             return "exit code 1"  # what happens after the entry is written costs nothing
 
         machine = ModuleType("recorder.machine")

@@ -229,10 +229,10 @@ def test_frames_and_ranks_have_the_same_tree(name):
     CallGraph(trace)
     for rank in trace.get_ranks():
         rank_trace, df = trace.job.rank(rank), trace.get_trace(rank)
-        tree, told = stacks(rank_trace), df.set_index("index").reindex(rank_trace.event_id)
-        assert (told["depth"].fillna(-1).to_numpy() == tree.depth).all()
-        assert (told["num_kernels"].fillna(0).to_numpy() == tree.kernels).all()
-        assert (told["kernel_dur_sum"].fillna(0).to_numpy() == tree.kernel_dur_sum_ns / 1000).all()
+        tree, rows = stacks(rank_trace), df.set_index("index").reindex(rank_trace.event_id)
+        assert (rows["depth"].fillna(-1).to_numpy() == tree.depth).all()
+        assert (rows["num_kernels"].fillna(0).to_numpy() == tree.kernels).all()
+        assert (rows["kernel_dur_sum"].fillna(0).to_numpy() == tree.kernel_dur_sum_ns / 1000).all()
 
 
 class TestOld:
