@@ -1,4 +1,4 @@
-"""What the pages tell a reader to type works: their Python, their commands, and what they print.
+"""The examples in the docs work: their Python, their commands, and what they print.
 
 Paths of the reader's own, such as `run_17/`, are bundled examples here. Nothing else stands in for anything.
 """

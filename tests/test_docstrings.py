@@ -23,7 +23,7 @@ CLASSES = {
 }
 JOBS = ("ddp_4ranks", "single_gpu_dataloader_stall", "inference_cuda_graphs", "gpt2_fsdp_full_shard")
 RUNS = ("gpt2_ddp", "gpt2_fsdp_full_shard")
-# What some functions must be told.
+# Arguments that some functions require.
 OPTIONS = {name: {"operator": "aten::linear"} for name in ("kernel_sequences", "sequence_instances")}
 # These take neither a trace nor runs; their own tests check what they return.
 OF_SOMETHING_ELSE = {"critical_path_summary", "memory_categories"}

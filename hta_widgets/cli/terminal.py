@@ -79,7 +79,7 @@ def pieces_of(text: str, cells: int | None) -> list[str]:
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
-    """Rows of cells as lines with columns two spaces apart; `right` tells which to align to the right."""
+    """Rows of cells as lines with columns two spaces apart; `right`: which to align to the right."""
     if not rows:
         return []
     widths = [max(width(row[at]) for row in rows) for at in range(len(right))]

@@ -204,7 +204,7 @@ class Trace:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """Facts about the job.
+        """Key figures of the job.
 
         Keys: job, world_size, backend, hosts, devices (rank -> name), ranks, files, events, duration_ns.
         """

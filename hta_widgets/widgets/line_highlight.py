@@ -17,7 +17,7 @@ class LineHighlight:
 
     Args:
         selections: of each run, which others may share.
-        tell: receives why the events cannot be found, or "".
+        show_message: receives why the events cannot be found, or "".
     """
 
     def __init__(self, selections: Mapping[str, Selection], show_message: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""Every comparison of the registry can be asked, told in words and drawn, also where runs do not compare."""
+"""Every comparison of the registry can be computed, summarised and drawn, also where runs do not compare."""
 
 from itertools import pairwise
 from typing import Any
@@ -113,7 +113,7 @@ def test_a_run_against_itself_shows_no_change(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", COMPARISONS)
-def test_training_and_serving_are_refused_or_told_apart(kind: str) -> None:
+def test_training_and_serving_are_refused_or_distinguished(kind: str) -> None:
     pair = {"training": examples.load("gpt2_baseline"), "serving": examples.load("inference_cuda_graphs")}
     analysis = COMPARISONS[kind]
     if kind in ("comparability", "training_strategy"):

@@ -132,7 +132,7 @@ def test_what_counts(share: float, expected: str | None) -> None:
         "kineto/resnet50_num_workers_0",
     ],
 )
-def test_real_traces_are_told_in_sentences(name: str) -> None:
+def test_findings_of_real_traces_are_sentences(name: str) -> None:
     frame = overview(Trace.open(shared_trace(name)))
     empty = overview(Trace.open(shared_trace(name)), Scope(window_ns=(10**15, 10**15 + 1)))
     assert frame.dtypes.equals(empty.dtypes)
@@ -152,7 +152,7 @@ def test_a_real_data_loader_stall_is_found() -> None:
     assert first["topic"] == "data_stall"
 
 
-def test_what_cannot_be_judged_is_said_with_its_remedy() -> None:
+def test_what_cannot_be_judged_is_reported_with_its_remedy() -> None:
     frame = overview(Trace.open(shared_trace("hta/cpu_only")))
     assert set(frame["severity"]) == {OPEN}
     assert frame["text"].iloc[0].endswith("the trace has no device events.")

@@ -64,7 +64,7 @@ def causes_of(trace, scope=None):
 FIRST = [call("cudaLaunchKernel", 0, 3, 1), kernel("k1", 10, 10, 1)]
 
 
-def test_a_late_host_is_told_by_what_it_did(tmp_path):
+def test_a_late_host_is_classified_by_what_it_did(tmp_path):
     events = [
         *FIRST,
         call("cudaStreamSynchronize", 15, 10),

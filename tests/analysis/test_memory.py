@@ -44,7 +44,7 @@ def small(tmp_path) -> Trace:
     return job(tmp_path / "job", recorded)
 
 
-def test_the_timeline_is_what_the_allocator_said(tmp_path):
+def test_the_timeline_is_what_the_allocator_recorded(tmp_path):
     frame = memory_timeline(small(tmp_path))
     assert frame["time_ns"].tolist() == [150, 250, 700, 1100, 1200]
     assert frame["change_bytes"].tolist() == [30, 50, -30, 7, -100]
@@ -103,7 +103,7 @@ def test_without_totals_changes_are_added_up(tmp_path):
     assert memory_peak(job(tmp_path / "job", recorded))["bytes"].tolist() == [12]
 
 
-def test_devices_are_told_apart(tmp_path):
+def test_devices_are_distinguished(tmp_path):
     recorded = RankFile(0).step(1, 0, 1000).memory(10, 8, 1, 8).memory(20, 4, 1, 4, device=0)
     frame = memory_peak(job(tmp_path / "job", recorded))
     assert frame[["device", "bytes"]].to_numpy().tolist() == [["cpu", 4], ["cuda:0", 8]]

@@ -165,13 +165,13 @@ def test_the_real_job():
         ("hta/trace_filter", Scope(ranks=(1,)), "second rank"),
     ],
 )
-def test_what_is_missing_is_said(name, scope, field):
+def test_what_is_missing_is_reported(name, scope, field):
     with pytest.raises(MissingDataError) as missing:
         stragglers(Trace.open(shared_trace(name)), scope)
     assert missing.value.field == field
 
 
-def test_ranks_without_communication_or_without_common_collectives_are_told_apart(tmp_path):
+def test_ranks_without_communication_or_without_common_collectives_are_distinguished(tmp_path):
     silent = job(tmp_path / "silent", *(RankFile(rank).kernel(MS, 2 * MS, name="gemm") for rank in (0, 1)))
     with pytest.raises(MissingDataError, match="ranks 0, 1 has any") as missing:
         stragglers(silent)

@@ -164,7 +164,7 @@ def test_critical_path_is_drawn_and_says_what_bounds_it(lab: Lab) -> None:
     lab.expect_no_errors()
 
 
-def test_a_missing_link_is_told_in_the_bar(lab: Lab) -> None:
+def test_the_bar_reports_a_missing_link(lab: Lab) -> None:
     open_timeline(lab, "hta/cpu_only")
     bar(lab).get_by_role("button", name="Critical path").click()
     expect(bar(lab)).to_contain_text("ProfilerActivity.CUDA", timeout=30_000)

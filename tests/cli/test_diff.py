@@ -144,7 +144,7 @@ def test_one_of_many_runs_stops_the_gate(simulated: Simulated) -> None:
 # -- noise -----------------------------------------------------------------------------------------
 
 
-def test_a_change_within_noise_passes_and_is_said(run: Run, simulated: Simulated) -> None:
+def test_a_change_within_noise_passes_and_is_reported(run: Run, simulated: Simulated) -> None:
     pair = simulated(drift_permille=20), simulated(seed=2, drift_permille=20)
     rows = run("diff", *pair, "--format", "json").json["measures"]["rows"]
     within = next(row for row in rows if row["change_ns"] > 0 and not row["significant"])

@@ -1,4 +1,4 @@
-"""One truth, several doors: the API, the command line and the explorer give the same numbers."""
+"""The API, the command line and the explorer give the same numbers."""
 
 from __future__ import annotations
 

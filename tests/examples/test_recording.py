@@ -212,7 +212,7 @@ def test_on_one_gpu_gloo_follows_nccl(tmp_path: Path, pretend: Callable[..., lis
     assert set(manifest.load(tmp_path)["recordings"]) == {"ddp"}
 
 
-def test_where_nothing_works_the_reasons_are_kept(
+def test_where_nothing_works_the_reasons_are_recorded(
     tmp_path: Path, pretend: Callable[..., list[list[str]]]
 ) -> None:
     pretend(gpus=1, failing=("nccl", "gloo"))
@@ -221,9 +221,7 @@ def test_where_nothing_works_the_reasons_are_kept(
     assert reason == "ncclError: no; glooError: no; several ranks need as many GPUs, here 1"
 
 
-def test_a_failure_that_should_not_be_is_told(
-    tmp_path: Path, pretend: Callable[..., list[list[str]]]
-) -> None:
+def test_an_unexpected_failure_is_reported(tmp_path: Path, pretend: Callable[..., list[list[str]]]) -> None:
     pretend(gpus=2, failing=("nccl",))
     assert record_all.main(["--out", str(tmp_path), "--only", "ddp", "baseline"]) == 1
     assert set(manifest.load(tmp_path)["recordings"]) == {"baseline"}

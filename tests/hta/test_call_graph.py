@@ -145,7 +145,7 @@ def test_without_the_annotation_backward_hangs_below_the_step(trace):
     assert 2 in stack.get_children(0)
 
 
-def test_kernels_are_told_apart(trace):
+def test_kernels_are_distinguished(trace):
     graph = CallGraph(trace)
     assert graph.get_gpu_kernels(0)["index"].tolist() == [5]
     stack = graph.get_csg_of_node(6)

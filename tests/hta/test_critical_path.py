@@ -403,7 +403,7 @@ def test_without_launches_the_answer_is_none_with_the_reason():
         CriticalPathAnalysis.critical_path_analysis(t, 99, "", None)
 
 
-def test_missing_sync_events_are_said(tmp_path):
+def test_missing_sync_events_are_reported(tmp_path):
     t = made(
         tmp_path,
         step(100_000),

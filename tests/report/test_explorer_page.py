@@ -89,9 +89,7 @@ def texts(table: dict[str, object], name: str) -> list[str]:
     return result
 
 
-def test_long_lists_are_cut_and_it_is_said(
-    ddp: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_lists_are_cut_with_a_note(ddp: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freezing, "SAVED_EVENTS", 2_500)
     html = saved(TraceExplorer(ddp, panels=["events"]), tmp_path)
     table = part(html, "events")

@@ -237,7 +237,7 @@ def test_a_storm_of_selections_computes_few_and_lands_on_the_last(
     panel.close()
 
 
-def test_an_answer_that_is_kept_keeps_no_other_run_alive() -> None:
+def test_a_cached_answer_keeps_no_other_run_alive() -> None:
     base, other = examples.load("gpt2_baseline"), examples.load("gpt2_ddp")
     scopes = dict.fromkeys(("one", "two"), Scope())
     cached_comparison({"one": base, "two": other}, "step_waterfall", scopes)

@@ -49,7 +49,7 @@ def expected(frame: pd.DataFrame, sort: str) -> pd.DataFrame:
 
 
 def plain_values(series: pd.Series) -> list[Any]:
-    """A column of a frame as a page tells it."""
+    """A column of a frame as a page contains it."""
     if pd.api.types.is_numeric_dtype(series):
         return series.to_numpy(np.float64, na_value=np.nan).tolist()
     return ["" if pd.isna(value) else str(value) for value in series]
@@ -151,7 +151,7 @@ def test_it_follows_the_selection(ddp: Trace, until: Any) -> None:
     assert selection.to_dict() == {"ranks": (1,), "names": ("aten::mm",)}
 
 
-def test_nothing_chosen_is_said(ddp: Trace, until: Any) -> None:
+def test_an_empty_choice_is_reported(ddp: Trace, until: Any) -> None:
     table = EventsTable(ddp, selection={"query": "no such name"})
     until(lambda: table.status == "empty")
     assert (table.message, table.rows) == ("No event lies in the selection.", 0)

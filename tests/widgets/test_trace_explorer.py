@@ -189,8 +189,8 @@ def test_panels_chosen_while_loading_are_shown(until: Any) -> None:
     explorer.panels = ["comm_comp_overlap"]
     until(lambda: settled(explorer))
     assert [part.kind for area, part in explorer.parts if area == "panel"] == ["comm_comp_overlap"]
-    wire = explorer.get_state(["parts"])["parts"]
-    assert [kind for *_, kind in wire] == ["", "", "", "", "comm_comp_overlap"]
+    placed = explorer.get_state(["parts"])["parts"]
+    assert [kind for *_, kind in placed] == ["", "", "", "", "comm_comp_overlap"]
 
 
 def test_selection_round_trips_as_a_small_dict(ddp: Trace) -> None:

@@ -137,7 +137,7 @@ def sentence(frame: pd.DataFrame) -> str:
     sign = "+" if top["change_ns"] > 0 else "-"
     text = f"{brief(top['line'])} {words}: {sign}{duration(abs(top['change_ns']))} per step in {top['run']}."
     if not found["significant"].any():
-        return f"With one step nothing tells a change from noise; {text}"
+        return f"One step cannot tell a change from noise; {text}"
     count = len(found[["kind", "line"]].drop_duplicates())
     return f"{count:,} of {len(lines):,} lines differ from {base} beyond noise; {text}"
 

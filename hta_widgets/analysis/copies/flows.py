@@ -60,7 +60,7 @@ class Flow:
 
 
 _Copies = tuple[Int64, Int64, Int64]  # rows; bytes, bytes per second (NULL where unknown)
-_FILTERS_KEPT: Final = 8
+_FILTERS: Final = 8
 
 
 def copy_flows(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Flow]]:
@@ -84,7 +84,7 @@ def copy_flows(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Flow]]:
         )
 
 
-@memoize_per_rank(last=_FILTERS_KEPT)
+@memoize_per_rank(last=_FILTERS)
 def _of_rank(
     rank_trace: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None
 ) -> list[Flow]:

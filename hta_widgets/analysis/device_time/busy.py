@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Busy", "busy", "busy_ranks", "device_ranks", "iterations_in"]
 
-_FILTERS_KEPT = 8
+_FILTERS = 8
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
 
 
@@ -108,7 +108,7 @@ def iterations_in(rank_trace: RankTrace, scope: Scope) -> list[int]:
     return [number for number in present if not scope.iterations or number in scope.iterations]
 
 
-@memoize_per_rank(last=_FILTERS_KEPT)
+@memoize_per_rank(last=_FILTERS)
 def _busy(rank_trace: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None) -> Busy:
     device = _device_of(rank_trace)
     chosen = np.ones(len(device.rows), np.bool_)

@@ -148,7 +148,7 @@ def _open_row(gap: Open) -> dict[str, object]:
         "topic": "not_judged",
         "cost_ns": 0,
         "share_pct": 0.0,
-        "text": f"It cannot be told {gap.question}: the trace has no {gap.missing}.",
+        "text": f"It is unknown {gap.question}: the trace has no {gap.missing}.",
         "suggestion": gap.remedy,
         "kind": "",
         "name": "",

@@ -46,7 +46,7 @@ class Queue:
     plateau: int | None
 
 
-_FILTERS_KEPT: Final = 8
+_FILTERS: Final = 8
 
 
 def stream_queues(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Queue]]:
@@ -56,7 +56,7 @@ def stream_queues(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Queue
                 yield rank_trace, queue
 
 
-@memoize_per_rank(last=_FILTERS_KEPT)
+@memoize_per_rank(last=_FILTERS)
 def _of_rank(rank_trace: RankTrace, names: tuple[str, ...] | None) -> list[Queue]:
     work = launched(rank_trace)
     at = np.flatnonzero(work.listed(rank_trace, Scope(names=names)))
