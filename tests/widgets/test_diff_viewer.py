@@ -143,7 +143,7 @@ def test_what_others_chose_is_left_alone(pair: dict[str, Trace], until: Until) -
 
 
 def test_another_selection_pairs_anew(viewer: DiffViewer, until: Until) -> None:
-    """The browser keeps what corresponds until it is told that something else does."""
+    """The browser keeps the anchors until it is notified that others apply."""
     ranks = list(viewer.traces["two"].ranks)
     before = viewer.pairing
     viewer.selections["two"].ranks = ranks[-1:]

@@ -37,7 +37,7 @@ def origins(lines: list[Line], old: Table, old_units: int, new: Table, units: in
     Under each rule the lines pair up one to one, in the order in which they first run.
 
     Args:
-        lines: what the columns of the tables stand for.
+        lines: the lines of the tables' columns.
         old, new: the runs; old_units, units: the steps times ranks that their sums are of.
 
     Returns:

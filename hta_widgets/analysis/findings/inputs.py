@@ -99,11 +99,11 @@ class Inputs:
         return f" ({duration(cost_ns / steps)} per step)" if steps else f" ({duration(cost_ns)})"
 
     def share(self, value: float) -> str:
-        """`4.7 % of step time`: without announced steps, of all time."""
+        """`4.7 % of step time`; without marked steps, of the time."""
         return f"{percent(value)} of {'step' if self.announced else 'the'} time"
 
     def _has_peers(self) -> bool:
-        """Whether the job has other ranks that were not recorded."""
+        """Whether the job has further ranks, recorded or not."""
         sizes = self.collectives["group_size"].dropna()
         size = self.trace.summary["world_size"]
         return bool((sizes > 1).any()) or (isinstance(size, int) and size > 1)

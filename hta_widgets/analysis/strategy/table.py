@@ -102,15 +102,15 @@ def job_evidence(trace: Trace, scope: Scope) -> list[tuple[int, GroupEvidence]]:
 
 
 def strategies(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
-    """`training_strategy` of several runs.
+    """How is each of several runs parallelised? `training_strategy` of each.
 
     Args:
         runs: name -> job.
         scope: of all runs, or by run.
 
     Returns:
-        The rows of `training_strategy`, runs as given; first column run (str). A run whose strategy cannot be
-        told has one row, "not recognised", with the reason.
+        The rows of `training_strategy`, runs as given; first column run (str). A run whose strategy is
+        unknown has one row, "not recognised", with the reason.
 
     Raises:
         ValueError: no runs.
