@@ -123,21 +123,21 @@ def in_a_fork(method: Callable[[], Any], limit: float) -> Answer:
             os.close(reading)
             return {"failed": f"over {limit:.0f} s"}
         time.sleep(0.002)
-    told = os.read(reading, 65536)
+    message = os.read(reading, 65536)
     os.close(reading)
-    return dict(json.loads(told)) if told else {"failed": "killed"}
+    return dict(json.loads(message)) if message else {"failed": "killed"}
 
 
 def of_both(script: str, arguments: list[str], python: str) -> list[dict[str, list[Answer]]]:
     """What a script measures of HTA, whose interpreter is `python`, and then of hta_widgets."""
-    told = []
+    measured = []
     for package, interpreter in (("hta", python), ("hta_widgets", sys.executable)):
         run = subprocess.run(
             [interpreter, script, *arguments, "--measure", package],
             stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, **ENVIRONMENT},
         )  # fmt: skip
-        told.append(json.loads(run.stdout.rpartition("RESULT ")[2]))
-    return told
+        measured.append(json.loads(run.stdout.rpartition("RESULT ")[2]))
+    return measured
 
 
 def compare(trace: Path, python: str, repeat: int, limit: float) -> str:

@@ -31,7 +31,7 @@ NEAREST = "compare_traces, all steps"
 LIMIT_S = 600.0
 
 
-def doors(package: str, sides: list[Any]) -> dict[str, Callable[[], Any]]:
+def hta_methods(package: str, sides: list[Any]) -> dict[str, Callable[[], Any]]:
     """What both packages answer, by the same names."""
     compare: Any = importlib.import_module(f"{package}.trace_diff").TraceDiff
     steps = [sorted({int(number) for number in side.iterations()}) for side in sides]
@@ -69,7 +69,7 @@ def measure(package: str, folders: list[str], repeat: int) -> dict[str, list[Ans
     answers: dict[str, list[Answer]] = {"load": [{"cpu": cpu() - before}]}
     gc.collect()
     gc.freeze()  # a fork copies what its garbage collector touches
-    for name, compare in {**doors(package, sides), **(own(runs) if runs else {})}.items():
+    for name, compare in {**hta_methods(package, sides), **(own(runs) if runs else {})}.items():
         answers[name] = [in_a_fork(compare, LIMIT_S) for _ in range(repeat)]
         print(package, name, answers[name], file=sys.stderr)
     return answers

@@ -1,7 +1,7 @@
 """How long does an analysis take after the selection changed: 1 M device events, cold and warm.
 
 Cold is the first question ever put to the job, links and all; warm is the same question about another time
-window or iteration, as when somebody drags the timeline. Wall time, median of the scopes.
+window or iteration, as when a user drags the timeline. Wall time, median of the scopes.
 
     python benchmarks/scopes.py [--events N]
 """

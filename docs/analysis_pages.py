@@ -74,35 +74,40 @@ def _index() -> str:
         groups.setdefault(item.group, []).append(item)
     parts = [INDEX.format(example=EXAMPLE)]
     for group, members in groups.items():
-        parts += [f"## {group}", *(f"[{item.title}]({item.kind}.md)  \n{_said(item)}" for item in members)]
+        parts += [
+            f"## {group}",
+            *(f"[{item.title}]({item.kind}.md)  \n{_sentence(item)}" for item in members),
+        ]
         listed = "\n".join(f"{item.label} <{item.kind}>" for item in members)
         parts.append(TOCTREE.format(group=group, pages=listed))
     return "\n\n".join(parts)
 
 
-def _said(analysis: Analysis) -> str:
+def _sentence(analysis: Analysis) -> str:
     return prose(_answer(analysis.kind)[1])
 
 
 def _page(analysis_: Analysis) -> str:
     frame, sentence = _answer(analysis_.kind)
-    told = sections(getattr(analysis, analysis_.kind))
+    docstring = sections(getattr(analysis, analysis_.kind))
     parts = [
         f"# {analysis_.title}",
-        told.summary,
+        docstring.summary,
         _picture(analysis_, sentence),
         "## Use",
         use(analysis_.kind),
-        *(["## Definition", told.text] if told.text else []),
+        *(["## Definition", docstring.text] if docstring.text else []),
         "## Arguments",
-        table("argument | meaning", ((f"`{name}`", text) for name, text in told.arguments)),
+        table("argument | meaning", ((f"`{name}`", text) for name, text in docstring.arguments)),
         in_the_panel(analysis_),
         "## Columns",
-        told.returns,
+        docstring.returns,
         columns(frame, f"the bundled example `{example_of(analysis_.kind)}`"),
         "## Needs",
         needs(analysis_),
-        table("error | when", ((f"`{name}`", text) for name, text in told.errors)) if told.errors else "",
+        table("error | when", ((f"`{name}`", text) for name, text in docstring.errors))
+        if docstring.errors
+        else "",
         "## In HTA",
         _in_hta(analysis_.kind),
     ]

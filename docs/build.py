@@ -87,10 +87,10 @@ def _completed(text: str, name: str) -> str:
 
     def link(found: re.Match[str]) -> str:
         code = found[1] or ""
-        said, target = terms.TARGETS.get(code) or (found[0], TARGETS.get(code, name))
+        title, target = terms.TARGETS.get(code) or (found[0], TARGETS.get(code, name))
         if target == name:
             return found[0]
-        return f"[{said}]({os.path.relpath(target, Path(name).parent)})"
+        return f"[{title}]({os.path.relpath(target, Path(name).parent)})"
 
     return NAME.sub(link, text)
 

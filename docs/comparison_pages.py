@@ -58,34 +58,34 @@ def has_picture(kind: str) -> bool:
 
 def _index() -> str:
     listed = "\n".join(f"{item.label} <{kind}>" for kind, item in COMPARISONS.items())
-    told = (f"[{item.title}]({kind}.md)  \n{_said(item)}" for kind, item in COMPARISONS.items())
-    return "\n\n".join([INDEX, *told, f"```{{toctree}}\n:hidden:\n\n{listed}\n```"])
+    entries = (f"[{item.title}]({kind}.md)  \n{_sentence(item)}" for kind, item in COMPARISONS.items())
+    return "\n\n".join([INDEX, *entries, f"```{{toctree}}\n:hidden:\n\n{listed}\n```"])
 
 
 def _page(analysis_: Analysis) -> str:
     function = function_of(analysis_.kind)
-    told = sections(getattr(analysis, function))
+    docstring = sections(getattr(analysis, function))
     parts = [
         f"# {analysis_.title}",
-        told.summary,
+        docstring.summary,
         *(
             [f"![The panel: {analysis_.title}](../images/comparisons/{analysis_.kind}-light.webp)"]
             if has_picture(analysis_.kind)
             else []
         ),
-        f"For four bundled examples: {_said(analysis_)}",
+        f"For four bundled examples: {_sentence(analysis_)}",
         "## Use",
         USE.format(kind=analysis_.kind, function=function),
-        *(["## Definition", told.text] if told.text else []),
+        *(["## Definition", docstring.text] if docstring.text else []),
         "## Arguments",
-        table("argument | meaning", ((f"`{name}`", text) for name, text in told.arguments)),
+        table("argument | meaning", ((f"`{name}`", text) for name, text in docstring.arguments)),
         in_the_panel(analysis_),
         "## Columns",
-        told.returns,
+        docstring.returns,
         columns(_answer(analysis_.kind), "these examples"),
         "## Needs",
         needs(analysis_),
-        table("error | when", ((f"`{name}`", text) for name, text in told.errors)),
+        table("error | when", ((f"`{name}`", text) for name, text in docstring.errors)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -100,5 +100,5 @@ def _answer(kind: str) -> pd.DataFrame:
     return COMPARISONS[kind].function(_runs())
 
 
-def _said(analysis: Analysis) -> str:
+def _sentence(analysis: Analysis) -> str:
     return prose(analysis.sentence(_answer(analysis.kind)))

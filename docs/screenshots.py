@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, sync_playwright
 from docs.analysis_pages import EXAMPLE, example_of
 from docs.comparison_pages import EXAMPLES, has_picture
 from hta_widgets.analysis import COMPARISONS
-from hta_widgets.widgets.panels import catalogue
+from hta_widgets.widgets.panels import available_panels
 from tests.browser.lab import TIMELINE, Lab, chromium_page, jupyter_lab
 
 IMAGES = Path(__file__).parent / "images"
@@ -59,7 +59,7 @@ def main() -> None:
     ):
         camera = Camera(page)
         lab = Lab(server, page)
-        kinds = [entry["kind"] for entry in catalogue()]
+        kinds = [entry["kind"] for entry in available_panels()]
         for example in dict.fromkeys([EXAMPLE, *map(example_of, kinds)]):
             lab.open_code(CODE.format(example=example))
             page.wait_for_selector(TIMELINE)

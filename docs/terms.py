@@ -40,7 +40,7 @@ def page() -> str:
     """The page in Markdown."""
     parts = [HEAD]
     for name, (heading, described) in TERMS.items():
-        told = sections(described)
+        docstring = sections(described)
         where = f"In the code: ``{name}``."  # in double quotes it becomes no link to this very place
-        parts += [f"## {heading}", told.summary, told.text, where]
+        parts += [f"## {heading}", docstring.summary, docstring.text, where]
     return "\n\n".join(part for part in parts if part) + "\n"

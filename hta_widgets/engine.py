@@ -1,9 +1,9 @@
-"""Runs work away from the thread that draws: only the newest answer lands, and ranks are mapped side by side.
+"""Runs work outside the UI thread: only the newest answer is delivered, and ranks are processed in parallel.
 
-A reader who drags a brush asks for forty answers and wants one. So each consumer owns a `Latest`: it runs one
-job at a time, keeps only the newest of those waiting and revokes the ticket of the one that runs; analyses
-call `checkpoint()` between steps, which raises `Superseded` once the ticket is revoked. Nothing is killed,
-nothing is timed, and a stale answer can not overwrite a newer one.
+A user who drags a brush requests forty answers and wants one. So each consumer owns a `Latest`, which runs
+one task at a time, keeps only the newest of those waiting and revokes the ticket of the one that runs.
+Analyses call `checkpoint()` between steps, which raises `Superseded` once the ticket is revoked. Nothing is
+killed, nothing is timed, and a stale answer cannot overwrite a newer one.
 
 `UI_LOCK` guards what the browser sees. Traitlets drops notifications when two threads set traits at once, and
 the thread that runs observers differs between ipykernel versions, so every browser-visible change happens
@@ -32,7 +32,7 @@ _POLL_SECONDS = 0.05
 
 
 class Superseded(Exception):  # noqa: N818 - a signal, not an error
-    """A newer request made this computation moot."""
+    """A newer request replaced this computation."""
 
 
 class Ticket:
@@ -49,7 +49,7 @@ _ticket: contextvars.ContextVar[Ticket | None] = contextvars.ContextVar("hta_wid
 
 
 def checkpoint() -> None:
-    """Give up here, with `Superseded`, if nobody wants the answer any more; no-op outside the engine."""
+    """Raise `Superseded` if the answer is no longer wanted; does nothing outside the engine."""
     ticket = _ticket.get()
     if ticket is not None and not ticket.live:
         raise Superseded
@@ -66,11 +66,11 @@ def _under(ticket: Ticket | None, function: Callable[[], Result]) -> Result:
 
 
 class Latest(Generic[Result]):
-    """Runs at most one job at a time for one consumer; of those waiting, only the newest.
+    """Runs at most one task at a time for one consumer and, of those waiting, only the newest.
 
     Args:
         deliver: receives a result, under `UI_LOCK`; never a result older than one it already has.
-        fail: receives the exception of a job that was not superseded, under `UI_LOCK`.
+        fail: receives the exception of a task that was not superseded, under `UI_LOCK`.
     """
 
     def __init__(self, deliver: Callable[[Result], None], fail: Callable[[Exception], None]) -> None:
@@ -90,7 +90,7 @@ class Latest(Generic[Result]):
                 self._running.revoke()
 
     def cancel(self) -> None:
-        """Forget what is waiting and drop the answer of what is running."""
+        """Drop the waiting task and discard the answer of the running one."""
         with self._lock:
             self._waiting = None
             if self._running is not None:
@@ -103,7 +103,7 @@ class Latest(Generic[Result]):
         ticket = self._running = Ticket()
         try:
             submit(lambda: self._run(compute, ticket), ticket)
-        except RuntimeError:  # the interpreter is ending: nobody waits for the answer
+        except RuntimeError:  # the interpreter is shutting down: nobody waits for the answer
             self._running = None
 
     def _run(self, compute: Callable[[], Result], ticket: Ticket) -> None:
@@ -142,14 +142,14 @@ def map_ranks(
 
     Args:
         function: must be picklable when `client` is given.
-        client: a `dask.distributed.Client`; its workers do the work and only the results travel.
-        threads: most threads to use without a client; default one per core. 1 runs inline.
+        client: a `dask.distributed.Client`; its workers do the work, and only the results are sent back.
+        threads: maximum number of threads without a client; default one per core. 1 runs inline.
         done: called in the calling thread after each item with the number finished so far; may raise to
             cancel the rest.
 
     Raises:
         The first exception of `function` in the order of completion, and `Superseded` when the request that
-        this call serves became moot. Work not yet begun is cancelled in both cases.
+        this call serves was superseded. Work not yet started is cancelled in both cases.
     """
     todo = list(items)
     if client is not None:
@@ -158,7 +158,7 @@ def map_ranks(
     if workers <= 1:
         return _inline(function, todo, done)
     with ThreadPoolExecutor(workers, thread_name_prefix="hta_widgets_rank") as pool:
-        # A pool of its own: jobs in the shared pool call this function, and would wait for themselves.
+        # A pool of its own: tasks in the shared pool call this function and would wait for themselves.
         futures = [pool.submit(contextvars.copy_context().run, function, item) for item in todo]
         return _gather(futures, done)
 
@@ -176,7 +176,7 @@ def _inline(
 
 
 def _gather(futures: list[Any], done: Callable[[int], None] | None) -> list[Any]:
-    """Results of thread or Dask futures; gives up, and cancels the rest, at the first failure."""
+    """Results of thread or Dask futures; the first failure cancels the rest."""
     finished: SimpleQueue[Any] = SimpleQueue()
     for future in futures:
         future.add_done_callback(finished.put)

@@ -1,4 +1,4 @@
-"""What can go wrong, by name.  Every error of the library is a `HtaWidgetsError`."""
+"""The library's exceptions. Every one is a `HtaWidgetsError`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class HtaWidgetsError(Exception):
 class TraceFormatError(HtaWidgetsError):
     """A file holds no usable trace.
 
-    `path` names the file, `reason` says what was found, `offset` is the byte (of the uncompressed text) where
-    it was found, or None.
+    `path` is the file, `reason` what was found instead, `offset` the byte (of the uncompressed text) where it
+    was found, or None.
     """
 
     def __init__(self, path: str | os.PathLike[str], reason: str, offset: int | None = None) -> None:
@@ -35,13 +35,13 @@ class TraceNotFoundError(HtaWidgetsError, FileNotFoundError):
 RECORD_DEVICE = (
     "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])."
 )
-"""The remedy of a trace without device events, or without the calls that launched them."""
+"""The remedy for a trace without device events, or without the calls that launched them."""
 
 
 class MissingDataError(HtaWidgetsError):
     """A question cannot be answered because the trace lacks what it needs.
 
-    `field` is what is missing, `remedy` how to record it, `detail` what was found instead.
+    `field` is what is missing, `remedy` is how to record it, `detail` is what was found instead.
     """
 
     def __init__(self, field: str, remedy: str, detail: str = "") -> None:
@@ -55,11 +55,11 @@ class MissingDataError(HtaWidgetsError):
 
 
 class MissingDataWarning(UserWarning):
-    """What the HTA-compatible methods give instead of a `MissingDataError`, with the same sentence."""
+    """What the HTA-compatible methods issue instead of a `MissingDataError`, with the same message."""
 
 
 class NotComparableError(HtaWidgetsError):
-    """Recordings whose difference would mislead: of other kinds of work, or without a step in common.
+    """The runs differ too much to compare: different kinds of work, or no step in common.
 
     `reasons` are sentences, one per check that failed.
     """

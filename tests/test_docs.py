@@ -12,7 +12,7 @@ import pytest
 
 from hta_widgets import __all__ as public_names
 from hta_widgets.analysis import ANALYSES, COMPARISONS
-from hta_widgets.widgets.panels import catalogue
+from hta_widgets.widgets.panels import available_panels
 from tests.support import ROOT
 
 DOCS = ROOT / "docs"
@@ -105,7 +105,7 @@ def test_benchmark_finds_what_it_measures(script: Path) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_panel_has_its_picture(theme: str) -> None:
-    kinds = {entry["kind"] for entry in catalogue()}
+    kinds = {entry["kind"] for entry in available_panels()}
     pictures = {path.stem.removesuffix(f"-{theme}") for path in (IMAGES / "panels").glob(f"*-{theme}.webp")}
     assert kinds <= pictures, "run `make screenshot`"
 

@@ -1,4 +1,4 @@
-"""What the pages tell a reader to type works: their Python, their commands, and what they print.
+"""The examples in the docs work: their Python, their commands, and what they print.
 
 Paths of the reader's own, such as `run_17/`, are bundled examples here. Nothing else stands in for anything.
 """
@@ -163,8 +163,8 @@ def test_command_of_a_page_runs(command: str, desk: Path, capfd: pytest.CaptureF
         code = main(words)
     except SystemExit as asked:  # --help
         code = int(asked.code or 0)
-    said = capfd.readouterr()
-    assert code == 0 or (gate(words) and code == 1), said.err
+    output = capfd.readouterr()
+    assert code == 0 or (gate(words) and code == 1), output.err
     for flag, written in pairwise(words):
         assert flag != "-o" or (desk / written).stat().st_size
 

@@ -23,7 +23,7 @@ CLASSES = {
 }
 JOBS = ("ddp_4ranks", "single_gpu_dataloader_stall", "inference_cuda_graphs", "gpt2_fsdp_full_shard")
 RUNS = ("gpt2_ddp", "gpt2_fsdp_full_shard")
-# What some functions must be told.
+# Arguments that some functions require.
 OPTIONS = {name: {"operator": "aten::linear"} for name in ("kernel_sequences", "sequence_instances")}
 # These take neither a trace nor runs; their own tests check what they return.
 OF_SOMETHING_ELSE = {"critical_path_summary", "memory_categories"}
@@ -37,9 +37,9 @@ def code_in(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_function_tells_its_arguments_and_what_it_returns(name: str) -> None:
-    told = sections(FUNCTIONS[name])
-    assert told.summary.endswith((".", "?")) and told.returns
-    listed = {item.strip() for names, _ in told.arguments for item in names.split(",")}
+    docstring = sections(FUNCTIONS[name])
+    assert docstring.summary.endswith((".", "?")) and docstring.returns
+    listed = {item.strip() for names, _ in docstring.arguments for item in names.split(",")}
     assert listed == set(inspect.signature(FUNCTIONS[name]).parameters)
 
 

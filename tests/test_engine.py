@@ -219,8 +219,8 @@ def test_work_that_comes_while_the_interpreter_ends_is_dropped(monkeypatch):
     ended = ThreadPoolExecutor()
     ended.shutdown()
     monkeypatch.setattr(engine, "_POOL", ended)
-    told = []
-    latest = engine.Latest(told.append, told.append)
+    delivered = []
+    latest = engine.Latest(delivered.append, delivered.append)
     latest.submit(lambda: 1)
     latest.submit(lambda: 2)
-    assert not told
+    assert not delivered

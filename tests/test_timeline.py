@@ -84,7 +84,7 @@ def test_lanes_are_disjoint_and_hold_every_slice_once(first, second):
     for track in lanes.tracks:
         span = slice(lanes.offsets[track.first], lanes.offsets[track.first + track.lanes])
         columns = (lanes.event_id[span], lanes.start[span], lanes.dur[span])
-        drawn += [(track.rank, *facts) for facts in zip(*(c.tolist() for c in columns), strict=True)]
+        drawn += [(track.rank, *box) for box in zip(*(c.tolist() for c in columns), strict=True)]
         assert track.count == span.stop - span.start
     expected = [(r.rank, 2 * i, row[2], row[3]) for r, rows in zip(ranks, (first, second), strict=True)
                 for i, row in enumerate(rows)]  # fmt: skip
@@ -232,10 +232,10 @@ def test_real_traces_are_drawn_whole(name):
     assert lanes.dur.sum() == sum(int(r.dur.sum()) for r in ranks)
     for level in Pyramid(lanes).levels:
         assert level.items.count.sum() == lanes.n
-    facts = json.loads(json.dumps(outline(lanes, {r.rank: r.label for r in ranks}, trace.iterations)))
-    assert sum(sum(t["sizes"]) for t in facts["tracks"]) == facts["n"] == lanes.n
+    outlined = json.loads(json.dumps(outline(lanes, {r.rank: r.label for r in ranks}, trace.iterations)))
+    assert sum(sum(t["sizes"]) for t in outlined["tracks"]) == outlined["n"] == lanes.n
     busy = sum(int(r.dur[r.is_device].sum()) for r in ranks)
     if busy:
-        width = (facts["extent"][1] - facts["extent"][0]) / len(facts["activity"][0])
+        width = (outlined["extent"][1] - outlined["extent"][0]) / len(outlined["activity"][0])
         known = sum(int(r.dur[r.is_device & np.isin(r.event_class, [0, 1, 2, 3])].sum()) for r in ranks)
-        assert sum(map(sum, facts["activity"])) * width == pytest.approx(known, rel=2e-2)
+        assert sum(map(sum, outlined["activity"])) * width == pytest.approx(known, rel=2e-2)

@@ -70,7 +70,7 @@ def main(words: list[str]) -> None:
         here.meet()
         if here.rank == 0:
             recording = {
-                "setup": manifest.setup_facts(setup),
+                "setup": manifest.plain_setup(setup),
                 "command": command(name, setup, arguments, ranks),
                 "started": started,
                 "ranks": ranks,

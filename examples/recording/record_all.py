@@ -81,9 +81,9 @@ def main(words: list[str]) -> int:
         made.error("PyTorch sees no GPU; --device cpu records on the CPU")
     (arguments.out / "logs").mkdir(parents=True, exist_ok=True)
     failed = [name for name, setup in chosen.items() if not _record(name, setup, gpus, arguments)]
-    told = manifest.problems(manifest.load(arguments.out))
-    print(*told, f"{len(chosen) - len(failed)} recorded or left out, {len(failed)} failed", sep="\n")
-    return 1 if failed or told else 0
+    problems = manifest.problems(manifest.load(arguments.out))
+    print(*problems, f"{len(chosen) - len(failed)} recorded or left out, {len(failed)} failed", sep="\n")
+    return 1 if failed or problems else 0
 
 
 def _record(name: str, setup: Setup, gpus: int, arguments: argparse.Namespace) -> bool:

@@ -104,15 +104,15 @@ class Simulation:
         paths = []
         for rank in self.ranks:
             path = folder / f"rank-{rank.index}.pt.trace.json.gz"
-            kineto.write(rank, self._facts(rank), path)
+            kineto.write(rank, self._header(rank), path)
             paths.append(path)
         return paths
 
-    def _facts(self, rank: Rank) -> kineto.FileFacts:
+    def _header(self, rank: Rank) -> kineto.FileHeader:
         job = self.job
         offsets = dict(enumerate(job.clock_offsets_ns))
         offset = offsets.get(rank.index, 0)
-        return kineto.FileFacts(
+        return kineto.FileHeader(
             job.name, job.ranks, job.seed, job.python_frames, offset, job.events_by_category
         )
 

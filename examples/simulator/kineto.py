@@ -41,7 +41,7 @@ _SPANS_SORT_INDEX = 536_870_912
 
 
 @dataclass(frozen=True)
-class FileFacts:
+class FileHeader:
     """What stands beside the events: who ran, and which profiler options were on.
 
     `by_category` groups the events as Kineto does, which compresses better than one order in time.
@@ -55,21 +55,21 @@ class FileFacts:
     by_category: bool = False
 
 
-def write(rank: Rank, facts: FileFacts, path: Path) -> None:
+def write(rank: Rank, header: FileHeader, path: Path) -> None:
     """Write `rank` to `path` (gzip, without a time stamp: equal content gives equal bytes)."""
-    lines = ",\n".join(_events(rank, facts))
-    head = json.dumps(_header(rank, facts), indent=2).removesuffix("\n}")
-    tail = f'"traceName": "simulated/{facts.job}/{path.name}"'
+    lines = ",\n".join(_events(rank, header))
+    head = json.dumps(_header(rank, header), indent=2).removesuffix("\n}")
+    tail = f'"traceName": "simulated/{header.job}/{path.name}"'
     text = f'{head},\n  "traceEvents": [\n{lines}\n  ],\n  {tail}\n}}\n'
     with path.open("wb") as raw, gzip.GzipFile("", "wb", compresslevel=9, fileobj=raw, mtime=0) as file:
         file.write(text.encode())
 
 
-def _header(rank: Rank, facts: FileFacts) -> dict[str, Any]:
-    trace_id = SeededRng(facts.seed, 77)
-    header: dict[str, Any] = {
+def _header(rank: Rank, header: FileHeader) -> dict[str, Any]:
+    trace_id = SeededRng(header.seed, 77)
+    document: dict[str, Any] = {
         "schemaVersion": 1,
-        "deviceProperties": [{"id": index, **_DEVICE} for index in range(facts.world_size)],
+        "deviceProperties": [{"id": index, **_DEVICE} for index in range(header.world_size)],
         "cupti_version": 26,
         "cuda_runtime_version": 12_080,
         "cuda_driver_version": 12_090,
@@ -77,34 +77,34 @@ def _header(rank: Rank, facts: FileFacts) -> dict[str, Any]:
         "record_shapes": 1,
         "with_modules": 0,
         "profile_memory": 1,
-        "with_stack": int(facts.with_stack),
+        "with_stack": int(header.with_stack),
         "trace_id": "".join(f"{trace_id.between(0, 0xFFFF):04X}" for _ in range(8)),
         "host_name": "simulated-node-0",
         "displayTimeUnit": "ms",
         "baseTimeNanoseconds": BASE_TIME_NS,
     }
-    if facts.world_size > 1:
-        ranks = list(range(facts.world_size))
+    if header.world_size > 1:
+        ranks = list(range(header.world_size))
         group = {
             "pg_name": GROUP["name"],
             "pg_desc": GROUP["description"],
             "backend_config": "cuda:nccl",
-            "pg_size": facts.world_size,
+            "pg_size": header.world_size,
             "ranks": ranks,
         }
-        header["distributedInfo"] = {
+        document["distributedInfo"] = {
             "backend": "nccl",
             "rank": rank.index,
-            "world_size": facts.world_size,
+            "world_size": header.world_size,
             "pg_count": 1,
             "pg_config": [group],
             "nccl_version": "2.27.7",
         }
-    return header
+    return document
 
 
-def _events(rank: Rank, facts: FileFacts) -> Iterator[str]:
-    recorder, clock = rank.recorder, EPOCH_NS + facts.clock_offset_ns
+def _events(rank: Rank, header: FileHeader) -> Iterator[str]:
+    recorder, clock = rank.recorder, EPOCH_NS + header.clock_offset_ns
     begin = min(record.start_ns for record in recorder.slices) - 40_000
     end = max(record.end_ns for record in recorder.slices) + 60_000
     timed = [
@@ -114,11 +114,11 @@ def _events(rank: Rank, facts: FileFacts) -> Iterator[str]:
     ]
     # Stable sorts: events of one moment stay in the order in which they were recorded.
     timed.sort(key=lambda event: event[1])
-    if facts.by_category:
+    if header.by_category:
         timed.sort(key=lambda event: event[0])
     for _, _, line in timed:
         yield line
-    yield from _names(rank, facts, clock + begin)
+    yield from _names(rank, header, clock + begin)
     span = {
         "ph": "X",
         "cat": "Trace",
@@ -166,7 +166,7 @@ def _flow(record: Flow, clock: int) -> str:
     return _line({**fields, "cat": record.name, "name": record.name, **binding}, clock + record.at_ns)
 
 
-def _names(rank: Rank, facts: FileFacts, at_ns: int) -> Iterator[str]:
+def _names(rank: Rank, header: FileHeader, at_ns: int) -> Iterator[str]:
     """The metadata events that name processes and threads and order their rows."""
 
     def line(event: str, pid: int | str, tid: int, **args: int | str) -> str:
@@ -182,7 +182,7 @@ def _names(rank: Rank, facts: FileFacts, at_ns: int) -> Iterator[str]:
         yield line("thread_sort_index", pid, tid, sort_index=tid)
 
     yield from process(rank.main.pid, "CPU", rank.main.pid)
-    for device in range(facts.world_size):
+    for device in range(header.world_size):
         yield from process(device, f"GPU {device}", _GPU_SORT_BASE + device)
     for stream in sorted({work.stream for work in rank.device.work}):
         yield from thread(rank.index, stream, f"stream {stream} ")

@@ -77,17 +77,17 @@ class ProcessGroup:
         kernel = kernels.nccl(
             operation.kernel, collective_ns(operation.recorded, nbytes, self.size, self._bus_gbps)
         )
-        facts = self._facts(operation, nelems_in, nelems_out)
+        args = self._arguments(operation, nelems_in, nelems_out)
         with (
             thread.op(operation.op, inputs),
-            thread.op("record_param_comms", args={**facts, "Global rank start": 0, "Global rank stride": 1}),
+            thread.op("record_param_comms", args={**args, "Global rank start": 0, "Global rank stride": 1}),
         ):
             if after is not None:
                 rank.wait_event(thread, NCCL_STREAM, rank.record_event(thread, after))
             with thread.annotation(operation.annotation):
-                rank.launch_collective(thread, kernel, NCCL_STREAM, self._sequence, facts)
+                rank.launch_collective(thread, kernel, NCCL_STREAM, self._sequence, args)
 
-    def _facts(self, operation: _Operation, nelems_in: int, nelems_out: int) -> dict[str, Any]:
+    def _arguments(self, operation: _Operation, nelems_in: int, nelems_out: int) -> dict[str, Any]:
         """What NCCL's profiler hook adds to operator and kernel."""
         return {
             "Collective name": operation.recorded,

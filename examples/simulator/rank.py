@@ -76,10 +76,10 @@ class Rank:
         return self._submit(thread, call, "kernel", kernel.name, stream, duration, kernel.arguments())
 
     def launch_collective(
-        self, thread: HostThread, kernel: Kernel, stream: int, sequence: int, facts: Mapping[str, Any]
+        self, thread: HostThread, kernel: Kernel, stream: int, sequence: int, arguments: Mapping[str, Any]
     ) -> Work:
         call = thread.runtime("cudaLaunchKernelExC", 4_200, 6_800)
-        args = {**kernel.arguments(), **facts}
+        args = {**kernel.arguments(), **arguments}
         work = self._submit(thread, call, "kernel", kernel.name, stream, kernel.duration_ns, args)
         work.collective = sequence
         return work

@@ -1,7 +1,7 @@
-"""All analyses that a panel can show, in the order in which a reader meets them.
+"""All analyses that a panel can show, in display order.
 
-A panel, a report and the command line need the same facts about an analysis: what it computes, how to draw
-it, how to say the answer in a sentence. Each module tells them in its `ANALYSIS`; here they are listed.
+A panel, a report and the command line need the same description of an analysis: what it computes, how to draw
+it, how to put the answer in a sentence. Each module provides it as `ANALYSIS`; this module lists them.
 """
 
 from __future__ import annotations

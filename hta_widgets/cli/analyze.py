@@ -26,7 +26,7 @@ _TABLE_ROWS = 40
 
 
 def run(arguments: Namespace) -> Exit:
-    """Carry the command out."""
+    """Run the command."""
     analysis = known_kind(arguments.kind)
     options = values_of(analysis, arguments.options)
     output: str = arguments.output

@@ -1,4 +1,4 @@
-"""The arguments of the command line. Imports nothing that takes time: `--help` must come at once."""
+"""The arguments of the command line. Imports nothing slow: `--help` must appear at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ exit codes:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Tells a mistake in one line."""
+    """Reports a mistake in one line."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
@@ -48,10 +48,10 @@ class _ListKinds(argparse.Action):
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments; `command` names the module of `hta_widgets.cli` that carries them out.
+    """The arguments; `command` is the module of `hta_widgets.cli` that runs them.
 
     Raises:
-        UsageError: they make no sense.
+        UsageError: they are invalid.
     """
     parser = _Parser(
         prog="hta-widgets",
@@ -80,7 +80,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     _add_format(command)
     command.add_argument(
-        "--limit", metavar="N", type=_typed(_count), help="rows at most (default: 40 in a table, else all)"
+        "--limit",
+        metavar="N",
+        type=_typed(_count),
+        help="most rows to print (default: 40 in a table, else all)",
     )
     _add_output(command)
 
@@ -90,7 +93,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--fail-on",
         choices=("error", "warning", "never"),
         default="error",
-        help="exit with 1 if there is a finding at least as grave (default: error)",
+        help="exit with 1 if there is a finding at least as severe (default: error)",
     )
     _add_output(command)
 
@@ -111,7 +114,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="NAME",
         action="append",
         dest="names",
-        help="what to call a run; once for each, in their order (default: the names of the folders or files)",
+        help="name of a run; once for each, in their order (default: the names of the folders or files)",
     )
     command.add_argument(
         "--by", choices=LINES, help="what to compare line by line (default: kernel; op without device events)"
@@ -121,7 +124,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--top",
         metavar="N",
         type=_typed(_count),
-        help="lines at most, those that changed most (default: 20 in a table, else all)",
+        help="maximum number of lines, those that changed most (default: 20 in a table, else all)",
     )
     command.add_argument(
         "--fail-on",
@@ -156,8 +159,8 @@ def _command(
             "paths",
             metavar="RUN",
             nargs="+",
-            help="two or more: a folder with a file per rank, a file, or a URL for fsspec; the first is what "
-            "the others are compared with",
+            help="two or more: a folder with a file per rank, a file, or a URL for fsspec; the others are "
+            "compared with the first",
         )
     else:
         parser.add_argument(
@@ -201,7 +204,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise UsageError(f"{text!r} is no number of rows")
+        raise UsageError(f"{text!r} is not a number of rows")
     return int(text)
 
 

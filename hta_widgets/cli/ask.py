@@ -1,4 +1,4 @@
-"""Asks an analysis, for the commands that print answers."""
+"""Runs an analysis for the commands that print answers."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def ask(analysis: Analysis, trace: Trace, scope: Scope, options: Mapping[str, An
     try:
         return analysis.function(trace, scope, **options)
     except ValueError as error:
-        if not options:  # then nobody but us is to blame
+        if not options:  # then it is not the user's mistake
             raise
         raise UsageError(f"{analysis.kind}: {error}") from error

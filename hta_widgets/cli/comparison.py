@@ -1,4 +1,4 @@
-"""All that `diff` tells about runs: asked once, for people and for programs alike."""
+"""Everything that `diff` reports about runs: computed once, for text and JSON alike."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Comparison", "Run", "compared"]
 
 @dataclass(frozen=True)
 class Run:
-    """A run as it was asked for."""
+    """A run as given on the command line."""
 
     name: str
     path: str
@@ -33,13 +33,13 @@ class Comparison:
     """The answers.
 
     Attributes:
-        runs: the first is what the others are compared with.
-        by: what `lines` are.
-        doubts: of `comparability`.
-        table, waterfall: of `run_table` and `step_waterfall`; or why there is none.
-        measures: of `step_measures`.
-        lines: of `diff`.
-        verdicts: what became of each limit, for each run but the first.
+        runs: the first is the base that the others are compared with.
+        by: the kind of `lines`.
+        doubts: the answer of `comparability`.
+        table, waterfall: the answers of `run_table` and `step_waterfall`, or why there are none.
+        measures: the answer of `step_measures`.
+        lines: the answer of `diff`.
+        verdicts: the outcome of each limit, for each run but the first.
     """
 
     runs: Sequence[Run]

@@ -1,4 +1,4 @@
-"""`hta-widgets diff`: what changed between runs, and whether that is within limits."""
+"""`hta-widgets diff`: what changed between runs, and whether it is within limits."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["run"]
 
 
 def run(arguments: Namespace) -> Exit:
-    """Carry the command out; `Exit.FOUND` if a change is beyond a limit of `--fail-on`.
+    """Run the command; `Exit.FOUND` if a change is beyond a limit of `--fail-on`.
 
     Raises:
-        NotComparableError: numbers would mislead; who asked for JSON gets it told as such, too.
+        NotComparableError: the numbers would mislead; with `--format json` the reasons are written, too.
     """
     names = _names(arguments.paths, arguments.names)
     output: str = arguments.output

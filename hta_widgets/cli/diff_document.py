@@ -17,7 +17,7 @@ __all__ = ["comparison_as_dict", "refusal_as_dict"]
 
 
 def comparison_as_dict(found: Comparison, top: int | None) -> dict[str, Any]:
-    """All that was found; of the lines the first `top`, if given."""
+    """The whole comparison; of the lines only the first `top`, if given."""
     return {
         **_head(found.runs, []),
         "comparability": _answer("comparability", found.doubts),
@@ -31,7 +31,7 @@ def comparison_as_dict(found: Comparison, top: int | None) -> dict[str, Any]:
 
 
 def refusal_as_dict(runs: Sequence[Run], refusal: NotComparableError) -> dict[str, Any]:
-    """That runs cannot be compared, and why."""
+    """The document if runs cannot be compared, with the reasons."""
     return _head(runs, refusal.reasons)
 
 
@@ -55,7 +55,7 @@ def _answer(
 
 def _check(verdict: Verdict) -> dict[str, Any]:
     changed = verdict.changed
-    told = {
+    document = {
         "limit": verdict.limit.text,
         "run": verdict.run,
         "metric": verdict.limit.of,
@@ -70,4 +70,4 @@ def _check(verdict: Verdict) -> dict[str, Any]:
         "significant": changed.significant if verdict.noise_known else None,
         "outcome": verdict.outcome,
     }
-    return {name: plain(value) for name, value in told.items()}
+    return {name: plain(value) for name, value in document.items()}

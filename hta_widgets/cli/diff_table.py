@@ -1,4 +1,4 @@
-"""A comparison for people: what is doubtful, the step, what it is made of, what changed, and the limits."""
+"""A comparison as text: doubts, the step, its parts, the lines that changed, and the limits."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _COLOURS = {"holds": "muted", "within noise": "warning", "fails": "error"}
 
 
 def comparison_lines(found: Comparison, top: int | None, output: str) -> Iterator[str]:
-    """The whole answer; of the lines that changed the first `top`."""
+    """The whole comparison; of the lines that changed only the first `top`."""
     cells = columns_of(sys.stdout) if output == "-" else None
 
-    def told(text: str, indent: str = "") -> Iterator[str]:
+    def wrapped(text: str, indent: str = "") -> Iterator[str]:
         for piece in pieces_of(printable(text), cells and max(cells - len(indent), 20)):
             yield f"{indent}{piece}"
 
@@ -42,10 +42,10 @@ def comparison_lines(found: Comparison, top: int | None, output: str) -> Iterato
     base, *others = (run.name for run in found.runs)
     yield heading(printable(f"{', '.join(others)} compared with {base}"))
     for text in found.doubts.loc[found.doubts["severity"] == "doubt", "reason"].unique():
-        yield from told(f"Doubt: {text}.")
+        yield from wrapped(f"Doubt: {text}.")
     yield from ("", f"{heading('Step time')}  (per step and rank; low and high: 95 % interval)")
     if isinstance(found.table, MissingDataError):
-        yield from told("By the host's clock: no run has device events, so there is no waterfall.")
+        yield from wrapped("By the host's clock: no run has device events, so there is no waterfall.")
         yield from frame_lines(_of_host(found), len(found.runs), cells, alike=True)
     else:
         yield from frame_lines(_steps(found.table), len(found.runs), cells, alike=True)
@@ -58,7 +58,7 @@ def comparison_lines(found: Comparison, top: int | None, output: str) -> Iterato
         yield from frame_lines(parts, len(parts), cells, alike=True)
     title = _TITLES.get(found.by, f"{found.by.capitalize()}s")
     yield from ("", heading(title))
-    yield from told(COMPARISONS["diff"].sentence(found.lines))
+    yield from wrapped(COMPARISONS["diff"].sentence(found.lines))
     changed = _changed(found.lines)
     if len(changed):
         yield from frame_lines(changed, _LINES if top is None else top, cells, alike=True)
@@ -67,7 +67,7 @@ def comparison_lines(found: Comparison, top: int | None, output: str) -> Iterato
     for verdict in found.verdicts:
         word = f"{_WORDS[verdict.outcome]:<4}"
         coloured = painted(word, _COLOURS[verdict.outcome], sys.stdout) if output == "-" else word
-        first, *rest = told(_in_words(verdict), "      ")
+        first, *rest = wrapped(_in_words(verdict), "      ")
         yield f"{coloured}  {first.lstrip()}"
         yield from rest
 
@@ -115,7 +115,7 @@ def _changed(lines: pd.DataFrame) -> pd.DataFrame:
     )
     changed = (lines["change"] != "same") | unknown & (lines["change_ns"] != 0)
     shown = shown[changed & (lines["run"] != runs[0])]
-    # Their intervals are in the other formats: a terminal has more use for the name.
+    # Their intervals are in the other formats: on a terminal, the room is better used for the name.
     columns = ["change", "before_ns", "time_ns", "change_ns", "change_pct", "beyond_noise", "line"]
     columns += ["kernels"] if (shown["kernels"] != "").any() else []
     return shown.reindex(columns=columns if len(runs) == 2 else ["run", *columns])
@@ -130,18 +130,18 @@ def _in_words(verdict: Verdict) -> str:
     changed, of_memory = verdict.changed, verdict.limit.of == "peak_memory"
     amount = (byte_size if of_memory else duration)(changed.change)
     relative = f"{signed(changed.pct, percent(changed.pct))}, " if changed.before else ""
-    said = f"{verdict.run}: {verdict.limit.text}: {relative}{signed(changed.change, amount)}"
+    text = f"{verdict.run}: {verdict.limit.text}: {relative}{signed(changed.change, amount)}"
     if not verdict.noise_known:
         if verdict.outcome == "holds":
-            return said
-        return f"{said}; noise is unknown (no two steps to compare), so the change alone decides"
-    said += f", 95 % interval {_signed_time(changed.low)} to {_signed_time(changed.high)}"
+            return text
+        return f"{text}; noise is unknown (no two steps to compare), so the change alone decides"
+    text += f", 95 % interval {_signed_time(changed.low)} to {_signed_time(changed.high)}"
     if verdict.outcome != "within noise":
-        return said
+        return text
     certain = changed.low > 0 or changed.high < 0
     tiny = abs(changed.change) < LEAST_CHANGE * max(changed.before, changed.after)
     why = "less than one percent" if certain and tiny else "within noise"
-    return f"{said}; beyond the limit, but {why}"
+    return f"{text}; beyond the limit, but {why}"
 
 
 def _signed_time(ns: float) -> str:

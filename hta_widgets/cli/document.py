@@ -49,12 +49,12 @@ def frame_as_dict(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def missing_as_dict(error: MissingDataError) -> dict[str, Any]:
-    """What stands in place of an answer that there is none of."""
+    """What replaces an answer that the trace lacks data for."""
     return {"missing": {"field": error.field, "remedy": error.remedy, "detail": error.detail}}
 
 
 def json_lines(head: Mapping[str, Any], frame: pd.DataFrame) -> Iterator[str]:
-    """The lines of a JSON object: what `head` holds, then `columns` and `rows`, a line for each row."""
+    """The lines of a JSON object: the items of `head`, then `columns` and `rows`, one line per row."""
     yield dumped({**head, "columns": dtypes(frame)})[:-1] + ', "rows": ['
     before = None
     for record in records(frame):
@@ -67,7 +67,7 @@ def json_lines(head: Mapping[str, Any], frame: pd.DataFrame) -> Iterator[str]:
 
 
 def dumped(value: Any) -> str:
-    """`value` as JSON in ASCII: safe on every terminal, whatever names hold."""
+    """`value` as JSON in ASCII: safe on every terminal, whatever names contain."""
     return json.dumps(value, allow_nan=False).replace("\x7f", "\\u007f")
 
 
@@ -85,7 +85,7 @@ def plain(value: Any) -> Any:
 
 
 def _dtype(dtype: Any) -> str:
-    # pandas has several texts and two of each number: that is its affair
+    # pandas has several string types and nullable variants of numbers, which readers need not know
     return str(dtype).lower() if types.is_numeric_dtype(dtype) else "str"
 
 

@@ -1,4 +1,4 @@
-"""How the command line ends: what each exit code means, and the errors that are its own."""
+"""The exit codes of the command line, their meaning, and its own errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Exit(IntEnum):
     MISSING = 4
     UNWRITTEN = 5
     INTERNAL = 70  # as in sysexits.h
-    INTERRUPTED = 130  # 128 + the signal, as shells have it
+    INTERRUPTED = 130  # 128 + the signal, as in shells
     PIPE = 141
 
 
@@ -37,7 +37,7 @@ _WORDS = {
 
 
 class UsageError(HtaWidgetsError):
-    """The command makes no sense, or names what the trace does not have."""
+    """The command is invalid, or refers to something that the trace does not have."""
 
 
 class OutputError(HtaWidgetsError):

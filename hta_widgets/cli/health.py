@@ -12,7 +12,7 @@ from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.opening import open_trace
 from hta_widgets.cli.output import check_writable, write_lines
 from hta_widgets.cli.terminal import columns_of, painted, pieces_of, printable
-from hta_widgets.cli.values import spelled
+from hta_widgets.cli.values import number_ranges
 from hta_widgets.trace.model import Trace
 
 __all__ = ["finding_lines", "in_words", "run"]
@@ -21,9 +21,9 @@ SEVERITIES = ("error", "warning", "info")
 
 
 def run(arguments: Namespace) -> Exit:
-    """Carry the command out; `Exit.FOUND` if there is a finding as grave as `--fail-on`."""
+    """Run the command; `Exit.FOUND` if there is a finding at least as severe as `--fail-on`."""
     check_writable(arguments.output)
-    trace = open_trace(arguments, warn=False)  # the findings tell which files are left out
+    trace = open_trace(arguments, warn=False)  # the findings list the files left out
     if arguments.json:
         write_lines(arguments.output, json_lines(_head(trace), trace.health))
     else:
@@ -35,21 +35,21 @@ def run(arguments: Namespace) -> Exit:
 def in_words(trace: Trace) -> str:
     """How many findings of each severity there are."""
     counts = _counts(trace)
-    told = [
+    counted = [
         f"{counts[severity]:,} {severity}{'s' * (counts[severity] != 1)}"
         for severity in SEVERITIES[:2]
         if counts[severity]
     ]
-    if not told:
+    if not counted:
         return "no errors or warnings"
-    return " and ".join(told)
+    return " and ".join(counted)
 
 
 def finding_lines(rows: list[dict[str, Any]], output: str) -> Iterator[str]:
-    """Findings as `widgets.facts.health_rows` merges them: severity, ranks and check, then the details."""
+    """The findings of `widgets.job_header.health_rows`: severity, ranks and check, then the details."""
     cells = columns_of(sys.stdout) if output == "-" else None
     for row in rows:
-        where = f"  rank {spelled(sorted(set(row['ranks'])))}" if row["ranks"] else ""
+        where = f"  rank {number_ranges(sorted(set(row['ranks'])))}" if row["ranks"] else ""
         severity = f"{row['severity']:<7}"
         coloured = painted(severity, row["severity"], sys.stdout) if output == "-" else severity
         count = f"  ({row['count']:,})" if row["count"] > 1 else ""

@@ -1,4 +1,4 @@
-"""The kinds of analysis and their options: what can be asked, and what somebody asked for."""
+"""The kinds of analysis and their options: listing them, and parsing those given."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def options_of(analysis: Analysis) -> dict[str, tuple[Any, Any]]:
 
 
 def values_of(analysis: Analysis, given: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """What was typed as `--option`, as arguments of the analysis.
+    """The given `--option` values as arguments of the analysis.
 
     Raises:
         UsageError: the analysis has no such argument, or it does not take such a value.
@@ -53,7 +53,7 @@ def values_of(analysis: Analysis, given: Iterable[tuple[str, str]]) -> dict[str,
         try:
             values[name] = _value(kind, text)
         except ValueError:
-            raise UsageError(f"{name} of {analysis.kind} is {_spelled(kind)}, not {text!r}") from None
+            raise UsageError(f"{name} of {analysis.kind} is {_type_text(kind)}, not {text!r}") from None
     return values
 
 
@@ -68,7 +68,7 @@ def print_kinds() -> None:
             lines += [*([""] if lines else []), group]
         lines.append(f"  {line}")
         lines += [
-            f"      {name}={_spelled(kind)}{_default(default)}"
+            f"      {name}={_type_text(kind)}{_default(default)}"
             for name, (kind, default) in options_of(analysis).items()
         ]
     sys.stdout.write("\n".join(lines) + "\n")
@@ -101,9 +101,9 @@ def _first_that_takes(kinds: Sequence[Any], text: str) -> Any:
     raise ValueError(text)
 
 
-def _spelled(kind: Any) -> str:
+def _type_text(kind: Any) -> str:
     if get_origin(kind) in (Union, UnionType):
-        return "|".join(_spelled(choice) for choice in get_args(kind) if choice is not NoneType)
+        return "|".join(_type_text(choice) for choice in get_args(kind) if choice is not NoneType)
     if get_origin(kind) is Literal:
         return "|".join(str(choice) for choice in get_args(kind) if choice != "")
     words = {bool: "true|false", int: "INTEGER", float: "NUMBER", str: "TEXT"}

@@ -18,7 +18,7 @@ MEASURES = (
     "step_time", "compute", "exposed_communication", "exposed_memory", "idle", *CAUSES, "communication",
     "peak_memory",
 )  # fmt: skip
-"""Spelled out, for `--help` must not wait for the analyses; a test holds them against theirs."""
+"""Listed here since `--help` must not wait for the analyses; a test compares them with theirs."""
 LINES = ("kernel", "op", "call_path", "module", "phase", "collective")
 
 _TIME = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
@@ -55,7 +55,7 @@ class Limit:
     def beyond(self, before: float, change: float) -> bool:
         """Whether a change is greater than the limit; any growth from zero is more than any percentage.
 
-        What is not a number is beyond every limit: a gate that cannot tell must not let pass.
+        NaN is beyond every limit: a gate that cannot decide must not pass.
         """
         allowed = self.amount * before / 100 if self.unit == "%" else self.amount
         return not change * self.sign <= allowed
@@ -65,7 +65,7 @@ def limit(text: str) -> Limit:
     """`step_time>+3%` as `Limit`."""
     match = _LIMIT.fullmatch(text)
     if not match:
-        raise UsageError(f"{text!r} is no limit: {_SHAPE}; {_metrics()}")
+        raise UsageError(f"{text!r} is not a limit: {_SHAPE}; {_metrics()}")
     of, line, side, sign = match["of"], match["line"], match["side"], match["sign"]
     if of not in (*MEASURES, *LINES):
         raise UsageError(f"there is no metric {of!r}; {_metrics()}")
@@ -73,7 +73,7 @@ def limit(text: str) -> Limit:
         raise UsageError(f'{of} takes {"a" if of in LINES else "no"} line in quotes, as kernel:"gemm" does')
     if sign != {">": "+", "<": "-"}[side]:
         raise UsageError(
-            f"{text!r} is no limit: it says how far a metric may change from the first run, and so is "
+            f"{text!r} is not a limit: it says how far a metric may change from the first run, and so is "
             f"above +0 or below -0, as in {of}>+3%"
         )
     amount, unit = _amount(of, match["number"], match["unit"])

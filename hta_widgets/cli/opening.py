@@ -1,4 +1,4 @@
-"""Opens the trace of a command and tells on stderr how far that is and what was left out."""
+"""Opens the trace of a command, with progress and warnings about files left out on stderr."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def source_of(arguments: Namespace) -> str | list[str]:
 
 @contextmanager
 def reading(arguments: Namespace) -> Iterator[Show]:
-    """While a trace is read: a function that shows how far that is, if anybody looks.
+    """A context in which a trace is read: a function that shows the progress on a terminal.
 
     Raises:
         HtaWidgetsError: the trace cannot be read, for whatever reason.
@@ -64,7 +64,7 @@ def reading(arguments: Namespace) -> Iterator[Show]:
 
 
 def warn_of_failed(arguments: Namespace, trace: Trace) -> None:
-    """Tell which files are not part of the trace."""
+    """Warn about each file that is not part of the trace."""
     if not arguments.quiet:
         for name, reason in trace.failed.items():
             text = printable(f"{name} is left out: {reason}")
@@ -72,7 +72,7 @@ def warn_of_failed(arguments: Namespace, trace: Trace) -> None:
 
 
 def scope_of(arguments: Namespace, trace: Trace) -> Scope:
-    """The part of the trace that the arguments name.
+    """The part of the trace that the arguments select.
 
     Raises:
         UsageError: the trace has no such part.

@@ -1,4 +1,4 @@
-"""Where the answer goes: stdout, or a file that is there whole or not at all."""
+"""The output of an answer: to stdout, or atomically to a file."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def to_terminal(output: str) -> bool:
 
 
 def form_of(asked: str | None, output: str) -> str:
-    """The format that was asked for, or that the ending of the file says; else a table.
+    """The given format, or the one of the file's ending; else a table.
 
     Raises:
-        UsageError: it is not for terminals, and the answer goes to one. Told before the work, not after it.
+        UsageError: the format is not for terminals, and the output is one; raised before the work, not after.
     """
     form = asked or _ENDINGS.get(PurePath(output).suffix.lower(), "table")
     if form == "parquet" and to_terminal(output):
@@ -37,7 +37,7 @@ def form_of(asked: str | None, output: str) -> str:
 
 
 def check_writable(output: str) -> None:
-    """Find out before the work that `output` cannot be written.
+    """Check before the work that `output` can be written.
 
     Raises:
         OutputError: its folder does not exist, or it is a folder.
@@ -70,7 +70,7 @@ def write_lines(output: str, lines: Iterable[str]) -> None:
 
 
 def write_bytes(output: str, content: bytes, *, text: bool) -> None:
-    """Write a file's content; `text` tells whether a terminal may show it.
+    """Write a file's content; `text`: whether a terminal may show it.
 
     Raises:
         OutputError: the file cannot be written.

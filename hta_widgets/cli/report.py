@@ -15,7 +15,7 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
-from hta_widgets.widgets.panels import catalogue
+from hta_widgets.widgets.panels import available_panels
 from hta_widgets.widgets.trace_explorer import TraceExplorer
 
 __all__ = ["run"]
@@ -34,7 +34,7 @@ _SECONDS_BETWEEN_REPORTS = 0.05
 
 
 def run(arguments: Namespace) -> Exit:
-    """Carry the command out; prints the name of the file."""
+    """Run the command; prints the name of the file."""
     check_writable(arguments.output)
     asked = _asked(arguments.panels)
     explorer = _opened(arguments)
@@ -55,10 +55,10 @@ def run(arguments: Namespace) -> Exit:
 
 
 def _opened(arguments: Namespace) -> TraceExplorer:
-    """The explorer, its trace loaded; without panels, which nobody needs for what is not selected yet."""
+    """The explorer with its trace loaded, without panels: nothing is selected yet."""
     with reading(arguments) as show:
         explorer = TraceExplorer(source_of(arguments), panels=[])
-        while explorer.status == "busy":  # longer than `wait()`: until its parts are there too
+        while explorer.status == "busy":  # longer than `wait()`: until its parts have been created
             show(explorer.message)
             sleep(_SECONDS_BETWEEN_REPORTS)
         return explorer.wait()
@@ -67,7 +67,7 @@ def _opened(arguments: Namespace) -> TraceExplorer:
 def _asked(panels: str | None) -> list[str] | None:
     if panels is None:
         return None
-    there = [entry["kind"] for entry in catalogue()]
+    there = [entry["kind"] for entry in available_panels()]
     kinds = there if panels == "all" else [kind.strip() for kind in panels.split(",") if kind.strip()]
     for kind in kinds:
         if kind not in there:
@@ -76,7 +76,7 @@ def _asked(panels: str | None) -> list[str] | None:
 
 
 def _first_look(trace: Trace, scope: Scope) -> list[str]:
-    """The panels of a first look that have an answer; the panels themselves find it remembered."""
+    """The default panels that have an answer, which stays cached for the panels themselves."""
     found = []
     for kind in _FIRST_LOOK:
         with suppress(MissingDataError):
@@ -86,7 +86,7 @@ def _first_look(trace: Trace, scope: Scope) -> list[str]:
 
 
 def _selection(scope: Scope) -> dict[str, Any]:
-    """The scope in the words of `Selection`."""
+    """The scope as traits of `Selection`."""
     parts = {
         "ranks": scope.ranks,
         "iterations": scope.iterations,

@@ -1,4 +1,4 @@
-"""Carries a command out and turns whatever goes wrong into one line and an exit code."""
+"""Runs a command and turns every error into one line and an exit code."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ __all__ = ["run"]
 _MOST_RANKS = 32
 _MOST_KERNELS = 10
 
-# What is asked, in the order in which it is told.
+# The analyses of the summary, in the order of their sentences.
 _QUESTIONS: dict[str, dict[str, Any]] = {
     "temporal_breakdown": {},
     "comm_comp_overlap": {},
@@ -50,7 +50,7 @@ Frames = Mapping[str, pd.DataFrame | MissingDataError]
 
 
 def run(arguments: Namespace) -> Exit:
-    """Carry the command out."""
+    """Run the command."""
     check_writable(arguments.output)
     trace = open_trace(arguments)
     scope = scope_of(arguments, trace)
@@ -97,14 +97,14 @@ def _lines(trace: Trace, answers: Frames, arguments: Namespace) -> Iterator[str]
     output: str = arguments.output
     cells = columns_of(sys.stdout) if output == "-" else None
     yield from _job(trace, arguments.paths, output)
-    told: dict[str, None] = {}  # in order, each once: a trace without device work lacks the same for all
+    texts: dict[str, None] = {}  # in order, each once: a trace without device work lacks the same for all
     for kind, answer in answers.items():
         if isinstance(answer, MissingDataError):
-            told[f"No answer: {answer}"] = None
+            texts[f"No answer: {answer}"] = None
         else:
-            told[ANALYSES[kind].sentence(answer)] = None
+            texts[ANALYSES[kind].sentence(answer)] = None
     yield ""
-    for text in told:
+    for text in texts:
         first, *others = pieces_of(printable(text), cells and max(cells - 4, 20))
         yield f"  - {first}"
         for piece in others:
@@ -123,12 +123,12 @@ def _lines(trace: Trace, answers: Frames, arguments: Namespace) -> Iterator[str]
 
 
 def _job(trace: Trace, paths: list[str], output: str) -> Iterator[str]:
-    from hta_widgets.widgets.job_header import job_facts  # the explorer's header; takes time to import
+    from hta_widgets.widgets.job_header import header_fields  # the explorer's header; takes time to import
 
     name = Path(paths[0]).resolve().name if len(paths) == 1 else f"{len(paths)} files"
-    job, *facts = job_facts(trace, name)
+    job, *fields = header_fields(trace, name)
     yield _heading(printable(job["value"]), output)
-    rows = [[f"  {fact['label']}", printable(fact["value"])] for fact in facts]
+    rows = [[f"  {field['label']}", printable(field["value"])] for field in fields]
     yield from aligned(rows, [False, False])
 
 

@@ -1,4 +1,4 @@
-"""Frames as tables for people: the unit once in the heading, as in the panels."""
+"""Frames as text tables: the unit once in the heading, as in the panels."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class _Column:
 
 
 def frame_lines(frame: pd.DataFrame, limit: int, cells: int | None, alike: bool = False) -> list[str]:
-    """A heading and the first `limit` rows, in at most `cells` if given; then what was left out, in words.
+    """A heading and the first `limit` rows, in at most `cells` if given; then a line on what was left out.
 
-    Each column of times has the unit that suits it; `alike`: all have the same.
+    Each column of times has a suitable unit; `alike`: all have the same.
     """
     shown = frame.head(limit)
     times = [value for name in shown.columns if _is_time(name) for value in shown[name].dropna().tolist()]

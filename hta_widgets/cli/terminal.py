@@ -1,4 +1,4 @@
-"""Text for terminals: names from traces made harmless, colours where there is a terminal, columns."""
+"""Text for terminals: names from traces made harmless, colours if there is a terminal, columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLOURS = {"error": "31", "warning": "33", "info": "2", "heading": "1", "muted"
 
 
 def printable(text: str) -> str:
-    """`text` on one line, without what a terminal would obey: escapes, line ends, marks of direction."""
+    """`text` on one line, without terminal control: escapes, line ends, marks of direction."""
     if text.isprintable():
         return text
     return "".join(
@@ -23,7 +23,7 @@ def printable(text: str) -> str:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether somebody looks at what is written."""
+    """Whether the stream is a terminal."""
     return stream.isatty()
 
 
@@ -35,7 +35,7 @@ def painted(text: str, colour: str, stream: TextIO) -> str:
 
 
 def columns_of(stream: TextIO) -> int | None:
-    """How many characters a line of the terminal holds; None where it is none."""
+    """The number of characters per line of the terminal; None if the stream is not a terminal."""
     return shutil.get_terminal_size().columns if is_terminal(stream) else None
 
 
@@ -79,7 +79,7 @@ def pieces_of(text: str, cells: int | None) -> list[str]:
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
-    """Rows of cells as lines with columns two spaces apart; `right` tells which to align to the right."""
+    """Rows of cells as lines with columns two spaces apart; `right`: which to align to the right."""
     if not rows:
         return []
     widths = [max(width(row[at]) for row in rows) for at in range(len(right))]

@@ -1,4 +1,4 @@
-"""What people type for ranks, times and options, as values."""
+"""Parses ranks, times and options given on the command line."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ class Numbers:
     ranges: tuple[tuple[int, int], ...]
 
     def among(self, known: Iterable[int], noun: str) -> tuple[int, ...]:
-        """Those of `known` that are meant.
+        """The numbers among `known` that these select.
 
         Raises:
-            UsageError: a number or a whole range is not among them; a question about what does not exist
-                would else have an empty answer.
+            UsageError: a number or a whole range is not among them; the answer would otherwise be empty.
         """
         there = sorted(set(known))
         chosen: set[int] = set()
@@ -35,7 +34,7 @@ class Numbers:
             found = [number for number in there if first <= number <= last]
             if not found:
                 asked = f"{noun} {first}" if first == last else f"{noun} from {first} to {last}"
-                raise UsageError(f"no {asked}: there is {spelled(there) or 'none'}")
+                raise UsageError(f"no {asked}: there is {number_ranges(there) or 'none'}")
             chosen.update(found)
         return tuple(sorted(chosen))
 
@@ -51,7 +50,7 @@ class Span:
         """The span with its open ends closed.
 
         Raises:
-            UsageError: it is empty or touches nothing of the job.
+            UsageError: it is empty or outside the job.
         """
         start = extent[0] if self.start is None else self.start
         end = extent[1] if self.end is None else self.end
@@ -68,7 +67,7 @@ def numbers(text: str) -> Numbers:
     found = [_NUMBERS.fullmatch(part.strip()) for part in text.split(",")]
     ranges = tuple((int(match[1]), int(match[2] or match[1])) for match in found if match)
     if len(ranges) < len(found) or any(first > last for first, last in ranges):
-        raise UsageError(f"{text!r} is no list of numbers and ranges such as 0,2-5")
+        raise UsageError(f"{text!r} is not a list of numbers and ranges such as 0,2-5")
     return Numbers(ranges)
 
 
@@ -76,7 +75,7 @@ def span(text: str) -> Span:
     """`10ms:25ms` as `Span`; without a unit, ns; an end may be left out."""
     edges = [edge.strip() for edge in text.split(":")]
     if len(edges) != 2 or not any(edges):
-        raise UsageError(f"{text!r} is no window such as 10ms:25ms, 1.5s: or :800us")
+        raise UsageError(f"{text!r} is not a window such as 10ms:25ms, 1.5s: or :800us")
     start, end = (_ns(edge) if edge else None for edge in edges)
     if start is not None and end is not None and start >= end:
         raise UsageError(f"the window {text!r} ends before it begins")
@@ -87,11 +86,11 @@ def assignment(text: str) -> tuple[str, str]:
     """`key=value` as a pair."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise UsageError(f"{text!r} is no option such as by=iteration")
+        raise UsageError(f"{text!r} is not an option such as by=iteration")
     return key.strip(), value
 
 
-def spelled(known: Iterable[int]) -> str:
+def number_ranges(known: Iterable[int]) -> str:
     """Ascending numbers in short: `0-3, 7`; of very many, the first."""
     runs: list[list[int]] = []
     for number in known:
@@ -107,7 +106,7 @@ def spelled(known: Iterable[int]) -> str:
 def _ns(text: str) -> int:
     match = _TIME.fullmatch(text.lower())
     if not match or match[2] not in _UNITS:
-        raise UsageError(f"{text!r} is no time such as 10ms; the units are ns, us, ms and s")
+        raise UsageError(f"{text!r} is not a time such as 10ms; the units are ns, us, ms and s")
     ns = Decimal(match[1]) * _UNITS[match[2]]
     if ns != int(ns):
         raise UsageError(f"{text!r} is finer than a nanosecond")

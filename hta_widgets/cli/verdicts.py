@@ -1,4 +1,4 @@
-"""Whether what changed is within the limits of `diff --fail-on`, and more than noise."""
+"""Whether changes are within the limits of `diff --fail-on`, and more than noise."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Changed:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one limit in one run.
+    """The outcome of one limit in one run.
 
-    A change beyond the limit fails if it is significant. Where noise is unknown, as between single steps and
-    for the peak of memory, it fails, too: a gate that cannot tell must not let pass.
+    A change beyond the limit fails if it is significant. If noise is unknown, as between single steps and for
+    the peak of memory, it fails, too: a gate that cannot decide must not pass.
     """
 
     limit: Limit
@@ -60,12 +60,12 @@ class Verdict:
 
     @property
     def noise_known(self) -> bool:
-        """Whether there are steps enough to tell a change from noise."""
+        """Whether there are enough steps to distinguish a change from noise."""
         return not math.isnan(self.changed.low)
 
     @property
     def outcome(self) -> Outcome:
-        """What it comes to."""
+        """Whether the limit holds, and if not, whether that may be noise."""
         if not self.limit.beyond(self.changed.before, self.changed.change):
             return "holds"
         return "fails" if self.changed.significant or not self.noise_known else "within noise"
@@ -109,7 +109,7 @@ def _of_measure(
     if isinstance(run_table, MissingDataError):
         if rows.empty:
             raise run_table
-        steps: list[int] = [0] * (len(rows) + 1)  # not told; but the step, all there is, is compared alone
+        steps: list[int] = [0] * (len(rows) + 1)  # unknown; but the step, the only measure, is compared alone
     else:
         steps = run_table["steps"].tolist()
     for row, count in zip(rows.to_dict("records"), steps[1:], strict=True):
@@ -132,7 +132,7 @@ def _of_memory(run_table: pd.DataFrame | MissingDataError) -> Iterator[tuple[str
 
 
 def _of_line(limit: Limit, frame: pd.DataFrame) -> Iterator[tuple[str, Changed]]:
-    """Where a run has moved the line elsewhere, it is held to the limit there."""
+    """If a run has moved the line elsewhere, the limit applies there."""
     kind, line = _named(limit, frame)
     own = frame[frame["kind"] == kind]
     base, *rows = own[own["line"] == line].to_dict("records")
@@ -143,14 +143,14 @@ def _of_line(limit: Limit, frame: pd.DataFrame) -> Iterator[tuple[str, Changed]]
 
 
 def _changed(row: Mapping[Hashable, Any], now: str, steps: int) -> Changed:
-    """The limit asks about this only, and so it is not held against the noise of all that was compared."""
+    """The limit is about this line only, so it is not corrected for the number of lines compared."""
     before, after, low, high = (row[name] for name in ("before_ns", now, "low_ns", "high_ns"))
     significant = row["significant"] or beyond_alone(before, after, low, high, steps)
     return Changed("", before, after, row["change_ns"], low, high, significant)
 
 
 def _named(limit: Limit, frame: pd.DataFrame) -> tuple[str, str]:
-    """The one line that has this name, or has it in its name."""
+    """The only line with this name, or with a name that contains it."""
     known = frame[["kind", "line"]].drop_duplicates()
     found = known[known["line"] == limit.line]
     if found.empty:

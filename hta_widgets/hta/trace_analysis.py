@@ -366,7 +366,7 @@ class TraceAnalysis:
         Returns:
             Per rank, stream and idle_category (host_wait, kernel_wait, other): rank, stream, idle_category,
             idle_time (us), idle_time_ratio; and the statistics or None. Defined in
-            `analysis.stream_idle_breakdown`; `analysis.idle_breakdown` tells why the device as a whole is
+            `analysis.stream_idle_breakdown`; `analysis.idle_breakdown` says why the device as a whole is
             idle.
         """
         return idle.idle_time_breakdown(

@@ -34,7 +34,7 @@ class DeviceType(Enum):
 
     @property
     def device(self) -> Device:
-        """The word for it of `analysis.op_counts`."""
+        """The `device` argument of `analysis.op_counts`."""
         words: dict[str, Device] = {"CPU": "cpu", "GPU": "gpu", "ALL": "all"}
         return words[self.name]
 
@@ -59,7 +59,7 @@ class LabeledTrace:
             if trace_dir is None or not Path(trace_dir).is_dir():
                 raise ValueError(f"neither traces nor a folder of traces: {trace_dir}")
             t = Trace(trace_dir=str(trace_dir))
-        # Whoever loaded the traces keeps them as they are: without the last step, on one axis.
+        # Traces that the caller loaded are not changed: without the last step, on one axis.
         self.t = copy.copy(t)
         self.t.parse_traces()
         self.s_map = self.t.symbol_table.get_sym_index_series()

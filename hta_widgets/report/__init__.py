@@ -1,4 +1,4 @@
-"""What an explorer showed, without Python: an offline HTML file."""
+"""Reports: what an explorer shows, as an offline HTML file that needs no Python."""
 
 from hta_widgets.report.page import Frozen, Question, page, write
 

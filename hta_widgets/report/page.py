@@ -1,7 +1,7 @@
-"""Writes a report: the front end's bundle, and the parts of an explorer as they were, in one HTML file.
+"""Writes a report: the front end's bundle and the frozen parts of an explorer in one HTML file.
 
-The file asks nobody for anything: its Content-Security-Policy allows the one script whose hash it names, and
-no request. What comes from traces is never part of the markup: it travels as data that the script reads
+The file makes no requests: its Content-Security-Policy allows the one script whose hash it contains, and
+nothing else. Text from traces is never part of the markup: it is data that the script reads
 (``js/src/report``) and draws as text.
 """
 
@@ -24,13 +24,13 @@ __all__ = ["Frozen", "Question", "page", "write"]
 
 @dataclass(frozen=True)
 class Question:
-    """What a view may ask, with the answer.
+    """A call that a view may make, with its answer.
 
     Attributes:
-        method: name of the question.
-        result: the answer; None: there is none, and the view goes on without.
+        method: name of the method.
+        result: the answer; None: there is none, and the view does without.
         buffers: its binary part.
-        once: answered at the first time only; to later ones there is no answer.
+        once: answer the first call only; later ones get no answer.
     """
 
     method: str
@@ -41,7 +41,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Frozen:
-    """A part as it was: its traits by name, and the questions of its view that can be answered."""
+    """A frozen part: its traits by name, and the calls of its view that can be answered."""
 
     state: Mapping[str, Any]
     questions: Sequence[Question] = ()
@@ -76,24 +76,24 @@ main{max-width:1600px;margin:0 auto;padding:16px}
 _ENDS_SCRIPT = re.compile(r"</script|<!--", re.IGNORECASE)
 
 
-def page(parts: Mapping[str, Frozen], root: str, *, title: str, bundle: str, facts: Mapping[str, Any]) -> str:
+def page(parts: Mapping[str, Frozen], root: str, *, title: str, bundle: str, about: Mapping[str, Any]) -> str:
     """The HTML document.
 
     Args:
-        parts: the parts by the reference under which others name them.
+        parts: the parts by the reference that others use for them.
         root: the part to draw; it draws the others.
-        title: of the document.
+        title: the document's title.
         bundle: text of the front end's JavaScript module.
-        facts: what the report says about itself, see ``js/src/report/open.tsx``.
+        about: what the report says about itself, see ``js/src/report/open.tsx``.
 
     Raises:
-        ValueError: the bundle cannot stand in a page as it is.
+        ValueError: the bundle cannot be embedded in a page.
     """
     if _ENDS_SCRIPT.search(bundle):  # esbuild writes neither
         raise ValueError("the front end's bundle would end its own script element")
     content = {
         "root": root,
-        "facts": dict(facts),
+        "about": dict(about),
         "parts": {
             ref: {"state": dict(part.state), "questions": [_plain(question) for question in part.questions]}
             for ref, part in parts.items()
@@ -109,7 +109,7 @@ def page(parts: Mapping[str, Frozen], root: str, *, title: str, bundle: str, fac
 
 
 def write(path: str | os.PathLike[str], document: str) -> Path:
-    """Write the document to `path`, whole or not at all; returns the path.
+    """Write the document to `path` atomically; returns the path.
 
     Raises:
         OSError: it cannot be written.
@@ -117,7 +117,7 @@ def write(path: str | os.PathLike[str], document: str) -> Path:
     target = Path(path)
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        # bytes: a platform that turns line ends would break the script's hash
+        # bytes: converted line ends would break the script's hash
         beside.write_bytes(document.encode("utf-8", "backslashreplace"))
         beside.replace(target)
     finally:
@@ -127,8 +127,8 @@ def write(path: str | os.PathLike[str], document: str) -> Path:
 
 def _policy(bundle: str) -> str:
     digest = base64.b64encode(hashlib.sha256(bundle.encode()).digest()).decode()
-    # Views set styles and add style sheets; a style can load nothing where nothing may be loaded. A chart
-    # that is saved as a picture goes through an image that the page itself makes.
+    # Views set styles and add style sheets, which cannot load anything since no request is allowed. A chart
+    # saved as a picture uses an image that the page itself creates.
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"

@@ -1,7 +1,7 @@
-"""Nested values with bytes in them as one compressed block (its other half: ``js/src/report/payload.ts``).
+"""Nested values that contain bytes, as one compressed block (browser's half: ``js/src/report/payload.ts``).
 
-The block is gzip of: the length of a JSON text as a little-endian uint32, the text, the buffers. In the text,
-each buffer is null; `paths` tells where it belongs and `sizes` how long it is.
+The block is the gzip of: the length of a JSON text as a little-endian uint32, the text, the buffers. In the
+text, each buffer is null; `paths` holds its place and `sizes` its length.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def pack(value: Any) -> bytes:
     paths: list[Path] = []
     plain = _detached(value, [], paths, buffers)
     document = {"value": plain, "paths": paths, "sizes": [len(buffer) for buffer in buffers]}
-    # ASCII: names in traces may hold lone surrogates, which no UTF-8 text can
+    # ASCII: names in traces may contain lone surrogates, which UTF-8 cannot encode
     text = json.dumps(document, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode()
     # the same content gives the same file
     return gzip.compress(b"".join([struct.pack("<I", len(text)), text, *buffers]), 6, mtime=0)

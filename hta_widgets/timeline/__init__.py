@@ -1,4 +1,4 @@
-"""The timeline's data: slices on lanes, level of detail, and the columns that travel to the browser."""
+"""The timeline's data: slices on lanes, level of detail, and the columns that are sent to the browser."""
 
 from hta_widgets.timeline.lanes import Kinds, Lanes, Track, build_lanes
 from hta_widgets.timeline.matches import Matches, matching_kinds

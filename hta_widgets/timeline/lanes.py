@@ -1,9 +1,9 @@
 """Where every slice of a job is drawn: lane = (rank, track, depth).
 
-A *track* is what a reader names ("GPU 0 stream 7", "thread 21587"); slices of one track may overlap (nested
-calls, concurrent kernels that report one stream, annotations that straddle each other), so a track owns as
-many *lanes* as it needs for the slices of each lane to be disjoint. No slice is dropped: `Lanes` is a
-permutation of the ranks' rows.
+A *track* has a label ("GPU 0 stream 7", "thread 21587"); slices of one track may overlap (nested calls,
+concurrent kernels that report one stream, annotations that straddle each other), so a track has as many
+*lanes* as it needs for the slices of each lane to be disjoint. No slice is dropped: `Lanes` is a permutation
+of the ranks' rows.
 
 The result is *lane-major*: lane after lane, and sorted by start inside a lane. Binary search, delta coding
 and level-of-detail merging all work on that order.
@@ -199,7 +199,7 @@ def _tracks_of(rank: RankTrace) -> tuple[Int64, list[str], list[int]]:
     kind[rank.event_class == int(EventClass.ANNOTATION)] = _ANNOTATION
     kind[sync] = _SYNC
     kind[rank.is_device] = _STREAM
-    # Streams are told apart by (device, stream), everything else by (process, thread).
+    # Streams are identified by (device, stream), everything else by (process, thread).
     major, minor = rank.pid.astype(np.int64), rank.tid.astype(np.int64)
     on_stream = np.flatnonzero(kind <= _SYNC)
     devices, device_code = np.unique(rank.device[on_stream], return_inverse=True)

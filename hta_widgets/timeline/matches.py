@@ -1,4 +1,4 @@
-"""Slices that the reader chose by name: how many, where in the whole trace, and which comes next.
+"""Slices chosen by name: how many, where in the whole trace, and which comes next.
 
 Names are compared once per kind, never once per slice.
 """
@@ -16,7 +16,7 @@ __all__ = ["Matches", "matching_kinds"]
 
 
 def matching_kinds(kinds: Kinds, names: Sequence[str], query: str) -> NDArray[np.bool_]:
-    """Per kind: whether its name is one of `names` and holds `query`, whatever the case. Empty means any."""
+    """Per kind: whether its name is one of `names` and contains `query`, ignoring case. Empty means any."""
     wanted, part = set(names), query.strip().lower()
     return np.array(
         [(not wanted or name in wanted) and part in name.lower() for name in kinds.names], np.bool_

@@ -1,4 +1,4 @@
-"""What stands around a slice or around an empty place: the calling slice, the first called, the idle gap."""
+"""The neighbours of a slice or an empty place: the calling slice, the first called one, the idle gap."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def relative(lanes: Lanes, position: int, to: Literal["parent", "child"]) -> int
 
 
 def gap_at(lanes: Lanes, chosen: Sequence[int], time_ns: float) -> tuple[int, int] | None:
-    """The time around `time_ns` in which none of the chosen lanes has a slice; None if one has then.
+    """The time around `time_ns` in which none of the chosen lanes has a slice; None if there is a slice.
 
-    Before the first and after the last slice it reaches to the end of the trace.
+    Before the first and after the last slice, it extends to the end of the trace.
     """
     first, last = lanes.extent
     for lane in chosen:

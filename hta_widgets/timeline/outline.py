@@ -22,11 +22,11 @@ ACTIVITY_CLASSES = (
 def outline(
     lanes: Lanes, labels: dict[int, str], iterations: pd.DataFrame, bins: int = 600
 ) -> dict[str, Any]:
-    """Everything a front end needs before the first slice, as JSON-compatible values.
+    """Everything the front end needs before the first slice, as JSON-compatible values.
 
     Args:
         lanes: the slices.
-        labels: how each rank is called.
+        labels: the label of each rank.
         iterations: columns iteration, rank, label, start_ns, end_ns of the job.
         bins: resolution of the overview.
 

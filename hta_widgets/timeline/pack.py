@@ -1,9 +1,9 @@
-"""Timeline columns as few bytes: what travels from the kernel to the browser.
+"""Timeline columns in few bytes, as sent from the kernel to the browser.
 
 Starts are sent as the gap to the previous slice's end in the lane, both gap and duration as uint32 ns. A
 value that does not fit (4.29 s and more) is sent as `ESCAPE`, and its exact value follows in a float64 list,
-in order of appearance. Columns are byte-shuffled (all lowest bytes first) because that is what makes deflate
-effective on them. `js/src/timeline/decode.ts` is the other end.
+in order of appearance. Columns are byte-shuffled (all lowest bytes first) because that makes deflate
+effective on them. `js/src/timeline/decode.ts` is the browser's half.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHUNK_BYTES = 1_000_000  # messages stay below the 1 MB that every Jupyter front
 
 @dataclass(frozen=True)
 class Packed:
-    """A deflated block with the facts that are needed to read it."""
+    """A deflated block with the layout that is needed to read it."""
 
     layout: dict[str, Any]
     data: bytes
@@ -42,7 +42,7 @@ class Packed:
 
 
 def pack_json(value: Any) -> Packed:
-    """A JSON document, which may well be larger than one message: names alone can be megabytes."""
+    """A JSON document, which may be larger than one message: names alone can be megabytes."""
     return Packed({}, zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1))
 
 

@@ -1,4 +1,4 @@
-"""The critical path as it lies on the timeline's lanes."""
+"""The critical path on the timeline's lanes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Int64 = NDArray[np.int64]
 def lanes_of_path(lanes: Lanes, frame: pd.DataFrame) -> tuple[Int64, Int64]:
     """(position, lane) of each segment of `critical_path`'s answer; position -1 where it names no event.
 
-    What a thread did unrecorded lies on its outermost lane, whatever annotation surrounds it; lane -1 where
-    no event tells which lane that is.
+    Unrecorded time of a thread is on its outermost lane, whatever annotation surrounds it; lane -1 if no
+    event shows which lane that is.
     """
     position = np.full(len(frame), -1, np.int64)
     ranks, events = frame["rank"].to_numpy(), frame["event_id"].to_numpy()
@@ -59,7 +59,7 @@ def _place_unrecorded(lanes: Lanes, frame: pd.DataFrame, lane: Int64) -> None:
 def pack_path(lanes: Lanes, frame: pd.DataFrame) -> Packed:
     """Start, end (float64), lane, position, kind (int32; -1 for none), limit and what is special (uint8).
 
-    Special are waits (1), what is inferred (2), and what is not recorded (4).
+    The flags are: wait (1), inferred (2), not recorded (4).
     """
     position, lane = lanes_of_path(lanes, frame)
     kind = np.where(position >= 0, lanes.kind[position], -1)

@@ -1,11 +1,11 @@
 """Level of detail: what to draw when many slices fall on one pixel, without losing any of them.
 
 Level `w` merges *consecutive* slices of a lane that are each shorter than `w` ns and start in the same bucket
-of `w` ns. A merged item remembers how many slices it stands for, their busy time, the longest of them (to
-name it) and the event class with the most busy time (to colour it). Widths double from level to level, so
-each level is made from the finer one: its runs, counts, busy times and longest slices are exactly those that
-merging the slices would give. (Its class is the dominant one of the finer items' dominant classes.) Only
-levels that are much smaller than the slices are kept: below that, a binary search in the slices is as fast.
+of `w` ns. A merged item holds the number of its slices, their busy time, the longest of them (to name it) and
+the event class with the most busy time (to colour it). Widths double from level to level, so each level is
+made from the finer one: its runs, counts, busy times and longest slices are exactly those of merging the
+slices themselves. (Its class is the dominant one of the finer items' dominant classes.) Only levels that are
+much smaller than the slices are stored: below that, a binary search in the slices is as fast.
 Invariant (tested): at every level and in every window, counts and busy time are conserved.
 
 `js/src/timeline/pyramid.ts` implements the same definition in the browser.
@@ -23,7 +23,7 @@ from hta_widgets.jit import kernel
 from hta_widgets.timeline.lanes import Lanes
 
 FINEST_WIDTH_NS = 1024
-KEPT_FRACTION = 0.25  # a level is kept once it has at most this share of the slices
+KEPT_FRACTION = 0.25  # a level is stored only if it has at most this share of the slices
 COARSEST_BUCKETS = 256  # levels stop when the whole extent has fewer buckets than this
 
 
@@ -122,7 +122,7 @@ def _empty(n: int, n_offsets: int) -> Columns:
 
 @kernel
 def _first(columns: Columns, n: int) -> Columns:
-    """The first n items, without holding on to the rest."""
+    """A copy of the first n items, so that the rest can be freed."""
     start, end, busy, count, longest, event_class, offsets = columns
     return (
         start[:n].copy(), end[:n].copy(), busy[:n].copy(), count[:n].copy(), longest[:n].copy(),

@@ -1,8 +1,8 @@
-"""What kind of work an event is: two tables of data, one for categories, one for device event names.
+"""Classifies events by two tables: one of trace categories, one of name rules for device events.
 
-The trace's own category (``cat``) decides first. Only where it cannot, because vendors put collectives,
-copies and compute under one category, do the name rules below decide, first match wins. Users put their own
-rules in front with `register`. Rules run once per distinct (category, name), never per event.
+The trace's own category (``cat``) decides first. The name rules apply only where it cannot decide, because
+vendors put collectives, copies and compute under one category; the first match wins. `register` adds a user's
+rule before the built-in ones. Rules run once per distinct (category, name), never per event.
 """
 
 import re
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 
 class EventClass(IntEnum):
-    """Our classes, the same everywhere: tables, colours, wire. The numbers are part of the interface."""
+    """Classes of events, the same in tables, colours and browser. The numbers are part of the interface."""
 
     COMPUTE = 0
     COMMUNICATION = 1
@@ -159,7 +159,7 @@ DEVICE_RULES: tuple[Rule, ...] = (
     *_rules(EventClass.COMPUTE, r"^(pe_exe|job_exe|packet|cpum_exe_subgraph|merge|remote)"),
 )
 
-# In 2021 traces annotations are operators; these are the ones PyTorch itself writes.
+# In traces of 2021, annotations are operators; these are the ones that PyTorch itself writes.
 OPERATOR_RULES: tuple[Rule, ...] = _rules(
     EventClass.ANNOTATION,
     r"^ProfilerStep\s*[#*]",
@@ -176,18 +176,18 @@ _user_rules: list[Rule] = []
 
 
 def register(pattern: str, event_class: EventClass) -> Rule:
-    """Put a name rule for device events in front of the built-in ones; holds for ranks opened afterwards.
+    """Add a name rule for device events before the built-in ones; it applies to ranks opened afterwards.
 
     Args:
         pattern: regular expression, searched anywhere in the full event name.
         event_class: one of COMPUTE, COMMUNICATION, MEMORY_COPY, MEMORY_SET, SYNC.
 
     Returns:
-        The rule, to be handed to `unregister`.
+        The rule, to pass to `unregister`.
 
     Raises:
-        ValueError: the class is not one of a device event.
-        re.error: the pattern is no regular expression.
+        ValueError: device events cannot have this class.
+        re.error: the pattern is not a valid regular expression.
     """
     if event_class > EventClass.SYNC:
         raise ValueError(f"a device event cannot be {EventClass(event_class).label}")
@@ -197,7 +197,7 @@ def register(pattern: str, event_class: EventClass) -> Rule:
 
 
 def unregister(rule: Rule) -> None:
-    """Take back a rule made by `register`."""
+    """Remove a rule added by `register`."""
     _user_rules.remove(rule)
 
 

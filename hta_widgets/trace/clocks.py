@@ -1,10 +1,10 @@
 """Ranks on one time axis.
 
-Each file counts from its own zero. Where all say what that zero is (`baseTimeNanoseconds`), absolute times
-put them on one axis; where none does but their recordings overlap, they share a clock; else each starts at
-the job's start, which makes durations comparable and moments not. Which of these holds is said in the
-trace's health. Clocks of different hosts may still differ by hundreds of microseconds: nothing here corrects
-that.
+Each file counts from its own zero. If every file states that zero (`baseTimeNanoseconds`), absolute times put
+the ranks on one axis. If none does but the recordings overlap, they share a clock. Otherwise each rank starts
+at the job's start, so that durations can be compared but points in time cannot. The trace's health says which
+case applies. Clocks of different hosts may still differ by hundreds of microseconds, which is not corrected
+here.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Clock:
         origin_ns: absolute time of the axis' zero: since the epoch for ``"base"``, else in the files' own
             clock.
         offset_ns: rank -> what is subtracted from the file's times (ns) to get times on the axis.
-        method: ``"base"``, ``"shared"`` (one clock without known zero), ``"start"`` (each at its own start).
+        method: ``"base"``, ``"shared"`` (one clock, zero unknown) or ``"start"`` (each at its own start).
         detail: the same as a sentence.
     """
 

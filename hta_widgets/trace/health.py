@@ -1,6 +1,6 @@
-"""What is wrong, missing or doubtful in a trace, in one table: what, how often, and what to do about it.
+"""The health table: what is wrong, missing or doubtful in a trace, how often, and what to do about it.
 
-Nothing in the library repairs in silence: a reader of any figure can see here what it rests on.
+The library never repairs silently: whatever it dropped or assumed is listed here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -52,13 +52,13 @@ class Finding:
 
 
 def health_frame(findings: Iterable[Finding]) -> pd.DataFrame:
-    """The findings as a frame, the gravest first; columns as `COLUMNS`, a null rank meaning the job."""
+    """The findings as a frame, most severe first; columns as in `COLUMNS`, a null rank means the job."""
     ordered = sorted(findings, key=lambda finding: _SEVERITIES.get(finding.severity, 3))
     return pd.DataFrame([vars(finding) for finding in ordered], columns=list(COLUMNS)).astype(COLUMNS)
 
 
 def rank_findings(trace: RankTrace) -> list[Finding]:
-    """Everything that one rank's file shows."""
+    """The findings about one rank's file."""
     return [
         *_scanned(trace),
         *_device_work(trace),
@@ -72,7 +72,7 @@ def rank_findings(trace: RankTrace) -> list[Finding]:
 def job_findings(
     failed: Mapping[str, Exception], skipped: Mapping[str, str], notes: Iterable[str], clock: Clock
 ) -> list[Finding]:
-    """Files that are not in the trace, how the rest was found, and the clock."""
+    """The findings about the job: files left out, how the others were found, and the clock."""
     findings = [
         Finding(None, "error", "unreadable", 1, f"{name}: {error}", "") for name, error in failed.items()
     ]
@@ -202,9 +202,9 @@ def _steps(trace: RankTrace) -> list[Finding]:
 
 
 def _options(trace: RankTrace) -> list[Finding]:
-    """Options that were off. PyTorch notes only those that were on, so the data itself is asked too."""
+    """Options that were off. PyTorch writes only those that were on, so the data is checked, too."""
     if "schemaVersion" not in trace.metadata:
-        return []  # not written by a profiler as it stands: nothing can be said about its options
+        return []  # not written by the profiler itself: its options are unknown
     return [
         Finding(trace.rank, "info", f"{option}_off", 1, missing, f"profile({option}=True)")
         for option, column, missing in _OPTIONS

@@ -1,8 +1,8 @@
-"""The iterations of one rank, from the best source the trace offers.
+"""The iterations of one rank, from the best source in its trace.
 
-In order: the profiler's steps, a serving engine's steps, an annotation that repeats, a pattern of work that
-repeats, the whole recording. The first source that yields anything is used, and the answer says which it was
-and how sure it is, so that a selector is never empty and never pretends. Windows are disjoint and sorted.
+In order: the profiler's steps, a serving engine's steps, a repeating annotation, a repeating pattern of work,
+the whole recording. The first source that yields an iteration is used; the result names it, with its
+confidence. There is always at least one iteration. Windows are disjoint and sorted.
 """
 
 from collections.abc import Callable
@@ -36,9 +36,9 @@ COLUMNS = {
 
 # A first or last step with less than this share of the work of a typical one was cut by the recording.
 PARTIAL_SHARE = 0.5
-# An annotation stands for the loop only if its spans cover this share of the launches (or operators).
+# An annotation is taken for the loop only if its spans cover this share of the launches (or operators).
 ANNOTATION_COVERS = 0.5
-# Repeats stand for the loop only if they hold this share of it.
+# Repeats are taken for the loop only if they cover this share of it.
 PERIODIC_COVERS = 0.7
 
 

@@ -1,7 +1,7 @@
-"""Who caused what: device work to its launch, host calls to their callers, backward calls to forward ones.
+"""Links between events: device work to its launch, host calls to callers, backward calls to forward ones.
 
-All links are row positions within one rank, -1 where there is none. Nothing is guessed: a device event whose
-launching call was not recorded stays an orphan and is counted in the trace's health.
+All links are row positions within one rank, -1 for none. Nothing is guessed: a device event whose launching
+call was not recorded has no launch and is counted in the trace's health.
 """
 
 import numpy as np
@@ -63,9 +63,8 @@ def nesting(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64) -> tuple[
 
     Returns:
         parent: the innermost row of the lane that contains the row, -1 at the top.
-        depth: number of open rows below; rows of one lane and depth never overlap. A row that only partly
-            overlaps the
-            one before it is drawn one deeper, but it is not its child.
+        depth: number of open rows around it; rows of one lane and depth never overlap. A row that only partly
+            overlaps the one before it is one deeper, but not its child.
     """
     parent, depth = np.full(len(start), -1, np.int32), np.full(len(start), -1, np.int16)
     rows = np.flatnonzero(lane >= 0)

@@ -27,8 +27,8 @@ class Trace:
 
     Attributes:
         ranks: rank numbers, ascending.
-        failed: file name -> why it could not be read; such files never sink the others.
-        clock: how the ranks were put on one axis; ``origin_ns`` is its zero in absolute ns.
+        failed: file name -> why it could not be read; the other files are opened all the same.
+        clock: how the ranks were put on one axis; ``origin_ns`` is the axis' zero in absolute ns.
     """
 
     def __init__(
@@ -66,15 +66,16 @@ class Trace:
         Args:
             path: a folder, a file, a URL that fsspec understands, a binary file object, a list of these, or
                 {rank: one of these}.
-            client: a ``dask.distributed.Client`` whose workers read the files; they must reach the paths, and
-                the columns travel back. Without one, threads here read them.
-            cache: keep the parsed columns on disk: True for the default folder, False for none, or a folder.
-            progress: called as progress(done, total, text) with files read, files in all and what is
-                being read; an exception it raises cancels the reading and is passed on.
+            client: a ``dask.distributed.Client`` whose workers read the files and send the columns back; they
+                need access to the paths. Without a client, threads of this process read the files.
+            cache: cache the parsed columns on disk: True for the default folder, False for no cache, or a
+                folder.
+            progress: called as progress(done, total, text) with the number of files read, the number of
+                files, and what is being read; an exception that it raises cancels the reading and propagates.
 
         Raises:
             TraceNotFoundError: the path does not exist or holds no file to read.
-            TraceFormatError: no file is a usable trace; the reason lists each file's own.
+            TraceFormatError: no file is a usable trace; the reason lists one per file.
         """
         found = discover(path)
         tables, failed = read_all(found.files, cache, progress, client)
@@ -106,7 +107,7 @@ class Trace:
         if rank not in self._tables:
             raise KeyError(f"no rank {rank}: this trace has {self.ranks}")
         if rank not in self._ranks:
-            # Two threads may both build it; the first to store wins, so that all share one.
+            # Two threads may both build it; the first to store it wins, so that all share one object.
             built = RankTrace(
                 self._tables[rank], rank, self._assigned[rank].label,
                 self.clock.offset_ns.get(rank, 0), self._slices[rank],
@@ -117,7 +118,7 @@ class Trace:
     def keep(self, select: Callable[[RankTrace], npt.NDArray[np.bool_]]) -> "Trace":
         """The same job with only the slices that `select` marks on each rank, on the same time axis.
 
-        Links, iterations and spans are found anew among what is kept.
+        Links, iterations and spans are computed anew from the remaining slices.
         """
         slices = {rank: self._slices[rank].keep(select(self.rank(rank))) for rank in self.ranks}
         ranks = list(self._assigned)
@@ -134,13 +135,13 @@ class Trace:
         """One row per event within a scope; columns as `events_frame` documents.
 
         Args:
-            scope: what to show, by default everything; ranks that the trace does not have are ignored.
+            scope: the part to return, by default everything; ranks that the trace lacks are ignored.
         """
         scope = scope or Scope()
         return events_frame([self.rank(rank) for rank in self.ranks_of(scope)], scope)
 
     def ranks_of(self, scope: Scope | None) -> list[int]:
-        """The ranks of the trace that a scope means."""
+        """The ranks of the trace that a scope selects."""
         if scope is None or scope.ranks is None:
             return list(self.ranks)
         return [rank for rank in self.ranks if rank in scope.ranks]
@@ -160,7 +161,10 @@ class Trace:
 
     @cached_property
     def health(self) -> pd.DataFrame:
-        """What is wrong, missing or doubtful, gravest first: rank, severity, check, count, detail, remedy."""
+        """What is wrong, missing or doubtful, most severe first.
+
+        Columns: rank, severity, check, count, detail, remedy.
+        """
         findings = job_findings(self.failed, self._found.skipped, self._found.notes, self.clock)
         for rank in self.ranks:
             findings += self._about_rank_number(self._assigned[rank])
@@ -180,7 +184,7 @@ class Trace:
                     "info",
                     "rank_guessed",
                     1,
-                    f"the file does not tell its rank; taken from {where}",
+                    f"the file does not state its rank; taken from {where}",
                 )
             ]
         if assigned.source == "caller" and rank_of_table(self._tables[assigned.rank]) not in (
@@ -200,7 +204,7 @@ class Trace:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """Facts about the job.
+        """Key figures of the job.
 
         Keys: job, world_size, backend, hosts, devices (rank -> name), ranks, files, events, duration_ns.
         """

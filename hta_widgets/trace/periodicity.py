@@ -1,8 +1,8 @@
-"""Where a sequence of work repeats: the loop of a program that announces none.
+"""Finds where a sequence of work repeats: the loop of a program whose steps are not marked.
 
-The anchor is a name that occurs once per repeat. Among all names that occur a few times, the one is taken
-whose occurrences cut the sequence into equal pieces, and of several the one with the longest pieces: layers
-repeat inside steps, not the other way round.
+The anchor is a name that occurs once per repeat: among all names that occur a few times, the one whose
+occurrences cut the sequence into equal pieces, and of several the one with the longest pieces, since layers
+repeat inside steps and not the other way round.
 """
 
 from itertools import pairwise

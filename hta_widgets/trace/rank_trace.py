@@ -2,7 +2,7 @@
 
 A `RankTrace` is immutable. Columns that every analysis reads are built at once; links, nesting and
 iterations on first use. Times are int64 ns on the job's axis (see `clocks`). Rows are in file order;
-`event_id` leads back to the `EventTable`, where the arguments are.
+`event_id` is the row of the `EventTable`, which holds the arguments.
 """
 
 from functools import cached_property
@@ -138,7 +138,7 @@ class RankTrace:
 
     @cached_property
     def _on_device_side(self) -> Bool:
-        """Rows drawn on the device's tracks: its work, its waits and its side of annotations."""
+        """Rows on the device's tracks: its work, its waits and its side of annotations."""
         named = np.array([text.startswith("gpu_") for text in self.categories], np.bool_)
         waits: Bool = self.event_class == EventClass.SYNC
         return self.is_device | waits | named[self.category]
@@ -162,9 +162,9 @@ class RankTrace:
         return self._placed("stream", self.tid, self.tids)
 
     def _placed(self, argument: str, code: Int32, texts: list[str]) -> Int64:
-        told = self.argument(argument)
+        recorded = self.argument(argument)
         lane = np.array([_number_in(text) for text in texts], np.int64)[code]
-        return np.where(self._on_device_side, np.where(told == NULL, lane, told), NULL)
+        return np.where(self._on_device_side, np.where(recorded == NULL, lane, recorded), NULL)
 
     @cached_property
     def device_name(self) -> str | None:
@@ -205,7 +205,7 @@ class RankTrace:
 
     @property
     def parent(self) -> Int32:
-        """int32 row of the caller on the same thread (annotations: the annotation around), -1 at the top."""
+        """int32 row of the caller on the same thread (of an annotation, the enclosing one), -1 at the top."""
         return self._nesting[0]
 
     @property
@@ -241,7 +241,7 @@ class RankTrace:
     def iteration(self) -> Int32:
         """int32 iteration of each row, -1 for none: host rows by start, device rows by their launch's start.
 
-        Device rows whose launch was not recorded belong to the iteration they start in. Not so those that run
+        Device rows whose launch was not recorded belong to the iteration they start in, except those that run
         before the first launched row of their stream: a stream runs in order of launch, so they were launched
         before the recording began.
         """
@@ -267,8 +267,8 @@ class RankTrace:
     def windows(self, scope: Scope | None = None) -> Int64:
         """The times a scope covers on this rank: int64[k, 2], sorted, disjoint, half-open.
 
-        Its iterations cut by its window. With neither, the span of device work, as HTA measures; without
-        device work the extent.
+        Its iterations, clipped to its window. With neither, the span of device work, as in HTA; without
+        device work, the extent.
         """
         scope = scope or Scope()
         if scope.iterations is not None:
@@ -289,7 +289,7 @@ class RankTrace:
     def rows(self, scope: Scope | None = None) -> Int64:
         """int64 positions of the rows that overlap a scope, sorted by start; without times in the scope, all.
 
-        A row without length counts where it starts. ``streams`` and ``names`` leave out what is not listed.
+        A row of zero length counts where it starts. ``streams`` and ``names`` leave out what is not listed.
         """
         scope = scope or Scope()
         keep = self._listed(scope, slice(None))
@@ -306,7 +306,7 @@ class RankTrace:
         return self.by_start[self.belong(slice(None), scope or Scope())[self.by_start]]
 
     def belong(self, rows: Int64 | slice, scope: Scope) -> Bool:
-        """Which of these rows are `members` of a scope: cheaper than all members where only some matter."""
+        """Which of these rows are `members` of a scope; cheaper than `members` for a few rows."""
         keep = self._listed(scope, rows)
         if scope.iterations is not None:
             keep &= np.isin(self.iteration[rows], scope.iterations)

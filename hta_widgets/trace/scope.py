@@ -1,4 +1,4 @@
-"""Which part of a trace an answer is about: a frozen value, safe to hash, compare and hand to a worker."""
+"""`Scope`: the part of a trace that an analysis looks at."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ class Scope:
     Args:
         ranks: rank numbers.
         iterations: iteration numbers, as in the ``iteration`` column of ``Trace.iterations``.
-        window_ns: (start, end) in ns relative to the job's start; given in the wrong order they are swapped.
+        window_ns: (start, end) in ns relative to the job's start; swapped if given in the wrong order.
         streams: device stream numbers; rows without a stream (host calls) are then left out.
         names: event names, exactly as in the trace.
 

@@ -1,8 +1,8 @@
-"""Which events of a file have a duration: complete events (X) and matched begin/end pairs (B, E).
+"""The slices of a file, its events with a duration: complete events (X) and matched begin/end pairs (B, E).
 
-Everything else in a trace (instants, counters, flows, metadata) stays in the event table, where the analyses
-that need it look it up. An event whose duration is absent, negative or absurd is no slice; it is counted,
-never repaired.
+Everything else (instants, counters, flows, metadata) stays in the event table, where the analyses that need
+it look it up. An event whose duration is missing, negative or absurd is not a slice; it is counted, never
+repaired.
 """
 
 from dataclasses import dataclass, replace
@@ -20,12 +20,12 @@ LONGEST_NS = 7 * 24 * 3600 * 1_000_000_000
 
 @dataclass(frozen=True)
 class Slices:
-    """Rows of the event table that last, in file order, and what could not be used.
+    """The slices of a file as rows of its event table, in file order, and what could not be used.
 
     Attributes:
         rows: int32 row in the event table.
         start, dur: int64 ns as in the file.
-        unfinished: rows of begin events that never end (cut by the recording).
+        unfinished: rows of begin events without an end (cut by the recording).
         problems: one entry per kind of unusable event.
     """
 

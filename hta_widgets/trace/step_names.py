@@ -1,6 +1,6 @@
-"""Names that announce a step: training's ``ProfilerStep#N`` and the serving engines' annotations.
+"""Names that mark a step: training's ``ProfilerStep#N`` and the serving engines' annotations.
 
-There is no standard for serving steps; each engine's form is one row of the table below.
+There is no standard for serving steps; the table below has one row per engine's format.
 """
 
 import re
@@ -12,7 +12,7 @@ PROFILER_STEP = re.compile(r"^ProfilerStep\s*#\s*(\d+)")
 
 @dataclass(frozen=True)
 class ServingStep:
-    """What a serving engine's annotation says about a step; None where it does not say.
+    """What a serving engine's annotation says about a step; None where it says nothing.
 
     Attributes:
         phase: ``prefill``, ``decode``, ``mixed``, ``diffusion`` or the engine's own word in lower case.
@@ -56,10 +56,10 @@ SGLANG_PHASES = {"extend": "prefill", "target_verify": "verify", "draft_extend":
 
 def _sglang(match: re.Match[str]) -> ServingStep:
     word = match[1].lower()
-    facts = dict(re.findall(r"(\w+)=(\d+)", match[2]))
-    size = int(facts["bs"]) if "bs" in facts else None
+    fields = dict(re.findall(r"(\w+)=(\d+)", match[2]))
+    size = int(fields["bs"]) if "bs" in fields else None
     # A decode step makes one token per request, which SGLang therefore does not repeat.
-    tokens = int(facts["toks"]) if "toks" in facts else size if word == "decode" else None
+    tokens = int(fields["toks"]) if "toks" in fields else size if word == "decode" else None
     return ServingStep(SGLANG_PHASES.get(word, word), size, tokens)
 
 

@@ -1,4 +1,4 @@
-"""What a notebook user touches: the selection, the parts, and the explorer that composes them."""
+"""The notebook widgets: the selection, the parts, and the explorer that composes them."""
 
 from hta_widgets.widgets.breadcrumb import Breadcrumb
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel

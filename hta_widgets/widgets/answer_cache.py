@@ -1,39 +1,39 @@
-"""Answers already computed: panels of a trace and `explorer.frame(...)` ask the same questions many times."""
+"""Cached answers: the panels of a trace and `explorer.frame(...)` ask for the same frames many times."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
-from threading import Lock
+from collections.abc import Mapping
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 import pandas as pd
 
 from hta_widgets.analysis.compare.registry import COMPARISONS
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
 __all__ = ["cached_analysis", "cached_comparison", "check_kind"]
 
-_KEPT_PER_TRACE = 64
+_ANSWERS_PER_TRACE = 64
 
-_kept: WeakKeyDictionary[Trace, OrderedDict[Hashable, pd.DataFrame]] = WeakKeyDictionary()
-_lock = Lock()
+
+class _Options(dict[str, Any]):
+    """Arguments of an analysis, hashable though lists among them are not."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(repr(sorted(self.items())))
 
 
 def cached_analysis(
     trace: Trace, kind: str, scope: Scope, options: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
-    """The frame of analysis `kind`, computed now or remembered. Shared: copy it before you give it away.
+    """The frame of analysis `kind`, from the cache or computed now. Shared: copy it before handing it out.
 
     `options` are further arguments of the analysis.
     """
-    options = options or {}
-    return _remembered(
-        trace, (kind, scope, _told(options)), lambda: ANALYSES[kind].function(trace, scope, **options)
-    )
+    return _analysis(trace, kind, scope, _Options(options or {}))
 
 
 def cached_comparison(
@@ -42,15 +42,13 @@ def cached_comparison(
     scopes: Mapping[str, Scope],
     options: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
-    """The frame of comparison `kind`, computed now or remembered. Shared, too. `scopes` has one per run."""
-    options = options or {}
-    # weak: an answer that is kept with the first trace must not keep the others alive
+    """The frame of comparison `kind`, from the cache or computed now; shared, too. `scopes` has one per run.
+
+    It is remembered with the first run's trace.
+    """
+    # Weak references: a cached answer must keep neither its own trace nor the other runs' alive.
     sides = tuple((run, ref(trace), scopes[run]) for run, trace in runs.items())
-    return _remembered(
-        next(iter(runs.values())),
-        (kind, sides, _told(options)),
-        lambda: COMPARISONS[kind].function(runs, scopes, **options),
-    )
+    return _comparison(next(iter(runs.values())), kind, sides, _Options(options or {}))
 
 
 def check_kind(kind: str) -> str:
@@ -64,21 +62,15 @@ def check_kind(kind: str) -> str:
     return kind
 
 
-def _remembered(trace: Trace, question: Hashable, compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-    with _lock:
-        kept = _kept.setdefault(trace, OrderedDict())
-        frame = kept.get(question)
-        if frame is not None:
-            kept.move_to_end(question)
-            return frame
-    frame = compute()
-    with _lock:
-        kept[question] = frame
-        while len(kept) > _KEPT_PER_TRACE:
-            kept.popitem(last=False)
-    return frame
+@memoize_per_rank(last=_ANSWERS_PER_TRACE)
+def _analysis(trace: Trace, kind: str, scope: Scope, options: _Options) -> pd.DataFrame:
+    return ANALYSES[kind].function(trace, scope, **options)
 
 
-def _told(options: Mapping[str, Any]) -> str:
-    """Arguments such as lists have no hash, and equal ones print alike."""
-    return repr(sorted(options.items()))
+@memoize_per_rank(last=_ANSWERS_PER_TRACE)
+def _comparison(
+    first: Trace, kind: str, sides: tuple[tuple[str, ref[Trace], Scope], ...], options: _Options
+) -> pd.DataFrame:
+    # the caller of `cached_comparison` holds every trace
+    traces = {run: trace for run, weak, _ in sides if (trace := weak()) is not None}
+    return COMPARISONS[kind].function(traces, {run: scope for run, _, scope in sides}, **options)

@@ -1,4 +1,4 @@
-"""The selection in words: what is looked at, each clause with a way to drop it, and the way back."""
+"""The selection in words, with a button to drop each clause, undo and redo."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Breadcrumb(Part):
     """
 
     _view = t.Unicode("breadcrumb").tag(sync=True)
-    _told: ClassVar = ("ranks", "iterations", "window", "streams", "names", "query", "focus")
+    _clauses: ClassVar = ("ranks", "iterations", "window", "streams", "names", "query", "focus")
 
     ranks = Integers(help="selected ranks; () means all").tag(sync=True)
     iterations = Integers(help="selected iterations; () means all").tag(sync=True)
@@ -34,11 +34,11 @@ class Breadcrumb(Part):
     streams = Integers(help="selected streams; () means all").tag(sync=True)
     names = Names(help="names of the chosen events; () means all").tag(sync=True)
     query = t.Unicode("", help="text to search for in the names of events").tag(sync=True)
-    focus = Focus(help="(rank, event_id) of the event looked at; part of the code, no clause")
+    focus = Focus(help="(rank, event_id) of the focused event; part of the code, but not a clause")
 
     can_undo = t.Bool(help="whether there is something to undo").tag(sync=True)
     can_redo = t.Bool(help="whether there is something to redo").tag(sync=True)
-    code = t.Unicode(help="Python lines that bring the selection back").tag(sync=True)
+    code = t.Unicode(help="Python lines that restore the selection").tag(sync=True)
 
     _history: tuple[t.dlink, ...] = ()
 
@@ -49,16 +49,16 @@ class Breadcrumb(Part):
         selection: Selection | dict[str, Any] | None = None,
         python_expression: Callable[[], str] | None = None,
     ) -> None:
-        self._python_expression = python_expression or self._spell_selection
+        self._python_expression = python_expression or self._selection_expression
         super().__init__(trace, selection=selection)
         with UI_LOCK:
             history = self.selection.history
             self._history = tuple(t.dlink((history, name), (self, name)) for name in ("can_undo", "can_redo"))
-            self.observe(self.refresh, list(self._told))
+            self.observe(self.refresh, list(self._clauses))
             self.refresh()
 
     def refresh(self, _change: Any = None) -> None:
-        """Spell the code again; for an owner whose part of it has changed."""
+        """Write the code anew; called by an owner when its part of the code has changed."""
         with UI_LOCK:
             self.code = self._python_expression()
 
@@ -78,5 +78,5 @@ class Breadcrumb(Part):
     def _on_redo(self, _params: dict[str, Any]) -> None:
         self.selection.redo()
 
-    def _spell_selection(self) -> str:
+    def _selection_expression(self) -> str:
         return f"{variable_name(self.selection, 'selection')} = {self.selection!r}"

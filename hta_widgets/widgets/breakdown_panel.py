@@ -1,4 +1,4 @@
-"""One analysis of what is selected: the answer in a sentence, as a chart, as a table, and as a DataFrame."""
+"""A panel with one analysis of the selection: a sentence, a chart, a table and a DataFrame."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class BreakdownPanel(Panel):
     window = Window(help="(start, end) in ns analysed; None means all time").tag(sync=True)
     streams = Integers(help="streams analysed; () means all")
     names = Names(help="names of the events chosen by clicking marks").tag(sync=True)
-    focus = Focus(help="(rank, event_id) of the event looked at, or None").tag(sync=True)
+    focus = Focus(help="(rank, event_id) of the focused event, or None").tag(sync=True)
 
     def __init__(
         self,

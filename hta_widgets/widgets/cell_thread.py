@@ -1,8 +1,8 @@
-"""Where an explorer makes its parts: at once in Jupyter, in a thread of its cell's own in marimo.
+"""The thread in which an explorer creates its parts: any in Jupyter, one that belongs to its cell in marimo.
 
-In Jupyter any thread may make a widget at any time. marimo gives a widget to the cell that runs in the thread
-that makes it, so neither a loading thread nor a click, for which no cell runs, can make one. There the
-explorer keeps a `marimo.Thread` of the cell that made it, and that thread makes the parts.
+In Jupyter any thread may create a widget at any time. marimo assigns a widget to the cell that runs in the
+thread that creates it, so neither a loading thread nor a click, for which no cell runs, can create one. There
+the explorer starts a `marimo.Thread` of the cell that created it, and that thread creates the parts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CellThread:
             host.Thread(target=_work, args=(host, self._jobs), name="hta_widgets_cell", daemon=True).start()
 
     def do(self, job: Job) -> None:
-        """Run `job`, which makes widgets: before this returns in Jupyter, soon in marimo."""
+        """Run `job`, which creates widgets: before this returns in Jupyter, soon in marimo."""
         if self._jobs is None:
             job()
         else:
@@ -43,7 +43,7 @@ class CellThread:
 
 
 def _work(host: Any, jobs: SimpleQueue[Job]) -> None:
-    """Until the cell runs again or goes: then its widgets go too."""
+    """Run until the cell is run again or deleted, and its widgets with it."""
     while not host.current_thread().should_exit:
         try:
             job = jobs.get(timeout=_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""The rows of a comparison line by line as a reader wants them: before beside after, searched, sorted."""
+"""The rows of a line-by-line comparison for display: before beside after, searched and sorted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = (
 )  # fmt: skip
 """Of the table, in its order: how a line changed, what it is, the first run's time and this one's."""
 
-# A reader asks for the time before and after; which of a line's times that is, the answer's columns say.
+# The table shows the times before and after; the answer's columns say which of a line's times those are.
 _RENAMED = {"exclusive_ns": "after_ns", "count": "after_count"}
 _TEXTS = ("before_kernels", "kernels", "moved_from")
 _SEARCHED = ("line", "kind", *_TEXTS)
@@ -32,8 +32,8 @@ def changed_lines(
 
     Args:
         frame: of `analysis.diff`.
-        search: text that the line, its kind, its kernels in this run or the first, or where it stood before
-            must hold, whatever the case.
+        search: text that the line, its kind, its kernels in this run or the first, or the line it was moved
+            from must contain, ignoring case.
         sort: (column, descending), or nothing: the line that changed most comes first. Equal values stay in
             that order; absent ones come last.
         only_significant: leave out changes within noise.
@@ -46,7 +46,7 @@ def changed_lines(
     if frame.empty:
         return frame
     runs = frame["run"].unique()
-    # of several runs, a line need not be in this one or the first
+    # with several runs, a line may be missing in both this one and the first
     there = (frame[["before_count", "count", "before_ns", "exclusive_ns"]] != 0).any(axis=1)
     kept = ((frame["run"] != runs[0]) & there).to_numpy(np.bool_)
     if only_significant:
@@ -63,7 +63,7 @@ def changed_lines(
 
 
 def _with_kernels_before(frame: pd.DataFrame) -> pd.DataFrame:
-    """With the kernels that a line has in the first run, of a moved one those where it was."""
+    """With each line's kernels in the first run; for a moved line, those of the line it was moved from."""
     of_first = frame[frame["run"] == frame["run"].iloc[0]]
     kernels = dict(
         zip(zip(of_first["kind"], of_first["line"], strict=True), of_first["kernels"], strict=True)

@@ -26,7 +26,7 @@ Bool = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Chosen:
-    """The events that lie in `scope`, have one of its names and hold `query` in theirs, whatever the case."""
+    """The events that lie in `scope`, have one of its names and contain `query`, ignoring case."""
 
     scope: Scope = field(default_factory=Scope)
     query: str = ""
@@ -69,14 +69,14 @@ def chosen_in_runs(
     selections: Mapping[str, Selection],
     names: Mapping[str, tuple[str, ...]] | None,
 ) -> pd.DataFrame:
-    """What is chosen in each run, after a first column run; by these names, if there are any, alone."""
+    """The chosen events of each run, with a first column run; if names are given, chosen by these alone."""
     frames = []
     for run, selection in selections.items():
         chosen = Chosen.by(selection)
         if names is not None:
             chosen = Chosen(replace(selection.scope, names=names[run]))
         found = chosen_frame(traces[run], chosen)
-        if names is not None and not names[run]:  # to a scope no names are all
+        if names is not None and not names[run]:  # in a scope, no names mean all
             found = found.iloc[:0]
         found.insert(0, "run", run)
         frames.append(found)

@@ -1,4 +1,4 @@
-"""The Python lines that bring back what an explorer shows."""
+"""The Python lines that restore what an explorer shows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def explorer_code(name: str, source: Any, selection: Mapping[str, Any], panels: 
 
     Args:
         name: the variable to assign the explorer to.
-        source: what the explorer was made of.
+        source: what the explorer was created from.
         selection: `Selection.to_dict()`.
         panels: the kinds of the open panels.
     """
-    arguments = [spell_source(source)]
+    arguments = [source_expression(source)]
     if selection:
         arguments.append(f"selection={dict(selection)!r}")
     arguments.append(f"panels={list(panels)!r}")
@@ -32,12 +32,12 @@ def explorer_code(name: str, source: Any, selection: Mapping[str, Any], panels: 
     return f"from hta_widgets import TraceExplorer\n\n{line}\n{name}"
 
 
-def spell_source(source: Any) -> str:
-    """An expression for paths, as they were given; for anything else the name the notebook has for it."""
+def source_expression(source: Any) -> str:
+    """A Python expression: paths as given, anything else by its variable in the notebook."""
     if isinstance(source, str | os.PathLike):
         return repr(os.fspath(source))
     if isinstance(source, list | tuple):
-        return f"[{', '.join(spell_source(item) for item in source)}]"
+        return f"[{', '.join(source_expression(item) for item in source)}]"
     if isinstance(source, Mapping):
-        return f"{{{', '.join(f'{key!r}: {spell_source(value)}' for key, value in source.items())}}}"
+        return f"{{{', '.join(f'{key!r}: {source_expression(value)}' for key, value in source.items())}}}"
     return variable_name(source, "trace")

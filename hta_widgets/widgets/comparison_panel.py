@@ -1,4 +1,4 @@
-"""One comparison of runs: the answer in a sentence, as a chart, as a table, and as a DataFrame."""
+"""A panel with one comparison of runs: a sentence, a chart, a table and a DataFrame."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class ComparisonPanel(Panel):
     the first, `frame()` all of them.
 
     Args:
-        runs: {name: open `Trace`, or anything `Trace.open` takes}; the first is what the others are compared
-            with.
+        runs: {name: open `Trace`, or anything `Trace.open` takes}; the first is the base that the others are
+            compared with.
         kind: a key of `analysis.COMPARISONS`, such as "step_waterfall" or "diff".
         selections: {name: the `Selection` of that run, to share with other parts}.
         python_expression: returns the Python expression of the panel's frame, for its export menu.
@@ -103,7 +103,7 @@ class ComparisonPanel(Panel):
     sort = Sort(help="[column, descending], or [] for the line that changed most first").tag(sync=True)
     only_significant = t.Bool(False, help="whether changes within noise are left out").tag(sync=True)
     line = Line(help="(kind, line) of the chosen row, or None").tag(sync=True)
-    doubts: t.List[Any] = t.List(help="what speaks against the comparison: [{severity, text}]")
+    doubts: t.List[Any] = t.List(help="reasons to doubt the comparison: [{severity, text}]")
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class ComparisonPanel(Panel):
 
     @t.observe("options")
     def _other_lines(self, change: Any) -> None:
-        """A chosen line is one of the old lines."""
+        """Other options make other lines, so none is chosen."""
         before = change["old"] or {}
         if isinstance(before, dict) and before.get("by") != self.options.get("by"):
             self.line = None
@@ -175,7 +175,7 @@ class ComparisonPanel(Panel):
         )
 
     def _readable(self, frame: pd.DataFrame, asked: _Asked) -> pd.DataFrame:
-        """The rows and columns that a reader wants to see of the frame."""
+        """The rows and columns of the frame that the table shows."""
         if self.kind == "diff":
             return changed_lines(frame, asked.search, asked.sort, asked.only_significant)
         return check_table(frame) if self.kind == "comparability" else frame
@@ -189,8 +189,8 @@ class ComparisonPanel(Panel):
             self.doubts = shown.doubts
 
     def __repr__(self) -> str:
-        told = [f"{name!r}: {describe(trace)}" for name, trace in self._runs.items()]
-        return f"{type(self).__name__}({self.kind!r}, {'; '.join(told)})"
+        runs = [f"{name!r}: {describe(trace)}" for name, trace in self._runs.items()]
+        return f"{type(self).__name__}({self.kind!r}, {'; '.join(runs)})"
 
 
 def known_comparison(kind: str) -> str:

@@ -1,4 +1,4 @@
-"""A part whose content is computed from the selection, off-thread, newest answer wins."""
+"""A part whose content is computed from the selection in a worker thread; the newest answer wins."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hta_widgets.widgets.selection import Selection
 class Computed(Part):
     """Recomputes when one of `_depends` changes.
 
-    Subclasses say what to compute (`_compute` of `_question`, in a worker thread) and what to do with it
+    Subclasses define what to compute (`_compute` of `_question`, in a worker thread) and how to show it
     (`_show`, under `UI_LOCK`).
     """
 
     _depends: ClassVar[tuple[str, ...]] = ()
-    _ignores: tuple[str, ...] = ()  # what a selector selects, it does not filter by
+    _ignores: tuple[str, ...] = ()  # traits of the selection that do not filter the content
 
     def _bind(self, selection: Selection, traits: dict[str, Any]) -> None:
         """Open the comm, and begin to follow what the content depends on."""
@@ -28,7 +28,7 @@ class Computed(Part):
         self._refresh()
 
     def close(self) -> None:
-        """Take the part down and stop work that nobody will see."""
+        """Close the part and stop work whose result nobody will see."""
         self._latest.cancel()
         super().close()
 
@@ -52,7 +52,7 @@ class Computed(Part):
         with UI_LOCK, self.hold_sync():
             self.message = ""
             self._show(result)
-            if self.status == "busy":  # last: whoever waits for it finds the answer
+            if self.status == "busy":  # last: a waiting thread then finds the answer in place
                 self.status = "idle"
 
     def _fail(self, error: Exception) -> None:

@@ -1,7 +1,7 @@
 """Two or more runs side by side: what changed, why, and where in their timelines.
 
-The viewer composes; it computes nothing itself. Once the traces are loaded it makes a panel of each
-comparison and a timeline of each run, and its view puts them in place. Every run has its own `Selection`.
+The viewer composes parts and computes nothing itself. Once the traces are loaded, it creates a panel for each
+comparison and a timeline for each run, which its view arranges. Every run has its own `Selection`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DiffViewer"]
 
-# The timelines stand below the panels that say what changed, and above those on the runs themselves.
+# The timelines are below the panels that show what changed, and above those on the runs themselves.
 _AFTER_TIMELINES = ("training_strategy", "comparability")
 _TIMELINE_PIXELS = {2: 280}
 _MANY_TIMELINES_PIXELS = 200
@@ -54,12 +54,12 @@ class DiffViewer(Pictured, LoadingPart):
 
     Args:
         runs: open `Trace`s, or anything `Trace.open` takes; or one mapping {name: run}.
-        names: of the runs; default: the last part of their path.
-        selections: {name: the `Selection` of that run, or a dict of its traits}, to start from.
+        names: names of the runs; default: the last part of their path.
+        selections: {name: initial `Selection` of that run, or a dict of its traits}.
 
     Raises:
-        TraceNotFoundError: a path does not exist, or a folder holds no trace file. Raised here; what only
-            reading can tell is shown in the widget and raised by `traces`.
+        TraceNotFoundError: a path does not exist, or a folder holds no trace file. Errors found while reading
+            are shown in the widget and raised by `traces`.
         ValueError: fewer than two runs, or names that are not distinct.
 
     >>> viewer = DiffViewer("before/", "after/")                      # doctest: +SKIP
@@ -82,8 +82,8 @@ class DiffViewer(Pictured, LoadingPart):
     align = t.Enum(
         ("step", "op"), "step", help="what corresponds in locked timelines: steps, or work in them"
     ).tag(sync=True)
-    pairing = t.Int(0, help="counts on when other instants of the runs correspond").tag(sync=True)
-    line = Line(help="(kind, line) of the line of `diff` whose events light up, or None").tag(sync=True)
+    pairing = t.Int(0, help="incremented when other instants of the runs correspond").tag(sync=True)
+    line = Line(help="(kind, line) of the `diff` line whose events are highlighted, or None").tag(sync=True)
     _followed: Sequence[Selection] = ()
 
     def __init__(
@@ -96,7 +96,7 @@ class DiffViewer(Pictured, LoadingPart):
         self.selections = selections_of(list(sources), selections)
         self._panels: dict[str, ComparisonPanel] = {}
         self._axes: RunAxes | None = None
-        self._highlight = LineHighlight(self.selections, self._tell)
+        self._highlight = LineHighlight(self.selections, self._show_message)
         first = next(iter(self.selections.values()))
         super().__init__(sources, selection=first, runs=[{"name": name, "detail": ""} for name in sources])
         self._followed = self._pictured()
@@ -104,7 +104,7 @@ class DiffViewer(Pictured, LoadingPart):
             selection.observe(self._selected_changed, SELECTED)
 
     def close(self) -> None:
-        """Take the viewer and its parts down."""
+        """Close the viewer and its parts."""
         with UI_LOCK:
             for selection in self._followed:
                 selection.unobserve(self._selected_changed, SELECTED)
@@ -118,7 +118,7 @@ class DiffViewer(Pictured, LoadingPart):
     # -- what is compared
 
     def frame(self, kind: str, **options: Any) -> pd.DataFrame:
-        """The DataFrame of a comparison of what is selected in the runs. Waits for the loading.
+        """The DataFrame of a comparison of the selected parts of the runs. Waits until they are loaded.
 
         Args:
             kind: a key of `analysis.COMPARISONS`: "run_table", "step_waterfall", "diff", ...
@@ -141,7 +141,7 @@ class DiffViewer(Pictured, LoadingPart):
     def events(self) -> pd.DataFrame:
         """The events of the chosen line in every run: a first column run, then those of `Trace.events`.
 
-        Without a chosen line, the selected events of every run. Waits for the loading.
+        Without a chosen line, the selected events of every run. Waits until the traces are loaded.
         """
         traces = self.traces
         names = self._names_of(traces, self.line) if self.line is not None else None
@@ -150,11 +150,11 @@ class DiffViewer(Pictured, LoadingPart):
     def to_html(self, path: str | PathLike[str], *, title: str = "") -> Path:
         """Write what is shown to one HTML file that opens anywhere, offline and without Python.
 
-        The timelines stay interactive; they are aligned by step. Waits for what is being computed.
+        The timelines stay interactive and are aligned by step. Waits for computations in progress.
 
         Args:
-            path: of the file, which is returned.
-            title: of the page; default: the runs.
+            path: the file to write; it is returned.
+            title: the page's title; default: the runs.
 
         Raises:
             OSError: the file cannot be written.
@@ -164,14 +164,14 @@ class DiffViewer(Pictured, LoadingPart):
         return write(path, diff_page(self, self.parts, anchors, title or " and ".join(self.selections)))
 
     def snapshot(self) -> Picture:
-        """A static picture of what is shown, to be kept as a cell's output in a notebook that is saved."""
+        """A static picture of what is shown, for the output of a cell in a saved notebook."""
         panels = [part for area, part, _ in self._at_rest() if area == "panel"]
         return compared_picture(self.runs, self.selections, panels)
 
     def _at_rest(self) -> list[tuple[str, Part, str]]:
         """The parts, once the traces are loaded and everything is computed."""
         self.wait()
-        settle([self])  # the parts are made a moment after the traces are there
+        settle([self])  # the parts are created shortly after the traces are loaded
         if not self.parts:
             raise RuntimeError(self.message)
         parts = list(self.parts)
@@ -239,12 +239,12 @@ class DiffViewer(Pictured, LoadingPart):
             elif self._panels:
                 self._highlight.show(self.line, partial(self._names_of, self.traces, self.line))
 
-    def _tell(self, message: str) -> None:
+    def _show_message(self, message: str) -> None:
         if self.status == "idle":
             self.message = message
 
     def _names_of(self, traces: dict[str, Trace], line: tuple[str, str]) -> Names:
-        """The names of the events that the line stands for in each run."""
+        """The names of the line's events in each run."""
         panel = self._panels["diff"]
         by: Any = panel.options.get("by", panel.analysis.options[0].default)
         return event_names(traces, by, *line, self._scopes())

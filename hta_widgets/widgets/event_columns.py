@@ -19,7 +19,16 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, NULL
 
-__all__ = ["DEFAULT_COLUMNS", "KNOWN_COLUMNS", "NATURAL", "Numbers", "Texts", "catalogue", "is_text", "read"]
+__all__ = [
+    "DEFAULT_COLUMNS",
+    "KNOWN_COLUMNS",
+    "NATURAL",
+    "Numbers",
+    "Texts",
+    "available_columns",
+    "is_text",
+    "read",
+]
 
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -40,7 +49,7 @@ _FEW = 16
 
 @dataclass(frozen=True)
 class Numbers:
-    """int64 or float64 data; what is `missing` counts for nothing."""
+    """int64 or float64 data; values marked `missing` are void."""
 
     data: NDArray[Any]
     missing: Bool
@@ -75,8 +84,8 @@ def read(rank: RankTrace, name: str, rows: Int64) -> Values:
     return reader[0](rank, rows) if reader else _argument(rank, name, rows)
 
 
-def catalogue(trace: Trace) -> list[dict[str, str]]:
-    """`[{name, title, type}]`: the columns that this trace's events have, what they mean, text or number."""
+def available_columns(trace: Trace) -> list[dict[str, str]]:
+    """`[{name, title, type}]`: the columns of this trace's events, their meaning, and "text" or "number"."""
     core = [{"name": name, "title": title, "type": type_} for name, (_, title, type_) in _CORE.items()]
     ranks = [trace.rank(number) for number in trace.ranks]
     present = {name for rank in ranks for name in _present(rank)}
@@ -88,7 +97,7 @@ def catalogue(trace: Trace) -> list[dict[str, str]]:
 
 
 def _present(rank: RankTrace) -> list[str]:
-    """The arguments that at least one slice of the rank has: other events have some of their own."""
+    """The arguments that at least one slice of the rank has; other events have further ones."""
     slices = np.zeros(rank.table.n, np.bool_)
     slices[rank.event_id] = True
     arguments = [name for name in rank.table.columns if name in _ARGUMENTS]

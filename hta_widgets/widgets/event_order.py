@@ -6,13 +6,13 @@ ids and names: one sort of plain integers is several times faster than a stable 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.chosen_events import Chosen, chosen_rows
@@ -24,17 +24,17 @@ Int64 = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 Bool = NDArray[np.bool_]
 
-_KEPT = 4
+_ORDERS = 4  # remembered per list
 _BITS = 63
 _EXACT = 1 << 53
 
 
 class EventList:
-    """The events that `chosen` means, numbered by rank, start and file order.
+    """The events that `chosen` selects, numbered by rank, start and file order.
 
     Attributes:
-        chosen: what was asked for.
-        n: number of events.
+        chosen: which events.
+        n: their number.
     """
 
     def __init__(self, trace: Trace, chosen: Chosen) -> None:
@@ -44,22 +44,18 @@ class EventList:
         self._rows = [rows for _, rows in found]
         self._first = np.cumsum([0, *(len(rows) for rows in self._rows)])
         self.n = int(self._first[-1])
-        self._orders: OrderedDict[str, Int32] = OrderedDict()
 
     def order(self, sort: str) -> Int32 | None:
-        """Event numbers in the order that `sort` means ("dur_ns", "-dur_ns"); None for as they are.
+        """Event numbers sorted by `sort` ("dur_ns", "-dur_ns"); None for the original order.
 
         As `DataFrame.sort_values(kind="stable")`: equal ones stay in order, missing ones come last.
         """
-        if not sort:
-            return None
-        order = self._orders.get(sort)
-        if order is None:
-            name, descending = sorting(sort)
-            order = self._orders[sort] = stable_order(*self._keys(name), descending)
-            while len(self._orders) > _KEPT:
-                self._orders.popitem(last=False)
-        return order
+        return self._sorted(sort) if sort else None
+
+    @memoize_per_rank(last=_ORDERS)
+    def _sorted(self, sort: str) -> Int32:
+        name, descending = sorting(sort)
+        return stable_order(*self._keys(name), descending)
 
     def page(self, order: Int32 | None, first: int, count: int, columns: Sequence[str]) -> pd.DataFrame:
         """`count` events from place `first` of an order on."""

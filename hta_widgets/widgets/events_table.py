@@ -1,4 +1,4 @@
-"""The selected events one by one: sorted, searched and read a page at a time, however many there are."""
+"""The table of the selected events: sorted, searched and read page by page, however many there are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ import traitlets as t
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
 from hta_widgets.widgets.computed import Computed
-from hta_widgets.widgets.event_columns import DEFAULT_COLUMNS, KNOWN_COLUMNS, NATURAL, catalogue, is_text
+from hta_widgets.widgets.event_columns import (
+    DEFAULT_COLUMNS,
+    KNOWN_COLUMNS,
+    NATURAL,
+    available_columns,
+    is_text,
+)
 from hta_widgets.widgets.event_order import EventList, Int32, sorting
 from hta_widgets.widgets.files import Downloads, as_bytes
 from hta_widgets.widgets.part import variable_name
@@ -43,7 +49,7 @@ class EventsTable(Downloads, Computed):
     Args:
         trace: an open `Trace`, or anything `Trace.open` takes.
         selection: the `Selection` to share with other parts.
-        sort: column to sort by, with "-" in front from the largest on; "" for by rank and start.
+        sort: column to sort by, prefixed with "-" to sort descending; "" sorts by rank and start.
         columns: the columns to show.
         height: height in CSS pixels.
         python_expression: returns the Python expression of the selected events, for the export menu.
@@ -62,7 +68,7 @@ class EventsTable(Downloads, Computed):
     streams = Integers(help="streams; () means all")
     names = Names(help="exact names of the chosen events; () means all").tag(sync=True)
     query = t.Unicode("", help="text to search for in the names of events").tag(sync=True)
-    focus = Focus(help="(rank, event_id) of the event looked at, or None").tag(sync=True)
+    focus = Focus(help="(rank, event_id) of the focused event, or None").tag(sync=True)
 
     sort = t.Unicode("", help='column to sort by, "-" in front: descending; "" by rank and start').tag(
         sync=True
@@ -70,7 +76,9 @@ class EventsTable(Downloads, Computed):
     columns = t.Tuple(help="names of the columns shown").tag(sync=True)
     height = t.Int(360, min=120, help="height in CSS pixels").tag(sync=True)
 
-    catalogue: t.List[Any] = t.List(help="the columns there are: [{name, title, type}]").tag(sync=True)
+    available_columns: t.List[Any] = t.List(help="the columns there are: [{name, title, type}]").tag(
+        sync=True
+    )
     rows = t.Int(help="number of selected events").tag(sync=True)
     total = t.Int(help="number of events in the trace").tag(sync=True)
     version = t.Int(help="counts the answers: pages of an older one are void").tag(sync=True)
@@ -92,7 +100,7 @@ class EventsTable(Downloads, Computed):
         super().__init__(trace, selection=selection, sort=sort, columns=tuple(columns), height=height)
 
     def close(self) -> None:
-        """Take the table down and let go of what it holds."""
+        """Close the table and release its data."""
         super().close()
         self._shown = self._file = None
 
@@ -124,13 +132,13 @@ class EventsTable(Downloads, Computed):
     ) -> tuple[PanelState, list[dict[str, str]]]:
         same = before is not None and before.events.chosen == chosen
         events = before.events if before is not None and same else EventList(self.trace, chosen)
-        columns = self.catalogue or catalogue(self.trace)
+        columns = self.available_columns or available_columns(self.trace)
         return PanelState(events, events.order(sort), sort), columns
 
     def _show(self, result: tuple[PanelState, list[dict[str, str]]]) -> None:
-        self._shown, self.catalogue = result
+        self._shown, self.available_columns = result
         self.rows, self.total = self._shown.events.n, self.trace.summary["events"]
-        self.expression = self._python_expression() + _spell_sort(self._shown.sort)
+        self.expression = self._python_expression() + _sort_expression(self._shown.sort)
         self.version += 1
         if not self.rows:
             self.status, self.message = "empty", "No event lies in the selection."
@@ -170,11 +178,11 @@ def _known(name: str) -> str:
     return name
 
 
-def _spell_sort(sort: str) -> str:
-    """How pandas sorts a frame of events like that; nothing where it can not."""
+def _sort_expression(sort: str) -> str:
+    """The pandas call that sorts a frame of events like this; "" where pandas cannot."""
     name, descending = sorting(sort)
     if not sort or name in NATURAL:
         return ""
-    # a categorical column sorts by its categories, which stand in the order of the file
+    # a categorical column sorts by its categories, which are in file order
     key = ', key=lambda text: text.astype("str")' * is_text(name)
     return f'.sort_values("{name}"{", ascending=False" * descending}{key}, kind="stable")'

@@ -1,4 +1,4 @@
-"""Frames as files to take along: safe for a spreadsheet, or with every text as it is."""
+"""Frames as files to download: CSV, safe for a spreadsheet, or Parquet, with every text unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 class Downloads:
     """Mixin for a part whose view downloads files: in pieces that fit a message, one file at a time.
 
-    The view makes a key up for each download; `js/src/export.ts` is its half.
+    The view makes up a key for each download; `js/src/export.ts` is the browser's half.
     """
 
     _file: tuple[str, bytes] | None = None  # the download under way, by its key
@@ -36,11 +36,11 @@ class Downloads:
 
     @rpc_method("file")
     def _on_file(self, params: dict[str, Any]) -> tuple[dict[str, int], list[bytes]]:
-        """One piece of the file; made at the first, forgotten after the last."""
+        """One piece of the file, which is made for the first and dropped after the last."""
         key, number = str(params["key"]), int(params["chunk"])
         if number == 0:
             data = self._written(str(params["form"]))
-            checkpoint()  # given up while it was written
+            checkpoint()  # the download may have been cancelled meanwhile
             self._file = key, data
         file = self._file
         if file is None or file[0] != key:
@@ -53,7 +53,7 @@ class Downloads:
 
     @rpc_method("forget_file")
     def _forget_file(self, params: dict[str, Any]) -> None:
-        """The view has given the download up."""
+        """The view has cancelled the download."""
         if self._file is not None and self._file[0] == params["key"]:
             self._file = None
 
@@ -61,8 +61,7 @@ class Downloads:
 def as_bytes(frame: pd.DataFrame, form: str) -> bytes:
     """A frame as the bytes of a CSV or Parquet file.
 
-    Text in a CSV that a spreadsheet would run as a formula gets a quote in front; Parquet keeps every text
-    as it is.
+    In CSV, text that a spreadsheet would run as a formula gets a leading quote; Parquet keeps all text as is.
 
     Raises:
         ValueError: no such format.

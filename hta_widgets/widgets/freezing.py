@@ -1,7 +1,7 @@
-"""An explorer as plain values, for a report: what every part shows, and what its view may ask.
+"""An explorer as plain values, for a report: what every part shows, and answers to what its view may ask.
 
-Parts are waited for, not interrupted. Each is read under `UI_LOCK`, so that none is caught between two
-states.
+Parts are not interrupted: they are read once they have settled, under `UI_LOCK`, so that none is caught
+between two states.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAVED_EVENTS = 20_000  # rows of an events table
 TIMELINE_BYTES = 2_000_000  # of the overview of a timeline that is too large to be saved whole
 _SHARPEST_PIXELS = 1 << 14
 _POLL_SECONDS = 0.02
-_NOT_SHOWN = ("layout", "tabbable", "tooltip")  # every ipywidget has these; no view reads them
+_NOT_SHOWN = ("layout", "tabbable", "tooltip")  # traits of every ipywidget that no view reads
 
 Saved = tuple[list[Question], list[str]]
 
@@ -39,7 +39,7 @@ def settle(parts: Sequence[Part]) -> None:
 
 
 def freeze(part: Part) -> tuple[Frozen, list[str]]:
-    """The part as it is now, and notes on what a report of it cannot show. The part must have settled."""
+    """The current state of a part, which must have settled, and notes on what a report of it cannot show."""
     with UI_LOCK:
         state = {
             name: value
@@ -94,7 +94,7 @@ def _overview(part: Part, outline: dict[str, Any]) -> Question:
 def _events(part: Part, state: dict[str, Any]) -> Saved:
     """The first events of the table, with the columns that are shown."""
     names = list(dict.fromkeys([*DEFAULT_COLUMNS, *state["columns"]]))
-    state["catalogue"] = [column for column in state["catalogue"] if column["name"] in names]
+    state["available_columns"] = [column for column in state["available_columns"] if column["name"] in names]
     tables = []
     saved_rows = min(state["rows"], SAVED_EVENTS)
     for first in range(0, saved_rows, MOST_ROWS):

@@ -1,4 +1,4 @@
-"""Undo and redo: what a selection was before each action of the user."""
+"""Undo and redo: the states of a selection before each action of the user."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ State = dict[str, Any]
 class History(t.HasTraits):
     """The states that an object's traits had, oldest first.
 
-    An action is what notifies at once: the change of one trait, or all changes under
-    `hold_trait_notifications()`. Drags and typing need no rule of their own: views write a window or a text
-    when the hand rests, not at every step.
+    An action is the change of one trait, or all changes under `hold_trait_notifications()`. Drags and typing
+    need no rule of their own: views write a window or a text when the user pauses, not at every step.
 
     Args:
-        owner: the object whose traits are kept.
-        names: which of them.
+        owner: the object whose traits are recorded.
+        names: which of its traits.
     """
 
     can_undo = t.Bool(help="whether there is an earlier state")
@@ -48,7 +47,7 @@ class History(t.HasTraits):
                 self._restore(self._past.pop())
 
     def redo(self) -> None:
-        """Bring back what the last `undo()` took away; nothing happens if there is none."""
+        """Restore what the last `undo()` reverted; nothing happens if there is none."""
         with UI_LOCK:
             if self._future:
                 self._past.append(self._now)
@@ -65,14 +64,14 @@ class History(t.HasTraits):
             self._past.append(self._now)
             self._future.clear()
             self._now = state
-            self._tell()
+            self._publish()
 
     def _restore(self, state: State) -> None:
         self._now = state
         with self._owner.hold_trait_notifications():
             for name, value in state.items():
                 setattr(self._owner, name, value)
-        self._tell()
+        self._publish()
 
-    def _tell(self) -> None:
+    def _publish(self) -> None:
         self.can_undo, self.can_redo = bool(self._past), bool(self._future)

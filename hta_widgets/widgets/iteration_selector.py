@@ -1,4 +1,4 @@
-"""Which iterations to look at: the time of every step as a bar."""
+"""The selector of iterations: the time of every step as a bar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The events of a line of a comparison stand out in the timelines of all runs."""
+"""Highlights the events of a comparison line in the timelines of all runs."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ Names = dict[str, tuple[str, ...]]
 
 
 class LineHighlight:
-    """Chooses the names of a line's events in the selections, and takes back what it chose, and no more.
+    """Chooses the names of a line's events in the selections, and later clears only what it chose.
 
     Args:
         selections: of each run, which others may share.
-        tell: receives why the events cannot be found, or "".
+        show_message: receives why the events cannot be found, or "".
     """
 
-    def __init__(self, selections: Mapping[str, Selection], tell: Callable[[str], None]) -> None:
+    def __init__(self, selections: Mapping[str, Selection], show_message: Callable[[str], None]) -> None:
         self._selections = dict(selections)
-        self._tell = tell
+        self._show_message = show_message
         self._lit: Names = {}
         self._latest = Latest[Names](self._highlight, self._cannot)
 
     def show(self, line: tuple[str, str], find: Callable[[], Names]) -> None:
-        """Let the events of the line stand out, once `find` has told their names in each run."""
+        """Highlight the events of the line, once `find` has returned their names in each run."""
         self._latest.submit(lambda: _everywhere(find(), line))
 
     def clear(self) -> None:
-        """Nothing stands out any more, unless somebody has chosen other names meanwhile."""
+        """Clear the highlight, unless other names have been chosen meanwhile."""
         self._latest.cancel()
         for run, names in self._lit.items():
             if self._selections[run].names == names:
                 self._selections[run].names = ()
         self._lit = {}
-        self._tell("")
+        self._show_message("")
 
     def _highlight(self, names: Names) -> None:
         for run, selection in self._selections.items():
             selection.names = names[run]
             self._lit[run] = selection.names
-        self._tell("")
+        self._show_message("")
 
     def _cannot(self, error: Exception) -> None:
-        self._tell(f"The line's events cannot be found: {error}")
+        self._show_message(f"The line's events cannot be found: {error}")
 
 
 def _everywhere(names: Names, line: tuple[str, str]) -> Names:
-    """For a run that lacks the line a name that nothing has: no names would be all."""
+    """For a run that lacks the line, a name that no event has, since no names would mean all."""
     lacking = line[1:] if any(names.values()) else ()
     return {run: own or lacking for run, own in names.items()}

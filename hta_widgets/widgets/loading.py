@@ -1,4 +1,4 @@
-"""Reads traces in the background, reports how far it is, and can be stopped."""
+"""Reads traces in the background, with progress and cancellation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Progress = Callable[[int, int, str], None]
 
 
 class LoadingCancelledError(HtaWidgetsError):
-    """The reader of the notebook stopped the loading."""
+    """The user cancelled the loading."""
 
 
 def open_all(sources: Mapping[str, Any], progress: Progress) -> dict[str, Trace]:
@@ -35,15 +35,15 @@ def open_all(sources: Mapping[str, Any], progress: Progress) -> dict[str, Trace]
         if isinstance(source, Trace):
             opened[name] = source
             continue
-        said = f"{name}: " if len(sources) > 1 else ""
+        prefix = f"{name}: " if len(sources) > 1 else ""
 
-        def report(done: int, _files: int, text: str, before: int = before, said: str = said) -> None:
-            progress(before + done, total, said + text)
+        def report(done: int, _files: int, text: str, before: int = before, prefix: str = prefix) -> None:
+            progress(before + done, total, prefix + text)
 
         trace = opened[name] = Trace.open(source, progress=report)
         before += files[name]
-        # Computed on first use and needed for the first picture: now, while a progress bar is up.
-        progress(before, total, f"{said}linking events")
+        # Computed on first use and needed for the first view: do it now, while a progress bar is shown.
+        progress(before, total, f"{prefix}linking events")
         _ = trace.health, trace.iterations, trace.summary
     return opened
 
@@ -76,7 +76,7 @@ class Loading(Generic[Loaded]):
         threading.Thread(target=self._run, name="hta_widgets_loading", daemon=True).start()
 
     def cancel(self) -> None:
-        """Stop at the next report of progress; whoever waits gets `LoadingCancelledError` at once."""
+        """Stop at the next report of progress; `wait()` raises `LoadingCancelledError` at once."""
         self._stop.set()
         self._fails(LoadingCancelledError("loading was cancelled; call load() to start again"))
 
@@ -85,8 +85,8 @@ class Loading(Generic[Loaded]):
 
         Raises:
             TimeoutError: not within `timeout` seconds.
-            LoadingCancelledError: somebody stopped it.
-            HtaWidgetsError: why it could not be read.
+            LoadingCancelledError: it was cancelled.
+            HtaWidgetsError: it could not be read.
         """
         return self._result.result(timeout)
 

@@ -1,4 +1,4 @@
-"""A part that opens its traces itself, in the background, and shows how far that is."""
+"""A part that opens its traces itself, in the background, and shows the progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS_BETWEEN_REPORTS = 0.1
 
 
 class LoadingPart(Part):
-    """Loads what `Trace.open` takes; subclasses show the traces in `_show`, maybe in the loading thread.
+    """Loads what `Trace.open` takes; subclasses show the traces in `_show`, possibly in the loading thread.
 
     Args:
         sources: open `Trace`s, or anything `Trace.open` takes, by name; a single one may be called "".
@@ -55,7 +55,7 @@ class LoadingPart(Part):
         return all(isinstance(source, Trace) for source in self._sources.values())
 
     def load(self) -> None:
-        """Start to read the traces in the background, unless that is under way or done."""
+        """Start reading the traces in the background, unless they are being read or loaded already."""
         with UI_LOCK:
             if self._all_open or (self.status in ("busy", "idle") and self._loading):
                 return
@@ -122,7 +122,7 @@ class LoadingPart(Part):
     def _show_or_tell(self, traces: dict[str, Trace]) -> None:
         try:
             self._show(traces)
-        except Exception as error:  # in the loading thread nobody would see it
+        except Exception as error:  # in the loading thread it would go unnoticed
             self._not_loaded(error)
             raise
 
@@ -149,9 +149,9 @@ class LoadingPart(Part):
         self.load()
 
     def __repr__(self) -> str:
-        """Says what can be told before loading, so that a notebook's output is the same on every run."""
-        told = [f"{name!r}: {text}" if name else text for name, text in self._contents.items()]
-        return f"{type(self).__name__}({'; '.join(told)})"
+        """Independent of the loading, so that a notebook's output is the same on every run."""
+        contents = [f"{name!r}: {text}" if name else text for name, text in self._contents.items()]
+        return f"{type(self).__name__}({'; '.join(contents)})"
 
 
 def name_of(source: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a panel adds in words to its answer: what was found, or the longest gaps and their causes."""
+"""The notes that a panel adds to its answer: findings, or the longest gaps and their causes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What panels have in common: an answer in a sentence, as a chart, as a table, and as a DataFrame."""
+"""The base of panels: an answer as a sentence, a chart, a table and a DataFrame."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Panel(Downloads, Computed):
 
     @t.validate("options")
     def _known_options(self, proposal: Mapping[str, Any]) -> dict[str, Any]:
-        """The browser may choose what the form offers, and nothing else may be smuggled in as an argument."""
+        """The browser may set only the options of the form, to no other values than it offers."""
         given = dict(proposal["value"])
         try:
             signature(self.analysis.function).bind(None, None, **given)
@@ -126,7 +126,7 @@ class Panel(Downloads, Computed):
         return given
 
     def _given(self) -> dict[str, Any]:
-        """The options that differ from what holds anyway."""
+        """The options that differ from the defaults."""
         usual = {option.name: option.default for option in self.analysis.options}
         return {name: value for name, value in self.options.items() if value != usual.get(name, ...)}
 

@@ -1,4 +1,4 @@
-"""Which panels an explorer can show, in which groups, and how one is made."""
+"""The panels that an explorer can show, their groups, and how each is created."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from hta_widgets.widgets.events_table import EventsTable
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.selection import Selection
 
-__all__ = ["PanelKinds", "catalogue", "kinds_of", "known_panel", "make_panel"]
+__all__ = ["PanelKinds", "available_panels", "kinds_of", "known_panel", "make_panel"]
 
-Spell = Callable[[], str]
-Make = Callable[[Trace, Selection, Spell], Part]
+Expression = Callable[[], str]
+Make = Callable[[Trace, Selection, Expression], Part]
 Entry = dict[str, Any]
 
-# Charts that share the timeline's axis, or are read by their width, take a whole row, and so do sentences.
+# Charts that share the timeline's axis, or need the width, take a whole row, and so do sentences.
 _WIDE = (Flame, Lines)
 
-# Kinds that are no analysis: how their part is made, and their entry in the catalogue.
+# Kinds that are not an analysis: how their part is made, and their entry in `available_panels`.
 _OTHERS: dict[str, tuple[Make, Entry]] = {
     "events": (
         lambda trace, selection, python_expression: EventsTable(
@@ -35,8 +35,8 @@ _OTHERS: dict[str, tuple[Make, Entry]] = {
 }
 
 
-def catalogue() -> list[Entry]:
-    """`[{kind, label, title, group, wide}]`: every panel there is; those of a group stand together."""
+def available_panels() -> list[Entry]:
+    """`[{kind, label, title, group, wide}]`: every available panel, group by group."""
     entries: list[Entry] = [
         {
             "kind": kind,
@@ -63,7 +63,7 @@ def known_panel(kind: str) -> str:
     return kind
 
 
-def make_panel(trace: Trace, kind: str, selection: Selection, python_expression: Spell) -> Part:
+def make_panel(trace: Trace, kind: str, selection: Selection, python_expression: Expression) -> Part:
     """The part that shows `kind`; `python_expression` returns the Python expression of its frame."""
     if kind in _OTHERS:
         return _OTHERS[kind][0](trace, selection, python_expression)

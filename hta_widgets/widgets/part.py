@@ -1,4 +1,4 @@
-"""What every visible part has in common: a view, a state to show, a place in the selection.
+"""The base of visible parts: a view, a status, and traits linked to the selection.
 
 A part's observers never compute. They mark the part busy and hand the work to `engine.Latest`, whose answer
 comes back under the same lock (`UI_LOCK`) that guards every other change the browser sees.
@@ -25,7 +25,7 @@ __all__ = ["Part", "as_selection", "as_trace", "describe", "variable_name"]
 class Part(RpcHandler, Guarded, anywidget.AnyWidget):
     """A widget bound to a trace and to a `Selection`.
 
-    Every trait that has the name of a `Selection` trait is linked to it, both ways.
+    Every trait with the name of a `Selection` trait is linked to it in both directions.
 
     Args:
         trace: an open `Trace`, or anything `Trace.open` takes.
@@ -76,7 +76,7 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
             super().__del__()
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
-        """Take what the browser sends: what it changed at once is one action to undo."""
+        """Apply what the browser sends; changes of one message are one action to undo."""
         with UI_LOCK, self.selection.hold_trait_notifications():
             super().set_state(sync_data)
 

@@ -1,4 +1,4 @@
-"""Which ranks to look at: every rank as a small bar of where its time goes."""
+"""The selector of ranks: one small bar per rank that shows where its time goes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ _KIND = "temporal_breakdown"
 class RankSelector(Computed):
     """All ranks of a job, each with the split of its time; click, Shift-click, Ctrl-click or use the arrows.
 
-    The bars follow the selected iterations and window but not the selected ranks: a selector shows what there
-    is to choose from.
+    The bars follow the selected iterations and window but not the selected ranks: all ranks stay selectable.
 
     Args:
         trace: an open `Trace`, or anything `Trace.open` takes.

@@ -18,33 +18,33 @@ Placed = tuple[str, Part, str]
 
 
 def explorer_page(explorer: Part, placed: Sequence[Placed], title: str) -> str:
-    """The document that shows an explorer's parts as they are once they have come to rest.
+    """The HTML document that shows an explorer's parts, once they have settled.
 
     Args:
-        explorer: the part that holds the others.
-        placed: (area, part, kind of a panel or "") in the order in which they are shown.
-        title: of the document.
+        explorer: the part that contains the others.
+        placed: (area, part, kind of a panel or "") in display order.
+        title: the document's title.
     """
     parts, places, notes = _saved(placed)
     kinds = [kind for area, _, kind in placed if area == "panel"]
     state = dict(freeze(explorer)[0].state)
-    catalogue = [entry for entry in state["catalogue"] if entry["kind"] in kinds]
-    parts["explorer"] = Frozen({**state, "parts": places, "panels": kinds, "catalogue": catalogue})
+    available = [entry for entry in state["available_panels"] if entry["kind"] in kinds]
+    parts["explorer"] = Frozen({**state, "parts": places, "panels": kinds, "available_panels": available})
     return _page(parts, "explorer", title, notes)
 
 
 def diff_page(viewer: Part, placed: Sequence[Placed], anchors: Question, title: str) -> str:
-    """The document that shows runs side by side as they are once their parts have come to rest.
+    """The HTML document that shows runs side by side, once their parts have settled.
 
     Args:
-        viewer: the part that holds the others.
-        placed: (area, part, kind of a panel or run of a timeline) in the order in which they are shown.
-        anchors: which instants correspond, wherever one looks.
-        title: of the document.
+        viewer: the part that contains the others.
+        placed: (area, part, kind of a panel or run of a timeline) in display order.
+        anchors: corresponding instants over the whole runs.
+        title: the document's title.
     """
     parts, places, notes = _saved(placed)
     for area, reference, run in places:
-        if area == "timeline":  # what is selected there concerns that run alone
+        if area == "timeline":  # its selection concerns that run alone
             parts[reference] = replace(parts[reference], state={**parts[reference].state, "run": run})
     parts["diff"] = Frozen({**freeze(viewer)[0].state, "parts": places}, [anchors])
     return _page(parts, "diff", title, notes)
@@ -57,16 +57,16 @@ def _saved(placed: Sequence[Placed]) -> tuple[dict[str, Frozen], list[list[str]]
     places: list[list[str]] = []
     notes: list[str] = []
     for number, (area, part, kind) in enumerate(placed):
-        parts[f"part:{number}"], told = freeze(part)
+        parts[f"part:{number}"], missing = freeze(part)
         places.append([area, f"part:{number}", kind])
-        notes += told
+        notes += missing
     return parts, places, list(dict.fromkeys(notes))
 
 
 def _page(parts: dict[str, Frozen], root: str, title: str, notes: list[str]) -> str:
-    facts = {
+    about = {
         "made": f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}".rstrip(),
         "version": f"hta_widgets {__version__}",
         "notes": notes,
     }
-    return page(parts, root, title=title, bundle=bundle(REPORT_BUNDLES[root]), facts=facts)
+    return page(parts, root, title=title, bundle=bundle(REPORT_BUNDLES[root]), about=about)

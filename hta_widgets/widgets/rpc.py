@@ -1,13 +1,13 @@
 """Answers questions that a view asks over the widget's comm, off the kernel's thread and cancellable by id.
 
-The wire (its other half is ``js/src/rpc.ts``)::
+The protocol (the browser's half is ``js/src/rpc.ts``)::
 
     browser -> kernel   {rpc: 1, id, method, params}    and   {rpc: 1, id, cancel: true}
     kernel -> browser   {rpc: 1, id, result} + buffers  or    {rpc: 1, id, error: {type, message}}
 
 JupyterLab may deliver a message in another thread while a cell runs, and answers are computed in the
-engine's pool: methods must only read. A message should stay below 1 MB; a method with more to say takes a
-`chunk` parameter and is asked again.
+engine's pool: methods must only read. A message should stay below 1 MB; a method with a longer answer takes a
+`chunk` parameter and is called again.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RpcHandler:
         submit(lambda: self._answer(call, name, params, ticket), ticket)
 
     def ask(self, name: Any, params: dict[str, Any]) -> tuple[Any, Sequence[Buffer]]:
-        """What the view is answered when it asks: the result and its binary part.
+        """The answer to a call by the view: the result and its binary part.
 
         Raises:
             LookupError: there is no such method, or no answer.

@@ -1,7 +1,7 @@
-"""Where the instants of one run lie in the others: what lets several timelines move as one.
+"""Corresponding instants of several runs, so that their timelines can move as one.
 
-Steps are paired by their order among those that count. In between time runs on evenly, or from one piece of
-corresponding device work to the next.
+Steps are paired by their order among those that count. In between, time is interpolated linearly, or between
+pairs of corresponding device work.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Int64 = npt.NDArray[np.int64]
 FAR = 1e18  # ns, beyond any trace
 _MOST_STEPS = 16  # of which the work is paired at once
 _MOST_TIMES = 100_000  # in one answer: 800 kB
-_STEPS_KEPT = 64
+_STEPS_REMEMBERED = 64
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Anchors:
 
     Attributes:
         times: float64[runs, n] ns; every row rises strictly, and the instants of a column correspond.
-        first, last: ns of the run that was asked about, between which the anchors are as close as they get.
+        first, last: ns of the requested run, between which the anchors are as dense as possible.
     """
 
     times: Float64
@@ -65,8 +65,8 @@ class RunAxes:
     ) -> Anchors:
         """The anchors around a view (start, end in ns) of the run of that number.
 
-        `by_work`: also those of corresponding device work, in the steps near the view; else the steps' begins
-        and ends. The rank is the first of those selected that all runs have, else each run's first.
+        `by_work`: also those of corresponding device work, in the steps near the view; else only the starts
+        and ends of steps. The rank is the first selected one that all runs have, else each run's first.
         """
         key = tuple(scopes[name] for name in self._runs)
         paired = self._pairs(key)
@@ -78,7 +78,7 @@ class RunAxes:
         times = np.empty((len(self._runs), 0), np.int64)
         for step in range(steps):
             own = self._step(key, step) if step in near else paired.windows[:, step]
-            # Where one run has no pause between two steps, the begin of the second stands for both.
+            # If a run has no pause between two steps, only the start of the second is used.
             times = np.hstack([times[:, (times < own[:, :1]).all(axis=0)], own])
         first = float(paired.windows[run, near[0], 0]) if near and near[0] > 0 else -FAR
         last = float(paired.windows[run, near[-1], 1]) if near and near[-1] < steps - 1 else FAR
@@ -104,7 +104,7 @@ class RunAxes:
     def _traces(self) -> list[Trace]:
         return list(self._runs.values())
 
-    @memoize_per_rank(last=_STEPS_KEPT)
+    @memoize_per_rank(last=_STEPS_REMEMBERED)
     def _step(self, key: tuple[Scope, ...], step: int) -> Int64:
         """int64[runs, n] corresponding instants of a step, its begin and end included."""
         checkpoint()
@@ -131,7 +131,7 @@ def _near(windows: Int64, start: float, end: float) -> range:
 
 
 def _rising(times: Int64) -> Int64:
-    """Without the columns that do not come after all before them in every row; the first and last stay."""
+    """The columns that rise in every row; the first and the last are always included."""
     inside = times[:, 1:-1]
     kept = [0]
     for at in np.flatnonzero((inside < times[:, -1:]).all(axis=0)).tolist():

@@ -1,4 +1,4 @@
-"""Runs by name: what a comparison is given, and what it calls them."""
+"""The runs of a comparison, by name."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def named(runs: Sequence[Any], names: Sequence[str] | None = None) -> dict[str, 
 
 
 def default_names(runs: Sequence[Any]) -> tuple[str, ...]:
-    """For each run the last part of its path, with as many folders before it as tell the runs apart.
+    """For each run the last part of its path, with as many parent folders as make the names distinct.
 
-    An open trace goes by its variable in the notebook; what has no name by its number.
+    An open trace is named after its variable in the notebook; anything else by its number.
     """
     paths = [_path(run) or PurePosixPath(variable_name(run, f"run {at}")) for at, run in enumerate(runs, 1)]
     texts = [_shortest(path, set(paths) - {path}) for path in paths]
@@ -74,7 +74,7 @@ def selections_of(names: Sequence[str], given: Selections | None) -> dict[str, S
     """A selection for each run: the given one, one made of a dict of its traits, or a new one.
 
     Raises:
-        ValueError: a selection is given for a run that there is not.
+        ValueError: a selection is given for a run that does not exist.
     """
     given = given or {}
     if unknown := [name for name in given if name not in names]:

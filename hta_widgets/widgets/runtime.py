@@ -60,9 +60,9 @@ _shared: Runtime | None = None
 
 
 def runtime() -> Runtime:
-    """The kernel's runtime; made on first use, and again after its comm was closed.
+    """The kernel's runtime; created on first use, and again after its comm was closed.
 
-    In marimo every part has its own: there a widget goes with its cell, and the page keeps code by content.
+    In marimo every part has its own: a widget there belongs to its cell, and the page caches code by content.
     """
     global _shared
     if marimo():

@@ -1,7 +1,7 @@
-"""What the user is looking at: one object that every part reads and writes.
+"""`Selection`: what the user is looking at, shared by all parts.
 
-The hub of the hub and spokes. A part never talks to another part: it links its own traits to the `Selection`
-of the same name, and whoever holds the `Selection`, a notebook cell included, can read it or set it.
+Parts never communicate with each other directly: each links its traits to the `Selection`'s traits of the
+same name, and any code that has the `Selection`, such as a notebook cell, can read and set it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Window(t.TraitType[tuple[int, int] | None, Any]):
 
 
 class Focus(t.TraitType[tuple[int, int] | None, Any]):
-    """The one event looked at: `(rank, event_id)`, or None."""
+    """The focused event: `(rank, event_id)`, or None."""
 
     info_text = "None or a pair (rank, event_id)"
     default_value = None
@@ -97,9 +97,9 @@ class Guarded(t.HasTraits):
 class Selection(Guarded):
     """Ranks, iterations, a window of time, streams, chosen events and a focused event.
 
-    `ranks`, `iterations`, `window` and `streams` say which part of the job is looked at: breakdowns follow
-    them. `names`, `query` and `focus` choose events within it: they light up in the timeline and filter
-    tables of events, and change no breakdown.
+    `ranks`, `iterations`, `window` and `streams` select a part of the job: breakdowns follow them. `names`,
+    `query` and `focus` choose events within it: these are highlighted in the timeline and filter tables of
+    events, but do not change breakdowns.
 
     Every trait can be read, set and observed, and every change but that of `focus` can be undone:
 
@@ -126,7 +126,7 @@ class Selection(Guarded):
 
     @property
     def scope(self) -> Scope:
-        """The selection as an immutable value that analyses take; without what only chooses events."""
+        """The selection as an immutable value for analyses, without the traits that only choose events."""
         return self.scope_without(())
 
     def scope_without(self, names: Iterable[str]) -> Scope:
@@ -164,11 +164,11 @@ class Selection(Guarded):
         return self.history.can_redo
 
     def undo(self) -> None:
-        """Take the last action back; changes under `hold_trait_notifications()` are one action."""
+        """Undo the last action; changes under `hold_trait_notifications()` are one action."""
         self.history.undo()
 
     def redo(self) -> None:
-        """Do again what `undo()` took back."""
+        """Redo the action that `undo()` has undone."""
         self.history.redo()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What an explorer or a comparison shows as a static picture, for notebooks read without a kernel."""
+"""The static picture of an explorer or a comparison, for notebooks read without a kernel."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _HOST = (("Host", "host"),)
 _ALL = "the whole job"
 
 
-def picture(title: str, facts: Sequence[dict[str, str]], parts: Sequence[Part]) -> Picture:
+def picture(title: str, header: Sequence[dict[str, str]], parts: Sequence[Part]) -> Picture:
     """The picture of parts that have settled.
 
     Args:
         title: what is shown.
-        facts: `[{label, value}]` of the header.
+        header: `[{label, value}]` of the header.
         parts: the parts of the explorer.
     """
     timelines = [part for part in parts if isinstance(part, TimelineScrubber) and part.status == "idle"]
     panels = [part for part in parts if isinstance(part, BreakdownPanel)]
     return Picture(
         title=title,
-        facts=[(fact["label"], fact["value"]) for fact in facts],
+        facts=[(field["label"], field["value"]) for field in header],
         selected=words(parts[0].selection),
         overview=_overview(timelines[0]) if timelines else None,
         answers=[_answer(panel) for panel in panels],
@@ -60,11 +60,11 @@ def compared_picture(
     """
     base, *others = (run["name"] for run in runs)
     selected = {run: words(selection) for run, selection in selections.items()}
-    told = (f"{text} of {run}" for run, text in selected.items() if text != _ALL)
+    selections_text = (f"{text} of {run}" for run, text in selected.items() if text != _ALL)
     return Picture(
         title=f"{', '.join(others)} compared with {base}",
         facts=[(run["detail"], run["name"]) for run in runs],
-        selected="; ".join(told) or "the whole of each run",
+        selected="; ".join(selections_text) or "the whole of each run",
         overview=None,
         answers=[_difference(panel) for panel in panels],
         origin=_origin("viewer"),

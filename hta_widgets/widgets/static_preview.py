@@ -1,11 +1,11 @@
-"""A picture that stands in for a live part where no kernel runs: in a saved notebook, on GitHub, in a review.
+"""A static picture that replaces a live part where no kernel runs: a saved notebook, GitHub, a review.
 
-JupyterLab saves widgets with a notebook only where it is told to, and without its widget such an output shows
-nothing. So the cell of a part that a browser shows gets a second output: a picture of the part as it is,
-renewed once a change has come to rest. While a live view stands above it, the picture is hidden.
+JupyterLab saves widgets with a notebook only if configured to, and without its widget such an output is
+empty. So the cell of a part that a browser displays gets a second output: a picture of the part, updated a
+moment after each change. While a live view is displayed above it, the picture is hidden.
 
-Only a view on display asks for the picture (`js/src/static_preview.ts`). A notebook that runs without a browser
-(nbconvert, nbval, papermill) gets none.
+Only a displayed view requests the picture (`js/src/static_preview.ts`). A notebook that runs without a
+browser (nbconvert, nbval, papermill) gets none.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from hta_widgets.widgets.selection import Selection
 
 __all__ = ["Pictured", "StaticPreview"]
 
-REST_SECONDS = 2.0  # a change that is followed by another one sooner is not drawn
+REST_SECONDS = 2.0  # a change that is followed by another one within this time is not drawn
 MOST_CELLS = 8  # the newest ones that display one part
 
-# The picture makes way for a live view, and takes the place of a widget that JupyterLab could not find.
+# The picture is hidden below a live view, and replaces a widget that JupyterLab could not find.
 STYLE = """<style>
 .jp-OutputArea-child:has(.hta) ~ .jp-OutputArea-child:has(.hta-picture),
 .jp-OutputArea-child:has(> .jp-OutputArea-output.jupyter-widgets):has(~ .jp-OutputArea-child .hta-picture) {
@@ -59,7 +59,7 @@ class _Cell:
 
 
 class Pictured(Part):
-    """A part for which a picture stands in; its trait `parts`, if any, lists [(area, part, ...)]."""
+    """A part with a static preview; its trait `parts`, if any, lists [(area, part, ...)]."""
 
     _static_preview: StaticPreview | None = None
 
@@ -90,14 +90,14 @@ class Pictured(Part):
         return super()._repr_mimebundle_(**kwargs)
 
     def _pictured(self) -> list[Selection]:
-        """The selections that the picture tells of."""
+        """The selections that the picture shows."""
         return [self.selection]
 
     def _picture(self) -> Picture | None:
         return self.snapshot() if self.status == "idle" else None
 
     def _follow_parts(self, change: Any) -> None:
-        """Each part is busy before it shows something else."""
+        """Follow the status of each part, which is busy before it shows something else."""
         if self._static_preview is not None:
             for _, part, *_ in change.new:
                 part.observe(self._static_preview.renew, "status")
@@ -118,7 +118,7 @@ class StaticPreview:
     """The pictures of one part.
 
     Args:
-        draw: makes the picture; may wait for what is being computed. None: there is nothing to show yet.
+        draw: draws the picture; may wait for computations in progress. None: there is nothing to show yet.
     """
 
     def __init__(self, draw: Callable[[], Picture | None]) -> None:
@@ -147,12 +147,12 @@ class StaticPreview:
             self.renew()
 
     def view_closed(self, view: str) -> None:
-        """It is not any more."""
+        """The view is no longer on display."""
         with self._lock:
             self._views.pop(view, None)
 
     def renew(self, _change: object = None) -> None:
-        """Something changed that the picture shows: draw it anew once nothing has changed for a while."""
+        """The content has changed: draw the picture again once nothing has changed for a while."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()

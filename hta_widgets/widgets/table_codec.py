@@ -1,8 +1,8 @@
 """A DataFrame as a trait: typed columns in one buffer (the browser's half is ``js/src/columns.ts``).
 
-Numbers travel as float64, which holds times relative to the job's start exactly up to 104 days; missing
-ones as NaN. The tables of the panels have a row per rank or per iteration: tens of kilobytes. Slices and
-events go another way.
+Numbers are sent as float64, which is exact for times of up to 104 days since the job's start; missing ones as
+NaN. The tables of panels have a row per rank or per iteration: tens of kilobytes. Slices and events are sent
+differently (`timeline/pack.py`, `events_table.py`).
 """
 
 from __future__ import annotations

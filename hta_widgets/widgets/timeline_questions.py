@@ -1,19 +1,19 @@
-"""What the timeline's view asks about its slices, besides the slices themselves."""
+"""Answers to what the timeline's view asks about its slices, besides the slices themselves."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.critical_path import sentence
 from hta_widgets.timeline import Lanes, Matches, Packed, gap_at, matching_kinds, pack_path, relative
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
 
-__all__ = ["Questions", "slice_facts"]
+__all__ = ["Questions", "slice_payload"]
 
-_SEARCHES_KEPT = 4
+_SEARCHES = 4
 _MOST_BINS = 4096
 
 
@@ -23,24 +23,23 @@ class Questions:
     def __init__(self, trace: Trace, lanes: Lanes) -> None:
         self._trace = trace
         self._lanes = lanes
-        self._searched = lru_cache(_SEARCHES_KEPT)(self._search)
 
     def matches(self, params: dict[str, Any]) -> dict[str, Any]:
         """How many slices match and how many begin in each bin of the trace."""
-        found = self._searched(*_choice(params))
+        found = self._search(*_choice(params))
         return {"count": len(found), "bins": found.counts(min(int(params["bins"]), _MOST_BINS)).tolist()}
 
     def match(self, params: dict[str, Any]) -> dict[str, Any]:
         """The match after, or before, a place."""
-        found = self._searched(*_choice(params))
-        return self._facts(found.beyond(float(params["start"]), int(params["id"]), int(params["step"])))
+        found = self._search(*_choice(params))
+        return self._slice(found.beyond(float(params["start"]), int(params["id"]), int(params["step"])))
 
     def relative(self, params: dict[str, Any]) -> dict[str, Any]:
         """The slice that calls this one, or the first that it calls."""
         position = int(params["id"])
         if not 0 <= position < self._lanes.n:
             raise LookupError(f"no slice {position}")
-        return self._facts(relative(self._lanes, position, "parent" if params["to"] == "parent" else "child"))
+        return self._slice(relative(self._lanes, position, "parent" if params["to"] == "parent" else "child"))
 
     def gap(self, params: dict[str, Any]) -> dict[str, Any]:
         """The idle time around a moment on some lanes."""
@@ -50,7 +49,7 @@ class Questions:
         """The critical path of the selected ranks, iterations and window.
 
         Raises:
-            MissingDataError: the trace does not tell which call launched which device work.
+            MissingDataError: the trace does not link device work to its launches.
         """
         window = params.get("window")
         scope = Scope(
@@ -62,22 +61,23 @@ class Questions:
         packed = pack_path(self._lanes, frame)
         packed.layout["message"] = sentence(frame)
         if not scope.iterations and not scope.window_ns and not frame.empty:
-            # nothing is selected: the path is that of one iteration, and the reader must know which
+            # nothing is selected: the path is that of one iteration, so the message must name it
             table, begun = self._trace.iterations, int(frame["start_ns"].iloc[0])
             whole = table[(table["start_ns"] == begun) & (table["rank"] == frame["rank"].iloc[0])]
             if len(whole):
                 packed.layout["message"] = f"{whole['label'].iloc[0]}: {packed.layout['message']}"
         return packed
 
+    @memoize_per_rank(last=_SEARCHES)
     def _search(self, names: tuple[str, ...], query: str, ranks: tuple[int, ...]) -> Matches:
         return Matches(self._lanes, matching_kinds(self._lanes.kinds, names, query), ranks)
 
-    def _facts(self, position: int) -> dict[str, Any]:
-        return {"slice": None if position < 0 else slice_facts(self._lanes, position)}
+    def _slice(self, position: int) -> dict[str, Any]:
+        return {"slice": None if position < 0 else slice_payload(self._lanes, position)}
 
 
-def slice_facts(lanes: Lanes, position: int) -> dict[str, int]:
-    """One slice as the view takes it."""
+def slice_payload(lanes: Lanes, position: int) -> dict[str, int]:
+    """One slice as the view reads it."""
     return {
         "id": position,
         "lane": lanes.lane_of(position),

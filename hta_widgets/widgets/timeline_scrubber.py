@@ -1,8 +1,8 @@
 """The timeline: every slice of the job on lanes, with zoom, pan and a brush that selects a window of time.
 
-Up to `CLIENT_SLICES` slices the browser gets all of them once and never asks again. Above that, the kernel
-keeps the slices and answers window requests from a level-of-detail pyramid. Slices travel in messages, never
-in synced traits, which would be saved into the notebook.
+Up to `CLIENT_SLICES` slices, the browser gets all of them once and never asks again. Above that, the kernel
+keeps the slices and answers window requests from a level-of-detail pyramid. Slices are sent in messages,
+never in synced traits, which would be saved in the notebook.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
-from hta_widgets.widgets.timeline_questions import Questions, slice_facts
+from hta_widgets.widgets.timeline_questions import Questions, slice_payload
 
 __all__ = ["CLIENT_SLICES", "TimelineScrubber"]
 
@@ -40,7 +40,7 @@ MAX_PIXELS = 65_536
 
 @dataclass(frozen=True)
 class Content:
-    """What the browser asks for, made once in a worker thread."""
+    """What the browser requests, computed once in a worker thread."""
 
     lanes: Lanes
     questions: Questions
@@ -52,9 +52,9 @@ class Content:
 class TimelineScrubber(Part):
     """All slices of a job over time; drag to select a window, click to focus a slice.
 
-    Slices whose name is one of `names` and holds `query` keep their colour while the others fade. Where the
-    kernel keeps the slices, a mark that stands for several has the colour of its longest; the count, the
-    strip under the overview and the jumps from match to match are exact everywhere.
+    Slices whose name is one of `names` and contains `query` keep their colour while the others fade. If the
+    kernel keeps the slices, a mark that represents several has the colour of the longest one; the count, the
+    strip under the overview and the jumps from match to match are always exact.
 
     Args:
         trace: an open `Trace`, or anything `Trace.open` takes.
@@ -99,7 +99,7 @@ class TimelineScrubber(Part):
         self._build.submit(lambda: _content(self.trace, client_slices))
 
     def close(self) -> None:
-        """Take the timeline down and stop work that nobody will see."""
+        """Close the timeline and stop work whose result nobody will see."""
         self._build.cancel()
         super().close()
 
@@ -141,8 +141,8 @@ class TimelineScrubber(Part):
         position = int(params["id"])
         if not 0 <= position < lanes.n:
             raise LookupError(f"no slice {position}")
-        flows = [[slice_facts(lanes, a), slice_facts(lanes, b)] for a, b in lanes.flows_of(position)]
-        return {"slice": slice_facts(lanes, position), "flows": flows}
+        flows = [[slice_payload(lanes, a), slice_payload(lanes, b)] for a, b in lanes.flows_of(position)]
+        return {"slice": slice_payload(lanes, position), "flows": flows}
 
     @rpc_method("matches")
     def _matches(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -215,12 +215,12 @@ def _content(trace: Trace, client_slices: int) -> Content:
         ranks.append(trace.rank(number))
     lanes = build_lanes(ranks, checkpoint)
     whole = lanes.n <= client_slices
-    facts = outline(lanes, {r.rank: r.label for r in ranks}, trace.iterations)
-    facts["mode"] = "client" if whole else "kernel"
+    outlined = outline(lanes, {r.rank: r.label for r in ranks}, trace.iterations)
+    outlined["mode"] = "client" if whole else "kernel"
     return Content(
         lanes=lanes,
         questions=Questions(trace, lanes),
-        meta=pack_json(facts),
+        meta=pack_json(outlined),
         base=pack_slices(lanes) if whole else None,
         pyramid=None if whole else Pyramid(lanes, checkpoint),
     )

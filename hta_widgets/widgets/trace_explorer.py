@@ -1,7 +1,7 @@
-"""Everything at once: selectors, timeline and panels of one job, linked through one `Selection`.
+"""The explorer: selectors, timeline and panels of one job, linked through one `Selection`.
 
-The explorer composes; it computes nothing itself. Once the trace is loaded it makes the parts, each a widget
-of its own, and its view puts them in place. A panel is made when it is opened and closed when it is hidden:
+The explorer composes parts and computes nothing itself. Once the trace is loaded it creates the parts, each a
+widget of its own, which its view arranges. A panel is created when it is opened and closed when it is hidden:
 what nobody sees is not computed.
 """
 
@@ -20,7 +20,7 @@ from hta_widgets.charts.svg import Picture
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.report import write
 from hta_widgets.trace.model import Trace
-from hta_widgets.widgets import job_header as facts
+from hta_widgets.widgets import job_header
 from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
 from hta_widgets.widgets.breadcrumb import Breadcrumb
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
@@ -30,7 +30,7 @@ from hta_widgets.widgets.diff_viewer import DiffViewer
 from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.iteration_selector import IterationSelector
 from hta_widgets.widgets.loading_part import LoadingPart, name_of
-from hta_widgets.widgets.panels import PanelKinds, catalogue, kinds_of, make_panel
+from hta_widgets.widgets.panels import PanelKinds, available_panels, kinds_of, make_panel
 from hta_widgets.widgets.part import Part, describe, variable_name
 from hta_widgets.widgets.rank_selector import RankSelector
 from hta_widgets.widgets.reporting import explorer_page
@@ -53,12 +53,12 @@ class TraceExplorer(Pictured, LoadingPart):
     Args:
         source: an open `Trace`, or anything `Trace.open` takes: a folder, a file, a list, {rank: file}, a
             URL.
-        selection: a `Selection`, or a dict of its traits, to start from.
-        panels: the panels to show, keys of `analysis.ANALYSES`; can be set later too.
+        selection: the initial `Selection`, or a dict of its traits.
+        panels: the panels to show, keys of `analysis.ANALYSES`; can be changed later.
 
     Raises:
-        TraceNotFoundError: the path does not exist, or the folder holds no trace file. Raised here; what only
-            reading can tell (`TraceFormatError`) is shown in the widget and raised by `trace`.
+        TraceNotFoundError: the path does not exist, or the folder holds no trace file. Errors found while
+            reading (`TraceFormatError`) are shown in the widget and raised by `trace`.
         ValueError: there is no analysis of that name.
 
     >>> explorer = TraceExplorer("traces/")                    # doctest: +SKIP
@@ -69,13 +69,13 @@ class TraceExplorer(Pictured, LoadingPart):
 
     _view = t.Unicode("explorer").tag(sync=True)
 
-    facts: t.List[Any] = t.List(help="header: [{label, value, title}]").tag(sync=True)
+    header: t.List[Any] = t.List(help="about the job: [{label, value, title}]").tag(sync=True)
     health: t.List[Any] = t.List(help="trace.health as rows").tag(sync=True)
-    notices: t.List[Any] = t.List(help="what must not be missed: [{severity, text}]").tag(sync=True)
+    notices: t.List[Any] = t.List(help="important warnings: [{severity, text}]").tag(sync=True)
     parts: t.List[Any] = t.List(help="where each part goes: [(area, widget)]").tag(
         sync=True, to_json=lambda parts, explorer: explorer._placed(parts)
     )
-    catalogue: t.List[Any] = t.List(help="the panels there are, as `panels.catalogue` lists them").tag(
+    available_panels: t.List[Any] = t.List(help="the panels there are, as in `panels.available_panels`").tag(
         sync=True
     )
     panels = PanelKinds(help="kinds of the panels shown, in the order they were opened").tag(sync=True)
@@ -91,11 +91,14 @@ class TraceExplorer(Pictured, LoadingPart):
         self._shown: dict[str, Part] = {}
         self._source, self._name = source, name_of(source)
         super().__init__(
-            {self._name: source}, selection=selection, panels=kinds_of(panels), catalogue=catalogue()
+            {self._name: source},
+            selection=selection,
+            panels=kinds_of(panels),
+            available_panels=available_panels(),
         )
 
     def close(self) -> None:
-        """Take the explorer and its parts down."""
+        """Close the explorer and its parts."""
         with UI_LOCK:
             parts, self._fixed = self.parts, ()
             super().close()
@@ -109,13 +112,13 @@ class TraceExplorer(Pictured, LoadingPart):
         """The selected events, one row each; columns as in `Trace.events`.
 
         An event is selected if it lies in the selection's ranks, iterations, window and streams, if its name
-        is one of `selection.names`, and if it holds `selection.query` (whatever the case). Waits for the
-        loading.
+        is one of `selection.names`, and if it contains `selection.query` (ignoring case). Waits until the
+        trace is loaded.
         """
         return chosen_frame(self.trace, Chosen.by(self.selection))
 
     def frame(self, kind: str, **options: Any) -> pd.DataFrame:
-        """The DataFrame that the panel `kind` shows; any analysis can be asked for. Waits for the loading.
+        """The DataFrame of any analysis, as its panel shows it. Waits until the trace is loaded.
 
         Args:
             kind: a key of `analysis.ANALYSES`, or "events".
@@ -134,9 +137,9 @@ class TraceExplorer(Pictured, LoadingPart):
         return ANALYSES[check_kind(kind)].figure(self.frame(kind, **options))
 
     def diff(self, *others: Any, names: Sequence[str] | None = None) -> DiffViewer:
-        """A `DiffViewer` of this run and others, which shares this selection. Waits for the loading.
+        """A `DiffViewer` of this run and others that shares this selection. Waits until the trace is loaded.
 
-        `others` are what `Trace.open` takes, `names` those of all runs; default: the last part of their path.
+        `others` are what `Trace.open` takes; `names` are of all runs, by default the last part of their path.
         """
         names = names or default_names([self._source, *others])
         return DiffViewer(self.trace, *others, names=names, selections={names[0]: self.selection})
@@ -149,13 +152,13 @@ class TraceExplorer(Pictured, LoadingPart):
         """Write what is shown to one HTML file that opens anywhere, offline and without Python.
 
         The timeline stays interactive, panels can be shown and hidden, and events (up to 20,000 of them) be
-        searched and sorted. The figures are those of the selection as it is now. Waits for what is being
-        computed, and returns the path.
+        searched and sorted. The figures are those of the current selection. Waits for computations in
+        progress.
 
         Args:
-            path: of the file.
+            path: the file to write; it is returned.
             panels: kinds of the panels to save; default: those that are shown.
-            title: of the page; default: what is explored.
+            title: the page's title; default: the explorer's.
 
         Raises:
             ValueError: there is no panel of that kind.
@@ -173,18 +176,18 @@ class TraceExplorer(Pictured, LoadingPart):
                 panel.close()
 
     def snapshot(self) -> Picture:
-        """A static picture of what is shown, to be kept as a cell's output in a notebook that is saved.
+        """A static picture of what is shown, for the output of a cell in a saved notebook.
 
-        A live explorer needs a kernel. Where none runs (a notebook opened again, nbconvert, a code review),
-        the output of this call is still there.
+        A live explorer needs a kernel. Without one (a notebook opened again, nbconvert, a code review), the
+        output of this call is still there.
         """
         shown = self._at_rest()
-        return picture(self._title(), self.facts, [*(part for _, part in self._fixed), *shown.values()])
+        return picture(self._title(), self.header, [*(part for _, part in self._fixed), *shown.values()])
 
     def _at_rest(self) -> dict[str, Part]:
         """The panels shown, by kind, once the trace is loaded and everything is computed."""
         self.wait()
-        settle([self])  # the parts are made a moment after the trace is there
+        settle([self])  # the parts are created shortly after the trace is loaded
         if not self._fixed:
             raise RuntimeError(self.message)
         shown = dict(self._shown)
@@ -206,7 +209,8 @@ class TraceExplorer(Pictured, LoadingPart):
 
     def _show(self, traces: dict[str, Trace]) -> None:
         trace = traces[self._name]
-        told = facts.job_facts(trace, self._name), facts.health_rows(trace), facts.notices(trace)
+        header = job_header.header_fields(trace, self._name)
+        health, notices = job_header.health_rows(trace), job_header.notices(trace)
         with UI_LOCK, self.hold_sync():
             shared = self.selection
             self._fixed = [
@@ -216,7 +220,7 @@ class TraceExplorer(Pictured, LoadingPart):
                 ("timeline", TimelineScrubber(trace, selection=shared)),
             ]
             self._arrange()
-            self.facts, self.health, self.notices = told
+            self.header, self.health, self.notices = header, health, notices
             self.status, self.message, self.progress = "idle", "", None
 
     @t.observe("panels")
@@ -230,7 +234,7 @@ class TraceExplorer(Pictured, LoadingPart):
                 return
             before = self._shown
             self._shown = {kind: before.get(kind) or self._make_panel(kind) for kind in self.panels}
-            # the view lets go of a panel before its model is gone
+            # the view releases a panel before its model is closed
             self.parts = [*self._fixed, *(("panel", panel) for panel in self._shown.values())]
             for kind in before.keys() - self._shown.keys():
                 before[kind].close()
@@ -243,7 +247,7 @@ class TraceExplorer(Pictured, LoadingPart):
         return make_panel(self.trace, kind, self.selection, python_expression)
 
     def _placed(self, parts: Sequence[tuple[str, Part]]) -> list[list[str]]:
-        """The wire form of `parts`: [area, reference, kind of a panel]."""
+        """`parts` as sent to the browser: [area, reference, kind of a panel]."""
         kinds = {panel: kind for kind, panel in self._shown.items()}
         return [[area, f"anywidget:{part.model_id}", kinds.get(part, "")] for area, part in parts]
 

@@ -21,7 +21,7 @@ const state = {
   version: 1,
   sort: "",
   columns: ["rank", "name", "dur_ns", "correlation"],
-  catalogue: [
+  available_columns: [
     { name: "rank", title: "rank", type: "number" },
     { name: "name", title: "name", type: "text" },
     { name: "dur_ns", title: "duration", type: "number" },

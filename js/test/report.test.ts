@@ -144,14 +144,14 @@ test("a report draws its explorer, and panels hide and come back", async () => {
   });
   const content: Content = {
     root: "explorer",
-    facts: { made: "today", version: "hta_widgets 1", notes: ["<b>note</b>"] },
+    about: { made: "today", version: "hta_widgets 1", notes: ["<b>note</b>"] },
     parts: {
       explorer: part({
         _view: "explorer",
-        facts: [],
+        header: [],
         health: [],
         notices: [],
-        catalogue: [{ kind: "steps", label: "Steps", title: "Steps", group: "Time" }],
+        available_panels: [{ kind: "steps", label: "Steps", title: "Steps", group: "Time" }],
         panels: ["steps"],
         parts: [["panel", "part:0", "steps"]],
       }),

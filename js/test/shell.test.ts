@@ -142,10 +142,10 @@ it("opens and closes panels from a bar that arrows move along", async () => {
   const { el, model } = await show(
     {
       _view: "explorer",
-      facts: [],
+      header: [],
       health: [],
       notices: [],
-      catalogue: [
+      available_panels: [
         { kind: "a", label: "A", title: "What A says", group: "Time", wide: false },
         { kind: "b", label: "B", title: "What B says", group: "Time", wide: false },
         { kind: "c", label: "C", title: "What C says", group: "Host", wide: true },

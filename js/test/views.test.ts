@@ -123,11 +123,11 @@ it("shows the loading, cancels it, then puts the parts in place", async () => {
   const { el, model } = await show(
     {
       _view: "explorer",
-      facts: [],
+      header: [],
       health: [],
       notices: [],
       parts: [],
-      catalogue: [],
+      available_panels: [],
       panels: [],
       status: "busy",
       message: "1 of 4",
@@ -138,7 +138,7 @@ it("shows the loading, cancels it, then puts the parts in place", async () => {
   expect(el.querySelector('[role="progressbar"]')?.getAttribute("aria-valuenow")).toBe("25");
   el.querySelector<HTMLButtonElement>(".hta-loading button")?.click();
   expect(model.sent[0]?.content).toMatchObject({ rpc: 1, method: "cancel" });
-  model.set("facts", [{ label: "Ranks", value: "2", title: "" }]);
+  model.set("header", [{ label: "Ranks", value: "2", title: "" }]);
   model.set("health", [
     { severity: "warning", check: "orphans", count: 3, detail: "<i>x</i>", remedy: "", ranks: [0, 1] },
   ]);

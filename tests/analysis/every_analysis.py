@@ -51,10 +51,10 @@ EVERY_ANALYSIS: dict[str, Question] = {
 
 def all_answers(trace: Trace, scope: Scope) -> dict[str, pd.DataFrame | str]:
     """Each analysis's frame, or what is missing for it. Any other error is passed on."""
-    told: dict[str, pd.DataFrame | str] = {}
+    answers: dict[str, pd.DataFrame | str] = {}
     for name, ask in EVERY_ANALYSIS.items():
         try:
-            told[name] = ask(trace, scope)
+            answers[name] = ask(trace, scope)
         except HtaWidgetsError as missing:
-            told[name] = f"{type(missing).__name__}: {missing}"
-    return told
+            answers[name] = f"{type(missing).__name__}: {missing}"
+    return answers

@@ -133,9 +133,9 @@ class _Writer:
             )  # fmt: skip
 
     def collective(self, sequence: int) -> None:
-        told = {"Collective name": "allreduce", "Process Group Name": "0", "Group size": self.job.ranks,
+        args = {"Collective name": "allreduce", "Process Group Name": "0", "Group size": self.job.ranks,
                 "In msg nelems": 64, "Out msg nelems": 64, "dtype": "Float", "Seq": sequence}  # fmt: skip
-        self.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL()", "kernel", "cudaLaunchKernelExC", 20, **told)
+        self.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL()", "kernel", "cudaLaunchKernelExC", 20, **args)
 
     def memory(self, at: int) -> None:
         kind = self.common.choice(("Memcpy HtoD (Pinned -> Device)", "Memset (Device)"))

@@ -165,7 +165,7 @@ def test_parts_are_conserved_and_order_does_not_matter(events, low, width, seed)
         assert (overlap["exposed_ns"] == frame["exposed_communication_ns"]).all()
 
 
-def test_busy_time_is_kept_with_the_rank_and_goes_with_it():
+def test_busy_time_is_cached_with_the_rank_and_freed_with_it():
     rank = FakeRank(EVENTS)
     first = busy.busy(rank, Scope())
     assert busy.busy(rank, Scope(window_ns=(0, 5))) is first, "a window is no filter"

@@ -40,11 +40,11 @@ def two_ranks(tmp_path, first, second, **fields) -> Trace:
     """Kernels of 1 ms at the given times on two ranks, all in step 1."""
     ranks = []
     for rank, starts in enumerate((first, second)):
-        item = RankFile(rank, **{name: value[rank] for name, value in fields.items()})
-        item.step(1, 0, 1000 * MS)
+        recorded = RankFile(rank, **{name: value[rank] for name, value in fields.items()})
+        recorded.step(1, 0, 1000 * MS)
         for start in starts:
-            item.kernel(start, start + MS, launched=start - 5 * US)
-        ranks.append(item)
+            recorded.kernel(start, start + MS, launched=start - 5 * US)
+        ranks.append(recorded)
     return job(tmp_path / "job", *ranks)
 
 
@@ -87,14 +87,14 @@ def test_groups_of_ranks_have_clocks_of_their_own(tmp_path):
     # Two pairs and all four; each clock is off by another amount, by more than the kernels last.
     ranks = []
     for rank, clock_ns in enumerate((0, 2 * MS, 4 * MS, -3 * MS)):
-        item = RankFile(rank, clock_ns).step(1, 0, 1000 * MS)
+        recorded = RankFile(rank, clock_ns).step(1, 0, 1000 * MS)
         for begin in (10, 200, 500):
             pair = {"Collective name": "allgather", "Process Group Name": f"pair {rank // 2}"}
             for at in (0, 20, 50, 90):
-                item.kernel((begin + at) * MS, (begin + at + 1) * MS, launched=100, **pair)
+                recorded.kernel((begin + at) * MS, (begin + at + 1) * MS, launched=100, **pair)
             every = {"Collective name": "allreduce", "Process Group Name": "world"}
-            item.kernel((begin + 100) * MS, (begin + 101) * MS, launched=100, **every)
-        ranks.append(item)
+            recorded.kernel((begin + 100) * MS, (begin + 101) * MS, launched=100, **every)
+        ranks.append(recorded)
     frame = collectives(job(tmp_path / "job", *ranks))
     # The clocks of ranks 2 and 3 differ by more than such clocks do.
     pairs = frame[frame["process_group"] == "pair 0"]
@@ -146,14 +146,20 @@ def test_sequence_numbers_are_those_of_their_group(tmp_path):
         )
 
     frame = collectives(job(tmp_path / "job", one(0, "a"), one(1, "b"), one(2, "b")))
-    told = frame.set_index(["rank", "process_group"])
+    by_group = frame.set_index(["rank", "process_group"])
     assert (
-        told.loc[(0, "world"), "match"] == told.loc[(1, "world"), "match"] == told.loc[(2, "world"), "match"]
+        by_group.loc[(0, "world"), "match"]
+        == by_group.loc[(1, "world"), "match"]
+        == by_group.loc[(2, "world"), "match"]
     )
-    assert told.loc[(1, "b"), "match"] == told.loc[(2, "b"), "match"] != told.loc[(0, "world"), "match"]
-    assert told["match"].isna().sum() == 1
-    assert told.loc[(1, "b"), "match_ranks"] == 2
-    assert set(told["match_key"].dropna()) == {"seq"}
+    assert (
+        by_group.loc[(1, "b"), "match"]
+        == by_group.loc[(2, "b"), "match"]
+        != by_group.loc[(0, "world"), "match"]
+    )
+    assert by_group["match"].isna().sum() == 1
+    assert by_group.loc[(1, "b"), "match_ranks"] == 2
+    assert set(by_group["match_key"].dropna()) == {"seq"}
 
 
 def test_sends_and_receives_are_no_collectives(tmp_path):

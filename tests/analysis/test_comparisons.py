@@ -1,4 +1,4 @@
-"""Every comparison of the registry can be asked, told in words and drawn, also where runs do not compare."""
+"""Every comparison of the registry can be computed, summarised and drawn, also where runs do not compare."""
 
 from itertools import pairwise
 from typing import Any
@@ -35,10 +35,10 @@ def test_every_comparison_answers_speaks_and_draws(runs: dict[str, Trace], kind:
     speaks(analysis.sentence(frame))
     figure = analysis.figure(frame)
     assert figure.layout.title.text == analysis.title
-    item = analysis.function(some, {run: Scope(iterations=(trace.iterations["iteration"].max(),))
+    frame = analysis.function(some, {run: Scope(iterations=(trace.iterations["iteration"].max(),))
                                    for run, trace in some.items()})  # fmt: skip
-    speaks(analysis.sentence(item))
-    analysis.figure(item)
+    speaks(analysis.sentence(frame))
+    analysis.figure(frame)
 
 
 @pytest.mark.parametrize("kind", COMPARISONS)
@@ -111,7 +111,7 @@ def test_a_run_against_itself_shows_no_change(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", COMPARISONS)
-def test_training_and_serving_are_refused_or_told_apart(kind: str) -> None:
+def test_training_and_serving_are_refused_or_distinguished(kind: str) -> None:
     pair = {"training": examples.load("gpt2_baseline"), "serving": examples.load("inference_cuda_graphs")}
     analysis = COMPARISONS[kind]
     if kind in ("comparability", "training_strategy"):

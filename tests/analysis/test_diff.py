@@ -108,8 +108,8 @@ def test_runs_that_differ_by_chance_only_do_not_differ():
     """Of fifty pairs of one configuration at most one has a line that differs: the level is 99 %."""
     runs = [run(seed=seed, ranks=1, strategy="single", steps=4, drift_permille=5) for seed in range(11)]
     false = Counter()
-    for item, other in islice(combinations(runs, 2), 50):
-        both = {"A": item, "B": other}
+    for first, second in islice(combinations(runs, 2), 50):
+        both = {"A": first, "B": second}
         false.update(by for by in ("kernel", "op", "call_path") if diff(both, by)["significant"].any())
         false["waterfall"] += bool(step_waterfall(both)["significant"].any())
         false["run_table"] += bool(run_table(both)["significant"].any())
@@ -477,9 +477,9 @@ def test_many_outliers_are_a_doubt(tmp_path):
 
 
 def test_a_version_that_one_run_did_not_record_is_no_difference(tmp_path):
-    def written(name, **facts):
+    def written(name, **metadata):
         path = write(tmp_path / name, durations(*[100_000] * 3))
-        path.write_text(path.read_text().replace("{", json.dumps(facts)[:-1] + ", ", 1))
+        path.write_text(path.read_text().replace("{", json.dumps(metadata)[:-1] + ", ", 1))
         return Trace.open(path, cache=False)
 
     cuda, nccl = {"cuda_runtime_version": 12010}, {"distributedInfo": {"nccl_version": "2.19"}}

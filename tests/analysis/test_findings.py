@@ -62,8 +62,8 @@ def test_ranks_are_compared_by_the_statistics_of_their_kernels(name: str) -> Non
         listed = analysis.kernel_durations(trace, inputs.scope)
         listed = listed[listed["event_class"] == "compute"]
         for column, table in zip(("count", "mean_ns"), inputs.compute_kernels, strict=True):
-            told = {(name, rank): value for rank in table for name, value in table[rank].dropna().items()}
-            assert told == listed.set_index(["name", "rank"])[column].to_dict()
+            shown = {(name, rank): value for rank in table for name, value in table[rank].dropna().items()}
+            assert shown == listed.set_index(["name", "rank"])[column].to_dict()
 
 
 def test_the_cost_of_a_stall_is_the_idle_time_of_the_announced_steps() -> None:
@@ -132,15 +132,15 @@ def test_what_counts(share: float, expected: str | None) -> None:
         "kineto/resnet50_num_workers_0",
     ],
 )
-def test_real_traces_are_told_in_sentences(name: str) -> None:
+def test_findings_of_real_traces_are_sentences(name: str) -> None:
     frame = overview(Trace.open(shared_trace(name)))
     empty = overview(Trace.open(shared_trace(name)), Scope(window_ns=(10**15, 10**15 + 1)))
     assert frame.dtypes.equals(empty.dtypes)
     assert frame["cost_ns"].is_monotonic_decreasing
-    for told in (*frame["text"], *frame["suggestion"], sentence(frame), sentence(empty)):
-        assert told.endswith(".")
-        assert "nan" not in told.lower().split()
-        assert "<NA>" not in told
+    for text in (*frame["text"], *frame["suggestion"], sentence(frame), sentence(empty)):
+        assert text.endswith(".")
+        assert "nan" not in text.lower().split()
+        assert "<NA>" not in text
     known = frame[frame["severity"] != OPEN]
     assert set(known["kind"]) <= set(ANALYSES)
     assert known["share_pct"].between(NOTE_PCT, 100).all()
@@ -152,7 +152,7 @@ def test_a_real_data_loader_stall_is_found() -> None:
     assert first["topic"] == "data_stall"
 
 
-def test_what_cannot_be_judged_is_said_with_its_remedy() -> None:
+def test_what_cannot_be_judged_is_reported_with_its_remedy() -> None:
     frame = overview(Trace.open(shared_trace("hta/cpu_only")))
     assert set(frame["severity"]) == {OPEN}
     assert frame["text"].iloc[0].endswith("the trace has no device events.")

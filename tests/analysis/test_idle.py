@@ -64,7 +64,7 @@ def causes_of(trace, scope=None):
 FIRST = [call("cudaLaunchKernel", 0, 3, 1), kernel("k1", 10, 10, 1)]
 
 
-def test_a_late_host_is_told_by_what_it_did(tmp_path):
+def test_a_late_host_is_classified_by_what_it_did(tmp_path):
     events = [
         *FIRST,
         call("cudaStreamSynchronize", 15, 10),
@@ -347,9 +347,9 @@ def test_a_data_loader_stall_is_found():
 
 def test_order_in_the_file_does_not_matter(tmp_path):
     events = [*FIRST, call("cudaLaunchKernel", 25, 5, 2), kernel("k2", 40, 5, 2), kernel("k3", 90, 5)]
-    item, other = trace_of(tmp_path / "a", events), trace_of(tmp_path / "b", events[::-1])
-    pd.testing.assert_frame_equal(idle_breakdown(item), idle_breakdown(other))
-    pd.testing.assert_frame_equal(stream_idle_breakdown(item), stream_idle_breakdown(other))
+    first, second = trace_of(tmp_path / "a", events), trace_of(tmp_path / "b", events[::-1])
+    pd.testing.assert_frame_equal(idle_breakdown(first), idle_breakdown(second))
+    pd.testing.assert_frame_equal(stream_idle_breakdown(first), stream_idle_breakdown(second))
 
 
 @pytest.mark.parametrize(

@@ -169,9 +169,9 @@ def canonical(frame: pd.DataFrame, order: dict[int, list[int]]) -> list[str]:
 @SOME
 @given(st.builds(Job, seed=SEEDS, ranks=st.integers(1, 2), ties=st.just(False), nasty=st.booleans()), SEEDS)
 def test_the_order_of_events_in_the_file_does_not_matter(job: Job, shuffle: int) -> None:
-    item, order = opened(job)
+    trace, order = opened(job)
     other, shuffled = opened(job, shuffle)
-    mine, theirs = all_answers(item, Scope()), all_answers(other, Scope())
+    mine, theirs = all_answers(trace, Scope()), all_answers(other, Scope())
     for name, frame in mine.items():
         again = theirs[name]
         if isinstance(frame, str) or isinstance(again, str):
@@ -193,15 +193,15 @@ for job in ("ddp_4ranks", "single_gpu_dataloader_stall"):
 
 
 def test_answers_do_not_depend_on_the_hash_seed() -> None:
-    told = [
+    answers = [
         subprocess.run(
             [sys.executable, "-c", DIGEST],
             env={**os.environ, "PYTHONHASHSEED": seed}, cwd=ROOT, capture_output=True, text=True, check=True,
         ).stdout.splitlines()
         for seed in ("1", "4242")
     ]  # fmt: skip
-    assert told[0] == told[1]
-    assert len(told[0]) > 50
+    assert answers[0] == answers[1]
+    assert len(answers[0]) > 50
 
 
 def recorded() -> list[str]:

@@ -150,8 +150,8 @@ def test_sentences(small):
     assert kernel_types.sentence(kernel_type_breakdown(small, Scope(ranks=(0,)))) == (
         "Of 187 ns of busy time, 42.8 % is communication alone; different kinds of work overlap for 10.7 %."
     )
-    item = kernel_durations(small, Scope(ranks=(0,), names=("a",)))
-    assert durations_in_words(item) == "A launch of a on rank 0 takes 20 ns at the median, 10 ns to 30 ns."
+    frame = kernel_durations(small, Scope(ranks=(0,), names=("a",)))
+    assert durations_in_words(frame) == "A launch of a on rank 0 takes 20 ns at the median, 10 ns to 30 ns."
     empty = Scope(window_ns=(5000, 6000))
     assert "No device work" in kernels.sentence(kernel_breakdown(small, empty))
     assert "No device work" in durations_in_words(kernel_durations(small, empty))

@@ -1,4 +1,4 @@
-"""Launches: every call paired with its work, and the time between told apart."""
+"""Launches: every call paired with its work, and the time between split by cause."""
 
 import numpy as np
 import pandas as pd

@@ -27,7 +27,7 @@ def test_an_answer_is_computed_once_per_owner_and_question() -> None:
     assert asked == [(1, "one"), (1, "two"), (1, "one")]
 
 
-def test_only_the_last_answers_are_kept() -> None:
+def test_only_the_last_results_are_remembered() -> None:
     asked: list[int] = []
 
     @memoize_per_rank(last=2)

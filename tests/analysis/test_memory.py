@@ -35,15 +35,15 @@ RECORDED = [
 
 def small(tmp_path) -> Trace:
     """100 bytes from before; linear takes 30 and, inside addmm, 50; the 30 are freed; a loose 7 at last."""
-    item = RankFile(0).step(1, 0, 1000).step(2, 1000, 2000)
-    item.add("cpu_op", "aten::linear", 100, 400).add("cpu_op", "aten::addmm", 200, 200)
-    item.add("user_annotation", "forward", 90, 500)
-    item.memory(150, 30, 0x10, 130).memory(250, 50, 0x20, 180).memory(700, -30, 0x10, 150)
-    item.memory(1100, 7, 0x30, 157).memory(1200, -100, 0x40, 57)
-    return job(tmp_path / "job", item)
+    recorded = RankFile(0).step(1, 0, 1000).step(2, 1000, 2000)
+    recorded.add("cpu_op", "aten::linear", 100, 400).add("cpu_op", "aten::addmm", 200, 200)
+    recorded.add("user_annotation", "forward", 90, 500)
+    recorded.memory(150, 30, 0x10, 130).memory(250, 50, 0x20, 180).memory(700, -30, 0x10, 150)
+    recorded.memory(1100, 7, 0x30, 157).memory(1200, -100, 0x40, 57)
+    return job(tmp_path / "job", recorded)
 
 
-def test_the_timeline_is_what_the_allocator_said(tmp_path):
+def test_the_timeline_is_what_the_allocator_recorded(tmp_path):
     frame = memory_timeline(small(tmp_path))
     assert frame["time_ns"].tolist() == [150, 250, 700, 1100, 1200]
     assert frame["change_bytes"].tolist() == [30, 50, -30, 7, -100]
@@ -57,14 +57,14 @@ def test_the_peak_names_its_holders(tmp_path):
     frame = memory_peak(small(tmp_path))
     assert frame["peak_ns"].tolist() == [250] * 3
     assert frame["peak_bytes"].tolist() == [180] * 3
-    told = frame.set_index("operator")
-    assert told["bytes"].to_dict() == {BEFORE: 100, "aten::addmm": 50, "aten::linear": 30}
-    assert told["top_operator"].to_dict() == {
+    by_operator = frame.set_index("operator")
+    assert by_operator["bytes"].to_dict() == {BEFORE: 100, "aten::addmm": 50, "aten::linear": 30}
+    assert by_operator["top_operator"].to_dict() == {
         BEFORE: BEFORE, "aten::addmm": "aten::linear", "aten::linear": "aten::linear",
     }  # fmt: skip
-    assert told.loc["aten::addmm", "annotation"] == "forward"
-    assert told.loc["aten::addmm", "iteration"] == 1
-    assert pd.isna(told.loc[BEFORE, "iteration"])
+    assert by_operator.loc["aten::addmm", "annotation"] == "forward"
+    assert by_operator.loc["aten::addmm", "iteration"] == 1
+    assert pd.isna(by_operator.loc[BEFORE, "iteration"])
     assert sentence(frame) == (
         "Rank 0 needs most memory, 180 B on cuda:0; "
         "55.6 % of it is held by memory allocated before the recording."
@@ -95,16 +95,16 @@ def test_times_are_on_the_axis_of_the_job(tmp_path):
 
 
 def test_without_totals_changes_are_added_up(tmp_path):
-    item = RankFile(0).step(1, 0, 1000).memory(10, 8, 1).memory(20, 4, 2).memory(30, -8, 1)
-    frame = memory_timeline(job(tmp_path / "job", item))
+    recorded = RankFile(0).step(1, 0, 1000).memory(10, 8, 1).memory(20, 4, 2).memory(30, -8, 1)
+    frame = memory_timeline(job(tmp_path / "job", recorded))
     assert frame["allocated_bytes"].tolist() == [8, 12, 4]
     assert frame["reserved_bytes"].isna().all()
-    assert memory_peak(job(tmp_path / "job", item))["bytes"].tolist() == [12]
+    assert memory_peak(job(tmp_path / "job", recorded))["bytes"].tolist() == [12]
 
 
-def test_devices_are_told_apart(tmp_path):
-    item = RankFile(0).step(1, 0, 1000).memory(10, 8, 1, 8).memory(20, 4, 1, 4, device=0)
-    frame = memory_peak(job(tmp_path / "job", item))
+def test_devices_are_distinguished(tmp_path):
+    recorded = RankFile(0).step(1, 0, 1000).memory(10, 8, 1, 8).memory(20, 4, 1, 4, device=0)
+    frame = memory_peak(job(tmp_path / "job", recorded))
     assert frame[["device", "bytes"]].to_numpy().tolist() == [["cpu", 4], ["cuda:0", 8]]
     assert sentence(frame).startswith("Rank 0 needs most memory, 8 B on cuda:0")
 
@@ -133,9 +133,9 @@ def test_the_peak_of_the_example_is_the_greatest_of_its_timeline():
     greatest = timeline.groupby("rank")["allocated_bytes"].max()
     assert (peak.groupby("rank")["peak_bytes"].first() == greatest).all()
     for number in (10, 11, 12):
-        item = memory_peak(trace, Scope(iterations=(number,)))
-        assert_conserved(item)
-        assert (item["peak_bytes"] <= peak["peak_bytes"].max()).all()
+        of_step = memory_peak(trace, Scope(iterations=(number,)))
+        assert_conserved(of_step)
+        assert (of_step["peak_bytes"] <= peak["peak_bytes"].max()).all()
 
 
 changes = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 1000)), min_size=1, max_size=40)
@@ -144,13 +144,13 @@ changes = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 1000)), min_size=
 @settings(max_examples=40, deadline=None)
 @given(changes)
 def test_live_blocks_add_up_to_the_peak(tmp_path_factory, each):
-    item, held, total, highest = RankFile(0).step(1, 0, 10_000), {}, 0, 0
+    recorded, held, total, highest = RankFile(0).step(1, 0, 10_000), {}, 0, 0
     for time, (address, size) in enumerate(each):
         change = -held.pop(address) if address in held else held.setdefault(address, size)
         total += change
         highest = max(highest, total)
-        item.memory(time, change, address, total)
-    frame = memory_peak(job(tmp_path_factory.mktemp("job"), item))
+        recorded.memory(time, change, address, total)
+    frame = memory_peak(job(tmp_path_factory.mktemp("job"), recorded))
     assert frame["peak_bytes"].iloc[0] == frame["bytes"].sum() == highest
     assert BEFORE not in set(frame["operator"])
 

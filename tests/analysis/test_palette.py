@@ -53,7 +53,7 @@ def test_every_fill_stands_out_from_its_background(theme, palette):
 
 @pytest.mark.parametrize("vision", VISION)
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
-def test_every_pair_of_fills_can_be_told_apart(palette, vision):
+def test_every_pair_of_fills_can_be_distinguished(palette, vision):
     for a, b in combinations(palette, 2):
         seen = [lab(VISION[vision] @ linear(palette[name])) for name in (a, b)]
         difference = np.linalg.norm(seen[0] - seen[1])

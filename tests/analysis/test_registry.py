@@ -1,4 +1,4 @@
-"""Every entry of the registry can be asked, told in words and drawn, also where data is missing."""
+"""Every entry of the registry can be computed, summarised and drawn, also where data is missing."""
 
 import pytest
 

@@ -92,7 +92,7 @@ def test_scopes_choose_calls_and_their_kernels(trace):
     assert kernel_sequences(trace, Scope(window_ns=(10**9, 2 * 10**9)), "aten::linear", 1).empty
 
 
-def test_what_cannot_be_answered_is_said(trace, tmp_path):
+def test_what_cannot_be_answered_is_reported(trace, tmp_path):
     with pytest.raises(ValueError, match="operator is empty"):
         kernel_sequences(trace)
     with pytest.raises(ValueError, match="topmost"):

@@ -32,15 +32,15 @@ def test_step_and_parts_are_those_of_the_other_comparisons():
         row = frame.loc[(run, measure)]
         assert row["change_ns"] == row["time_ns"] - row["before_ns"]
         if measure == STEP_TIME:
-            told = table.loc[run, ["change_ns", "change_low_ns", "change_high_ns", "significant"]]
+            listed = table.loc[run, ["change_ns", "change_low_ns", "change_high_ns", "significant"]]
             assert row["time_ns"] == table.loc[run, "step_ns"]
         elif measure in ("idle", "communication"):
             assert row["time_ns"] == table.loc[run, f"{measure}_ns"]
             continue
         else:
-            told = waterfall.loc[(run, measure), ["change_ns", "low_ns", "high_ns", "significant"]]
+            listed = waterfall.loc[(run, measure), ["change_ns", "low_ns", "high_ns", "significant"]]
             assert row["time_ns"] == waterfall.loc[(run, measure), "time_ns"]
-        assert row[["change_ns", "low_ns", "high_ns", "significant"]].tolist() == told.tolist()
+        assert row[["change_ns", "low_ns", "high_ns", "significant"]].tolist() == listed.tolist()
     parts = set(waterfall.index.unique("part")) - {STEP}
     assert set(frame.index.unique("measure")) == parts | {STEP_TIME, "idle", "communication"}
 

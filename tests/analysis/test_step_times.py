@@ -37,8 +37,8 @@ def test_a_long_step_is_an_outlier_on_its_rank_only(tmp_path: Path) -> None:
     assert sentence(frame).startswith(
         "A step takes 10.0 ms at the median; 1 of 5 iterations is unusually long"
     )
-    told = overview(trace)
-    late = told[told["topic"] == "slow_steps"].iloc[0]
+    findings = overview(trace)
+    late = findings[findings["topic"] == "slow_steps"].iloc[0]
     assert (late["rank"], late["iteration"]) == (1, 3)
     assert late["cost_ns"] == 20_000_000
     assert late["share_pct"] == pytest.approx(100 * 20 / 70)

@@ -24,14 +24,14 @@ def arriving(tmp_path, *steps: list[int], clocks=(0, 0, 0), name=ALL_REDUCE, str
     """One collective per step: each rank joins at the given time of it, and it ends 1 ms after the last."""
     ranks = []
     for rank, clock in enumerate(clocks):
-        item = RankFile(rank, clock, base)
+        recorded = RankFile(rank, clock, base)
         for number, arrivals_at in enumerate(steps):
             begin = 100 * MS * number
-            item.step(number, begin, begin + 90 * MS)
-            item.kernel(
+            recorded.step(number, begin, begin + 90 * MS)
+            recorded.kernel(
                 begin + arrivals_at[rank], begin + max(arrivals_at) + MS, name, stream, launched=begin + 10
             )
-        ranks.append(item)
+        ranks.append(recorded)
     return job(tmp_path / "job", *ranks)
 
 
@@ -122,9 +122,9 @@ def test_the_simulated_straggler_is_found_and_its_waiting_is_the_true_one():
     assert (frame.loc[frame["rank"] == 2, "position"] == 1).all()
     # True waiting: until the last rank's start. Ranks leave up to 300 ns apart, which the durations contain.
     waiting = [
-        sum(max(item.start_ns) - start for start in item.start_ns)
-        for item in truth.collectives
-        if max(item.start_ns) - min(item.start_ns) > 2 * NOISE_NS
+        sum(max(collective.start_ns) - start for start in collective.start_ns)
+        for collective in truth.collectives
+        if max(collective.start_ns) - min(collective.start_ns) > 2 * NOISE_NS
     ]
     assert len(waiting) == frame["counted"].groupby(frame["iteration"]).max().sum()
     assert abs(by_rank.sum() - sum(waiting)) <= 2 * 300 * 4 * len(waiting)
@@ -165,20 +165,20 @@ def test_the_real_job():
         ("hta/trace_filter", Scope(ranks=(1,)), "second rank"),
     ],
 )
-def test_what_is_missing_is_said(name, scope, field):
+def test_what_is_missing_is_reported(name, scope, field):
     with pytest.raises(MissingDataError) as missing:
         stragglers(Trace.open(shared_trace(name)), scope)
     assert missing.value.field == field
 
 
-def test_ranks_without_communication_or_without_common_collectives_are_told_apart(tmp_path):
+def test_ranks_without_communication_or_without_common_collectives_are_distinguished(tmp_path):
     silent = job(tmp_path / "silent", *(RankFile(rank).kernel(MS, 2 * MS, name="gemm") for rank in (0, 1)))
     with pytest.raises(MissingDataError, match="ranks 0, 1 has any") as missing:
         stragglers(silent)
     assert missing.value.field == "communication kernels"
-    item, two = RankFile(0).kernel(MS, 2 * MS), RankFile(1).kernel(MS, 2 * MS).kernel(3 * MS, 4 * MS)
+    first, second = RankFile(0).kernel(MS, 2 * MS), RankFile(1).kernel(MS, 2 * MS).kernel(3 * MS, 4 * MS)
     with pytest.raises(MissingDataError) as missing:
-        stragglers(job(tmp_path / "holes", item, two))
+        stragglers(job(tmp_path / "holes", first, second))
     assert missing.value.field == "collective that is recorded on two ranks"
 
 

@@ -156,7 +156,7 @@ def test_shards_are_no_model_where_their_group_is_not_recognised(tmp_path: Path)
     assert frame["parameters"].isna().all()
 
 
-def test_groups_that_reduce_parts_of_a_model_are_all_told(tmp_path: Path) -> None:
+def test_groups_that_reduce_parts_of_a_model_are_all_reported(tmp_path: Path) -> None:
     """Experts are reduced among fewer ranks than the rest of the model."""
 
     def experts(events: list[Event]) -> list[Event]:
@@ -193,7 +193,7 @@ def test_communication_that_nobody_names_is_not_called_fsdp_or_ddp(tmp_path: Pat
         assert row["parameters"] == before["parameters"]
 
 
-def test_missing_sizes_are_said_and_not_guessed(tmp_path: Path) -> None:
+def test_missing_sizes_are_reported_and_not_guessed(tmp_path: Path) -> None:
     sizes = ("In msg nelems", "Out msg nelems")
 
     def unsized(event: Event) -> None:
@@ -218,9 +218,9 @@ def test_missing_sizes_are_said_and_not_guessed(tmp_path: Path) -> None:
     assert pd.isna(row["parameters"])
 
 
-@pytest.mark.parametrize(("world_size", "told"), [(2, True), (8, False)])
-def test_groups_without_names_are_told_if_they_hold_the_whole_job(
-    tmp_path: Path, world_size: int, told: bool
+@pytest.mark.parametrize(("world_size", "named"), [(2, True), (8, False)])
+def test_groups_without_names_are_recognised_if_they_hold_the_whole_job(
+    tmp_path: Path, world_size: int, named: bool
 ) -> None:
     def nameless(event: Event) -> None:
         event.get("args", {}).pop("Process Group Name", None)
@@ -228,7 +228,7 @@ def test_groups_without_names_are_told_if_they_hold_the_whole_job(
     metadata = {"rank": 0, "world_size": world_size}
     edited(tmp_path, "gpt2_ddp", each(nameless), metadata)
     row = only(training_strategy(Trace.open(sorted(tmp_path.iterdir())[0], cache=False)))
-    assert (row["strategy"] == "DDP", "no names" in row["evidence"]) == (told, not told)
+    assert (row["strategy"] == "DDP", "no names" in row["evidence"]) == (named, not named)
 
 
 def test_steps_have_to_be_marked(tmp_path: Path) -> None:

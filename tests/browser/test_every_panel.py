@@ -5,13 +5,13 @@ import ast
 import pytest
 from playwright.sync_api import expect
 
-from hta_widgets.widgets.panels import catalogue
+from hta_widgets.widgets.panels import available_panels
 from tests.browser.lab import TIMELINE, Lab
 from tests.support import shared_trace
 
 pytestmark = pytest.mark.browser
 
-KINDS = [entry["kind"] for entry in catalogue()]
+KINDS = [entry["kind"] for entry in available_panels()]
 JOBS = {
     "nvidia, 2 ranks": "hta/trace_filter",
     "amd": "tracelens/mi300/resnet_act_checkpoint.json.gz",

@@ -134,8 +134,8 @@ def test_critical_path_is_drawn_and_says_what_bounds_it(lab: Lab) -> None:
     expect(toggle).to_have_attribute("aria-pressed", "false")
     toggle.click()
     lab.expect_kernel("timeline.critical_path", True)
-    told = bar(lab).locator(".hta-timeline-path")
-    expect(told).to_contain_text("The path leads through", timeout=30_000)
+    message = bar(lab).locator(".hta-timeline-path")
+    expect(message).to_contain_text("The path leads through", timeout=30_000)
     assert colours(timeline) < before
     lab.shot("timeline-path")
 
@@ -160,11 +160,11 @@ def test_critical_path_is_drawn_and_says_what_bounds_it(lab: Lab) -> None:
     expect(tip).to_contain_text("bound by a compute kernel")
     lab.shot("timeline-path-hover")
     toggle.click()
-    expect(told).to_have_text("")
+    expect(message).to_have_text("")
     lab.expect_no_errors()
 
 
-def test_a_missing_link_is_told_in_the_bar(lab: Lab) -> None:
+def test_the_bar_reports_a_missing_link(lab: Lab) -> None:
     open_timeline(lab, "hta/cpu_only")
     bar(lab).get_by_role("button", name="Critical path").click()
     expect(bar(lab)).to_contain_text("ProfilerActivity.CUDA", timeout=30_000)

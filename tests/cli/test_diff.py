@@ -113,21 +113,21 @@ def test_a_line_that_has_moved_is_held_to_its_limit_where_it_is_now(run: Run, tm
 def test_a_run_passes_against_itself(simulated: Simulated) -> None:
     run = simulated(drift_permille=4)
     done = gate(run, run, "--fail-on", "step_time>+0%", "--fail-on", "step_time<-0%", "--format", "json")
-    told = done.json
-    assert (done.code, told["failed"]) == (0, False)
-    assert [item["outcome"] for item in told["checks"]] == ["holds", "holds"]
-    assert [item["run"] for item in told["runs"]] == [run.name, f"{run.name} (2)"]
+    document = done.json
+    assert (done.code, document["failed"]) == (0, False)
+    assert [item["outcome"] for item in document["checks"]] == ["holds", "holds"]
+    assert [item["run"] for item in document["runs"]] == [run.name, f"{run.name} (2)"]
     for part in ("measures", "run_table", "step_waterfall", "lines"):
-        assert told[part]["rows"] and all(row["change_ns"] == 0 for row in told[part]["rows"])
+        assert document[part]["rows"] and all(row["change_ns"] == 0 for row in document[part]["rows"])
 
 
 def test_training_against_serving_is_refused(simulated: Simulated) -> None:
     failed(gate(simulated(), SERVING), 2, "cannot be compared", "serving")
     done = gate(simulated(), SERVING, "--format", "json")
     assert done.code == 2 and done.err.count("\n") == 1
-    told = done.json
-    assert told["comparable"] is False and told["reasons"] and "serving" in told["reasons"][0]
-    assert [item["path"] for item in told["runs"]] == [str(simulated()), str(SERVING)]
+    document = done.json
+    assert document["comparable"] is False and document["reasons"] and "serving" in document["reasons"][0]
+    assert [item["path"] for item in document["runs"]] == [str(simulated()), str(SERVING)]
 
 
 def test_one_of_many_runs_stops_the_gate(simulated: Simulated) -> None:
@@ -144,15 +144,15 @@ def test_one_of_many_runs_stops_the_gate(simulated: Simulated) -> None:
 # -- noise -----------------------------------------------------------------------------------------
 
 
-def test_a_change_within_noise_passes_and_is_said(run: Run, simulated: Simulated) -> None:
+def test_a_change_within_noise_passes_and_is_reported(run: Run, simulated: Simulated) -> None:
     pair = simulated(drift_permille=20), simulated(seed=2, drift_permille=20)
     rows = run("diff", *pair, "--format", "json").json["measures"]["rows"]
     within = next(row for row in rows if row["change_ns"] > 0 and not row["significant"])
     done = run("diff", *pair, "--fail-on", f"{within['measure']}>+0%")
     assert done.code == 0
     assert done.out.rstrip().endswith("beyond the limit, but within noise")
-    told = run("diff", *pair, "--fail-on", f"{within['measure']}>+0%", "--format", "json").json
-    assert told["failed"] is False and told["checks"][0]["outcome"] == "within noise"
+    document = run("diff", *pair, "--fail-on", f"{within['measure']}>+0%", "--format", "json").json
+    assert document["failed"] is False and document["checks"][0]["outcome"] == "within noise"
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_command_line_and_api_agree(run: Run, simulated: Simulated, by: str) -> 
     traces = {name: Trace.open(path) for name, path in pair.items()}
     scope = Scope(ranks=(1,), iterations=(11, 12, 13))
     part = ["--ranks", "1", "--iterations", "11-13", "--by", by]
-    told = run("diff", *pair.values(), "--name", "a", "--name", "b", *part, "--format", "json").json
+    document = run("diff", *pair.values(), "--name", "a", "--name", "b", *part, "--format", "json").json
     frames = {
         "comparability": COMPARISONS["comparability"].function(traces, scope),
         "run_table": COMPARISONS["run_table"].function(traces, scope),
@@ -231,11 +231,11 @@ def test_command_line_and_api_agree(run: Run, simulated: Simulated, by: str) -> 
         "measures": step_measures(traces, scope),
     }
     for name, frame in frames.items():
-        assert list(told[name]["columns"]) == list(frame.columns)
-        assert [list(row.values()) for row in told[name]["rows"]] == plain(frame)
-    assert told["lines"]["by"] == by
-    assert told["lines"]["sentence"] == COMPARISONS["diff"].sentence(frames["lines"])
-    assert [item["scope"]["ranks"] for item in told["runs"]] == [[1], [1]]
+        assert list(document[name]["columns"]) == list(frame.columns)
+        assert [list(row.values()) for row in document[name]["rows"]] == plain(frame)
+    assert document["lines"]["by"] == by
+    assert document["lines"]["sentence"] == COMPARISONS["diff"].sentence(frames["lines"])
+    assert [item["scope"]["ranks"] for item in document["runs"]] == [[1], [1]]
 
 
 def test_csv_holds_the_lines(run: Run, simulated: Simulated, tmp_path: Path) -> None:
@@ -301,8 +301,8 @@ def test_runs_without_device_events_have_a_step_time(run: Run) -> None:
     done = run("diff", path, path, "--fail-on", "step_time>+3%")
     assert (done.code, done.err) == (0, "")
     assert "no run has device events" in done.out and "Operators" in done.out
-    told = run("diff", path, path, "--format", "json").json
-    assert told["run_table"]["missing"]["field"] == "device events" and told["lines"]["by"] == "op"
+    document = run("diff", path, path, "--format", "json").json
+    assert document["run_table"]["missing"]["field"] == "device events" and document["lines"]["by"] == "op"
     failed(run("diff", path, path, "--fail-on", "idle>+3%"), 4, "ProfilerActivity.CUDA")
     failed(run("diff", path, path, "--fail-on", 'kernel:"x">+3%'), 4, "ProfilerActivity.CUDA")
     failed(run("diff", path, path, "--fail-on", "peak_memory>+3%"), 4, "ProfilerActivity.CUDA")

@@ -22,9 +22,9 @@ def test_values_and_types() -> None:
             "text": pd.Series(["a", None], dtype="object"),
         }
     )
-    told = json.loads("\n".join(json_lines({"kind": "made"}, frame)))
+    document = json.loads("\n".join(json_lines({"kind": "made"}, frame)))
     types = {"time_ns": "int64", "bytes": "int64", "pct": "float64", "partial": "bool"}
-    assert told == {
+    assert document == {
         "kind": "made",
         "columns": {**types, "name": "str", "text": "str"},
         "rows": [

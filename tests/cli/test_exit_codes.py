@@ -112,7 +112,7 @@ def test_output_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
     failed(run("report", DDP, "-o", tmp_path / "no" / "where.html"), 5, "no folder")
 
 
-def test_defects_are_told_as_such(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defects_are_reported_as_such(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_kind: str) -> None:
         raise RuntimeError("two\nlines")
 

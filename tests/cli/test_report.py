@@ -24,7 +24,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     def to_html(explorer: TraceExplorer, path: str) -> None:
         seen.append(
             {"selection": explorer.selection.to_dict(), "panels": explorer.panels, "path": path}
-            | {"job": explorer.facts[0]["value"]}
+            | {"job": explorer.header[0]["value"]}
         )
 
     monkeypatch.setattr(TraceExplorer, "to_html", to_html)

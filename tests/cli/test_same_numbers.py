@@ -1,4 +1,4 @@
-"""One truth, several doors: the API, the command line and the explorer give the same numbers."""
+"""The API, the command line and the explorer give the same numbers."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def test_api_command_line_and_explorer_agree(
             explorers[part].frame(kind)
         return
     assert (done.code, done.err) == (0, "")
-    told = done.json
+    document = done.json
     # a panel does not filter by what its own marks select
     left_out = {"window_ns" if name == "window" else name: None for name in analysis.ANALYSES[kind].ignores}
     shown = analysis.ANALYSES[kind].function(ddp, replace(scope, **left_out)) if left_out else frame
     pd.testing.assert_frame_equal(explorers[part].frame(kind), shown)
-    assert told["kind"] == kind
-    assert told["scope"] == {
+    assert document["kind"] == kind
+    assert document["scope"] == {
         name: list(value) if value else None
         for name, value in (
             ("ranks", scope.ranks),
@@ -83,12 +83,12 @@ def test_api_command_line_and_explorer_agree(
             ("streams", None),
         )
     }
-    assert told["sentence"] == analysis.ANALYSES[kind].sentence(frame)
-    assert list(told["columns"]) == list(frame.columns)
-    assert set(told["columns"].values()) <= {"int64", "float64", "bool", "str"}
-    rows = [list(row.values()) for row in told["rows"]]
+    assert document["sentence"] == analysis.ANALYSES[kind].sentence(frame)
+    assert list(document["columns"]) == list(frame.columns)
+    assert set(document["columns"].values()) <= {"int64", "float64", "bool", "str"}
+    rows = [list(row.values()) for row in document["rows"]]
     assert rows == plain(frame)
-    assert all(list(row) == list(frame.columns) for row in told["rows"])
+    assert all(list(row) == list(frame.columns) for row in document["rows"])
 
 
 def test_options_reach_the_analysis(ddp: Trace, run: Run) -> None:
@@ -101,14 +101,14 @@ def test_options_reach_the_analysis(ddp: Trace, run: Run) -> None:
 
 
 def test_summary_holds_the_same_answers(ddp: Trace, run: Run) -> None:
-    told = run("summary", DDP, "--json").json
-    for kind, answer in told["answers"].items():
+    document = run("summary", DDP, "--json").json
+    for kind, answer in document["answers"].items():
         frame = analysis.ANALYSES[kind].function(ddp, **answer["options"])
         assert [list(row.values()) for row in answer["rows"]] == plain(frame)
         assert answer["sentence"] == analysis.ANALYSES[kind].sentence(frame)
-    assert told["job"]["ranks"] == ddp.ranks
-    assert told["job"]["duration_ns"] == ddp.summary["duration_ns"]
-    assert [list(row.values()) for row in told["health"]["rows"]] == plain(ddp.health)
+    assert document["job"]["ranks"] == ddp.ranks
+    assert document["job"]["duration_ns"] == ddp.summary["duration_ns"]
+    assert [list(row.values()) for row in document["health"]["rows"]] == plain(ddp.health)
 
 
 def test_csv_and_parquet_hold_every_digit(ddp: Trace, run: Run, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hta_widgets import examples
 from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import aligned, pieces_of, printable, shortened, width
-from hta_widgets.cli.values import numbers, span, spelled
+from hta_widgets.cli.values import number_ranges, numbers, span
 from tests.cli.conftest import Run
 
 DDP = examples.path("ddp_4ranks")
@@ -154,4 +154,4 @@ def test_numbers_and_windows() -> None:
     assert span("10ms:25ms").within((0, 10**9)) == (10_000_000, 25_000_000)
     assert span("1.5us:").within((0, 5_000)) == (1_500, 5_000)
     assert span(":9007199254740993").within((0, 10**18)) == (0, 9_007_199_254_740_993)
-    assert spelled([0, 1, 2, 5]) == "0-2, 5"
+    assert number_ranges([0, 1, 2, 5]) == "0-2, 5"

@@ -11,7 +11,7 @@ def entry(setup: Setup, ranks: int = 1) -> dict[str, Any]:
     """The entry of a setup that ran on `ranks` ranks, with made-up times."""
     numbers = spread([1_000, 2_000, 4_000])
     return {
-        "setup": manifest.setup_facts(setup),
+        "setup": manifest.plain_setup(setup),
         "command": "python record.py",
         "started": "2026-01-01T00:00:00+00:00",
         "ranks": ranks,

@@ -56,8 +56,8 @@ def test_arguments_give_the_setup_back(
 def test_listed_commands_are_what_record_takes(device: str, name: str, setup: Setup) -> None:
     arguments = record_all.parser().parse_args(["--device", device, "--steps", "4"])
     words = record_all.attempts(name, setup, 8, arguments)[0]
-    told = record.parser().parse_args(words[words.index(str(record_all.RECORD)) + 1 :])
-    assert (setup_of(told), told.device, told.name, told.steps) == (setup, device, name, 4)
+    parsed = record.parser().parse_args(words[words.index(str(record_all.RECORD)) + 1 :])
+    assert (setup_of(parsed), parsed.device, parsed.name, parsed.steps) == (setup, device, name, 4)
     launcher = words[: words.index(str(record_all.RECORD))]
     assert ("--nproc_per_node=2" in launcher) == (setup.strategy != "baseline")
 
@@ -166,11 +166,11 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
 
         def run(words: list[str], log: Path) -> str:
             commands.append(words)
-            told = record.parser().parse_args(words[words.index(str(record_all.RECORD)) + 1 :])
-            if told.backend in failing:
-                return f"{told.backend}Error: no"
-            setup = setup_of(told)
-            manifest.add(told.out, told.name, entry(setup, ranks_of(setup, 2)))
+            parsed = record.parser().parse_args(words[words.index(str(record_all.RECORD)) + 1 :])
+            if parsed.backend in failing:
+                return f"{parsed.backend}Error: no"
+            setup = setup_of(parsed)
+            manifest.add(parsed.out, parsed.name, entry(setup, ranks_of(setup, 2)))
             return "exit code 1"  # what happens after the entry is written costs nothing
 
         machine = ModuleType("recorder.machine")
@@ -212,7 +212,7 @@ def test_on_one_gpu_gloo_follows_nccl(tmp_path: Path, pretend: Callable[..., lis
     assert set(manifest.load(tmp_path)["recordings"]) == {"ddp"}
 
 
-def test_where_nothing_works_the_reasons_are_kept(
+def test_where_nothing_works_the_reasons_are_recorded(
     tmp_path: Path, pretend: Callable[..., list[list[str]]]
 ) -> None:
     pretend(gpus=1, failing=("nccl", "gloo"))
@@ -221,9 +221,7 @@ def test_where_nothing_works_the_reasons_are_kept(
     assert reason == "ncclError: no; glooError: no; several ranks need as many GPUs, here 1"
 
 
-def test_a_failure_that_should_not_be_is_told(
-    tmp_path: Path, pretend: Callable[..., list[list[str]]]
-) -> None:
+def test_an_unexpected_failure_is_reported(tmp_path: Path, pretend: Callable[..., list[list[str]]]) -> None:
     pretend(gpus=2, failing=("nccl",))
     assert record_all.main(["--out", str(tmp_path), "--only", "ddp", "baseline"]) == 1
     assert set(manifest.load(tmp_path)["recordings"]) == {"baseline"}

@@ -76,8 +76,8 @@ def test_calibrate_reads_any_trace(
 ) -> None:
     path = shared_trace(name)
     assert calibrate.main([str(path), "gpt2_baseline", "--csv", str(tmp_path)]) == 0
-    told = capsys.readouterr().out
-    assert ("recorded, launches: " in told) == (not launches)
+    output = capsys.readouterr().out
+    assert ("recorded, launches: " in output) == (not launches)
     table = pd.read_csv(tmp_path / f"{path.name}.distributions.csv", header=[0, 1], index_col=[0, 1, 2])
     counts = table["recorded", "n"].dropna()
     assert counts.index.isin(["launch call"], level=0).any() == launches

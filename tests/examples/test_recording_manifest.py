@@ -18,10 +18,10 @@ from tests.examples.recording_entry import entry
 
 @given(st.lists(st.integers(1, 10**12), min_size=1))
 def test_spread_is_numpys(samples: list[int]) -> None:
-    told = spread(samples)
+    measured = spread(samples)
     wanted = np.quantile(samples, [0.25, 0.5, 0.75])
-    assert [told["q1_ns"], told["median_ns"], told["q3_ns"]] == pytest.approx(wanted, abs=1)
-    assert told["samples"] == len(samples)
+    assert [measured["q1_ns"], measured["median_ns"], measured["q3_ns"]] == pytest.approx(wanted, abs=1)
+    assert measured["samples"] == len(samples)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_manifest_that_lacks_something_says_what(
     whole = json.loads(json.dumps(entry(Setup())))
     assert manifest.problems({"format": 1, "recordings": {"one": whole}}) == []
     spoil(whole)
-    assert any(problem in told for told in manifest.problems({"format": 1, "recordings": {"one": whole}}))
+    assert any(problem in listed for listed in manifest.problems({"format": 1, "recordings": {"one": whole}}))
 
 
 def test_pairs_are_checked_against_what_was_recorded(tmp_path: Path) -> None:

@@ -75,10 +75,10 @@ def test_recordings_open_and_every_analysis_answers_or_abstains(recorded: Simple
         assert all(b == a + 1 for a, b in pairwise(iterations["iteration"][:3]))
     assert not iterations["partial"].any()
     answers = all_answers(trace, Scope())
-    told = {question for question, answer in answers.items() if isinstance(answer, pd.DataFrame)}
-    assert {"step_times", "op_counts", "call_stacks", "user_annotations-cpu"} <= told
+    answered = {question for question, answer in answers.items() if isinstance(answer, pd.DataFrame)}
+    assert {"step_times", "op_counts", "call_stacks", "user_annotations-cpu"} <= answered
     # Nothing is made up about a device that was not recorded.
-    assert not told & {"temporal_breakdown", "kernel_breakdown", "idle_breakdown", "launch_stats"}
+    assert not answered & {"temporal_breakdown", "kernel_breakdown", "idle_breakdown", "launch_stats"}
 
 
 def test_what_differs_within_pairs_is_in_the_traces(recorded: SimpleNamespace) -> None:

@@ -145,7 +145,7 @@ def test_without_the_annotation_backward_hangs_below_the_step(trace):
     assert 2 in stack.get_children(0)
 
 
-def test_kernels_are_told_apart(trace):
+def test_kernels_are_distinguished(trace):
     graph = CallGraph(trace)
     assert graph.get_gpu_kernels(0)["index"].tolist() == [5]
     stack = graph.get_csg_of_node(6)
@@ -229,10 +229,10 @@ def test_frames_and_ranks_have_the_same_tree(name):
     CallGraph(trace)
     for rank in trace.get_ranks():
         rank_trace, df = trace.job.rank(rank), trace.get_trace(rank)
-        tree, told = stacks(rank_trace), df.set_index("index").reindex(rank_trace.event_id)
-        assert (told["depth"].fillna(-1).to_numpy() == tree.depth).all()
-        assert (told["num_kernels"].fillna(0).to_numpy() == tree.kernels).all()
-        assert (told["kernel_dur_sum"].fillna(0).to_numpy() == tree.kernel_dur_sum_ns / 1000).all()
+        tree, rows = stacks(rank_trace), df.set_index("index").reindex(rank_trace.event_id)
+        assert (rows["depth"].fillna(-1).to_numpy() == tree.depth).all()
+        assert (rows["num_kernels"].fillna(0).to_numpy() == tree.kernels).all()
+        assert (rows["kernel_dur_sum"].fillna(0).to_numpy() == tree.kernel_dur_sum_ns / 1000).all()
 
 
 class TestOld:

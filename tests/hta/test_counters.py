@@ -108,7 +108,7 @@ def test_blocked_time_of_hta(name):
     assert 0 < row["relative_duration_at_max_queue_length"] < 1
 
 
-def test_blocked_time_is_told_for_every_stream():
+def test_every_stream_has_a_blocked_time():
     """Q-16: HTA keeps one stream per rank, here 203."""
     job = job_of("hta/trace_filter")
     series = counters.queue_length_time_series(job, [0])

@@ -422,7 +422,7 @@ def test_without_launches_the_answer_is_none_with_the_reason():
         CriticalPathAnalysis.critical_path_analysis(t, 99, "", None)
 
 
-def test_missing_sync_events_are_said(tmp_path):
+def test_missing_sync_events_are_reported(tmp_path):
     t = made(
         tmp_path,
         step(100_000),
@@ -440,6 +440,9 @@ def test_networkx_can_copy_and_cut_it():
     assert dict(copied.edges) == dict(graph.edges)
     assert graph.subgraph(graph.critical_path_nodes).number_of_nodes() == len(graph.critical_path_nodes)
     assert graph.reverse().number_of_edges() == graph.number_of_edges()
+    node = graph.critical_path_nodes[0]
+    assert set(graph.reverse(copy=False).pred[node]) == set(graph[node]) == set(graph.succ[node]) != set()
+    assert set(graph.reverse(copy=False)[node]) == set(graph.pred[node])
     assert len(CPGraph()) == 0
 
 

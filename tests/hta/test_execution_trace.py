@@ -106,7 +106,7 @@ def test_ids_of_another_recording_are_not_taken_for_its_own(tmp_path):
     assert "et_node" not in t.get_trace(0)
 
 
-def test_no_id_in_common_and_no_nodes_are_said(tmp_path):
+def test_no_common_id_and_no_nodes_are_reported(tmp_path):
     t = profiled(tmp_path)
     for nodes in ([], [chakra(77, "aten::mm")]):
         with pytest.warns(MissingDataWarning, match="ExecutionTraceObserver"):

@@ -68,9 +68,9 @@ def by_hta_rules(of: Trace, rank: int) -> dict:
     rank_trace = of.rank(rank)
     zero = np.flatnonzero(rank_trace.event_id == 0).tolist()
     # As floats, like HTA: in the file's own us since 1970 these are multiples of 0.25 us.
-    told = [ns / 1000 for ns in rank_trace.table.ints("start_ns")[rank_trace.event_id].tolist()]
-    start = [math.ceil(t) for t in told]
-    end = [math.floor(t + dur / 1000) for t, dur in zip(told, rank_trace.dur.tolist(), strict=True)]
+    times = [ns / 1000 for ns in rank_trace.table.ints("start_ns")[rank_trace.event_id].tolist()]
+    start = [math.ceil(t) for t in times]
+    end = [math.floor(t + dur / 1000) for t, dur in zip(times, rank_trace.dur.tolist(), strict=True)]
     table = {}
     working = np.flatnonzero(
         rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC) & (rank_trace.stream != NULL)

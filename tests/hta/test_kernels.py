@@ -240,13 +240,13 @@ def test_others_of_a_recorded_trace_are_launches():
     assert row["stddev"] > 0
 
 
-def test_doors_say_nothing_where_nothing_is_missing(small):
+def test_methods_warn_of_nothing_where_nothing_is_missing(small):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gpu_kernel_breakdown(small, visualize=False)
 
 
-def test_analysis_and_door_agree(small):
+def test_analysis_and_hta_method_agree(small):
     _, frame = gpu_kernel_breakdown(small, visualize=False, num_kernels=100)
     ours = kernel_breakdown(small, Scope()).set_index("name")
     for _, row in frame.iterrows():

@@ -62,6 +62,6 @@ def test_saving_writes_the_picture(analysis, monkeypatch, tmp_path):
     assert (tmp_path / "images").is_dir()
 
 
-def test_a_missing_file_is_said():
+def test_a_missing_file_is_reported():
     with pytest.raises(TraceNotFoundError):
         MemoryAnalysis("/nowhere/x.gz")._process_raw_events()

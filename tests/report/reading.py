@@ -24,7 +24,7 @@ def unpack(block: bytes) -> Any:
 
 
 def content(html: str) -> dict[str, Any]:
-    """The content of a report: {root, facts, parts}."""
+    """The content of a report: {root, about, parts}."""
     found = re.search(r'<script type="text/plain" id="hta-payload">([^<]*)</script>', html)
     assert found
     result: dict[str, Any] = unpack(base64.b64decode(found[1]))

@@ -53,7 +53,9 @@ def test_panels_that_are_not_shown_can_be_saved(ddp: Trace, tmp_path: Path) -> N
     before = live_parts()
     html = saved(explorer, tmp_path, panels=["comm_comp_overlap"])
     assert part(html, "explorer")["state"]["panels"] == ["comm_comp_overlap"]
-    assert [entry["kind"] for entry in part(html, "explorer")["state"]["catalogue"]] == ["comm_comp_overlap"]
+    assert [entry["kind"] for entry in part(html, "explorer")["state"]["available_panels"]] == [
+        "comm_comp_overlap"
+    ]
     assert explorer.panels == ("temporal_breakdown",)
     assert live_parts() == before
 
@@ -76,7 +78,7 @@ def test_events_are_saved_as_the_table_shows_them(ddp: Trace, tmp_path: Path) ->
     assert names == explorer.events["name"].tolist()
     assert question["result"]["sortable"] is True
     assert question["result"]["searchable"] is False  # events that the query left out would not be found
-    assert content(html)["facts"]["notes"] == ["The events table holds the events of the saved search only."]
+    assert content(html)["about"]["notes"] == ["The events table holds the events of the saved search only."]
 
 
 def texts(table: dict[str, object], name: str) -> list[str]:
@@ -87,16 +89,14 @@ def texts(table: dict[str, object], name: str) -> list[str]:
     return result
 
 
-def test_long_lists_are_cut_and_it_is_said(
-    ddp: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_lists_are_cut_with_a_note(ddp: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freezing, "SAVED_EVENTS", 2_500)
     html = saved(TraceExplorer(ddp, panels=["events"]), tmp_path)
     table = part(html, "events")
     (question,) = table["questions"]
     assert table["state"]["rows"] == sum(item["rows"] for item in question["result"]["tables"]) == 2_500
     assert question["result"]["sortable"] is False
-    (note,) = content(html)["facts"]["notes"]
+    (note,) = content(html)["about"]["notes"]
     assert f"2,500 of {ddp.summary['events']:,} events" in note
 
 
@@ -108,7 +108,7 @@ def test_timeline_too_large_for_a_browser_becomes_an_overview(
     html = saved(TraceExplorer(ddp), tmp_path)
     methods = [question["method"] for question in part(html, "timeline")["questions"]]
     assert methods[:2] == ["meta", "window"]
-    assert "too many for a report" in content(html)["facts"]["notes"][0]
+    assert "too many for a report" in content(html)["about"]["notes"][0]
 
 
 def test_hundred_thousand_events_fit_in_five_megabytes(tmp_path: Path) -> None:

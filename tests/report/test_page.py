@@ -12,13 +12,13 @@ from hta_widgets.report import Frozen, page, write
 from tests.report.reading import content
 
 BUNDLE = "export default 1;"
-FACTS = {"made": "now", "version": "hta_widgets 1", "notes": []}
+ABOUT = {"made": "now", "version": "hta_widgets 1", "notes": []}
 NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(1)><!--"
 
 
 def document(title: str = "Job", bundle: str = BUNDLE, text: str = "") -> str:
     parts = {"explorer": Frozen({"_view": "explorer", "text": text})}
-    return page(parts, "explorer", title=title, bundle=bundle, facts=FACTS)
+    return page(parts, "explorer", title=title, bundle=bundle, about=ABOUT)
 
 
 class Tags(HTMLParser):

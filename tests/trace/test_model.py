@@ -114,7 +114,7 @@ def test_members_of_a_scope_share_no_row_with_neighbours(tmp_path):
     assert names(rank.members(Scope(names=("a", "b"), streams=(20,)))) == ["b"]
 
 
-def test_kept_slices_are_linked_anew_on_the_same_axis(tmp_path):
+def test_selected_slices_are_linked_anew_on_the_same_axis(tmp_path):
     path = write(tmp_path / "trace.json", [slice_("first", "cpu_op", -50, 5), *EVENTS])
     whole = Trace.open(path, cache=False)
     part = whole.keep(lambda window: window.start < whole.rank(0).start.max())

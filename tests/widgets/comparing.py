@@ -14,13 +14,13 @@ SETUPS = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_full_shard", "gpt2_fsdp_shard_
 Until = Callable[[Callable[[], bool]], None]
 
 
-def texts(wire: dict[str, Any], name: str) -> list[str]:
-    return next(column for column in wire["columns"] if column["name"] == name)["values"]
+def texts(table: dict[str, Any], name: str) -> list[str]:
+    return next(column for column in table["columns"] if column["name"] == name)["values"]
 
 
-def numbers(wire: dict[str, Any], name: str) -> list[float]:
-    column = next(column for column in wire["columns"] if column["name"] == name)
-    return np.frombuffer(wire["data"], "<f8", wire["rows"], column["offset"]).tolist()
+def numbers(table: dict[str, Any], name: str) -> list[float]:
+    column = next(column for column in table["columns"] if column["name"] == name)
+    return np.frombuffer(table["data"], "<f8", table["rows"], column["offset"]).tolist()
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, kind: str) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from hta_widgets import Selection, Trace, TraceExplorer, examples
 from hta_widgets.widgets.breadcrumb import Breadcrumb
-from hta_widgets.widgets.code import explorer_code, spell_source
+from hta_widgets.widgets.code import explorer_code, source_expression
 
 DDP = examples.path("ddp_4ranks")
 
@@ -68,7 +68,7 @@ def test_the_explorers_code_brings_it_back(until: Any) -> None:
     ids=["text", "path", "list", "ranks", "object"],
 )
 def test_sources_are_spelt_as_they_were_given(source: Any, text: str) -> None:
-    assert spell_source(source) == text
+    assert source_expression(source) == text
 
 
 def test_short_code_is_one_line() -> None:

@@ -129,7 +129,7 @@ def test_other_lines_forget_the_chosen_one(pair: dict[str, Trace]) -> None:
 
 def made_frame(rows: list[tuple[str, float, float, bool]]) -> pd.DataFrame:
     """A `diff` frame of two runs: line, before, after, whether significant."""
-    told = []
+    records = []
     for line, before, after, significant in rows:
         for run, value in (("a", before), ("b", after)):
             row = dict.fromkeys(DIFF_COLUMNS, 0) | {
@@ -138,8 +138,8 @@ def made_frame(rows: list[tuple[str, float, float, bool]]) -> pd.DataFrame:
                 "kernels": "", "moved_from": "",
                 "change_pct": 100 * (value / before - 1) if before else np.nan,
             }  # fmt: skip
-            told.append(row)
-    return pd.DataFrame(told, columns=list(DIFF_COLUMNS)).astype(DIFF_COLUMNS)
+            records.append(row)
+    return pd.DataFrame(records, columns=list(DIFF_COLUMNS)).astype(DIFF_COLUMNS)
 
 
 ROWS = st.lists(
@@ -237,7 +237,7 @@ def test_a_storm_of_selections_computes_few_and_lands_on_the_last(
     panel.close()
 
 
-def test_an_answer_that_is_kept_keeps_no_other_run_alive() -> None:
+def test_a_cached_answer_keeps_no_other_run_alive() -> None:
     base, other = examples.load("gpt2_baseline"), examples.load("gpt2_ddp")
     scopes = dict.fromkeys(("one", "two"), Scope())
     cached_comparison({"one": base, "two": other}, "step_waterfall", scopes)

@@ -143,7 +143,7 @@ def test_what_others_chose_is_left_alone(pair: dict[str, Trace], until: Until) -
 
 
 def test_another_selection_pairs_anew(viewer: DiffViewer, until: Until) -> None:
-    """The browser keeps what corresponds until it is told that something else does."""
+    """The browser keeps the anchors until it is notified that others apply."""
     ranks = list(viewer.traces["two"].ranks)
     before = viewer.pairing
     viewer.selections["two"].ranks = ranks[-1:]
@@ -394,13 +394,13 @@ def test_loading_can_be_stopped_and_begun_again(until: Until, monkeypatch: pytes
 
 
 def test_progress_counts_the_files_of_all_runs(until: Until) -> None:
-    told: list[tuple[float | None, str]] = []
+    reported: list[tuple[float | None, str]] = []
     sources = {"one": examples.path("gpt2_baseline"), "two": examples.path("gpt2_ddp")}
-    traces = open_all(sources, lambda done, total, text: told.append((done / total, text)))
+    traces = open_all(sources, lambda done, total, text: reported.append((done / total, text)))
     assert list(traces) == ["one", "two"]
-    shares = [share for share, _ in told]
+    shares = [share for share, _ in reported]
     assert shares == sorted(shares) and shares[-1] == 1.0
-    assert {text.split(":")[0] for _, text in told} == {"one", "two"}
+    assert {text.split(":")[0] for _, text in reported} == {"one", "two"}
 
 
 def test_a_report_holds_the_panels_and_timelines_as_they_are(viewer: DiffViewer, tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ def expected(frame: pd.DataFrame, sort: str) -> pd.DataFrame:
     return frame.sort_values(name, ascending=not sort.startswith("-"), kind="stable", key=key)
 
 
-def told(series: pd.Series) -> list[Any]:
-    """A column of a frame as a page tells it."""
+def plain_values(series: pd.Series) -> list[Any]:
+    """A column of a frame as a page contains it."""
     if pd.api.types.is_numeric_dtype(series):
         return series.to_numpy(np.float64, na_value=np.nan).tolist()
     return ["" if pd.isna(value) else str(value) for value in series]
@@ -74,7 +74,7 @@ def test_every_column_in_every_order(path: str) -> None:
             wanted = (expected(frame, sort) if sort else frame).iloc[half : half + 80]
             got = events.page(events.order(sort), half, 80, ["event_id", name])
             assert_same(got["event_id"].tolist(), wanted["event_id"].tolist())
-            assert_same(told(got[name]), told(wanted[name]))
+            assert_same(plain_values(got[name]), plain_values(wanted[name]))
 
 
 selections = st.builds(
@@ -104,7 +104,7 @@ def test_pages_are_slices_of_the_chosen_events(
     order = events.order(sort)
     found = events.page(order, first, 60, ["rank", "event_id", "name", "dur_ns", "correlation"])
     for name in found:
-        assert_same(told(found[name]), told(wanted[name]))
+        assert_same(plain_values(found[name]), plain_values(wanted[name]))
     for place, (rank, event) in enumerate(zip(found["rank"][:3], found["event_id"][:3], strict=True)):
         assert events.find(order, rank, event) == first + place
 
@@ -151,7 +151,7 @@ def test_it_follows_the_selection(ddp: Trace, until: Any) -> None:
     assert selection.to_dict() == {"ranks": (1,), "names": ("aten::mm",)}
 
 
-def test_nothing_chosen_is_said(ddp: Trace, until: Any) -> None:
+def test_an_empty_choice_is_reported(ddp: Trace, until: Any) -> None:
     table = EventsTable(ddp, selection={"query": "no such name"})
     until(lambda: table.status == "empty")
     assert (table.message, table.rows) == ("No event lies in the selection.", 0)
@@ -191,14 +191,14 @@ def test_columns_and_sort_are_checked(table: EventsTable) -> None:
         page(table, 0, 10, "__class__")
 
 
-def test_catalogue_lists_what_the_events_have(table: EventsTable, ddp: Trace) -> None:
-    listed = {info["name"] for info in table.catalogue}
+def test_available_columns_are_those_the_events_have(table: EventsTable, ddp: Trace) -> None:
+    listed = {info["name"] for info in table.available_columns}
     assert listed - {"track"} == set(ddp.events().columns)
 
 
 def piece(table: EventsTable, chunk: int, form: str = "csv") -> tuple[int, bytes]:
-    told, [data] = table._on_file({"form": form, "key": "k", "chunk": chunk})
-    return told["chunks"], data
+    answer, [data] = table._on_file({"form": form, "key": "k", "chunk": chunk})
+    return answer["chunks"], data
 
 
 def fetch(table: EventsTable, form: str) -> bytes:

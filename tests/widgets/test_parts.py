@@ -15,9 +15,9 @@ from hta_widgets.analysis.device_time.step_times import slowest_steps
 from tests.support import shared_trace
 
 
-def numbers(wire: dict[str, Any], name: str) -> list[float]:
-    column = next(column for column in wire["columns"] if column["name"] == name)
-    return np.frombuffer(wire["data"], "<f8", wire["rows"], column["offset"]).tolist()
+def numbers(table: dict[str, Any], name: str) -> list[float]:
+    column = next(column for column in table["columns"] if column["name"] == name)
+    return np.frombuffer(table["data"], "<f8", table["rows"], column["offset"]).tolist()
 
 
 def test_panel_shows_the_frame_of_the_selection(ddp: Trace, until: Any) -> None:
@@ -147,8 +147,8 @@ def test_a_long_answer_is_cut_on_the_page_and_whole_in_files(ddp: Trace, until: 
         parts: list[bytes] = []
         chunks = 1
         while len(parts) < chunks:
-            told, (part,) = panel._on_file({"form": form, "key": form, "chunk": len(parts)})
-            parts, chunks = [*parts, part], told["chunks"]
+            answer, (part,) = panel._on_file({"form": form, "key": form, "chunk": len(parts)})
+            parts, chunks = [*parts, part], answer["chunks"]
         return b"".join(parts)
 
     pd.testing.assert_frame_equal(pd.read_csv(io.BytesIO(fetched("csv"))), frame)

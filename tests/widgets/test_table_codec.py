@@ -1,4 +1,4 @@
-"""DataFrames on the wire: exact, typed, missing values marked."""
+"""DataFrames as sent to the browser: exact, typed, missing values marked."""
 
 import numpy as np
 import pandas as pd
@@ -16,15 +16,15 @@ def test_columns_and_buffer() -> None:
             "name": pd.Categorical(["a<b>", None]),
         }
     )
-    wire = encode(frame)
-    kinds = {column["name"]: column["kind"] for column in wire["columns"]}
+    table = encode(frame)
+    kinds = {column["name"]: column["kind"] for column in table["columns"]}
     assert kinds == {"rank": "int", "dur_ns": "int", "pct": "float", "partial": "int", "name": "text"}
-    numbers = np.frombuffer(wire["data"], "<f8").reshape(4, 2)
+    numbers = np.frombuffer(table["data"], "<f8").reshape(4, 2)
     np.testing.assert_array_equal(numbers, [[0, np.nan], [2**53 - 1, -5], [0.5, np.nan], [1, 0]])
-    assert wire["columns"][4]["values"] == ["a<b>", ""]
+    assert table["columns"][4]["values"] == ["a<b>", ""]
 
 
 def test_empty() -> None:
-    wire = encode(pd.DataFrame({"rank": np.zeros(0, np.int64)}))
-    assert wire["rows"] == 0
-    assert wire["data"] == b""
+    table = encode(pd.DataFrame({"rank": np.zeros(0, np.int64)}))
+    assert table["rows"] == 0
+    assert table["data"] == b""

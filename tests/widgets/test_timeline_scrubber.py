@@ -75,10 +75,10 @@ def test_focus_and_the_timelines_own_number_follow_each_other(trace):
     rank = trace.rank(1)
     device = int(rank.is_device.nonzero()[0][5])
     selection.focus = (1, int(rank.event_id[device]))
-    facts = ask(widget, "slice", id=widget.focus_slice)
-    assert (facts["slice"]["start"], facts["slice"]["dur"]) == (rank.start[device], rank.dur[device])
-    assert [flow[1]["id"] for flow in facts["flows"]] == [widget.focus_slice]
-    widget.focus_slice = facts["flows"][0][0]["id"]
+    found = ask(widget, "slice", id=widget.focus_slice)
+    assert (found["slice"]["start"], found["slice"]["dur"]) == (rank.start[device], rank.dur[device])
+    assert [flow[1]["id"] for flow in found["flows"]] == [widget.focus_slice]
+    widget.focus_slice = found["flows"][0][0]["id"]
     assert selection.focus == (1, int(rank.event_id[rank.launch[device]]))
     widget.focus_slice = -1
     assert selection.focus is None
@@ -204,12 +204,12 @@ def test_the_critical_path_lies_on_the_lanes_of_its_events(trace):
         assert (position[i] >= 0) == (event >= 0)
         if event < 0:
             continue
-        facts = ask(widget, "slice", id=int(position[i]))["slice"]
+        found = ask(widget, "slice", id=int(position[i]))["slice"]
         row = int(np.flatnonzero(rank.event_id == event)[0])
-        assert (facts["start"], facts["dur"]) == (rank.start[row], rank.dur[row])
+        assert (found["start"], found["dur"]) == (rank.start[row], rank.dur[row])
         assert meta["names"][kind[i]] == expected["name"].iloc[i]
         if expected["kind"].iloc[i] != "host":
-            assert lane[i] == facts["lane"]
+            assert lane[i] == found["lane"]
     assert (lane >= 0).all()
     widget.close()
 

@@ -29,7 +29,7 @@ def test_loads_and_places_its_parts(until: Any) -> None:
     assert repr(explorer) == "TraceExplorer('ddp_4ranks': 4 files)"
     until(lambda: settled(explorer))
     assert [area for area, _ in explorer.parts] == [*FIXED, "panel", "panel", "panel"]
-    assert {fact["label"]: fact["value"] for fact in explorer.facts}["Ranks"] == "4"
+    assert {fact["label"]: fact["value"] for fact in explorer.header}["Ranks"] == "4"
     assert all(part.selection is explorer.selection for _, part in explorer.parts)
     text = explorer._repr_mimebundle_()[0]["text/plain"]
     assert text == repr(explorer)
@@ -167,12 +167,12 @@ def test_panels_open_and_close(ddp: Trace, until: Any, monkeypatch: pytest.Monke
     assert all(part.comm is None for _, part in explorer.parts)
 
 
-def test_catalogue_lists_every_analysis_in_groups(ddp: Trace) -> None:
-    catalogue = TraceExplorer(ddp, panels=[]).catalogue
-    assert {entry["kind"] for entry in catalogue} >= set(analysis.ANALYSES)
-    groups = [entry["group"] for entry in catalogue]
+def test_available_panels_list_every_analysis_in_groups(ddp: Trace) -> None:
+    available = TraceExplorer(ddp, panels=[]).available_panels
+    assert {entry["kind"] for entry in available} >= set(analysis.ANALYSES)
+    groups = [entry["group"] for entry in available]
     assert sum(item != other for item, other in pairwise(groups)) == len(set(groups)) - 1
-    assert all(entry["label"] and entry["title"] for entry in catalogue)
+    assert all(entry["label"] and entry["title"] for entry in available)
 
 
 def test_panels_are_known_and_once(ddp: Trace) -> None:
@@ -189,8 +189,8 @@ def test_panels_chosen_while_loading_are_shown(until: Any) -> None:
     explorer.panels = ["comm_comp_overlap"]
     until(lambda: settled(explorer))
     assert [part.kind for area, part in explorer.parts if area == "panel"] == ["comm_comp_overlap"]
-    wire = explorer.get_state(["parts"])["parts"]
-    assert [kind for *_, kind in wire] == ["", "", "", "", "comm_comp_overlap"]
+    placed = explorer.get_state(["parts"])["parts"]
+    assert [kind for *_, kind in placed] == ["", "", "", "", "comm_comp_overlap"]
 
 
 def test_selection_round_trips_as_a_small_dict(ddp: Trace) -> None:

@@ -61,10 +61,10 @@ class Place:
         """Sample by sample the longest time of all ranks: a step is over when its last rank is done."""
         if self.ranks == 1:
             return samples
-        told: list[Any] = [None] * self.ranks
-        dist.all_gather_object(told, samples)
+        gathered: list[Any] = [None] * self.ranks
+        dist.all_gather_object(gathered, samples)
         return {
-            phase: [max(times) for times in zip(*(item[phase] for item in told), strict=True)]
+            phase: [max(times) for times in zip(*(item[phase] for item in gathered), strict=True)]
             for phase in samples
         }
 
@@ -126,8 +126,8 @@ def environment(here: Place) -> dict[str, Any]:
 
 def _processor() -> str:
     """The processor's own name where Linux tells it."""
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text().splitlines() if told.exists() else []
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, "") or platform.processor() or "CPU"
 
@@ -139,7 +139,7 @@ def _driver() -> str | None:
         return amd.read_text().strip() if amd.exists() else None
     try:
         command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-        told = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+        output = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    return told.splitlines()[0].strip() if told.strip() else None
+    return output.splitlines()[0].strip() if output.strip() else None

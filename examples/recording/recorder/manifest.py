@@ -95,45 +95,45 @@ def traces(folder: Path) -> list[dict[str, Any]]:
 
 def problems(manifest: dict[str, Any]) -> list[str]:
     """What a manifest lacks or contradicts, one sentence each; empty if it is whole."""
-    told = [] if manifest.get("format") == FORMAT else [f"format is {manifest.get('format')!r}"]
+    found = [] if manifest.get("format") == FORMAT else [f"format is {manifest.get('format')!r}"]
     recorded = manifest.get("recordings", {})
     for name, item in recorded.items():
-        told += [f"{name}: {problem}" for problem in _of_recording(item)]
+        found += [f"{name}: {problem}" for problem in _of_recording(item)]
     for pair in manifest.get("pairs", []):
         sides = [recorded.get(pair[side]) for side in ("first", "second")]
         if None in sides:
-            told.append(f"pair {pair['first']}, {pair['second']}: not both are recorded")
+            found.append(f"pair {pair['first']}, {pair['second']}: not both are recorded")
             continue
         first, second = (item["setup"] for item in sides)
         differing = [field for field in first if first[field] != second.get(field)]
         if differing != ([pair["field"]] if pair["field"] else []):
-            told.append(f"pair {pair['first']}, {pair['second']}: they differ in {differing}")
-    return told
+            found.append(f"pair {pair['first']}, {pair['second']}: they differ in {differing}")
+    return found
 
 
 def lines(name: str, recording: dict[str, Any]) -> list[str]:
     """A recording in a few lines: its step times, and traces that are too large to ship."""
-    told = []
+    listed = []
     for phase, times in recording["step_time"].items():
         spreads = [
             f"{when} {times[when]['median_ns'] / 1e6:.3f}"
             f" [{times[when]['q1_ns'] / 1e6:.3f}, {times[when]['q3_ns'] / 1e6:.3f}]"
             for when in _TIMES
         ]
-        told.append(f"{name}: {phase} ms, median [quartiles]: {', '.join(spreads)}")
-    told += [
+        listed.append(f"{name}: {phase} ms, median [quartiles]: {', '.join(spreads)}")
+    listed += [
         f"{name}: {item['file']} has {item['bytes'] / 2**20:.2f} MiB: "
         "too large to ship, record fewer --active"
         for item in recording["traces"]
         if not item["within_limit"]
     ]
-    return told
+    return listed
 
 
-def setup_facts(setup: Setup) -> dict[str, Any]:
+def plain_setup(setup: Setup) -> dict[str, Any]:
     """A setup as JSON holds it."""
-    facts: dict[str, Any] = json.loads(json.dumps(asdict(setup)))
-    return facts
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(setup)))
+    return plain
 
 
 def _save(folder: Path, manifest: dict[str, Any]) -> None:
@@ -146,24 +146,24 @@ def _save(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def _of_recording(item: dict[str, Any]) -> list[str]:
-    told = _missing(item, _RECORDING)
-    if told:
-        return told
-    told = _missing(item["environment"], _ENVIRONMENT)
+    found = _missing(item, _RECORDING)
+    if found:
+        return found
+    found = _missing(item["environment"], _ENVIRONMENT)
     if not item["traces"]:
-        told.append("no trace")
+        found.append("no trace")
     if len(item["traces"]) != item["ranks"]:
-        told.append(f"{item['ranks']} ranks, {len(item['traces'])} traces")
+        found.append(f"{item['ranks']} ranks, {len(item['traces'])} traces")
     if not item["step_time"]:
-        told.append("no step time")
+        found.append("no step time")
     for phase, times in item["step_time"].items():
         for when in _TIMES:
             numbers = [times.get(when, {}).get(key) for key in _SPREAD]
             if not all(isinstance(number, int) and number > 0 for number in numbers):
-                told.append(f"step_time {phase} {when} is not a spread")
+                found.append(f"step_time {phase} {when} is not a spread")
             elif not numbers[1] <= numbers[0] <= numbers[2]:
-                told.append(f"step_time {phase} {when}: quartiles out of order")
-    return told
+                found.append(f"step_time {phase} {when}: quartiles out of order")
+    return found
 
 
 def _missing(found: dict[str, Any], wanted: dict[str, type | tuple[type, ...]]) -> list[str]:

@@ -57,8 +57,8 @@ def fields(trace: Trace) -> pd.Series:
         found.update(("(file)", key) for key in trace.metadata(rank))
     shares = {key: count / seen[key[0]] for key, count in found.items()}
     names = pd.MultiIndex.from_tuples(list(shares), names=["category", "field"])
-    told = pd.Series([float(share) for share in shares.values()], index=names)
-    return told.sort_index()
+    by_name = pd.Series([float(share) for share in shares.values()], index=names)
+    return by_name.sort_index()
 
 
 def _durations(events: pd.DataFrame) -> pd.DataFrame:

@@ -126,15 +126,15 @@ def add_options(parser: argparse._ActionsContainer) -> None:
     """One option per field of `Setup`."""
     for field in fields(Setup):
         assert field.default is not MISSING
-        told: dict[str, Any] = {"dest": field.name, "help": _HELP[field.name], "default": field.default}
+        options: dict[str, Any] = {"dest": field.name, "help": _HELP[field.name], "default": field.default}
         if isinstance(field.default, bool):
-            told["action"] = "store_true"
+            options["action"] = "store_true"
         elif isinstance(field.default, tuple):
-            told |= {"nargs": "+", "choices": PROFILER_FLAGS}
+            options |= {"nargs": "+", "choices": PROFILER_FLAGS}
         else:
-            told |= {"type": type(field.default), "choices": _CHOICES.get(field.name)}
-            told["help"] += " (default: %(default)s)"
-        parser.add_argument(_option(field.name), **told)
+            options |= {"type": type(field.default), "choices": _CHOICES.get(field.name)}
+            options["help"] += " (default: %(default)s)"
+        parser.add_argument(_option(field.name), **options)
 
 
 def setup_of(arguments: argparse.Namespace) -> Setup:

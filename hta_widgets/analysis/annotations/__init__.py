@@ -1,5 +1,5 @@
-"""Regions that the program, or PyTorch, named.
+"""Annotated regions: spans that the program, or PyTorch, has named.
 
-regions         how often they occur and how long they take
-kernels         what the device works for them;  `owners` says which region a kernel belongs to
+regions         how often they run and how long they take
+kernels         the device work they cause;  `owners` finds the region of each kernel
 """

@@ -1,4 +1,4 @@
-"""Which annotated region does each kernel belong to?"""
+"""The annotated region of each kernel, and the device work of each region."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def annotated_kernels(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     The question of `get_gpu_kernels_with_user_annotations` of Holistic Trace Analysis: the innermost region,
     that is the shortest annotation of the device on the same stream that overlaps the kernel. Ranks without
-    device-side annotations are answered from the host's: the innermost region open on the launching thread
-    when the launch call began; the column ``source`` tells. Device work belongs to the scope as in
+    device-side annotations use the host's: the innermost region open on the launching thread when the launch
+    call began. The column ``source`` says which was used. Device work belongs to the scope as in
     `kernel_breakdown`.
 
     Args:

@@ -1,4 +1,4 @@
-"""To which annotation does each piece of device work belong?"""
+"""The annotation that each piece of device work belongs to."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Int64 = npt.NDArray[np.int64]
 class Owners:
     """The annotation of each piece of a rank's device work.
 
-    ``row`` holds for each row of the rank the row of its annotation, -1 for none. ``source`` tells how it is
-    known: it is "gpu_user_annotation" where the rank has device-side annotations: a kernel belongs to the
-    shortest annotation on its (pid, tid) that overlaps it, as in Holistic Trace Analysis. Otherwise it is
-    "user_annotation": the shortest one open on the launching thread when the launch call began.
+    ``row`` holds for each row of the rank the row of its annotation, -1 for none. ``source`` says how it was
+    found. "gpu_user_annotation", if the rank has device-side annotations: a kernel belongs to the shortest
+    annotation on its (pid, tid) that overlaps it, as in Holistic Trace Analysis. Otherwise "user_annotation":
+    the shortest one open on the launching thread when the launch call began.
     """
 
     def __init__(self, rank_trace: RankTrace) -> None:
@@ -37,7 +37,7 @@ class Owners:
         if len(found.device):
             self.source = "gpu_user_annotation"
             place, start, end = lane[work], rank_trace.start[work], rank_trace.end[work]
-            # Of regions that span the same kernels the inner one is the one that is shorter on the host.
+            # Of regions that span the same kernels, the inner one is the shorter one on the host.
             inner = np.where(found.cause >= 0, rank_trace.dur[found.cause], np.iinfo(np.int64).max)
             regions = _shortest_first(rank_trace, found.device, inner)
         else:
@@ -47,7 +47,7 @@ class Owners:
             place, start = lane[call], rank_trace.start[call]
             end = start
             regions = _shortest_first(rank_trace, found.host, np.zeros(rank_trace.n, np.int64))
-        # What has no length counts where it starts.
+        # An event of zero length counts where it starts.
         owner = _first_overlapping(
             place, start, np.maximum(end, start + 1),
             lane[regions], rank_trace.start[regions], rank_trace.end[regions],

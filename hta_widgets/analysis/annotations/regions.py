@@ -1,4 +1,4 @@
-"""How long do the regions take that the user (or PyTorch) marked by name?"""
+"""How long the regions take that the program (or PyTorch) annotated."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ def require_annotations(trace: Trace, scope: Scope, sides: tuple[Side, ...]) -> 
 def user_annotations(trace: Trace, scope: Scope | None = None, side: Side = "gpu") -> pd.DataFrame:
     """How often did each annotated region run on each rank, and how long?
 
-    The numbers of `get_gpu_user_annotation_breakdown` of Holistic Trace Analysis, on unrounded times. Regions
-    that belong to the scope count with their whole duration: to the iteration in which the region began on
-    the host, and to the window it starts in. Regions nest, so times of different names may not be added.
+    The numbers of `get_gpu_user_annotation_breakdown` of Holistic Trace Analysis, on unrounded times. A
+    region belongs to the iteration in which it began on the host and to the window in which it starts, and
+    counts with its whole duration. Regions nest, so times of different names must not be added.
 
     Args:
         trace: the job.

@@ -1,4 +1,4 @@
-"""What did the hardware counters of each kernel read, and which operator launched it?"""
+"""The hardware counters of each kernel, and the operator that launched it."""
 
 from __future__ import annotations
 
@@ -53,10 +53,9 @@ def cupti_counters(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """Pair each range that CUPTI's profiler measured with the call that launched its kernel.
 
     With counters on, kernels run one by one, each in a range of its own, and CUPTI records no link between
-    the two.
-    They are paired by order: the i-th range belongs to the i-th kernel launch of the rank. That holds only
-    if there are as many launches as ranges; where there are not, no range of that rank is paired, rather
-    than some wrongly.
+    the two. They are paired by order: the i-th range belongs to the i-th kernel launch of the rank. That
+    holds only if there are as many launches as ranges; otherwise no range of the rank is paired, rather than
+    some wrongly.
 
     Args:
         trace: the job.
@@ -65,8 +64,8 @@ def cupti_counters(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Returns:
         One row per range, by rank and start. Columns: rank, event_id, launch_event_id (-1: not paired),
-        start_ns, dur_ns (int64; CUPTI spreads its ranges evenly, so their times tell the order only), name
-        (str, the kernel's, as CUPTI tells it), op_stack (list of str, the operators that were open at the
+        start_ns, dur_ns (int64; CUPTI spreads its ranges evenly, so their times give the order only), name
+        (str, the kernel's, as CUPTI writes it), op_stack (list of str, the operators that were open at the
         launch, outermost first), top_level_op, bottom_level_op (str, its first and last entry, "" without
         any), flops (float64, sum of counter times `CUDA_SASS_INSTRUCTION_COUNTER_FLOPS`, NaN without such a
         counter), then the counters under their own names (int64, or float64 where a value has a fraction or

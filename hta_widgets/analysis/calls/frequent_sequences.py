@@ -1,4 +1,4 @@
-"""Kernel sequences when nobody has named an operator yet."""
+"""Kernel sequences of an operator, by default the one with most device time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which `nn.Module` does the time go to? The call trees with everything but modules left out."""
+"""Time by `nn.Module`: the call trees reduced to the frames of modules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["ANALYSIS", "OUTSIDE", "PREFIX", "module_stacks", "sentence"]
 
 PREFIX = "nn.Module: "
-"""How PyTorch names the frame of a module's call; after it stand the class and the number of the instance."""
+"""How PyTorch names the frame of a module's call; the class and the number of the instance follow."""
 OUTSIDE = "(outside modules)"
 
 _SUMS = ("count", "host_ns", "host_self_ns", "kernels", "device_ns")
@@ -31,9 +31,9 @@ Int64 = npt.NDArray[np.int64]
 def module_stacks(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """Sum the time of hosts and devices over the modules of the model, nested as they call each other.
 
-    These are the call trees of `call_stacks` of which only frames of modules are left: an operator, a Python
-    function or a kernel counts for the innermost module it runs or was launched in. Backward passes run
-    outside modules, as no module's frame is open then.
+    These are the call trees of `call_stacks`, reduced to frames of modules: an operator, a Python function or
+    a kernel counts for the innermost module that it runs, or was launched, in. Backward passes run outside
+    modules, since no module's frame is open then.
 
     Args:
         trace: the job.

@@ -1,4 +1,4 @@
-"""Who called whom on a thread, read off the times alone."""
+"""Callers on a thread, derived from times alone."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def nest(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64) -> Int32:
         rank_in_tie: of rows with equal times the lower one is the caller; then file order. Rows of one kind
             have one rank.
 
-    A row without length is a call shorter than the clock's tick. It belongs to the row that it starts in,
-    else to the one that ends there: it was made before its caller returned. Between one that ends there and
-    one that begins there the file decides, where it lists the rows of a lane and kind by start, and so as
-    they were called: what stands before a row was not called by it. A row that only partly overlaps another
+    A row of zero length is a call shorter than the clock's tick. It belongs to the row in which it starts,
+    else to the one that ends there: it was made before its caller returned. Between a row that ends there and
+    one that begins there, the file decides, if it lists the rows of a lane and kind by start, and so in the
+    order of calls: a row is not the caller of those listed before it. A row that only partly overlaps another
     is not its child.
     """
     parent = np.full(len(start), -1, np.int32)

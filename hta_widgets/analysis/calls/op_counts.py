@@ -1,4 +1,4 @@
-"""What ran how often and how long: counts and total time per name, to compare two recordings."""
+"""Counts and total time of operations by name, to compare two recordings."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def op_counts(
             with their full duration; neighbouring scopes add up.
         device: "cpu": operators, annotations, Python functions and runtime calls; "gpu": work of the
             accelerator; "all": both. The device's own waits and its side of annotations are neither.
-        launched: leave out device work whose launch was not recorded. In the first step that is work of the
-            step before it, which a comparison of steps must not count.
+        launched: leave out device work whose launch was not recorded. In the first step, this is work of the
+            step before, which a comparison of steps must not count.
 
     Returns:
         One row per name and category, by name, then category: name, category (str), count (int64),
@@ -69,7 +69,7 @@ def op_counts(
 def counts_by_name(
     trace: Trace, scope: Scope | None = None, device: Device = "all", launched: bool = False
 ) -> dict[str, tuple[int, int]]:
-    """name -> (count, total_duration_ns): `op_counts` over all categories and without its table, quicker."""
+    """name -> (count, total_duration_ns): `op_counts` over all categories, faster for not making a table."""
     found: dict[str, tuple[int, int]] = {}
     for rank in trace.ranks_of(scope):
         rank_trace = trace.rank(rank)
@@ -86,7 +86,7 @@ def counts_by_name(
 def is_counted(rank_trace: RankTrace, rows: Int64, device: Device, launched: bool = False) -> Bool:
     """Which of these rows `op_counts` counts."""
     work = rank_trace.is_device[rows]
-    # The profiler's own span (category `Trace`) is no work.
+    # The profiler's own span (category `Trace`) is not work.
     apart = np.array([text.startswith("gpu_") or text == "Trace" for text in rank_trace.categories], np.bool_)
     on_host = ~(work | (rank_trace.event_class[rows] == EventClass.SYNC) | apart[rank_trace.category[rows]])
     if launched:
@@ -107,7 +107,7 @@ def exclusive(rank_trace: RankTrace) -> Int64:
 
 @kernel
 def _subtract(called: Int64, parent: npt.NDArray[np.int32], start: Int64, end: Int64, own: Int64) -> None:
-    """Take callees (by caller, then start) off their callers' time; where two overlap, once."""
+    """Subtract callees (by caller, then start) from their callers' time, overlapping ones once."""
     caller, covered = -1, 0
     for row in called:
         if parent[row] != caller:
@@ -119,7 +119,7 @@ def _subtract(called: Int64, parent: npt.NDArray[np.int32], start: Int64, end: I
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer in words: what took the most time of its own."""
+    """The answer of `op_counts` in one sentence: the operation with most exclusive time."""
     if frame.empty:
         return "Nothing ran."
     top = frame.sort_values(["exclusive_duration_ns", "name"], ascending=[False, True], kind="stable").iloc[0]

@@ -1,6 +1,6 @@
 """The distinct paths of a call tree: calls with equal names, under callers with equal names, are one.
 
-What does not depend on a scope is worked out once, so that another one only adds up what it covers.
+What does not depend on a scope is computed once, so that a new scope only sums what it covers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class CallPaths:
-    """The distinct paths of a rank's call tree: scope-independent, made once.
+    """The distinct paths of a rank's call tree, computed once for all scopes.
 
     Attributes:
         parent, name, depth: of each path; parents have lower numbers than their children.

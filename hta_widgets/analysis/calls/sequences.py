@@ -1,4 +1,4 @@
-"""Which sequences of kernels does an operator launch, how often, and at what cost?"""
+"""The sequences of kernels that an operator launches, how often, and at what cost."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def kernel_sequences(
     instances = sequence_instances(trace, scope, operator, min_length, roots)
     if instances.empty:
         return pd.DataFrame({name: np.empty(0, kind) for name, kind in _SEQUENCES.items()})
-    # Names may contain the separator: the operator and the length tell apart patterns that read the same.
+    # Names may contain the separator: operator and length distinguish patterns with the same text.
     keys = ["rank", "pattern", "operator", "length"]
     frame = instances.groupby(keys, as_index=False, sort=False).agg(
         count=("event_id", "size"),
@@ -122,7 +122,7 @@ def sequence_instances(
 
     Raises:
         MissingDataError: no selected rank has device events that are linked to their launches.
-        ValueError: `operator` is empty, or `roots` is none of the two.
+        ValueError: `operator` is empty, or `roots` is neither of the two.
     """
     if not operator:
         raise ValueError("operator is empty: name (part of) an operator, such as 'aten::linear'")

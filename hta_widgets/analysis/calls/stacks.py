@@ -1,4 +1,4 @@
-"""What does each call cost, with all it calls and all it launches? Call trees of ranks, and their sum."""
+"""Call trees of ranks, and their sum over equal paths: each call's cost with all it calls and launches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# Of calls with equal times the caller is the one that usually calls; these classes make up the call stack.
+# The classes of the call stack, outermost first: of calls with equal times, the first is the caller.
 _CALLER_FIRST = (
     EventClass.PYTHON,
     EventClass.ANNOTATION,
@@ -55,14 +55,14 @@ _COLUMNS = {
 
 @memoize_per_rank(last=2)
 def stacks(rank_trace: RankTrace, merge_backward: bool = True) -> CallTree:
-    """Who called whom on one rank, and what was launched below: one entry per row of the rank.
+    """The call tree of one rank: callers, and kernels launched below them; one entry per row of the rank.
 
     Unlike `RankTrace.parent`, annotations and calls nest together, and kernels are children of their launch.
-    Made once per rank.
+    Computed once per rank.
 
     Args:
         rank_trace: the rank.
-        merge_backward: hang backward threads below the step that they belong to (see `adopt_backward`).
+        merge_backward: attach backward threads below the step that they belong to (see `adopt_backward`).
     """
     checkpoint()
     ties = np.full(len(EventClass), -1, np.int64)

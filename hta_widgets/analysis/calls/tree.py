@@ -1,7 +1,7 @@
-"""Call trees from times: who called whom on each thread, and what each call launched below it.
+"""Call trees from times: the callers on each thread, and the kernels launched below each call.
 
-Works on plain columns, so that it serves ranks (`stacks`) and HTA-shaped frames alike. Rows point at their
-caller by position; a kernel's caller is the call that launched it.
+Works on plain columns, both of ranks (`stacks`) and of HTA-shaped frames. Rows refer to their caller by
+position; a kernel's caller is the call that launched it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class CallTree:
 def adopt_backward(
     parent: Int32, start: Int64, end: Int64, lane: Int64, name: Int32, names: Sequence[str]
 ) -> Int32:
-    """Callers after hanging the backward threads below the step that they belong to.
+    """Callers after attaching the backward threads below the step that they belong to.
 
     Autograd runs on threads of its own, where no step is annotated. The top rows of such a thread (one with
     calls of `autograd::` and without steps) get as caller the innermost `## backward ##` annotation or

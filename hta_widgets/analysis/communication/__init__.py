@@ -1,5 +1,5 @@
-"""What ranks exchange, and whom they wait for.
+"""Communication between ranks, and the ranks that others wait for.
 
-collectives     every communication kernel;  `matching` says which met
-stragglers      who arrives late, and what that costs
+collectives     every communication kernel;  `matching` finds those of one collective
+stragglers      which ranks arrive late, and what that costs
 """

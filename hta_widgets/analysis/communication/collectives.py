@@ -1,4 +1,4 @@
-"""Which communication ran on which rank, and which kernels of different ranks are one collective."""
+"""Every communication kernel, and which kernels of different ranks are one collective."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _COLUMNS = (
 
 
 def collectives(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
-    """Every communication kernel, and which kernels of other ranks it met.
+    """Every communication kernel, and the kernels of other ranks in the same collective.
 
     What a collective was (operation, group, sequence number, message) is read from the kernel's own
     arguments, else from those of the innermost operator around its launch that has any
@@ -94,7 +94,7 @@ def collectives(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         in_elements, out_elements (Int64), bytes (Int64, of the larger of the two), device, stream (Int64),
         start_ns, end_ns, dur_ns (int64 ns), match (Int64, the same on all ranks of one collective), match_key
         (str: "comms_id", "seq" or "order", see `matching.match`), match_ranks (Int64, ranks matched). The
-        match columns are NA where no other rank's kernel belongs to it beyond doubt.
+        match columns are NA unless a kernel of another rank certainly belongs to the same collective.
     """
     scope = scope or Scope()
     everything = _everything(trace)
@@ -147,10 +147,10 @@ def _of_rank(rank_trace: RankTrace) -> pd.DataFrame:
     for name, column in _NUMBERS.items():
         columns[name] = _nullable(rank_trace.argument(column)[source], NULL)
     frame = pd.DataFrame(columns)
-    told = frame["collective_name"].fillna(frame["name"])
-    words = {text: collective_of(text) for text in told.unique()}
-    frame["collective"] = told.map(words).astype("str")
-    # An operation that is none of ours keeps the name it was recorded under.
+    recorded = frame["collective_name"].fillna(frame["name"])
+    words = {text: collective_of(text) for text in recorded.unique()}
+    frame["collective"] = recorded.map(words).astype("str")
+    # An unknown operation keeps its recorded name.
     new = (frame["collective"] == "unknown") & frame["collective_name"].notna()
     frame["collective"] = frame["collective"].where(~new, frame["collective_name"])
     larger = frame[["in_elements", "out_elements"]].max(axis=1)

@@ -1,4 +1,4 @@
-"""Which kernels of different ranks are the same collective: by what was recorded, else by their order."""
+"""Finds the kernels of different ranks that are one collective: by recorded ids, else by their order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pandas as pd
 
 __all__ = ["match"]
 
-# One partner sends and the other receives: nothing all ranks take part in.
+# Point-to-point: one partner sends, the other receives; not all ranks take part.
 _POINT_TO_POINT = ("send", "recv")
 _EQUAL_ON_ALL_RANKS = ("allreduce", "broadcast", "reduce")
 _TOGETHER_NS = 1_000_000
@@ -25,12 +25,12 @@ def match(frame: pd.DataFrame, common_clock: bool = False) -> pd.DataFrame:
     - order: iteration, operation, process group, stream; the n-th kernel on each rank. Streams are compared
       by their place among the rank's communication streams if all ranks have equally many, else by number.
 
-    Several kernels of a rank with one key are told apart by their order. Ranks that have a key must have it
-    equally often, else nothing under it is matched: which one is missing cannot be known. Matches by order
-    must also be possible: with the ranks' clocks set so that most matches end together (within 1 ms), the
-    kernels of a collective must all run at one moment; and an operation that takes equally many elements
-    from every rank must have them. Else the recording has holes, and nothing under the key is matched. Sends
-    and receives are not collectives.
+    Several kernels of a rank with the same key are distinguished by their order. All ranks that have a key
+    must have it equally often; otherwise nothing under it is matched, since it is unknown which kernel is
+    missing. Matches by order must also be possible: with the ranks' clocks set so that most matches end
+    together (within 1 ms), the kernels of a collective must overlap in time, and an operation that takes the
+    same number of elements from every rank must have it. Otherwise the recording has gaps, and nothing under
+    the key is matched. Sends and receives are not collectives.
 
     Args:
         frame: columns rank, event_id, iteration, collective, process_group, group_ranks, seq, comms_id,
@@ -95,7 +95,7 @@ def _same(frame: pd.DataFrame, columns: list[str], first: int) -> pd.DataFrame:
 
 
 def _possible(frame: pd.DataFrame, found: pd.DataFrame, common_clock: bool) -> pd.Series:
-    """Which matches by order stand: those of buckets whose collectives all meet in time and move alike."""
+    """Which matches by order hold: those of buckets whose collectives all overlap and have equal sizes."""
     if found.empty:
         return pd.Series(dtype=bool, index=found.index)
     key = frame.assign(number=found["number"]).set_index(["number", "rank"])[["start_ns", "end_ns"]]
@@ -126,7 +126,7 @@ def _clock_shifts(ends: npt.NDArray[np.float64], common_clock: bool) -> npt.NDAr
 
 
 def _most_agree(apart: npt.NDArray[np.int64], common_clock: bool) -> int:
-    """The median of those values within 1 ms that are most; of equally many those nearest 0; else 0."""
+    """The median of the largest group of values within 1 ms; of equal groups the one nearest 0; else 0."""
     ordered = np.sort(apart[np.abs(apart) < _CLOCKS_DIFFER_NS] if common_clock else apart)
     if not len(ordered):
         return 0

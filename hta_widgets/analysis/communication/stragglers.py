@@ -1,4 +1,4 @@
-"""Which rank do the others wait for?"""
+"""The ranks that the others wait for at collectives."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["ANALYSIS", "arrivals", "lateness", "sentence", "stragglers"]
 NOISE_NS = 10_000
 NOISE_PERMILLE = 10
 
-# These may end on one rank long before another: who is done first says nothing about who came last.
+# These may end on one rank long before another: the first to finish says nothing about the last to arrive.
 _LOOSE = ("broadcast", "reduce", "gather", "scatter")
 _SUMS = ("waited_ns", "caused_wait_ns", "lateness_ns")
 
 
 def stragglers(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
-    """Who arrives last at the collectives, and how long the others wait for it.
+    """Which rank arrives last at the collectives, and how long do the others wait for it?
 
     No clock is needed. A collective in which every rank needs data of every other cannot end before the last
     rank has arrived, and then ends on all of them at once; so each kernel's duration is the time from its
@@ -39,14 +39,14 @@ def stragglers(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     caused_wait(last) = sum of waited over the ranks, caused_wait(others) = 0.
 
     A collective counts only if max d - min d exceeds both 10 us and 1 % of min d: below that, ranks leave at
-    slightly different moments, and the shortest kernel is chance. Left out are also broadcast, reduce,
-    gather, scatter, send and recv, which do not end everywhere at once. Kernels named only SendRecv are
-    taken for all-to-all. With only some ranks of a group recorded, all of this holds among those.
-    Which kernels are one collective: `collectives`. A collective belongs to the scope and to the iteration
-    that the kernel of its lowest rank belongs to.
+    slightly different moments, and the shortest kernel is chance. Broadcast, reduce, gather, scatter, send
+    and recv are left out, since they do not end everywhere at once. Kernels named only SendRecv are taken for
+    all-to-all. If only some ranks of a group were recorded, all of this holds among those.
+    `collectives` decides which kernels are one collective. A collective belongs to the scope and iteration of
+    the kernel of its lowest rank.
 
     Source: the reasoning of HTA's `find_stragglers_with_late_start_comm_kernels`, that ranks leave a
-    collective at about the same time, on durations in place of start times by different clocks.
+    collective at about the same time, applied to durations instead of start times of different clocks.
 
     Args:
         trace: the job.
@@ -162,7 +162,7 @@ def _require(ranks: list[int], found: pd.DataFrame) -> None:
         raise MissingDataError(
             "second rank",
             "Record every rank of the job with its own torch.profiler.profile and open their folder.",
-            f"{len(ranks)} of its ranks selected, and who waits for whom shows only between ranks",
+            f"{len(ranks)} of its ranks selected, and waiting shows only between ranks",
         )
     if found.empty:
         raise MissingDataError(

@@ -1,13 +1,13 @@
-"""Comparing runs: what changed between two or more recordings, and what of it is more than noise.
+"""Comparing runs: what changed between two or more recordings, and how much of it is more than noise.
 
-comparability   may they be compared, by all `checks`;  `sampling` which of their steps count
-compare         what changed, line by line;  `lines`, `call_lines` and `paths` what a line is
-moves           which line of the first run a line is compared with
-events          which events a line stands for
-anchors         which instants of two runs correspond
-waterfall       why a step is longer, in parts that add up;  `parts` those parts
-run_table       every run in one row
-noise           how sure a difference is
+comparability   whether runs can be compared, by all `checks`;  `sampling` chooses the steps that count
+compare         what changed, line by line;  `lines`, `call_lines` and `paths` define the lines
+moves           the line of the first run that each line is compared with
+events          the events of a line
+anchors         corresponding instants of two runs
+waterfall       why a step is longer, in parts that add up;  `parts` computes them
+run_table       one row per run
+noise           confidence intervals and significance of a difference
 """
 
 from hta_widgets.analysis.compare.anchors import anchors

@@ -2,10 +2,10 @@
 
 Items that occur once in both sequences split them into stretches (those of them that are in the same order:
 patience diff, after Bram Cohen), and so on within long stretches. In each stretch the pairs are those of
-Myers' algorithm (*An O(ND) Difference Algorithm and Its Variations*, Algorithmica 1, 1986), which takes as
-long as the sequences differ. Where it has not reached the end after `_REACH` differences, the path that got
-farthest stands, and it begins anew from there: so time grows at worst with the length of the sequences times
-`_REACH`.
+Myers' algorithm (*An O(ND) Difference Algorithm and Its Variations*, Algorithmica 1, 1986), whose time grows
+with the number of differences. If it has not reached the end after `_REACH` differences, the path that got
+farthest is taken, and it starts anew from there: so time grows at worst with the length of the sequences
+times `_REACH`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def longest_rise(values: Int64) -> Int64:
 
 
 def _splits(first: Int64, second: Int64) -> Int64:
-    """int64[n, 2] places of pairs that are beyond doubt, both columns rising."""
+    """int64[n, 2] positions of pairs that certainly correspond, both columns rising."""
     if min(len(first), len(second)) < _LONG:
         return np.empty((0, 2), np.int64)
     size = int(max(first.max(), second.max())) + 1

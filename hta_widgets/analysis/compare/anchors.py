@@ -1,4 +1,4 @@
-"""Which instants of two runs correspond? So that their timelines can be read side by side."""
+"""Corresponding instants of two runs, so that their timelines can be shown side by side."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Window = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class _Sequence:
-    """Events in the order in which the host asked for them: what each is, by place in `texts`, and when."""
+    """Events in the order in which the host issued them: what each is, as a position in `texts`, and when."""
 
     what: Int64
     texts: list[str]
@@ -34,15 +34,15 @@ class _Sequence:
 def anchors(base: RankTrace, base_window: Window, other: RankTrace, other_window: Window) -> Int64:
     """Which instants of a window of one run correspond to which of a window of another?
 
-    Device work that starts in the windows is paired in order of launch: the longest common subsequence of
-    what launched it, operators and the innermost module around them (`Paths.kinds`); work outside any goes by
-    its name. Where one of the windows has no device work, operators are paired so. Of the paired events
-    starts and ends correspond; those of them that would let time run backwards, as streams overtake each
-    other, are left out.
+    Device work that starts in the windows is paired in order of launch: the longest common subsequence of the
+    operators that launched it, with the innermost module around them (`Paths.kinds`); work outside any is
+    identified by its name. If one of the windows has no device work, operators are paired in the same way.
+    The starts and the ends of paired events correspond, except those that would make time run backwards,
+    since streams overtake each other.
 
     Args:
         base, other: the ranks.
-        base_window, other_window: start and end of what is to correspond, ns.
+        base_window, other_window: start and end of the windows, ns.
 
     Returns:
         int64[n, 2] instants of base and other, ns; both columns rise strictly; the first row is the windows'
@@ -53,7 +53,7 @@ def anchors(base: RankTrace, base_window: Window, other: RankTrace, other_window
     """
     edges = np.array([base_window, other_window], np.int64).T
     if (edges[0] >= edges[1]).any():
-        raise ValueError(f"a window ends after it starts, unlike {base_window} or {other_window}")
+        raise ValueError(f"a window must end after it starts, unlike {base_window} or {other_window}")
     first, second = _device_work(base, base_window), _device_work(other, other_window)
     if not (len(first.what) and len(second.what)):
         first, second = _operators(base, base_window), _operators(other, other_window)
@@ -66,7 +66,7 @@ def anchors(base: RankTrace, base_window: Window, other: RankTrace, other_window
         axis=1,
     )
     times = times[((times > edges[0]) & (times < edges[1])).all(axis=1)]
-    # Of equal times of the base the later one of the other run comes first, so that only one of them stays.
+    # Of equal times of the base, the later one of the other run comes first, so that only one is used.
     times = times[np.lexsort((-times[:, 1], times[:, 0]))]
     return np.concatenate([edges[:1], times[longest_rise(times[:, 1])], edges[1:]])
 

@@ -1,7 +1,7 @@
-"""Comparing by what calls the work: operators, call paths, modules, and the phases of training.
+"""Comparison lines by caller: operators, call paths, modules, and the phases of training.
 
-Device work belongs to the call that launched it; a host call's time is its own. The innermost operator (or
-module) around gets it as its exclusive time, so that no nanosecond counts twice.
+Device work belongs to the call that launched it; a host call's time is its own. It counts as exclusive time
+of the innermost operator (or module) around it, so that no nanosecond counts twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The checks of a comparison with their runs side by side, as a reader wants them."""
+"""The checks of a comparison with one column per run, for display."""
 
 from __future__ import annotations
 

@@ -27,10 +27,10 @@ _VERSIONS = (
     "cuda_runtime_version", "cuda_driver_version", "cupti_version", "hip_runtime_version",
     "hip_driver_version", "roctracer_version", "nccl_version",
 )  # fmt: skip
-# What marks a step says what a step is.
+# The source of a step's marks decides what a step is.
 _WHAT_STEPS = {"serving step": "serving", "whole trace": "the whole recording"}
 _ENOUGH_STEPS = 3
-_MANY_OUTLIERS = 0.1  # of all steps: as many are a habit of the job, and may be what has changed
+_MANY_OUTLIERS = 0.1  # of all steps: so many belong to the job, and may be what has changed
 _SHAPES_ALIKE = 0.9
 _NOT_RECORDED = "not recorded"
 
@@ -133,7 +133,7 @@ def _shape_counts(trace: Trace, steps: Steps) -> pd.Series:
 
 
 def _equal(read: Callable[[Trace, Steps], str], reason: str) -> Check:
-    """The check that a fact is the same in all runs that recorded it."""
+    """The check that a value is the same in all runs that recorded it."""
 
     def check(runs: Runs, samples: Samples) -> tuple[dict[str, str], Severity, str]:
         values = {run: read(trace, samples[run]) for run, trace in runs.items()}
@@ -151,12 +151,12 @@ def _devices(trace: Trace, steps: Steps) -> str:
 
 
 def _world_size(trace: Trace, steps: Steps) -> str:
-    told = {
+    sizes = {
         info["world_size"]
         for rank in steps.ranks
         if isinstance(info := trace.metadata(rank).get("distributedInfo"), dict) and "world_size" in info
     }
-    return _and(sorted(map(str, told))) if told else str(len(trace.ranks))
+    return _and(sorted(map(str, sizes))) if sizes else str(len(trace.ranks))
 
 
 def _recorded_ranks(trace: Trace, steps: Steps) -> str:
@@ -164,9 +164,9 @@ def _recorded_ranks(trace: Trace, steps: Steps) -> str:
 
 
 def _options(trace: Trace, steps: Steps) -> str:
-    facts = [trace.metadata(rank) for rank in steps.ranks]
-    known = [flag for flag in _FLAGS if any(flag in fact for fact in facts)]
-    on = [flag for flag in known if any(fact.get(flag) for fact in facts)]
+    metadata = [trace.metadata(rank) for rank in steps.ranks]
+    known = [flag for flag in _FLAGS if any(flag in one_rank for one_rank in metadata)]
+    on = [flag for flag in known if any(one_rank.get(flag) for one_rank in metadata)]
     return (", ".join(on) or "none") if known else _NOT_RECORDED
 
 
@@ -176,7 +176,7 @@ def _python(trace: Trace, steps: Steps) -> str:
 
 
 def _versions(runs: Runs, samples: Samples) -> tuple[dict[str, str], Severity, str]:
-    """A version that only some of the runs recorded tells nothing."""
+    """Versions that only one of the runs recorded are not compared."""
     found = {run: _version_texts(trace, samples[run]) for run, trace in runs.items()}
     values = {
         run: ", ".join(f"{name.removesuffix('_version')} {text}" for name, text in texts.items())
@@ -189,12 +189,12 @@ def _versions(runs: Runs, samples: Samples) -> tuple[dict[str, str], Severity, s
 
 
 def _version_texts(trace: Trace, steps: Steps) -> dict[str, str]:
-    facts: list[dict[str, Any]] = [trace.metadata(rank) for rank in steps.ranks]
-    facts += [info for fact in facts if isinstance(info := fact.get("distributedInfo"), dict)]
+    metadata: list[dict[str, Any]] = [trace.metadata(rank) for rank in steps.ranks]
+    metadata += [info for source in metadata if isinstance(info := source.get("distributedInfo"), dict)]
     return {
-        name: _and(sorted({str(fact[name]) for fact in facts if name in fact}))
+        name: _and(sorted({str(source[name]) for source in metadata if name in source}))
         for name in _VERSIONS
-        if any(name in fact for fact in facts)
+        if any(name in source for source in metadata)
     }
 
 
@@ -218,4 +218,4 @@ CHECKS: dict[str, Check] = {
     "served steps": _server,
     "input shapes": _shapes,
 }
-"""Those that may refuse come first, and need no pass over the events."""
+"""Checks that can refuse come first; they need no pass over the events."""

@@ -1,4 +1,4 @@
-"""Can these runs be compared at all? What differs between them besides what one wants to know."""
+"""Whether runs can be compared at all, and what else differs between them."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ __all__ = ["ANALYSIS", "checked", "comparability", "sentence"]
 def comparability(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
     """Check what the runs must have in common for their difference to mean something.
 
-    Severity "refuse": numbers would mislead, and `diff`, `step_waterfall` and `run_table` raise
-    `NotComparableError`; "doubt": they hold, but something else than the change in question may be their
-    cause; "ok".
+    Severity "refuse": the numbers would mislead, and `diff`, `step_waterfall` and `run_table` raise
+    `NotComparableError`; "doubt": the numbers hold, but something other than the change in question may be
+    their cause; "ok".
 
-    The checks: steps (refused without any step that counts; doubted below three, too few to know their noise,
-    and where a tenth or more, and two at least, are outliers), kind of steps (refused: training against
-    serving, or steps against a whole recording; doubted: marked by something else), device work (refused:
-    recorded in some runs only), devices, world size, recorded ranks, profiler options, python frames (all
-    slow down the host), versions (those that several runs recorded), what a server did in its steps, and
-    input shapes (doubted where less than 90 % of the operators' calls per step have the same name and shapes
-    in both).
+    The checks: steps (refused if no step counts; doubted with fewer than three, too few to estimate noise, or
+    if a tenth or more, and at least two, are outliers), kind of steps (refused: training against serving, or
+    steps against a whole recording; doubted: marked by something else), device work (refused: recorded in
+    some runs only), devices, world size, recorded ranks, profiler options, python frames (all slow down the
+    host), versions (those that several runs recorded), what a server did in its steps, and input shapes
+    (doubted if fewer than 90 % of the operators' calls per step have the same name and shapes in both).
 
     Args:
-        runs: name -> job; the first is what the others are compared with.
+        runs: name -> job; the first is the base that the others are compared with.
         scope: ranks, iterations, window, streams, names; of all runs, or by run.
 
     Returns:

@@ -52,15 +52,15 @@ def diff(
 ) -> pd.DataFrame:
     """What does each run spend its time on, and what of that differs from the first run?
 
-    Runs are compared per step and rank: all values are sums over the steps that count (`sampling.sample` says
-    which) and all ranks, divided by the number of both, so runs of different lengths and on different numbers
-    of ranks compare. Events belong to the step of their launch (`RankTrace.iteration`) and count whole.
+    Runs are compared per step and rank: all values are sums over the steps that count (`sampling.sample`) and
+    all ranks, divided by the number of both, so that runs of different lengths and on different numbers of
+    ranks can be compared. Events belong to the step of their launch (`RankTrace.iteration`) and count whole.
 
-    The difference is that of ``exclusive_ns``: the differences of all lines add up to that of all time. Its
-    interval and what is significant: `noise`.
+    The difference is that of ``exclusive_ns``: the differences of all lines add up to that of all time.
+    `noise` gives its interval and significance.
 
     Args:
-        runs: name -> job; the first is what the others are compared with.
+        runs: name -> job; the first is the base that the others are compared with.
         by: the lines. "kernel": device work by class and full name. "collective": communication kernels by
             operation, element type, process group. "op": operators by name; their exclusive_ns is without
             operators called inside, and an operator that calls one of its own name counts in the other's
@@ -88,9 +88,8 @@ def diff(
         time first; "" by kernel).
 
         A moved line (see `moves.origins`; by call path and module) is compared with the line that it was
-        moved from. What the first run has there is so taken into account, and that line's before_ns in this
-        run is 0: before_ns and change_ns of a run still add up to the time of the first run, and to the
-        difference.
+        moved from. That line's time in the first run is thus accounted for, and its before_ns in this run is
+        0: before_ns and change_ns of a run still add up to the time of the first run, and to the difference.
 
     Raises:
         NotComparableError: the numbers would mislead; see `comparability`.
@@ -137,11 +136,11 @@ def sentence(frame: pd.DataFrame) -> str:
     top = found.iloc[int(found["change_ns"].abs().to_numpy().argmax())]
     words = {"added": "is new", "removed": "is gone", "moved": "has moved"}.get(top["change"], "changed most")
     change = signed(top["change_ns"], duration(top["change_ns"]))
-    said = f"{brief(top['line'])} {words}: {change} per step in {top['run']}."
+    text = f"{brief(top['line'])} {words}: {change} per step in {top['run']}."
     if not found["significant"].any():
-        return f"With one step nothing tells a change from noise; {said}"
+        return f"One step cannot tell a change from noise; {text}"
     count = len(found[["kind", "line"]].drop_duplicates())
-    return f"{count:,} of {len(lines):,} lines differ from {base} beyond noise; {said}"
+    return f"{count:,} of {len(lines):,} lines differ from {base} beyond noise; {text}"
 
 
 def _compared(
@@ -173,7 +172,7 @@ def _values(
         time = difference(old.exclusive / old_ranks, new.exclusive / ranks)
         number = difference(old.count / old_ranks, new.count / ranks)
         low, high = time.low, time.high
-        # Where calls were added or left out, that the time differs is no surprise: its own interval tells.
+        # Where calls were added or removed, a different time is no surprise: its own interval decides.
         enough = np.abs(change) >= LEAST_CHANGE * np.maximum(before, own / units)
         significant = time.significant | (number.significant & enough & ((low > 0) | (high < 0)))
         differs = significant | number.significant

@@ -1,4 +1,4 @@
-"""Events on their lines: what every way of comparing hands over."""
+"""Events on their lines: the common input of all comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which events does a line of a comparison stand for? To find them in a timeline, by name."""
+"""The names of the events of a comparison line, to find them in a timeline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["event_names"]
 def event_names(
     runs: Mapping[str, Trace], by: By, kind: str, line: str, scope: Scopes = None
 ) -> dict[str, tuple[str, ...]]:
-    """What are the events called that a line of `diff` stands for?
+    """What are the names of the events on a line of `diff`?
 
     By kernel: the kernel. By collective: its kernels. By operator and call path: the operator, and the device
     work that it launches itself. By module: the call of the innermost one. By phase: the calls that begin it
@@ -61,6 +61,6 @@ def _own(by: By, line: Line) -> list[str]:
 
 
 def _others(by: By, entries: Entries, place: int, steps: Steps) -> dict[str, int]:
-    """The names of the other events that the line stands for, and how long they take."""
+    """The names of the line's other events, and how long they take."""
     events = entries.calls if by == "phase" else None if by == "module" else entries.work
     return {name: ns for at, name, ns in named(events, steps) if at == place}

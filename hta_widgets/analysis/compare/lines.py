@@ -1,4 +1,4 @@
-"""What a run is compared by: every event of the sample, on the line that it belongs to."""
+"""A run as a table of numbers per step and line: every event of the sample on its line."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def tables(
 
 
 def entries_of(trace: Trace, steps: Steps, scope: Scope, by: By, time: Time) -> Iterator[Entries]:
-    """What a run spends its time on, in all its steps; `steps` says of which ranks."""
-    # Steps say which time is meant; a step's device work may run on beyond it.
+    """What a run spends its time on, in all its steps, on the ranks of `steps`."""
+    # The steps decide the time; a step's device work may run on beyond the step's end.
     filters = Scope(ranks=steps.ranks, streams=scope.streams, names=scope.names)
     if by == "kernel":
         yield from _kernels(trace, filters)
@@ -105,15 +105,15 @@ def _kernels(trace: Trace, scope: Scope) -> Iterator[Entries]:
 
 def _collectives(trace: Trace, scope: Scope) -> Entries:
     frame = collectives(trace, scope)
-    said = frame["collective"].astype("str")
+    label = frame["collective"].astype("str")
     for column, words in (
         ("dtype", " of {}"),
         ("process_group", " in group {}"),
         ("group_size", " of {} ranks"),
     ):
         known = frame[column].notna()
-        said = said + frame[column].astype("str").map(words.format).where(known, "")
-    code, texts = pd.factorize(said)
+        label = label + frame[column].astype("str").map(words.format).where(known, "")
+    code, texts = pd.factorize(label)
     dur = frame["dur_ns"].to_numpy(np.int64)
     iteration = frame["iteration"].fillna(-1).to_numpy(np.int64)
     lines = [Line("communication", str(text)) for text in texts]

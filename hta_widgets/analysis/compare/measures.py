@@ -1,4 +1,4 @@
-"""How much longer has a step become, and what of it? What a gate holds to limits."""
+"""The changes of a step and its parts, which a gate checks against limits."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _NOISE = ["low_ns", "high_ns", "significant"]
 
 
 def step_measures(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
-    """What changed in a step, measure by measure: the step, its parts, and wholes that are made of them.
+    """How did each measure of a step change: the step time, its parts, and sums of parts?
 
     The step time is that of `run_table`, its parts are those of `step_waterfall`, with their intervals and
-    significance. Two are not parts, and compared alone: "idle", all causes together, and "communication",
-    hidden or not. Runs without device events have a step time only, by the marks of the host.
+    significance. Two measures are not parts and are compared by themselves: "idle", all causes together, and
+    "communication", hidden or not. Runs without device events have a step time only, by the host's marks.
 
     Args:
-        runs: name -> job; the first is what the others are compared with.
+        runs: name -> job; the first is the base that the others are compared with.
         scope: ranks, iterations, window (steps that lie in it), streams and names (among device work); of
             all runs, or by run.
 
@@ -73,7 +73,7 @@ def measured(
     table: pd.DataFrame | MissingDataError,
     waterfall: pd.DataFrame | MissingDataError,
 ) -> pd.DataFrame:
-    """`step_measures` for who has asked `run_table` and `step_waterfall` already, or knows what they lack."""
+    """`step_measures` from answers of `run_table` and `step_waterfall`, or the errors that they raised."""
     if isinstance(table, MissingDataError) or isinstance(waterfall, MissingDataError):
         frame = _of_host(runs, scope)
     else:

@@ -1,4 +1,4 @@
-"""What has moved: work that both runs do, but at different places."""
+"""Moved lines: work that both runs do, but in different places."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def origins(lines: list[Line], old: Table, old_units: int, new: Table, units: in
     Under each rule the lines pair up one to one, in the order in which they first run.
 
     Args:
-        lines: what the columns of the tables stand for.
+        lines: the lines of the tables' columns.
         old, new: the runs; old_units, units: the steps times ranks that their sums are of.
 
     Returns:
@@ -96,5 +96,5 @@ def _keys(
 
 def _exchanges(kernels: list[str]) -> list[str]:
     """The collectives among kernels: `record_param_comms` is what they all are launched by."""
-    said = (name for name in kernels if classify("kernel", name)[0] == EventClass.COMMUNICATION)
-    return sorted({collective_of(name) for name in said})
+    collectives = (name for name in kernels if classify("kernel", name)[0] == EventClass.COMMUNICATION)
+    return sorted({collective_of(name) for name in collectives})

@@ -1,23 +1,23 @@
-"""How sure is a difference between two samples of steps? Bootstrap intervals, widened for small samples.
+"""The uncertainty of a difference between two samples of steps: bootstrap, widened for small samples.
 
-The steps of each run are drawn again, with replacement, a thousand times (Efron 1979); the interval is that
-of the middle 95 % of the differences of means found so. With few steps such an interval is too narrow: the
-spread of a sample is smaller than that of what it was drawn from, and is itself uncertain. Both are made good
-as Hesterberg proposes ("What Teachers Should Know About the Bootstrap", The American Statistician 69, 2015):
-deviations grow by sqrt(n / (n - 1)) of their run, and by the ratio of Student's t to the normal quantile,
-with the degrees of freedom of Welch (1947). The draws have a fixed seed: equal samples have equal intervals.
+The steps of each run are resampled with replacement a thousand times (Efron 1979); the interval holds the
+middle 95 % of the resulting differences of means. With few steps such an interval is too narrow: the spread
+of a sample is smaller than that of its population, and is itself uncertain. Both are corrected as Hesterberg
+proposes ("What Teachers Should Know About the Bootstrap", The American Statistician 69, 2015): deviations
+grow by sqrt(n / (n - 1)) of their run, and by the ratio of Student's t to the normal quantile, with the
+degrees of freedom of Welch (1947). The draws have a fixed seed: equal samples have equal intervals.
 
-Steps that follow each other may be alike, as clocks and caches drift: then they tell less than as many others
-would. A mean of values whose neighbours correlate by r varies by sqrt((1 + r) / (1 - r)) more (Bayley and
-Hammersley, "The 'Effective' Number of Independent Observations in an Autocorrelated Time Series", 1946), and
-intervals are that much wider where r is positive. It is measured over both runs, with what a short series
-hides of it added (Kendall 1954); fewer than eight steps say nothing of it.
+Consecutive steps may be correlated, as clocks and caches drift: they then hold less information than as many
+independent steps. A mean of values whose neighbours correlate by r varies by sqrt((1 + r) / (1 - r)) more
+(Bayley and Hammersley, "The 'Effective' Number of Independent Observations in an Autocorrelated Time Series",
+1946), and intervals are that much wider if r is positive. It is estimated over both runs and corrected for
+the bias of a short series (Kendall 1954); with fewer than eight steps it is taken to be zero.
 
-Whoever compares a hundred lines finds five beyond a 95 % interval by chance. So a difference is called
+A comparison of a hundred lines finds five beyond a 95 % interval by chance. So a difference is called
 significant only if zero lies outside the interval after widening it once more, to 99 % for all lines together
 (Bonferroni): of a hundred comparisons of equal runs, one names a line. And it must be at least one percent:
-steps of one run tell nothing of how two runs of the same program differ (temperature, clocks, neighbours),
-and that is rarely less.
+the steps of one run do not show how two runs of the same program differ (temperature, clocks, neighbours),
+which is rarely less.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def difference(before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]) 
         return Difference(change, unknown, unknown, np.zeros(lines, np.bool_))
     low, high = _spread(old, new)
     freedom = _freedom(old, new)
-    # A line that neither run has is no comparison, and takes no part in what the others must bear.
+    # A line that neither run has is not a comparison, and does not count in the correction of the others.
     compared = max(int(((old != 0).any(axis=0) | (new != 0).any(axis=0)).sum()), 1)
     single, together = _widening(freedom, 1 - LEVEL), _widening(freedom, (1 - LEVEL_OF_ALL) / compared)
     beyond = np.maximum(change + low * together, -(change + high * together)) > 0
@@ -89,7 +89,7 @@ def difference(before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]) 
 
 
 def beyond_alone(before: float, after: float, low: float, high: float, steps: int) -> bool:
-    """Whether a difference is significant by itself, where nobody asked about other lines.
+    """Whether a difference is significant as the only comparison.
 
     Args:
         before, after: the means.
@@ -163,7 +163,7 @@ def _spread(old: Float, new: Float) -> tuple[Float, Float]:
 
 
 def _persistence(runs: Sequence[Float]) -> Float:
-    """By how much the means vary more, per line, than if each step knew nothing of the one before."""
+    """By how much the means vary more, per line, than if steps were independent of each other."""
     lines = runs[0].shape[1]
     series = [values - _means(values) for values in runs if len(values) >= _LEAST_SERIES]
     if not series:

@@ -1,4 +1,4 @@
-"""Where calls stand: the distinct paths of some of a rank's calls, from the outermost."""
+"""The distinct call paths of some of a rank's calls, from the outermost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _INSTANCE = re.compile(r"_\d+$")
 class Paths:
     """The paths of the chosen calls of a rank.
 
-    A call within another one of its own name stands where that one stands, so recursion makes no new paths.
+    A call within another one of the same name has the path of that one, so recursion makes no new paths.
 
     Attributes:
         chosen: bool[rows] the calls that have a place.
@@ -97,7 +97,7 @@ def _paths(rank_trace: RankTrace, chosen: Bool) -> Paths:
 
 
 def _shortened(text: str) -> str:
-    """At most `LONGEST` characters, and others for another text."""
+    """The text in at most `LONGEST` characters; different texts stay different."""
     if len(text) <= LONGEST:
         return text
     mark = f" ... {blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()} ... "

@@ -1,7 +1,7 @@
 """The comparisons of runs that a panel can show, each described once, as `registry` describes analyses.
 
-Their function takes runs by name instead of one trace, and a scope of all runs or one per run:
-`(runs, scope=None, **options) -> DataFrame`. The first run is what the others are compared with.
+Their function takes runs by name instead of one trace, and a scope for all runs or one per run:
+`(runs, scope=None, **options) -> DataFrame`. The first run is the base that the others are compared with.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every run in one row: how long a step takes, what on, and how much memory it needs."""
+"""One row per run: how long a step takes, what it spends that time on, and how much memory it needs."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _HOST = "cpu"
 def run_table(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
     """How long does a step of each run take, and what does the device do in it?
 
-    Values are per step and rank, over the steps that count (`sampling.sample`). Intervals and significance:
-    `noise`, with one comparison per run.
+    Values are per step and rank, over the steps that count (`sampling.sample`). `noise` gives intervals and
+    significance, with one comparison per run.
 
     Args:
-        runs: name -> job, at least one; the first is what the others are compared with.
+        runs: name -> job, at least one; the first is the base that the others are compared with.
         scope: ranks, iterations, window (steps that lie in it), streams and names (among device work); of
             all runs, or by run.
 
@@ -106,12 +106,14 @@ def sentence(frame: pd.DataFrame) -> str:
     others = frame.iloc[1:]
     if others.empty:
         return text + "."
-    said = []
+    changes = []
     for _, row in others.iterrows():
         noise = "noise unknown" if np.isnan(row["change_low_ns"]) else "within noise"
         more = f"{percent(abs(row['change_pct']))} {'more' if row['change_ns'] > 0 else 'less'}"
-        said.append(f"of {row['run']} {duration(row['step_ns'])} ({more if row['significant'] else noise})")
-    return f"{text}, {', '.join(said)}."
+        changes.append(
+            f"of {row['run']} {duration(row['step_ns'])} ({more if row['significant'] else noise})"
+        )
+    return f"{text}, {', '.join(changes)}."
 
 
 def _peak(trace: Trace, steps: Steps) -> int | None:

@@ -1,7 +1,7 @@
-"""Which steps of a run count, and when each begins and ends.
+"""The steps of a run that count in a comparison, and when each begins and ends.
 
-A run is compared by its steps: they are the sample, and how much they differ among themselves is the noise
-that a difference between runs is held against.
+The steps of a run are the sample; how much they vary is the noise that a difference between runs is compared
+with.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Scopes", "Steps", "check_runs", "sample", "scope_of"]
 Int64 = npt.NDArray[np.int64]
 Scopes = Scope | Mapping[str, Scope] | None
 
-# The device's marks lose the last step, whose end nothing marks; fewer steps than these tell no variation.
+# The device's marks lose the last step, whose end nothing marks; fewer steps than these show no variation.
 LEAST_DEVICE_STEPS: Final = 3
 
 WARM_UP: Final = "warm-up"
@@ -87,7 +87,7 @@ class Steps:
         return np.where(self.iterations[place] == iteration, place, -1)
 
     def only(self, kept: npt.NDArray[np.bool_], why: Mapping[int, str]) -> Steps:
-        """The marked steps; `why` the others do not count."""
+        """The steps that the mask `kept` selects; `why` the others do not count."""
         return replace(
             self, iterations=self.iterations[kept], windows=self.windows[kept], kinds=self.kinds[kept],
             excluded=self.excluded | dict(why),
@@ -118,8 +118,8 @@ def sample(runs: Mapping[str, Trace], scope: Scopes = None) -> dict[str, Steps]:
     warm-up, the others outliers.
 
     The clock is the one whose steps vary less (median absolute deviation over median, averaged over runs):
-    the host's marks, or the device's where every run has three steps by them. The marks of a host that runs
-    ahead of its device say little about when the device is done.
+    the host's marks, or the device's if every run has three steps by them. If the host runs ahead of its
+    device, its marks say little about when the device is done.
     """
     host = {run: _by_host(trace, scope_of(scope, run)) for run, trace in runs.items()}
     device = {run: _by_device(trace, host[run]) for run, trace in runs.items()}
@@ -164,7 +164,7 @@ def _by_device(trace: Trace, host: Steps) -> Steps | None:
         first = np.full(len(host), _NEVER, np.int64)
         np.minimum.at(first, place[place >= 0], rank_trace.start[rows[place >= 0]])
         begins[:, at] = first
-    # Between steps that do not follow each other lies time of neither.
+    # Time between steps that are not consecutive belongs to neither.
     follows = np.diff(host.iterations) == 1
     if (begins == _NEVER).any() or (np.diff(begins, axis=0) <= 0).any() or not follows.all():
         return None
@@ -174,7 +174,7 @@ def _by_device(trace: Trace, host: Steps) -> Steps | None:
 
 
 def _variation(runs: Mapping[str, Steps]) -> float:
-    """Scaled median absolute deviation of the steps, averaged over the runs that have enough to tell."""
+    """Scaled median absolute deviation of the steps, averaged over the runs that have enough steps."""
     found = [
         float(np.median(np.abs(steps.durations - np.median(steps.durations))) / np.median(steps.durations))
         for steps in runs.values()
@@ -213,6 +213,6 @@ def _inside(iterations: pd.DataFrame, scope: Scope) -> pd.DataFrame:
 
 def _kinds(frame: pd.DataFrame) -> npt.NDArray[np.object_]:
     """What a server did in each step: phase and batch size, as far as they were recorded."""
-    told = zip(frame["phase"].tolist(), frame["batch_size"].tolist(), strict=True)
-    kinds = [" ".join(str(part) for part in parts if not pd.isna(part)) for parts in told]
+    details = zip(frame["phase"].tolist(), frame["batch_size"].tolist(), strict=True)
+    kinds = [" ".join(str(part) for part in parts if not pd.isna(part)) for parts in details]
     return np.array(kinds, object)

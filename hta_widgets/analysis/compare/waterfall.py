@@ -1,4 +1,4 @@
-"""Why is a step longer than before? Its change, in parts that add up to the nanosecond."""
+"""Why a step is longer than before: its change, in parts that add up to the nanosecond."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def step_waterfall(
     """Split the time of a step, and its change from the first run, into what the device did.
 
     Each instant of a step is compute, communication or copies that nothing more important hides (as in
-    `temporal_breakdown`), or idle by one cause (as in `idle_breakdown`). Per step (and rank) each part is in
-    whole ns, so rounded that all parts add up to the time of the step, less than one ns from its mean; so do
-    the changes. Which steps count, and by which clock: `sampling.sample`. Intervals and significance:
-    `noise`.
+    `temporal_breakdown`), or idle by one cause (as in `idle_breakdown`). Each part per step (and rank) is
+    rounded to whole ns, less than one ns from its mean, such that all parts add up to the time of the step;
+    so do the changes. `sampling.sample` decides which steps count, and by which clock; `noise` gives
+    intervals and significance.
 
     Args:
-        runs: name -> job; the first is what the others are compared with.
+        runs: name -> job; the first is the base that the others are compared with.
         scope: ranks, iterations, window (steps that lie in it), streams and names (among device work); of
             all runs, or by run.
         by: "job": the average rank; "rank": each rank, compared with the same rank of the first run. (A rank
@@ -67,8 +67,8 @@ def step_waterfall(
         (str), [rank int64], part, kind ("busy", "idle", "step") (str), clock (str), steps, ranks (int64),
         sum_ns (int64, over these steps and ranks), time_ns, change_ns (int64, per step and rank), low_ns,
         high_ns (float64, 95 % interval of change_ns; NaN if a run has fewer than two steps), significant
-        (bool; the step is held against its own noise, the parts against that of all). Σ time_ns and Σ
-        change_ns over the parts are those of the step, to the nanosecond.
+        (bool; the step as a single comparison, the parts as one comparison each). Σ time_ns and Σ change_ns
+        over the parts are those of the step, to the nanosecond.
 
     Raises:
         NotComparableError: the numbers would mislead; see `comparability`.
@@ -130,7 +130,7 @@ def _compared(old: Int64, new: Int64) -> pd.DataFrame:
     totals = new.sum(axis=(0, 1))
     before = _with_step(evenly(old.sum(axis=(0, 1)), old.shape[0] * old.shape[1]))
     after = _with_step(evenly(totals, new.shape[0] * new.shape[1]))
-    # The step is one comparison, as in `run_table`; what it is made of are as many as there are parts.
+    # The step is one comparison, as in `run_table`; its parts are as many comparisons as there are parts.
     was, now = old.mean(axis=1), new.mean(axis=1)
     whole = was.sum(axis=1, keepdims=True), now.sum(axis=1, keepdims=True)
     noise = [] if same else [difference(was, now), difference(*whole)]

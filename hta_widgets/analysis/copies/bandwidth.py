@@ -1,4 +1,4 @@
-"""How fast does memory move, over time and in total, by the kind of copy?"""
+"""The bandwidth of copies and fills, over time and in total, by kind of copy."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def memory_bandwidth(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def bandwidth_summary(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
-    """Statistics of `memory_bandwidth`, each value weighted by how long it held, and what was moved.
+    """How much memory was moved, and at which bandwidth?
+
+    Statistics of `memory_bandwidth`, each value weighted by how long it lasted.
 
     Times are clipped to the windows of the scope (without iterations and window: the rank's device span).
     Copies and bytes are those of the copies that belong to the scope: to an iteration through their launch,

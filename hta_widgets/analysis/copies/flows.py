@@ -1,4 +1,4 @@
-"""Copies and fills by kind, with their bandwidth over time. Built once per rank and filter, and kept."""
+"""Copies and fills by kind, with their bandwidth over time; built once per rank and filter."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Flow:
 
 
 _Copies = tuple[Int64, Int64, Int64]  # rows; bytes, bytes per second (NULL where unknown)
-_FILTERS_KEPT: Final = 8
+_FILTERS: Final = 8
 
 
 def copy_flows(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Flow]]:
@@ -79,12 +79,12 @@ def copy_flows(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Flow]]:
         raise MissingDataError(
             "memory bandwidth (GB/s)",
             "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) in "
-            "a PyTorch whose profiler tells the bandwidth of copies on this device.",
+            "a PyTorch whose profiler records the bandwidth of copies on this device.",
             what,
         )
 
 
-@memoize_per_rank(last=_FILTERS_KEPT)
+@memoize_per_rank(last=_FILTERS)
 def _of_rank(
     rank_trace: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None
 ) -> list[Flow]:
@@ -105,9 +105,11 @@ def _copies_of(rank_trace: RankTrace) -> _Copies:
     if rank_trace.table.has("memory_bandwidth_gbps"):
         at, values = rank_trace.table.sparse("memory_bandwidth_gbps")
         place = np.minimum(np.searchsorted(at, event), max(0, len(at) - 1))
-        told = np.where(at[place] == event, values[place], np.nan) if len(at) else np.full(len(rows), np.nan)
-        known = np.isfinite(told) & (told > 0)
-        rate[known] = np.rint(told[known] * BYTES_PER_S)
+        recorded = (
+            np.where(at[place] == event, values[place], np.nan) if len(at) else np.full(len(rows), np.nan)
+        )
+        known = np.isfinite(recorded) & (recorded > 0)
+        rate[known] = np.rint(recorded[known] * BYTES_PER_S)
     return rows, size, rate
 
 

@@ -1,1 +1,1 @@
-"""What analyses are built of: sets of time, step functions, memoisation, and the entry that describes one."""
+"""Building blocks of analyses: intervals, step functions, memoization, and the entry that describes one."""

@@ -1,4 +1,4 @@
-"""What a panel, a report and the command line need to know about one analysis."""
+"""`Analysis`: what panels, reports and the command line need to know about an analysis."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["ONE_BAR_PER", "Analysis", "Option"]
 
 @dataclass(frozen=True)
 class Option:
-    """An argument of an analysis that a reader may want to change.
+    """An argument of an analysis that can be changed in a panel.
 
     Attributes:
-        name: of the argument.
-        label: in words.
-        choices: those to choose from; none: any text.
-        default: what holds until somebody chooses.
+        name: the argument's name.
+        label: its label in the panel.
+        choices: the possible values; empty: any text.
+        default: the initial value.
         hint: what an empty text means.
     """
 
@@ -43,18 +43,18 @@ class Analysis:
     """One analysis, described once.
 
     Attributes:
-        kind: the name to ask for it by, e.g. in `BreakdownPanel(trace, kind)`.
+        kind: its identifier, e.g. in `BreakdownPanel(trace, kind)`.
         label: a name of one to three words.
-        group: the heading under which it stands in a list.
-        title: heading, in words.
+        group: the heading under which it is listed.
+        title: the panel's heading.
         function: `(trace, scope=None, **options) -> DataFrame`.
-        sentence: the answer of a frame in one plain sentence.
+        sentence: summarises a frame in one plain sentence.
         chart: how a panel draws a frame; None: as a table only.
         requires: what the profiler must have recorded, in the words of `MissingDataError.field`.
-        options: arguments of `function` to choose in the panel.
+        options: arguments of `function` that can be changed in the panel.
         chart_from: the kind of the analysis whose chart the panel draws; "": its own `chart`.
-        ignores: traits of a `Selection` that marks and notes of the panel set, and that its answer therefore
-            does not depend on.
+        ignores: traits of a `Selection` that the panel's own marks and notes set, so that its answer must not
+            depend on them.
         pictured: how `figure` draws a frame; None: as `chart` says, or as a table without one.
     """
 

@@ -5,11 +5,11 @@ busy*. Because the arithmetic is on int64 and each operation is exact, the parts
 their whole to the nanosecond, whatever the order of the events in the file.
 
 Two properties make a change of the selected window cheap. An `Intervals` is immutable, so it is built once
-per rank and kept. And it carries running sums of its lengths, so "how much of it lies in this window" is two
-binary searches, not a pass over the events.
+per rank and cached. And it holds running sums of its lengths, so the time within a window takes two binary
+searches, not a pass over the events.
 
-Plain numpy: each operation is a few vectorised passes (about 0.1 s per million intervals, once per rank),
-which leaves nothing for a compiled kernel to win back.
+Plain numpy: each operation is a few vectorised passes (about 0.1 s per million intervals, once per rank); a
+compiled kernel would gain nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Intervals:
 
     @classmethod
     def union(cls, start: npt.ArrayLike, end: npt.ArrayLike) -> Intervals:
-        """Merge intervals given in any order; touching ones join, those without length vanish.
+        """Merge intervals given in any order; touching ones are joined, empty ones dropped.
 
         This is the U(S) of the interval definitions of Holistic Trace Analysis, on exact times.
         """

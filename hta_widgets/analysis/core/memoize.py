@@ -1,7 +1,7 @@
-"""Remembering what was worked out for a rank, as long as the rank is there.
+"""A bounded, thread-safe cache of what was computed for a rank or a trace; it lives as long as they do.
 
-Most analyses begin with the same few pictures of a rank (its device work by name, its call tree, when it was
-busy), which no selection changes. They are built on first use and go with the rank.
+Most analyses start from the same few structures of a rank (its device work by name, its call tree, when it
+was busy), which no selection changes. They are built on first use and freed with the rank.
 """
 
 from __future__ import annotations
@@ -18,41 +18,42 @@ __all__ = ["memoize_per_rank"]
 
 P = ParamSpec("P")
 Owner = TypeVar("Owner")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 def memoize_per_rank(
     last: int = 1,
-) -> Callable[[Callable[Concatenate[Owner, P], Answer]], Callable[Concatenate[Owner, P], Answer]]:
-    """Decorate a function to remember its `last` answers for each first argument, as long as that lives.
+) -> Callable[[Callable[Concatenate[Owner, P], Result]], Callable[Concatenate[Owner, P], Result]]:
+    """Decorate a function to remember its `last` results for each first argument, its owner.
 
-    The other arguments are hashable. Answers are shared: nobody may change one, and none may
-    hold on to the first argument, which would then never go. Safe in threads: two that ask the same at once
-    may both compute, and get the same object.
+    The owner (a rank, a trace, or an object made for them) is referenced weakly: a result must not reference
+    it, or neither would ever be freed. The other arguments must be hashable. Results are shared, so callers
+    must not change them. Thread-safe: threads that call with the same arguments at once may all compute, and
+    get the same object.
     """
 
     def decorate(
-        compute: Callable[Concatenate[Owner, P], Answer],
-    ) -> Callable[Concatenate[Owner, P], Answer]:
-        answers: WeakKeyDictionary[Owner, OrderedDict[tuple[object, ...], Answer]] = WeakKeyDictionary()
+        compute: Callable[Concatenate[Owner, P], Result],
+    ) -> Callable[Concatenate[Owner, P], Result]:
+        results: WeakKeyDictionary[Owner, OrderedDict[tuple[object, ...], Result]] = WeakKeyDictionary()
         lock = Lock()
         parameters = signature(compute)
 
-        def remembered(owner: Owner, /, *args: P.args, **named: P.kwargs) -> Answer:
-            given = parameters.bind(owner, *args, **named)
-            given.apply_defaults()
-            question = tuple(given.arguments.values())[1:]
+        def remembered(owner: Owner, /, *args: P.args, **named: P.kwargs) -> Result:
+            bound = parameters.bind(owner, *args, **named)
+            bound.apply_defaults()
+            key = tuple(bound.arguments.values())[1:]
             with lock:
-                own = answers.setdefault(owner, OrderedDict())
-                if question in own:
-                    own.move_to_end(question)
-                    return own[question]
-            answer = compute(owner, *args, **named)
+                own = results.setdefault(owner, OrderedDict())
+                if key in own:
+                    own.move_to_end(key)
+                    return own[key]
+            result = compute(owner, *args, **named)
             with lock:
-                answer = own.setdefault(question, answer)
+                result = own.setdefault(key, result)
                 while len(own) > last:
                     own.popitem(last=False)
-            return answer
+            return result
 
         return wraps(compute)(remembered)
 

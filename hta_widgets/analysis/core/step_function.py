@@ -1,4 +1,4 @@
-"""A quantity that changes in steps: queue lengths, bandwidths. Integers, so that sums leave no residue."""
+"""A quantity that changes in steps, such as a queue length; in integers, so that sums are exact."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class StepFunction:
     """The value after each change, 0 before the first.
 
     Attributes:
-        time: int64 ns of each change, ascending; of changes at one time the last one counts.
+        time: int64 ns of each change, ascending; of several changes at one time, the last counts.
         value: int64 value from that change to the next.
     """
 
@@ -47,7 +47,7 @@ class StepFunction:
 
 
 def quantile(value: Int64, weight: Int64, share: float) -> int:
-    """The smallest value that is not exceeded for `share` of all weight; 0 without weight."""
+    """The smallest value that is not exceeded for `share` of the total weight; 0 if that is 0."""
     held = weight > 0
     value, weight = value[held], weight[held]
     if not len(value):

@@ -1,4 +1,4 @@
-"""Columns of text that many rows share: categories instead of objects, also where ranks are put together."""
+"""Text columns with many repeated values: categoricals instead of objects, also after concatenating ranks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def text_column(codes: npt.NDArray[np.integer[Any]], texts: Sequence[str]) -> pd
 
 
 def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Frames of the same columns one below the other; categories are joined."""
+    """The concatenation of frames with the same columns; categories are united."""
     if len(frames) == 1:
         return frames[0]
     joined: dict[str, Any] = {}

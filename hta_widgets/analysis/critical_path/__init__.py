@@ -1,4 +1,4 @@
-"""What decides how long a window takes: the chain of work and waiting from its start to its end."""
+"""The critical path: the chain of work and waiting that decides how long a window takes."""
 
 from hta_widgets.analysis.critical_path.path import critical_path
 from hta_widgets.analysis.critical_path.summary import critical_path_summary, sentence

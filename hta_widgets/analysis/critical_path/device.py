@@ -1,4 +1,4 @@
-"""Why each device event started when it did: its stream, its launch, or work on another stream."""
+"""The device side: why each event started when it did (its stream, its launch, or another stream)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def device_side(rank_trace: RankTrace, thread: Int64, threads: Int64) -> Device:
     for group in np.flatnonzero(keys[:, 1] != NULL).tolist():
         on_stream = items[offset[group] : offset[group + 1]]
         before = np.searchsorted(end[on_stream], start[on_stream], side="right") - 1
-        # Work without length may end when it starts; it never comes before itself.
+        # Work of zero length ends when it starts, but never precedes itself.
         before = np.minimum(before, np.arange(len(on_stream)) - 1)
         previous[on_stream] = np.where(before >= 0, on_stream[before], -1)
     launch = rank_trace.launch[row].astype(np.int64)
@@ -103,7 +103,7 @@ def device_side(rank_trace: RankTrace, thread: Int64, threads: Int64) -> Device:
 
 
 def group_of(device: Device, gpu: int, stream: int) -> int:
-    """The group of a stream (NULL: of the whole device); a device not told apart means all of them."""
+    """The group of a stream (NULL: of the whole device); an unknown device means all of them."""
     found = np.flatnonzero((device.group_key[:, 0] == gpu) & (device.group_key[:, 1] == stream))
     if not len(found) and stream != NULL:
         found = np.flatnonzero(device.group_key[:, 1] == stream)
@@ -135,7 +135,7 @@ def _sources(
         position[row] = at
         effect, cause = stream_waits(rank_trace)
         effect, cause = position[effect], position[cause]
-        # A cause that ended after its effect started is none. Of several the last to end counts.
+        # Work that ended after the event started is not its cause. Of several causes, the last to end counts.
         sound = (effect >= 0) & (cause >= 0) & (cause < effect)
         sound[sound] = end[cause[sound]] <= start[effect[sound]]
         np.maximum.at(source, effect[sound], cause[sound])

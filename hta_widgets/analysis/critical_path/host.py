@@ -1,4 +1,4 @@
-"""What each host thread does at each instant: the innermost open call, and the device work it waits for."""
+"""The host side: each thread's innermost open call at each instant, and the device work it waits for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Host", "host_rows", "host_side", "thread_of"]
 # device finished it before the call returned; asynchronous copies from or to pageable memory do that too.
 _WAITS = re.compile(r"^(cuda|hip|cu|mu|xpu)\w*Synchronize|^(cuda|hip)(Free|FreeHost)$")
 _COPIES = re.compile(r"^(cuda|hip|cu)Memcpy")
-# Of calls with equal times the caller is the one that usually calls.
+# Of calls with equal times, the first of these classes is the caller.
 _CALLER_FIRST = {EventClass.ANNOTATION: 0, EventClass.PYTHON: 1, EventClass.HOST_OP: 2, EventClass.RUNTIME: 3}
 _ON_THREADS = (*_CALLER_FIRST, EventClass.OVERHEAD)
 _WORKS = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.OVERHEAD)
@@ -35,7 +35,7 @@ NO_GROUP = -1
 
 
 class Host(NamedTuple):
-    """The host side of a rank as disjoint pieces: on each thread, who is the innermost open call, and when.
+    """The host side of a rank as disjoint pieces: the innermost open call of each thread over time.
 
     Attributes (int64 unless said otherwise; pieces sorted by thread, then time):
         start, end, row: the piece and its call.
@@ -43,7 +43,7 @@ class Host(NamedTuple):
         waits_in: group of device work that the call waits for (see `Device.group_items`), -1 for none.
         waits_for: position of the one device event that the call waits for, -1 for none.
         waits_since: start of that call.
-        inferred: bool, that it waits is not recorded but known from the call's name.
+        inferred: bool, the wait is not recorded but inferred from the call's name.
         offset: first piece of each thread, and the number of pieces.
         end_time, end_thread: the ends of working pieces on threads that launch device work, by time.
         main: the thread with most launches.
@@ -156,7 +156,7 @@ def _innermost(rows: Int64, start: Int64, end: Int64, lane: Int64) -> tuple[Int6
     stack = np.empty(n, np.int64)
     found, top, cursor = 0, 0, np.int64(0)
     for i in range(n + 1):
-        # A new lane, or the end of all: let everything that is open run out.
+        # A new lane, or the end: close everything that is open.
         ends = i == n or (i > 0 and lane[i] != lane[i - 1])
         until = np.int64(1 << 62) if ends else start[rows[i]]
         for _ in range(2):

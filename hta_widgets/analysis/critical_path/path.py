@@ -80,7 +80,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 class _Sides:
-    """What is kept per rank: its host and device side, and which thread has which index."""
+    """What is computed once per rank: its host and device side, and the index of each thread."""
 
     def __init__(self, rank_trace: RankTrace) -> None:
         thread = thread_of(rank_trace)
@@ -109,20 +109,20 @@ def critical_path(
     instance: int = 0,
     data_loading: Sequence[str] = DATA_LOADING,
 ) -> pd.DataFrame:
-    """What a rank was waiting for at each instant of a window, from its start to its end.
+    """What was a rank waiting for at each instant of a window?
 
-    The walk starts at the end of the window with the device event that finishes last of all work launched
-    before it, or, if the device is done by then, with the host. It goes back from effect to cause, and of
-    several causes takes the one that came last:
+    The walk starts at the end of the window, with the device event that finishes last of all work launched
+    before it or, if the device is done by then, with the host. It goes back from effect to cause and, of
+    several causes, takes the last one:
 
     - a device event starts after the event before it on its stream, after its launch (the call's end; if the
       call is still open then, its start; a graph launch launches many events), and after the event on another
       stream that it waits for. The time from the last of them to its start is a segment of its own.
       Where the launch is not recorded and nothing ended within 10 us before, the host is taken to have
       launched the event just then.
-    - a synchronising call returns after the device work it waits for; the rest of the call is its own.
-    - any other call goes on from what its thread did before. Where the trace shows nothing on the thread, the
-      last operator to end on another launching thread let it go on (autograd's threads); this is inferred.
+    - a synchronising call returns after the device work it waits for; the rest of the call is its own time.
+    - any other call follows what its thread did before. If the trace shows nothing on the thread, it follows
+      the last operator to end on another launching thread (autograd's threads); this is inferred.
 
     Waits are taken from ``cuda_sync`` events. Without these (``inferred``) synchronising calls are known by
     name and wait for the last work to end before they return, and an event that starts within 10 us of the
@@ -151,7 +151,7 @@ def critical_path(
         ValueError: the annotation has no such instance.
 
     The causes are those of the critical path analysis of Holistic Trace Analysis (`CriticalPathAnalysis`),
-    whose path is the longest chain of work and leaves waiting out; this one has no gaps.
+    whose path is the longest chain of work and leaves out waiting; this one has no gaps.
     """
     scope = scope or Scope()
     frames: list[pd.DataFrame] = []
@@ -231,7 +231,7 @@ def _end(sides: _Sides, last: int) -> tuple[int, int, int]:
         position = int(sides.last_to_end[at])
         if device.end[position] >= last:
             return position, -1, int(device.end[position])
-    # Of the threads that are busy at the end the one with the most launches, else the last to be busy.
+    # Of the threads that are busy at the end, the one with the most launches, else the last to be busy.
     busy = []
     for thread, (first, stop) in enumerate(pairwise(host.offset.tolist())):
         piece = first + int(np.searchsorted(host.start[first:stop], last, side="left")) - 1

@@ -1,4 +1,4 @@
-"""What the critical path consists of."""
+"""What the critical path consists of, by kind of limit or event name."""
 
 from __future__ import annotations
 

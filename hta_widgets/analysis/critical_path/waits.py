@@ -1,7 +1,7 @@
 """Recorded synchronisation (``cuda_sync`` events): which device event each wait waits for.
 
-An event record stands for all work launched on its stream before it, so what a wait on it waits for is the
-last of that work. A stream's wait holds back what its thread launches on that stream next.
+An event record covers all work launched on its stream before it, so a wait on it waits for the last of that
+work. A stream's wait delays what its thread launches on that stream next.
 """
 
 from __future__ import annotations

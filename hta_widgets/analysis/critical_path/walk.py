@@ -1,4 +1,4 @@
-"""The walk back from the end of a window: at each point the last thing to arrive is what was waited for."""
+"""The walk back from the end of a window to its start, at each point to the cause that came last."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def walk(device: Device, host: Host, position: Whole, thread: Whole, end: Whole,
             if device.called[position] > arrived:
                 arrived, kind, inferred = device.handed[position], LAUNCH_DELAY, np.int64(0)
             if kind < 0 or (device.handed[position] == NULL and begun - arrived > PROMPT_NS):
-                # Its launch is not recorded, and nothing else was just done: the host launched it about now.
+                # Its launch is not recorded and nothing else just ended: the host launched it about now.
                 time, position, thread = begun, NOBODY, host.main
                 continue
             _put(segments, n, arrived, begun, kind, row, NOBODY, inferred)
@@ -82,7 +82,7 @@ def walk(device: Device, host: Host, position: Whole, thread: Whole, end: Whole,
             n += 1
             time = arrived
             continue
-        # Nothing is recorded that the thread did: the last operator to end on another thread let it go on.
+        # Nothing is recorded on the thread: it follows the last operator to end on another thread.
         row = host.row[at] if inside else np.int64(-1)
         begun = host.start[at] if inside else (host.end[at] if at >= first else np.int64(start))
         other = np.searchsorted(host.end_time, time, side="right") - 1
@@ -130,5 +130,5 @@ def _awaited(device: Device, host: Host, piece: Whole, time: Whole, limit: Whole
         position = max(position, items[low - 1]) if low else position
     if position < 0 or position >= limit or device.end[position] > time:
         return NOBODY
-    # Work that was done before the call began, or before this piece of it, held up nothing here.
+    # Work that ended before the call, or before this piece of it, did not delay anything here.
     return position if device.end[position] > host.start[piece] else NOBODY

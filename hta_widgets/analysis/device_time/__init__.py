@@ -1,8 +1,8 @@
-"""When devices work, and on what kind of work.
+"""When devices work, and on which kind of work.
 
-busy            the sets of time that all breakdowns are made of
+busy            the intervals that all breakdowns are computed from
 temporal        compute, exposed communication and copies, idle
 overlap         how much communication compute hides
 kernel_types    which kinds of work run at once
-steps           how long each step takes
+step_times      how long each step takes
 """

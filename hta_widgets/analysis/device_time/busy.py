@@ -1,7 +1,7 @@
-"""When each rank's device was busy, and with what: the sets of time that breakdowns are made of.
+"""When each rank's device was busy, and with what: the intervals that breakdowns are computed from.
 
-They are built once per rank (and per filter of streams and names) and kept as long as the rank is. A change
-of the selected window then only measures them.
+They are built once per rank (and filter of streams and names) and cached with the rank. A change of the
+selected window then only measures them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Busy", "busy", "busy_ranks", "device_ranks", "iterations_in"]
 
-_FILTERS_KEPT = 8
+_FILTERS = 8
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
 
 
@@ -67,9 +67,8 @@ _device_of = memoize_per_rank()(_Device)
 def busy(rank_trace: RankTrace, scope: Scope) -> Busy:
     """The busy time of one rank under the stream and name filters of `scope`, over the whole trace.
 
-    Device events of no known class count as compute: the device runs something, and it is neither a
-    recognised collective nor a copy. Waits (`cuda_sync` events, MTIA's `event_wait`) are no work and count
-    nowhere.
+    Device events of unknown class count as compute: the device runs something that is neither a recognised
+    collective nor a copy. Waits (`cuda_sync` events, MTIA's `event_wait`) are not work and count nowhere.
     """
     return _busy(rank_trace, scope.streams, scope.names)
 
@@ -109,7 +108,7 @@ def iterations_in(rank_trace: RankTrace, scope: Scope) -> list[int]:
     return [number for number in present if not scope.iterations or number in scope.iterations]
 
 
-@memoize_per_rank(last=_FILTERS_KEPT)
+@memoize_per_rank(last=_FILTERS)
 def _busy(rank_trace: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None) -> Busy:
     device = _device_of(rank_trace)
     chosen = np.ones(len(device.rows), np.bool_)

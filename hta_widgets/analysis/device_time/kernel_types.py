@@ -1,4 +1,4 @@
-"""What kinds of device work run, alone and at once?"""
+"""Time by combination of kinds of device work that run at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of the communication hides behind computation?"""
+"""How much of the communication is hidden behind computation."""
 
 from __future__ import annotations
 

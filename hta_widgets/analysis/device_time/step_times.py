@@ -1,4 +1,4 @@
-"""How long does each step take on each rank, and which steps take longer than they should?"""
+"""How long each step takes on each rank, and which steps take unusually long."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ANALYSIS", "sentence", "slowest_steps", "step_times"]
 
-# Three standard deviations of a normal distribution, told by the median absolute deviation, which outliers
-# do not move; and never less than a tenth: the steps of a steady job differ by hardly anything.
+# Three standard deviations of a normal distribution, estimated by the median absolute deviation, which is
+# robust to outliers; and never less than a tenth, since the steps of a steady job hardly differ.
 DEVIATIONS: Final = 3 * 1.4826
 LEAST_EXCESS: Final = 0.1
-# What is usual takes a few steps to tell.
+# The usual time of a step is known only from this many complete steps on.
 LEAST_STEPS: Final = 4
 
 _ALIKE = ["phase", "batch_size"]
@@ -41,13 +41,13 @@ _COLUMNS = {
 
 
 def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
-    """The time of each iteration on each rank, compared with that of the others.
+    """How long does each iteration take on each rank, and which take unusually long?
 
-    A step's usual time is the median of the complete steps of all ranks and of the whole trace, whatever the
-    scope, so that a step does not become unusual by being looked at alone. The steps of a server are compared
+    A step's usual time is the median of the complete steps of all ranks in the whole trace, whatever the
+    scope, so that selecting a step does not change whether it is unusual. The steps of a server are compared
     with those of the same phase (prefill, decode) and batch size. A step is an outlier if it takes longer
     than usual by more than a tenth and by more than three standard deviations (1.4826 times the median
-    absolute deviation each). With fewer than four complete steps nothing is usual.
+    absolute deviation each). With fewer than four complete steps there is no usual time.
 
     Args:
         trace: the job.
@@ -56,7 +56,7 @@ def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     Returns:
         One row per rank and iteration, ascending, each with its whole time. Columns: rank, iteration,
         start_ns, end_ns (ns on the job's axis), dur_ns (int64, ns), usual_ns, excess_ns (dur_ns - usual_ns)
-        (Int64, ns; NA where nothing is usual), outlier, partial (cut by the recording; never an outlier)
+        (Int64, ns; NA without a usual time), outlier, partial (cut by the recording; never an outlier)
         (bool), source (what marks the steps), confidence ("high", "medium", "low") (str).
     """
     scope = scope or Scope()

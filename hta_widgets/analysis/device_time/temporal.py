@@ -1,4 +1,4 @@
-"""Where does the time of each device go: compute, waiting for communication, moving memory, or idle?"""
+"""Where the time of each device goes: compute, exposed communication, moving memory, or idle."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def temporal_breakdown(
     At each instant the device counts as computing if any compute kernel runs; else as communicating if any
     collective runs (communication that computation does not hide); else as moving memory if a copy or fill
     runs; else as idle. All streams of a rank count as one device side. This is the temporal breakdown of
-    Holistic Trace Analysis with its `non_compute_time` told apart, on unrounded times and without its sync
-    events: `window_ns`, `idle_ns`, `compute_ns` are its `kernel_time`, `idle_time`, `compute_time`.
+    Holistic Trace Analysis with its `non_compute_time` split, on unrounded times and without its sync events:
+    `window_ns`, `idle_ns`, `compute_ns` are its `kernel_time`, `idle_time`, `compute_time`.
 
     Events are clipped to the windows of the scope (its iterations, within its time window); with neither, to
     the span from the rank's first device event to its last.

@@ -1,4 +1,4 @@
-"""What costs a job most time, in plain words, and what to try."""
+"""Findings: what costs a job most time, in a sentence each, and what to try."""
 
 from hta_widgets.analysis.findings.overview import OPEN, overview, sentence
 

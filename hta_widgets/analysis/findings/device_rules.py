@@ -1,4 +1,4 @@
-"""Time that devices spend on other things than computing, and kernels that are slow on one rank only."""
+"""Rules about devices: time spent on other things than computing, and kernels slow on one rank only."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def memory_copies(inputs: Inputs) -> Finding | None:
 def queue_full(inputs: Inputs) -> Finding | None:
     """Launches that wait for a place in a full queue while the device is idle part of the time.
 
-    A host that has run as far ahead as it can is what one wants, so this counts only where a device idles all
-    the same: the launches for its other streams come late. The cost is at most the idle time.
+    A host that runs as far ahead as it can is desirable, so this counts only if a device is idle all the
+    same: the launches for its other streams come late. The cost is at most the idle time.
     """
     queues, busy = inputs.queues, inputs.temporal.set_index("rank")
     waited = queues.groupby("rank")["calls_at_limit_ns"].sum()

@@ -1,4 +1,4 @@
-"""What a rule finds, and when it is worth telling."""
+"""What a rule finds, and when it is worth reporting."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final, Literal
 __all__ = ["NOTE_PCT", "WARNING_PCT", "Evidence", "Finding", "Open", "severity_of"]
 
 NOTE_PCT: Final = 3.0
-"""Less than this share of the time is no finding: the steps of a steady job differ by as much."""
+"""A smaller share of the time is not reported: the steps of a steady job differ by as much."""
 
 WARNING_PCT: Final = 10.0
-"""From this share on the first thing to look at: worth more than most other changes to a job."""
+"""From this share on, a finding is a warning: fixing it is worth more than most other changes to a job."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Open:
 
 
 def severity_of(share_pct: float) -> Literal["note", "warning"] | None:
-    """How grave the loss of this share of the time is; None: not worth a word."""
+    """The severity of losing this share of the time; None: not worth reporting."""
     if share_pct >= WARNING_PCT:
         return "warning"
     return "note" if share_pct >= NOTE_PCT else None

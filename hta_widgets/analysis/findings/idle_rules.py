@@ -1,4 +1,4 @@
-"""Time in which devices do nothing, by what they wait for: the parts of `idle_breakdown`."""
+"""Rules about idle devices, one per cause of `idle_breakdown`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hta_widgets.formatting import duration
 
 __all__ = ["IDLE_RULES", "concerned"]
 
-# One rank stands for itself where it loses this many times as much as the ranks do on average.
+# A rank is reported by itself if it loses this many times as much as the ranks do on average.
 ALONE = 2.0
 
 

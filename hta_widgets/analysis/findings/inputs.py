@@ -1,4 +1,4 @@
-"""The answers that rules read: each is computed once, when the first rule asks for it."""
+"""The answers that the rules read, each computed once, on first use."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Inputs"]
 
-# Sources that name the steps of a job. Others guess them, and the time between guessed steps is theirs too.
+# Sources that mark the steps of a job. Others guess them, so that time between guessed steps counts, too.
 _ANNOUNCED = ("ProfilerStep", "serving step")
 _LONGEST_NAME = 64
 
 
 class Inputs:
-    """What is known about a job in a scope.
+    """The answers about a job in a scope; frames are those of the analyses of the same names.
 
-    Where the steps are announced and the scope names none, only complete steps are looked at: what happens
-    before and after them (starting the profiler, writing a checkpoint) would count as lost time. Frames are
-    those of the analyses of the same names.
+    If the steps are marked and the scope names none, only complete steps count: what happens before and after
+    them (starting the profiler, writing a checkpoint) would count as lost time.
     """
 
     def __init__(self, trace: Trace, scope: Scope) -> None:
@@ -100,11 +99,11 @@ class Inputs:
         return f" ({duration(cost_ns / steps)} per step)" if steps else f" ({duration(cost_ns)})"
 
     def share(self, value: float) -> str:
-        """`4.7 % of step time`: without announced steps, of all time."""
+        """`4.7 % of step time`; without marked steps, of the time."""
         return f"{percent(value)} of {'step' if self.announced else 'the'} time"
 
     def _has_peers(self) -> bool:
-        """Whether the ranks that this one talks to are merely not there."""
+        """Whether the job has further ranks, recorded or not."""
         sizes = self.collectives["group_size"].dropna()
         size = self.trace.summary["world_size"]
         return bool((sizes > 1).any()) or (isinstance(size, int) and size > 1)

@@ -1,4 +1,4 @@
-"""Time that ranks lose to each other, and steps that take longer than the others."""
+"""Rules about the job: time that ranks lose to each other, and steps that take unusually long."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         return None
     try:
         late = straggler(inputs)
-    except MissingDataError:  # then all of it counts: nobody can tell waiting from sending
+    except MissingDataError:  # waiting and sending cannot be distinguished: all of it counts
         late = None
     waiting = late.cost_ns * (len(frame) - 1) if late else 0
     lost = max(0, int(frame["exposed_communication_ns"].sum()) - waiting)

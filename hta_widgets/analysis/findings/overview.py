@@ -1,4 +1,4 @@
-"""What costs a job most time, in plain words, and what to try."""
+"""What costs a job most time, in a sentence each, and what to try."""
 
 from __future__ import annotations
 
@@ -68,24 +68,24 @@ _COLUMNS = {
 
 
 def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
-    """What costs most time, each in a sentence with numbers, costliest first.
+    """What costs the job most time, and what can be done about it?
 
     Each rule reads one analysis: `idle_breakdown` (waiting for data, synchronising calls, a late host,
     launches on their way, many small kernels, work that waits for other work), `stragglers`,
     `temporal_breakdown` (exposed communication, copies), `kernel_durations` (a rank with slow kernels),
-    `blocked_on_full_queue`, `step_times`. What costs less than 3 % of the time is no finding: the steps of a
-    steady job differ by as much; from 10 % on it is a warning. Findings may overlap (a rank with slow kernels
-    is one that others wait for), so their costs do not add up.
+    `blocked_on_full_queue`, `step_times`. A cost below 3 % of the time is not reported, since the steps of a
+    steady job differ by as much; from 10 % on it is a warning. Findings may overlap (other ranks wait for a
+    rank with slow kernels), so their costs do not add up.
 
-    Where the steps are announced (ProfilerStep, or a server's steps) and the scope names no iterations, the
-    complete ones count.
+    If the steps are marked (ProfilerStep, or a server's steps) and the scope names no iterations, only
+    complete steps count.
 
     Args:
         trace: the job.
         scope: ranks, iterations, time window, streams, names to look at; default everything.
 
     Returns:
-        One row per finding, then one per piece of data that is missing to judge more. Columns: rank,
+        One row per finding, costliest first, then one per kind of data that is missing. Columns: rank,
         iteration (Int64; what it is about, NA for all), severity ("warning", "note", or "open" for what could
         not be judged), topic (str), cost_ns (int64, ns lost in all of the selected time on each rank that it
         is about, on average), share_pct (float64, % of the time of these ranks; 0 if open), text, suggestion,
@@ -101,7 +101,7 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """What costs most, in one sentence."""
+    """The answer of `overview` in one sentence."""
     found = frame[frame["severity"] != OPEN]
     if len(found):
         first, others = found.iloc[0], len(found) - 1
@@ -117,7 +117,7 @@ def sentence(frame: pd.DataFrame) -> str:
 
 
 def _judged(inputs: Inputs) -> tuple[list[Finding], list[Open]]:
-    """What the rules found, and what they lacked, each lack once with all the questions that it leaves."""
+    """The findings of the rules, and the missing data, each once with all the questions it leaves open."""
     found: list[Finding] = []
     lacking: dict[tuple[str, str], list[str]] = {}
     for question, rule in _RULES.values():
@@ -139,8 +139,8 @@ def _listed(words: list[str]) -> str:
 
 def _row(finding: Finding) -> dict[str, object]:
     evidence = vars(finding.evidence)
-    told = {name: value for name, value in vars(finding).items() if name != "evidence"}
-    return {**told, **evidence, "severity": severity_of(finding.share_pct)}
+    fields = {name: value for name, value in vars(finding).items() if name != "evidence"}
+    return {**fields, **evidence, "severity": severity_of(finding.share_pct)}
 
 
 def _open_row(gap: Open) -> dict[str, object]:
@@ -149,7 +149,7 @@ def _open_row(gap: Open) -> dict[str, object]:
         "topic": "not_judged",
         "cost_ns": 0,
         "share_pct": 0.0,
-        "text": f"It cannot be told {gap.question}: the trace has no {gap.missing}.",
+        "text": f"It is unknown {gap.question}: the trace has no {gap.missing}.",
         "suggestion": gap.remedy,
         "kind": "",
         "name": "",

@@ -1,6 +1,6 @@
-"""Why nothing runs.
+"""Why devices are idle.
 
-breakdown       idle time by cause, of a rank or iteration;  `causes` gives every idle instant one
+breakdown       idle time by cause, per rank or iteration;  `causes` assigns a cause to every idle instant
 gaps            each gap of the device, and what it waited for
 streams         the pauses of each stream between its kernels
 """

@@ -1,4 +1,4 @@
-"""Why is each device idle: does it wait for the host, for data, for launches, or for itself?"""
+"""Why each device is idle: it waits for the host, for data, for launches, or for other device work."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def idle_breakdown(
     *,
     consecutive_kernel_delay_ns: int = CONSECUTIVE_KERNEL_DELAY_NS,
 ) -> pd.DataFrame:
-    """Split the idle time of each rank's device by what it waits for.
+    """What does each rank's device wait for while it is idle?
 
-    All streams of a rank count as one device side: `idle_ns` is that of `temporal_breakdown`, exactly. A gap
+    All streams of a rank count as one device side: `idle_ns` is exactly that of `temporal_breakdown`. A gap
     [a, b) in which nothing runs ends when device work k starts. (Of several that start at b, k is the one
-    launched first.) The launch call [c, r) of k cuts the gap in time; each piece has one cause:
+    launched first.) The launch call [c, r) of k splits the gap in time; each piece has one cause:
 
     - before c, the device waits for the host thread that makes the launch:
       - `host_sync`: the thread is inside a call that returns only when the device has caught up
@@ -62,21 +62,21 @@ def idle_breakdown(
         aten::_local_scalar_dense);
       - `data_stall`: else, it is inside the data loader's `__next__`;
       - `host_busy`: else. The host does something else, or nothing that was recorded.
-      A launching thread that has no call open at all counts as blocked, or as waiting for data, while another
+      A launching thread without any open call counts as blocked, or as waiting for data, while another
       launching thread is: an autograd worker sleeps while the main thread waits.
     - `launch_latency`: within [c, r), and from r to b if the call began inside the gap and b - r is below
       `consecutive_kernel_delay_ns`: the device had nothing queued, and the launch took that long to arrive.
     - `kernel_wait`: from r to b, if the call began before the gap and b - r is below
-      `consecutive_kernel_delay_ns`: k was queued, the device needs a moment from one kernel to the next.
-    - `device_wait`: from r to b, if that is longer: k was handed over but does not start: it waits for an
-      event, another stream (where the scope leaves streams out), or a device that is not ready.
+      `consecutive_kernel_delay_ns`: k was queued; the device needs a moment between kernels.
+    - `device_wait`: from r to b, if that is longer: k was launched but does not start: it waits for an event,
+      another stream (if the scope leaves streams out), or a device that is not ready.
     - `unknown`: the whole gap, if no launch of k was recorded.
     - `edge`: before the first event of the recording, and after the last device work.
 
-    HTA gives each gap of each stream to one category; that view is `stream_idle_breakdown`. Gaps are clipped
+    HTA assigns each gap of each stream to one category; `stream_idle_breakdown` does that. Gaps are clipped
     to the windows of the scope (its iterations, within its time window); with neither, to the span from the
-    rank's first device event to its last. Where the scope filters streams or names, idle means that none of
-    those chosen run.
+    rank's first device event to its last. If the scope filters streams or names, idle means that none of the
+    selected ones run.
 
     Args:
         trace: the job.

@@ -1,8 +1,8 @@
-"""Why nothing ran: every instant without device work, given to exactly one cause.
+"""Assigns every instant without device work to exactly one cause.
 
-The causes are disjoint sets of time that together are the complement of the busy time, from the distant past
-to the distant future. So whatever window is measured, they add up to its idle time to the nanosecond, and a
-change of the window costs a few binary searches.
+The causes are disjoint intervals that together are the complement of the busy time, from the distant past to
+the distant future. So in every window they add up to its idle time to the nanosecond, and a change of the
+window costs a few binary searches.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Bool = npt.NDArray[np.bool_]
 HOST_CAUSES = ("host_sync", "data_stall", "host_busy")
 CAUSES = (*HOST_CAUSES, "launch_latency", "kernel_wait", "device_wait", "unknown", "edge")
 
-_SPLITS_KEPT = 8
+_SPLITS = 8
 # Earlier and later than any trace; twice this still fits an int64.
 _FAR = 1 << 61
 _CALLS = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.PYTHON)
@@ -120,7 +120,7 @@ def idle_causes(rank_trace: RankTrace, scope: Scope, consecutive_kernel_delay_ns
     return _split(rank_trace, scope.streams, scope.names, consecutive_kernel_delay_ns)
 
 
-@memoize_per_rank(last=_SPLITS_KEPT)
+@memoize_per_rank(last=_SPLITS)
 def _split(
     rank_trace: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None, delay: int
 ) -> IdleCauses:
@@ -132,7 +132,7 @@ def _split(
     if len(gaps) == 1:
         return IdleCauses(gaps, next_row, {cause: gaps if cause == "edge" else _NONE for cause in CAUSES})
 
-    # Before the first event of the file nobody knows anything, and after the last device work nothing is due.
+    # Before the first event of the file nothing is known, and after the last device work nothing is due.
     begun = min(rank_trace.extent[0], int(high[0]))
     start, end = low[:-1].copy(), high[:-1]
     start[0] = begun

@@ -1,4 +1,4 @@
-"""Each moment the device stood still, one by one: how long, why, and which launch ended it."""
+"""The gaps in each device's work one by one: how long, why, and which launch ended them."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def idle_gaps(
     *,
     consecutive_kernel_delay_ns: int = CONSECUTIVE_KERNEL_DELAY_NS,
 ) -> pd.DataFrame:
-    """The gaps in the work of each rank's device, with their causes and what ended them.
+    """Which gaps are in the work of each rank's device, with which causes, and what ended them?
 
-    These are the stretches that `idle_breakdown` adds up, with the causes defined there; gaps are clipped to
-    the windows of the scope, and what is outside belongs to no cause.
+    These are the gaps that `idle_breakdown` adds up, with the causes defined there, clipped to the windows of
+    the scope.
 
     Args:
         trace: the job.

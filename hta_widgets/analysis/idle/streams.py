@@ -1,4 +1,4 @@
-"""How long does each stream wait between its kernels, and for whom? HTA's three categories, exactly."""
+"""How long each stream waits between its kernels, and for what: HTA's three categories, exactly."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _COLUMNS = (*_KEYS, "start_ns", "dur_ns", "event_id", "launch_id")
 
 
 class _Lanes:
-    """What is kept per rank: its device work stream by stream, in order of start, with the pause before it.
+    """A rank's device work stream by stream, in order of start, with the pause before each event.
 
     Attributes:
         rows: rows with a stream, by device, stream, start.
@@ -133,7 +133,7 @@ def stream_idle_breakdown(
     *,
     consecutive_kernel_delay_ns: int = CONSECUTIVE_KERNEL_DELAY_NS,
 ) -> pd.DataFrame:
-    """Sum up the pauses between the device events of each stream by category, with statistics of the pauses.
+    """How long does each stream wait between its device events, by category, with statistics?
 
     This is the idle time breakdown of Holistic Trace Analysis (Analysis > Idle Time Breakdown). A stream is
     free at t when all its events that began before have ended; the next one to start, k, ends a pause of
@@ -143,11 +143,11 @@ def stream_idle_breakdown(
     2. `kernel_wait`: the pause is shorter than `consecutive_kernel_delay_ns`;
     3. `other`: k was launched in time, or its launch was not recorded, and it starts late all the same.
 
-    Streams are independent of each other: pauses of one stream in which another works count too. For the
-    idle time of the whole device use `idle_breakdown`. A pause belongs to the event that ends it, whole, and
-    with it to the scope: to its iteration (that of its launch) and to the time window it starts in. So
-    neighbouring scopes add up. The filter of streams and of names chooses which events are looked at; the
-    pause before an event is always that of its whole stream.
+    Streams are independent: a pause of one stream counts even while another works. For the idle time of the
+    whole device use `idle_breakdown`. A whole pause belongs to the event that ends it, and with it to the
+    scope: to its iteration (that of its launch) and to the time window it starts in. So neighbouring scopes
+    add up. The filters of streams and names select events; the pause before an event is always that of its
+    whole stream.
 
     Args:
         trace: the job.

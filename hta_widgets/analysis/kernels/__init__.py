@@ -1,6 +1,6 @@
 """Which kernels take the time.
 
 breakdown       by name and class
-durations       how long one takes, rank by rank
-moments         count, sum, spread of groups: what both are made of
+durations       distribution of each kernel's durations, rank by rank
+moments         count, sum and spread of groups, which both use
 """

@@ -1,4 +1,4 @@
-"""Which kernels take the time of each device?"""
+"""Device time by kernel name and class."""
 
 from __future__ import annotations
 
@@ -86,16 +86,16 @@ def kernel_breakdown(
     """How long did each kernel, collective, copy and fill run, and how often?
 
     The statistics of `get_gpu_kernel_breakdown` of Holistic Trace Analysis, of single launches and on
-    unrounded times. Launches are told apart by class and full name. Those that belong to the scope count with
+    unrounded times. Launches are grouped by class and full name. Those that belong to the scope count with
     their whole duration (device work belongs to the iteration that launched it, and to the window it starts
-    in), so neighbouring scopes add up. Times of different streams are summed even where they overlap.
+    in), so neighbouring scopes add up. Times of different streams are summed even if they overlap.
 
     Args:
         trace: the job.
         scope: ranks, iterations, time window, streams, names to look at; default everything.
         by: one table per rank, per rank and iteration (without what belongs to none), or for the whole job.
-        top: show at most so many names of each class; the rest become one row ``"others"``.
-        share: show only the names that make up this share (0 to 1) of the time of their class, longest first.
+        top: maximum number of names per class; the rest become one row ``"others"``.
+        share: only the names that make up this share (0 to 1) of the time of their class, longest first.
 
     Returns:
         One row per name, longest first, ``"others"`` after the named ones. Columns: [rank int64, [iteration
@@ -121,7 +121,7 @@ def kernel_breakdown(
             collapsed |= within.cumcount().to_numpy() >= top
         if share is not None:
             before = (within["sum_ns"].cumsum() - frame["sum_ns"]).to_numpy()
-            # The share is reached by the names before this one, so it is not needed.
+            # A name is left out if the names before it reach the share.
             collapsed |= (before >= share * within["sum_ns"].transform("sum").to_numpy()) & (before > 0)
         frame = with_others(frame, collapsed, [*keys, "event_class"])
     frame = _in_order(frame, keys)

@@ -1,4 +1,4 @@
-"""How much do the launches of one kernel differ, on a rank and between ranks?"""
+"""How much the durations of one kernel vary, on a rank and between ranks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Exact statistics of durations by group: count, sum, smallest, largest, mean, standard deviation.
 
-Sums and sums of squares are kept as integers of unlimited size. So groups can be merged without loss (what
-"others" needs), the standard deviation is the rounded true one even where durations differ by a nanosecond in
-an hour, and nothing depends on the order of the events.
+Sums and sums of squares are integers of unlimited size. So groups can be merged without loss (which "others"
+needs), the standard deviation is correctly rounded even if durations differ by a nanosecond in an hour, and
+nothing depends on the order of the events.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long from the host's call to the device's work, and which calls cost more than they start?"""
+"""The delay from the host's call to the device's work, and calls that take longer than the work."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def launch_stats(
     runtime_cutoff_ns: int = 50_000,
     launch_delay_cutoff_ns: int = 100_000,
 ) -> pd.DataFrame:
-    """Pair each device event with the host call that launched it, whatever the call: kernels, copies, graphs.
+    """How long after its launch call does each kernel, copy, fill or graph start?
 
     Calls and events are paired by their correlation id. The time from the start of the call to the start of
-    the event is told apart: while earlier work of the same stream still ran the event had to wait in line;
-    the rest is what launching costs. `launch_delay_ns` counts from the end of the call as in Holistic Trace
-    Analysis; it is negative where the event started before the call returned.
+    the event is split: while earlier work of the same stream still ran, the event was queued; the rest is
+    launch overhead. `launch_delay_ns` counts from the end of the call, as in Holistic Trace Analysis; it is
+    negative if the event started before the call returned.
 
     An event counts if it belongs to the scope: to an iteration through its launch, to a window if it starts
     in it. It counts with its full length; neighbouring scopes share no event.
@@ -56,8 +56,8 @@ def launch_stats(
     Args:
         trace: the job.
         scope: ranks, iterations, time window, streams, names to look at; default everything.
-        runtime_cutoff_ns: calls that last longer are slow.
-        launch_delay_cutoff_ns: events that start later after their call are delayed.
+        runtime_cutoff_ns: calls that take longer are slow.
+        launch_delay_cutoff_ns: events that start later than this after their call are delayed.
 
     Returns:
         One row per device event with a recorded launch, by rank, then start of the call. Columns: rank,
@@ -88,7 +88,7 @@ def launch_summary(
     runtime_cutoff_ns: int = 50_000,
     launch_delay_cutoff_ns: int = 100_000,
 ) -> pd.DataFrame:
-    """Count and add up `launch_stats` by the call's name.
+    """How many launches did each host call make, and what did they cost? `launch_stats` by name of call.
 
     Args:
         trace, scope, runtime_cutoff_ns, launch_delay_cutoff_ns: as for `launch_stats`.

@@ -1,6 +1,6 @@
-"""Device work together with the host calls that launched it: what launch, queue and operator analyses share.
+"""Device work with the host calls that launched it, shared by the launch, queue and operator analyses.
 
-Built once per rank and kept as long as the rank is; a scope then only picks rows.
+Built once per rank and cached with it; a scope then only selects rows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Launched:
         return len(self.rows)
 
     def members(self, rank_trace: RankTrace, scope: Scope) -> Int64:
-        """Positions of the events that belong to a scope, as `RankTrace.members` has it."""
+        """Positions of the events that belong to a scope, as `RankTrace.members` defines it."""
         if scope == Scope(ranks=scope.ranks):
             return np.arange(len(self.rows))
         keep = self.listed(rank_trace, scope)

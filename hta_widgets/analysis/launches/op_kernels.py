@@ -1,4 +1,4 @@
-"""Which kernels does each operator launch, and how long from its start to the launch, to the kernel?"""
+"""The kernels that each operator launches, and the delays from its start to launch and kernel."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def op_kernels(
     by: Literal["sequence", "instance"] = "sequence",
     include_memory: bool = False,
 ) -> pd.DataFrame:
-    """The sequence of kernels that each host operator launched itself, and the delays before the first.
+    """Which kernels does each host operator launch itself, and how long does it take until the first?
 
-    A kernel belongs to the innermost operator that was open on the launching thread when it was launched, be
-    it by a launch of its own or by a graph. Its sequence is in order of launch. `op_delay_ns` is the time
-    from the start of the operator to its first launch call, `launch_latency_ns` from there to the start of
-    the first kernel. The definitions are those of Holistic Trace Analysis, kept to one thread.
+    A kernel belongs to the innermost operator open on the launching thread when it was launched, by a launch
+    of its own or by a graph. Sequences are in order of launch. `op_delay_ns` is the time from the start of
+    the operator to its first launch call, `launch_latency_ns` from there to the start of the first kernel.
+    The definitions are those of Holistic Trace Analysis, restricted to one thread.
 
     An instance counts if its operator belongs to the scope (starts in its iteration, in its window), then
     with all its kernels; streams and names pick among the kernels.
@@ -52,8 +52,8 @@ def op_kernels(
     Args:
         trace: the job.
         scope: ranks, iterations, time window, streams, names to look at; default everything.
-        prefix: only operators whose name starts so, e.g. "aten::"; launches inside another operator go to the
-            innermost of these around it. Empty: all operators.
+        prefix: only operators whose name starts with it, e.g. "aten::"; launches inside another operator
+            belong to the innermost of these around it. Empty: all operators.
         by: one row per operator name and sequence, or one per operator instance.
         include_memory: copies and fills count as kernels too.
 

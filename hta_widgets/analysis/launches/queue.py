@@ -1,4 +1,4 @@
-"""How much launched work waits on each stream, and how long did the host find the queue full?"""
+"""How much launched work waits on each stream, and how long queues are full."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def queue_length(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     A launch call puts an entry into the queue when it begins; the entry leaves when its device event starts.
     All launch calls count, by correlation: kernels, copies, fills. A graph launch is one entry on each stream
     that it uses, which leaves when the graph's first event on that stream starts: a replayed graph is one
-    command to the device, however many kernels it holds. The event that runs is not in the queue. At equal
-    times entries leave before others come; an event that clocks put before its own call leaves as it comes,
-    so that no length is negative.
+    command to the device, however many kernels it holds. The running event is not in the queue. At equal
+    times, entries leave before others enter; an event that the clocks put before its own call leaves when it
+    enters, so that no length is negative.
 
     With iterations or a time window, the points inside, each window beginning with the length at its start.
 
@@ -93,7 +93,7 @@ def queue_length(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def queue_summary(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
-    """Statistics of `queue_length`, each length weighted by how long it held.
+    """How long is each stream's queue? Statistics of `queue_length`, weighted by time.
 
     Args:
         trace, scope: as for `queue_length`. Without iterations and time window the time from the rank's first
@@ -128,13 +128,13 @@ def queue_summary(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def blocked_on_full_queue(trace: Trace, scope: Scope | None = None, limit: int | None = None) -> pd.DataFrame:
-    """How long each stream's queue stood at its limit, so that the next launch had to wait for a place.
+    """How long was each stream's queue full, so that the next launch had to wait for a place?
 
-    Without `limit`, the limit is read off each stream: the greatest length, if it is a plateau, else 1024;
-    where the queue grew beyond 1024 unhindered, a length that it never reached. The greatest length is a
-    plateau if at least 16 launches took the queue there, their calls lasted at least 4 times as long as the
-    others (medians) because each had to wait for a place, and it is at least 128. Holistic Trace Analysis
-    assumes 1024, which a queue that is full at 1022 never reaches.
+    Without `limit`, the limit is estimated per stream: the greatest length, if it is a plateau, else 1024; if
+    the queue grew beyond 1024 unhindered, a length that it never reached. The greatest length is a plateau if
+    it is at least 128, at least 16 launches reached it, and their calls took at least 4 times as long as the
+    others (medians) because each had to wait for a place. Holistic Trace Analysis assumes 1024, which a queue
+    that is full at 1022 never reaches.
 
     Args:
         trace, scope: as for `queue_summary`.

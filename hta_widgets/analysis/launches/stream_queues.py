@@ -1,4 +1,4 @@
-"""The queue of each stream: which entry came and left when. Built once per rank and names, and kept."""
+"""The queue of each stream: when each entry entered and left. Built once per rank and filter of names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PLATEAU_SLOWDOWN: Final = 4  # and there a call waits for a place, hence lasts 
 
 @dataclass(frozen=True)
 class Queue:
-    """One stream's queue: `row` is the call of an entry that came (change 1), or the event that left (-1).
+    """One stream's queue: `row` is the call of an entry that entered (change 1), or the event that left (-1).
 
     `plateau` is the limit that the queue ran into over the whole trace, None if it did not.
     """
@@ -46,7 +46,7 @@ class Queue:
     plateau: int | None
 
 
-_FILTERS_KEPT: Final = 8
+_FILTERS: Final = 8
 
 
 def stream_queues(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Queue]]:
@@ -56,7 +56,7 @@ def stream_queues(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Queue
                 yield rank_trace, queue
 
 
-@memoize_per_rank(last=_FILTERS_KEPT)
+@memoize_per_rank(last=_FILTERS)
 def _of_rank(rank_trace: RankTrace, names: tuple[str, ...] | None) -> list[Queue]:
     work = launched(rank_trace)
     at = np.flatnonzero(work.listed(rank_trace, Scope(names=names)))

@@ -1,5 +1,5 @@
-"""What the allocator held.
+"""Allocated memory.
 
-usage           over time, and at the peak by owner;  `events` reads the recorded changes
-categories      what a category of `export_memory_timeline` is
+usage           over time, and at the peak by holder;  `events` reads the recorded changes
+categories      by kind of tensor, from a file of `export_memory_timeline`
 """

@@ -22,7 +22,7 @@ CATEGORIES = (
 
 
 def memory_categories(path: str | Path) -> pd.DataFrame:
-    """What memory was used for, over time.
+    """What was memory used for, over time?
 
     The file (`...raw.json.gz`, or the same unzipped) lists [time in ns, action, bytes, category]; bytes are
     signed and add up. Records with equal times in a row are one change. Times below zero mean "before the

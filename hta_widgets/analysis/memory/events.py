@@ -58,7 +58,7 @@ class Changes:
 def changes_of(rank_trace: RankTrace, offset_ns: int) -> Changes:
     """The memory events of a rank whose file counts from `offset_ns` before the axis' zero.
 
-    They have no duration, so they are no slices: the table has them.
+    They have no duration and are therefore not slices; they come from the event table.
     """
     table = rank_trace.table
     rows, change = table.sparse("alloc_bytes")

@@ -1,4 +1,4 @@
-"""How much memory was in use, when it was most, and who held it then."""
+"""How much memory was in use, when it was highest, and which operators held it then."""
 
 from __future__ import annotations
 
@@ -39,15 +39,14 @@ _PEAK = {
 
 
 def memory_timeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
-    """The allocated and reserved memory of each device over time, from the trace's `[memory]` events.
+    """How much memory was allocated and reserved on each device over time, by the `[memory]` events?
 
     Allocated is what tensors hold, reserved what PyTorch's caching allocator holds from the device; both are
     the allocator's own totals, so that memory taken before the recording counts.
 
     Args:
         trace: the job.
-        scope: changes in its iterations or window, on its ranks; default all. Its streams and names mean
-            nothing here.
+        scope: changes in its iterations or window, on its ranks; default all. Streams and names are ignored.
 
     Returns:
         One row per allocation or free, by rank, device, time_ns, event_id. Columns: rank, event_id int64,
@@ -82,7 +81,7 @@ def memory_timeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def memory_peak(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
-    """When each device's allocated memory was highest, and who held it at that moment.
+    """When was each device's allocated memory highest, and which operators held it then?
 
     The peak is the first highest level within the scope; what was allocated when the scope begins counts.
     A block is held by the operators that were running on its thread when it was allocated, until the next
@@ -131,10 +130,10 @@ def sentence(frame: pd.DataFrame) -> str:
     holder = of_device.groupby("top_operator", sort=True)["bytes"].sum()
     peak = int(of_device["peak_bytes"].iloc[0])
     most = str(holder.idxmax())
-    said = "memory allocated before the recording" if most == BEFORE else most
+    owner = "memory allocated before the recording" if most == BEFORE else most
     return (
         f"Rank {rank} needs most memory, {byte_size(peak)} on {device}; "
-        f"{percent(100.0 * holder[most] / peak if peak else 0.0)} of it is held by {said}."
+        f"{percent(100.0 * holder[most] / peak if peak else 0.0)} of it is held by {owner}."
     )
 
 

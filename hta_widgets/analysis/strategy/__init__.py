@@ -1,9 +1,9 @@
-"""How a job is trained, as its collectives tell it: DDP, FSDP and the like, sizes, and memory that follows.
+"""How a job is trained, derived from its collectives: DDP, FSDP and the like, sizes, and memory needed.
 
 messages        the collectives of each step, and which part of the step sends them
-step            one step of one group: `data_parallel`, `model_parallel`; what is said is a `reading`
-evidence           all steps and groups of a rank
-table           `training_strategy`; `rows` and `silence` are parts of it
+step            one step of one group, as a `reading`;  uses `data_parallel` and `model_parallel`
+group_evidence  all steps and groups of a rank
+table           `training_strategy`;  uses `rows` and `silence`
 model_states    `strategy_memory`
 """
 

@@ -1,4 +1,4 @@
-"""Which kind of data parallelism the gathers and reductions of a step are.
+"""Recognises the kind of data parallelism from the gathers and reductions of a step.
 
 Sharded data parallelism gathers the parameters of each unit and reduce-scatters their gradients; replicated
 data parallelism all-reduces gradients in buckets.
@@ -94,7 +94,7 @@ def sharded(floats: Sequence[Message], size: int, wrappers: Set[str]) -> Reading
 
 
 def _times_gathered(gathers: Sequence[Message], units: Sequence[Message], marked: bool) -> int:
-    """How many passes these gathers of forward are; 0 if that cannot be told.
+    """The number of passes that these gathers of forward belong to; 0 if unknown.
 
     Passes that reduce nothing leave no mark between their gathers, unless backward gathers again (`marked`):
     only the same gathers come once more. So they may for units of equal sizes of which some are frozen.

@@ -37,7 +37,7 @@ _WRAPPERS = (
 )  # fmt: skip
 
 
-# Groups of one size cannot be told apart without their names, unless they hold the whole job.
+# Groups of equal size cannot be distinguished without their names, unless they hold the whole job.
 _NAMELESS = "its process groups have no names, which PyTorch records since 2.4"
 
 
@@ -48,7 +48,7 @@ class GroupEvidence:
     Attributes:
         group, size: the group's name and number of ranks.
         role: "shard" or "replicate" of hybrid sharding, else "".
-        reading: what the last step that reduces gradients says; "not recognised" where steps disagree.
+        reading: of the last step that reduces gradients; "not recognised" if steps disagree.
         messages: the collectives of that step.
         steps, reducing: complete steps, and those of them that reduce gradients.
     """
@@ -73,8 +73,8 @@ def evidence_of(trace: Trace, rank: int, scope: Scope) -> tuple[list[GroupEviden
         name, ranks = str(group), int(str(size))
         if ranks > 1:
             evidence = _evidence(name, ranks, rows, steps, wrappers, purposes.get(name, ""))
-            told = name or ranks == _told(trace, rank, "world_size")
-            found.append(evidence if told else _refused(evidence, _NAMELESS))
+            identified = name or ranks == distributed_info(trace, rank, "world_size")
+            found.append(evidence if identified else _refused(evidence, _NAMELESS))
     unsized = int((~frame["sized"]).sum())
     if not steps.marked:
         found = [
@@ -103,11 +103,11 @@ def _evidence(
 
 
 def _agreed(readings: list[Reading]) -> Reading:
-    """The last one, as far as the others say the same."""
+    """The last reading, as far as the others agree with it."""
     last = readings[-1]
-    said = Counter(reading.strategy for reading in readings)
-    if len(said) > 1:
-        listed = ", ".join(f"{strategy} in {count}" for strategy, count in sorted(said.items()))
+    strategies = Counter(reading.strategy for reading in readings)
+    if len(strategies) > 1:
+        listed = ", ".join(f"{strategy} in {count}" for strategy, count in sorted(strategies.items()))
         return unknown(f"its steps differ: {listed}")
     if len({(reading.parameters, reading.reduced) for reading in readings}) > 1:
         return replace(
@@ -188,7 +188,7 @@ def _wrappers(rank_trace: RankTrace) -> set[str]:
 
 def _purposes(trace: Trace, rank: int) -> dict[str, str]:
     """Descriptions of process groups by name, as the file lists them."""
-    groups = _told(trace, rank, "pg_config")
+    groups = distributed_info(trace, rank, "pg_config")
     if not isinstance(groups, list):
         return {}
     return {
@@ -198,6 +198,6 @@ def _purposes(trace: Trace, rank: int) -> dict[str, str]:
     }
 
 
-def _told(trace: Trace, rank: int, what: str) -> Any:
-    told = trace.metadata(rank).get("distributedInfo")
-    return told.get(what) if isinstance(told, dict) else None
+def distributed_info(trace: Trace, rank: int, what: str) -> Any:
+    info = trace.metadata(rank).get("distributedInfo")
+    return info.get(what) if isinstance(info, dict) else None

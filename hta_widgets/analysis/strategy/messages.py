@@ -139,7 +139,7 @@ def _message(evidence: Mapping[Hashable, Any], place: str, order_ns: int) -> Mes
 
 
 class _Places:
-    """Tells from which part of a step a call comes."""
+    """Finds the part of a step that a call comes from."""
 
     def __init__(self, rank_trace: RankTrace) -> None:
         self._one = rank_trace

@@ -1,4 +1,4 @@
-"""Whether collectives carry activations: between the parts of a layer, or between the stages of a model."""
+"""Recognises collectives that carry activations, between parts of a layer or stages of a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["sequence_parallel", "stages", "tensor_parallel"]
 
 
 def tensor_parallel(forward: Sequence[Message], backward: Sequence[Message]) -> Reading:
-    """Layers split over ranks sum their activations in forward and those's gradients in backward."""
+    """Layers split over ranks sum their activations in forward and the activations' gradients in backward."""
     there, back = of(forward, "allreduce"), of(backward, "allreduce")
     size, times = _most_common(there)
     if times > 1 and sizes(back)[size] > 1:

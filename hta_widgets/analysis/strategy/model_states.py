@@ -1,4 +1,4 @@
-"""How much memory the model takes on each rank: computed from its strategy, beside what was measured."""
+"""How much memory the model needs on each rank, computed from its strategy, beside what was measured."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def strategy_memory(
 
     Returns:
         By rank: rank (int64), strategy, component (str), computed_bytes, measured_bytes (Int64, NA where not
-        computed or not measured), basis (str, what the number rests on). Components: parameters, gradients,
+        computed or not measured), basis (str, how it was obtained). Components: parameters, gradients,
         optimizer state, master weights, model states (the sum of these), gathered parameters (on top: units
         that sharding has made whole), then "allocated at the beginning" and "allocated at the peak" of the
         recorded memory events in the scope, on the fullest device.
@@ -104,7 +104,7 @@ def strategy_memory(
     if not rows:
         raise MissingDataError(
             "size of the model",
-            "Only jobs that send parameters or gradients tell it (see training_strategy).",
+            "It is known only of jobs that send parameters or gradients (see training_strategy).",
             "each rank has parts of its model in several process groups"
             if groups
             else "no rank's strategy is recognised as data parallelism",

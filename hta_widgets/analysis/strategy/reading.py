@@ -1,4 +1,4 @@
-"""What one step of one process group says: the names of strategies, and sums over messages."""
+"""`Reading`: what one step of one process group shows; the names of strategies, and sums over messages."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _RING = {"allreduce": 2, "allgather": 1, "reduce_scatter": 1, "all_to_all": 1}
 
 @dataclass(frozen=True)
 class Reading:
-    """What one step says.
+    """What one step of one process group shows.
 
     Attributes:
         strategy: one of the names above.
-        words: the evidence; where nothing is recognised the reason.
+        words: the evidence; if nothing is recognised, the reason.
         reduces: whether gradients are reduced at all.
         passes: times that forward ran.
         units: elements of each unit or bucket, in order.

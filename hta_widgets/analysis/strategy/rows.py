@@ -50,7 +50,7 @@ def row_of(evidence: GroupEvidence) -> dict[str, Any]:
 
 
 def plain_row(strategy: str, evidence: str, ranks: Sequence[int], steps: int = 0) -> dict[str, Any]:
-    """A row that says this much and nothing of sizes."""
+    """A row with strategy, evidence, ranks and steps, but without sizes."""
     empty = {name: "" if kind == "str" else 0 if kind == "int64" else None for name, kind in _COLUMNS.items()}
     return empty | {"strategy": strategy, "evidence": evidence, "ranks": numbers(ranks), "steps": steps}
 

@@ -1,10 +1,11 @@
-"""Ranks without communication in their steps: one device, or what else that may mean."""
+"""The strategy of ranks without communication in their steps: a single device, or not recognised."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.strategy.group_evidence import distributed_info
 from hta_widgets.analysis.strategy.messages import steps_of
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, SINGLE
 from hta_widgets.analysis.strategy.rows import plain_row
@@ -20,24 +21,24 @@ _HOST_SIDE = ("record_param_comms", "c10d::", "nccl:", "gloo:", "mpi:", "ucc:")
 
 
 def silent_row(trace: Trace, scope: Scope) -> dict[str, Any]:
-    """What no collective in any step of the scope means.
+    """The row of `training_strategy` if no step of the scope has a collective.
 
     Raises:
         MissingDataError: there is no device work, or communication shows elsewhere but not on the device.
     """
     ranks = trace.ranks_of(scope)
     steps = sum(len(steps_of(trace.rank(rank), scope).iterations) for rank in ranks)
-    told = {size for rank in trace.ranks if (size := _told(trace, rank, "world_size")) is not None}
+    world_sizes = {size for rank in trace.ranks if (size := _number(trace, rank, "world_size")) is not None}
     if not any(trace.rank(rank).device_span for rank in ranks):
         raise MissingDataError("device events", RECORD_DEVICE)
-    if len(trace.ranks) == 1 and told == {1}:
+    if len(trace.ranks) == 1 and world_sizes == {1}:
         return plain_row(SINGLE, "the job has one rank", ranks, steps)
     if len(collectives(trace, Scope(ranks=tuple(ranks)))):
         return plain_row(
             NOT_RECOGNISED, "no collective belongs to a complete step in the selection", ranks, steps
         )
-    numbered = any(_told(trace, rank, "rank") for rank in ranks)
-    if told - {1} or numbered or any(_communicates(trace, rank) for rank in ranks):
+    numbered = any(_number(trace, rank, "rank") for rank in ranks)
+    if world_sizes - {1} or numbered or any(_communicates(trace, rank) for rank in ranks):
         raise MissingDataError(
             "communication kernels",
             RECORD_DEVICE,
@@ -48,9 +49,8 @@ def silent_row(trace: Trace, scope: Scope) -> dict[str, Any]:
     return plain_row(SINGLE, "no communication and no other rank were recorded", ranks, steps)
 
 
-def _told(trace: Trace, rank: int, what: str) -> int | None:
-    told = trace.metadata(rank).get("distributedInfo")
-    value = told.get(what) if isinstance(told, dict) else None
+def _number(trace: Trace, rank: int, what: str) -> int | None:
+    value = distributed_info(trace, rank, what)
     return value if isinstance(value, int) else None
 
 

@@ -1,4 +1,4 @@
-"""How is the job trained: replicated, sharded, split, or on one device? Read from its collectives."""
+"""How the job is trained (replicated, sharded, split, or on one device), derived from its collectives."""
 
 from __future__ import annotations
 
@@ -63,17 +63,17 @@ def training_strategy(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
             kernels).
 
     Returns:
-        One row per process group, groups and ranks that do alike in one row; one row for a single device.
-        Columns: strategy, evidence (str, in words; where not recognised the reason), role (str: "shard" or
+        One row per process group; groups and ranks that do the same share a row; one row for a single device.
+        Columns: strategy, evidence (str, in words; the reason if not recognised), role (str: "shard" or
         "replicate" of hybrid sharding, else ""), ranks, process_group (str, numbers and names), group_size
         (Int64, ranks in a group), steps, reducing_steps (int64, complete ones, and those that reduce
         gradients, which accumulating steps do not), passes (Int64, passes of the model per step as far as
-        they can be told apart), parameters, parameter_bytes (Int64, of the model as sent, in DDP of what
+        they can be distinguished), parameters, parameter_bytes (Int64, of the model as sent, in DDP of what
         gets gradients; NA where unknown), gradient_elements (Int64), gathered_dtype, reduced_dtype (str, ""
         for none), units (int64, FSDP units or DDP buckets), unit_elements (str, their sizes in order of
         sending), collectives (str, how many per step), sent_bytes (int64, per rank and step, by strategy),
         expected_bytes (Int64, what the strategy has to send for such a model; NA where unknown), other_bytes
-        (int64, sent besides: buffers, metrics). What is said of a step is said of the last reducing one.
+        (int64, sent besides: buffers, metrics). Values per step are those of the last reducing step.
 
     Raises:
         MissingDataError: the job communicates, but not on the device, or sizes were not recorded.
@@ -102,15 +102,15 @@ def job_evidence(trace: Trace, scope: Scope) -> list[tuple[int, GroupEvidence]]:
 
 
 def strategies(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
-    """`training_strategy` of several runs.
+    """How is each of several runs parallelised? `training_strategy` of each.
 
     Args:
         runs: name -> job.
         scope: of all runs, or by run.
 
     Returns:
-        The rows of `training_strategy`, runs as given; first column run (str). A run whose strategy cannot be
-        told has one row, "not recognised", with the reason.
+        The rows of `training_strategy`, runs as given; first column run (str). A run whose strategy is
+        unknown has one row, "not recognised", with the reason.
 
     Raises:
         ValueError: no runs.
@@ -135,10 +135,10 @@ def sentence(frame: pd.DataFrame) -> str:
         return f"The strategy is not recognised: {frame['evidence'].iloc[0]}."
     if (known["strategy"] == SINGLE).all():
         return f"The job runs on a single device: {known['evidence'].iloc[0]}."
-    told = known.drop_duplicates("strategy")
-    text = f"The job uses {' and '.join(_said(row) for row in told.to_dict('records'))}"
+    distinct = known.drop_duplicates("strategy")
+    text = f"The job uses {' and '.join(_in_words(row) for row in distinct.to_dict('records'))}"
     # The other half of hybrid sharding has no model of its own.
-    likewise = int((known.drop(index=told.index)["role"] != "replicate").sum())
+    likewise = int((known.drop(index=distinct.index)["role"] != "replicate").sum())
     if likewise:
         groups = "group does" if likewise == 1 else "groups do"
         text += f"; {likewise} more process {groups} likewise with other sizes"
@@ -150,14 +150,14 @@ def sentence(frame: pd.DataFrame) -> str:
 
 def runs_sentence(frame: pd.DataFrame) -> str:
     """The answer of `strategies` in one sentence."""
-    said = []
+    texts = []
     for run, rows in frame.groupby("run", sort=False):
         names = rows.loc[rows["strategy"] != NOT_RECOGNISED, "strategy"].unique()
-        said.append(f"{run}: {' and '.join(names) if len(names) else NOT_RECOGNISED}")
-    return f"{'; '.join(said)}."
+        texts.append(f"{run}: {' and '.join(names) if len(names) else NOT_RECOGNISED}")
+    return f"{'; '.join(texts)}."
 
 
-def _said(row: Mapping[Any, Any]) -> str:
+def _in_words(row: Mapping[Any, Any]) -> str:
     """`DDP over 2 ranks: 1,024 parameters, 4.00 KiB sent per rank and step, as expected`."""
     details = []
     if pd.notna(row["parameters"]):

@@ -140,14 +140,16 @@ def _kernels(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
     start = _ns(rows["ts"])
     dur = _ns(rows["dur"])
     name = pd.Series([symbols[code] for code in rows["name"].tolist()], rows.index, "str")
-    told = _text(rows, "collective_name").fillna(name)
+    name_recorded = _text(rows, "collective_name").fillna(name)
     return pd.DataFrame(
         {
             "rank": rows["rank"].astype("int64"),
             "event_id": rows["index" if "index" in rows else "idx"].astype("int64"),
             "iteration": _number(rows, "iteration"),
             "name": name,
-            "collective": told.map({text: collective_of(text) for text in told.unique()}).astype("str"),
+            "collective": name_recorded.map(
+                {text: collective_of(text) for text in name_recorded.unique()}
+            ).astype("str"),
             "process_group": _text(rows, "process_group_name"),
             "group_ranks": _text(rows, "process_group_ranks"),
             "seq": _number(rows, "seq"),

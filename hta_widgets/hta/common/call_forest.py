@@ -192,8 +192,8 @@ def _times(df: pd.DataFrame, zero: float) -> tuple[Int64, Int64]:
     end = ts + dur
     if "end" in df:
         # A rounded end keeps calls inside their callers, a rounded sum may not; HTA's may be on another axis.
-        told = df["end"].to_numpy(np.float64)
-        end = np.where(np.abs(told - end) < 1.0, np.maximum(told, ts), end)
+        recorded_end = df["end"].to_numpy(np.float64)
+        end = np.where(np.abs(recorded_end - end) < 1.0, np.maximum(recorded_end, ts), end)
     return np.rint((ts - zero) * 1000).astype(np.int64), np.rint((end - zero) * 1000).astype(np.int64)
 
 

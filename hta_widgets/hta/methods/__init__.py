@@ -1,5 +1,5 @@
-"""How our answers become those of Holistic Trace Analysis: its columns, order, units, plots and conventions.
+"""Converts our answers to those of Holistic Trace Analysis: its columns, order, units, plots and conventions.
 
-One module per group of `TraceAnalysis` methods. They compute nothing that `hta_widgets.analysis` computes;
-they rename, round and draw.
+One module per group of `TraceAnalysis` methods. They leave the computation to `hta_widgets.analysis`, and
+rename, round and draw.
 """

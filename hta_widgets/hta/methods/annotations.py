@@ -27,7 +27,7 @@ class _Symbols(Protocol):
 
 
 class _Trace(Protocol):
-    """What is used of `common.trace.Trace`."""
+    """The part of `common.trace.Trace` that is used here."""
 
     job: Job
 
@@ -48,7 +48,7 @@ def gpu_kernels_with_user_annotations(
     """The device work of a rank, each event with the innermost device-side annotation it belongs to.
 
     Args:
-        t: the job as HTA holds it; its frames stay as they are (HTA adds columns to them).
+        t: the job as HTA's `Trace`; its frames are not changed (HTA adds columns to them).
         rank: the rank.
         expand_names: add the texts s_name, s_cat, s_user_annotation ("" outside any annotation).
         shorten_names: shorten these texts.
@@ -64,7 +64,7 @@ def gpu_kernels_with_user_annotations(
     texts = t.symbol_table.get_sym_table()
     number = {text: symbol for symbol, text in enumerate(texts)}
     symbols = np.array([number.get(text, -1) for text in owned["annotation"].cat.categories] + [-1], np.int64)
-    # A rank without device-side annotations is answered from the host's: not what is asked for here.
+    # A rank without device-side annotations would be answered from the host's, which HTA does not do.
     on_device = (owned["source"] == "gpu_user_annotation").to_numpy()
     symbol = np.where(on_device, symbols[owned["annotation"].cat.codes.to_numpy()], -1)
     at = pd.Index(owned["event_id"]).get_indexer(frame["index"])

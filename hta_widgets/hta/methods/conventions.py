@@ -1,4 +1,4 @@
-"""What all HTA-compatible methods do the same way: units, rounding, default ranks, missing data, figures."""
+"""Conventions of all HTA-compatible methods: units, rounding, default ranks, missing data, figures."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def microseconds(ns: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def chosen_ranks(job: Trace, ranks: Iterable[int] | None) -> list[int]:
-    """The ranks that an argument `ranks` means: the given ones; None and empty mean rank 0.
+    """The ranks that an argument `ranks` selects; None and empty mean rank 0.
 
-    Where the job has no rank 0, its first one (HTA raises).
+    If the job has no rank 0, its first rank (HTA raises).
 
     Raises:
         ValueError: the job has no such rank.
@@ -39,7 +39,7 @@ def chosen_ranks(job: Trace, ranks: Iterable[int] | None) -> list[int]:
 
 
 def or_else(otherwise: Callable[[], T]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Turn a `MissingDataError` into what HTA returns for "nothing", and a warning with the reason."""
+    """Replace a `MissingDataError` with what HTA returns for "nothing" and a warning with the reason."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         @functools.wraps(function)

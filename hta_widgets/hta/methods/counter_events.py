@@ -41,14 +41,14 @@ def generate_trace_with_counters(
     ranks: Iterable[int] | None = None,
     output_suffix: str = _SUFFIX,
 ) -> None:
-    """Write each rank's trace once more, beside itself, with the series as counter tracks for a viewer.
+    """Write a copy of each rank's trace beside it, with the series as counter tracks for a viewer.
 
     `trace.json.gz` becomes `trace_with_counters.json.gz`, `trace.json` plain `trace_with_counters.json`.
-    Events are copied byte for byte. A rank without any of the series gives no file.
+    Events are copied byte for byte. For a rank without any of the series, no file is written.
 
     Raises:
-        FileExistsError: the name is taken by a file that is not such an output; nothing is written.
-        ValueError: the trace does not lie on a local disk.
+        FileExistsError: a file of that name exists and is not such an output; nothing is written.
+        ValueError: the trace is not on a local disk.
     """
     wanted = time_series or TimeSeriesTypes.QUEUE_LENGTH | TimeSeriesTypes.MEMCPY_BANDWIDTH
     series: tuple[tuple[TimeSeriesTypes, Callable[[Trace, int], list[dict[str, Any]]]], ...] = (

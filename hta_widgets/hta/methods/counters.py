@@ -45,7 +45,7 @@ def _no_summary() -> pd.DataFrame | None:
 def queue_length_time_series(job: Trace, ranks: Iterable[int] | None) -> dict[int, pd.DataFrame]:
     """Per rank the queue length after each change: ts (us), pid, tid, stream, queue_length, by stream.
 
-    The index is the event that changed it: the launch call that came, the device event that left. Ranks
+    The index is the event that changed it: the launch call that entered, or the device event that left. Ranks
     without launches are left out.
     """
     points = queue_length(job, Scope(ranks=tuple(chosen_ranks(job, ranks))))
@@ -74,7 +74,7 @@ def queue_length_summary_from_time_series(
 def time_spent_blocked_on_full_queue(
     job: Trace, queue_length_dict: dict[int, pd.DataFrame], max_queue_length: int
 ) -> pd.DataFrame:
-    """How long each queue that reached `max_queue_length` stood there: us, and share of the recording."""
+    """How long each queue that reached `max_queue_length` was full: us, and share of the recording."""
     rows = []
     for rank, points in queue_length_dict.items():
         first, last = _extent(job.rank(rank))
@@ -172,7 +172,7 @@ def _zero_ns(job: Trace) -> int:
 
 
 def _extent(rank_trace: RankTrace) -> tuple[int, int]:
-    """First start and last end of a rank's events, but for the profiler's own record of itself."""
+    """First start and last end of a rank's events, except the profiler's record of itself."""
     read = np.array([text != "Trace" for text in rank_trace.categories], np.bool_)[rank_trace.category]
     return (
         (int(rank_trace.start[read].min()), int(rank_trace.end[read].max()))

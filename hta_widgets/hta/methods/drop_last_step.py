@@ -1,8 +1,8 @@
-"""Which events HTA looks at: by default all but those of the last profiler step.
+"""Drops the last profiler step, as HTA does by default.
 
-A recording often ends inside its last step, so HTA drops it, device work launched in it included. The rules
-are those of `Trace.load_traces` in HTA 0.6, with its bugs mended: only host annotations are steps, and a rank
-without steps stays as it is.
+A recording often ends inside its last step, so HTA drops it, including device work launched in it. The rules
+are those of `Trace.load_traces` in HTA 0.6, with its bugs fixed: only host annotations are steps, and a rank
+without steps is not changed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Int64 = npt.NDArray[np.int64]
 def without_last_step(trace: Trace) -> Trace:
     """The job up to the start of each rank's last ProfilerStep; the job itself if it has fewer than two.
 
-    Host rows are kept if they start before it; device rows if what caused them is kept: their launch (by
-    correlation), for the device's side of an annotation the host's side (by external id). Device rows of
-    unknown cause are kept if they start before it.
+    Host rows stay if they start before it; device rows if their cause stays: their launch (by correlation)
+    or, for the device's side of an annotation, the host's side (by external id). Device rows of unknown cause
+    stay if they start before it.
     """
     steps = {rank: _steps(trace.rank(rank)) for rank in trace.ranks}
     if len({number for frame in steps.values() for number in frame["iteration"]}) < 2:
@@ -54,7 +54,7 @@ def _begun_before(rank_trace: RankTrace, cut: int | None) -> Bool:
 
 
 def _follow(kept: Bool, key: Int64, effects: Bool, causes: Bool) -> None:
-    """Keep each effect whose cause, the row of the same key, is kept; those without one stay as they are."""
+    """Mark each effect like its cause, the row with the same key; those without a cause are unchanged."""
     usable = (key != NULL) & (key != 0)
     cause = np.flatnonzero(causes & usable)
     effect = np.flatnonzero(effects & usable)

@@ -1,7 +1,7 @@
-"""HTA's pictures of kernels and annotations: pies of each rank's time, and bars of a name over the ranks.
+"""HTA's figures of kernels and annotations: pies of each rank's time, and bars of a name over the ranks.
 
-Built from the frames that the methods return. Unlike HTA's they take any rank numbers. Names come from the
-trace, and plotly reads some HTML in texts, so they are escaped.
+They are built from the frames that the methods return. Unlike HTA's, they take any rank numbers. Names come
+from the trace, and plotly interprets some HTML in texts, so they are escaped.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def gpu_kernel_breakdown(
             is HTA's: up to `num_kernels` names, all are shown; of more, the first `num_kernels` by time whose
             running total does not exceed the `duration_ratio` quantile of the running totals (a share of the
             *names*, not of the time; `analysis.kernel_breakdown(share=...)` takes a share of the time).
-        include_memory_kernels: False: copies and fills are not looked at.
+        include_memory_kernels: False: leave out copies and fills.
         image_renderer: plotly renderer.
 
     Returns:
@@ -86,9 +86,8 @@ def hidden_by_hta(
 ) -> npt.NDArray[np.bool_]:
     """Which rows of moments HTA would collapse into "others" within each value of `keys`.
 
-    Names are ranked by time (ties by name). Where there are more than `num_kernels`, HTA hides those from
-    that position on, and those whose running total exceeds the `duration_ratio` quantile of all running
-    totals.
+    Names are ranked by time (ties by name). If there are more than `num_kernels`, HTA hides those from that
+    position on, and those whose running total exceeds the `duration_ratio` quantile of all running totals.
     """
     hidden = np.zeros(len(frame), np.bool_)
     frame = frame.reset_index(drop=True)

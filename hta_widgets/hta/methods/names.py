@@ -1,4 +1,4 @@
-"""Words of HTA for names and classes: its short kernel names and its four kernel types."""
+"""HTA's short kernel names and its four kernel types."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _TYPES: dict[EventClass, KernelType] = {
     EventClass.MEMORY_COPY: "MEMORY",
     EventClass.MEMORY_SET: "MEMORY",
 }
-# HTA leaves names of copies and fills as they are: what stands in their parentheses says from where to where.
+# HTA does not shorten names of copies and fills: their parentheses hold source and destination.
 _MEMORY = re.compile(r"(^(hip)?Memcpy)|(^(hip)?Memset)|(^dma)")
 _OPENING = {">": "<", ")": "("}
 
 
 def kernel_type(event_class: int) -> KernelType:
-    """HTA's word for one of our classes; "OTHER" for what is not device work."""
+    """HTA's name of one of our classes; "OTHER" for what is not device work."""
     return _TYPES.get(EventClass(event_class), "OTHER")
 
 
@@ -33,8 +33,8 @@ def kernel_type(event_class: int) -> KernelType:
 def shorten_name(name: str) -> str:
     """The name without template arguments, parameters and return type, as HTA shortens it.
 
-    ``"void at::native::reduce_kernel<512, 1>(float*)"`` -> ``"at::native::reduce_kernel"``. Where brackets do
-    not pair up, or words follow them, the result is HTA's too, odd as it is (``"foo(int) const"`` ->
+    ``"void at::native::reduce_kernel<512, 1>(float*)"`` -> ``"at::native::reduce_kernel"``. If brackets do
+    not match, or words follow them, the result is HTA's, too, odd as it is (``"foo(int) const"`` ->
     ``"const"``).
     """
     if _MEMORY.match(name) or ("<" not in name and "(" not in name):
@@ -51,5 +51,5 @@ def shorten_name(name: str) -> str:
 
 
 def shorten_names(names: Iterable[str]) -> list[str]:
-    """`shorten_name` of each; a name that occurs often is worked out once."""
+    """`shorten_name` of each; repeated names are shortened once."""
     return [shorten_name(name) for name in names]

@@ -24,7 +24,7 @@ _SHORTEST_ARGS = len('{"a":1}')
 def write_overlay(
     rank_trace: RankTrace, target: Path, events: Int32, pattern: Int64, counts: dict[str, int], compress: bool
 ) -> None:
-    """Write a rank's file once more with ``args["Patterns"]`` in some events.
+    """Write a copy of a rank's file with ``args["Patterns"]`` in some events.
 
     Args:
         events, pattern: event ids, and which of `counts` each belongs to.
@@ -35,7 +35,7 @@ def write_overlay(
     raw = RawTrace.read(rank_trace.path)
     args, args_end = raw.values("args")
     marks = [{text: count} for text, count in counts.items()]
-    # Most args are objects with something in them: the mark goes before the closing brace.
+    # Most args are objects that are not empty: the mark goes before the closing brace.
     long = args_end[events] - args[events] >= _SHORTEST_ARGS
     long &= raw.begins_with("{", args[events])
     place = args_end[events[long]] - 1
@@ -71,7 +71,7 @@ def _with_args(raw: RawTrace, event: int, more: dict[str, Any]) -> dict[str, Any
 
 
 def _others(rank_trace: RankTrace, marked: Int32) -> tuple[Int64, Int64]:
-    """The complete events that are not marked, and those of the profiler itself among them, told apart."""
+    """The complete events that are not marked, and which of them are the profiler's own."""
     complete = _coded(rank_trace, "phase", "X")
     complete[marked] = False
     names = np.array(

@@ -1,4 +1,4 @@
-"""`get_frequent_cuda_kernel_sequences`: patterns as HTA tabulates them, and a trace file that shows them."""
+"""`get_frequent_cuda_kernel_sequences`: patterns in HTA's table, and a trace file that marks them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def frequent_cuda_kernel_sequences(
 ) -> pd.DataFrame:
     """The kernel sequences below the shallowest operators of a name, and an overlaid copy of the trace file.
 
-    Calls count at the smallest depth at which the name occurs: so HTA keeps operators inside operators from
-    counting twice. It misses calls that lie deeper elsewhere; `analysis.kernel_sequences` counts those too.
+    Calls count at the smallest depth at which the name occurs: this is how HTA avoids counting operators
+    inside operators twice. It misses calls that are deeper elsewhere; `analysis.kernel_sequences` counts
+    them.
 
     The copy `<output_dir>/overlaid_<file>` marks the events of the `top_k` patterns: ``args["Patterns"]``.
     With `compress_other_kernels` all other complete events lose their args, and their names become numbers,

@@ -1,7 +1,7 @@
-"""The text of a source, block by block, read and inflated by a thread of its own.
+"""The text of a source in blocks, read and decompressed by a separate thread.
 
-A block's buffer has room in front of its text, so that the unfinished event at the end of one block can be
-put before the next, and PADDING bytes behind it.  Buffers are recycled: the text is never held as a whole.
+A block's buffer has room before its text, so that the unfinished event at the end of one block can be put
+before the next, and PADDING bytes after it.  Buffers are reused: the whole text is never in memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wide reads of text: 8 bytes as a word, 64 bytes as a bit mask.  All machine tricks of the scanner are in
+"""Wide reads of text: 8 bytes as a word, 64 bytes as a bit mask.  All machine-level code of the scanner is in
 this module.
 
 numba has no unaligned loads and no vector compares, so seven small intrinsics supply them.  Every function

@@ -1,9 +1,9 @@
-"""Scanned columns kept on disk: one Arrow IPC file per trace, memory-mapped when opened again.
+"""The cache of scanned columns: one Arrow IPC file per trace, memory-mapped when the trace is opened again.
 
-A file's key is a fingerprint of the trace (not its name), the format version and the extra arguments, so that
-a changed trace or a newer library simply misses.  Files are written under a temporary name and renamed, hence
-never seen half written; the least recently used go when the folder outgrows its budget.  A cache that cannot
-be read or written is no error: the trace is scanned.
+A file's key combines a fingerprint of the trace (not its name), the format version and the extra arguments,
+so that a changed trace or a newer library misses.  Files are written under a temporary name and renamed, so
+that no reader sees a partial file; the least recently used are deleted when the folder exceeds its budget.  A
+cache that cannot be read or written is no error: the trace is scanned.
 
 HTA_WIDGETS_CACHE names the folder ("0" or "off": no cache); HTA_WIDGETS_CACHE_BYTES its budget (4 GiB).
 """
@@ -75,10 +75,10 @@ def cache_folder(cache: bool | Path = True) -> Path | None:
 
 
 def fingerprint(source: Any, extra_args: Sequence[str] = ()) -> str | None:
-    """A key that changes with the trace's content; None where that cannot be told without reading it all.
+    """A key that changes with the trace's content; None if that would take reading all of it.
 
     Local files: size, modification time and samples of head, middle and tail.  URLs and fsspec files: what
-    the file system tells (size, ETag, modification time).  Streams: all of their bytes.
+    the file system reports (size, ETag, modification time).  Streams: all of their bytes.
     """
     digest = hashlib.blake2b(digest_size=16)
     digest.update(json.dumps([FORMAT_VERSION, list(extra_args)]).encode())
@@ -98,7 +98,7 @@ def fingerprint(source: Any, extra_args: Sequence[str] = ()) -> str | None:
             digest.update(str(fs.ukey(path)).encode())
         else:
             _sample_file(Path(source), digest)
-    except Exception:  # any file system, any failure: the scan itself will say what is wrong
+    except Exception:  # any file system, any failure: the scan itself will report what is wrong
         return None
     return digest.hexdigest()
 
@@ -180,7 +180,7 @@ def read_table(file: Path) -> EventTable | None:
 
 
 class _Texts(Mapping[str, list[str]]):
-    """Dictionaries that become Python strings when first asked for."""
+    """Dictionaries that are converted to Python strings on first use."""
 
     def __init__(self, arrays: dict[str, pa.Array]) -> None:
         self._arrays = arrays
@@ -202,7 +202,7 @@ class _Texts(Mapping[str, list[str]]):
 
 
 def evict(folder: Path, keep: Path | None = None) -> None:
-    """Delete the least recently used files until the folder fits its budget; `keep` stays."""
+    """Delete the least recently used files, but never `keep`, until the folder fits its budget."""
     try:
         budget = int(os.environ.get("HTA_WIDGETS_CACHE_BYTES", _BUDGET))
     except ValueError:

@@ -1,6 +1,4 @@
-"""From blocks of text to an `EventTable`: runs the kernels, keeps what they found, and joins the pieces at
-the end.
-"""
+"""From blocks of text to an `EventTable`: runs the scanner's kernels and joins their columns at the end."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ class _Piece:
 
 
 class ColumnScanner:
-    """Scans the blocks of one file and keeps their columns."""
+    """Scans the blocks of one file and collects their columns."""
 
     def __init__(self, extra_args: tuple[str, ...], block_bytes: int) -> None:
         self.columns = argument_columns(extra_args)
@@ -96,7 +94,7 @@ class ColumnScanner:
             self.n += n
 
     def _resolve(self, text: Text, offset: int, piece: _Piece, deferred: list[list[int]]) -> None:
-        """Read the values that the kernels left, in file order, so that of duplicate keys the last counts."""
+        """Read the deferred values, in file order, so that the last of duplicate keys counts."""
         late: dict[int, dict[int, int | float]] = {}
         for row, action, start, stop in deferred:
             is_time = action < FIRST_SPARSE
@@ -115,7 +113,7 @@ class ColumnScanner:
             piece.sparse[j] = _merge(piece.sparse.get(j), cells, self.columns[j].kind == "float")
 
     def problems(self) -> list[Problem]:
-        """Values that no reading made sense of; they are null."""
+        """Values that could not be read; they are null."""
         return [
             Problem(
                 "unreadable_value",
@@ -128,7 +126,7 @@ class ColumnScanner:
         ]
 
     def table(self, path: str, metadata: dict[str, Any], problems: list[Problem]) -> EventTable:
-        """Join the pieces.  They are given up on the way, which keeps the peak of memory near one copy."""
+        """Join the pieces.  They are freed one by one, which keeps the peak of memory near one copy."""
         pieces, self._pieces = self._pieces, []
         dense: dict[str, npt.NDArray[Any]] = {}
         sparse: dict[str, Sparse] = {}

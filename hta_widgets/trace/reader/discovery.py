@@ -1,8 +1,8 @@
-"""Which files are traces of which rank, and why.
+"""Finds the trace files that a path stands for, and the rank of each.
 
-A rank comes from the file's ``distributedInfo``, else from the ``Rank`` its collectives carry, else from the
-file's name, else from the order of the names. No file is lost: a second file of the same rank gets a number
-of its own, and a file that is no trace is named together with the reason.
+A rank comes from the file's ``distributedInfo``, else from the ``Rank`` argument of its collectives, else
+from the file's name, else from the order of the names. No file is dropped silently: a second file of the same
+rank gets a number of its own, and a file that is not a trace is reported with the reason.
 """
 
 import re
@@ -19,11 +19,10 @@ from hta_widgets.trace.reader.table import EventTable
 
 ENDINGS = (".json", ".gz", ".zst")
 
-# Files written by this library, HTA and PyTorch beside the traces. They look like traces; only the name
-# tells.
+# Files that this library, HTA and PyTorch write beside the traces. They look like traces but for their names.
 WRITTEN_BY_TOOLS = re.compile(r"_with_counters\.json|^overlaid_|_et\.json|memory_timeline", re.IGNORECASE)
 
-# From the most to the least explicit; all numbers are small, as a process id or a time stamp is no rank.
+# From the most to the least explicit; only short numbers, since a process id or a time stamp is not a rank.
 NAME_PATTERNS = (
     re.compile(r"rank[-_ .=]?(\d{1,6})(?!\d)", re.IGNORECASE),
     re.compile(r"worker[-_ .=]?(\d{1,6})(?!\d)", re.IGNORECASE),
@@ -34,9 +33,9 @@ NAME_PATTERNS = (
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A file to read. `rank` is set only where the caller named it."""
+    """A file to read. `rank` is set only if the caller gave it."""
 
-    source: Any  # Path, fsspec OpenFile or binary file object: whatever the scanner reads
+    source: Any  # what the scanner reads: Path, fsspec OpenFile or binary file object
     name: str
     folder: str = ""
     rank: int | None = None
@@ -44,7 +43,7 @@ class TraceFile:
 
 @dataclass
 class Discovery:
-    """What a path stands for: files in a stable order, and what was left aside, with the reason."""
+    """The files that a path stands for, in a stable order, and those left out, with the reason."""
 
     files: list[TraceFile]
     skipped: dict[str, str] = field(default_factory=dict)
@@ -170,7 +169,7 @@ def natural(name: str) -> list[tuple[int, int, str]]:
 
 
 def rank_of_table(table: EventTable) -> int | None:
-    """What a file says it is: ``distributedInfo.rank``, else the one ``Rank`` of all its collectives."""
+    """The rank that a file states: ``distributedInfo.rank``, else the only ``Rank`` of its collectives."""
     info = table.metadata.get("distributedInfo")
     rank = info.get("rank") if isinstance(info, dict) else None
     if isinstance(rank, int | str) and not isinstance(rank, bool) and str(rank).strip().isdigit():
@@ -191,7 +190,7 @@ def rank_of_name(entry: TraceFile) -> int | None:
 
 @dataclass(frozen=True)
 class Assigned:
-    """The number a file goes by, where it came from, and its label (not the number for duplicates)."""
+    """The rank number of a file, where it came from, and its label (which differs for duplicates)."""
 
     rank: int
     source: str
@@ -200,9 +199,9 @@ class Assigned:
 
 
 def assign_ranks(files: Sequence[TraceFile], tables: Sequence[EventTable]) -> list[Assigned]:
-    """A rank for each file, unique, in the order given.
+    """A unique rank for each file, in the order given.
 
-    A file without any rank gets the lowest free number; a second file of a rank the next above the highest.
+    A file without a rank gets the lowest free number; a second file of a rank, the next above the highest.
     """
     claims = [_claim(entry, table) for entry, table in zip(files, tables, strict=True)]
     taken: dict[int, int] = {}
@@ -228,8 +227,8 @@ def assign_ranks(files: Sequence[TraceFile], tables: Sequence[EventTable]) -> li
 def _claim(entry: TraceFile, table: EventTable) -> tuple[int | None, str]:
     if entry.rank is not None:
         return entry.rank, "caller"
-    told = rank_of_table(table)
-    if told is not None:
-        return told, "file"
+    rank = rank_of_table(table)
+    if rank is not None:
+        return rank, "file"
     named = rank_of_name(entry)
     return named, "name" if named is not None else "order"

@@ -8,9 +8,9 @@ A key is recognised by prediction: kineto writes the same keys in the same order
 previous one last time (for events of the same category) is compared first and the hash table is asked only
 when that fails.
 
-Values that are not in their usual spelling (exponents, quoted numbers, more than three decimals, NaN ...) are
-`deferred`: their place is noted and `values.resolve` reads them.  An event that does not end well is rolled
-back as a whole.
+Values in an unusual notation (exponents, quoted numbers, more than three decimals, NaN ...) are `deferred`:
+their place is recorded, and `values.resolve` reads them.  A malformed or incomplete event is rolled back as a
+whole.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE = ord("["), ord("]"), ord("
 SPACE, LETTER_N = ord(" "), ord("n")
 NO_BITS, ALL_BITS = u64(0), u64(0xFFFFFFFFFFFFFFFF)
 
-# what a scan came to
+# status of a scan
 DONE: Final = 0  # an event: read.  A block: the array's closing bracket was seen
 UNFINISHED: Final = 1  # the text ends inside an event (or between two)
-MALFORMED: Final = 2  # not JSON as far as we can tolerate
+MALFORMED: Final = 2  # not JSON, even leniently read
 NO_ROOM: Final = 3  # an output array is full; flush, grow, go on
 
 # what to do with the value of a key

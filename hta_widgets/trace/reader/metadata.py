@@ -1,4 +1,4 @@
-"""Everything of a trace file that is not an event: the JSON keys before and after `traceEvents`."""
+"""Reads what is not an event in a trace file: the JSON keys before and after `traceEvents`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_metadata(head: bytes, tail: bytes) -> Metadata:
     """Keys of `head` (from the brace to the array's bracket) and of `tail` (from past the closing bracket to
     the end).
 
-    Where the whole does not parse, key by key, leaving out the broken ones.
+    If the whole does not parse, it is read key by key, leaving out the broken ones.
     """
     before = head[: head.rfind(b'"traceEvents"')]
     whole = _loads(before + b'"traceEvents": []' + tail)

@@ -1,4 +1,4 @@
-"""Decimal text to integers, eight digits at a time.  The common spellings only: the rest is `deferred` to
+"""Decimal text to integers, eight digits at a time.  Common notations only: the rest is `deferred` to
 `values`.
 
 Times are exact: "1751410836123456.789" (microseconds) becomes 1751410836123456789 ns without passing through

@@ -1,4 +1,4 @@
-"""Reading many files side by side: on a Dask cluster where there is one, else in threads, as the scanner
+"""Reads many files in parallel: on a Dask cluster if there is a client, else in threads, since the scanner
 releases the GIL.
 """
 
@@ -32,7 +32,7 @@ def read_all(
 ) -> tuple[list[EventTable | None], dict[str, Exception]]:
     """Each file's table, None where it could not be read, and the reasons by file name.
 
-    ``progress`` is called in the caller's thread; what it raises stops all scans and is passed on.
+    ``progress`` is called in the caller's thread; an exception that it raises stops all scans and propagates.
     """
     tables: list[EventTable | None] = [None] * len(files)
     errors: dict[int, Exception] = {}
@@ -52,7 +52,7 @@ def read_all(
                     at = jobs[job]
                     try:
                         tables[at] = job.result()
-                    except Exception as error:  # whatever is wrong with one file, the others are still wanted
+                    except Exception as error:  # one bad file must not fail the others
                         errors[at] = error
                 if progress is not None:
                     progress(
@@ -86,7 +86,7 @@ def _read_remotely(
 
 
 def _attempt(file: TraceFile, cache: bool | Path) -> EventTable | Exception:
-    """The table, or why there is none: one bad file must not fail the others' tasks."""
+    """The table, or the reason there is none: one bad file must not fail the other tasks."""
     try:
         return _load(file, cache, None)
     except Exception as error:

@@ -1,8 +1,8 @@
-"""A trace file as text, event by event: copies with some events changed and every other digit in place.
+"""A trace file as text, event by event: writes copies that change some events and nothing else.
 
 Viewers and other tools read Kineto JSON, so what an analysis adds (counters, overlays, filtered traces) goes
-into a new file. Times have 16 digits or more there, which a float does not hold: events are therefore copied
-as bytes, and the numbers of an edited one are kept as their own text.
+into a new file. Times have 16 digits or more there, which a float cannot hold: events are therefore copied as
+bytes, and an edited event keeps the text of its numbers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RawTrace:
 
     @classmethod
     def read(cls, path: str | Path) -> RawTrace:
-        """Read a file, plain or gzip. Of a damaged one, the events that the scanner reads too.
+        """Read a file, plain or gzip. Of a damaged file, the events that the scanner reads, too.
 
         Raises:
             TraceNotFoundError: there is no file.
@@ -80,20 +80,20 @@ class RawTrace:
         return found
 
     def values(self, key: str) -> tuple[Int64, Int64]:
-        """Where in the text the value of a key (at most 8 bytes) of each event begins and stops; -1: none."""
+        """Where in the text each event's value of a key (at most 8 bytes) starts and stops; -1: none."""
         return find_values(self._text, self._start, self._stop, key)
 
     def begins_with(self, letter: str, at: Int64) -> npt.NDArray[np.bool_]:
-        """At which of these places the text has a letter: what kind of value begins there."""
+        """Whether the text has this letter at each place, that is, which kind of value starts there."""
         found: npt.NDArray[np.bool_] = self._text[at] == ord(letter)
         return found
 
     def replaced(self, pieces: Sequence[tuple[Int64, Int64, Sequence[bytes], Int64]]) -> RawTrace:
-        """The trace with other text inside of events: for many at once, where `write` takes a few.
+        """The trace with parts of events replaced: for many events at once, where `write` takes a few.
 
         Args:
-            pieces: (first, last, texts, which) each: texts[which[k]] comes in place of the text from first[k]
-                to last[k]. No two pieces overlap, and none reaches beyond its event.
+            pieces: (first, last, texts, which) each: texts[which[k]] replaces the text from first[k] to
+                last[k]. No two pieces overlap, and none extends beyond its event.
         """
         texts = [text for _, _, of_piece, _ in pieces for text in of_piece]
         before = np.cumsum([0, *(len(of_piece) for _, _, of_piece, _ in pieces)])
@@ -115,17 +115,17 @@ class RawTrace:
         keep: npt.NDArray[np.bool_] | None = None,
         append: Iterable[dict[str, Any]] = (),
     ) -> None:
-        """Write the trace to another file; a reader sees the whole of it or nothing.
+        """Write the trace to another file, atomically.
 
         Args:
             target: gzip if its name ends in ``.gz``. An existing file is replaced.
-            edits: event -> what to write in its place; events not named are copied byte for byte.
+            edits: event -> its replacement; all other events are copied byte for byte.
             keep: which events to write, default all.
             append: events to add after the last one.
 
         Raises:
             ValueError: ``target`` is the file the trace was read from.
-            IndexError: an edit names an event that there is not.
+            IndexError: an edit names an event that does not exist.
         """
         target = Path(target)
         if _same_file(target, self.path):
@@ -174,7 +174,7 @@ class RawTrace:
         return self._text.data[start:stop]
 
     def _separator(self) -> bytes:
-        """What stands between the first two events: the layout of the file goes on in what is added."""
+        """The text between the first two events, so that appended events keep the file's layout."""
         between = bytes(self._between(int(self._stop[0]), int(self._start[1]))) if self.n > 1 else b""
         return between if between.strip(_SPACE) == b"," else b",\n"
 
@@ -184,7 +184,7 @@ class RawTrace:
         keep: npt.NDArray[np.bool_] | None,
         append: Iterable[dict[str, Any]],
     ) -> Iterator[bytes | memoryview]:
-        """The events to write, neighbours that stay as they are in one piece."""
+        """The events to write, unchanged neighbours in one piece."""
         kept = np.ones(self.n, np.bool_) if keep is None else np.asarray(keep, np.bool_)
         if len(kept) != self.n:
             raise ValueError(f"keep marks {len(kept)} events of {self.n}")
@@ -226,7 +226,7 @@ def _first_event(path: str, text: Text) -> tuple[int, bool]:
 
 
 def _whole(tail: bytes) -> bytes:
-    """What follows the array; where it is cut or damaged, its readable keys and a closing brace."""
+    """What follows the array; if that is cut or damaged, its readable keys and a closing brace."""
     found = read_metadata(b'{"traceEvents"', tail)
     if found.damaged_at is None and tail.rstrip(_SPACE).endswith(b"}"):
         return tail

@@ -1,4 +1,4 @@
-"""Where each event of a trace's text lies: what `event_scan` reads, without its columns."""
+"""The position of each event in a trace's text: what `event_scan` reads, without its columns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _BYTES_PER_EVENT: Final = 128  # a guess: few events are shorter
 
 
 def padded_text(source: Source) -> Text:
-    """All text of a file, with room for wide reads behind it, filled with quotes, which end every loop."""
+    """The whole text of a file, followed by padding for wide reads: quotes, which end every loop."""
     size = 0
     text = np.empty((source.total or 0) + _BLOCK + PADDING, np.uint8)
     while count := source.read_into(memoryview(text)[size : size + _BLOCK]):  # type: ignore[arg-type]
@@ -53,7 +53,7 @@ def padded_text(source: Source) -> Text:
 
 def find_spans(text: Text, first: int) -> tuple[Int64, Int64, int | None]:
     """Starts and stops of the readable events of a padded text whose array begins at `first`, and the place
-    just past the array's bracket, None where that was not found. Damage is passed over as the scanner does.
+    just past the array's bracket, or None if there is none. Damage is skipped as in the scanner.
     """
     size = len(text) - PADDING
     starts, stops = np.empty((2, max(16, (size - first) // _BYTES_PER_EVENT)), np.int64)
@@ -74,7 +74,7 @@ def find_spans(text: Text, first: int) -> tuple[Int64, Int64, int | None]:
 
 
 def find_values(text: Text, start: Int64, stop: Int64, key: str) -> tuple[Int64, Int64]:
-    """Where the value of a key (at most 8 bytes) of each event begins and stops; -1: none."""
+    """Where each event's value of a key (at most 8 bytes) starts and stops; -1: none."""
     first, last = np.full((2, len(start)), -1, np.int64)
     word = u64(int.from_bytes(key.encode(), "little"))
     _values(text, start, stop, word, len(key.encode()), first, last)

@@ -1,9 +1,9 @@
 """Reads one trace file: head, events, tail.
 
 The head (everything up to the `traceEvents` bracket) and the tail (everything after it) are metadata; the
-events between them go through `ColumnScanner` block by block.  Where an event is not JSON, the scanner looks
-for the head of the next one, counts what it left out and goes on; where the file ends early it keeps what is
-complete.  `EventTable.problems` tells.
+events between them go through `ColumnScanner` block by block.  If an event is not JSON, the scanner looks for
+the start of the next one, counts what it left out and goes on; if the file ends early, it keeps the complete
+events.  `EventTable.problems` lists all of this.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def scan(
 
     `source` is a path, URL, fsspec OpenFile or binary stream, plain or gzip.  `extra_args` are further
     argument keys to keep, as JSON text columns under their own names.  `progress(bytes_done, bytes_total)` is
-    called once per block, in bytes of the file itself (`bytes_total` is None where unknown); what it raises
-    stops the scan and propagates. `block_bytes` is the text read at once.
+    called once per block, in bytes of the file itself (`bytes_total` is None if unknown); an exception that
+    it raises stops the scan and propagates. `block_bytes` is the text read at once.
 
-    Raises TraceNotFoundError where there is no file, TraceFormatError where it holds no trace.
+    Raises TraceNotFoundError if there is no file, TraceFormatError if it holds no trace.
     """
     with Source(source) as opened, BlockReader(opened, block_bytes) as blocks:
         reading = _Reading(opened.path, ColumnScanner(tuple(extra_args), block_bytes))
@@ -60,7 +60,7 @@ def scan(
         except TraceFormatError as error:
             if opened.damage is None:
                 raise
-            # what looks like a foreign or empty file is what could be inflated of a damaged one
+            # it looks foreign or empty because decompression stopped at the damage
             raise TraceFormatError(
                 error.path, f"{opened.damage}; nothing before it is a trace", None
             ) from error
@@ -68,7 +68,7 @@ def scan(
 
 
 def is_compiled() -> bool:
-    """Whether the scanner is machine code by now. The first scan makes it so."""
+    """Whether the scanner has been compiled. The first scan compiles it."""
     return compiled(scan_block)
 
 
@@ -171,7 +171,7 @@ class _Reading:
             self._read_events(block)
 
     def _resume(self, block: Block) -> bool:
-        """Move the block's start to the next event head; where there is none, remember the text and wait for
+        """Move the block's start to the next event's start; if there is none, keep the text and wait for
         more.
         """
         head = next_head(block.text, block.start, block.stop)

@@ -1,12 +1,11 @@
-"""Every column of the event table: its name, the JSON key it comes from, its type and unit.  Spelled here and
+"""Every column of the event table: its name, the JSON key it comes from, its type and unit.  Defined here and
 nowhere else.
 
 The keys are those of kineto's `output_json.cpp` and `MetadataFieldCatalog.h` and of PyTorch's profiler, with
 the older spellings as aliases.  Kinds:
 
 int     int64.  Quoted numbers and hexadecimal text ("0x1f") are read; a value from 2**63 up to 2**64 - 1 is
-kept as its
-        two's complement (add 2**64 to get it back); anything else is null.
+        stored as its two's complement (add 2**64 to get it back); anything else is null.
 float   float64, nan where absent.
 text    a string (or the text of a number) as a code into the column's dictionary.
 json    the value's own JSON text as a code into the column's dictionary; read it with `json.loads`.

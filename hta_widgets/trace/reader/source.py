@@ -1,7 +1,6 @@
-"""Where bytes come from: a path, a URL, an fsspec file or a binary stream, plain or gzip, as one readable
-stream.
+"""The bytes of a trace: a path, URL, fsspec file or binary stream, plain or gzip, as one readable stream.
 
-Damage never raises here: a stream that is cut or corrupt ends early and says so in `damage`.
+Damage never raises here: a truncated or corrupt stream ends early and reports it in `damage`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def describe(source: TraceSource) -> str:
 
 
 def is_url(source: TraceSource) -> bool:
-    """Whether a string names something that only fsspec can open."""
+    """Whether the source is a string that only fsspec can open."""
     return isinstance(source, str) and "://" in source
 
 
@@ -131,10 +130,9 @@ class Source:
 
 
 class _Gunzip:
-    """Inflates gzip members with ISA-L.
+    """Decompresses gzip members with ISA-L.
 
-    Headers and trailers are read here and the body as raw deflate, so that a wrong checksum costs none of the
-    text.
+    Headers and trailers are parsed here and the body is raw deflate, so that a wrong checksum loses no text.
     """
 
     def __init__(self, read_file: Any) -> None:
@@ -160,7 +158,7 @@ class _Gunzip:
         return b""
 
     def _more(self, n: int) -> bool:
-        """Have at least n compressed bytes at hand."""
+        """Make at least n compressed bytes available; False at the end of the file."""
         while len(self._compressed) < n:
             data = self._read_file(_CHUNK)
             if not data:

@@ -1,6 +1,4 @@
-"""The slow path for numbers: whatever the kernels deferred, read with `json` and `decimal`, and still
-exact.
-"""
+"""The slow, exact path for numbers that the kernels deferred: `json` and `decimal`."""
 
 from __future__ import annotations
 
@@ -13,9 +11,7 @@ _LONGEST_NUMBER = 400
 
 
 def read_text(raw: bytes) -> Decimal | None:
-    """The finite number spelled by a JSON number, a quoted number or a quoted hexadecimal integer, else
-    None.
-    """
+    """The finite value of a JSON number, a quoted number or a quoted hexadecimal integer, else None."""
     if len(raw) > _LONGEST_NUMBER:
         return None
     text = raw.decode("ascii", "replace").strip('" \t\r\n')
@@ -29,7 +25,7 @@ def read_text(raw: bytes) -> Decimal | None:
 
 
 def is_null(raw: bytes) -> bool:
-    """Whether the text says that there is no value: null, nothing at all, or an empty string."""
+    """Whether the text stands for no value: null, nothing, or an empty string."""
     return raw.strip() in (b"", b"null", b'""')
 
 

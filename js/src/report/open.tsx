@@ -27,7 +27,7 @@ export interface Drawing {
 export async function openReport(page: Document, { mount, views }: Drawing): Promise<void> {
   const main = page.querySelector("main") ?? page.body;
   try {
-    const { root, facts, parts } = await unpack(page.getElementById(PAYLOAD)?.textContent ?? "");
+    const { root, about, parts } = await unpack(page.getElementById(PAYLOAD)?.textContent ?? "");
     const models = Object.fromEntries(
       Object.entries(parts).map(([ref, part]) => [ref, new FrozenPart(part.state, part.questions)]),
     );
@@ -45,7 +45,7 @@ export async function openReport(page: Document, { mount, views }: Drawing): Pro
     adoptStyles(main, "report", css);
     render(
       <Banner
-        facts={facts}
+        facts={about}
         sorts={tables.length > 0}
         moved={selection.moved}
         restore={() => selection.restore()}

@@ -11,7 +11,7 @@ export interface Question {
 export interface Content {
   /** the part to draw; it names the others */
   root: string;
-  facts: ReportFacts;
+  about: ReportFacts;
   parts: Record<string, { state: Record<string, unknown>; questions: Question[] }>;
 }
 

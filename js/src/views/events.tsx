@@ -38,7 +38,7 @@ export const events: View = ({ model, el, signal }) => {
   const version = read<number>("version");
   const sort = read<string>("sort");
   const columns = read<string[]>("columns");
-  const catalogue = read<ColumnInfo[]>("catalogue");
+  const catalogue = read<ColumnInfo[]>("available_columns");
   const names = read<string[]>("names");
   const focus = read<Focus>("focus");
   const bar = {

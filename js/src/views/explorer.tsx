@@ -26,10 +26,10 @@ type Placed = [area: string, ref: string, kind?: string];
 export const explorer: View = ({ model, el, signal, host }) => {
   const loading = loads(model, signal);
   const { status } = loading;
-  const facts = trait<Fact[]>(model, "facts", signal);
+  const header = trait<Fact[]>(model, "header", signal);
   const health = trait<HealthRow[]>(model, "health", signal);
   const parts = trait<Placed[]>(model, "parts", signal);
-  const catalogue = trait<Entry[]>(model, "catalogue", signal);
+  const catalogue = trait<Entry[]>(model, "available_panels", signal);
   const panels = trait<string[]>(model, "panels", signal);
 
   bindUndo(el, loading.rpc, signal);
@@ -74,7 +74,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
         <Loading {...loading} />
         {parts.value.length > 0 && (
           <>
-            <Header facts={facts.value} health={health.value} />
+            <Header facts={header.value} health={health.value} />
             <Notices {...loading} />
             <div class="hta-parts">
               {fixed.map(([area, ref]) => (

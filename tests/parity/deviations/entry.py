@@ -18,7 +18,7 @@ class Deviation:
 
     `row` is the key of a row in docs/differences.md, `question` a pattern and `jobs` names with spaces
     between; `kinds` and `columns` narrow it. `defects` are redone together (`defects.py`, `patches.py`): a
-    difference is explained if it is gone then. `check` tells of a single difference whether it is what the
+    difference is explained if it is gone then. `check` decides of a single difference whether it is what the
     row says.
     """
 

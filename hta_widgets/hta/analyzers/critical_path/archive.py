@@ -74,14 +74,14 @@ def restore(zip_filename: str, t_full: Trace, rank: int) -> CPGraph:
     """
     try:
         with ZipFile(zip_filename) as archive:
-            told, data = json.loads(archive.read(_GRAPH)), json.loads(archive.read(_DATA))
+            stored, data = json.loads(archive.read(_GRAPH)), json.loads(archive.read(_DATA))
         nodes = Nodes(
-            np.array(told["event"], np.int64),
-            np.array(told["time_ns"], np.int64),
-            np.array(told["is_start"], np.bool_),
-            np.array(told["is_blocking"], np.bool_),
+            np.array(stored["event"], np.int64),
+            np.array(stored["time_ns"], np.int64),
+            np.array(stored["is_start"], np.bool_),
+            np.array(stored["is_blocking"], np.bool_),
         )
-        table = np.array(told["edges"], np.float64).reshape(-1, 6)
+        table = np.array(stored["edges"], np.float64).reshape(-1, 6)
         path = [int(node) for node in data["critical_path_nodes"]]
         events = np.array(data["events"], np.int64)
         loads = data["data_load_events"]

@@ -48,10 +48,10 @@ def _last_of_each_pair(edges: Int64, nodes: int) -> Int64:
     _, first = np.unique(pair, return_index=True)
     _, from_end = np.unique(pair[::-1], return_index=True)
     last = len(pair) - 1 - from_end
-    kept = edges[last]
-    told = edges[:, 4] != NO_EVENT
-    event = pd.Series(edges[told, 4], index=pair[told])
+    merged = edges[last]
+    attributed = edges[:, 4] != NO_EVENT
+    event = pd.Series(edges[attributed, 4], index=pair[attributed])
     event = event[~event.index.duplicated(keep="last")]
-    kept[:, 4] = event.reindex(pair[last], fill_value=NO_EVENT)
-    in_order: Int64 = kept[np.argsort(first, kind="stable")]
+    merged[:, 4] = event.reindex(pair[last], fill_value=NO_EVENT)
+    in_order: Int64 = merged[np.argsort(first, kind="stable")]
     return in_order

@@ -51,24 +51,6 @@ _BOUND_BY_TYPE = {
 }
 
 
-class _Later:
-    """One of networkx' dictionaries, filled from the arrays when somebody first looks into it."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, graph: CPGraph | None, owner: type) -> Any:
-        if graph is None:
-            return self
-        graph._fill()
-        return graph.__dict__[self.name]
-
-    def __set__(self, graph: CPGraph, value: Any) -> None:
-        graph.__dict__[self.name] = value
-        if self.name == "_adj":  # networkx keeps one dictionary under both names
-            graph.__dict__["_succ"] = value
-
-
 class CPGraph(nx.DiGraph):  # type: ignore[misc]
     """Causes and effects among the events of one rank; nodes are numbers, positions in `node_list`.
 
@@ -85,13 +67,7 @@ class CPGraph(nx.DiGraph):  # type: ignore[misc]
         critical_path_nodes, critical_path_events_set: the longest path, after `critical_path`.
     """
 
-    _adj = _Later()
-    _succ = _Later()
-    _pred = _Later()
-    _node = _Later()
-
     def __init__(self, incoming_graph_data: Any = None, **attr: Any) -> None:
-        self._pending: Edges | None = None
         self._arrays: Edges | None = None
         numbers, marks = np.empty(0, np.int64), np.empty(0, np.bool_)
         self._nodes = Nodes(numbers, numbers, marks, marks)
@@ -121,18 +97,49 @@ class CPGraph(nx.DiGraph):  # type: ignore[misc]
         graph = cls()
         graph.t_full, graph._rank_trace, graph.rank = t_full, rank_trace, rank_trace.rank
         graph._events, graph._nodes = events, nodes
-        graph._pending = graph._arrays = edges
+        graph._arrays = edges
+        for name in ("_adj", "_pred", "_node"):  # empty; without them, the first read builds the real ones
+            del graph.__dict__[name]
         graph.data_load_events = list(data_load_events) if data_load_events is not None else None
         graph.strict = strict
         return graph
 
-    def _fill(self) -> None:
-        edges, self._pending = self._pending, None
+    # -- networkx' dictionaries, built on first read: a path can be found without them -------------
+
+    @cached_property
+    def _filled(self) -> Any:
+        edges, graph = self._arrays, nx.DiGraph()
         if edges is not None:
-            self.add_edges_from(
+            graph.add_edges_from(
                 (edge.begin, edge.end, {"weight": edge.weight, "object": edge})
                 for edge in map(edges.edge, range(len(edges.begin)))
             )
+        return graph
+
+    @cached_property
+    def _adj(self) -> Any:
+        return self._filled._adj
+
+    @cached_property
+    def _pred(self) -> Any:
+        return self._filled._pred
+
+    @cached_property
+    def _node(self) -> Any:
+        return self._filled._node
+
+    @property
+    def _succ(self) -> Any:
+        return self._adj
+
+    @_succ.setter
+    def _succ(self, value: Any) -> None:
+        self._adj = value
+
+    @property
+    def _untouched(self) -> Edges | None:
+        """The edges, if nobody has seen the dictionaries, so that nobody can have changed them."""
+        return None if "_filled" in self.__dict__ else self._arrays
 
     # -- the trace ---------------------------------------------------------------------------------
 
@@ -185,9 +192,11 @@ class CPGraph(nx.DiGraph):  # type: ignore[misc]
     def edge_to_event_map(self) -> dict[tuple[int, int], int]:
         if self._arrays is None:
             return {}
-        told = np.flatnonzero(self._arrays.event != NO_EVENT)
-        pairs = zip(self._arrays.begin[told].tolist(), self._arrays.end[told].tolist(), strict=True)
-        return dict(zip(pairs, self._arrays.event[told].tolist(), strict=True))
+        attributed = np.flatnonzero(self._arrays.event != NO_EVENT)
+        pairs = zip(
+            self._arrays.begin[attributed].tolist(), self._arrays.end[attributed].tolist(), strict=True
+        )
+        return dict(zip(pairs, self._arrays.event[attributed].tolist(), strict=True))
 
     @cached_property
     def _edges_of_event(self) -> dict[int, list[CPEdge]]:
@@ -226,8 +235,8 @@ class CPGraph(nx.DiGraph):  # type: ignore[misc]
         """
         if not self._sound():
             return False
-        if self._pending is not None:  # nobody has seen the dictionaries, so nobody changed them
-            edges = self._pending
+        edges = self._untouched
+        if edges is not None:
             path = longest_path(edges.begin, edges.end, edges.weight)
             found = None if path is None else path.tolist()
         else:
@@ -276,13 +285,14 @@ class CPGraph(nx.DiGraph):  # type: ignore[misc]
     def _on_path(self) -> Iterator[tuple[CPEdge, float]]:
         """The edges of the path in order, each with the weight it has now."""
         pairs = list(zip(self.critical_path_nodes[:-1], self.critical_path_nodes[1:], strict=True))
-        if self._pending is None:
+        edges = self._untouched
+        if edges is None:
             for begin, end in pairs:
                 data = self.edges[begin, end]
                 weight = data.get("weight", 0.0)
                 yield data.get("object") or CPEdge(begin, end, CPEdgeType.DEPENDENCY, weight), weight
             return
-        edges, count = self._pending, len(self._nodes.event)
+        count = len(self._nodes.event)
         key = edges.begin * count + edges.end
         order = np.argsort(key)
         wanted = np.array([begin * count + end for begin, end in pairs], np.int64)
@@ -312,12 +322,12 @@ class CPGraph(nx.DiGraph):  # type: ignore[misc]
         known = events >= 0
         row = np.where(known, self._row_of(np.maximum(events, 0)), 0)
         short = [shorten_name(name) for name in rank_trace.names]
-        told = self.full_trace_df.set_index("index").reindex(events)
+        rows = self.full_trace_df.set_index("index").reindex(events)
         frame["s_name"] = [
             short[rank_trace.name[at]] if here else np.nan for at, here in zip(row, known, strict=True)
         ]
         for column in ("cat", "pid", "tid", "stream"):
-            frame[column] = told[column].to_numpy()
+            frame[column] = rows[column].to_numpy()
         frame["index"] = np.where(known, events, np.nan)
         frame["bound_by"] = [self.bound_by(item) for item in frame.to_dict("records")]
         return frame
