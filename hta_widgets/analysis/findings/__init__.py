@@ -1,5 +1,5 @@
 """What costs a job most time, in plain words, and what to try."""
 
-from hta_widgets.analysis.findings.overview import OPEN, overview, sentence
+from hta_widgets.analysis.findings.overview import OPEN, VERDICT, overview, sentence
 
-__all__ = ["OPEN", "overview", "sentence"]
+__all__ = ["OPEN", "VERDICT", "overview", "sentence"]
