@@ -6,7 +6,8 @@ import numpy as np
 
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
-from hta_widgets.analysis.findings.inputs import Inputs, quoted
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.kernel_names import short_kernel_name
 
 __all__ = ["memory_copies", "queue_full", "slow_kernels"]
 
@@ -94,7 +95,8 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
         cost,
         100.0 * cost / int(window),
         f"Rank {slowest} loses {inputs.share(100.0 * cost / int(window))}{inputs.per_step(cost)} because it "
-        f"runs the same kernels slower than the others; {quoted(name)} takes {ratio:.2f} times as long.",
+        f"runs the same kernels slower than the others; {short_kernel_name(name)} takes {ratio:.2f} times as "
+        "long.",
         "If the ranks have equal work, compare clocks, power limits and temperatures of their devices.",
         "kernel_durations",
         Evidence(rank=slowest, name=name),

@@ -7,8 +7,9 @@ import pandas as pd
 
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
-from hta_widgets.analysis.findings.inputs import Inputs, quoted
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.formatting import percent
+from hta_widgets.kernel_names import short_kernel_name
 
 __all__ = ["compute_bound", "no_work_due", "unrecorded_idle"]
 
@@ -29,8 +30,9 @@ def compute_bound(inputs: Inputs) -> Finding | None:
     if share < COMPUTE_BOUND_PCT:
         return None
     who = "The device computes" if len(frame) == 1 else "The devices compute"
-    kernels = _longest_kernels(inputs)
-    listed = ", ".join(f"{quoted(str(name))} ({percent(part)})" for name, part in kernels.items())
+    kernels = _kernel_shares(inputs)
+    by_short = kernels.groupby(short_kernel_name, sort=False).sum().nlargest(_MOST_KERNELS)
+    listed = ", ".join(f"{name} ({percent(part)})" for name, part in by_short.items())
     return Finding(
         "compute_bound",
         0,
@@ -89,11 +91,11 @@ def no_work_due(inputs: Inputs) -> Finding | None:
     )
 
 
-def _longest_kernels(inputs: Inputs) -> pd.Series[float]:
-    """Share (%) of the time of all compute kernels that the longest ones by name take, over all ranks."""
+def _kernel_shares(inputs: Inputs) -> pd.Series[float]:
+    """Share (%) of the time of all compute kernels that each name takes, over all ranks; longest first."""
     counts, means = inputs.compute_kernels
     total = (counts * means).sum(axis=1)
-    return (100.0 * total / total.sum()).nlargest(_MOST_KERNELS)
+    return (100.0 * total / total.sum()).sort_values(ascending=False, kind="stable")
 
 
 def _share_without_launch(inputs: Inputs, ranks: list[int]) -> float:
