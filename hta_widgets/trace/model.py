@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace import clocks
 from hta_widgets.trace.events_frame import events_frame
 from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_findings
+from hta_widgets.trace.iteration_clock import Clock as IterationClock
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.discovery import Assigned, Discovery, assign_ranks, discover, rank_of_table
 from hta_widgets.trace.reader.parallel import read_all
@@ -39,12 +40,14 @@ class Trace:
         failed: dict[str, Exception],
         slices: dict[int, Slices] | None = None,
         clock: clocks.Clock | None = None,
+        iteration_clock: IterationClock | None = None,
     ) -> None:
         self.failed = failed
         self._found = found
         self._assigned = {assignment.rank: assignment for assignment in assigned}
         self._tables = {assignment.rank: table for assignment, table in zip(assigned, tables, strict=True)}
         self.ranks: list[int] = sorted(self._tables)
+        self._iteration_clock = iteration_clock
         self._slices = slices or {rank: find_slices(self._tables[rank]) for rank in self.ranks}
         self.clock = clock or clocks.align(
             {rank: extent for rank in self.ranks if (extent := _extent(self._slices[rank])) is not None},
@@ -60,6 +63,7 @@ class Trace:
         client: Any = None,
         cache: bool | Path = True,
         progress: Callable[[int, int, str], None] | None = None,
+        clock: Literal["auto", "host", "device"] = "auto",
     ) -> "Trace":
         """Read the traces of a job.
 
@@ -72,11 +76,16 @@ class Trace:
                 folder.
             progress: called as progress(done, total, text) with the number of files read, the number of
                 files, and what is being read; an exception that it raises cancels the reading and propagates.
+            clock: what times the iterations: the "host" that announces them, the "device" that runs their
+                work, or "auto": the device on ranks whose device runs behind (`iteration_clock.timed`).
 
         Raises:
             TraceNotFoundError: the path does not exist or holds no file to read.
             TraceFormatError: no file is a usable trace; the reason lists one per file.
+            ValueError: `clock` is none of these.
         """
+        if clock not in ("auto", "host", "device"):
+            raise ValueError(f'clock is "auto", "host" or "device", not {clock!r}')
         found = discover(path)
         tables, failed = read_all(found.files, cache, progress, client)
         usable = [position for position, table in enumerate(tables) if table is not None]
@@ -93,7 +102,8 @@ class Trace:
                 raise error
             raise TraceFormatError(where, "no file is a usable trace: " + "; ".join(reasons))
         read = [table for table in tables if table is not None]
-        return cls(read, assign_ranks([found.files[at] for at in usable], read), found, failed)
+        assigned = assign_ranks([found.files[at] for at in usable], read)
+        return cls(read, assigned, found, failed, iteration_clock=None if clock == "auto" else clock)
 
     def __repr__(self) -> str:
         return f"Trace({len(self.ranks)} {'rank' if len(self.ranks) == 1 else 'ranks'})"
@@ -110,7 +120,7 @@ class Trace:
             # Two threads may both build it; the first to store it wins, so that all share one object.
             built = RankTrace(
                 self._tables[rank], rank, self._assigned[rank].label,
-                self.clock.offset_ns.get(rank, 0), self._slices[rank],
+                self.clock.offset_ns.get(rank, 0), self._slices[rank], self._iteration_clock,
             )  # fmt: skip
             self._ranks.setdefault(rank, built)
         return self._ranks[rank]
@@ -124,7 +134,15 @@ class Trace:
         ranks = list(self._assigned)
         return Trace(
             [self._tables[rank] for rank in ranks], [self._assigned[rank] for rank in ranks],
-            self._found, self.failed, slices, self.clock,
+            self._found, self.failed, slices, self.clock, self._iteration_clock,
+        )  # fmt: skip
+
+    def timed_by(self, clock: Literal["auto", "host", "device"]) -> "Trace":
+        """The same job with its iterations timed by another clock; see `open`."""
+        ranks = list(self._assigned)
+        return Trace(
+            [self._tables[rank] for rank in ranks], [self._assigned[rank] for rank in ranks],
+            self._found, self.failed, self._slices, self.clock, None if clock == "auto" else clock,
         )  # fmt: skip
 
     def metadata(self, rank: int) -> dict[str, Any]:

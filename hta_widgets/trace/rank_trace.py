@@ -6,7 +6,7 @@ iterations on first use. Times are int64 ns on the job's axis (see `clocks`). Ro
 """
 
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import pandas as pd
 from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import links
 from hta_widgets.trace.classify import EventClass, classify_events
+from hta_widgets.trace.iteration_clock import Clock, timed
 from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.scope import Scope
@@ -57,10 +58,12 @@ class RankTrace:
         label: str | None = None,
         offset_ns: int = 0,
         slices: Slices | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.table, self.rank, self.label, self.path = table, rank, label or str(rank), table.path
         self.metadata: dict[str, Any] = table.metadata
         self.slices = find_slices(table) if slices is None else slices
+        self._clock = clock
         self.event_id: Int32 = self.slices.rows
         self.n = len(self.event_id)
         self.start: Int64 = self.slices.start - offset_ns
@@ -229,7 +232,26 @@ class RankTrace:
 
     @cached_property
     def iterations(self) -> pd.DataFrame:
-        """The rank's iterations in time order; columns as `iterations.find_iterations` documents."""
+        """The rank's iterations in time order.
+
+        Columns as `iterations.find_iterations` documents, and as `iteration_clock.timed` adds: host_start_ns,
+        host_end_ns, device_start_ns, device_end_ns, clock; start_ns and end_ns are by that clock.
+        """
+        rows = np.flatnonzero(self.is_device & (self.iteration >= 0))
+        lane = self.stream[rows] * (int(self.device[rows].max(initial=0)) + 1) + self.device[rows]
+        return timed(
+            self._announced, self.iteration[rows].astype(np.int64), lane,
+            self.start[rows], self.end[rows], self._clock,
+        )  # fmt: skip
+
+    @cached_property
+    def iteration_clock(self) -> Clock:
+        """What times the iterations: the "host" that announces them, or the "device" that runs behind it."""
+        return cast(Clock, str(self.iterations["clock"].iloc[0])) if len(self.iterations) else "host"
+
+    @cached_property
+    def _announced(self) -> pd.DataFrame:
+        """The iterations as the host announces them."""
         return _iterations.find_iterations(
             _iterations.Recorded(
                 self.start, self.end, self.name, self.names, self._thread,
@@ -245,7 +267,7 @@ class RankTrace:
         before the first launched row of their stream: a stream runs in order of launch, so they were launched
         before the recording began.
         """
-        frame = self.iterations
+        frame = self._announced
         starts, ends = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
         caused = np.where(self.launch >= 0, self.start[self.launch], self.start) if self.n else self.start
         at = links.windows_of(caused, starts, ends)
@@ -264,17 +286,18 @@ class RankTrace:
         """(first start, last end) of all rows in ns; (0, 0) without rows."""
         return (int(self.start.min()), int(self.end.max())) if self.n else (0, 0)
 
-    def windows(self, scope: Scope | None = None) -> Int64:
+    def windows(self, scope: Scope | None = None, clock: Clock | None = None) -> Int64:
         """The times a scope covers on this rank: int64[k, 2], sorted, disjoint, half-open.
 
-        Its iterations, clipped to its window. With neither, the span of device work, as in HTA; without
-        device work, the extent.
+        Its iterations, by the clock that times them or by the one given, clipped to its window. With neither,
+        the span of device work, as in HTA; without device work, the extent.
         """
         scope = scope or Scope()
         if scope.iterations is not None:
             frame = self.iterations
             chosen = np.isin(frame["iteration"].to_numpy(np.int64), scope.iterations)
-            spans = np.stack([frame[edge].to_numpy(np.int64)[chosen] for edge in ("start_ns", "end_ns")], 1)
+            edges = ("start_ns", "end_ns") if clock != "host" else ("host_start_ns", "host_end_ns")
+            spans = np.stack([frame[edge].to_numpy(np.int64)[chosen] for edge in edges], 1)
         else:
             spans = np.array([scope.window_ns or self.device_span or self.extent], np.int64)
         if scope.window_ns is not None:
@@ -290,11 +313,16 @@ class RankTrace:
         """int64 positions of the rows that overlap a scope, sorted by start; without times in the scope, all.
 
         A row of zero length counts where it starts. ``streams`` and ``names`` leave out what is not listed.
+        The host rows of an iteration are those in its host's window, the device rows those in the window by
+        its clock.
         """
         scope = scope or Scope()
         keep = self._listed(scope, slice(None))
         if scope.iterations is not None or scope.window_ns is not None:
-            keep &= self._overlaps(self.windows(scope))
+            inside = self._overlaps(self.windows(scope))
+            if scope.iterations is not None and self.iteration_clock == "device":
+                inside = np.where(self._on_device_side, inside, self._overlaps(self.windows(scope, "host")))
+            keep &= inside
         return self.by_start[keep[self.by_start]]
 
     def members(self, scope: Scope | None = None) -> Int64:

@@ -158,7 +158,7 @@ def _summed(rank_trace: RankTrace, paths: CallPaths, scope: Scope) -> pd.DataFra
     if scope.iterations is None and scope.window_ns is None:
         windows = np.array([[rank_trace.extent[0], rank_trace.extent[1] + 1]], np.int64)
     else:
-        windows = rank_trace.windows(scope)
+        windows = rank_trace.windows(scope, "host")
     count, host, own = paths.within(windows)
     launched = rank_trace.belong(paths.kernels, scope)
     below = paths.below[launched]

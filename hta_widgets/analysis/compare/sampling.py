@@ -17,6 +17,7 @@ import pandas as pd
 from hta_widgets.analysis.device_time.step_times import DEVIATIONS, LEAST_EXCESS, LEAST_STEPS
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.iteration_clock import Clock
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ class Steps:
         ranks: the ranks of the sample: those with device work; without any, all.
         iterations: int64[S] their numbers, in order of time; each is complete on every rank.
         windows: int64[S, R, 2] start and end of each step on each rank, ns.
-        clock: "host": from begin to end of the step's mark on the host; "device": from the first device work
-            of the step to that of the next.
+        clock: "host": from begin to end of the step's mark on the host; "device": by the device work that the
+            step launched (see `sample`).
         source: what marks the steps (see `Trace.iterations`).
         kinds: str[S] what a server did in each, e.g. "decode 32"; "" in training.
         excluded: iteration -> why it does not count.
@@ -117,23 +118,27 @@ def sample(runs: Mapping[str, Trace], scope: Scopes = None) -> dict[str, Steps]:
     each): the rule of `step_times`, in both directions. Unusual steps before the first usual one are
     warm-up, the others outliers.
 
-    The clock is the one whose steps vary less (median absolute deviation over median, averaged over runs):
-    the host's marks, or the device's if every run has three steps by them. If the host runs ahead of its
-    device, its marks say little about when the device is done.
+    The clock is that of the runs' iterations (`RankTrace.iteration_clock`). Runs that differ in it are timed
+    on the device, from the first work of each step to that of the next, so that waiting for the host counts
+    in all of them; by the host where a run has fewer than three steps on the device.
     """
-    host = {run: _by_host(trace, scope_of(scope, run)) for run, trace in runs.items()}
-    device = {run: _by_device(trace, host[run]) for run, trace in runs.items()}
-    steady = {
-        run: clock for run, clock in device.items() if clock is not None and len(clock) >= LEAST_DEVICE_STEPS
-    }
-    chosen = steady if len(steady) == len(host) and _variation(steady) < _variation(host) else host
-    return {run: _usual(steps) for run, steps in chosen.items()}
+    steps = {run: _complete(trace, scope_of(scope, run)) for run, trace in runs.items()}
+    if len({found.clock for found in steps.values()}) > 1:
+        host = {run: _complete(trace, scope_of(scope, run), "host") for run, trace in runs.items()}
+        device = {run: _by_device(trace, host[run]) for run, trace in runs.items()}
+        ended = {run: found for run, found in device.items() if found and len(found) >= LEAST_DEVICE_STEPS}
+        steps = ended if len(ended) == len(host) else host
+    return {run: _usual(found) for run, found in steps.items()}
 
 
-def _by_host(trace: Trace, scope: Scope) -> Steps:
+def _complete(trace: Trace, scope: Scope, clock: Clock | None = None) -> Steps:
+    """The steps that are complete on every chosen rank, by the clock of the iterations or the one given."""
     ranks = trace.ranks_of(scope)
     ranks = [rank for rank in ranks if trace.rank(rank).device_span is not None] or ranks
-    frames = [_inside(trace.rank(rank).iterations, scope) for rank in ranks]
+    clocks = {trace.rank(rank).iteration_clock for rank in ranks}
+    clock = clock or (clocks.pop() if len(clocks) == 1 else "host")
+    edges = ["start_ns", "end_ns"] if clock == "device" else ["host_start_ns", "host_end_ns"]
+    frames = [_inside(trace.rank(rank).iterations, scope, edges) for rank in ranks]
     present = [set(frame["iteration"].tolist()) for frame in frames]
     cut = {number for frame in frames for number in frame.loc[frame["partial"], "iteration"].tolist()}
     common = set.intersection(*present) if present else set()
@@ -142,11 +147,11 @@ def _by_host(trace: Trace, scope: Scope) -> Steps:
     )
     rows = [frame[frame["iteration"].isin(common - cut)].set_index("iteration") for frame in frames]
     if not rows:
-        return Steps((), np.empty(0, np.int64), np.empty((0, 0, 2), np.int64), "host", "", _NO_KINDS, {})
+        return Steps((), np.empty(0, np.int64), np.empty((0, 0, 2), np.int64), clock, "", _NO_KINDS, {})
     numbers = rows[0].index.to_numpy(np.int64)
-    windows = [frame.loc[numbers, ["start_ns", "end_ns"]].to_numpy(np.int64) for frame in rows]
+    windows = [frame.loc[numbers, edges].to_numpy(np.int64) for frame in rows]
     source = " + ".join(sorted({text for frame in frames for text in frame["source"].unique()}))
-    return Steps(tuple(ranks), numbers, np.stack(windows, 1), "host", source, _kinds(rows[0]), excluded)
+    return Steps(tuple(ranks), numbers, np.stack(windows, 1), clock, source, _kinds(rows[0]), excluded)
 
 
 def _by_device(trace: Trace, host: Steps) -> Steps | None:
@@ -173,16 +178,6 @@ def _by_device(trace: Trace, host: Steps) -> Steps | None:
     return replace(host.only(kept, {int(host.iterations[-1]): UNENDED}), windows=windows, clock="device")
 
 
-def _variation(runs: Mapping[str, Steps]) -> float:
-    """Scaled median absolute deviation of the steps, averaged over the runs that have enough steps."""
-    found = [
-        float(np.median(np.abs(steps.durations - np.median(steps.durations))) / np.median(steps.durations))
-        for steps in runs.values()
-        if len(steps) >= LEAST_DEVICE_STEPS
-    ]
-    return float(np.mean(found)) if found else 0.0
-
-
 def _usual(steps: Steps) -> Steps:
     time = pd.Series(steps.durations)
     of_kind = time.groupby(steps.kinds)
@@ -201,13 +196,13 @@ def _usual(steps: Steps) -> Steps:
     return steps.only(~unusual, why)
 
 
-def _inside(iterations: pd.DataFrame, scope: Scope) -> pd.DataFrame:
+def _inside(iterations: pd.DataFrame, scope: Scope, edges: list[str]) -> pd.DataFrame:
     chosen = np.ones(len(iterations), np.bool_)
     if scope.iterations is not None:
         chosen &= iterations["iteration"].isin(scope.iterations).to_numpy()
     if scope.window_ns is not None:
         first, last = scope.window_ns
-        chosen &= ((iterations["start_ns"] >= first) & (iterations["end_ns"] <= last)).to_numpy()
+        chosen &= ((iterations[edges[0]] >= first) & (iterations[edges[1]] <= last)).to_numpy()
     return iterations[chosen]
 
 

@@ -1,5 +1,5 @@
 """Findings: what costs a job most time, in a sentence each, and what to try."""
 
-from hta_widgets.analysis.findings.overview import OPEN, overview, sentence
+from hta_widgets.analysis.findings.overview import OPEN, VERDICT, overview, sentence
 
-__all__ = ["OPEN", "overview", "sentence"]
+__all__ = ["OPEN", "VERDICT", "overview", "sentence"]

@@ -6,8 +6,9 @@ import numpy as np
 
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
-from hta_widgets.analysis.findings.inputs import Inputs, quoted
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.formatting import significant
+from hta_widgets.kernel_names import short_kernel_name
 
 __all__ = ["memory_copies", "queue_full", "slow_kernels"]
 
@@ -95,8 +96,8 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
         cost,
         100.0 * cost / int(window),
         f"Rank {slowest} loses {inputs.share(100.0 * cost / int(window))}{inputs.per_step(cost)} because it "
-        f"runs the same kernels slower than the others; {quoted(name)} takes {significant(ratio)} times as "
-        f"long.",
+        f"runs the same kernels slower than the others; {short_kernel_name(name)} takes {significant(ratio)} "
+        "times as long.",
         "If the ranks have equal work, compare clocks, power limits and temperatures of their devices.",
         "kernel_durations",
         Evidence(rank=slowest, name=name),

@@ -28,7 +28,6 @@ __all__ = ["Inputs"]
 
 # Sources that mark the steps of a job. Others guess them, so that time between guessed steps counts, too.
 _ANNOUNCED = ("ProfilerStep", "serving step")
-_LONGEST_NAME = 64
 
 
 class Inputs:
@@ -107,12 +106,6 @@ class Inputs:
         sizes = self.collectives["group_size"].dropna()
         size = self.trace.summary["world_size"]
         return bool((sizes > 1).any()) or (isinstance(size, int) and size > 1)
-
-
-def quoted(name: str) -> str:
-    """A name from the trace in a sentence: of a long one the middle is left out."""
-    half = _LONGEST_NAME // 2
-    return name if len(name) <= _LONGEST_NAME else f"{name[: half - 1]}…{name[-half:]}"
 
 
 def _with_time(frame: pd.DataFrame) -> pd.DataFrame:

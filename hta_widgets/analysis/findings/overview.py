@@ -13,6 +13,7 @@ from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Open, sever
 from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_steps, straggler
+from hta_widgets.analysis.findings.verdict_rules import compute_bound, no_work_due, unrecorded_idle
 from hta_widgets.charts.spec import Bars
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent
@@ -26,17 +27,25 @@ __all__ = ["ANALYSIS", "OPEN", "overview", "sentence"]
 OPEN = "open"
 """The severity of a question that the trace cannot answer."""
 
+VERDICT = "verdict"
+"""The severity of a sentence about what the time is spent on, which costs nothing."""
+
 Rule = Callable[[Inputs], Finding | None]
 
 _RULES: dict[str, tuple[str, Rule]] = {
     **{topic: ("why devices are idle", rule) for topic, rule in IDLE_RULES.items()},
+    "compute_bound": ("what devices do", compute_bound),
     "straggler": ("whom the ranks wait for", straggler),
     "exposed_communication": ("what communication costs", exposed_communication),
     "memory_copies": ("what copies cost", memory_copies),
     "slow_kernels": ("whether a rank is slow", slow_kernels),
     "queue_full": ("whether queues are full", queue_full),
     "slow_steps": ("which steps are unusual", slow_steps),
+    "unrecorded_idle": ("why devices are idle", unrecorded_idle),
+    "no_work_due": ("why devices are idle", no_work_due),
 }
+# They say what the time is, not what is lost.
+VERDICTS = ("compute_bound",)
 _WORDS = {
     "data_stall": "Waiting for the data loader",
     "sync_calls": "Waiting for the host, blocked in synchronising calls,",
@@ -50,6 +59,8 @@ _WORDS = {
     "slow_kernels": "A rank with slow kernels",
     "queue_full": "Launching into full queues",
     "slow_steps": "Unusually long steps",
+    "unrecorded_idle": "Idle time without a recorded cause",
+    "no_work_due": "Time without any device work, at an end of the recording,",
 }
 _COLUMNS = {
     "rank": "Int64",
@@ -85,16 +96,18 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         scope: ranks, iterations, time window, streams, names to look at; default everything.
 
     Returns:
-        One row per finding, costliest first, then one per kind of data that is missing. Columns: rank,
-        iteration (Int64; what it is about, NA for all), severity ("warning", "note", or "open" for what could
-        not be judged), topic (str), cost_ns (int64, ns lost in all of the selected time on each rank that it
-        is about, on average), share_pct (float64, % of the time of these ranks; 0 if open), text, suggestion,
+        Warnings, the verdict, notes, then a row per kind of data that is missing. Columns: rank, iteration
+        (Int64; what it is about, NA for all), severity ("warning", "note", "verdict" for what the time is
+        spent on, which costs nothing, or "open" for what could not be judged), topic (str), cost_ns (int64,
+        ns lost in all of the selected time on each rank that it is about, on average), share_pct (float64,
+        % of the time of these ranks; 0 if open), text, suggestion,
         kind (the analysis that shows it, "" if open), name (of the events it is about, or "") (str),
         event_rank, event_id (Int64; an event to look at, or NA).
     """
     inputs = Inputs(trace, scope or Scope())
     found, missing = _judged(inputs)
-    found.sort(key=lambda finding: (-finding.cost_ns, finding.topic))
+    order = {"warning": 0, VERDICT: 1, "note": 2}
+    found.sort(key=lambda finding: (order[_severity(finding)], -finding.cost_ns, finding.topic))
     rows = [_row(finding) for finding in found] + [_open_row(gap) for gap in missing]
     frame = pd.DataFrame(rows, columns=list(_COLUMNS))
     return frame.astype(_COLUMNS)
@@ -102,7 +115,14 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 def sentence(frame: pd.DataFrame) -> str:
     """The answer of `overview` in one sentence."""
-    found = frame[frame["severity"] != OPEN]
+    found = frame[~frame["severity"].isin((OPEN, VERDICT))]
+    verdict = frame[frame["severity"] == VERDICT]
+    if len(verdict) and not found["severity"].eq("warning").any():
+        computing = f"Computing takes {percent(verdict['share_pct'].iloc[0])} of the time"
+        if found.empty:
+            return f"{computing}: what takes longest are the kernels themselves."
+        most = _WORDS[found["topic"].iloc[0]].rstrip(",")
+        return f"{computing}; {most[0].lower()}{most[1:]} costs {percent(found['share_pct'].iloc[0])}."
     if len(found):
         first, others = found.iloc[0], len(found) - 1
         more = f"; {others} more {'cause' if others == 1 else 'causes'} stand{'s' * (others == 1)} out"
@@ -128,9 +148,14 @@ def _judged(inputs: Inputs) -> tuple[list[Finding], list[Open]]:
             if question not in questions:
                 questions.append(question)
             continue
-        if finding is not None and severity_of(finding.share_pct):
+        if finding is not None and _severity(finding):
             found.append(finding)
     return found, [Open(_listed(questions), field, remedy) for (field, remedy), questions in lacking.items()]
+
+
+def _severity(finding: Finding) -> str:
+    """ "" for what is not worth telling."""
+    return VERDICT if finding.topic in VERDICTS else severity_of(finding.share_pct) or ""
 
 
 def _listed(words: list[str]) -> str:
@@ -140,7 +165,7 @@ def _listed(words: list[str]) -> str:
 def _row(finding: Finding) -> dict[str, object]:
     evidence = vars(finding.evidence)
     fields = {name: value for name, value in vars(finding).items() if name != "evidence"}
-    return {**fields, **evidence, "severity": severity_of(finding.share_pct)}
+    return {**fields, **evidence, "severity": _severity(finding)}
 
 
 def _open_row(gap: Open) -> dict[str, object]:

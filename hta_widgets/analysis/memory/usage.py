@@ -159,13 +159,13 @@ def _inside(rank_trace: RankTrace, time: Int64, scope: Scope) -> Int64:
     """Positions of the times within the iterations or window of a scope; all if it has neither."""
     if scope.iterations is None and scope.window_ns is None:
         return np.arange(len(time))
-    windows = rank_trace.windows(scope)
+    windows = rank_trace.windows(scope, "host")
     return np.flatnonzero(windows_of(time, windows[:, 0], windows[:, 1]) >= 0)
 
 
 def _iteration_at(rank_trace: RankTrace, time: Int64) -> pd.arrays.IntegerArray:
     frame = rank_trace.iterations
-    at = windows_of(time, frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64))
+    at = windows_of(time, frame["host_start_ns"].to_numpy(np.int64), frame["host_end_ns"].to_numpy(np.int64))
     number = np.append(frame["iteration"].to_numpy(np.int64), 0)[at]
     return _nullable(number, at < 0)
 
@@ -179,7 +179,7 @@ def _peak(
     moments, levels = time[candidates], level[candidates]
     if scope.iterations is not None or scope.window_ns is not None:
         # What a window begins with: the level after the last change before it.
-        begins = rank_trace.windows(scope)[:, 0]
+        begins = rank_trace.windows(scope, "host")[:, 0]
         before = np.searchsorted(time, begins, side="left") - 1
         first = int(level[0] - changes.change[here[0]])
         entering = np.where(before >= 0, level[np.maximum(before, 0)], first)

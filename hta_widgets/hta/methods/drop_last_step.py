@@ -30,7 +30,7 @@ def without_last_step(trace: Trace) -> Trace:
     steps = {rank: _steps(trace.rank(rank)) for rank in trace.ranks}
     if len({number for frame in steps.values() for number in frame["iteration"]}) < 2:
         return trace
-    cut = {rank: int(frame["start_ns"].max()) for rank, frame in steps.items() if len(frame)}
+    cut = {rank: int(frame["host_start_ns"].max()) for rank, frame in steps.items() if len(frame)}
     return trace.keep(lambda rank_trace: _begun_before(rank_trace, cut.get(rank_trace.rank)))
 
 

@@ -1,0 +1,110 @@
+"""What the time of the devices is when little of it is lost, and idle time whose cause was not recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.idle_rules import concerned
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.formatting import percent
+from hta_widgets.kernel_names import short_kernel_name
+
+__all__ = ["compute_bound", "no_work_due", "unrecorded_idle"]
+
+# From this share of the time on, what is not computing cannot be what makes the steps long.
+COMPUTE_BOUND_PCT = 80.0
+_MOST_KERNELS = 3
+
+
+def compute_bound(inputs: Inputs) -> Finding | None:
+    """Devices that compute nearly all of the time: the kernels themselves are what takes it.
+
+    Its share is the time that computes, and it costs nothing: computing is what a device is for.
+    """
+    frame = inputs.temporal
+    if frame.empty:
+        return None
+    share = 100.0 * int(frame["compute_ns"].sum()) / int(frame["window_ns"].sum())
+    if share < COMPUTE_BOUND_PCT:
+        return None
+    who = "The device computes" if len(frame) == 1 else "The devices compute"
+    kernels = _kernel_shares(inputs)
+    by_short = kernels.groupby(short_kernel_name, sort=False).sum().nlargest(_MOST_KERNELS)
+    listed = ", ".join(f"{name} ({percent(part)})" for name, part in by_short.items())
+    return Finding(
+        "compute_bound",
+        0,
+        share,
+        f"{who} {inputs.share(share)}; all else together takes {percent(100.0 - share)}. The kernels with "
+        f"most computing time: {listed}.",
+        "Look at the kernels that take most time: their data types, shapes and operators.",
+        "kernel_breakdown",
+        Evidence(name=str(kernels.index[0])),
+    )
+
+
+def unrecorded_idle(inputs: Inputs) -> Finding | None:
+    """Idle time before device work whose launch was not recorded: its cause cannot be known."""
+    frame = inputs.idle
+    if frame.empty:
+        return None
+    about = concerned(frame, frame["unknown_ns"])
+    lost = int(about["unknown_ns"].sum())
+    if not lost:
+        return None
+    cost, share = lost // len(about), 100.0 * lost / int(about["window_ns"].sum())
+    idle = 100.0 * int(about["idle_ns"].sum()) / int(about["window_ns"].sum())
+    missing = _share_without_launch(inputs, about["rank"].tolist())
+    return Finding(
+        "unrecorded_idle",
+        cost,
+        share,
+        f"Of {percent(idle)} idle time {share:.1f} points have no recorded cause{inputs.per_step(cost)}: the "
+        f"launches of {percent(missing)} of the device work are missing.",
+        "Record with ProfilerActivity.CPU, from before the first step that matters, and drop no events.",
+        "idle_breakdown",
+        Evidence(rank=int(about["rank"].iloc[0]) if len(about) < len(frame) else None),
+    )
+
+
+def no_work_due(inputs: Inputs) -> Finding | None:
+    """Time before the first or after the last device work of the recording, inside the steps."""
+    frame = inputs.idle
+    if frame.empty:
+        return None
+    about = concerned(frame, frame["edge_ns"])
+    lost = int(about["edge_ns"].sum())
+    if not lost:
+        return None
+    cost, share = lost // len(about), 100.0 * lost / int(about["window_ns"].sum())
+    return Finding(
+        "no_work_due",
+        cost,
+        share,
+        f"For {inputs.share(share)}{inputs.per_step(cost)} the device has no work yet, or no more: start-up, "
+        "the end of the program, or the edge of the recording.",
+        "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
+        "idle_breakdown",
+        Evidence(rank=int(about["rank"].iloc[0]) if len(about) < len(frame) else None),
+    )
+
+
+def _kernel_shares(inputs: Inputs) -> pd.Series[float]:
+    """Share (%) of the time of all compute kernels that each name takes, over all ranks; longest first."""
+    counts, means = inputs.compute_kernels
+    total = (counts * means).sum(axis=1)
+    return (100.0 * total / total.sum()).sort_values(ascending=False, kind="stable")
+
+
+def _share_without_launch(inputs: Inputs, ranks: list[int]) -> float:
+    """Share (%) of the device work in the scope, by count, that no recorded call launched."""
+    missing = total = 0
+    for rank in ranks:
+        rank_trace = inputs.trace.rank(rank)
+        rows = rank_trace.rows(inputs.scope)
+        rows = rows[rank_trace.is_device[rows]]
+        missing += int(np.count_nonzero(rank_trace.launch[rows] < 0))
+        total += len(rows)
+    return 100.0 * missing / total if total else 0.0

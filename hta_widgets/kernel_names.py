@@ -1,0 +1,90 @@
+"""Long names of kernels, cut to the part that tells what runs.
+
+Demangled C++ names hold hundreds of characters of namespaces, parameters and wrappers around the function
+that a kernel applies; names of GEMM libraries hold the switches of their build. Cut in the middle, many
+different kernels read the same.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+__all__ = ["short_kernel_name"]
+
+_LENGTH = 64
+# Types, and words of C++, that may stand in any kernel's name.
+_TYPES = {
+    "float", "double", "half", "Half", "bfloat16", "BFloat16", "__half", "__nv_bfloat16", "int8_t", "uint8_t",
+    "Float8_e4m3fn", "Float8_e4m3fnuz", "Float8_e5m2", "long", "int", "bool",
+}  # fmt: skip
+_COMMON = {
+    "at", "native", "cuda", "c10", "std", "thrust", "detail", "impl", "cub", "hip", "internal",
+    "binary_internal", "anonymous", "namespace", "unsigned", "char", "short", "const", "void", "true",
+    "false", "lambda", "operator", "TensorIteratorBase", "TensorIterator", "Scalar", "Array", "array",
+    "Params", "OpaqueType",
+    # wrappers: what they wrap tells more
+    "gpu_kernel_impl", "gpu_kernel_impl_nocast", "gpu_index_kernel", "ReduceOp", "func_wrapper_t",
+    "BinaryFunctor", "AUnaryFunctor", "BUnaryFunctor", "ScanTileState", "TensorListMetadata",
+    "cublasGemvParams",
+}  # fmt: skip
+# Bases that say nothing: the argument of the template is the kernel.
+_GENERIC = {"Kernel", "Kernel2", "kernel", "device_kernel", "kentry", "run_kernel"}
+_TENSILE = re.compile(
+    r"^(Cijk_[A-Za-z]+_[A-Za-z]+_[A-Z0-9]+_[A-Z]+)\w*?_(MT\d+x\d+x\d+)(?:_(MI\d+x\d+x\d+))?"
+)
+_BUILD = re.compile(r"_(?:execute|segment_k_off|kernel|5x|cublas|warpgroupsize[\dx]+|sm\d+_xmma)(?=_|$)")
+
+
+@lru_cache(maxsize=100_000)
+def short_kernel_name(name: str, length: int = _LENGTH) -> str:
+    """A kernel's name in at most `length` characters, by what tells it from others.
+
+    Names that fit are returned as they are. Of a longer C++ name the return type, parameters and library
+    namespaces go, and of the template arguments the function that is applied and its type stay; of a GEMM's
+    name the tile and types stay. What is still too long loses its middle.
+    """
+    if len(name) <= length:
+        return name
+    tensile = _TENSILE.match(name)
+    if tensile:
+        text = " ".join(filter(None, tensile.groups()))
+    elif re.search(r"[<(]|::", name):
+        text = _of_template(name, length)
+    else:
+        text = _BUILD.sub("", name).strip("_")
+    if len(text) <= length:
+        return text
+    tail = length // 3
+    return f"{text[: length - 1 - tail]}…{text[-tail:]}"
+
+
+def _of_template(name: str, length: int) -> str:
+    text = name.replace("(anonymous namespace)::", "")
+    if text.startswith("std::enable_if<"):
+        text = text.partition("::type ")[2] or text
+    head, sign, rest = re.split(r"([<(])", text + "(", maxsplit=1)
+    parts = [part for part in head.split(" ")[-1].split("::") if part and part not in _COMMON]
+    short = "::".join(parts[-2:]) or text
+    if sign != "<":
+        return short
+    arguments = _balanced(rest)
+    words = re.findall(r"[A-Za-z_]\w*", arguments)
+    telling = (word for word in words if word not in _TYPES and word not in _COMMON and word not in parts)
+    applied = next(telling, "")
+    if applied and parts and parts[-1] in _GENERIC:
+        return applied
+    if len(short) + len(arguments) + 2 <= length:
+        return f"{short}<{arguments}>"
+    inside = ", ".join(filter(None, (applied, next((word for word in words if word in _TYPES), ""))))
+    return f"{short}<{inside}>" if inside else short
+
+
+def _balanced(rest: str) -> str:
+    """The template arguments: what comes before the bracket that closes them."""
+    depth = 0
+    for place, sign in enumerate(rest):
+        depth += (sign == "<") - (sign == ">")
+        if depth < 0:
+            return rest[:place].strip()
+    return rest

@@ -1,0 +1,101 @@
+"""When each iteration runs on the host and on the device, and which of the two times it.
+
+A host announces an iteration and launches its work; the device runs that work later. Where the device
+keeps up, the host's window times the iteration, with all that the device waits for. Where it runs far behind,
+the work inside the host's window was launched by earlier iterations, and only the device's window tells how
+long an iteration takes.
+"""
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.trace.reader.schema import NULL
+
+__all__ = ["BEHIND_SHARE", "Clock", "timed"]
+
+Int64 = npt.NDArray[np.int64]
+Clock = Literal["host", "device"]
+
+# The device times the iterations if more than this share of their work runs outside the host's own window of
+# each. In recordings that keep up it is at most a seventh (the last kernels of each iteration).
+BEHIND_SHARE = 0.25
+
+
+def timed(
+    host: pd.DataFrame,
+    iteration: Int64,
+    lane: Int64,
+    start: Int64,
+    end: Int64,
+    wanted: Clock | None = None,
+) -> pd.DataFrame:
+    """The iterations of a rank with both windows, timed by one clock.
+
+    Args:
+        host: the iterations that the host announces, in time order, with columns iteration, start_ns, end_ns
+            and partial.
+        iteration: number of the iteration that launched each device event; must not be -1.
+        lane: the queue of each device event, any number per (device, stream).
+        start, end: of each device event, ns.
+        wanted: the clock; None: the host's, unless the device runs behind (`BEHIND_SHARE`) and has work of
+            every iteration that the recording holds whole.
+
+    Returns:
+        `host` with host_start_ns, host_end_ns (int64, ns), device_start_ns, device_end_ns (Int64, ns; missing
+        for an iteration without device work), clock ("host" or "device"), and start_ns, end_ns by that clock.
+    """
+    frame = host.assign(host_start_ns=host["start_ns"], host_end_ns=host["end_ns"])
+    numbers = host["iteration"].to_numpy(np.int64)
+    order = np.argsort(numbers)
+    place = np.append(order, -1)[np.searchsorted(numbers, iteration, sorter=order)]
+    known = np.append(numbers, -1)[place] == iteration
+    at, lane, start, end = place[known], lane[known], start[known], end[known]
+    first, last = _device_windows(len(host), at, lane, start, end)
+    missing = first == NULL
+    frame["device_start_ns"] = pd.arrays.IntegerArray(np.where(missing, 0, first), missing.copy())
+    frame["device_end_ns"] = pd.arrays.IntegerArray(np.where(missing, 0, last), missing.copy())
+    clock = wanted or _clock(host, at, start, end, missing)
+    frame["clock"] = clock
+    if clock == "device" and not missing.all():
+        # An iteration without device work takes none of the device's time: it is where its predecessor ends.
+        last = np.maximum.accumulate(np.where(missing, NULL, last))
+        last = np.where(last == NULL, first[~missing][0], last)
+        frame["start_ns"], frame["end_ns"] = np.where(missing, last, first), last
+    return frame
+
+
+def _device_windows(count: int, at: Int64, lane: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """First start and last end of each iteration's device work, NULL without; neighbours do not overlap.
+
+    An iteration begins with its first work in the busiest queue, if it has work there: a copy for the next
+    iteration that runs ahead in a queue of its own does not cut the one that computes.
+    """
+    first, last = np.full(count, NULL, np.int64), np.full(count, NULL, np.int64)
+    if not len(at):
+        return first, last
+    lanes, code = np.unique(lane, return_inverse=True)
+    busiest = code == np.bincount(code, (end - start).astype(np.float64), len(lanes)).argmax()
+    begun = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(begun, at[busiest], start[busiest])
+    elsewhere = begun[at] == np.iinfo(np.int64).max
+    np.minimum.at(begun, at[elsewhere], start[elsewhere])
+    np.maximum.at(last, at, end)
+    worked = begun != np.iinfo(np.int64).max
+    # In time order; where work of the next one has begun, an iteration is over.
+    begun = np.maximum.accumulate(np.where(worked, begun, NULL))
+    following = np.minimum.accumulate(np.where(worked, begun, np.iinfo(np.int64).max)[::-1])[::-1]
+    first[worked] = begun[worked]
+    last[worked] = np.minimum(last, np.append(following[1:], np.iinfo(np.int64).max))[worked]
+    return first, np.maximum(first, last)
+
+
+def _clock(host: pd.DataFrame, at: Int64, start: Int64, end: Int64, missing: npt.NDArray[np.bool_]) -> Clock:
+    if not len(at) or (missing & ~host["partial"].to_numpy(np.bool_)).any():
+        return "host"
+    begin, finish = host["start_ns"].to_numpy(np.int64), host["end_ns"].to_numpy(np.int64)
+    inside = np.minimum(end, finish[at]) - np.maximum(start, begin[at])
+    behind = (end - start).sum() - np.maximum(inside, 0).sum()
+    return "device" if behind > BEHIND_SHARE * (end - start).sum() else "host"
