@@ -118,6 +118,9 @@ describe("moves", () => {
     timeline.view = { t0: 800 * MS, t1: 900 * MS }; // after the last
     await timeline.press("BracketLeft", "[");
     expect(middle()).toBeCloseTo(600 * MS);
+    timeline.view = { t0: 610 * MS, t1: 620 * MS }; // within the last: there is no next, so all of it
+    await timeline.press("BracketRight", "]");
+    expect(timeline.view.t1 - timeline.view.t0).toBeCloseTo(208 * MS);
   });
 
   it("go to the next match from the focused slice, else from where the view begins", async () => {
