@@ -97,3 +97,19 @@ def test_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         write(tmp_path / "taken", html)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "taken"]
+
+
+def test_a_write_that_fails_halfway_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = write(tmp_path / "report.html", "old")
+    whole = Path.write_bytes
+
+    def half(path: Path, content: bytes) -> int:
+        whole(path, content[: len(content) // 2])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", half)
+    with pytest.raises(OSError, match="No space"):
+        write(target, document())
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("report.html", "old")]
