@@ -4,12 +4,13 @@
 # make lowest runs the tests with the lowest version of every dependency that pyproject.toml allows
 # make docs   builds the documentation site into site/
 # make parity asks HTA and us the same questions about every shared trace, and compares
+# make faults puts slips into a copy of the code, one at a time, and lists those that no test notices
 #
 # Both install into .venv, from a fresh clone, and are quick the second time. Node.js is used where there is one and
 # else installed into .venv from PyPI. The tests compare with Holistic Trace Analysis, which gets .hta to itself.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lowest lint frontend browser docs parity screenshot clean
+.PHONY: help demo check test lowest lint frontend browser docs parity faults screenshot clean
 
 # the first Python >= 3.11; `make PYTHON=...` chooses another one
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -57,6 +58,11 @@ browser: .venv/.test
 
 parity: .venv/.test .hta/.installed
 	$(BIN)/python -m pytest tests/parity
+
+# make faults FAULTS="--area cli --resume" judges some of them
+faults: .venv/.test .hta/.installed
+	$(BIN)/python hatch_build.py
+	$(BIN)/python -m tests.faults -j 2 $(FAULTS)
 
 docs: .venv/.docs
 	$(BIN)/python -m docs.build site

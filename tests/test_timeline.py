@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
+from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta_widgets.timeline import Lanes, Pyramid, build_lanes, outline, pack_slices, pack_window
-from hta_widgets.timeline.pack import ESCAPE
-from hta_widgets.timeline.pyramid import merge
+from hta_widgets.timeline import Kinds, Lanes, Packed, Pyramid, build_lanes, outline, pack_slices, pack_window
+from hta_widgets.timeline.outline import activity
+from hta_widgets.timeline.pack import CHUNK_BYTES, ESCAPE
+from hta_widgets.timeline.pyramid import Items, merge
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.schema import NULL
@@ -89,6 +92,14 @@ def test_lanes_are_disjoint_and_hold_every_slice_once(first, second):
     expected = [(r.rank, 2 * i, row[2], row[3]) for r, rows in zip(ranks, (first, second), strict=True)
                 for i, row in enumerate(rows)]  # fmt: skip
     assert sorted(drawn) == sorted(expected)
+    category = {name: number for number, name in enumerate(CATEGORIES)}
+    told = [CLASSES[category[lanes.kinds.categories[kind]]] for kind in lanes.kind.tolist()]
+    assert lanes.classes.tolist() == told
+
+
+def test_an_event_is_found_on_its_own_rank_only():
+    lanes = build_lanes([rank_of([(1, 0, 0, 5)], 0), rank_of([(1, 0, 0, 5), (1, 0, 9, 5)], 4)])
+    assert [lanes.find(rank, event) for rank, event in ((0, 0), (4, 0), (4, 2), (0, 2))] == [0, 1, 2, -1]
 
 
 @settings(max_examples=60, deadline=None)
@@ -99,6 +110,32 @@ def test_flows_join_a_launch_and_its_kernel(rows):
     pairs = {(int(lanes.event_id[a]), int(lanes.event_id[b]))
              for a, b in zip(lanes.flow_source, lanes.flow_target, strict=True)}  # fmt: skip
     assert pairs == {(2 * int(call), 2 * i) for i, call in enumerate(rank.launch) if call >= 0}
+
+
+def test_flows_of_several_ranks_stay_on_their_rank():
+    rows = [(1, 0, 0, 5), (0, 0, 10, 5)]
+    lanes = build_lanes([rank_of(rows, 0), rank_of(rows, 4)])
+    ends = [lanes.track_of(int(at)) for at in (*lanes.flow_source, *lanes.flow_target)]
+    assert [(track.rank, track.kind) for track in ends] == [
+        (0, "thread"), (4, "thread"), (0, "stream"), (4, "stream"),
+    ]  # fmt: skip
+
+
+def test_of_calls_that_begin_at_once_the_longest_is_the_caller():
+    lanes = build_lanes([rank_of([(1, 0, 0, 20), (1, 0, 0, 100), (1, 0, 0, 50)])])
+    assert [lanes.lane_of(lanes.find(0, 2 * i)) for i in range(3)] == [2, 0, 1]
+
+
+def test_work_that_touches_shares_a_lane_and_work_that_overlaps_does_not():
+    lanes = build_lanes([rank_of([(0, 0, 0, 10), (0, 0, 10, 10), (0, 1, 0, 10), (0, 1, 9, 10)])])
+    assert [(track.label, track.lanes) for track in lanes.tracks] == [
+        ("GPU 0 stream 7", 1), ("GPU 0 stream 8", 2),
+    ]  # fmt: skip
+
+
+def test_of_threads_the_busiest_comes_first():
+    lanes = build_lanes([rank_of([(1, 0, 0, 5), (1, 1, 0, 5), (1, 1, 10, 5)])])
+    assert [(track.label, track.count) for track in lanes.tracks] == [("thread 11", 2), ("main", 1)]
 
 
 def test_nested_calls_stand_below_their_caller_and_streams_come_first():
@@ -168,6 +205,39 @@ def test_a_window_holds_every_slice_that_it_touches(rows, start, width, pixels):
                 & (items.end[a:b] >= lanes.start[position] + lanes.dur[position])).any()  # fmt: skip
 
 
+def item_columns(start, dur, classes):
+    start, dur = np.array(start, np.int64), np.array(dur, np.int64)
+    return Items(
+        start, start + dur, dur, np.ones(len(start), np.uint32), np.arange(len(start), dtype=np.uint32),
+        np.array(classes, np.uint8), np.array([0, len(start)], np.int64),
+    )  # fmt: skip
+
+
+def test_a_merged_item_has_the_class_of_most_time_and_the_first_of_the_longest():
+    items = item_columns([0, 10, 20, 40, 60], [2, 2, 2, 10, 10], [0, 0, 0, 1, 0])
+    merged = merge(items, 1024, items.busy)
+    (facts,) = zip(merged.start, merged.end, merged.busy, merged.count, merged.longest, merged.event_class,
+                   strict=True)  # fmt: skip
+    assert facts == (0, 70, 26, 5, 3, 0)
+    most = merge(item_columns([0, 10, 20, 40], [2, 2, 2, 10], [0, 0, 0, 1]), 1024, items.busy)
+    assert most.event_class.tolist() == [1], "the most time, not the most slices"
+
+
+def test_what_begins_in_two_buckets_is_not_merged():
+    items = item_columns([0, 1000, 1024, 3000], [5, 5, 5, 5], [0] * 4)
+    assert merge(items, 1024, items.busy).count.tolist() == [2, 1, 1]
+
+
+def test_what_stands_for_several_is_narrower_than_two_pixels():
+    start = np.cumsum(np.random.default_rng(1).integers(200, 400, 40_000))
+    lanes = build_lanes([rank_of(np.stack([start * 0, start * 0, start, start * 0 + 150], 1))])
+    first, _ = lanes.extent
+    items = Pyramid(lanes).window(first, first + 1025 * 2000, 2000, [0])
+    several = items.count > 1
+    assert several.any()
+    assert (items.end - items.start)[several].max() < 2 * 1025
+
+
 def test_coarse_levels_answer_wide_windows_and_conserve():
     random = np.random.default_rng(1)
     start = np.cumsum(random.integers(200, 400, 40_000))
@@ -205,6 +275,71 @@ def test_what_is_packed_can_be_restored_beyond_four_seconds():
     assert escapes.tolist() == [7_000_000_000 - 8, huge - 7_000_000_000 - ESCAPE, ESCAPE, huge]
 
 
+def column(data: bytes, at: int, n: int, size: int):
+    """Numbers that `shuffled` wrote."""
+    planes = np.frombuffer(data, np.uint8, n * size, at).reshape(size, n)
+    return planes.T.copy().view(f"<u{size}")[:, 0]
+
+
+def restored(packed: Packed, offsets) -> tuple[list[list[int]], list[int], list[tuple[int, int]]]:
+    """(start, dur) of each slice, their kinds, and the flows: what the browser makes of a block."""
+    layout, data = packed.layout, zlib.decompress(packed.data)
+    n, at = layout["n"], 8 * layout["n"]
+    gap, dur = column(data, 0, n, 4), column(data, 4 * n, n, 4)
+    escapes = np.frombuffer(data, "<f8", layout["gap_escapes"] + layout["dur_escapes"], at).tolist()
+    gaps, durs = iter(escapes[: layout["gap_escapes"]]), iter(escapes[layout["gap_escapes"] :])
+    at += 8 * len(escapes)
+    times: list[list[int]] = []
+    for first, stop in pairwise(offsets.tolist()):
+        end = layout["origin"]
+        for i in range(first, stop):
+            start = end + int(next(gaps) if gap[i] == ESCAPE else gap[i])
+            times.append([start, int(next(durs) if dur[i] == ESCAPE else dur[i])])
+            end = sum(times[-1])
+    kinds = column(data, at, n, layout["kind_bytes"]).tolist()
+    at += n * layout["kind_bytes"]
+    source, target = (
+        np.cumsum(column(data, at + 4 * k * layout["flows"], layout["flows"], 4).view("<i4")).tolist()
+        for k in (0, 1)
+    )
+    return times, kinds, list(zip(source, target, strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(slices, slices)
+def test_whatever_is_packed_can_be_restored(first, second):
+    lanes = build_lanes([rank_of(first, 0), rank_of(second, 4)])
+    times, kinds, flows = restored(pack_slices(lanes), lanes.offsets)
+    assert times == np.stack([lanes.start, lanes.dur], 1).tolist()
+    assert kinds == lanes.kind.tolist()
+    assert flows == list(zip(lanes.flow_source.tolist(), lanes.flow_target.tolist(), strict=True))
+
+
+def test_more_names_than_sixteen_bits_tell_apart_take_wider_numbers():
+    lanes = build_lanes([rank_of([(1, 0, 3, 5), (1, 0, 10, 5)])])
+    names = [str(number) for number in range(70_000)]
+    kinds = Kinds(names, [""] * len(names), np.zeros(len(names), np.uint8))
+    wide = replace(lanes, kinds=kinds, kind=np.array([1, 69_999], np.int32))
+    assert restored(pack_slices(wide), wide.offsets)[1] == [1, 69_999]
+
+
+def test_what_begins_before_the_origin_escapes():
+    lanes = build_lanes([rank_of([(1, 0, 3, 5), (1, 0, 10, 5)])])
+    packed = pack_window(lanes, Pyramid(lanes).window(0, 30, 100, [0]), 5)
+    assert (packed.layout["gap_escapes"], packed.layout["dur_escapes"]) == (1, 0)
+    assert np.frombuffer(zlib.decompress(packed.data), "<f8", 1, 16).tolist() == [-2.0]
+
+
+@pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES, CHUNK_BYTES + 1])
+def test_chunks_hold_all_and_none_is_larger_than_a_message(size):
+    packed = Packed({}, bytes(size))
+    chunks = [packed.chunk(number) for number in range(packed.chunks)]
+    assert b"".join(chunks) == packed.data
+    assert all(len(chunk) <= CHUNK_BYTES for chunk in chunks)
+    with pytest.raises(ValueError, match="chunk"):
+        packed.chunk(packed.chunks)
+
+
 def test_a_window_reply_counts_its_items_per_lane():
     lanes = build_lanes([rank_of([(1, 0, 3, 5), (0, 0, 6, 5), (0, 0, 20, 5)])])
     items = Pyramid(lanes).window(0, 30, 100, [0, 1])
@@ -212,6 +347,16 @@ def test_a_window_reply_counts_its_items_per_lane():
     assert packed.layout["n"] == 3
     assert np.diff(items.offsets).tolist() == [2, 1]
     assert len(zlib.decompress(packed.data)) == 3 * (4 + 4 + 2 + 4 + 4 + 1 + 1)
+
+
+def test_activity_is_the_share_of_each_bin_by_class():
+    """A kernel of 20 in a job of 100 that begins at 1000: the device's work, and not the host's."""
+    lanes = build_lanes([rank_of([(1, 0, 1000, 100), (0, 0, 1030, 20), (3, 0, 1000, 100)])])
+    compute, *others = activity(lanes, 10)
+    assert compute.tolist() == pytest.approx([0, 0, 0, 1, 1, 0, 0, 0, 0, 0])
+    assert not np.any(others)
+    (host,) = activity(build_lanes([rank_of([(1, 0, 1000, 50), (1, 1, 1050, 50)])]), 4)
+    assert host.tolist() == pytest.approx([1, 1, 1, 1])
 
 
 def test_no_slices_no_lanes():

@@ -73,10 +73,12 @@ it("stacks parts that add up, and selects a rank by its bar", async () => {
     }),
   });
   expect(labels(el)[0]).toBe("Rank 0: Compute 1.00 ms (25.0 %), Wait 3.00 ms (75.0 %). Select this rank.");
-  const widths = [...(rows(el)[0]?.querySelectorAll("rect[fill]") ?? [])].map((bar) =>
-    Number(bar.getAttribute("width")),
-  );
-  expect(widths[1]).toBeCloseTo(3 * (widths[0] ?? 0));
+  const [compute, wait] = [...(rows(el)[0]?.querySelectorAll("rect[fill]") ?? [])].map((bar) => {
+    const [x, width] = ["x", "width"].map((name) => Number(bar.getAttribute(name))) as [number, number];
+    return { x, width };
+  });
+  expect(wait?.width).toBeCloseTo(3 * (compute?.width ?? 0));
+  expect(wait?.x).toBeCloseTo((compute?.x ?? 0) + (compute?.width ?? 0));
   expect(el.querySelectorAll(".hta-pattern")).toHaveLength(2); // in the legend and on the bar
   expect(el.querySelector(".hta-legend")?.textContent).toBe("ComputeWait");
   click(rows(el)[1]);
@@ -477,11 +479,15 @@ it("makes a picture without classes, with text escaped", async () => {
 it("finds scales, units and short names", () => {
   expect([linear(10, 20, 100)(15), linear(10, 20, 100).invert(50)]).toEqual([50, 15]);
   expect(logarithmic(1, 100, 100)(10)).toBeCloseTo(50);
+  expect(logarithmic(1, 100, 100).invert(50)).toBeCloseTo(10);
   expect([decades(5, 2000), decades(4, 50)]).toEqual([
     [10, 100, 1000],
     [5, 10, 20, 50],
   ]);
-  expect(unitOf("bytes", [3 * 1024 ** 3]).text(3 * 1024 ** 3)).toBe("3.00 GiB");
+  for (const [at, unit] of ["KiB", "MiB", "GiB", "TiB"].entries()) {
+    const bytes = 3 * 1024 ** (at + 1);
+    expect(unitOf("bytes", [bytes]).text(bytes)).toBe(`3.00 ${unit}`);
+  }
   expect(unitOf("queue_length", [4]).text(4)).toBe("4");
   expect(unitOf("flops", [2e12]).text(2e12)).toBe("2.00 TFLOP");
   expect(toggled(["a"], ["a", "b"])).toEqual(["a", "b"]);

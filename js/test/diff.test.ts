@@ -78,6 +78,16 @@ it("draws each part from where the one above ends, and the whole from zero", asy
   expect(step.to).toBeCloseTo(host.from);
   expect(step.from).toBeCloseTo(compute.from);
   expect(compute.to - compute.from).toBeCloseTo(4 * (second.to - second.from));
+  const whisker = marks(el)[0]?.querySelector(".hta-whisker")?.getAttribute("d");
+  const ends = /^M([\d.]+) [\d.]+H([\d.]+)/
+    .exec(whisker ?? "")
+    ?.slice(1)
+    .map(Number);
+  const quarter = (compute.to - compute.from) / 4;
+  expect(ends?.[0]).toBeCloseTo(compute.to - quarter); // 3 of 4 ms
+  expect(ends?.[1]).toBeCloseTo(compute.to + quarter);
+  const late = /^M([\d.]+) /.exec(marks(el)[1]?.querySelector(".hta-whisker")?.getAttribute("d") ?? "")?.[1];
+  expect(Number(late)).toBeCloseTo(compute.to - 2 * quarter); // from where the bar begins
   expect(boxes.map((box) => box.hollow)).toEqual([false, true, false, true, true]);
   expect(el.querySelectorAll(".hta-whisker")).toHaveLength(6); // with halos
   expect(el.querySelectorAll(".hta-joint")).toHaveLength(3);

@@ -18,6 +18,14 @@ it("pairs replies with calls by id", async () => {
   expect(await one).toMatchObject({ result: "one", buffers: [{ byteLength: 8 }] });
 });
 
+it("leaves replies to other views' questions alone", async () => {
+  const { model, rpc, sent } = setUp();
+  const own = rpc.call("f");
+  model.emit("msg:custom", { rpc: 1, id: "another.1", result: "theirs" }, []);
+  model.emit("msg:custom", { rpc: 1, id: sent(0).id, result: "ours" }, []);
+  expect((await own).result).toBe("ours");
+});
+
 it("turns error replies into RpcError", async () => {
   const { model, rpc, sent } = setUp();
   const call = rpc.call("f");

@@ -59,7 +59,19 @@ def test_the_summary_tells_what_was_moved_and_what_is_unknown(tmp_path):
     assert (up["max_gbps"], up["effective_gbps"]) == (0.3, 4500 / 25_000)
     fill = frame.loc["Memset"]
     assert fill[["copies", "copies_without_bandwidth", "copies_without_bytes"]].tolist() == [2, 1, 1]
+    assert fill["effective_gbps"] == 8000 / 4000, "the time of copies of unknown size moves nothing known"
     assert frame.loc["Memcpy DtoD", "busy_ns"] == 0
+
+
+def test_what_the_trace_tells_comes_before_bytes_by_time(tmp_path):
+    frame = memory_bandwidth(opened(tmp_path, [copy("Memcpy DtoD", 0, 10, 0.5, 1000)]))
+    assert frame["gbps"].tolist() == [0.5, 0.0]
+
+
+@pytest.mark.parametrize("hours", [1e-9, 2])
+def test_the_mean_is_exact_however_fast_and_long_the_copy(tmp_path, hours):
+    frame = bandwidth_summary(opened(tmp_path, [copy("Memcpy DtoD", 0, hours * 3.6e9, 3000.5)]))
+    assert frame[["mean_gbps", "mean_busy_gbps"]].to_numpy().tolist() == [[3000.5, 3000.5]]
 
 
 def test_windows_add_up(tmp_path):

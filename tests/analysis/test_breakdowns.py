@@ -76,6 +76,11 @@ def test_overlap_by_hand():
     ]
 
 
+def test_the_overlap_is_the_share_that_hides():
+    frame = comm_comp_overlap(job(FakeRank([(0, 30, COMPUTE), (20, 60, COMMUNICATION)])))
+    assert frame[["overlapped_ns", "exposed_ns", "overlap_pct"]].to_numpy().tolist() == [[10, 30, 25.0]]
+
+
 def test_events_are_clipped_to_the_window():
     frame = temporal_breakdown(job(FakeRank(EVENTS)), Scope(window_ns=(15, 35)))
     assert measured(frame) == {

@@ -133,6 +133,13 @@ def test_a_wait_between_streams_is_inferred_where_none_are_recorded(tmp_path):
     assert frame["inferred"].tolist()[-3:] == [False, True, False]
 
 
+def test_no_wait_is_inferred_between_devices(tmp_path):
+    *others, consumer = two_streams()
+    elsewhere = {**consumer, "pid": 1, "args": {**consumer["args"], "device": 1}}
+    frame = path_of(tmp_path, *others, elsewhere)
+    assert segments(frame)[-2] == (6_000, 61_000, "launch_delay", "consumer")
+
+
 def test_a_recorded_wait_between_streams_is_a_fact(tmp_path):
     waits = {"wait_on_stream": 20, "wait_on_cuda_event_record_corr_id": 10}
     frame = path_of(
@@ -190,6 +197,17 @@ def test_a_copy_that_returns_when_it_is_done(tmp_path):
         (45_000, 50_000, "host", "ProfilerStep#1"),
     ]
     assert frame["bound_by"].tolist()[4] == "gpu_memory_bound"
+
+
+def test_a_copy_in_pieces_returns_when_the_last_is_done(tmp_path):
+    frame = path_of(
+        tmp_path,
+        step(50_000),
+        call("cudaMemcpyAsync", 4_000, 45_000, correlation=2),
+        work("Memcpy DtoH", 31_000, 40_000, 2, cat="gpu_memcpy"),
+        work("Memcpy DtoH", 10_000, 30_000, 2, stream=8, cat="gpu_memcpy"),
+    )
+    assert segments(frame)[-2] == (40_000, 45_000, "sync", "cudaMemcpyAsync")
 
 
 def test_threads_that_take_turns(tmp_path):
@@ -292,6 +310,21 @@ def test_summary_sentence_and_figure(tmp_path):
     assert {bar.name for bar in figure.data} == {"Compute", "Host", "Synchronisation"}
     assert "gemm&lt;float&gt;" in [name for bar in figure.data for name in bar.customdata]
     assert sum(sum(bar.x) for bar in figure.data) == pytest.approx(0.1)
+
+
+def test_shares_are_of_each_ranks_own_path(tmp_path):
+    def events(end: int) -> list[dict]:
+        return [
+            step(end),
+            call("cudaLaunchKernel", 0, end // 10, correlation=1),
+            work("gemm", end // 10, end, 1),
+        ]
+
+    summary = critical_path_summary(critical_path(job(tmp_path, events(10_000), events(90_000))))
+    assert summary[["rank", "bound_by", "share_pct"]].to_numpy().tolist() == [
+        [0, "gpu_compute_bound", 90.0], [0, "cpu_bound", 10.0],
+        [1, "gpu_compute_bound", 90.0], [1, "cpu_bound", 10.0],
+    ]  # fmt: skip
 
 
 def assert_covers(frame, first: int, last: int) -> None:

@@ -13,8 +13,8 @@ from hta_widgets.analysis import ANALYSES
 from hta_widgets.analysis.findings import OPEN, VERDICT, overview, sentence
 from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from tests.analysis.kineto_file import Event, kernel, launch
 from tests.analysis.kineto_file import job as kineto_job
-from tests.analysis.kineto_file import kernel, launch
 from tests.support import shared_trace
 
 
@@ -109,6 +109,48 @@ def test_a_rank_that_stands_out_is_looked_at_alone(tmp_path: Path) -> None:
     first = found(kineto_job(tmp_path, *ranks)).iloc[0]
     assert (first["topic"], first["rank"]) == ("idle_host", 3)
     assert first["text"].startswith("The device of rank 3 is idle ")
+
+
+def test_the_only_rank_is_the_device_and_no_rank_to_select(tmp_path: Path) -> None:
+    """Half of the time idles for a late host: one cause, and it costs, but nothing costs more or less."""
+    events = [
+        launch(0, 1, dur=10),
+        kernel("one", 10, 490_000, correlation=1),
+        launch(990_000, 2, dur=10),
+        kernel("two", 990_010, 10_000, correlation=2),
+    ]
+    frame = overview(kineto_job(tmp_path, events))
+    only = found(kineto_job(tmp_path, events))
+    assert only["topic"].tolist() == ["idle_host"]
+    assert only["text"].iloc[0].startswith("The device is idle 50.0 % of the time (500 µs) because the host ")
+    assert only["rank"].isna().all() and (only["event_rank"] == 0).all()
+    assert sentence(frame) == "Waiting for the host to launch work costs 50.0 % of the time."
+
+
+def test_copies_of_the_only_device_are_no_rank_to_select(tmp_path: Path) -> None:
+    def copying(dur: int) -> list[Event]:
+        calls = [launch(0, 1, dur=5), launch(5, 2, dur=5)]
+        copy = kernel("Memcpy HtoD", 10_010, dur, correlation=2, cat="gpu_memcpy")
+        return [*calls, kernel("k", 10, 10_000, correlation=1), copy]
+
+    (tmp_path / "one").mkdir()
+    alone = found(kineto_job(tmp_path / "one", copying(10_000))).set_index("topic").loc["memory_copies"]
+    assert alone["text"].startswith("The device does nothing but copy") and pd.isna(alone["rank"])
+    (tmp_path / "three").mkdir()
+    ranks = found(kineto_job(tmp_path / "three", copying(10), copying(10_000), copying(10)))
+    among = ranks.set_index("topic").loc["memory_copies"]
+    assert among["text"].startswith("The device of rank 1 does nothing but copy") and among["rank"] == 1
+
+
+@pytest.mark.parametrize(
+    ("others", "end"),
+    [(1, "; 1 more cause stands out."), (2, "; 2 more causes stand out.")],
+)
+def test_the_sentence_counts_the_other_causes(others: int, end: str) -> None:
+    told = overview(examples.load("ddp_4ranks"))
+    told = told[told["severity"] != OPEN].head(1 + others)
+    assert sentence(told).startswith("Waiting for a late rank costs most, ")
+    assert sentence(told).endswith(f" of the time{end}")
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,16 @@ def test_a_late_host_is_classified_by_what_it_did(tmp_path):
     assert frame["host_wait_ns"].tolist() == [12 * US]
     assert frame["gaps"].tolist() == [1]
     assert frame["busy_ns"].tolist() == [15 * US]
+    assert frame["idle_pct"].tolist() == [pytest.approx(100 * 18 / 33)]
+    assert frame["host_sync_pct"].tolist() == [pytest.approx(100 * 5 / 18)], "a share of the idle time"
+
+
+def test_neighbouring_iterations_share_the_gap_between_them(tmp_path):
+    steps = [slice_(f"ProfilerStep#{k}", "user_annotation", 22 * k, 22) for k in range(2)]
+    events = [*steps, *FIRST, call("cudaLaunchKernel", 32, 3, 2), kernel("k2", 38, 6, 2)]
+    trace = trace_of(tmp_path, events)
+    assert idle_breakdown(trace, by="iteration")["gaps"].tolist() == [2, 1]
+    assert idle_breakdown(trace, Scope(iterations=(0, 1)))["gaps"].tolist() == [2]
 
 
 def test_work_that_was_queued_waits_for_the_device(tmp_path):

@@ -89,6 +89,14 @@ def test_share_shows_as_few_names_as_make_it_up(small, share, shown):
     assert frame["sum_ns"].sum() == 66
 
 
+def test_the_share_is_of_each_class(small):
+    """A collective alone takes more than the kernels of rank 0 together: theirs is a share of their own."""
+    frame = kernel_breakdown(small, Scope(ranks=(0,)), share=0.9)
+    of_compute = frame[frame["event_class"] == "compute"]
+    assert of_compute["name"].tolist() == ["a", "others"]
+    assert kernel_breakdown(small, Scope(ranks=(0,)), share=0.95)["name"].tolist().count("others") == 0
+
+
 def test_arguments_are_checked(small):
     for wrong in ({"by": "stream"}, {"top": -1}, {"share": 1.5}):
         with pytest.raises(ValueError, match=next(iter(wrong))):

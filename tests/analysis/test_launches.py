@@ -61,6 +61,18 @@ def test_cutoffs_are_the_callers(tmp_path):
     frame = launch_stats(opened(tmp_path, EVENTS), None, 4_999, 4_000)
     assert frame["slow_call"].tolist() == [False, True, True, True, False]
     assert frame["delayed"].tolist() == [False, False, True, True, True]
+    # what is just as long as the cutoff is not beyond it
+    frame = launch_stats(opened(tmp_path, EVENTS), None, 5_000, 5_000)
+    assert frame["slow_call"].tolist() == [False, True, False, False, False]
+    assert frame["delayed"].tolist() == [False, False, False, True, True]
+
+
+def test_work_queues_until_all_that_started_before_it_has_ended(tmp_path):
+    """The second kernel of the stream runs beside the first, and ends long before it."""
+    calls = [call("cudaLaunchKernel", at, 1, number) for number, at in enumerate((0, 2, 4), 1)]
+    kernels = [kernel("a", 10, 40, 1), kernel("b", 20, 5, 2), kernel("c", 60, 5, 3)]
+    frame = launch_stats(opened(tmp_path, [*calls, *kernels]))
+    assert frame["queued_ns"].tolist() == [0, 18_000, 46_000]
 
 
 def test_the_summary_counts_a_graph_call_once(tmp_path):

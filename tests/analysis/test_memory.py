@@ -71,6 +71,26 @@ def test_the_peak_names_its_holders(tmp_path):
     )
 
 
+def test_of_equal_peaks_the_first_is_told(tmp_path):
+    item = RankFile(0).step(1, 0, 1000)
+    item.add("cpu_op", "aten::first", 5, 20).add("cpu_op", "aten::second", 45, 20)
+    item.memory(10, 8, 0x10, 8).memory(30, -8, 0x10, 0).memory(50, 8, 0x20, 8)
+    trace = job(tmp_path / "job", item)
+    for scope in (Scope(), Scope(window_ns=(5, 900))):
+        frame = memory_peak(trace, scope)
+        assert frame[["peak_ns", "peak_bytes", "operator"]].to_numpy().tolist() == [[10, 8, "aten::first"]]
+    # of a window that begins at its highest, it is the begin
+    assert memory_peak(trace, Scope(window_ns=(12, 900)))["peak_ns"].tolist() == [12]
+
+
+def test_the_top_operator_is_the_outermost_of_all(tmp_path):
+    item = RankFile(0).step(1, 0, 1000)
+    for depth, name in enumerate(("aten::linear", "aten::addmm", "aten::mm")):
+        item.add("cpu_op", name, 100 + depth, 400 - 2 * depth)
+    frame = memory_peak(job(tmp_path / "job", item.memory(150, 30, 0x10, 30)))
+    assert frame[["top_operator", "operator"]].to_numpy().tolist() == [["aten::linear", "aten::mm"]]
+
+
 def test_a_scope_starts_with_what_is_allocated_then(tmp_path):
     trace = small(tmp_path)
     frame = memory_peak(trace, Scope(iterations=(2,)))

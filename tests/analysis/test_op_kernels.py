@@ -51,6 +51,8 @@ def test_sequences_of_the_innermost_operator_on_the_thread(tmp_path):
         20000,
     ]
     assert frame.index[0] == "aten::addmm"
+    replay = frame.loc["replay", ["kernels", "count", "device_ns", "mean_device_ns"]]
+    assert replay.tolist() == [3, 1, 30000, 30000], "a mean per call, not per kernel"
 
 
 def test_a_prefix_passes_launches_on_to_the_next_operator_outside(tmp_path):

@@ -190,6 +190,20 @@ def test_a_saturated_queue_is_recognised_by_its_plateau():
     )
 
 
+@pytest.mark.parametrize(("length", "source"), [(20, "usual"), (140, "plateau")])
+def test_a_short_plateau_is_the_programs_own_rhythm(tmp_path, length, source):
+    """`length` launches at once, then one more, slow, whenever a kernel has started."""
+    calls, kernels = [], []
+    for number in range(length + 20):
+        waits = number >= length
+        at = number if not waits else 1000 + 100 * (number - length)
+        calls.append(call("cudaLaunchKernel", at, 50 if waits else 1, number + 1))
+        kernels.append(kernel("k", 999 + 100 * number, 90, number + 1))
+    frame = blocked_on_full_queue(opened(tmp_path, [*calls, *kernels]))
+    assert frame["limit_source"].tolist() == [source]
+    assert frame["max"].tolist() == [length]
+
+
 def test_a_queue_that_grows_unhindered_was_not_full():
     frame = blocked_on_full_queue(Trace.open(shared_trace("tracelens/mi300/resnet_act_checkpoint.json.gz")))
     row = frame[frame["stream"] == 0].iloc[0]

@@ -53,6 +53,29 @@ def test_what_is_usual_does_not_depend_on_the_scope(tmp_path: Path) -> None:
     assert touched["iteration"].tolist() == [2, 3]
 
 
+def test_a_step_that_was_cut_does_not_tell_what_is_usual(tmp_path: Path) -> None:
+    events, now = [], 0
+    for number, (length, calls) in enumerate([(10, 4), (10, 4), (12, 4), (12, 4), (2, 1)]):
+        events.append(event("user_annotation", f"ProfilerStep#{number}", now, 1_000_000 * length))
+        events += [event("cpu_op", "aten::mm", now + 1 + call, 1) for call in range(calls)]
+        now += 1_000_000 * length
+    frame = step_times(kineto_job(tmp_path, events))
+    assert frame["partial"].tolist() == [False] * 4 + [True]
+    assert frame["usual_ns"].tolist() == [11_000_000] * 5
+    assert frame["excess_ns"].iloc[-1] == -9_000_000
+    assert not frame["outlier"].any()
+
+
+def test_steps_of_other_batch_sizes_are_not_alike(tmp_path: Path) -> None:
+    events, now = [], 0
+    for length, batch in [(10, 4), (30, 32)] * 4:
+        events.append(event("user_annotation", f"step[DECODE bs={batch}]", now, 1_000_000 * length))
+        now += 1_000_000 * length
+    frame = step_times(kineto_job(tmp_path, events))
+    assert frame["usual_ns"].tolist() == [10_000_000, 30_000_000] * 4
+    assert not frame["outlier"].any()
+
+
 def test_few_steps_tell_nothing_usual(tmp_path: Path) -> None:
     frame = step_times(job(tmp_path, {0: [10, 40, 10]}))
     assert frame["usual_ns"].isna().all()

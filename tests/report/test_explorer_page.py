@@ -10,6 +10,7 @@ import pytest
 
 from hta_widgets import TimelineScrubber, Trace, TraceExplorer, analysis
 from hta_widgets.errors import MissingDataError
+from hta_widgets.timeline import pack
 from hta_widgets.widgets import freezing
 from hta_widgets.widgets.panel import SHOWN_ROWS
 from hta_widgets.widgets.part import Part
@@ -89,6 +90,30 @@ def texts(table: dict[str, object], name: str) -> list[str]:
     return result
 
 
+def test_what_views_read_is_saved_and_nothing_else(ddp: Trace, tmp_path: Path) -> None:
+    for item in content(saved(TraceExplorer(ddp), tmp_path))["parts"].values():
+        kept = item["state"].keys()
+        assert {name for name in kept if name.startswith("_")} == {"_view"}
+        assert not kept & {"layout", "tabbable", "tooltip"}
+
+
+def test_a_part_with_nothing_to_show_has_nothing_to_ask(ddp: Trace, tmp_path: Path) -> None:
+    explorer = TraceExplorer(ddp, panels=["events"], selection={"query": "no such name"})
+    events = part(saved(explorer, tmp_path), "events")
+    assert events["state"]["status"] == "empty"
+    assert events["questions"] == []
+
+
+def test_answers_in_several_pieces_are_joined(
+    ddp: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions = part(saved(TraceExplorer(ddp), tmp_path), "timeline")["questions"]
+    monkeypatch.setattr(pack, "CHUNK_BYTES", 700)
+    in_pieces = part(saved(TraceExplorer(ddp), tmp_path), "timeline")["questions"]
+    assert in_pieces == questions
+    assert all(question["result"]["chunks"] == 1 for question in in_pieces)
+
+
 def test_long_lists_are_cut_with_a_note(ddp: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freezing, "SAVED_EVENTS", 2_500)
     html = saved(TraceExplorer(ddp, panels=["events"]), tmp_path)
@@ -108,6 +133,8 @@ def test_timeline_too_large_for_a_browser_becomes_an_overview(
     html = saved(TraceExplorer(ddp), tmp_path)
     methods = [question["method"] for question in part(html, "timeline")["questions"]]
     assert methods[:2] == ["meta", "window"]
+    once = {question["method"]: question["once"] for question in part(html, "timeline")["questions"]}
+    assert once["window"] and not once["meta"], "a sharper window is not there"
     assert "too many for a report" in content(html)["about"]["notes"][0]
 
 

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -44,6 +45,38 @@ def test_policy_allows_the_bundle_and_nothing_from_outside() -> None:
     assert Tags(html).links == []
 
 
+# Directives of CSP 3 that say where something may be fetched from: without one, `default-src` holds.
+FETCHED = (
+    "child-src", "connect-src", "font-src", "frame-src", "img-src", "manifest-src", "media-src", "object-src",
+    "script-src", "script-src-elem", "script-src-attr", "style-src", "style-src-elem", "style-src-attr",
+    "worker-src",
+)  # fmt: skip
+
+
+def policy_of(html: str) -> dict[str, set[str]]:
+    found = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert found
+    directives = (text.split() for text in unescape(found[1]).split(";"))
+    return {name: set(sources) for name, *sources in directives}
+
+
+def test_whatever_a_name_smuggles_in_can_neither_load_nor_send() -> None:
+    policy = policy_of(document())
+    allowed = {name: policy.get(name, policy["default-src"]) - {"'none'"} for name in FETCHED}
+    harmless = {"data:", "blob:", "'unsafe-inline'"}
+    from_outside = {name: sources - harmless for name, sources in allowed.items()}
+    assert {name for name, sources in from_outside.items() if sources} == {"script-src"}
+    assert all(source.startswith("'sha256-") for source in allowed["script-src"])
+    # these do not fall back to default-src: a base turns relative links elsewhere, a form sends what it holds
+    assert policy["base-uri"] == policy["form-action"] == {"'none'"}
+
+
+def test_policy_lets_views_style_themselves_and_save_pictures() -> None:
+    policy = policy_of(document())
+    assert policy["style-src"] == {"'unsafe-inline'"}
+    assert policy["img-src"] == {"data:", "blob:"}
+
+
 def test_text_from_traces_is_no_markup() -> None:
     html = document(title=NASTY, text=NASTY)
     plain = Tags(document())
@@ -64,3 +97,19 @@ def test_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         write(tmp_path / "taken", html)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "taken"]
+
+
+def test_a_write_that_fails_halfway_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = write(tmp_path / "report.html", "old")
+    whole = Path.write_bytes
+
+    def half(path: Path, content: bytes) -> int:
+        whole(path, content[: len(content) // 2])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", half)
+    with pytest.raises(OSError, match="No space"):
+        write(target, document())
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("report.html", "old")]

@@ -132,6 +132,27 @@ def test_least_recently_used_goes_first(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(files(folder)) == 1
 
 
+def test_reading_an_entry_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "cache"
+    entries: list[Path] = []
+    traces = [tmp_path / f"{i}.json" for i in range(3)]
+    for path in traces:
+        write(path, 50)
+        cache.load(path, cache=folder)
+        (entry,) = set(files(folder)) - set(entries)
+        entries.append(entry)
+    for day, entry in enumerate(entries, 1):
+        os.utime(entry, (86_400 * day, 86_400 * day))
+    cache.load(traces[0], cache=folder)
+    sizes = [entry.stat().st_size for entry in entries]
+    monkeypatch.setenv("HTA_WIDGETS_CACHE_BYTES", str(sum(sizes) - 1))
+    cache.evict(folder)
+    assert files(folder) == sorted([entries[0], entries[2]])
+    monkeypatch.setenv("HTA_WIDGETS_CACHE_BYTES", str(sizes[0]))
+    cache.evict(folder)
+    assert files(folder) == [entries[0]]
+
+
 def test_two_loads_at_once(trace: Path, tmp_path: Path) -> None:
     tables: list[EventTable] = []
     threads = [

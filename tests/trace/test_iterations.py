@@ -41,6 +41,15 @@ def test_last_step_cut_by_the_recording_is_kept_and_flagged(tmp_path):
     assert rank.iterations["partial"].tolist() == [False, False, True]
 
 
+@pytest.mark.parametrize(("launched", "cut"), [(4, True), (6, False)])
+def test_less_than_half_of_the_work_means_a_step_was_cut(tmp_path, launched, cut):
+    steps = [slice_(f"ProfilerStep#{k}", "user_annotation", 200 * k, 200) for k in range(4)]
+    work = [launches(200 * k + 10, count=10) for k in (1, 2)]
+    edges = [*launches(10, count=launched), *launches(610, count=launched)]
+    rank = rank_of(tmp_path, [*steps, *(event for of_step in work for event in of_step), *edges])
+    assert rank.iterations["partial"].tolist() == [cut, False, False, cut]
+
+
 def test_device_rows_belong_to_the_step_that_launched_them(tmp_path):
     rank = rank_of(
         tmp_path,

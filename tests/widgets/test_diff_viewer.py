@@ -15,6 +15,7 @@ from hta_widgets import (
     DiffViewer,
     Scope,
     Selection,
+    TimelineScrubber,
     Trace,
     TraceExplorer,
     analysis,
@@ -427,6 +428,15 @@ def test_a_report_holds_the_panels_and_timelines_as_they_are(viewer: DiffViewer,
     times = np.frombuffer(question["buffers"][0], "<f8").reshape(layout["runs"], layout["n"])
     assert (np.diff(times, axis=1) > 0).all()
     assert layout["from"] < times.min() and times.max() < layout["to"]  # it holds wherever one looks
+
+
+def test_what_a_report_lacks_of_both_runs_is_said_once(
+    pair: dict[str, Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TimelineScrubber.__init__.__kwdefaults__, "client_slices", 100)
+    viewer = DiffViewer({"before": pair["one"], "after": pair["one"]})
+    notes = content(viewer.to_html(tmp_path / "runs.html").read_text(encoding="utf-8"))["facts"]["notes"]
+    assert len(notes) == 1 and "too many for a report" in notes[0]
 
 
 def test_a_closed_viewer_computes_nothing_more(

@@ -211,6 +211,9 @@ def test_the_critical_path_lies_on_the_lanes_of_its_events(trace):
         if expected["kind"].iloc[i] != "host":
             assert lane[i] == found["lane"]
     assert (lane >= 0).all()
+    waits = expected["kind"].isin(["launch_delay", "kernel_kernel", "dependency"])
+    special = waits + 2 * expected["inferred"] + 4 * (expected["kind"] == "host")
+    assert np.frombuffer(data, np.uint8, n, 29 * n).tolist() == special.tolist()
     widget.close()
 
 

@@ -44,7 +44,7 @@ _PROPERTIES = (
 _REGISTER_UNIT, _PARTS, _RESERVED_SHARED, _RESERVING_MAJOR = 256, 4, 1024, 8
 _DEFAULT_SHARED = 48 * 1024  # of a block on every CUDA device, unless its kernel opts in to more
 _ROUNDING_PCT = 1.0  # the profiler writes whole percents
-_COLUMNS = {
+_COLUMNS: dict[str, Any] = {
     "rank": np.int64,
     "event_class": "str",
     "name": "str",
@@ -122,11 +122,11 @@ def sentence(frame: pd.DataFrame) -> str:
     sums = kernels[["used", "unused", "time_ns"]].sum()
     if not sums["unused"].max() > 0:
         return f"{text}."
-    name, limiter = sums["unused"].idxmax()
-    worst = sums.loc[(name, limiter)]
+    worst = sums.reset_index().iloc[int(sums["unused"].to_numpy().argmax())]
+    limiter = worst["limiter"]
     why = "for an unknown reason" if limiter == "unknown" else f"limited by {limiter}"
     return (
-        f"{text}; most is left unused by {brief(name)}, which fills "
+        f"{text}; most is left unused by {brief(worst['name'])}, which fills "
         f"{percent(worst['used'] / worst['time_ns'])} for {duration(worst['time_ns'])}, {why}."
     )
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ClientSource } from "../../src/timeline/client";
-import { BINS, choiceOf } from "../../src/timeline/matches";
+import { BINS, type Choice, choiceOf, Matches } from "../../src/timeline/matches";
 import { pinch } from "../../src/timeline/pinch";
 import { gapIn } from "../../src/timeline/source";
 import type { Items, Outline } from "../../src/timeline/types";
@@ -50,6 +50,7 @@ describe("choice", () => {
   it("takes slices whose name is one of the names and holds the text, whatever the case", () => {
     const kinds = (names: string[], query: string) => [...(choiceOf(outline, names, query, [])?.kinds ?? [])];
     expect(kinds([], "  MM")).toEqual([1, 1, 0, 0]);
+    expect(kinds([], "allreduce")).toEqual([0, 0, 0, 1]);
     expect(kinds(["aten::mm", "no such name"], "")).toEqual([0, 1, 0, 0]);
     expect(kinds(["aten::mm"], "gemm")).toEqual([0, 0, 0, 0]);
     expect(choiceOf(outline, [], "  ", [])).toBeNull();
@@ -62,6 +63,14 @@ describe("matches", () => {
     expect(found.count).toBe(2);
     expect(found.bins).toHaveLength(BINS);
     expect([...(found.bins as Uint32Array)].flatMap((n, bin) => (n ? [bin] : []))).toEqual([100, 120]);
+  });
+
+  it("count what begins at the very end", () => {
+    const last = { ...items, start: Float64Array.from(items.start, (t) => t + 324) }; // 700 becomes 1024
+    const choice = choiceOf(outline, [], "AllReduce", []);
+    const { count, bins } = new Matches(last, outline, choice as Choice).found(outline.extent);
+    expect([count, [...(bins as Uint32Array)].reduce((a, b) => a + b)]).toEqual([2, 2]);
+    expect(bins[BINS - 1]).toBe(1);
   });
 
   it("are those of the chosen ranks", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { coarserLevels, merge, range } from "../../src/timeline/pyramid";
+import { coarserLevels, type Level, merge, range } from "../../src/timeline/pyramid";
 import type { Items } from "../../src/timeline/types";
 
 /** Two lanes of disjoint slices of mixed length, from a fixed seed. */
@@ -51,6 +51,32 @@ describe("pyramid", () => {
     const stepwise = merge(merge(merge(base, 2048, base), 4096, base), 8192, base);
     // The class is a vote of votes; all else is exact.
     expect({ ...stepwise, eventClass: null }).toEqual({ ...direct, eventClass: null });
+  });
+
+  it("names the longest of what it merged, and spans all of it", () => {
+    const { items } = [...coarserLevels(base, span)].at(-1) as Level;
+    let at = 0;
+    for (let lane = 0; lane < 2; lane++) {
+      for (let i = items.first[lane] as number; i < (items.last[lane] as number); i++) {
+        const merged = Array.from({ length: items.count?.[i] as number }, (_, k) => at + k);
+        at += merged.length;
+        const longest = Math.max(...merged.map((k) => base.dur[k] as number));
+        expect(base.dur[items.id?.[i] as number]).toBe(longest);
+        const [first, last] = [merged[0] as number, merged.at(-1) as number];
+        expect(items.start[i]).toBe(base.start[first]);
+        const end = (base.start[last] as number) + (base.dur[last] as number);
+        expect((items.start[i] as number) + (items.dur[i] as number)).toBe(end);
+      }
+    }
+    expect(at).toBe(20_000);
+  });
+
+  it("finds the item that began before a window and reaches into it", () => {
+    const i = base.dur.indexOf(Math.max(...base.dur.subarray(0, 10_000)));
+    const inside = (base.start[i] as number) + (base.dur[i] as number) / 2;
+    expect(range(base, 0, inside, inside + 1)).toEqual([i, i + 1]);
+    const end = (base.start[i] as number) + (base.dur[i] as number);
+    expect(range(base, 0, end, end)).toEqual([i + 1, i + 1]);
   });
 
   it("finds every item that touches a window", () => {

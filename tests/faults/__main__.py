@@ -1,0 +1,242 @@
+"""Puts faults in, one at a time, and tells which the tests noticed: ``python -m tests.faults --help``."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import hatch_build
+from tests.faults.catalogue import Fault, faults
+from tests.faults.tree import Tree
+from tests.support import ROOT, SHARED_TRACES
+
+CAUGHT = ("caught", "caught by the wider tests", "caught by the time limit")
+_LIMIT, _WIDER_LIMIT = 300, 900  # seconds; kernels may have to be compiled within it
+_NO_TESTS = 4  # of pytest's exit codes: a test of that name is not there any more
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a fault, and of what state of the code and the tests that was."""
+
+    name: str
+    digest: str
+    digest_of_tests: str
+    verdict: str
+    by: str
+    seconds: float
+
+    def holds(self, fault: Fault) -> bool:
+        """Whether the fault would come to the same now: what is caught is not lost by further tests."""
+        if self.digest != fault.digest(ROOT):
+            return False
+        return self.verdict in CAUGHT or self.digest_of_tests == fault.digest_of_tests(ROOT)
+
+
+class Worker:
+    """A copy of the tree with a process that runs tests in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tree = Tree(folder)
+        self.log = folder / "log"
+        self._environment = {
+            "PYTHONPATH": str(self.tree.root),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "HTA_WIDGETS_TRACES": str(SHARED_TRACES.resolve()),
+        }
+        self._pytest = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.warm"],
+            cwd=self.tree.root, env=os.environ | self._environment, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        self._green: dict[tuple[str, ...], bool] = {}
+
+    def judge(self, fault: Fault, wide: bool, noticed_by: str) -> tuple[str, str]:
+        """What became of a fault, and the test that noticed it; `noticed_by`: the one that did so before."""
+        rounds = [("caught", fault.tests, _LIMIT)]
+        if (self.tree.root / noticed_by.partition("::")[0]).is_file() and not fault.in_front_end:
+            rounds.insert(0, ("caught", (noticed_by,), _LIMIT))
+        if wide and fault.wider:
+            rounds.append(("caught by the wider tests", fault.wider, _WIDER_LIMIT))
+        for verdict, tests, limit in rounds:
+            with self.tree.with_fault(fault) as kernels:
+                code = self.run(tests, kernels, limit)
+                by = self._first_failed() if code else ""
+            if code in (0, _NO_TESTS):
+                continue
+            # what fails without the fault, too, has not noticed it
+            if not self.green((by,) if "::" in by else tests):
+                return "not judged", f"fails without the fault: {by or ' '.join(tests)}"
+            return ("caught by the time limit" if code == -1 else verdict), by
+        return "survived", ""
+
+    def run(self, tests: tuple[str, ...], kernels: Path, limit: float) -> int:
+        """0 if all tests pass, -1 if they do not end within the limit."""
+        if tests[0].startswith("js/"):
+            return self._vitest(tests, limit)
+        job = {
+            "arguments": ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests],
+            "environment": {**self._environment, "NUMBA_CACHE_DIR": str(kernels)},
+            "log": str(self.log),
+            "limit": limit,
+        }
+        assert self._pytest.stdin and self._pytest.stdout
+        self._pytest.stdin.write(json.dumps(job) + "\n")
+        self._pytest.stdin.flush()
+        return int(self._pytest.stdout.readline())
+
+    def _vitest(self, tests: tuple[str, ...], limit: float) -> int:
+        npm = hatch_build.machine_npm() or hatch_build.packaged_npm()
+        if npm is None:
+            raise RuntimeError("faults of the front end need Node.js: python hatch_build.py")
+        command = [str(Path(npm[0]).with_name("node")), "node_modules/vitest/vitest.mjs", "run", "--bail=1"]
+        names = [str(Path(test).relative_to("js")) for test in tests]
+        with self.log.open("wb") as log:
+            try:
+                done = subprocess.run(
+                    [*command, *names], cwd=self.tree.root / "js", stdout=log, stderr=log, timeout=limit,
+                    env=os.environ | {"NO_COLOR": "1"}, check=False,
+                )  # fmt: skip
+            except subprocess.TimeoutExpired:
+                return -1
+        return done.returncode
+
+    def green(self, tests: tuple[str, ...]) -> bool:
+        """Whether tests pass without any fault."""
+        if tests not in self._green:
+            self._green[tests] = self.run(tests, self.tree.compiled, _WIDER_LIMIT) == 0
+        return self._green[tests]
+
+    def _first_failed(self) -> str:
+        for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines():
+            words = line.split()
+            if words[:1] in (["FAILED"], ["ERROR"]) and len(words) > 1:
+                return words[1] if "[" not in words[1] else line.removeprefix(f"{words[0]} ").split(" - ")[0]
+            if words[:1] == ["FAIL"]:
+                return " ".join(words[1:])
+        return ""
+
+    def close(self) -> None:
+        assert self._pytest.stdin
+        self._pytest.stdin.close()
+        self._pytest.wait()
+
+
+def main() -> int:
+    arguments = _arguments()
+    chosen = [
+        fault
+        for fault in faults()
+        if (not arguments.area or fault.area in arguments.area)
+        and all(part in fault.name for part in arguments.only)
+    ]
+    problems = {fault: problem for fault in chosen if (problem := fault.problem(ROOT))}
+    for fault, problem in problems.items():
+        print(f"stale      {fault.name}: {problem}")
+    sound = [fault for fault in chosen if fault not in problems]
+    if arguments.check:
+        print(f"{len(sound):,} faults fit, {len(problems)} are stale")
+        return bool(problems)
+    own = hashlib.sha256(str(ROOT).encode()).hexdigest()[:12]
+    folder = Path(tempfile.gettempdir()) / f"hta_widgets-faults-{own}"
+    if arguments.fresh:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(exist_ok=True)
+    outcomes = _all_judged(sound, folder, arguments)
+    _report(sound, outcomes)
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--area", action="append", help="faults of this area (may be given several times)")
+    parser.add_argument("--only", action="append", default=[], help="faults whose name holds this text")
+    parser.add_argument("--check", action="store_true", help="only tell which faults are stale")
+    parser.add_argument(
+        "--resume", action="store_true", help="keep the outcomes of what has not changed since"
+    )
+    parser.add_argument("--narrow", action="store_true", help="run no wider tests for what survives")
+    parser.add_argument("--fresh", action="store_true", help="copy the tree and compile its kernels anew")
+    parser.add_argument("-j", dest="jobs", type=int, default=1, help="copies of the tree to work in at once")
+    return parser.parse_args()
+
+
+def _all_judged(sound: list[Fault], folder: Path, arguments: argparse.Namespace) -> dict[str, Outcome]:
+    kept = folder / "outcomes.jsonl"
+    before = _read(kept)
+    outcomes = {
+        fault.name: before[fault.name]
+        for fault in sound
+        if arguments.resume and fault.name in before and before[fault.name].holds(fault)
+    }
+    waiting: queue.SimpleQueue[Fault] = queue.SimpleQueue()
+    for fault in sound:
+        if fault.name not in outcomes:
+            waiting.put(fault)
+    lock = threading.Lock()
+
+    def work(number: int) -> None:
+        worker = Worker(folder / str(number))
+        while True:
+            try:
+                fault = waiting.get_nowait()
+            except queue.Empty:
+                return worker.close()
+            begun = time.monotonic()
+            digests = fault.digest(ROOT), fault.digest_of_tests(ROOT)
+            noticed_by = before[fault.name].by if fault.name in before else ""
+            verdict, by = worker.judge(fault, not arguments.narrow, noticed_by)
+            outcome = Outcome(fault.name, *digests, verdict, by, round(time.monotonic() - begun, 1))
+            with lock, kept.open("a", encoding="utf-8") as file:
+                outcomes[fault.name] = outcome
+                file.write(json.dumps(asdict(outcome)) + "\n")
+                print(f"{outcome.verdict:<10} {fault.name}  {by}  ({outcome.seconds} s)", flush=True)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(arguments.jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes
+
+
+def _read(kept: Path) -> dict[str, Outcome]:
+    """The newest outcome of each fault."""
+    lines = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
+    return {outcome.name: outcome for outcome in (Outcome(**json.loads(line)) for line in lines)}
+
+
+def _report(sound: list[Fault], outcomes: dict[str, Outcome]) -> None:
+    print("\narea                     caught  survived  not judged")
+    for area in dict.fromkeys(fault.area for fault in sound):
+        _count(area, [fault for fault in sound if fault.area == area], outcomes)
+    _count("all", sound, outcomes)
+    for verdict in ("survived", "not judged", "caught by the time limit", "caught by the wider tests"):
+        there = [fault for fault in sound if outcomes[fault.name].verdict == verdict]
+        if there:
+            print(f"\n{verdict}:")
+        for fault in there:
+            print(f"  {fault.name}  {outcomes[fault.name].by or fault.file}")
+
+
+def _count(name: str, some: list[Fault], outcomes: dict[str, Outcome]) -> None:
+    verdicts = Counter(outcomes[fault.name].verdict for fault in some)
+    caught, survived = sum(verdicts[verdict] for verdict in CAUGHT), verdicts["survived"]
+    share = 100 * caught / max(caught + survived, 1)
+    print(f"{name:<24} {caught:>6} {survived:>9} {verdicts['not judged']:>11}   {share:5.1f} %")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
