@@ -178,6 +178,12 @@ def _add_part(parser: argparse.ArgumentParser) -> Any:
     part = parser.add_argument_group("the part of the job to look at (default: all of it)")
     part.add_argument("--ranks", metavar="0,2-5", type=_typed(numbers), help="ranks")
     part.add_argument("--iterations", metavar="10,11", type=_typed(numbers), help="iterations")
+    part.add_argument(
+        "--clock",
+        choices=("auto", "host", "device"),
+        default="auto",
+        help="what times the iterations; auto: the device if it runs far behind the host",
+    )
     return part
 
 

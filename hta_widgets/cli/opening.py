@@ -32,7 +32,7 @@ def open_trace(arguments: Namespace, *, warn: bool = True) -> Trace:
         def progress(done: int, total: int, text: str) -> None:
             show(f"{done} of {total} files: {text}" if total > 1 else text)
 
-        trace = Trace.open(source_of(arguments), progress=progress)
+        trace = Trace.open(source_of(arguments), progress=progress, clock=getattr(arguments, "clock", "auto"))
     if warn:
         warn_of_failed(arguments, trace)
     return trace

@@ -57,7 +57,7 @@ def run(arguments: Namespace) -> Exit:
 def _opened(arguments: Namespace) -> TraceExplorer:
     """The explorer with its trace loaded, without panels: nothing is selected yet."""
     with reading(arguments) as show:
-        explorer = TraceExplorer(source_of(arguments), panels=[])
+        explorer = TraceExplorer(source_of(arguments), panels=[], clock=arguments.clock)
         while explorer.status == "busy":  # longer than `wait()`: until its parts have been created
             show(explorer.message)
             sleep(_SECONDS_BETWEEN_REPORTS)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from hta_widgets.analysis.findings import OPEN
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.spec import Stack
 from hta_widgets.cli.ask import ask
@@ -21,6 +22,7 @@ from hta_widgets.cli.output import check_writable, write_lines
 from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import aligned, columns_of, painted, pieces_of, printable
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import percent
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
@@ -31,6 +33,7 @@ _MOST_KERNELS = 10
 
 # The analyses of the summary, in the order of their sentences.
 _QUESTIONS: dict[str, dict[str, Any]] = {
+    "overview": {},
     "temporal_breakdown": {},
     "comm_comp_overlap": {},
     "idle_breakdown": {},
@@ -97,8 +100,11 @@ def _lines(trace: Trace, answers: Frames, arguments: Namespace) -> Iterator[str]
     output: str = arguments.output
     cells = columns_of(sys.stdout) if output == "-" else None
     yield from _job(trace, arguments.paths, output)
+    yield from _findings(answers["overview"], output, cells)
     texts: dict[str, None] = {}  # in order, each once: a trace without device work lacks the same for all
     for kind, answer in answers.items():
+        if kind == "overview":
+            continue
         if isinstance(answer, MissingDataError):
             texts[f"No answer: {answer}"] = None
         else:
@@ -120,6 +126,20 @@ def _lines(trace: Trace, answers: Frames, arguments: Namespace) -> Iterator[str]
         most = kernels.head(_MOST_KERNELS)[["sum_ns", "pct", "count", "mean_ns", "name"]]
         yield from frame_lines(most, _MOST_KERNELS, cells)
     yield from _health(trace, output)
+
+
+def _findings(found: pd.DataFrame | MissingDataError, output: str, cells: int | None) -> Iterator[str]:
+    """The findings of the explorer's overview: the share of the time, what it is, and what to try."""
+    if isinstance(found, MissingDataError):
+        return
+    yield from ("", _heading(printable(ANALYSES["overview"].sentence(found)), output))
+    for finding in found.to_dict("records"):
+        share = "?" if finding["severity"] == OPEN else percent(finding["share_pct"])
+        text = printable(f"{finding['text']} {finding['suggestion']}")
+        first, *others = pieces_of(text, cells and max(cells - 11, 20))
+        yield f"  {share:>7}  {first}"
+        for piece in others:
+            yield f"           {piece}"
 
 
 def _job(trace: Trace, paths: list[str], output: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace import clocks
 from hta_widgets.trace.events_frame import events_frame
 from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_findings
-from hta_widgets.trace.iteration_clock import Clock as IterationClock
+from hta_widgets.trace.iteration_clock import Clock
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.discovery import Assigned, Discovery, assign_ranks, discover, rank_of_table
 from hta_widgets.trace.reader.parallel import read_all
@@ -21,6 +21,8 @@ from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.slices import Slices, find_slices
+
+IterationClock = Literal["auto"] | Clock
 
 
 class Trace:
@@ -40,7 +42,7 @@ class Trace:
         failed: dict[str, Exception],
         slices: dict[int, Slices] | None = None,
         clock: clocks.Clock | None = None,
-        iteration_clock: IterationClock | None = None,
+        iteration_clock: Clock | None = None,
     ) -> None:
         self.failed = failed
         self._found = found
@@ -63,7 +65,7 @@ class Trace:
         client: Any = None,
         cache: bool | Path = True,
         progress: Callable[[int, int, str], None] | None = None,
-        clock: Literal["auto", "host", "device"] = "auto",
+        clock: IterationClock = "auto",
     ) -> "Trace":
         """Read the traces of a job.
 
@@ -137,7 +139,7 @@ class Trace:
             self._found, self.failed, slices, self.clock, self._iteration_clock,
         )  # fmt: skip
 
-    def timed_by(self, clock: Literal["auto", "host", "device"]) -> "Trace":
+    def timed_by(self, clock: IterationClock) -> "Trace":
         """The same job with its iterations timed by another clock; see `open`."""
         ranks = list(self._assigned)
         return Trace(

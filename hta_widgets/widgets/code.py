@@ -13,7 +13,9 @@ __all__ = ["explorer_code"]
 _LINE = 88
 
 
-def explorer_code(name: str, source: Any, selection: Mapping[str, Any], panels: Sequence[str]) -> str:
+def explorer_code(
+    name: str, source: Any, selection: Mapping[str, Any], panels: Sequence[str], clock: str = "auto"
+) -> str:
     """Lines to paste into a cell: they open `source` with this selection and these panels.
 
     Args:
@@ -21,11 +23,14 @@ def explorer_code(name: str, source: Any, selection: Mapping[str, Any], panels: 
         source: what the explorer was created from.
         selection: `Selection.to_dict()`.
         panels: the kinds of the open panels.
+        clock: what times the iterations.
     """
     arguments = [source_expression(source)]
     if selection:
         arguments.append(f"selection={dict(selection)!r}")
     arguments.append(f"panels={list(panels)!r}")
+    if clock != "auto":
+        arguments.append(f"clock={clock!r}")
     line = f"{name} = TraceExplorer({', '.join(arguments)})"
     if len(line) > _LINE:
         line = f"{name} = TraceExplorer(\n" + "".join(f"    {text},\n" for text in arguments) + ")"

@@ -16,7 +16,6 @@ Field = dict[str, str]
 def header_fields(trace: Trace, name: str) -> list[Field]:
     """`[{label, value, title}]`, the most informative first."""
     summary = trace.summary
-    steps = trace.iterations["iteration"].nunique()
     ranks = len(trace.ranks)
     world = summary["world_size"]
     devices = Counter(device for device in summary["devices"].values() if device)
@@ -32,10 +31,23 @@ def header_fields(trace: Trace, name: str) -> list[Field]:
             ", ".join(devices) or "not recorded",
             ", ".join(f"{n} × {device}" for device, n in devices.items()),
         ),
-        _field("Iterations", f"{steps}", ", ".join(sorted(set(trace.iterations["source"].astype(str))))),
+        _iterations(trace),
         _field("Duration", duration(summary["duration_ns"]), f"{summary['duration_ns']:,} ns"),
         _field("Events", f"{summary['events']:,}", "events with a duration"),
     ]
+
+
+def _iterations(trace: Trace) -> Field:
+    """How many there are, what announces them, and what times them where that is not the host everywhere."""
+    frame = trace.iterations
+    sources = ", ".join(sorted(set(frame["source"].astype(str))))
+    on_device = frame.loc[frame["clock"] == "device", "rank"].unique().tolist()
+    timed = ""
+    if on_device:
+        some = len(on_device) < len(trace.ranks)
+        timed = f", timed on the device{' on some ranks' if some else ''}"
+        sources += f"; the device runs far behind the host on rank {', '.join(map(str, on_device[:8]))}"
+    return _field("Iterations", f"{frame['iteration'].nunique()}{timed}", sources)
 
 
 def health_rows(trace: Trace) -> list[dict[str, Any]]:

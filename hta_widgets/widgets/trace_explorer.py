@@ -19,7 +19,7 @@ from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.svg import Picture
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.report import write
-from hta_widgets.trace.model import Trace
+from hta_widgets.trace.model import IterationClock, Trace
 from hta_widgets.widgets import job_header
 from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
 from hta_widgets.widgets.breadcrumb import Breadcrumb
@@ -55,6 +55,7 @@ class TraceExplorer(Pictured, LoadingPart):
             URL.
         selection: the initial `Selection`, or a dict of its traits.
         panels: the panels to show, keys of `analysis.ANALYSES`; can be changed later.
+        clock: what times the iterations: "host", "device", or "auto", as in `Trace.open`.
 
     Raises:
         TraceNotFoundError: the path does not exist, or the folder holds no trace file. Errors found while
@@ -87,12 +88,14 @@ class TraceExplorer(Pictured, LoadingPart):
         source: Any,
         selection: Selection | dict[str, Any] | None = None,
         panels: Sequence[str] = ("overview", "temporal_breakdown", "comm_comp_overlap"),
+        clock: IterationClock = "auto",
     ) -> None:
         self._shown: dict[str, Part] = {}
         self._source, self._name = source, name_of(source)
         super().__init__(
             {self._name: source},
             selection=selection,
+            clock=clock,
             panels=kinds_of(panels),
             available_panels=available_panels(),
         )
@@ -253,4 +256,4 @@ class TraceExplorer(Pictured, LoadingPart):
 
     def _code(self) -> str:
         name = variable_name(self, "explorer")
-        return explorer_code(name, self._source, self.selection.to_dict(), self.panels)
+        return explorer_code(name, self._source, self.selection.to_dict(), self.panels, self._clock)

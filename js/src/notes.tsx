@@ -13,7 +13,7 @@ type Traits = Record<string, Signal<any>>;
 export interface Note {
   text: string;
   hint?: string;
-  severity?: "warning" | "note" | "open";
+  severity?: "warning" | "note" | "verdict" | "open";
   share?: string;
   kind?: string;
   [trait: string]: unknown;

@@ -191,6 +191,6 @@ ANALYSIS = Analysis(
     chart=None,
     requires=(),
     chart_from="step_times",
-    pictured=Bars("share_pct", ("topic",), "host", combine="max", measure="Share of time lost"),
+    pictured=Bars("share_pct", ("topic",), "host", combine="max", measure="Share of the time"),
     ignores=("ranks", "iterations"),
 )
