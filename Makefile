@@ -27,6 +27,13 @@ demo: .venv/.demo
 	@echo "JupyterLab prints its address below: open it in a browser if none opens by itself."
 	$(BIN)/jupyter lab --ServerApp.port=$(PORT) $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/notebooks/quickstart.ipynb
 
+# what most edits can break, without real traces and what is marked slow
+check: lint
+	$(BIN)/python hatch_build.py run lint
+	$(BIN)/python hatch_build.py run typecheck
+	HTA_WIDGETS_TRACES=none $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile -q -r fE -m "not slow" \
+		tests/test_*.py $(addprefix tests/,analysis charts trace widgets)
+
 # a file at a time on each core; browsers and JupyterLab have the machine to themselves
 test: lint frontend browser .hta/.installed
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --nbval --nbval-current-env notebooks tests --ignore=tests/browser
@@ -38,7 +45,7 @@ lowest:
 	rm -rf .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
 	$(LOWEST)/python -m pip --disable-pip-version-check install --quiet uv
-	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct -e .
+	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct -e '.[hta]'
 	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python distributed hypothesis nbformat pytest pytest-xdist
 	$(LOWEST)/python -m pytest -n logical --maxprocesses 4 --dist loadfile $(addprefix tests/,analysis cli hta report trace widgets)
 

@@ -15,6 +15,8 @@ from hta_widgets.analysis import ANALYSES, COMPARISONS
 from hta_widgets.widgets.panels import available_panels
 from tests.support import ROOT
 
+pytestmark = pytest.mark.slow
+
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
 CHANGELOG = ROOT / "CHANGELOG.md"

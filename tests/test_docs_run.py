@@ -27,6 +27,8 @@ from hta_widgets.cli import main
 from hta_widgets.errors import MissingDataError
 from tests.support import ROOT
 
+pytestmark = pytest.mark.slow
+
 # A reader's path -> the example in its place.
 FOLDERS = {
     "traces": "ddp_4ranks",

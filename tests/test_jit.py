@@ -21,6 +21,8 @@ from numba.core.extending import _Intrinsic
 from hta_widgets import jit
 from tests.support import ROOT
 
+pytestmark = pytest.mark.slow
+
 TOY = {
     "__init__.py": "",
     "units.py": "SCALE = 10\n",

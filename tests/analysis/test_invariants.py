@@ -20,6 +20,8 @@ from tests.analysis.every_analysis import all_answers
 from tests.analysis.random_jobs import Job
 from tests.support import ROOT, SHARED_TRACES
 
+pytestmark = pytest.mark.slow
+
 SEEDS = st.integers(0, 10**6)
 JOBS = st.builds(
     Job, seed=SEEDS, ranks=st.integers(1, 3), steps=st.integers(0, 3), operators=st.integers(0, 5),

@@ -13,6 +13,8 @@ import pytest
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace.reader import scanner
 
+pytestmark = pytest.mark.slow
+
 SEED_TEXT = b"""{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU"}],
 "traceEvents": [
   {"ph": "X", "cat": "kernel", "name": "void k<int>(char*, \\"x\\")", "pid": 0, "tid": 7,
