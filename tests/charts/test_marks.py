@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from hta_widgets import Trace, examples
 from hta_widgets.analysis import ANALYSES
+from hta_widgets.analysis.memory.usage import BEFORE
 from hta_widgets.charts.flame_boxes import OTHER, flame_marks
 from hta_widgets.charts.marks import marks
-from hta_widgets.charts.spec import Bars, Flame, Histogram, Lines, Stack
+from hta_widgets.charts.spec import Bars, Flame, Heat, Histogram, Lines, Spread, Stack
 from hta_widgets.charts.step_points import reduced
 from hta_widgets.errors import MissingDataError
 from hta_widgets.widgets.files import as_bytes
@@ -90,6 +91,63 @@ def test_bars_of_windows_are_single_rows() -> None:
     assert drawn.table[["start", "end"]].to_numpy().tolist() == [[10, 19], [0, 7], [0, 5]]
 
 
+def test_of_many_windows_the_longest_are_shown_and_the_others_counted() -> None:
+    length = np.r_[np.zeros(5), np.arange(1, 31)].astype(np.int64)
+    frame = pd.DataFrame({"rank": 0, "name": "k", "start_ns": 0, "end_ns": length, "dur_ns": length})
+    drawn = marks(Bars("dur_ns", ("rank", "name"), "idle", window=("start_ns", "end_ns")), frame)
+    assert drawn.table["value"].tolist() == list(range(30, 10, -1))
+    assert drawn.left_out == 10  # what took no time would be no bar
+
+
+def test_bars_choose_no_event_for_memory_from_before_the_recording() -> None:
+    frame = pd.DataFrame({"rank": 0, "top_operator": [BEFORE, "aten::mm"], "bytes": [9, 5]})
+    drawn = marks(Bars("bytes", ("top_operator",), "memory", names="top_operator"), frame)
+    assert drawn.table["names"].tolist() == ["[]", '["aten::mm"]']
+
+
+@pytest.mark.parametrize(
+    ("device", "labels"), [([3, 3], ["rank 0", "rank 1"]), ([3, 4], ["rank 0", "rank 1"])]
+)
+def test_the_only_device_of_each_rank_is_not_named(device: list[int], labels: list[str]) -> None:
+    frame = pd.DataFrame({"rank": [0, 1], "device": device, "sum_ns": [9, 5]})
+    assert marks(Bars("sum_ns", ("rank", "device"), "idle"), frame).table["label"].tolist() == labels
+
+
+def test_several_devices_of_a_rank_are_named_and_its_only_rank_is_not() -> None:
+    frame = pd.DataFrame({"rank": [0, 0], "device": [3, 4], "sum_ns": [9, 5]})
+    drawn = marks(Bars("sum_ns", ("rank", "device"), "idle"), frame)
+    assert drawn.table["label"].tolist() == ["device 3", "device 4"]
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [("memory_copy", "memory"), ("memory_set", "memory"), ("host_sync", "sync"), ("edge", "idle"),
+     ("data_stall", "host"), ("compute", "compute"), ("whatever", "host")],
+)  # fmt: skip
+def test_every_value_has_the_colour_of_its_class(told: str, shown: str) -> None:
+    frame = pd.DataFrame({"name": ["k"], "event_class": [told], "sum_ns": [5]})
+    drawn = marks(Bars("sum_ns", ("name",), "event_class"), frame)
+    assert drawn.table["time_class"].tolist() == [shown]
+
+
+def test_a_heat_map_shows_the_rows_of_the_greatest_sums() -> None:
+    frame = pd.DataFrame({"iteration": [0, 1] * 300, "rank": np.repeat(range(300), 2), "dur_ns": range(600)})
+    drawn = marks(Heat("iteration", "rank", "dur_ns", "host"), frame)
+    assert sorted(set(drawn.table["y"])) == list(range(44, 300))
+    assert (len(drawn.table), drawn.left_out) == (512, 44)
+
+
+def test_a_spread_shows_the_kernels_that_take_most_time() -> None:
+    """Which are not those of the longest launches."""
+    frame = pd.DataFrame({"name": [f"k{i:02}" for i in range(20)], "rank": 0, "sum_ns": range(20)})
+    frame = frame.assign(min_ns=1, mean_ns=100 - frame["sum_ns"], max_ns=200, event_class="compute")
+    drawn = marks(Spread("name", "min_ns", "mean_ns", "max_ns", "sum_ns", "event_class"), frame)
+    assert drawn.legend == [f"k{i:02}" for i in range(19, 7, -1)]
+    assert drawn.left_out == 8
+    by_line = drawn.table.sort_values("line")
+    assert by_line[["low", "mid", "high"]].iloc[0].tolist() == [1, 81, 200]
+
+
 def test_a_stack_of_rows_becomes_one_of_columns_that_add_up(ddp: Trace) -> None:
     analysis = ANALYSES["critical_path"]
     assert isinstance(analysis.chart, Stack)
@@ -147,6 +205,21 @@ def test_flame_lays_ranks_on_each_other_and_keeps_the_whole(ddp: Trace) -> None:
     below = table[table["parent"] >= 0]
     children = below.groupby("parent")["width_0"].sum()
     assert (children <= table["width_0"].loc[children.index] + 1e-6).all()
+
+
+def test_a_call_is_as_wide_as_what_it_calls_and_narrow_ones_are_gathered() -> None:
+    """main (5 of its own) calls a (600) and b, which calls 50 of 1 each: too narrow to see in 10,000."""
+    rows = [("main", -1, 5), ("a", 0, 600), ("b", 0, 9_345), *((f"n{i}", 2, 1) for i in range(50))]
+    frame = pd.DataFrame(rows, columns=["name", "parent_node", "own"])
+    frame = pd.concat([frame.assign(rank=rank, node=range(len(frame))) for rank in (0, 1)])
+    frame = frame.assign(count=1, total=0)
+    table, left_out = flame_marks(
+        Flame("node", "parent_node", "name", (("total", "own", "Own", "host"),)), frame
+    )
+    assert table[["parent", "name", "width_0", "count"]].to_numpy().tolist() == [
+        [-1, "main", 20_000.0, 2], [0, "a", 1200.0, 2], [0, "b", 18_790.0, 2], [2, OTHER, 100.0, 100],
+    ]  # fmt: skip
+    assert left_out == 50
 
 
 def test_files_keep_digits_and_run_no_formula() -> None:

@@ -22,6 +22,8 @@ from tests.support import ROOT
         ("compute<-0.5%", "compute", "", -1, 0.5, "%"),
         ("idle>+2ms", "idle", "", 1, 2e6, "ns"),
         ("host_busy>+.5us", "host_busy", "", 1, 500.0, "ns"),
+        ("host_busy>+5\N{MICRO SIGN}s", "host_busy", "", 1, 5e3, "ns"),
+        ("host_busy>+5\N{GREEK SMALL LETTER MU}s", "host_busy", "", 1, 5e3, "ns"),
         ("communication>+1s", "communication", "", 1, 1e9, "ns"),
         ("peak_memory>+512MiB", "peak_memory", "", 1, 2.0**29, "bytes"),
         ("peak_memory>+0%", "peak_memory", "", 1, 0.0, "%"),

@@ -87,7 +87,7 @@ class Worker:
         if tests[0].startswith("js/"):
             return self._vitest(tests, limit)
         job = {
-            "arguments": ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests],
+            "arguments": ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests],
             "environment": {**self._environment, "NUMBA_CACHE_DIR": str(kernels)},
             "log": str(self.log),
             "limit": limit,
@@ -140,7 +140,7 @@ def main() -> int:
         fault
         for fault in faults()
         if (not arguments.area or fault.area in arguments.area)
-        and all(part in fault.name for part in arguments.only)
+        and (not arguments.only or any(part in fault.name for part in arguments.only))
     ]
     problems = {fault: problem for fault in chosen if (problem := fault.problem(ROOT))}
     for fault, problem in problems.items():

@@ -30,11 +30,17 @@ class Fault:
         return self.file.startswith("js/")
 
     @property
+    def files_of_tests(self) -> tuple[str, ...]:
+        """A test may be named within its file: ``tests/test_x.py::test_y``."""
+        return tuple(dict.fromkeys(test.partition("::")[0] for test in self.tests))
+
+    @property
     def wider(self) -> tuple[str, ...]:
         """The folders of the tests, for what these do not notice."""
         if self.in_front_end:
             return ("js/test",)
-        return tuple(sorted({folder for test in self.tests if (folder := str(Path(test).parent)) != "tests"}))
+        folders = {str(Path(file).parent) for file in self.files_of_tests} - {"tests"}
+        return tuple(sorted(folders)) or self.files_of_tests
 
     def problem(self, root: Path) -> str:
         """Why the fault cannot be put into this tree, empty if it can."""
@@ -44,7 +50,7 @@ class Fault:
         count = file.read_text(encoding="utf-8").count(self.old)
         if count != 1:
             return f"its text occurs {count} times in {self.file}"
-        missing = [test for test in self.tests if not (root / test).exists()]
+        missing = [test for test in self.files_of_tests if not (root / test).exists()]
         return f"there is no {missing[0]}" if missing else ""
 
     def digest(self, root: Path) -> str:
@@ -53,7 +59,9 @@ class Fault:
 
     def digest_of_tests(self, root: Path) -> str:
         """Changes with its tests."""
-        return _digest(*self.tests, *((root / test).read_text(encoding="utf-8") for test in self.tests))
+        return _digest(
+            *self.tests, *((root / file).read_text(encoding="utf-8") for file in self.files_of_tests)
+        )
 
 
 def _digest(*texts: str) -> str:

@@ -1,7 +1,9 @@
 """Runs pytest again and again in forks of one process that has imported all but the package under test.
 
-python -m tests.faults.warm     one JSON object per line in: {"arguments", "environment", "log", "limit"};
-                                one number per line out: pytest's exit code, or -1 for none within the limit
+    python -m tests.faults.warm
+
+One JSON object per line in: {"arguments", "environment", "log", "limit"}; one number per line out: the exit
+code of pytest, or -1 where it did not end within the limit.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import time
 from importlib import import_module
 from typing import Any
 
+from hypothesis import Phase, settings
+
 HEAVY = (
     "numpy",
     "pandas",
@@ -22,7 +26,7 @@ HEAVY = (
     "plotly.graph_objects",
     "networkx",
     "anywidget",
-    "hypothesis",
+    "fsspec",
     "pytest",
 )
 
@@ -30,6 +34,10 @@ HEAVY = (
 def main() -> None:
     for name in HEAVY:
         import_module(name)
+    # that a property fails is enough: the same examples each time, and no smaller one
+    phases = (Phase.explicit, Phase.generate)
+    settings.register_profile("faults", phases=phases, derandomize=True, database=None)
+    settings.load_profile("faults")
     for line in sys.stdin:
         print(_in_fork(json.loads(line)), flush=True)
 

@@ -70,7 +70,19 @@ def test_cancelled_call_is_not_answered(calculator: Calculator, until: Any) -> N
     assert [content["id"] for content, _ in calculator.sent] == ["a.2"]
 
 
-def test_other_messages_are_left_alone(calculator: Calculator) -> None:
-    calculator.handlers[0](calculator, {"event": "click"}, [])
-    calculator.handlers[0](calculator, "text", [])
-    assert not calculator.sent
+def test_other_messages_are_left_alone(calculator: Calculator, until: Any) -> None:
+    for content in ({"event": "click"}, "text", {"rpc": 2, "id": "a.0", "method": "double"}):
+        calculator.handlers[0](calculator, content, [])
+    calculator.receive(id="a.1", method="double", params={"n": 1})
+    until(lambda: calculator.sent)
+    assert [content["id"] for content, _ in calculator.sent] == ["a.1"]
+
+
+def test_what_is_answered_or_cancelled_leaves_nothing(calculator: Calculator, until: Any) -> None:
+    calculator.receive(id="a.1", method="slow", params={})
+    calculator.receive(id="a.1", cancel=True)
+    calculator.gate.set()
+    for number in range(2, 5):
+        calculator.receive(id=f"a.{number}", method="double", params={"n": 1})
+    until(lambda: len(calculator.sent) == 3)
+    assert not calculator._rpc_tickets
