@@ -1,5 +1,6 @@
 """The picture that stands in for an explorer: when it is published, and where."""
 
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -50,6 +51,8 @@ def rest(monkeypatch: pytest.MonkeyPatch) -> Callable[[TraceExplorer | DiffViewe
         explorer.snapshot()
         timer = explorer._static_preview and explorer._static_preview._timer
         while timer is not None:
+            while timer.ident is None:  # another thread has made it and not started it yet
+                time.sleep(0.001)
             timer.join(5)
             again = explorer._static_preview and explorer._static_preview._timer
             timer = again if again is not timer else None
