@@ -4,8 +4,8 @@ JupyterLab saves widgets with a notebook only where it is told to, and without i
 nothing. So the cell of a part that a browser shows gets a second output: a picture of the part as it is,
 renewed once a change has come to rest. While a live view stands above it, the picture is hidden.
 
-Only a view on display asks for the picture (`js/src/static_preview.ts`). A notebook that runs without a browser
-(nbconvert, nbval, papermill) gets none.
+Only a view on display asks for the picture (`js/src/static_preview.ts`). A notebook that runs without a
+browser (nbconvert, nbval, papermill) gets none.
 """
 
 from __future__ import annotations
