@@ -215,7 +215,7 @@ def test_empty_selection_speaks_and_draws(kind):
 def test_sentences_name_the_rank_and_the_numbers():
     two = job(FakeRank(EVENTS), FakeRank([(0, 90, COMPUTE), (50, 100, COMMUNICATION)]))
     assert ANALYSES["temporal_breakdown"].sentence(temporal_breakdown(two)) == (
-        "Rank 0 is idle most, 30.0 % of 100 ns; rank 1 least, 0.0 %; all together compute 60.0 % of the time."
+        "Rank 0 is idle most, 30.0 % of 100 ns; rank 1 least, 0 %; all together compute 60.0 % of the time."
     )
     assert ANALYSES["comm_comp_overlap"].sentence(comm_comp_overlap(two)) == (
         "66.7 % of all communication hides behind compute; rank 0 leaves most exposed, 20 ns of 40 ns."

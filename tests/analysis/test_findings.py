@@ -92,7 +92,7 @@ def test_a_clean_job_has_no_warning(job: SimulatedJob, tmp_path: Path) -> None:
     assert not (frame["severity"] == "warning").any()
     if job.strategy == "single":
         assert frame["severity"].tolist() == [VERDICT]
-        assert sentence(frame) == "Nothing stands out: no known cause takes 3.0 % of the time or more."
+        assert sentence(frame).startswith("Computing takes 9")
 
 
 def test_a_rank_that_stands_out_is_looked_at_alone(tmp_path: Path) -> None:

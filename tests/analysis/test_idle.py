@@ -390,7 +390,7 @@ def test_sentences(tmp_path):
     trace = trace_of(tmp_path, events)
     assert idle.sentence(idle_breakdown(trace)) == (
         "Rank 0 is idle 10.0 % of 20.0 µs, in 1 gap; "
-        "in 100.0 % of that time the device goes from one kernel to the next."
+        "in 100 % of that time the device goes from one kernel to the next."
     )
     assert idle.sentence(idle_breakdown(trace, Scope(ranks=(9,)))) == "No device time lies in the selection."
     never = trace_of(tmp_path / "never", FIRST)

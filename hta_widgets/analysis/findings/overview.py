@@ -130,7 +130,7 @@ def sentence(frame: pd.DataFrame) -> str:
         return (
             f"{_WORDS[first['topic']]} {most}{percent(first['share_pct'])} of the time{more * (others > 0)}."
         )
-    limit = f"no known cause takes {percent(NOTE_PCT)} of the time or more"
+    limit = f"no known cause takes {NOTE_PCT:g} % of the time or more"
     if len(frame):
         return f"Nothing stands out in what can be judged: {limit}."
     return f"Nothing stands out: {limit}."
