@@ -11,8 +11,10 @@ import pandas as pd
 
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace import clocks
+from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
+from hta_widgets.trace.classify import registered
 from hta_widgets.trace.events_frame import events_frame
-from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_findings
+from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_findings, rule_findings
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.discovery import Assigned, Discovery, assign_ranks, discover, rank_of_table
 from hta_widgets.trace.reader.parallel import read_all
@@ -39,9 +41,11 @@ class Trace:
         failed: dict[str, Exception],
         slices: dict[int, Slices] | None = None,
         clock: clocks.Clock | None = None,
+        rules: ClassRules | None = None,
     ) -> None:
         self.failed = failed
         self._found = found
+        self._rules = rules or ClassRules(registered())
         self._assigned = {assignment.rank: assignment for assignment in assigned}
         self._tables = {assignment.rank: table for assignment, table in zip(assigned, tables, strict=True)}
         self.ranks: list[int] = sorted(self._tables)
@@ -60,6 +64,7 @@ class Trace:
         client: Any = None,
         cache: bool | Path = True,
         progress: Callable[[int, int, str], None] | None = None,
+        classes: Classes | None = None,
     ) -> "Trace":
         """Read the traces of a job.
 
@@ -71,12 +76,18 @@ class Trace:
             cache: keep the parsed columns on disk: True for the default folder, False for none, or a folder.
             progress: called as progress(done, total, text) with files read, files in all and what is
                 being read; an exception it raises cancels the reading and is passed on.
+            classes: rules that say which class the device work of a name belongs to: {pattern: class}, or the
+                path of a file like the ``hta_widgets.toml`` that is read where it lies beside the traces (see
+                `class_rules`). They come before those of that file.
 
         Raises:
             TraceNotFoundError: the path does not exist or holds no file to read.
             TraceFormatError: no file is a usable trace; the reason lists each file's own.
+            ValueError: a class in the mapping is not one of device work, or a pattern is not a regular
+                expression. What is wrong with a file of rules is in `health`.
         """
         found = discover(path)
+        rules = find_class_rules(path, found.files, classes)
         tables, failed = read_all(found.files, cache, progress, client)
         usable = [position for position, table in enumerate(tables) if table is not None]
         if not usable:
@@ -92,7 +103,7 @@ class Trace:
                 raise error
             raise TraceFormatError(where, "no file is a usable trace: " + "; ".join(reasons))
         read = [table for table in tables if table is not None]
-        return cls(read, assign_ranks([found.files[at] for at in usable], read), found, failed)
+        return cls(read, assign_ranks([found.files[at] for at in usable], read), found, failed, rules=rules)
 
     def __repr__(self) -> str:
         return f"Trace({len(self.ranks)} {'rank' if len(self.ranks) == 1 else 'ranks'})"
@@ -109,7 +120,7 @@ class Trace:
             # Two threads may both build it; the first to store wins, so that all share one.
             built = RankTrace(
                 self._tables[rank], rank, self._assigned[rank].label,
-                self.clock.offset_ns.get(rank, 0), self._slices[rank],
+                self.clock.offset_ns.get(rank, 0), self._slices[rank], self._rules.rules,
             )  # fmt: skip
             self._ranks.setdefault(rank, built)
         return self._ranks[rank]
@@ -123,7 +134,7 @@ class Trace:
         ranks = list(self._assigned)
         return Trace(
             [self._tables[rank] for rank in ranks], [self._assigned[rank] for rank in ranks],
-            self._found, self.failed, slices, self.clock,
+            self._found, self.failed, slices, self.clock, self._rules,
         )  # fmt: skip
 
     def metadata(self, rank: int) -> dict[str, Any]:
@@ -162,10 +173,18 @@ class Trace:
     def health(self) -> pd.DataFrame:
         """What is wrong, missing or doubtful, gravest first: rank, severity, check, count, detail, remedy."""
         findings = job_findings(self.failed, self._found.skipped, self._found.notes, self.clock)
+        findings += rule_findings(self._rules)
         for rank in self.ranks:
             findings += self._about_rank_number(self._assigned[rank])
-            findings += rank_findings(self.rank(rank))
+            findings += rank_findings(self.rank(rank), self._job_size)
         return health_frame(findings)
+
+    @cached_property
+    def _job_size(self) -> int:
+        """How many ranks the job has: as its files say, or at least as many as there are files."""
+        infos = [table.metadata.get("distributedInfo") for table in self._tables.values()]
+        told = [info.get("world_size") for info in infos if isinstance(info, dict)]
+        return max([len(self.ranks), *(size for size in told if isinstance(size, int))])
 
     def _about_rank_number(self, assigned: Assigned) -> list[Finding]:
         if assigned.duplicate:
