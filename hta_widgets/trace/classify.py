@@ -1,11 +1,12 @@
 """Classifies events by two tables: one of trace categories, one of name rules for device events.
 
 The trace's own category (``cat``) decides first. The name rules apply only where it cannot decide, because
-vendors put collectives, copies and compute under one category; the first match wins. `register` adds a user's
-rule before the built-in ones. Rules run once per distinct (category, name), never per event.
+vendors put collectives, copies and compute under one category; the first match wins. A user's rules come
+first (`class_rules`, `register`). Rules run once per distinct (category, name), never per event.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -32,6 +33,9 @@ class EventClass(IntEnum):
     def label(self) -> str:
         """Name as shown in tables: ``"compute"``, ``"memory_copy"``, ..."""
         return self.name.lower()
+
+
+_DEVICE_CLASSES = {kind.label: kind for kind in EventClass if kind <= EventClass.SYNC}
 
 
 @dataclass(frozen=True)
@@ -99,10 +103,14 @@ def _rules(event_class: EventClass, *patterns: str) -> tuple[Rule, ...]:
     return tuple(Rule(re.compile(pattern), event_class) for pattern in patterns)
 
 
+# A collective in a function's name; words such as "small_reduce" hold one by chance.
+COLLECTIVE = r"((?<![A-Za-z])all|All)_?([rR]educe|[gG]ather|[tT]o_?[aA]ll)|[rR]educe_?[sS]catter"
+
 # Order matters: a copy made by a collective library's own helper is still a copy, so memory comes first.
+# tests/trace/kernel_names.tsv holds real names for each rule, and names that only look as if they matched.
 DEVICE_RULES: tuple[Rule, ...] = (
-    # ROCm labels copies and fills that run as shaders "kernel" (ROCclr blit kernels; TraceLens util.py lists
-    # them).
+    # ROCm runs copies and fills as shaders and labels them kernels (ROCclr's blit kernels, rocprofiler's
+    # names).
     *_rules(
         EventClass.MEMORY_COPY,
         r"^__amd_rocclr_copy",
@@ -111,46 +119,33 @@ DEVICE_RULES: tuple[Rule, ...] = (
         r"^(hip)?Memcpy",
     ),
     *_rules(EventClass.MEMORY_SET, r"^__amd_rocclr_fill", r"^FillBuffer\b", r"^(hip)?Memset"),
-    # Vendor collective libraries: NCCL <= 2.18 ncclKernel_*, later ncclDevKernel_*, RCCL rcclGenericKernel,
-    # HCCL.
-    *_rules(
-        EventClass.COMMUNICATION, r"^(void )?(nccl|rccl|hccl)", r"\b(nccl|rccl)(Dev)?Kernel", r"\bncclSymk?"
-    ),
-    # PyTorch symmetric memory: CUDASymmetricMemoryOps.cu (multimem_*, one_shot_*, two_shot_*).
     *_rules(
         EventClass.COMMUNICATION,
-        r"\bmultimem_(one_shot_)?(all_reduce|all_gather|reduce_scatter|broadcast)",
-        r"\b(one|two)_?shot_?(all_?reduce|reduce_?scatter|all_?gather)",
-        r"\b\w*symm_mem\w*(reduce|gather|all_to_all)",
-    ),
-    # vLLM / SGLang custom all-reduce (csrc/custom_all_reduce.cuh, quick_all_reduce), aiter's names on ROCm.
-    *_rules(
-        EventClass.COMMUNICATION,
-        r"\bcross_device_reduce",
-        r"\bquick_?reduce",
-        r"\ballreduce_prototype_twoshot",
-        r"\breduce_scatter_cross_device",
-        r"\ball_?gather_(kernel|lastdim|vec)",
-    ),
-    # TensorRT-LLM and flashinfer fused collectives (allreduce_fusion_kernel_*, moereduction_allreduce,
-    # lamport).
-    *_rules(
-        EventClass.COMMUNICATION,
-        r"(?i)\b\w*all_?reduce_?\w*(kernel|fusion|lamport|oneshot|twoshot|two_shot)",
-        r"(?i)\b\w*(kernel|fusion|lamport)\w*_all_?reduce",
-        r"(?i)\b\w*reduce_?scatter_?\w*kernel",
-        r"(?i)\b\w*all_?gather_?\w*kernel",
-        r"(?i)\b\w*all_?to_?all(v)?_?\w*kernel",
-        r"(?i)\bmoe_?a2a\w*|\bmnnvl\w*",
-    ),
-    # One-sided libraries and expert-parallel dispatch/combine (DeepEP, pplx), MSCCL++, HCCS.
-    *_rules(
-        EventClass.COMMUNICATION,
+        # Vendor libraries: NCCL (ncclKernel_*, ncclDevKernel_*, ncclSymkDevKernel_*), RCCL, HCCL, MSCCL.
+        r"\b(nccl|rccl|[hH]ccl|hcom_)",
+        r"\bmsccl",
+        # Any function named after a collective: PyTorch's symmetric memory, vLLM, SGLang, aiter, MSCCL++,
+        # TensorRT-LLM, FlashInfer, Triton. Inductor names its kernels after the operators it fused, waiting
+        # for a collective among them, but they exchange nothing.
+        rf"\b(?!triton_\w*fused)\w*({COLLECTIVE})\w*(?!\w*::)",
+        r"cross_device_reduce",
+        r"\bmultimem_",
+        r"\brmsNormLamport",
+        # PyTorch's symmetric memory, whatever the function.
+        r"\bc10d::(symmetric_memory|intra_node_comm|\w+_extension)::",
+        # Expert parallelism: DeepEP and its relatives under any namespace, mori, pplx, TensorRT-LLM, Flux,
+        # Triton-distributed. Counting which token goes where (`layout`), converting and staging stay local.
+        r"\b(internode|internode_ll|intranode)::(?!\w*layout)",
+        r"(\b|_)ep::(\w+::)*(?!\w*layout)\w*(dispatch|combine|notify|barrier|sync)",
+        r"\bEp(Dispatch|Combine)(?!CopyToStaging|QuantizeInput)",
+        r"(?i)\b(moe)?a2a_?(prepare)?(dispatch|combine|single)",
+        r"^(void )?(dispatch|combine)Kernel\b",
+        r"\bkernel_(dispatch|combine)_token",
+        # One-sided libraries, and the buffers of Transformer Engine.
         r"\bnvshmem",
+        r"\bbarrier_on_stream_kernel",
         r"\brocshmem",
-        r"\bdeep_ep::",
-        r"(?i)\bmscclpp|\bmsccl",
-        r"\bpplx\w*::\w*(dispatch|combine|all_to_all)",
+        r"\bk?userbuffers_",
     ),
     # MTIA (mtia_ccp_events): execution engines, DMA, event records and waits.
     *_rules(EventClass.SYNC, r"^event_(record|wait)"),
@@ -172,33 +167,57 @@ OPERATOR_RULES: tuple[Rule, ...] = _rules(
 # norm).
 _ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
 
-_user_rules: list[Rule] = []
+_registered: list[Rule] = []
 
 
-def register(pattern: str, event_class: EventClass) -> Rule:
-    """Add a name rule for device events before the built-in ones; it applies to ranks opened afterwards.
+def make_rule(pattern: str, event_class: EventClass | str) -> Rule:
+    """A rule for device work.
 
     Args:
         pattern: regular expression, searched anywhere in the full event name.
-        event_class: one of COMPUTE, COMMUNICATION, MEMORY_COPY, MEMORY_SET, SYNC.
+        event_class: COMPUTE, COMMUNICATION, MEMORY_COPY, MEMORY_SET or SYNC, or its label.
+
+    Raises:
+        ValueError: the class is not one of device work, or the pattern is not a regular expression.
+    """
+    label = event_class if isinstance(event_class, str) else EventClass(event_class).label
+    if label not in _DEVICE_CLASSES:
+        raise ValueError(f"{label!r} is no class of device work, which are {', '.join(_DEVICE_CLASSES)}")
+    try:
+        return Rule(re.compile(pattern), _DEVICE_CLASSES[label])
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
+
+
+def register(pattern: str, event_class: EventClass | str) -> Rule:
+    """Put a name rule for device work in front of the built-in ones, for every trace opened afterwards.
+
+    `Trace.open(path, classes=...)` and a file `hta_widgets.toml` beside the traces do so for one trace; their
+    rules come before registered ones.
+
+    Args:
+        pattern: regular expression, searched anywhere in the full event name.
+        event_class: COMPUTE, COMMUNICATION, MEMORY_COPY, MEMORY_SET or SYNC, or its label.
 
     Returns:
         The rule, to pass to `unregister`.
 
     Raises:
-        ValueError: device events cannot have this class.
-        re.error: the pattern is not a valid regular expression.
+        ValueError: the class is not one of device work, or the pattern is not a regular expression.
     """
-    if event_class > EventClass.SYNC:
-        raise ValueError(f"a device event cannot be {EventClass(event_class).label}")
-    rule = Rule(re.compile(pattern), EventClass(event_class))
-    _user_rules.insert(0, rule)
+    rule = make_rule(pattern, event_class)
+    _registered.insert(0, rule)
     return rule
 
 
 def unregister(rule: Rule) -> None:
-    """Remove a rule added by `register`."""
-    _user_rules.remove(rule)
+    """Remove a rule added by `register`. Traces that are open keep it."""
+    _registered.remove(rule)
+
+
+def registered() -> tuple[Rule, ...]:
+    """The rules that `register` made, the latest first."""
+    return tuple(_registered)
 
 
 def category_of(name: str) -> Category:
@@ -213,30 +232,46 @@ def category_of(name: str) -> Category:
     return UNKNOWN
 
 
-def classify(category: str, name: str) -> tuple[EventClass, bool]:
-    """Class of one (category, name), and whether a table or rule decided it (False: the class is a guess)."""
+def classify(category: str, name: str, rules: Sequence[Rule] | None = None) -> tuple[EventClass, bool]:
+    """Class of one (category, name), and whether a table or rule decided it (False: the class is a guess).
+
+    Args:
+        rules: what comes before the built-in rules, such as a trace's own; by default those registered.
+    """
     kind = category_of(category)
     if kind.device:
-        for rule in _user_rules:
+        for rule in registered() if rules is None else rules:
             if rule.pattern.search(name):
                 return rule.event_class, True
     if kind.named:
         # Template and call arguments name other functions (a compute kernel may be instantiated with a
-        # functor called all_reduce), so the built-in rules look at the function's own name only.
-        short = _own_name(name)
-        for rule in DEVICE_RULES if kind.device else OPERATOR_RULES:
-            if rule.pattern.search(short):
+        # functor called all_reduce), so the built-in rules see only the function's own name. An operator has
+        # no arguments: its parentheses belong to the name, as in `enumerate(DataLoader)#...`.
+        text, built_in = (own_name(name), DEVICE_RULES) if kind.device else (name, OPERATOR_RULES)
+        for rule in built_in:
+            if rule.pattern.search(text):
                 return rule.event_class, True
     return kind.event_class, kind is not UNKNOWN and not kind.strict
 
 
 def classify_events(
-    category: npt.NDArray[np.int32], categories: list[str], name: npt.NDArray[np.int32], names: list[str]
+    category: npt.NDArray[np.int32],
+    categories: list[str],
+    name: npt.NDArray[np.int32],
+    names: list[str],
+    rules: Sequence[Rule] | None = None,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Class, "is device work" and "class is a guess" of every event, from its category and name codes."""
+    """Class, "is device work" and "class is a guess" of every event, from its category and name codes.
+
+    ``rules`` come before the built-in ones, as in `classify`.
+    """
     pairs = category.astype(np.int64) * max(len(names), 1) + name
     distinct, inverse = _distinct(pairs, len(categories) * max(len(names), 1))
-    found = [classify(categories[pair // len(names)], names[pair % len(names)]) for pair in distinct.tolist()]
+    rules = registered() if rules is None else rules
+    found = [
+        classify(categories[pair // len(names)], names[pair % len(names)], rules)
+        for pair in distinct.tolist()
+    ]
     classes = np.array([event_class for event_class, _ in found], np.uint8)
     guessed = np.array([not decided for _, decided in found], np.bool_)
     device = np.array([category_of(text).device for text in categories], np.bool_)
@@ -256,7 +291,7 @@ def _distinct(codes: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.i
     return distinct, position[codes].astype(np.int64)
 
 
-def _own_name(name: str) -> str:
+def own_name(name: str) -> str:
     """The function's own name: without template arguments, parameters and the anonymous namespace."""
     plain = name.replace("(anonymous namespace)::", "")
     return _ARGUMENTS.sub("", plain)
