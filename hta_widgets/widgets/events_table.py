@@ -184,5 +184,5 @@ def _sort_expression(sort: str) -> str:
     if not sort or name in NATURAL:
         return ""
     # a categorical column sorts by its categories, which are in file order
-    key = ', key=lambda text: text.astype("str")' * is_text(name)
+    key = ', key=lambda text: text.astype("string")' * is_text(name)
     return f'.sort_values("{name}"{", ascending=False" * descending}{key}, kind="stable")'

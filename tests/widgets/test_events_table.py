@@ -44,7 +44,7 @@ def page(table: EventsTable, first: int, count: int, *columns: str) -> dict[str,
 
 def expected(frame: pd.DataFrame, sort: str) -> pd.DataFrame:
     name = sort.removeprefix("-")
-    key = (lambda text: text.astype("str")) if is_text(name) else None
+    key = (lambda text: text.astype("string")) if is_text(name) else None
     return frame.sort_values(name, ascending=not sort.startswith("-"), kind="stable", key=key)
 
 
