@@ -95,7 +95,10 @@ class Worker:
         assert self._pytest.stdin and self._pytest.stdout
         self._pytest.stdin.write(json.dumps(job) + "\n")
         self._pytest.stdin.flush()
-        return int(self._pytest.stdout.readline())
+        code = self._pytest.stdout.readline()
+        if not code:
+            raise RuntimeError("the process that runs the tests is gone")
+        return int(code)
 
     def _vitest(self, tests: tuple[str, ...], limit: float) -> int:
         npm = hatch_build.machine_npm() or hatch_build.packaged_npm()
