@@ -30,12 +30,8 @@ def test_the_run_of_fewer_steps_says_how_sure_a_change_is(steps: list[int], outc
 
 
 def lines(*names: str) -> pd.DataFrame:
-    rows = [
-        {"kind": "k", "line": name, "run": run, "steps": 5, "moved_from": "", "exclusive_ns": 1100.0}
-        | CHANGE
-        for name in names
-        for run in ("a", "b")
-    ]  # fmt: skip
+    shared = {"kind": "compute", "steps": 5, "exclusive_ns": 1100.0, "moved_from": "", **CHANGE}
+    rows = [{"line": name, "run": run, **shared} for name in names for run in ("a", "b")]
     return pd.DataFrame(rows)
 
 

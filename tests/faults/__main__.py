@@ -54,6 +54,7 @@ class Worker:
         self._environment = {
             "PYTHONPATH": str(self.tree.root),
             "PYTHONDONTWRITEBYTECODE": "1",
+            "NUMBA_CACHE_DIR": str(self.tree.compiled),
             "HTA_WIDGETS_TRACES": str(SHARED_TRACES.resolve()),
         }
         self._pytest = subprocess.Popen(
@@ -71,8 +72,8 @@ class Worker:
         if wide and fault.wider:
             rounds.append(("caught by the wider tests", fault.wider, _WIDER_LIMIT))
         for verdict, tests, limit in rounds:
-            with self.tree.with_fault(fault) as kernels:
-                code = self.run(tests, kernels, limit)
+            with self.tree.with_fault(fault):
+                code = self.run(tests, limit)
                 by = self._first_failed() if code else ""
             if code in (0, _NO_TESTS):
                 continue
@@ -82,20 +83,23 @@ class Worker:
             return ("caught by the time limit" if code == -1 else verdict), by
         return "survived", ""
 
-    def run(self, tests: tuple[str, ...], kernels: Path, limit: float) -> int:
+    def run(self, tests: tuple[str, ...], limit: float) -> int:
         """0 if all tests pass, -1 if they do not end within the limit."""
         if tests[0].startswith("js/"):
             return self._vitest(tests, limit)
         job = {
             "arguments": ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests],
-            "environment": {**self._environment, "NUMBA_CACHE_DIR": str(kernels)},
+            "environment": self._environment,
             "log": str(self.log),
             "limit": limit,
         }
         assert self._pytest.stdin and self._pytest.stdout
         self._pytest.stdin.write(json.dumps(job) + "\n")
         self._pytest.stdin.flush()
-        return int(self._pytest.stdout.readline())
+        code = self._pytest.stdout.readline()
+        if not code:
+            raise RuntimeError("the process that runs the tests is gone")
+        return int(code)
 
     def _vitest(self, tests: tuple[str, ...], limit: float) -> int:
         npm = hatch_build.machine_npm() or hatch_build.packaged_npm()
@@ -116,7 +120,7 @@ class Worker:
     def green(self, tests: tuple[str, ...]) -> bool:
         """Whether tests pass without any fault."""
         if tests not in self._green:
-            self._green[tests] = self.run(tests, self.tree.compiled, _WIDER_LIMIT) == 0
+            self._green[tests] = self.run(tests, _WIDER_LIMIT) == 0
         return self._green[tests]
 
     def _first_failed(self) -> str:

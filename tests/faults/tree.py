@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -15,8 +14,6 @@ from tests.support import ROOT
 
 # Not tracked, and needed by tests: they are linked, not copied.
 LINKED = (".hta", "js/node_modules", "hta_widgets/widgets/static")
-_KERNELS = re.compile(r"^@(kernel|inline|outline)\b", re.MULTILINE)
-_HELPERS = re.compile(r"^@(inline|outline)\b", re.MULTILINE)
 
 
 class Tree:
@@ -25,7 +22,6 @@ class Tree:
     def __init__(self, path: Path) -> None:
         self.root = path / "tree"
         self.compiled = path / "numba"
-        self._compiled_with_fault = path / "numba-fault"
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=ROOT, capture_output=True, text=True, check=True,
@@ -47,8 +43,8 @@ class Tree:
                     path.unlink()
 
     @contextmanager
-    def with_fault(self, fault: Fault) -> Iterator[Path]:
-        """Put the fault in as long as the context lasts; gives the folder for compiled kernels."""
+    def with_fault(self, fault: Fault) -> Iterator[None]:
+        """Put the fault in as long as the context lasts."""
         file, original = self.root / fault.file, ROOT / fault.file
         text = original.read_text(encoding="utf-8")
         try:
@@ -56,18 +52,9 @@ class Tree:
             # Python and numba tell a changed file by the seconds of its time: never those of the original
             changed = original.stat().st_mtime + 100
             os.utime(file, (changed, changed))
-            yield self._kernels(text)
+            yield
         finally:
             shutil.copy2(original, file)
-
-    def _kernels(self, text: str) -> Path:
-        """Where kernels with a fault go: apart. A helper melts into kernels whose modules seem unchanged."""
-        if not _KERNELS.search(text):
-            return self.compiled
-        shutil.rmtree(self._compiled_with_fault, ignore_errors=True)
-        if not _HELPERS.search(text) and self.compiled.exists():
-            shutil.copytree(self.compiled, self._compiled_with_fault)
-        return self._compiled_with_fault
 
 
 def _copy(source: Path, target: Path) -> None:
