@@ -1,62 +1,92 @@
-"""Event classes: names of today's libraries, and names that only look like theirs."""
+"""Event classes: real names of today's libraries, and names that only look like theirs."""
+
+import csv
+from pathlib import Path
 
 import pytest
 
-from hta_widgets.trace import EventClass
-from hta_widgets.trace.classify import classify, register, unregister
+from hta_widgets.trace import EventClass, Trace, classify as module
+from hta_widgets.trace.classify import (
+    COLLECTIVE,
+    DEVICE_RULES,
+    OPERATOR_RULES,
+    classify,
+    register,
+    unregister,
+)
+from tests.support import shared_trace
 from tests.trace.helpers import kernel, rank_of, slice_
 
-COMMUNICATION = [
-    "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-    "ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)",
-    "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)",
-    "void rcclGenericKernel<1, false>(ncclDevKernelArgsStorage<4096ul>)",
-    "void multimem_all_reduce_kernel<c10::BFloat16, 16>(c10::BFloat16*, unsigned long)",
-    "void c10d::symmetric_memory::(anonymous namespace)::two_shot_all_reduce_kernel<float>(float*)",
-    "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*)",
-    "void sglang::cross_device_reduce_2stage<half, 4>(int)",
-    "void tensorrt_llm::kernels::ar_fusion::allreduce_fusion_kernel_oneshot_lamport<1, half>(int)",
-    "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_twoshot_sync<1>(int)",
-    "void aiter::reduce_scatter_cross_device_store<float>(int)",
-    "void deep_ep::intranode::dispatch<8, 768>(int4*)",
-    "nvshmemi_transfer_rma_kernel",
-    "void mscclpp::collective::allreduce(int)",
-    "hcclAllReduce",
-]
-COMPUTE = [
-    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(int)",
-    "triton_poi_fused_add_SyncBatchNorm_0",
-    "triton_poi_fused_all_reduce_wait_tensor_0",
-    "void batch_norm_reduce_statistics_kernel<float>(int)",
-    "hipblaslt_gemm_128x128",
-    "void at::native::elementwise_kernel<128, 2, at::native::all_reduce_functor_kernel>(int)",
-    "void at::native::_scatter_gather_elementwise_kernel<256, 4>(int)",
-    "admamid_kernel",
-    "CatArrayBatchedCopy_contig",
-    "Cijk_Ailk_Bljk_BBS",
-    "",
-]
-COPIES = [
-    "__amd_rocclr_copyBuffer.kd",
-    "__amd_rocclr_copyBufferAligned",
-    "CopyDeviceToDevice",
-    "CopyHostToDevice",
-    "MEMORY_COPY_DEVICE_TO_DEVICE",
-]
-FILLS = ["__amd_rocclr_fillBufferAligned", "FillBuffer"]
+# category, name, class and where the name was read: a public source file, or one of the recordings.
+TABLE = Path(__file__).with_name("kernel_names.tsv")
+with TABLE.open(newline="") as file:
+    NAMES = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+KNOWN = {(row["category"], row["name"]): row["class"] for row in NAMES}
+
+# For each rule, a name that resembles what it is for and belongs to another class.
+NEAR_MISSES = {
+    r"^__amd_rocclr_copy": "__amd_rocclr_fillBufferAligned",
+    r"^Copy(Device|Host)To(Device|Host)\b": "recat_copy_async_kernel",
+    r"^MEMORY_COPY_": "perform_data_copy",
+    r"^(hip)?Memcpy": "CatArrayBatchedCopy",
+    r"^__amd_rocclr_fill": "__amd_rocclr_copyBuffer",
+    r"^FillBuffer\b": "FillFunctor",
+    r"^(hip)?Memset": "_combined_routing_memset",
+    r"\b(nccl|rccl|[hH]ccl|hcom_)": "c10d::checkForNaN",
+    r"\bmsccl": "cublasLt::splitKreduce_kernel",
+    rf"\b(?!triton_\w*fused)\w*({COLLECTIVE})\w*(?!\w*::)": "triton_poi_fused_all_reduce_wait_tensor_0",
+    r"cross_device_reduce": "aiter::local_device_load_rmsnorm",
+    r"\bmultimem_": "multi_tensor_apply_kernel",
+    r"\brmsNormLamport": "lamport_initialize_kernel",
+    r"\bc10d::(symmetric_memory|intra_node_comm|\w+_extension)::": "c10d::checkForNaN",
+    r"\b(internode|internode_ll|intranode)::(?!\w*layout)": "deep_ep::internode::get_dispatch_layout",
+    r"(\b|_)ep::(\w+::)*(?!\w*layout)\w*(dispatch|combine|notify|barrier|sync)": "dpsk::ep::cuda::get_dispatch",
+    r"\bEp(Dispatch|Combine)(?!CopyToStaging|QuantizeInput)": "ConvertCombineInputKernel_bf16",
+    r"(?i)\b(moe)?a2a_?(prepare)?(dispatch|combine|single)": "moeA2ASanitizeExpertIdsKernel",
+    r"^(void )?(dispatch|combine)Kernel\b": "groupnorm_kernel_dispatch_up",
+    r"\bkernel_(dispatch|combine)_token": "flash_fwd_splitkv_mla_combine_kernel",
+    r"\bnvshmem": "bytedance::flux::packed_ring_reduction",
+    r"\bbarrier_on_stream_kernel": "batch_norm_reduce_statistics_kernel",
+    r"\brocshmem": "paged_attention_ll4mi_reduce_kernel",
+    r"\bk?userbuffers_": "lowPrecisionPreprocessKernel",
+    r"^event_(record|wait)": "pe_exe",
+    r"^dma(_|$)": "event_record",
+    r"^collective_subgraph_execution": "cpum_exe_subgraph",
+    r"^(pe_exe|job_exe|packet|cpum_exe_subgraph|merge|remote)": "dma_request",
+    r"^ProfilerStep\s*[#*]": "AddmmBackward",
+    r"^Optimizer\.": "torch::autograd::AccumulateGrad",
+    r"^enumerate\(DataLoader\)": "aten::conv2d",
+    r"^## .* ##$": "aten::copy_",
+}
 
 
-@pytest.mark.parametrize(
-    ("expected", "names"),
-    [
-        (EventClass.COMMUNICATION, COMMUNICATION),
-        (EventClass.COMPUTE, COMPUTE),
-        (EventClass.MEMORY_COPY, COPIES),
-        (EventClass.MEMORY_SET, FILLS),
-    ],
-)
-def test_kernel_names(expected, names):
-    assert {name: classify("kernel", name)[0] for name in names} == dict.fromkeys(names, expected)
+def classes() -> dict[tuple[str, str], tuple[EventClass, bool]]:
+    return {pair: classify(*pair) for pair in KNOWN}
+
+
+def test_every_name_of_the_table():
+    wrong = {pair: found for pair, (found, _) in classes().items() if found.label != KNOWN[pair]}
+    assert wrong == {}
+
+
+def test_the_table_is_large_distinct_and_sourced():
+    assert len(KNOWN) == len(NAMES) >= 250
+    assert all(row["source"] for row in NAMES)
+
+
+@pytest.mark.parametrize("table", ["DEVICE_RULES", "OPERATOR_RULES"])
+def test_no_rule_could_go(monkeypatch, table):
+    before, rules = classes(), getattr(module, table)
+    for rule in rules:
+        monkeypatch.setattr(module, table, tuple(other for other in rules if other is not rule))
+        assert classes() != before, f"no name in the table needs {rule.pattern.pattern}"
+
+
+@pytest.mark.parametrize("rule", [*DEVICE_RULES, *OPERATOR_RULES], ids=lambda rule: rule.pattern.pattern)
+def test_every_rule_lets_a_similar_name_of_another_class_pass(rule):
+    near = NEAR_MISSES[rule.pattern.pattern]
+    found = [(pair, KNOWN[pair]) for pair in KNOWN if near in pair[1]]
+    assert any(label != rule.event_class.label for _, label in found), f"{near} is not in the table"
 
 
 @pytest.mark.parametrize(
@@ -65,19 +95,25 @@ def test_kernel_names(expected, names):
         ("gpu_memcpy", "Memcpy HtoD", EventClass.MEMORY_COPY),
         ("Memset", "Memset (Device)", EventClass.MEMORY_SET),
         ("cuda_sync", "Stream Sync", EventClass.SYNC),
-        ("mtia_ccp_events", "dma_request", EventClass.MEMORY_COPY),
-        ("mtia_ccp_events", "event_wait", EventClass.SYNC),
-        ("mtia_ccp_events", "pe_exe", EventClass.COMPUTE),
-        ("Operator", "ProfilerStep#5", EventClass.ANNOTATION),
-        ("Operator", "aten::add", EventClass.HOST_OP),
         ("cpu_op", "nccl:all_reduce", EventClass.HOST_OP),
         ("xyz_runtime", "launch", EventClass.RUNTIME),
         ("gpu_user_annotation", "ProfilerStep#5", EventClass.ANNOTATION),
         ("brand_new", "x", EventClass.OTHER),
+        ("kernel", "", EventClass.COMPUTE),
+        ("kernel", "small_reduce_kernel", EventClass.COMPUTE),  # holds "all_reduce" by chance
     ],
 )
 def test_categories(category, name, expected):
     assert classify(category, name)[0] == expected
+
+
+def test_the_data_loader_of_2021_is_an_annotation():
+    rank = Trace.open(shared_trace("kineto/resnet50_num_workers_0"), cache=False).rank(0)
+    loading = [code for code, name in enumerate(rank.names) if name.startswith("enumerate(DataLoader)#")]
+    rows = [at for at, code in enumerate(rank.name.tolist()) if code in loading]
+    assert len(rows) == 6
+    assert {rank.categories[code] for code in rank.category[rows].tolist()} == {"Operator"}
+    assert set(rank.event_class[rows].tolist()) == {EventClass.ANNOTATION}
 
 
 def test_user_rules_come_first():
