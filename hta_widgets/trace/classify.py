@@ -1,11 +1,13 @@
 """Classifies events by two tables: one of trace categories, one of name rules for device events.
 
 The trace's own category (``cat``) decides first. The name rules apply only where it cannot decide, because
-vendors put collectives, copies and compute under one category; the first match wins. `register` adds a user's
-rule before the built-in ones. Rules run once per distinct (category, name), never per event.
+vendors put collectives, copies and compute under one category; the first match wins. A user's own rules come
+before the built-in ones (`class_rules`, `register`). Rules run once per distinct (category, name), never per
+event.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -32,6 +34,9 @@ class EventClass(IntEnum):
     def label(self) -> str:
         """Name as shown in tables: ``"compute"``, ``"memory_copy"``, ..."""
         return self.name.lower()
+
+
+_DEVICE_CLASSES = {kind.label: kind for kind in EventClass if kind <= EventClass.SYNC}
 
 
 @dataclass(frozen=True)
@@ -163,33 +168,57 @@ OPERATOR_RULES: tuple[Rule, ...] = _rules(
 # norm).
 _ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
 
-_user_rules: list[Rule] = []
+_registered: list[Rule] = []
 
 
-def register(pattern: str, event_class: EventClass) -> Rule:
-    """Add a name rule for device events before the built-in ones; it applies to ranks opened afterwards.
+def make_rule(pattern: str, event_class: EventClass | str) -> Rule:
+    """A rule for device work.
 
     Args:
         pattern: regular expression, searched anywhere in the full event name.
-        event_class: one of COMPUTE, COMMUNICATION, MEMORY_COPY, MEMORY_SET, SYNC.
+        event_class: COMPUTE, COMMUNICATION, MEMORY_COPY, MEMORY_SET or SYNC, or its label.
+
+    Raises:
+        ValueError: the class is not one of device work, or the pattern is not a regular expression.
+    """
+    label = event_class if isinstance(event_class, str) else EventClass(event_class).label
+    if label not in _DEVICE_CLASSES:
+        raise ValueError(f"{label!r} is no class of device work, which are {', '.join(_DEVICE_CLASSES)}")
+    try:
+        return Rule(re.compile(pattern), _DEVICE_CLASSES[label])
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
+
+
+def register(pattern: str, event_class: EventClass | str) -> Rule:
+    """Put a name rule for device work in front of the built-in ones, for every trace opened afterwards.
+
+    `Trace.open(path, classes=...)` and a file `hta_widgets.toml` beside the traces do so for one trace; their
+    rules come before registered ones.
+
+    Args:
+        pattern: regular expression, searched anywhere in the full event name.
+        event_class: COMPUTE, COMMUNICATION, MEMORY_COPY, MEMORY_SET or SYNC, or its label.
 
     Returns:
         The rule, to pass to `unregister`.
 
     Raises:
-        ValueError: device events cannot have this class.
-        re.error: the pattern is not a valid regular expression.
+        ValueError: the class is not one of device work, or the pattern is not a regular expression.
     """
-    if event_class > EventClass.SYNC:
-        raise ValueError(f"a device event cannot be {EventClass(event_class).label}")
-    rule = Rule(re.compile(pattern), EventClass(event_class))
-    _user_rules.insert(0, rule)
+    rule = make_rule(pattern, event_class)
+    _registered.insert(0, rule)
     return rule
 
 
 def unregister(rule: Rule) -> None:
-    """Remove a rule added by `register`."""
-    _user_rules.remove(rule)
+    """Remove a rule added by `register`. Traces that are already open keep it."""
+    _registered.remove(rule)
+
+
+def registered() -> tuple[Rule, ...]:
+    """The rules added by `register`, the latest first."""
+    return tuple(_registered)
 
 
 def category_of(name: str) -> Category:
@@ -204,31 +233,46 @@ def category_of(name: str) -> Category:
     return UNKNOWN
 
 
-def classify(category: str, name: str) -> tuple[EventClass, bool]:
-    """Class of one (category, name), and whether a table or rule decided it (False: the class is a guess)."""
+def classify(category: str, name: str, rules: Sequence[Rule] | None = None) -> tuple[EventClass, bool]:
+    """Class of one (category, name), and whether a table or rule decided it (False: the class is a guess).
+
+    Args:
+        rules: what comes before the built-in rules, such as a trace's own; by default those registered.
+    """
     kind = category_of(category)
     if kind.device:
-        for rule in _user_rules:
+        for rule in registered() if rules is None else rules:
             if rule.pattern.search(name):
                 return rule.event_class, True
     if kind.named:
         # Template and call arguments name other functions (a compute kernel may be instantiated with a
         # functor called all_reduce), so the built-in rules see only the function's own name. An operator has
         # no arguments: its parentheses belong to the name, as in `enumerate(DataLoader)#...`.
-        text, rules = (own_name(name), DEVICE_RULES) if kind.device else (name, OPERATOR_RULES)
-        for rule in rules:
+        text, built_in = (own_name(name), DEVICE_RULES) if kind.device else (name, OPERATOR_RULES)
+        for rule in built_in:
             if rule.pattern.search(text):
                 return rule.event_class, True
     return kind.event_class, kind is not UNKNOWN and not kind.strict
 
 
 def classify_events(
-    category: npt.NDArray[np.int32], categories: list[str], name: npt.NDArray[np.int32], names: list[str]
+    category: npt.NDArray[np.int32],
+    categories: list[str],
+    name: npt.NDArray[np.int32],
+    names: list[str],
+    rules: Sequence[Rule] | None = None,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Class, "is device work" and "class is a guess" of every event, from its category and name codes."""
+    """Class, "is device work" and "class is a guess" of every event, from its category and name codes.
+
+    ``rules`` come before the built-in ones, as in `classify`.
+    """
     pairs = category.astype(np.int64) * max(len(names), 1) + name
     distinct, inverse = _distinct(pairs, len(categories) * max(len(names), 1))
-    found = [classify(categories[pair // len(names)], names[pair % len(names)]) for pair in distinct.tolist()]
+    rules = registered() if rules is None else rules
+    found = [
+        classify(categories[pair // len(names)], names[pair % len(names)], rules)
+        for pair in distinct.tolist()
+    ]
     classes = np.array([event_class for event_class, _ in found], np.uint8)
     guessed = np.array([not decided for _, decided in found], np.bool_)
     device = np.array([category_of(text).device for text in categories], np.bool_)

@@ -3,17 +3,20 @@
 The library never repairs silently: whatever it dropped or assumed is listed here.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from hta_widgets.formatting import percent
-from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of
+from hta_widgets.formatting import brief, duration, percent
+from hta_widgets.trace.class_rules import ClassRules
+from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of, own_name
 from hta_widgets.trace.clocks import Clock
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.suspects import suspects
 
 COLUMNS = {
     "rank": "Int64",
@@ -36,6 +39,7 @@ _OPTIONS = (
     ("with_stack", "python_id", "no Python stacks"),
     ("profile_memory", "total_allocated_bytes", "no memory timeline"),
 )
+_SUSPECTS_SHOWN = 5  # per rank; `suspects` has all
 _SEVERITIES = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -57,13 +61,14 @@ def health_frame(findings: Iterable[Finding]) -> pd.DataFrame:
     return pd.DataFrame([vars(finding) for finding in ordered], columns=list(COLUMNS)).astype(COLUMNS)
 
 
-def rank_findings(trace: RankTrace) -> list[Finding]:
-    """The findings about one rank's file."""
+def rank_findings(trace: RankTrace, job_size: int) -> list[Finding]:
+    """The findings about one rank's file, in a job of `job_size` ranks."""
     return [
         *_scanned(trace),
         *_device_work(trace),
         *_links(trace),
         *_classes(trace),
+        *_communication(trace, job_size),
         *_steps(trace),
         *_options(trace),
     ]
@@ -87,6 +92,19 @@ def job_findings(
             )
         )
     return findings
+
+
+def rule_findings(rules: ClassRules) -> list[Finding]:
+    """Files with rules for classes of device work: that they were used, and what is wrong with them."""
+    remedy = 'a rule is [[class]] with name = "a regular expression" and class = "communication"'
+    return [
+        *(Finding(None, "error", "class_rules", 1, problem, remedy) for problem in rules.problems),
+        *(
+            Finding(None, "info", "class_rules", count, f"rules for classes of device work from {file}")
+            for file, count in rules.files.items()
+            if count
+        ),
+    ]
 
 
 def _scanned(trace: RankTrace) -> list[Finding]:
@@ -171,6 +189,32 @@ def _classes(trace: RankTrace) -> list[Finding]:
                 f"events of categories not known here, counted as other: {', '.join(sorted(unknown)[:5])}"
             )
             findings.append(Finding(trace.rank, "info", "unknown_category", int(rows.sum()), detail))
+    return findings
+
+
+def _communication(trace: RankTrace, job_size: int) -> list[Finding]:
+    """Work that may be communication, and a rank of a job that seems to exchange nothing."""
+    if job_size <= 1 or not trace.is_device.any():
+        return []
+    findings = []
+    for suspect in suspects(trace, job_size).head(_SUSPECTS_SHOWN).to_dict("records"):
+        name = own_name(suspect["name"])
+        findings.append(
+            Finding(
+                trace.rank,
+                "warning",
+                "maybe_communication",
+                suspect["count"],
+                f"{duration(suspect['dur_ns'])} on stream {suspect['stream']} may be communication: "
+                f"{brief(name)}, {suspect['why']}",
+                f"classify.register({re.escape(name)!r}, 'communication'), or [[class]] in hta_widgets.toml; "
+                "with 'compute' this warning goes",
+            )
+        )
+    if not (trace.event_class[trace.is_device] == EventClass.COMMUNICATION).any():
+        detail = f"no communication in a rank of a job of {job_size:,}: its kernels may have unknown names"
+        remedy = "[[class]] in hta_widgets.toml, or classify.register(pattern, 'communication')"
+        findings.append(Finding(trace.rank, "warning", "no_communication", 1, detail, remedy))
     return findings
 
 

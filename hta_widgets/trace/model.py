@@ -11,8 +11,10 @@ import pandas as pd
 
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace import clocks
+from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
+from hta_widgets.trace.classify import registered
 from hta_widgets.trace.events_frame import events_frame
-from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_findings
+from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_findings, rule_findings
 from hta_widgets.trace.iteration_clock import Clock as IterationClock
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.discovery import Assigned, Discovery, assign_ranks, discover, rank_of_table
@@ -41,9 +43,11 @@ class Trace:
         slices: dict[int, Slices] | None = None,
         clock: clocks.Clock | None = None,
         iteration_clock: IterationClock | None = None,
+        rules: ClassRules | None = None,
     ) -> None:
         self.failed = failed
         self._found = found
+        self._rules = rules or ClassRules(registered())
         self._assigned = {assignment.rank: assignment for assignment in assigned}
         self._tables = {assignment.rank: table for assignment, table in zip(assigned, tables, strict=True)}
         self.ranks: list[int] = sorted(self._tables)
@@ -64,6 +68,7 @@ class Trace:
         cache: bool | Path = True,
         progress: Callable[[int, int, str], None] | None = None,
         clock: Literal["auto", "host", "device"] = "auto",
+        classes: Classes | None = None,
     ) -> "Trace":
         """Read the traces of a job.
 
@@ -78,15 +83,21 @@ class Trace:
                 files, and what is being read; an exception that it raises cancels the reading and propagates.
             clock: what times the iterations: the "host" that announces them, the "device" that runs their
                 work, or "auto": the device on ranks whose device runs behind (`iteration_clock.timed`).
+            classes: rules that decide the class of device work by its name: {pattern: class}, or the path of
+                a file of rules. They come before the rules of a file ``hta_widgets.toml`` beside the traces,
+                which is always read (`class_rules`).
 
         Raises:
             TraceNotFoundError: the path does not exist or holds no file to read.
             TraceFormatError: no file is a usable trace; the reason lists one per file.
-            ValueError: `clock` is none of these.
+            ValueError: `clock` is none of these, or `classes` is a mapping with a class that device work
+                cannot have or a pattern that is not a regular expression. Errors in a file are listed in
+                `health`.
         """
         if clock not in ("auto", "host", "device"):
             raise ValueError(f'clock is "auto", "host" or "device", not {clock!r}')
         found = discover(path)
+        rules = find_class_rules(path, found.files, classes)
         tables, failed = read_all(found.files, cache, progress, client)
         usable = [position for position, table in enumerate(tables) if table is not None]
         if not usable:
@@ -103,7 +114,8 @@ class Trace:
             raise TraceFormatError(where, "no file is a usable trace: " + "; ".join(reasons))
         read = [table for table in tables if table is not None]
         assigned = assign_ranks([found.files[at] for at in usable], read)
-        return cls(read, assigned, found, failed, iteration_clock=None if clock == "auto" else clock)
+        timed = None if clock == "auto" else clock
+        return cls(read, assigned, found, failed, iteration_clock=timed, rules=rules)
 
     def __repr__(self) -> str:
         return f"Trace({len(self.ranks)} {'rank' if len(self.ranks) == 1 else 'ranks'})"
@@ -120,7 +132,8 @@ class Trace:
             # Two threads may both build it; the first to store it wins, so that all share one object.
             built = RankTrace(
                 self._tables[rank], rank, self._assigned[rank].label,
-                self.clock.offset_ns.get(rank, 0), self._slices[rank], self._iteration_clock,
+                self.clock.offset_ns.get(rank, 0), self._slices[rank],
+                self._iteration_clock, self._rules.rules,
             )  # fmt: skip
             self._ranks.setdefault(rank, built)
         return self._ranks[rank]
@@ -134,7 +147,7 @@ class Trace:
         ranks = list(self._assigned)
         return Trace(
             [self._tables[rank] for rank in ranks], [self._assigned[rank] for rank in ranks],
-            self._found, self.failed, slices, self.clock, self._iteration_clock,
+            self._found, self.failed, slices, self.clock, self._iteration_clock, self._rules,
         )  # fmt: skip
 
     def timed_by(self, clock: Literal["auto", "host", "device"]) -> "Trace":
@@ -142,7 +155,8 @@ class Trace:
         ranks = list(self._assigned)
         return Trace(
             [self._tables[rank] for rank in ranks], [self._assigned[rank] for rank in ranks],
-            self._found, self.failed, self._slices, self.clock, None if clock == "auto" else clock,
+            self._found, self.failed, self._slices, self.clock,
+            None if clock == "auto" else clock, self._rules,
         )  # fmt: skip
 
     def metadata(self, rank: int) -> dict[str, Any]:
@@ -184,10 +198,18 @@ class Trace:
         Columns: rank, severity, check, count, detail, remedy.
         """
         findings = job_findings(self.failed, self._found.skipped, self._found.notes, self.clock)
+        findings += rule_findings(self._rules)
         for rank in self.ranks:
             findings += self._about_rank_number(self._assigned[rank])
-            findings += rank_findings(self.rank(rank))
+            findings += rank_findings(self.rank(rank), self._job_size)
         return health_frame(findings)
+
+    @cached_property
+    def _job_size(self) -> int:
+        """How many ranks the job has: as its files say, or at least as many as there are files."""
+        infos = [table.metadata.get("distributedInfo") for table in self._tables.values()]
+        told = [info.get("world_size") for info in infos if isinstance(info, dict)]
+        return max([len(self.ranks), *(size for size in told if isinstance(size, int))])
 
     def _about_rank_number(self, assigned: Assigned) -> list[Finding]:
         if assigned.duplicate:

@@ -5,6 +5,7 @@ iterations on first use. Times are int64 ns on the job's axis (see `clocks`). Ro
 `event_id` is the row of the `EventTable`, which holds the arguments.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ import pandas as pd
 
 from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import links
-from hta_widgets.trace.classify import EventClass, classify_events
+from hta_widgets.trace.classify import EventClass, Rule, classify_events, registered
 from hta_widgets.trace.iteration_clock import Clock, timed
 from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
 from hta_widgets.trace.reader.table import EventTable
@@ -41,6 +42,7 @@ class RankTrace:
     Attributes:
         rank, label, path: the rank's number, how to show it, and its file.
         table: all events of the file; ``metadata``: the file's top-level keys.
+        rules: the user's rules for classes of device work, which come before the built-in ones.
         n: number of slices. All arrays below have this length.
         event_id: int32 row in ``table``.
         start, end, dur: int64 ns on the job's axis.
@@ -59,6 +61,7 @@ class RankTrace:
         offset_ns: int = 0,
         slices: Slices | None = None,
         clock: Clock | None = None,
+        rules: Sequence[Rule] | None = None,
     ) -> None:
         self.table, self.rank, self.label, self.path = table, rank, label or str(rank), table.path
         self.metadata: dict[str, Any] = table.metadata
@@ -66,6 +69,7 @@ class RankTrace:
         self._clock = clock
         self.event_id: Int32 = self.slices.rows
         self.n = len(self.event_id)
+        self.rules = registered() if rules is None else tuple(rules)
         self.start: Int64 = self.slices.start - offset_ns
         self.dur: Int64 = self.slices.dur
         self.end: Int64 = self.start + self.dur
@@ -74,7 +78,7 @@ class RankTrace:
         self.pid, self.pids = self._text("pid")
         self.tid, self.tids = self._text("tid")
         self.event_class, self.is_device, self.unclassified = classify_events(
-            self.category, self.categories, self.name, self.names
+            self.category, self.categories, self.name, self.names, self.rules
         )
         # A kernel that carries collective metadata is communication, whatever its name.
         if table.has("collective_name"):

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hta_widgets.trace import EventClass, Trace, classify as module
+from hta_widgets.trace import EventClass, Trace
+from hta_widgets.trace import classify as module
 from hta_widgets.trace.classify import (
     COLLECTIVE,
     DEVICE_RULES,
@@ -40,7 +41,7 @@ NEAR_MISSES = {
     r"\brmsNormLamport": "lamport_initialize_kernel",
     r"\bc10d::(symmetric_memory|intra_node_comm|\w+_extension)::": "c10d::checkForNaN",
     r"\b(internode|internode_ll|intranode)::(?!\w*layout)": "deep_ep::internode::get_dispatch_layout",
-    r"(\b|_)ep::(\w+::)*(?!\w*layout)\w*(dispatch|combine|notify|barrier|sync)": "dpsk::ep::cuda::get_dispatch",
+    r"(\b|_)ep::(\w+::)*(?!\w*layout)\w*(dispatch|combine|notify|barrier|sync)": "dpsk::ep::cuda",
     r"\bEp(Dispatch|Combine)(?!CopyToStaging|QuantizeInput)": "ConvertCombineInputKernel_bf16",
     r"(?i)\b(moe)?a2a_?(prepare)?(dispatch|combine|single)": "moeA2ASanitizeExpertIdsKernel",
     r"^(void )?(dispatch|combine)Kernel\b": "groupnorm_kernel_dispatch_up",
