@@ -1,8 +1,9 @@
 """Classifies events by two tables: one of trace categories, one of name rules for device events.
 
 The trace's own category (``cat``) decides first. The name rules apply only where it cannot decide, because
-vendors put collectives, copies and compute under one category; the first match wins. A user's rules come
-first (`class_rules`, `register`). Rules run once per distinct (category, name), never per event.
+vendors put collectives, copies and compute under one category; the first match wins. A user's own rules come
+before the built-in ones (`class_rules`, `register`). Rules run once per distinct (category, name), never per
+event.
 """
 
 import re
@@ -211,12 +212,12 @@ def register(pattern: str, event_class: EventClass | str) -> Rule:
 
 
 def unregister(rule: Rule) -> None:
-    """Remove a rule added by `register`. Traces that are open keep it."""
+    """Remove a rule added by `register`. Traces that are already open keep it."""
     _registered.remove(rule)
 
 
 def registered() -> tuple[Rule, ...]:
-    """The rules that `register` made, the latest first."""
+    """The rules added by `register`, the latest first."""
     return tuple(_registered)
 
 

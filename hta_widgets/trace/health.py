@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from hta_widgets.formatting import percent
+from hta_widgets.formatting import brief, duration, percent
 from hta_widgets.trace.class_rules import ClassRules
 from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of, own_name
 from hta_widgets.trace.clocks import Clock
@@ -62,7 +62,7 @@ def health_frame(findings: Iterable[Finding]) -> pd.DataFrame:
 
 
 def rank_findings(trace: RankTrace, job_size: int) -> list[Finding]:
-    """The findings about one rank's file, in a job of so many ranks."""
+    """The findings about one rank's file, in a job of `job_size` ranks."""
     return [
         *_scanned(trace),
         *_device_work(trace),
@@ -205,8 +205,8 @@ def _communication(trace: RankTrace, job_size: int) -> list[Finding]:
                 "warning",
                 "maybe_communication",
                 suspect["count"],
-                f"{suspect['dur_ns'] / 1e6:,.3f} ms on stream {suspect['stream']} may be communication: "
-                f"{name}, {suspect['why']}",
+                f"{duration(suspect['dur_ns'])} on stream {suspect['stream']} may be communication: "
+                f"{brief(name)}, {suspect['why']}",
                 f"classify.register({re.escape(name)!r}, 'communication'), or [[class]] in hta_widgets.toml; "
                 "with 'compute' this warning goes",
             )

@@ -85,15 +85,16 @@ class Trace:
                 files, and what is being read; an exception that it raises cancels the reading and propagates.
             clock: what times the iterations: the "host" that announces them, the "device" that runs their
                 work, or "auto": the device on ranks whose device runs behind (`iteration_clock.timed`).
-            classes: rules for the class of device work by its name: {pattern: class}, or the path of a file
-                like the ``hta_widgets.toml`` that is read if it lies beside the traces (see `class_rules`).
-                They come before those of that file.
+            classes: rules that decide the class of device work by its name: {pattern: class}, or the path of
+                a file of rules. They come before the rules of a file ``hta_widgets.toml`` beside the traces,
+                which is always read (`class_rules`).
 
         Raises:
             TraceNotFoundError: the path does not exist or holds no file to read.
             TraceFormatError: no file is a usable trace; the reason lists one per file.
-            ValueError: `clock` is none of these, a class in the mapping is not one of device work, or a
-                pattern is not a regular expression. What is wrong with a file of rules is in `health`.
+            ValueError: `clock` is none of these, or `classes` is a mapping with a class that device work
+                cannot have or a pattern that is not a regular expression. Errors in a file are listed in
+                `health`.
         """
         if clock not in ("auto", "host", "device"):
             raise ValueError(f'clock is "auto", "host" or "device", not {clock!r}')

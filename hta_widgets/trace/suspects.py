@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass, own_name
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
@@ -121,7 +122,7 @@ def _reasons(trace: RankTrace, rows: Int64) -> list[str]:
         for at, row in zip(
             open_rows[telling[caller]].tolist(), caller[telling[caller]].tolist(), strict=True
         ):
-            reasons[at] = f"called by {_short(trace.names[trace.name[row]])!r}"
+            reasons[at] = f"called by {brief(trace.names[trace.name[row]])!r}"
         open_rows, caller = (
             open_rows[~telling[caller]],
             trace.parent[caller[~telling[caller]]].astype(np.int64),
@@ -155,7 +156,7 @@ def _look_at_annotations(trace: RankTrace, rows: Int64, reasons: list[str]) -> N
         note, within = notes[order], slice(first[order], last[order])
         same = (trace.pid[call[within]] == trace.pid[note]) & (trace.tid[call[within]] == trace.tid[note])
         for place in at[within][same].tolist():
-            reasons[place] = f"within {_short(trace.names[trace.name[note]])!r}"
+            reasons[place] = f"within {brief(trace.names[trace.name[note]])!r}"
 
 
 def _word_in(name: str, kind: EventClass) -> str:
@@ -166,7 +167,3 @@ def _word_in(name: str, kind: EventClass) -> str:
         text = own_name(name) if kind == EventClass.COMPUTE else name
         found = None if _LOCAL.search(text) else _WORDS.search(text)
     return found[0] if found else ""
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 60 else name[:59] + "…"

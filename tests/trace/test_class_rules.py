@@ -75,7 +75,7 @@ def test_rules_belong_to_one_trace(folder, tmp_path):
     again = Trace.open(folder, cache=tmp_path / "cache", classes={"my_ring": "sync"})
     assert [labels(trace)[0] for trace in (plain, ruled, again)] == ["compute", "communication", "sync"]
     kept = ruled.keep(lambda rank: rank.is_device)
-    assert labels(kept)[0] == "communication"
+    assert labels(kept)[0] == labels(ruled.timed_by("host"))[0] == "communication"
 
 
 def test_registered_rules_are_those_of_the_moment_a_trace_is_opened(folder):

@@ -105,7 +105,7 @@ def test_health_tells_what_to_register(tmp_path):
     told = health.loc["maybe_communication"]
     assert (told["severity"], told["count"]) == ("warning", 1)
     assert told["detail"] == (
-        "0.030 ms on stream 27 may be communication: void x::my_ring, called by 'moe::dispatch'"
+        "30.0 µs on stream 27 may be communication: void x::my_ring, called by 'moe::dispatch'"
     )
     assert "classify.register('void\\\\ x::my_ring', 'communication')" in told["remedy"]
     assert "no communication in a rank of a job of 4" in health.loc["no_communication", "detail"]
