@@ -1,8 +1,8 @@
 """How an answer can be drawn: each chart names the columns of the frame that it reads.
 
 They say what is drawn, not how: the front end draws them as SVG, `hta_widgets.charts.plotly` with plotly.
-Units go by the columns' suffixes (`_ns`, `_pct`, `_bytes`, `_gbps`, `_flops`: see `units`); an axis is
-titled by the chart's `measure`, or else by the name of the column.
+Units follow from the columns' suffixes (`_ns`, `_pct`, `_bytes`, `_gbps`, `_flops`); the title of an axis is
+the chart's `measure`, or else the name of the column.
 
 A `Chart` is drawn in panels and by plotly. `Table`, `Segments` and `Changes` are figures of plotly only: a
 panel has its table, its timeline and its lines for them.

@@ -9,8 +9,8 @@ import pytest
 from hta_widgets import examples
 from hta_widgets.analysis import ANALYSES
 from hta_widgets.charts.plotly import figure
+from hta_widgets.charts.plotly.axis_unit import axis_unit, in_words
 from hta_widgets.charts.spec import Heat, Lines, Spread, Stack, Table
-from hta_widgets.charts.units import in_words, unit_of
 
 
 @pytest.mark.parametrize(
@@ -21,14 +21,14 @@ from hta_widgets.charts.units import in_words, unit_of
         ("bytes", 3 * 1024**3, "3.000 GiB"),
         ("alloc_bytes", 17, "17 B"),
         ("mean_gbps", 1234.5, "1,234.5000 GB/s"),
-        ("flops", 86_114_304, "86,114,304 FLOP"),
+        ("flops", 86_114_304, "86.114304 MFLOP"),
         ("count", 1_234_567, "1,234,567"),
         ("rank_ratio", 1.25, "1.25"),
         ("dur_ns", float("nan"), "–"),
     ],
 )
 def test_numbers_have_the_unit_of_their_column(column: str, value: float, text: str) -> None:
-    assert unit_of(column, value).text(value) == text
+    assert axis_unit(column, value).text(value) == text
 
 
 def test_axes_are_named_by_the_measure_or_the_column() -> None:
@@ -106,7 +106,7 @@ def test_a_table_puts_values_side_by_side_and_keeps_equal_names_apart() -> None:
     )
     cells = figure(Table(across="run", value="value"), frame, "").data[0]
     assert list(cells.header["values"]) == ["check", "check", "b"]
-    assert [list(column) for column in cells.cells["values"]] == [["x", "y"], ["1.00", ""], ["2.00", "3.50"]]
+    assert [list(column) for column in cells.cells["values"]] == [["x", "y"], ["1", "–"], ["2", "3.50"]]
 
 
 def test_the_same_rows_make_the_same_figure_in_any_order() -> None:

@@ -133,11 +133,9 @@ def sentence(frame: pd.DataFrame) -> str:
 
 def _of_rank(rank_trace: RankTrace, scope: Scope) -> pd.DataFrame:
     members = rank_trace.members(scope)
-    event = rank_trace.event_id[members]
-    recorded = rank_trace.table.floats("occupancy_pct")[event]
-    kernels = rank_trace.is_device[members] & (recorded >= 0)  # Kineto writes less where it fails
-    rows, event, recorded = members[kernels], event[kernels], recorded[kernels]
-    value, limiter, source = _explained(rank_trace, rows, event, recorded)
+    estimate = rank_trace.argument("occupancy_pct")[members]
+    rows = members[rank_trace.is_device[members] & (estimate >= 0)]  # Kineto writes less where it fails
+    value, limiter, source = _explained(rank_trace, rows)
     dur = rank_trace.dur[rows]
     frame = pd.DataFrame(
         {
@@ -167,13 +165,13 @@ def _of_rank(rank_trace: RankTrace, scope: Scope) -> pd.DataFrame:
     return groups[list(_COLUMNS)]
 
 
-def _explained(
-    rank_trace: RankTrace, rows: Int64, event: npt.NDArray[np.int32], recorded: Float64
-) -> tuple[Float64, Int64, Int64]:
+def _explained(rank_trace: RankTrace, rows: Int64) -> tuple[Float64, Int64, Int64]:
     """Occupancy (%), limiter and source of each launch; the latter two as places in their names."""
-    table = rank_trace.table
-    threads, blocks = (_products(rank_trace, column)[event] for column in ("block", "grid"))
-    registers, shared = table.ints("registers_per_thread")[event], table.ints("shared_memory")[event]
+    recorded = rank_trace.argument("occupancy_pct")[rows]
+    threads, blocks = (_products(rank_trace, column)[rows] for column in ("block", "grid"))
+    registers, shared = (
+        rank_trace.argument(name)[rows] for name in ("registers_per_thread", "shared_memory")
+    )
     device = rank_trace.device[rows]
     complete = (threads > 0) & (blocks > 0) & (registers != NULL) & (shared != NULL)
     opted_in = (recorded == 0) & (shared > _DEFAULT_SHARED)
@@ -213,10 +211,10 @@ def _calculated(
 
 
 def _products(rank_trace: RankTrace, column: str) -> Int64:
-    """How many threads or blocks ``[x, y, z]`` are, per event of the file; 0 where absent or malformed."""
+    """How many threads or blocks ``[x, y, z]`` are, for each row; 0 where absent or malformed."""
     texts = rank_trace.table.dictionary(column)
     product = np.array([*map(_product, texts), 0], np.int64)
-    return product[rank_trace.table.codes(column)]  # -1, absent, is the last
+    return product[rank_trace.argument_codes(column)]  # -1, absent, is the last
 
 
 def _product(text: str) -> int:

@@ -8,10 +8,10 @@ import plotly.graph_objects as go
 
 from hta_widgets.charts.combined import Combined, combined
 from hta_widgets.charts.labels import labels, telling
+from hta_widgets.charts.plotly.axis_unit import AxisUnit, axis_unit, in_words
 from hta_widgets.charts.plotly.text import axis, plain, row_details, short
 from hta_widgets.charts.spec import Bars
 from hta_widgets.charts.time_classes import time_classes
-from hta_widgets.charts.units import Unit, in_words, unit_of
 from hta_widgets.palette import colour
 
 __all__ = ["bars"]
@@ -31,7 +31,7 @@ def bars(chart: Bars, frame: pd.DataFrame) -> go.Figure:
             for tick, note in zip(ticks, shown[chart.note].astype("str"), strict=True)
         ]
     longest = of_rows.bars["value"].max() if len(of_rows.bars) else 0.0
-    unit = unit_of(chart.value, float(longest))
+    unit = axis_unit(chart.value, float(longest))
     pieces = _pieces(chart, frame, of_rows, unit)
     figure = go.Figure()
     for kind, own in pieces.groupby("kind", sort=False):
@@ -60,7 +60,7 @@ def bars(chart: Bars, frame: pd.DataFrame) -> go.Figure:
     )
 
 
-def _pieces(chart: Bars, frame: pd.DataFrame, of_rows: Combined, unit: Unit) -> pd.DataFrame:
+def _pieces(chart: Bars, frame: pd.DataFrame, of_rows: Combined, unit: AxisUnit) -> pd.DataFrame:
     """What the bars consist of. Columns: bar (its place), value, kind, time_class, hover."""
     place = pd.Series(range(len(of_rows.bars)), index=of_rows.bars.index)
     rows = frame[np.isin(of_rows.group, of_rows.bars.index) & frame[chart.value].notna().to_numpy()]

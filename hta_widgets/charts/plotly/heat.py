@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
+from hta_widgets.charts.plotly.axis_unit import axis_unit, in_words
 from hta_widgets.charts.plotly.text import axis, row_details
 from hta_widgets.charts.spec import Heat
-from hta_widgets.charts.units import in_words, unit_of
 from hta_widgets.palette import colour
 
 __all__ = ["heat"]
@@ -17,7 +17,7 @@ _LEAST_SPAN = 0.1  # of the least value, as `Heat.contrast` documents
 
 def heat(chart: Heat, frame: pd.DataFrame) -> go.Figure:
     """A cell per row, which tells all columns of the row on hover; outlined cells have a circle."""
-    unit = unit_of(chart.value, float(frame[chart.value].max()) if len(frame) else 0.0)
+    unit = axis_unit(chart.value, float(frame[chart.value].max()) if len(frame) else 0.0)
     cells = frame.assign(
         _x=frame[chart.x].astype("str").replace("<NA>", "none"),
         _y=frame[chart.y].astype("str").replace("<NA>", "none"),

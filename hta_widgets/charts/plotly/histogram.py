@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from hta_widgets.charts.plotly.axis_unit import axis_unit
 from hta_widgets.charts.plotly.text import axis
 from hta_widgets.charts.spec import Histogram
-from hta_widgets.charts.units import unit_of
 from hta_widgets.palette import colour
 
 __all__ = ["histogram"]
@@ -24,7 +24,7 @@ def histogram(chart: Histogram, frame: pd.DataFrame) -> go.Figure:
     first, last = (value.min(), value.max()) if len(value) else (1.0, 1.0)
     edges = np.geomspace(first, max(last, first * 1.01), _BINS + 1)
     edges[0], edges[-1] = first, max(last, edges[-1])  # geomspace rounds
-    unit = unit_of(chart.value, float(last))
+    unit = axis_unit(chart.value, float(last))
     groups = [(np.ones(len(value), np.bool_), chart.rest, chart.time_class)]
     if chart.part:
         mostly = (2 * frame[chart.part.column] > frame[chart.value]).to_numpy()

@@ -8,9 +8,9 @@ import plotly.graph_objects as go
 from plotly.colors import qualitative
 
 from hta_widgets.charts.labels import labels, telling
+from hta_widgets.charts.plotly.axis_unit import axis_unit, in_words
 from hta_widgets.charts.plotly.text import axis, plain
 from hta_widgets.charts.spec import Lines
-from hta_widgets.charts.units import in_words, unit_of
 from hta_widgets.palette import colour
 
 __all__ = ["lines"]
@@ -19,8 +19,8 @@ __all__ = ["lines"]
 def lines(chart: Lines, frame: pd.DataFrame) -> go.Figure:
     """A stepped line for each combination of `by`, each in a colour of its own where there are several."""
     columns = [chart.value, *([chart.beside] if chart.beside else [])]
-    unit = unit_of(chart.value, float(frame[columns].max().max()) if len(frame) else 0.0)
-    clock = unit_of(chart.time)
+    unit = axis_unit(chart.value, float(frame[columns].max().max()) if len(frame) else 0.0)
+    clock = axis_unit(chart.time)
     told_apart = telling(frame, chart.by)
     groups = frame.groupby(list(chart.by), sort=True, observed=True)
     colours = qualitative.Safe if groups.ngroups > 1 else [colour(chart.time_class)]

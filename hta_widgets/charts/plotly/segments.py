@@ -6,10 +6,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from hta_widgets.charts.labels import labels
+from hta_widgets.charts.plotly.axis_unit import axis_unit
 from hta_widgets.charts.plotly.stack import fill
 from hta_widgets.charts.plotly.text import axis, plain
 from hta_widgets.charts.spec import Segments
-from hta_widgets.charts.units import unit_of
 
 __all__ = ["segments"]
 
@@ -18,7 +18,7 @@ _LONGEST_NAME = 120
 
 def segments(chart: Segments, frame: pd.DataFrame) -> go.Figure:
     """A bar per lane, its rows along the time since the first."""
-    unit = unit_of(chart.duration)
+    unit = axis_unit(chart.duration)
     first = frame[chart.start].min() if len(frame) else 0
     figure = go.Figure()
     for series in chart.series:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
+from hta_widgets.charts.plotly.axis_unit import axis_unit
 from hta_widgets.charts.plotly.error_bars import error_bars
 from hta_widgets.charts.plotly.text import axis, row_details, short
 from hta_widgets.charts.spec import Spread
 from hta_widgets.charts.time_classes import time_classes
-from hta_widgets.charts.units import unit_of
 from hta_widgets.palette import colour
 
 __all__ = ["spread"]
@@ -19,7 +19,7 @@ _SHOWN = 20
 
 def spread(chart: Spread, frame: pd.DataFrame) -> go.Figure:
     """Boxes per label, one for each rank, where the chart names quartiles; else dots with their ranges."""
-    unit = unit_of(chart.mid, float(frame[chart.high].max()) if len(frame) else 0.0)
+    unit = axis_unit(chart.mid, float(frame[chart.high].max()) if len(frame) else 0.0)
     sums = frame.groupby(chart.label, sort=True, observed=True)[chart.order].sum()
     order = sums.sort_values(ascending=False, kind="stable").index[:_SHOWN]
     place = {label: number for number, label in enumerate(order)}

@@ -6,11 +6,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from hta_widgets.charts.labels import labels, telling
+from hta_widgets.charts.plotly.axis_unit import axis_unit, in_words
 from hta_widgets.charts.plotly.error_bars import error_bars
 from hta_widgets.charts.plotly.text import axis, plain
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.charts.stacked import stacked
-from hta_widgets.charts.units import in_words, unit_of
 from hta_widgets.palette import colour
 
 __all__ = ["fill", "stack"]
@@ -22,7 +22,7 @@ def stack(chart: Stack, frame: pd.DataFrame) -> go.Figure:
     told_apart = telling(wide, keys)
     places = _places(wide, told_apart)
     whole = wide[chart.whole]
-    unit = unit_of("_ns")
+    unit = axis_unit("_ns")
     figure = go.Figure()
     for series in chart.series:
         part = wide[series.column]

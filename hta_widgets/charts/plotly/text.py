@@ -8,7 +8,7 @@ from textwrap import wrap
 
 import pandas as pd
 
-from hta_widgets.charts.units import Unit, in_words, unit_of
+from hta_widgets.charts.plotly.axis_unit import AxisUnit, axis_unit, in_words
 
 __all__ = ["axis", "plain", "row_details", "short", "wrapped"]
 
@@ -34,7 +34,7 @@ def wrapped(text: str) -> str:
     return "<br>".join([*shown, "…"] if len(lines) > len(shown) or len(text) > _LONGEST else shown)
 
 
-def axis(column: str, unit: Unit, measure: str = "") -> str:
+def axis(column: str, unit: AxisUnit, measure: str = "") -> str:
     """The title of an axis of a column's values."""
     return f"{in_words(column, measure)} ({unit.name})" if unit.name else in_words(column, measure)
 
@@ -53,6 +53,6 @@ def row_details(frame: pd.DataFrame) -> list[str]:
         numbers = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
         for row, value in enumerate(column.tolist()):
             if known[row] and str(value):
-                text = unit_of(str(name), value).text(value) if numbers else wrapped(str(value))
+                text = axis_unit(str(name), value).text(value) if numbers else wrapped(str(value))
                 details[row].append(f"{plain(str(name))}: {text}")
     return ["<br>".join(lines) for lines in details]
