@@ -32,16 +32,17 @@ def compute_bound(inputs: Inputs) -> Finding | None:
     who = "The device computes" if len(frame) == 1 else "The devices compute"
     kernels = _kernel_shares(inputs)
     by_short = kernels.groupby(short_kernel_name, sort=False).sum().nlargest(_MOST_KERNELS)
-    listed = ", ".join(f"{name} ({percent(part)})" for name, part in by_short.items())
+    longest = ", ".join(f"{name} ({percent(part)})" for name, part in by_short.items())
+    # none where the scope's names are those of work that began before it
+    most = f" The kernels with most computing time: {longest}." if longest else ""
     return Finding(
         "compute_bound",
         0,
         share,
-        f"{who} {inputs.share(share)}; all else together takes {percent(100.0 - share)}. The kernels with "
-        f"most computing time: {listed}.",
+        f"{who} {inputs.share(share)}; all else together takes {percent(100.0 - share)}.{most}",
         "Look at the kernels that take most time: their data types, shapes and operators.",
         "kernel_breakdown",
-        Evidence(name=str(kernels.index[0])),
+        Evidence(name=str(kernels.index[0]) if len(kernels) else ""),
     )
 
 
