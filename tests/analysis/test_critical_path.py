@@ -77,14 +77,14 @@ def test_a_launch_its_kernel_and_the_wait_for_it(tmp_path):
 
 def test_work_that_runs_on_after_the_window_ends_the_path(tmp_path):
     """The host ran ahead: what the window launched, and what ran before it on the stream, is the path."""
-    frame = path_of(
-        tmp_path,
+    events = [
         step(50_000),
         call("cudaLaunchKernel", 1_000, 2_000, correlation=1),
         call("cudaLaunchKernel", 3_000, 4_000, correlation=2),
         work("first", 5_000, 40_000, 1),
         work("ncclDevKernel_AllReduce", 41_000, 90_000, 2),
-    )
+    ]
+    frame = critical_path(job(tmp_path, events), Scope(window_ns=(0, 50_000)))
     assert segments(frame)[-4:] == [
         (2_000, 5_000, "launch_delay", "first"),
         (5_000, 40_000, "kernel", "first"),
