@@ -133,6 +133,12 @@ def test_work_that_touches_shares_a_lane_and_work_that_overlaps_does_not():
     ]  # fmt: skip
 
 
+def test_work_on_a_stream_takes_the_first_lane_that_is_free():
+    """It is called by nothing that still runs: only on threads does one slice stand below another."""
+    lanes = build_lanes([rank_of([(0, 0, 0, 10), (0, 0, 5, 20), (0, 0, 12, 5)])])
+    assert [lanes.lane_of(lanes.find(0, 2 * i)) for i in range(3)] == [0, 1, 0]
+
+
 def test_of_threads_the_busiest_comes_first():
     lanes = build_lanes([rank_of([(1, 0, 0, 5), (1, 1, 0, 5), (1, 1, 10, 5)])])
     assert [(track.label, track.count) for track in lanes.tracks] == [("thread 11", 2), ("main", 1)]

@@ -65,8 +65,11 @@ def test_without_ids_the_order_on_the_stream_decides(tmp_path):
     assert frame["iteration"].tolist() == [1] * 6
 
 
-def test_unequal_counts_match_nothing(tmp_path):
-    trace = two_ranks(tmp_path, [MS, 10 * MS, 20 * MS], [10 * MS, 20 * MS])
+@pytest.mark.parametrize("lacking", ["the first", "the last"])
+def test_unequal_counts_match_nothing(tmp_path, lacking):
+    """Nor where those that both have would meet in time."""
+    begins = [MS, 10 * MS, 20 * MS]
+    trace = two_ranks(tmp_path, begins, begins[1:] if lacking == "the first" else begins[:-1])
     assert collectives(trace)["match"].isna().all()
     assert collectives(trace)["match_key"].isna().all()
 

@@ -77,14 +77,14 @@ def test_a_launch_its_kernel_and_the_wait_for_it(tmp_path):
 
 def test_work_that_runs_on_after_the_window_ends_the_path(tmp_path):
     """The host ran ahead: what the window launched, and what ran before it on the stream, is the path."""
-    frame = path_of(
-        tmp_path,
+    events = [
         step(50_000),
         call("cudaLaunchKernel", 1_000, 2_000, correlation=1),
         call("cudaLaunchKernel", 3_000, 4_000, correlation=2),
         work("first", 5_000, 40_000, 1),
         work("ncclDevKernel_AllReduce", 41_000, 90_000, 2),
-    )
+    ]
+    frame = critical_path(job(tmp_path, events), Scope(window_ns=(0, 50_000)))
     assert segments(frame)[-4:] == [
         (2_000, 5_000, "launch_delay", "first"),
         (5_000, 40_000, "kernel", "first"),
@@ -131,6 +131,33 @@ def test_a_wait_between_streams_is_inferred_where_none_are_recorded(tmp_path):
         (61_000, 90_000, "kernel", "consumer"),
     ]
     assert frame["inferred"].tolist()[-3:] == [False, True, False]
+
+
+def test_no_wait_is_inferred_where_a_launch_takes_as_long(tmp_path):
+    """The consumer started 5 us after its launch, as any kernel may: the producer's end is a coincidence."""
+    prompt = [
+        step(90_000),
+        call("cudaLaunchKernel", 0, 1_000, correlation=1),
+        call("cudaLaunchKernel", 55_000, 56_000, correlation=2),
+        work("producer", 2_000, 60_000, 1, stream=20),
+        work("consumer", 61_000, 90_000, 2, stream=7),
+    ]
+    frame = path_of(tmp_path, *prompt)
+    assert segments(frame)[-2] == (56_000, 61_000, "launch_delay", "consumer")
+    assert not frame["inferred"].any()
+
+
+def test_without_a_selection_it_is_the_first_whole_step(tmp_path):
+    events = []
+    for number, launches in enumerate((1, 4, 4)):
+        start = 100_000 * number
+        events.append(event("user_annotation", f"ProfilerStep#{number}", start, 100_000))
+        for at in range(launches):
+            begins, correlation = start + 10_000 * at, 10 * number + at + 1
+            events.append(call("cudaLaunchKernel", begins, begins + 1_000, correlation=correlation))
+            events.append(work("gemm", begins + 2_000, begins + 9_000, correlation))
+    frame = path_of(tmp_path, *events)
+    assert (frame["start_ns"].iloc[0], frame["end_ns"].iloc[-1]) == (100_000, 200_000)
 
 
 def test_no_wait_is_inferred_between_devices(tmp_path):

@@ -45,16 +45,17 @@ class Tree:
     @contextmanager
     def with_fault(self, fault: Fault) -> Iterator[None]:
         """Put the fault in as long as the context lasts."""
-        file, original = self.root / fault.file, ROOT / fault.file
-        text = original.read_text(encoding="utf-8")
+        file = self.root / fault.file
+        text, before = file.read_text(encoding="utf-8"), file.stat()
         try:
             file.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
             # Python and numba tell a changed file by the seconds of its time: never those of the original
-            changed = original.stat().st_mtime + 100
+            changed = before.st_mtime + 100
             os.utime(file, (changed, changed))
             yield
         finally:
-            shutil.copy2(original, file)
+            file.write_text(text, encoding="utf-8")
+            os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def _copy(source: Path, target: Path) -> None:
