@@ -48,7 +48,7 @@ def test_a_device_that_computes_is_said_to(tmp_path: Path, ns: int, fires: bool)
         row = found["compute_bound"]
         assert (row["severity"], row["cost_ns"], row["share_pct"]) == (VERDICT, 0, 80.0)
         assert "computes 80.0 % of step time; all else together takes 20.0 %" in row["text"]
-        assert "gemm (100.0 %)" in row["text"] and row["name"] == "gemm"
+        assert "gemm (100 %)" in row["text"] and row["name"] == "gemm"
 
 
 def test_the_verdict_comes_first_and_names_the_longest_kernels(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_the_verdict_comes_first_and_names_the_longest_kernels(tmp_path: Path) -
 
 def test_a_name_from_the_trace_that_is_markup_stays_text(tmp_path: Path) -> None:
     row = topics(job(tmp_path, [*steps(), *computing(90_000, "<img src=x>")]))["compute_bound"]
-    assert "<img src=x> (100.0 %)" in row["text"]
+    assert "<img src=x> (100 %)" in row["text"]
 
 
 @pytest.mark.parametrize(("missing", "fires"), [(4, True), (0, False)])
@@ -80,7 +80,7 @@ def test_idle_time_without_a_recorded_launch_is_not_blamed_on_the_host(
     assert ("unrecorded_idle" in found) == fires
     if fires:
         assert "idle_host" not in found and "launch_bound" not in found
-        assert "the launches of 100.0 % of the device work are missing" in found["unrecorded_idle"]["text"]
+        assert "the launches of 100 % of the device work are missing" in found["unrecorded_idle"]["text"]
 
 
 @pytest.mark.parametrize(("last", "fires"), [(40_000, True), (98_000, False)])

@@ -8,7 +8,7 @@ import pandas as pd
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.formatting import percent
+from hta_widgets.formatting import percent, significant
 from hta_widgets.kernel_names import short_kernel_name
 
 __all__ = ["compute_bound", "no_work_due", "unrecorded_idle"]
@@ -62,7 +62,7 @@ def unrecorded_idle(inputs: Inputs) -> Finding | None:
         "unrecorded_idle",
         cost,
         share,
-        f"Of {percent(idle)} idle time {share:.1f} points have no recorded cause{inputs.per_step(cost)}: the "
+        f"Of {percent(idle)} idle time {significant(share)} points have no recorded cause{inputs.per_step(cost)}: the "
         f"launches of {percent(missing)} of the device work are missing.",
         "Record with ProfilerActivity.CPU, from before the first step that matters, and drop no events.",
         "idle_breakdown",
