@@ -101,7 +101,7 @@ def test_of_many_windows_the_longest_are_shown_and_the_others_counted() -> None:
 
 def test_bars_choose_no_event_for_memory_from_before_the_recording() -> None:
     frame = pd.DataFrame({"rank": 0, "top_operator": [BEFORE, "aten::mm"], "bytes": [9, 5]})
-    drawn = marks(Bars("bytes", ("top_operator",), "memory", names="top_operator"), frame)
+    drawn = marks(Bars("bytes", ("top_operator",), "memory", names="top_operator", no_event=BEFORE), frame)
     assert drawn.table["names"].tolist() == ["[]", '["aten::mm"]']
 
 
@@ -141,7 +141,7 @@ def test_a_spread_shows_the_kernels_that_take_most_time() -> None:
     """Which are not those of the longest launches."""
     frame = pd.DataFrame({"name": [f"k{i:02}" for i in range(20)], "rank": 0, "sum_ns": range(20)})
     frame = frame.assign(min_ns=1, mean_ns=100 - frame["sum_ns"], max_ns=200, event_class="compute")
-    drawn = marks(Spread("name", "min_ns", "mean_ns", "max_ns", "sum_ns", "event_class"), frame)
+    drawn = marks(Spread("name", "min_ns", "mean_ns", "max_ns", "sum_ns", "event_class", "launch"), frame)
     assert drawn.legend == [f"k{i:02}" for i in range(19, 7, -1)]
     assert drawn.left_out == 8
     by_line = drawn.table.sort_values("line")
