@@ -14,7 +14,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hta_widgets.timeline import Kinds, Lanes, Packed, Pyramid, build_lanes, outline, pack_slices, pack_window
+from hta_widgets.timeline import (
+    Kinds,
+    Lanes,
+    Packed,
+    Pyramid,
+    build_lanes,
+    gap_at,
+    outline,
+    pack_slices,
+    pack_window,
+    relative,
+)
 from hta_widgets.timeline.outline import activity
 from hta_widgets.timeline.pack import CHUNK_BYTES, ESCAPE
 from hta_widgets.timeline.pyramid import Items, merge
@@ -170,6 +181,20 @@ def test_a_slice_that_straddles_its_neighbour_keeps_its_callees_below_it():
     # 5..15 begins inside 0..10 and outlives it; 11..14 runs inside 5..15.
     lanes = build_lanes([rank_of([(1, 0, 0, 10), (1, 0, 5, 10), (1, 0, 11, 3)])])
     assert [lanes.lane_of(lanes.find(0, 2 * i)) for i in range(3)] == [0, 1, 2]
+
+
+def test_a_slice_that_only_overlaps_another_is_neither_its_caller_nor_its_callee():
+    lanes = build_lanes([rank_of([(1, 0, 0, 10), (1, 0, 5, 10), (1, 0, 11, 3)])])
+    first, second, third = (lanes.find(0, 2 * i) for i in range(3))
+    assert [relative(lanes, at, "parent") for at in (first, second, third)] == [-1, -1, second]
+    assert [relative(lanes, at, "child") for at in (first, second, third)] == [-1, third, -1]
+
+
+def test_a_gap_reaches_to_the_nearest_slice_on_any_of_the_lanes():
+    lanes = build_lanes([rank_of([(0, 0, 0, 10), (0, 0, 90, 10), (0, 1, 20, 5), (0, 1, 60, 5)])])
+    assert gap_at(lanes, [0], 50) == (10, 90)
+    assert gap_at(lanes, [0, 1], 50) == gap_at(lanes, [1, 0], 50) == (25, 60)
+    assert gap_at(lanes, [0, 1], 22) is None
 
 
 def test_a_deep_stack_has_a_lane_per_frame():

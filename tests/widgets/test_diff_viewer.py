@@ -435,7 +435,7 @@ def test_what_a_report_lacks_of_both_runs_is_said_once(
 ) -> None:
     monkeypatch.setitem(TimelineScrubber.__init__.__kwdefaults__, "client_slices", 100)
     viewer = DiffViewer({"before": pair["one"], "after": pair["one"]})
-    notes = content(viewer.to_html(tmp_path / "runs.html").read_text(encoding="utf-8"))["facts"]["notes"]
+    notes = content(viewer.to_html(tmp_path / "runs.html").read_text(encoding="utf-8"))["about"]["notes"]
     assert len(notes) == 1 and "too many for a report" in notes[0]
 
 

@@ -62,8 +62,8 @@ def unrecorded_idle(inputs: Inputs) -> Finding | None:
         "unrecorded_idle",
         cost,
         share,
-        f"Of {percent(idle)} idle time {significant(share)} points have no recorded cause{inputs.per_step(cost)}: the "
-        f"launches of {percent(missing)} of the device work are missing.",
+        f"Of {percent(idle)} idle time {significant(share)} points have no recorded cause"
+        f"{inputs.per_step(cost)}: the launches of {percent(missing)} of the device work are missing.",
         "Record with ProfilerActivity.CPU, from before the first step that matters, and drop no events.",
         "idle_breakdown",
         Evidence(rank=int(about["rank"].iloc[0]) if len(about) < len(frame) else None),
