@@ -102,10 +102,16 @@ def _lines(trace: Trace, answers: Frames, arguments: Namespace) -> Iterator[str]
     yield from _job(trace, arguments.paths, output)
     yield from _findings(answers["overview"], output, cells)
     texts: dict[str, None] = {}  # in order, each once: a trace without device work lacks the same for all
+    found = answers["overview"]
+    unknown = (
+        "" if isinstance(found, MissingDataError) else " ".join(found["text"][found["severity"] == OPEN])
+    )
     for kind, answer in answers.items():
         if kind == "overview":
             continue
         if isinstance(answer, MissingDataError):
+            if answer.field in unknown:  # the findings say so already
+                continue
             texts[f"No answer: {answer}"] = None
         else:
             texts[ANALYSES[kind].sentence(answer)] = None

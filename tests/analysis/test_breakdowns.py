@@ -222,7 +222,13 @@ def test_sentences_name_the_rank_and_the_numbers():
     )
 
 
-def test_figure_by_iteration_names_rank_and_iteration():
-    trace = job(FakeRank(EVENTS, steps=[(3, 0, 50), (4, 50, 100)]))
-    figure = ANALYSES["temporal_breakdown"].figure(temporal_breakdown(trace, by="iteration"))
-    assert [list(level) for level in figure.data[0].x] == [["rank 0", "rank 0"], ["3", "4"]]
+def test_figure_by_iteration_names_the_iteration_and_where_there_are_several_the_rank():
+    rank = FakeRank(EVENTS, steps=[(3, 0, 50), (4, 50, 100)])
+    draw = ANALYSES["temporal_breakdown"].figure
+    alone = draw(temporal_breakdown(job(rank), by="iteration"))
+    assert list(alone.data[0].x) == ["iteration 3", "iteration 4"]
+    both = draw(temporal_breakdown(job(rank, rank), by="iteration"))
+    assert [list(level) for level in both.data[0].x] == [
+        ["rank 0", "rank 0", "rank 1", "rank 1"],
+        ["iteration 3", "iteration 4"] * 2,
+    ]

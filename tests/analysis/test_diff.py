@@ -314,8 +314,8 @@ def test_warm_up_and_outliers_do_not_count(tmp_path):
     assert "2 left out: warm-up" in table.loc["steps", "value"]
 
 
-def test_the_steadier_clock_is_used(tmp_path):
-    """The host's marks jump, its device works at an even pace; then the other way round."""
+def test_the_clock_of_the_iterations_is_used(tmp_path):
+    """The host's marks jump and its device, far behind, works at an even pace; then the device keeps up."""
     events = []
     for number in range(8):
         host = number * 100_000 + (number % 3) * 15_000
@@ -325,16 +325,34 @@ def test_the_steadier_clock_is_used(tmp_path):
             kernel("k", 1_000_000 + number * 100_000, 60_000, correlation=number + 1),
         ]
     steps = sample({"A": job(tmp_path, events)})["A"]
-    assert steps.clock == "device" and len(steps) == 7
-    assert set(steps.durations.tolist()) == {100_000}
-    assert steps.excluded == {7: "nothing marks its end on the device"}
+    assert steps.clock == "device" and len(steps) == 8
+    assert set(steps.durations.tolist()) == {60_000}
+    assert steps.excluded == {}
     (tmp_path / "b").mkdir()
     trace = job(tmp_path / "b", durations(*[100_000] * 6))
     assert sample({"A": trace})["A"].clock == "host"
 
 
+def test_runs_of_different_clocks_are_timed_on_the_device_with_what_they_wait_for(tmp_path):
+    """From the first work of each step to that of the next: waiting for the host counts in both."""
+    behind = []
+    for number in range(8):
+        behind += [
+            event("user_annotation", f"ProfilerStep#{number}", number * 100_000, 50_000),
+            launch(number * 100_000 + 10, number + 1),
+            kernel("k", 1_000_000 + number * 100_000, 60_000, correlation=number + 1),
+        ]
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    runs = {"A": job(tmp_path / "a", behind), "B": job(tmp_path / "b", durations(*[100_000] * 8))}
+    for steps in sample(runs).values():
+        assert steps.clock == "device"
+        assert set(steps.durations.tolist()) == {100_000}
+        assert steps.excluded == {7: "nothing marks its end on the device"}
+
+
 def test_steps_count_only_where_all_ranks_have_them(tmp_path):
-    runs = {"A": job(tmp_path, durations(*[100] * 5), durations(*[100] * 4))}
+    runs = {"A": job(tmp_path, durations(*[2_000] * 5), durations(*[2_000] * 4))}
     steps = sample(runs)["A"]
     assert steps.iterations.tolist() == [0, 1, 2, 3] and steps.excluded == {4: "not on every rank"}
 

@@ -46,7 +46,7 @@ def test_the_last_to_arrive_is_charged_with_the_waiting_of_all(tmp_path):
     assert frame["position"].tolist() == [3, 2, 1]
     assert frame["caused_pct"].tolist() == [0.0, 0.0, 100.0]
     assert sentence(frame) == (
-        "The others wait for rank 2: it arrives last at 1 of 1 uneven collectives and causes 100.0 % of the "
+        "The others wait for rank 2: it arrives last at 1 of 1 uneven collectives and causes 100 % of the "
         "8.00 ms that 3 ranks wait together in 1 iteration."
     )
 
