@@ -35,6 +35,6 @@ def time_classes(frame: pd.DataFrame, time_class: str) -> list[str]:
     return [_class_of(str(value)) for value in frame[time_class]]
 
 
-def _class_of(told: str) -> str:
-    known = _CLASS_OF.get(told, told)
+def _class_of(value: str) -> str:
+    known = _CLASS_OF.get(value, value)
     return known if known in _CLASSES else "host"

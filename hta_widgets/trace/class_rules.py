@@ -6,7 +6,7 @@ A team that has kernels of its own puts a file `hta_widgets.toml` into the folde
     name = "my_ring"  # a regular expression, searched in the full name
     class = "communication"
 
-What is wrong with such a file is told in `Trace.health`; the rules that can be read still apply.
+`Trace.health` lists what is wrong with such a file; the rules that can be read still apply.
 """
 
 import re
@@ -87,8 +87,8 @@ def parse(text: str) -> tuple[list[Rule], list[str]]:
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        told = _AT_LINE.search(str(error))
-        line = int(told[1]) if told else len(text.splitlines())
+        found = _AT_LINE.search(str(error))
+        line = int(found[1]) if found else len(text.splitlines())
         return [], [f"line {line}: {_AT_LINE.sub('', str(error))}"]
     rules = list[Rule]()
     wrong = [f"line {_line_of(text, key)}: unknown key {key!r}" for key in content if key != "class"]

@@ -211,8 +211,8 @@ class Trace:
     def _job_size(self) -> int:
         """How many ranks the job has: as its files say, or at least as many as there are files."""
         infos = [table.metadata.get("distributedInfo") for table in self._tables.values()]
-        told = [info.get("world_size") for info in infos if isinstance(info, dict)]
-        return max([len(self.ranks), *(size for size in told if isinstance(size, int))])
+        sizes = [info.get("world_size") for info in infos if isinstance(info, dict)]
+        return max([len(self.ranks), *(size for size in sizes if isinstance(size, int))])
 
     def _about_rank_number(self, assigned: Assigned) -> list[Finding]:
         if assigned.duplicate:

@@ -56,8 +56,8 @@ def suspects(trace: RankTrace, job_size: int) -> pd.DataFrame:
     """
     rows = _candidates(trace) if job_size > 1 else np.empty(0, np.int64)
     why = _reasons(trace, rows)
-    told = np.array([bool(text) for text in why], np.bool_)
-    rows = rows[told]
+    suspected = np.array([bool(text) for text in why], np.bool_)
+    rows = rows[suspected]
     found = pd.DataFrame(
         {
             "name": pd.Series([trace.names[code] for code in trace.name[rows].tolist()], dtype="str"),

@@ -1,7 +1,7 @@
-// A DataFrame as it crosses the wire: typed columns in one buffer (hta_widgets/widgets/table_codec.py).
+// A DataFrame as it travels to the browser: typed columns in one buffer (hta_widgets/widgets/table_codec.py).
 
 /** The trait's value: numbers lie in `data` as little-endian float64, text in the column itself. */
-export interface WireTable {
+export interface EncodedTable {
   rows: number;
   columns: { name: string; kind: "int" | "float" | "text"; offset?: number; values?: string[] }[];
   data: DataView | null;
@@ -44,17 +44,17 @@ export class Table {
   }
 }
 
-export function decode(wire: WireTable | null | undefined): Table {
-  if (!wire) return new Table(0, []);
-  const columns = wire.columns.map((column): Column => {
+export function decode(encoded: EncodedTable | null | undefined): Table {
+  if (!encoded) return new Table(0, []);
+  const columns = encoded.columns.map((column): Column => {
     if (column.kind === "text") return { name: column.name, kind: "text", values: column.values ?? [] };
-    const values = new Float64Array(wire.rows);
+    const values = new Float64Array(encoded.rows);
     const start = column.offset ?? 0;
-    for (let row = 0; row < wire.rows; row++)
-      values[row] = wire.data?.getFloat64(start + 8 * row, true) ?? Number.NaN;
+    for (let row = 0; row < encoded.rows; row++)
+      values[row] = encoded.data?.getFloat64(start + 8 * row, true) ?? Number.NaN;
     return { name: column.name, kind: column.kind, values };
   });
-  return new Table(wire.rows, columns);
+  return new Table(encoded.rows, columns);
 }
 
 function text(value: number | string | undefined): string {

@@ -17,20 +17,20 @@ export interface Entry {
 }
 
 export interface PanelBarProps {
-  catalogue: readonly Entry[];
+  available: readonly Entry[];
   /** the kinds shown, in the order they were opened */
   shown: Signal<string[]>;
   /** called with the kind that was opened by hand */
   opened(kind: string): void;
 }
 
-export function PanelBar({ catalogue, shown, opened }: PanelBarProps) {
+export function PanelBar({ available, shown, opened }: PanelBarProps) {
   const root = useRef<HTMLDivElement>(null);
   // Roving tabindex: one stop for Tab, arrows inside.
-  const [current, setCurrent] = useState<string | undefined>(catalogue[0]?.kind);
-  const groups = [...new Set(catalogue.map((entry) => entry.group))].map((group) => ({
+  const [current, setCurrent] = useState<string | undefined>(available[0]?.kind);
+  const groups = [...new Set(available.map((entry) => entry.group))].map((group) => ({
     group,
-    entries: catalogue.filter((entry) => entry.group === group),
+    entries: available.filter((entry) => entry.group === group),
   }));
 
   const toggle = (kind: string) => {
@@ -44,9 +44,9 @@ export function PanelBar({ catalogue, shown, opened }: PanelBarProps) {
 
   const onKeyDown = (event: KeyboardEvent) => {
     if (combined(event)) return;
-    const at = catalogue.findIndex((entry) => entry.kind === current);
-    const to = step(event.key, at, catalogue.length, 1);
-    const next = to === undefined ? undefined : catalogue[Math.max(0, Math.min(catalogue.length - 1, to))];
+    const at = available.findIndex((entry) => entry.kind === current);
+    const to = step(event.key, at, available.length, 1);
+    const next = to === undefined ? undefined : available[Math.max(0, Math.min(available.length - 1, to))];
     if (!next) return;
     consume(event);
     setCurrent(next.kind);

@@ -172,7 +172,7 @@ it("opens and closes panels from a bar that arrows move along", async () => {
     ["panel", "anywidget:c", "c"],
   ]);
   await drawn();
-  // a panel asks for another one; what the catalogue does not hold is no panel
+  // a panel asks for another one; a kind that is not available opens none
   const slot = el.querySelector(".hta-panel");
   for (const detail of ["a", "b", "<none>"]) {
     slot?.dispatchEvent(new CustomEvent("hta-open", { detail, bubbles: true }));

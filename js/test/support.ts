@@ -1,6 +1,6 @@
 // Pages without a kernel for the tests of the views.
 
-import type { WireTable } from "../src/columns";
+import type { EncodedTable } from "../src/columns";
 import { FrozenHost, FrozenModel } from "../src/host";
 import { mount, views } from "../src/index";
 
@@ -15,7 +15,7 @@ globalThis.ResizeObserver ??= class {
 };
 
 /** What hta_widgets/widgets/table_codec.py makes of a frame. */
-export function wire(columns: Record<string, number[] | string[]>): WireTable {
+export function wire(columns: Record<string, number[] | string[]>): EncodedTable {
   const names = Object.keys(columns);
   const rows = columns[names[0] ?? ""]?.length ?? 0;
   const data = new DataView(new ArrayBuffer(8 * rows * names.length));

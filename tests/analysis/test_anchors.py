@@ -158,7 +158,7 @@ def test_operators_correspond_where_there_is_no_device_work(tmp_path):
 def test_windows_without_anything_in_common_have_their_edges(tmp_path):
     base, other = rank(tmp_path / "a", WORK[:1]), rank(tmp_path / "b", WORK[1:2])
     assert len(between(base, other)) == 2
-    with pytest.raises(ValueError, match="ends after it starts"):
+    with pytest.raises(ValueError, match="must end after it starts"):
         anchors(base, (10, 10), other, window(other))
 
 

@@ -180,7 +180,7 @@ def test_the_picture_tells_what_the_panels_do(viewer: DiffViewer) -> None:
     assert whole.end - whole.start == sum(step.end - step.start for step in parts) == rows["change_ns"].sum()
     assert [step.start for step in parts] == [0, *(step.end for step in parts[:-1])]
     svg = picture.to_svg()
-    assert "two compared with one" in svg and whole.told in svg
+    assert "two compared with one" in svg and whole.text in svg
     ElementTree.fromstring(svg)
 
 
@@ -374,10 +374,10 @@ def test_a_path_that_is_not_there_raises_at_once(tmp_path: Path, pair: dict[str,
 def test_loading_can_be_stopped_and_begun_again(until: Until, monkeypatch: pytest.MonkeyPatch) -> None:
     held, opened = threading.Event(), Trace.open
 
-    def slow(path: Any, progress: Any = None) -> Trace:
+    def slow(path: Any, progress: Any = None, **others: Any) -> Trace:
         held.wait(20)
         progress(0, 1, "reading")
-        return opened(path, progress=progress)
+        return opened(path, progress=progress, **others)
 
     monkeypatch.setattr("hta_widgets.widgets.loading.Trace.open", slow)
     viewer = DiffViewer(examples.path("gpt2_baseline"), examples.path("gpt2_ddp"))

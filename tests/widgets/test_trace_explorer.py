@@ -123,11 +123,11 @@ def test_markup_in_a_trace_stays_text(tmp_path: Path, until: Any) -> None:
 def test_loading_can_be_cancelled_and_started_again(until: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, opened = threading.Event(), Trace.open
 
-    def slow(path: Any, progress: Any) -> Trace:
+    def slow(path: Any, progress: Any, **others: Any) -> Trace:
         progress(0, 4, "reading rank-0")
         gate.wait(10)
         progress(1, 4, "reading rank-1")
-        return opened(path, progress=progress)
+        return opened(path, progress=progress, **others)
 
     monkeypatch.setattr(Trace, "open", slow)
     explorer = TraceExplorer(DDP)

@@ -87,8 +87,8 @@ def _pieces(chart: Bars, frame: pd.DataFrame, of_rows: Combined, unit: AxisUnit)
             "kind": rows[chart.time_class].astype("str").to_numpy() if chart.time_class in rows else "",
             "time_class": time_classes(rows, chart.time_class),
             "hover": [
-                details if count == 1 else f"{plain(name)}<br>{told}, the {how} of {count:,} rows"
-                for details, count, name, told in zip(
+                details if count == 1 else f"{plain(name)}<br>{total_text}, the {how} of {count:,} rows"
+                for details, count, name, total_text in zip(
                     of_one, counts, labels(rows, _named(chart, rows)), head, strict=True
                 )
             ],

@@ -99,8 +99,8 @@ def _opacity(significant: pd.Series) -> list[float]:
 def _facts(
     before: pd.Series, after: pd.Series, change: pd.Series, low: pd.Series, high: pd.Series
 ) -> list[str]:
-    told = []
+    texts = []
     for old, new, more, least, most in zip(before, after, change, low, high, strict=True):
         noise = "noise unknown" if np.isnan(least) else f"95 %: {least / 1e6:+.6f} to {most / 1e6:+.6f} ms"
-        told.append(f"{old / 1e6:.6f} → {new / 1e6:.6f} ms, {more / 1e6:+.6f} ms<br>{noise}")
-    return told
+        texts.append(f"{old / 1e6:.6f} → {new / 1e6:.6f} ms, {more / 1e6:+.6f} ms<br>{noise}")
+    return texts

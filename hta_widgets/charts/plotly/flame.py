@@ -53,7 +53,7 @@ def _icicle(chart: Flame, frame: pd.DataFrame, total: str, own: str, time_class:
         width, of_tops = shown[own], pd.Series(0, index=tops)
     else:
         width, of_tops = shown[total], shown[total].where(is_top, 0).groupby(rank).sum()
-    told = list(
+    columns = list(
         dict.fromkeys(
             [chart.label, "count", *(name for weight in chart.weights for name in weight[:2] if name)]
         )
@@ -66,7 +66,7 @@ def _icicle(chart: Flame, frame: pd.DataFrame, total: str, own: str, time_class:
         branchvalues="remainder" if own else "total",
         maxdepth=_LEVELS,
         sort=False,
-        customdata=[*tops, *row_details(shown[told])],
+        customdata=[*tops, *row_details(shown[columns])],
         hovertemplate="%{customdata}<extra></extra>",
         marker_colors=[*([colour("idle")] * len(tops)), *([colour(time_class)] * len(shown))],
     )

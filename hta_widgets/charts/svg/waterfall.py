@@ -14,7 +14,7 @@ __all__ = ["Fall", "Step", "draw_waterfall"]
 _MOST_FALLS = 8
 _ROW, _BAR = 18, 10
 _LABEL, _VALUE, _CERTAINTY = 200, 80, 90
-_VISIBLE = 1 / 2000  # what is narrower than this share of the drawing is told, not drawn
+_VISIBLE = 1 / 2000  # what is narrower than this share of the drawing is named, not drawn
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Step:
     doubt: str | None
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The change in words, with its sign."""
         change = self.end - self.start
         return signed(change, duration(change))
@@ -70,7 +70,7 @@ def draw_waterfall(drawing: Drawing, y: float, sides: tuple[float, float], falls
         for step in drawn:
             _bar(drawing, y, (left, right), begin + (min(step.start, step.end) - first) * scale, scale, step)
             y += _ROW
-        small = [f"{step.label} {step.told}" for step in fall.steps if not _visible(step, length)]
+        small = [f"{step.label} {step.text}" for step in fall.steps if not _visible(step, length)]
         if small:
             text = f"too small to draw: {', '.join(small)}"
             drawing.text(left, y + 13, text, size=11, fill=MUTED, width=right - left)
@@ -92,6 +92,6 @@ def _bar(drawing: Drawing, y: float, sides: tuple[float, float], x: float, scale
     width = max(abs(step.end - step.start) * scale, 1)
     top = y + (_ROW - _BAR) / 2
     drawing.rect(x, top, width, _BAR, "#fff" if step.doubt else colour, line=colour if step.doubt else "")
-    drawing.text(right - _CERTAINTY, y + 13, step.told, size=12, bold=whole, end=True)
+    drawing.text(right - _CERTAINTY, y + 13, step.text, size=12, bold=whole, end=True)
     if step.doubt:
         drawing.text(right, y + 13, step.doubt, size=11, fill=MUTED, end=True)

@@ -1,4 +1,4 @@
-// The chart of an answer: which one is told by Python (a chart of hta_widgets/charts/spec.py, by type).
+// The chart of an answer: Python says which one (a chart of hta_widgets/charts/spec.py, by type).
 
 import type { FunctionComponent } from "preact";
 import type { Table } from "../columns";

@@ -87,7 +87,7 @@ export function Flame({ marks, chart, width, selecting }: ChartProps<FlameChart>
           const total = totals[row] ?? 0;
           const share = whole > 0 ? percent((100 * total) / whole) : "";
           const merged = name === MERGED;
-          const told = `${name}: ${unit(total).text(total)}${share && `, ${share}`}, ${count(counts[row] ?? 0)}`;
+          const description = `${name}: ${unit(total).text(total)}${share && `, ${share}`}, ${count(counts[row] ?? 0)}`;
           return (
             // biome-ignore lint/a11y/noStaticElementInteractions: the keyboard has Z, see above
             <g
@@ -98,7 +98,7 @@ export function Flame({ marks, chart, width, selecting }: ChartProps<FlameChart>
               onMouseDown={(event) => event.detail > 1 && event.preventDefault()}
             >
               <Mark
-                label={told}
+                label={description}
                 first={place === 0}
                 pressed={chosen.has(name)}
                 onPick={
@@ -109,7 +109,7 @@ export function Flame({ marks, chart, width, selecting }: ChartProps<FlameChart>
                       }
                 }
               >
-                <title>{`${told} (${unit(total).exact(total)})`}</title>
+                <title>{`${description} (${unit(total).exact(total)})`}</title>
                 <rect
                   class="hta-box"
                   x={start}

@@ -41,7 +41,7 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
   const fill = `var(--hta-${chart.time_class})`;
   const height = rows.length * ROW;
   const every = Math.max(1, Math.ceil(36 / column));
-  const told = (value: number | undefined) =>
+  const tickLabel = (value: number | undefined) =>
     value === undefined || Number.isNaN(value) ? "none" : String(value);
   const { ranks, iterations } = selecting;
   const is = (signal: { value: number[] }, value: number) =>
@@ -72,14 +72,14 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
       >
         {rows.map((y, row) => (
           <text key={y} x={LEFT - 8} y={row * ROW + ROW - 6} text-anchor="end">
-            {chart.y} {told(y)}
+            {chart.y} {tickLabel(y)}
           </text>
         ))}
         {columns.map(
           (x, number) =>
             number % every === 0 && (
               <text key={x} x={LEFT + column * (number + 0.5)} y={height + 15} text-anchor="middle">
-                {told(x)}
+                {tickLabel(x)}
               </text>
             ),
         )}
@@ -87,7 +87,7 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
           const [x, y] = [xs[i] ?? Number.NaN, ys[i] ?? Number.NaN];
           const chosen = is(ranks, y) && (Number.isNaN(x) || is(iterations, x));
           const ring = rings[i] ? ", unusual" : "";
-          const text = `${chart.y} ${told(y)}, ${chart.x} ${told(x)}: ${unit.text(value)}${ring}`;
+          const text = `${chart.y} ${tickLabel(y)}, ${chart.x} ${tickLabel(x)}: ${unit.text(value)}${ring}`;
           return (
             <Mark
               key={`${x} ${y}`}

@@ -50,10 +50,10 @@ export function Histogram({ marks, chart, width }: ChartProps<HistogramChart>) {
         {Array.from(counts, (count, bin) => {
           const [from, to] = [lows[bin] ?? low, highs[bin] ?? high];
           if (!count) return null;
-          const told = `${text(from)} to ${text(to)}: ${grouped(count)}`;
+          const description = `${text(from)} to ${text(to)}: ${grouped(count)}`;
           return (
-            <Mark key={from} label={told} onPick={null} first={bin === 0}>
-              <title>{told}</title>
+            <Mark key={from} label={description} onPick={null} first={bin === 0}>
+              <title>{description}</title>
               <rect
                 x={x(from)}
                 y={y(count)}

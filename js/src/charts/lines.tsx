@@ -136,8 +136,8 @@ export function Lines({ marks, chart, legend, extent, width, selecting }: ChartP
   function describe(slider: Element, now: number | null): void {
     if (now === null) return;
     slider.setAttribute("aria-valuenow", String(Math.round(now)));
-    const told = strips.map((strip) => `${strip.label} ${value(strip, now)}`);
-    slider.setAttribute("aria-valuetext", `${duration(now)}: ${told.join(", ")}`);
+    const description = strips.map((strip) => `${strip.label} ${value(strip, now)}`);
+    slider.setAttribute("aria-valuetext", `${duration(now)}: ${description.join(", ")}`);
   }
 }
 

@@ -88,16 +88,16 @@ export function Spread({ marks, chart, legend, width, selecting }: ChartProps<Sp
               </Mark>
               {rows.map((i) => {
                 const [rank, mid] = [ranks[i] ?? 0, mids[i] ?? 0];
-                const told = `rank ${rank}: ${chart.centre} ${text(mid)}, ${text(lows[i] ?? 0)} to ${text(highs[i] ?? 0)}`;
+                const description = `rank ${rank}: ${chart.centre} ${text(mid)}, ${text(lows[i] ?? 0)} to ${text(highs[i] ?? 0)}`;
                 return (
                   <Mark
                     key={rank}
-                    label={`${label}, ${told}. Select this rank.`}
+                    label={`${label}, ${description}. Select this rank.`}
                     first={false}
                     pressed={selecting.ranks.value.includes(rank)}
                     onPick={(event) => pickRank(selecting, all, rank, event)}
                   >
-                    <title>{`${told} (${exact(mid)})`}</title>
+                    <title>{`${description} (${exact(mid)})`}</title>
                     <circle
                       class="hta-dot-mark"
                       cx={name + x(Math.max(lowest, mid))}

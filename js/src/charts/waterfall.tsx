@@ -17,7 +17,7 @@ const HEAD = 24;
 const AXIS = 20;
 const VALUE = 72;
 const NOISE = 92;
-/** What is narrower than this share of the chart is told, not drawn. */
+/** What is narrower than this share of the chart is named, not drawn. */
 const VISIBLE = 1 / 2000;
 
 export interface WaterfallChart {
@@ -117,7 +117,7 @@ function PartRow({ part, run, x, left, right, y, noise, first, last }: PartRowPr
   const { label, value, start, end, low, high, significant, whole } = part;
   const known = Number.isFinite(low + high);
   const certainty = known ? "within noise" : "noise unknown";
-  const told = `${run}, ${label}: ${signedTime(value)}${
+  const description = `${run}, ${label}: ${signedTime(value)}${
     known ? `, 95 % interval ${signedTime(low)} to ${signedTime(high)}` : ""
   }; ${duration(part.before)} before, ${duration(part.after)} now${significant ? "" : `; ${certainty}`}`;
   const from = left + x(Math.min(start, end));
@@ -130,8 +130,8 @@ function PartRow({ part, run, x, left, right, y, noise, first, last }: PartRowPr
   const whisker = `M${begin} ${ROW / 2}H${stop}M${begin} ${ROW / 2 - 3}v6M${stop} ${ROW / 2 - 3}v6`;
   return (
     <g class={whole ? "hta-bar-head" : undefined} transform={`translate(0 ${y})`}>
-      <Mark label={told} onPick={null} first={first}>
-        <title>{`${told}\n${exact(value, "ns")}`}</title>
+      <Mark label={description} onPick={null} first={first}>
+        <title>{`${description}\n${exact(value, "ns")}`}</title>
         <rect class="hta-bar-hit" width={right + noise} height={ROW} />
         <text class="hta-bar-name" x={4} y={ROW - 6}>
           {fitted(label, left - 8)}

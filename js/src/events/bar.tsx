@@ -20,7 +20,7 @@ export interface BarProps {
   status: Signal<Status>;
   names: Signal<string[]>;
   query: Signal<string>;
-  catalogue: ReadonlySignal<ColumnInfo[]>;
+  available: ReadonlySignal<ColumnInfo[]>;
   columns: Signal<string[]>;
   expression: ReadonlySignal<string>;
   rpc: Rpc;
@@ -62,11 +62,11 @@ export function count(rows: number, total: number): string {
   return rows === total ? `${all} events` : `${grouped(rows)} of ${all} events`;
 }
 
-function Columns({ catalogue, columns }: Pick<BarProps, "catalogue" | "columns">) {
+function Columns({ available, columns }: Pick<BarProps, "available" | "columns">) {
   const toggle = (name: string) => {
     const on = columns.value.includes(name);
-    // in the catalogue's order, whatever was clicked first
-    const next = catalogue.value
+    // in the order of the menu, whatever was clicked first
+    const next = available.value
       .map((info) => info.name)
       .filter((other) => columns.value.includes(other) !== (other === name));
     if (!on || next.length) columns.value = next;
@@ -85,7 +85,7 @@ function Columns({ catalogue, columns }: Pick<BarProps, "catalogue" | "columns">
       <summary>Columns</summary>
       <fieldset tabIndex={-1}>
         <legend class="hta-hidden">Columns shown</legend>
-        {catalogue.value.map((info) => (
+        {available.value.map((info) => (
           <label key={info.name} title={info.title}>
             <input
               type="checkbox"

@@ -1,12 +1,12 @@
 // The events table of a report: sorted, searched and paged here, over the events that were saved.
 
-import { type Column, decode, Table, type WireTable } from "../columns";
+import { type Column, decode, type EncodedTable, Table } from "../columns";
 import type { FrozenPart } from "./part";
 
 type Values = readonly (number | string)[] | Float64Array;
 
 interface Saved {
-  tables: WireTable[];
+  tables: EncodedTable[];
   /** false: only the beginning of a longer list was saved, and sorting that would mislead */
   sortable: boolean;
   /** false: the list was searched before it was saved */
@@ -121,7 +121,7 @@ function concatenate(tables: readonly Table[]): Table {
 }
 
 /** As hta_widgets/widgets/table_codec.py. */
-function encode(all: Table, rows: readonly number[], names: ReadonlySet<string>): WireTable {
+function encode(all: Table, rows: readonly number[], names: ReadonlySet<string>): EncodedTable {
   const columns = all.columns.filter((column) => names.has(column.name));
   const data = new DataView(new ArrayBuffer(8 * rows.length * columns.length));
   return {

@@ -5,7 +5,7 @@ import { Button } from "../button";
 import { type Chart, Drawing } from "../charts/chart";
 import { toPng, toSvg } from "../charts/image";
 import type { Selecting, Window } from "../charts/select";
-import { decode, type WireTable } from "../columns";
+import { decode, type EncodedTable } from "../columns";
 import { copyText, download, fetchFile } from "../export";
 import { type Field, Form, type Options } from "../form";
 import { grouped } from "../format";
@@ -32,8 +32,8 @@ export const breakdown: View = ({ model, el, signal }) => {
   const sentence = trait<string>(model, "sentence", signal);
   const expression = trait<string>(model, "expression", signal);
   const drawing = trait<string>(model, "drawing", signal);
-  const wire = trait<WireTable | null>(model, "table", signal);
-  const wireMarks = trait<WireTable | null>(model, "marks", signal);
+  const encoded = trait<EncodedTable | null>(model, "table", signal);
+  const wireMarks = trait<EncodedTable | null>(model, "marks", signal);
   const legend = trait<string[]>(model, "legend", signal);
   const leftOut = trait<number>(model, "left_out", signal);
   const extent = trait<number[]>(model, "extent", signal);
@@ -54,7 +54,7 @@ export const breakdown: View = ({ model, el, signal }) => {
   };
   // a comparison of lines: the kernel searches, sorts and filters them
   const lines = frozen ? null : linesOf(model, signal);
-  const table = computed(() => decode(wire.value));
+  const table = computed(() => decode(encoded.value));
   const marks = computed(() => decode(wireMarks.value));
   const width = makeSignal(el.clientWidth || 640);
 

@@ -3,7 +3,7 @@
 import { computed, effect, signal as makeSignal } from "@preact/signals";
 import { createRef } from "preact";
 import { useLayoutEffect } from "preact/hooks";
-import { decode, type WireTable } from "../columns";
+import { decode, type EncodedTable } from "../columns";
 import { Bar } from "../events/bar";
 import { type ColumnInfo, eventColumn } from "../events/cells";
 import { Grid, value } from "../events/grid";
@@ -38,12 +38,12 @@ export const events: View = ({ model, el, signal }) => {
   const version = read<number>("version");
   const sort = read<string>("sort");
   const columns = read<string[]>("columns");
-  const catalogue = read<ColumnInfo[]>("available_columns");
+  const available = read<ColumnInfo[]>("available_columns");
   const names = read<string[]>("names");
   const focus = read<Focus>("focus");
   const bar = {
     frozen: model.get("frozen") === true,
-    ...{ rows, status, names, columns, catalogue, rpc, signal },
+    ...{ rows, status, names, columns, available, rpc, signal },
     total: read<number>("total"),
     query: read<string>("query"),
     expression: read<string>("expression"),
@@ -58,22 +58,22 @@ export const events: View = ({ model, el, signal }) => {
   const failure = makeSignal("");
   const chosenNames = computed(() => new Set(names.value));
   const shown = computed(() => {
-    const known = new Map(catalogue.value.map((info) => [info.name, info]));
+    const known = new Map(available.value.map((info) => [info.name, info]));
     const infos = columns.value.map((name) => known.get(name)).filter((info) => info !== undefined);
     return infos.map(eventColumn);
   });
   let sought: Focus = null; // the focus that was set here, or scrolled to
   let resting: ReturnType<typeof setTimeout> | undefined;
 
-  const saved = savedState<WireTable | null>(model, FIRST);
+  const saved = savedState<EncodedTable | null>(model, FIRST);
   const held = () => (saved ? saved.rows : rows.value);
-  let top: WireTable | null = null;
+  let top: EncodedTable | null = null;
   saveState(model, FIRST, () => top);
 
   const fetchPage = async (first: number, count: number, aborted: AbortSignal) => {
     if (saved) return decode(saved);
     const params = { first, count, columns: shown.peek().map((column) => column.name) };
-    const { result, buffers } = await rpc.call<WireTable>("page", params, { signal: aborted });
+    const { result, buffers } = await rpc.call<EncodedTable>("page", params, { signal: aborted });
     const page = { ...result, data: buffers[0] ?? null };
     if (first === 0) top = page;
     return decode(page);

@@ -29,7 +29,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
   const header = trait<Fact[]>(model, "header", signal);
   const health = trait<HealthRow[]>(model, "health", signal);
   const parts = trait<Placed[]>(model, "parts", signal);
-  const catalogue = trait<Entry[]>(model, "available_panels", signal);
+  const available = trait<Entry[]>(model, "available_panels", signal);
   const panels = trait<string[]>(model, "panels", signal);
 
   bindUndo(el, loading.rpc, signal);
@@ -39,7 +39,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
   let reveal = "";
 
   const open = (event: Event) => {
-    const kind = catalogue.value.find((entry) => entry.kind === (event as CustomEvent).detail)?.kind;
+    const kind = available.value.find((entry) => entry.kind === (event as CustomEvent).detail)?.kind;
     if (!kind) return;
     if (panels.value.includes(kind)) {
       el.querySelector(`.hta-panel[data-kind="${kind}"]`)?.scrollIntoView({ block: "nearest" });
@@ -54,7 +54,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
     <PanelSlot
       key={ref}
       {...{ ref_: ref, kind, host, signal }}
-      wide={catalogue.value.some((entry) => entry.kind === kind && entry.wide)}
+      wide={available.value.some((entry) => entry.kind === kind && entry.wide)}
       reveal={kind === reveal}
       close={() => {
         panels.value = panels.value.filter((other) => other !== kind);
@@ -81,7 +81,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
                 <Slot key={ref} {...{ area, ref_: ref, host, signal }} />
               ))}
               <PanelBar
-                catalogue={catalogue.value}
+                available={available.value}
                 shown={panels}
                 opened={(kind) => {
                   reveal = kind;

@@ -2,7 +2,7 @@
 
 import { computed } from "@preact/signals";
 import { max } from "../charts/numbers";
-import { decode, type WireTable } from "../columns";
+import { decode, type EncodedTable } from "../columns";
 import { duration } from "../format";
 import { trait, type View } from "../model";
 import { Picker, PickerStatus } from "../picker";
@@ -21,7 +21,7 @@ const LABELS = 24; // more bars than this go without a number below
 
 export const iterations: View = ({ model, el, signal }) => {
   const selected = trait<number[]>(model, "iterations", signal);
-  const table = trait<WireTable | null>(model, "table", signal);
+  const table = trait<EncodedTable | null>(model, "table", signal);
   const source = trait<string>(model, "source", signal);
   const status = trait<Status>(model, "status", signal);
   const message = trait<string>(model, "message", signal);
@@ -79,8 +79,8 @@ export const iterations: View = ({ model, el, signal }) => {
   draw(<Iterations />, el, signal);
 };
 
-function stepsOf(wire: WireTable | null): Map<number, Step> {
-  const table = decode(wire);
+function stepsOf(encoded: EncodedTable | null): Map<number, Step> {
+  const table = decode(encoded);
   const column = (name: string) => table.numbers(name);
   const [slowest, fastest, rank] = [column("slowest_ns"), column("fastest_ns"), column("slowest_rank")];
   const [ranks, partial] = [column("ranks"), column("partial")];

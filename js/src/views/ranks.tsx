@@ -2,7 +2,7 @@
 
 import { computed } from "@preact/signals";
 import { Legend, type Series } from "../charts/legend";
-import { decode, type WireTable } from "../columns";
+import { decode, type EncodedTable } from "../columns";
 import { percent } from "../format";
 import { trait, type View } from "../model";
 import { Picker, PickerStatus } from "../picker";
@@ -19,7 +19,7 @@ export const ranks: View = ({ model, el, signal }) => {
   const selected = trait<number[]>(model, "ranks", signal);
   const series = trait<Series[]>(model, "series", signal);
   const whole = trait<string>(model, "whole", signal);
-  const table = trait<WireTable | null>(model, "table", signal);
+  const table = trait<EncodedTable | null>(model, "table", signal);
   const status = trait<Status>(model, "status", signal);
   const message = trait<string>(model, "message", signal);
   const labels = computed(() => new Map(options.value.map((option) => [option.rank, option.label])));
@@ -60,8 +60,12 @@ export const ranks: View = ({ model, el, signal }) => {
 };
 
 /** Each rank's parts as shares of its whole. */
-function sharesOf(wire: WireTable | null, series: readonly Series[], whole: string): Map<number, number[]> {
-  const table = decode(wire);
+function sharesOf(
+  encoded: EncodedTable | null,
+  series: readonly Series[],
+  whole: string,
+): Map<number, number[]> {
+  const table = decode(encoded);
   const columns = series.map((part) => table.numbers(part.column));
   const wholes = table.numbers(whole);
   const shares = new Map<number, number[]>();
