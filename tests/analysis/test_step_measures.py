@@ -3,6 +3,7 @@
 import json
 from functools import cache
 
+import pandas as pd
 import pytest
 
 from hta_widgets import examples
@@ -14,6 +15,8 @@ from hta_widgets.analysis.device_time.overlap import comm_comp_overlap
 from hta_widgets.errors import NotComparableError
 from hta_widgets.trace import Scope, Trace
 from tests.support import shared_trace
+
+TEXT = str(pd.Series(dtype="str").dtype)  # "object" before pandas 3
 
 EXAMPLES = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_full_shard", "gpt2_fsdp_shard_grad_op")
 
@@ -99,6 +102,6 @@ def test_recorded_runs():
                                       "communication", STEP_TIME])  # fmt: skip
     assert wholes.loc["idle", "time_ns"] == wholes.loc[causes, "time_ns"].sum()
     assert frame.dtypes.map(str).to_dict() == {
-        "run": "str", "measure": "str", "before_ns": "int64", "time_ns": "int64", "change_ns": "int64",
+        "run": TEXT, "measure": TEXT, "before_ns": "int64", "time_ns": "int64", "change_ns": "int64",
         "low_ns": "float64", "high_ns": "float64", "significant": "bool",
     }  # fmt: skip

@@ -138,8 +138,9 @@ def prepare_timeline_events(
     if setting.amplify_short_events:
         shown = shown.clip(lower=setting.short_events_display_duration)
     first = events["ts"].min()
-    begin = events["ts"] if setting.use_global_time else events["ts"] - first
-    events["ts"] -= first
+    since_first = events["ts"] - first
+    begin = events["ts"] if setting.use_global_time else since_first
+    events["ts"] = since_first
     end = begin + shown
     if setting.use_global_time:
         begin, end = pd.to_datetime(begin, unit="us"), pd.to_datetime(end, unit="us")
