@@ -246,6 +246,26 @@ def test_scope_holds_for_all_runs_or_each():
     assert set(fewer["steps"]) == {3}
 
 
+def test_windows_choose_steps_and_streams_choose_work(tmp_path):
+    """What a step launched counts though it runs beyond the window."""
+    events = []
+    for step in range(4):
+        at, number = step * 100_000, 10 * step
+        events += [
+            event("user_annotation", f"ProfilerStep#{step}", at, 100_000),
+            launch(at + 1_000, number + 1),
+            launch(at + 2_000, number + 2),
+            kernel("near", at + 5_000, 50_000, correlation=number + 1),
+            kernel("late", at + 104_000, 900, stream=8, correlation=number + 2),
+        ]
+    trace = job(tmp_path, events)
+    first, last = trace.iterations["start_ns"].iloc[0], trace.iterations["end_ns"].iloc[2]
+    frame = diff({"A": trace, "B": trace}, scope=Scope(window_ns=(int(first), int(last))))
+    assert set(frame["steps"]) == {3}
+    assert frame.groupby("line")["count"].first().to_dict() == {"late": 1, "near": 1}
+    assert set(diff({"A": trace, "B": trace}, scope=Scope(streams=(8,)))["line"]) == {"late"}
+
+
 @pytest.mark.parametrize("by", ["job", "rank"])
 def test_the_waterfall_adds_up(by):
     runs = {"A": run(), "B": run(seed=2, bucket_mb=4), "C": run(seed=3, strategy="fsdp_full_shard")}
@@ -433,6 +453,14 @@ def test_interval_of_one_sample():
     low, high = interval(np.array([10, 12, 11, 13]))
     assert low < 11.5 < high
     assert all(math.isnan(edge) for edge in interval(np.array([10])))
+
+
+def test_steps_that_do_not_vary_tell_no_more_than_the_others():
+    """The interval of a difference from a constant is that of the sample alone: no degree of freedom more."""
+    sample = np.array([100.0, 104.0, 99.0])
+    alone = interval(sample)
+    found = difference(np.zeros((3, 1)), sample[:, None])
+    assert (found.low[0], found.high[0]) == pytest.approx(alone)
 
 
 def test_changes_below_one_percent_are_not_significant():
