@@ -28,7 +28,9 @@ from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.idle.causes import CAUSES
 from hta_widgets.errors import MissingDataError, NotComparableError
 from hta_widgets.trace import Scope, Trace
+from tests.analysis import multirank
 from tests.analysis.kineto_file import event, job, kernel, launch, write
+from tests.analysis.multirank import RankFile
 from tests.support import shared_trace
 
 BY = ("kernel", "op", "phase", "collective")
@@ -189,6 +191,22 @@ def test_values_are_per_step_and_rank(tmp_path):
     assert two[["low_ns", "high_ns", "significant", "change"]].tolist() == [200, 200, True, "changed"]
     assert frame.loc[("l", "two ranks"), ["change_ns", "change"]].tolist() == [-50, "removed"]
     assert list(frame.index.get_level_values("run"))[:2] == ["one rank", "two ranks"]
+
+
+def test_imbalance_is_how_much_longer_than_the_mean_the_busiest_rank_computes(tmp_path):
+    ranks = [steps_of([("k", dur)], count=3) for dur in (100, 300, 200)]
+    row = run_table({"A": job(tmp_path, *ranks)}).iloc[0]
+    assert (row["busiest_rank"], row["imbalance_pct"]) == (1, 50.0)
+
+
+def test_memory_of_a_run_is_that_of_its_devices(tmp_path):
+    recorded = RankFile(0)
+    for step in range(3):
+        recorded.step(step, 10_000 * step, 10_000 * (step + 1))
+        recorded.kernel(10_000 * step + 500, 10_000 * step + 900, launched=10_000 * step + 100)
+    recorded.memory(700, 8, 1, 8).memory(800, 4_000, 2, 4_000, device=0)
+    row = run_table({"A": multirank.job(tmp_path / "job", recorded)}).iloc[0]
+    assert row["peak_bytes"] == 8
 
 
 def test_operators_do_not_count_their_callees_twice(tmp_path):
