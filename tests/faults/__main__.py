@@ -75,6 +75,8 @@ class Worker:
             code, by = self._noticed(fault, tests, limit)
             if code in _NOTHING:
                 continue
+            if not by and tests == (noticed_by,):
+                continue  # the test has turned red for another reason: let the others tell
             if not by:
                 return "not judged", f"fails without the fault: {' '.join(tests)}"
             return ("caught by the time limit" if code == -1 else verdict), by
@@ -91,7 +93,7 @@ class Worker:
             failed = (by,) if "::" in by else tests
             if self.run(failed, _WIDER_LIMIT) == 0:
                 return code, by or " ".join(tests)
-            if failed == tests:
+            if failed == tests or by in self._red:
                 return code, ""
             self._red.append(by)  # what fails without the fault, too, has not noticed it
 
@@ -99,7 +101,7 @@ class Worker:
         """0 if all tests pass, -1 if they do not end within the limit."""
         if tests[0].startswith("js/"):
             return self._vitest(tests, limit)
-        deselected = [f"--deselect={test}" for test in self._red if test not in tests]
+        deselected = [f"--deselect={test}" for test in self._red]
         job = {
             "arguments": ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", *deselected, *tests],
             "environment": self._environment,
