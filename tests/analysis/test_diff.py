@@ -28,7 +28,9 @@ from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.idle.causes import CAUSES
 from hta_widgets.errors import MissingDataError, NotComparableError
 from hta_widgets.trace import Scope, Trace
+from tests.analysis import multirank
 from tests.analysis.kineto_file import event, job, kernel, launch, write
+from tests.analysis.multirank import RankFile
 from tests.support import shared_trace
 
 BY = ("kernel", "op", "phase", "collective")
@@ -191,6 +193,22 @@ def test_values_are_per_step_and_rank(tmp_path):
     assert list(frame.index.get_level_values("run"))[:2] == ["one rank", "two ranks"]
 
 
+def test_imbalance_is_how_much_longer_than_the_mean_the_busiest_rank_computes(tmp_path):
+    ranks = [steps_of([("k", dur)], count=3) for dur in (100, 300, 200)]
+    row = run_table({"A": job(tmp_path, *ranks)}).iloc[0]
+    assert (row["busiest_rank"], row["imbalance_pct"]) == (1, 50.0)
+
+
+def test_memory_of_a_run_is_that_of_its_devices(tmp_path):
+    recorded = RankFile(0)
+    for step in range(3):
+        recorded.step(step, 10_000 * step, 10_000 * (step + 1))
+        recorded.kernel(10_000 * step + 500, 10_000 * step + 900, launched=10_000 * step + 100)
+    recorded.memory(700, 8, 1, 8).memory(800, 4_000, 2, 4_000, device=0)
+    row = run_table({"A": multirank.job(tmp_path / "job", recorded)}).iloc[0]
+    assert row["peak_bytes"] == 8
+
+
 def test_operators_do_not_count_their_callees_twice(tmp_path):
     events = []
     for step in range(3):
@@ -244,6 +262,26 @@ def test_scope_holds_for_all_runs_or_each():
         )
     fewer = diff(runs, scope=Scope(iterations=(11, 12, 13)))
     assert set(fewer["steps"]) == {3}
+
+
+def test_windows_choose_steps_and_streams_choose_work(tmp_path):
+    """What a step launched counts though it runs beyond the window."""
+    events = []
+    for step in range(4):
+        at, number = step * 100_000, 10 * step
+        events += [
+            event("user_annotation", f"ProfilerStep#{step}", at, 100_000),
+            launch(at + 1_000, number + 1),
+            launch(at + 2_000, number + 2),
+            kernel("near", at + 5_000, 50_000, correlation=number + 1),
+            kernel("late", at + 104_000, 900, stream=8, correlation=number + 2),
+        ]
+    trace = job(tmp_path, events)
+    first, last = trace.iterations["start_ns"].iloc[0], trace.iterations["end_ns"].iloc[2]
+    frame = diff({"A": trace, "B": trace}, scope=Scope(window_ns=(int(first), int(last))))
+    assert set(frame["steps"]) == {3}
+    assert frame.groupby("line")["count"].first().to_dict() == {"late": 1, "near": 1}
+    assert set(diff({"A": trace, "B": trace}, scope=Scope(streams=(8,)))["line"]) == {"late"}
 
 
 @pytest.mark.parametrize("by", ["job", "rank"])
@@ -433,6 +471,14 @@ def test_interval_of_one_sample():
     low, high = interval(np.array([10, 12, 11, 13]))
     assert low < 11.5 < high
     assert all(math.isnan(edge) for edge in interval(np.array([10])))
+
+
+def test_steps_that_do_not_vary_tell_no_more_than_the_others():
+    """The interval of a difference from a constant is that of the sample alone: no degree of freedom more."""
+    sample = np.array([100.0, 104.0, 99.0])
+    alone = interval(sample)
+    found = difference(np.zeros((3, 1)), sample[:, None])
+    assert (found.low[0], found.high[0]) == pytest.approx(alone)
 
 
 def test_changes_below_one_percent_are_not_significant():

@@ -24,7 +24,7 @@ from tests.support import ROOT, SHARED_TRACES
 
 CAUGHT = ("caught", "caught by the wider tests", "caught by the time limit")
 _LIMIT, _WIDER_LIMIT = 300, 900  # seconds; kernels may have to be compiled within it
-_NO_TESTS = 4  # of pytest's exit codes: a test of that name is not there any more
+_NOTHING = (0, 4, 5)  # pytest's exit codes for: all pass, there is no test of that name, there is none at all
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Worker:
             cwd=self.tree.root, env=os.environ | self._environment, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
-        self._green: dict[tuple[str, ...], bool] = {}
+        self._red: list[str] = []
 
     def judge(self, fault: Fault, wide: bool, noticed_by: str) -> tuple[str, str]:
         """What became of a fault, and the test that noticed it; `noticed_by`: the one that did so before."""
@@ -72,23 +72,38 @@ class Worker:
         if wide and fault.wider:
             rounds.append(("caught by the wider tests", fault.wider, _WIDER_LIMIT))
         for verdict, tests, limit in rounds:
-            with self.tree.with_fault(fault):
-                code = self.run(tests, limit)
-                by = self._first_failed() if code else ""
-            if code in (0, _NO_TESTS):
+            code, by = self._noticed(fault, tests, limit)
+            if code in _NOTHING:
                 continue
-            # what fails without the fault, too, has not noticed it
-            if not self.green((by,) if "::" in by else tests):
-                return "not judged", f"fails without the fault: {by or ' '.join(tests)}"
+            if not by and tests == (noticed_by,):
+                continue  # the test has turned red for another reason: let the others tell
+            if not by:
+                return "not judged", f"fails without the fault: {' '.join(tests)}"
             return ("caught by the time limit" if code == -1 else verdict), by
         return "survived", ""
+
+    def _noticed(self, fault: Fault, tests: tuple[str, ...], limit: float) -> tuple[int, str]:
+        """pytest's exit code with the fault, and the test that failed, "" if no test fails but without it."""
+        while True:
+            with self.tree.with_fault(fault):
+                code = self.run(tests, limit)
+                by = self._first_failed() if code not in _NOTHING else ""
+            if code in _NOTHING:
+                return code, ""
+            failed = (by,) if "::" in by else tests
+            if self.run(failed, _WIDER_LIMIT) == 0:
+                return code, by or " ".join(tests)
+            if failed == tests or by in self._red:
+                return code, ""
+            self._red.append(by)  # what fails without the fault, too, has not noticed it
 
     def run(self, tests: tuple[str, ...], limit: float) -> int:
         """0 if all tests pass, -1 if they do not end within the limit."""
         if tests[0].startswith("js/"):
             return self._vitest(tests, limit)
+        deselected = [f"--deselect={test}" for test in self._red]
         job = {
-            "arguments": ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests],
+            "arguments": ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", *deselected, *tests],
             "environment": self._environment,
             "log": str(self.log),
             "limit": limit,
@@ -116,12 +131,6 @@ class Worker:
             except subprocess.TimeoutExpired:
                 return -1
         return done.returncode
-
-    def green(self, tests: tuple[str, ...]) -> bool:
-        """Whether tests pass without any fault."""
-        if tests not in self._green:
-            self._green[tests] = self.run(tests, _WIDER_LIMIT) == 0
-        return self._green[tests]
 
     def _first_failed(self) -> str:
         for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines():

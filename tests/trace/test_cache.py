@@ -87,6 +87,18 @@ def test_changed_trace_and_other_arguments_miss(trace: Path, tmp_path: Path) -> 
     assert len(files(folder)) == 3
 
 
+@pytest.mark.parametrize("at", [0, 500_000, 999_999])
+def test_other_bytes_of_the_same_size_and_time_are_another_trace(tmp_path: Path, at: int) -> None:
+    path = tmp_path / "trace.json"
+    content = bytearray(1_000_000)
+    path.write_bytes(content)
+    status, before = path.stat(), cache.fingerprint(path)
+    content[at] = 1
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert cache.fingerprint(path) != before
+
+
 @pytest.mark.parametrize("damage", [b"", b"junk", None])
 def test_damaged_entry_is_rebuilt(trace: Path, tmp_path: Path, damage: bytes | None) -> None:
     folder = tmp_path / "cache"

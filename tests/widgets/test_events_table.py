@@ -127,6 +127,20 @@ def test_streams_and_threads_sort_by_their_number(tmp_path: Any) -> None:
     assert found.page(order, 0, 9, ["track"])["track"].tolist() == tracks
 
 
+@pytest.mark.parametrize("sort", ["memory_bandwidth_gbps", "-memory_bandwidth_gbps"])
+def test_fractions_sort_by_size_below_zero_too(tmp_path: Any, sort: str) -> None:
+    values = [0.5, -1.5, None, -2.5, 0.0, 3.25, -0.0]
+    events = [kernel(str(value), at, 1) for at, value in enumerate(values)]
+    for event, value in zip(events, values, strict=True):
+        if value is not None:
+            event["args"]["memory bandwidth (GB/s)"] = value
+    found = EventList(Trace.open(write_trace(tmp_path / "t.json", events), cache=False), Chosen())
+    names = found.page(found.order(sort), 0, 9, ["name"])["name"].tolist()
+    downward = ["3.25", "0.5", "0.0", "-0.0", "-1.5", "-2.5", "None"]
+    upward = ["-2.5", "-1.5", "0.0", "-0.0", "0.5", "3.25", "None"]
+    assert names == (downward if sort.startswith("-") else upward)
+
+
 def test_numbers_too_large_for_a_browser_come_as_text(tmp_path: Any) -> None:
     large = 2**53 + 1
     events = [slice_("a", "cpu_op", 1, 1, **{"External id": large}), slice_("b", "cpu_op", 2, 1)]
