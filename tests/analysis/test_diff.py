@@ -387,6 +387,8 @@ def test_runs_of_different_clocks_are_timed_on_the_device_with_what_they_wait_fo
         assert steps.clock == "device"
         assert set(steps.durations.tolist()) == {100_000}
         assert steps.excluded == {7: "nothing marks its end on the device"}
+    for steps in sample(runs, Scope(iterations=(0, 1, 2, 4, 5, 6))).values():
+        assert steps.clock == "host", "the time of the step in between would count"
 
 
 def test_steps_count_only_where_all_ranks_have_them(tmp_path):

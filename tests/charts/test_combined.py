@@ -40,6 +40,11 @@ def test_a_mean_counts_rows_by_their_weight_and_shows_the_least_first() -> None:
     assert table["count"].tolist() == [1, 2, 1]
 
 
+def test_a_bar_knows_where_its_rows_begin() -> None:
+    bars = combined(MEAN, FRAME).bars  # b, a, c
+    assert bars[["first", "count"]].to_numpy().tolist() == [[2, 1], [0, 2], [3, 1]]
+
+
 def test_bars_of_means_are_those_with_most_weight() -> None:
     many = pd.DataFrame(
         {"name": [f"k{i}" for i in range(30)], "busy_pct": range(30), "time_ns": range(30, 0, -1)}

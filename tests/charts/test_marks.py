@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hta_widgets import Trace, examples
@@ -45,7 +45,8 @@ def test_every_kind_has_few_marks(ddp: Trace, kind: str) -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.tuples(st.integers(0, 500), st.integers(-50, 50)), min_size=1, max_size=400))
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(-50, 50)), min_size=60, max_size=400))
+@example([(3, 4)])
 def test_reduced_steps_keep_ends_and_extremes_of_every_column(points: list[tuple[int, int]]) -> None:
     points.sort(key=lambda point: point[0])
     time, value = (np.array(column) for column in zip(*points, strict=True))

@@ -24,7 +24,6 @@ from tests.support import ROOT, SHARED_TRACES
 
 CAUGHT = ("caught", "caught by the wider tests", "caught by the time limit")
 _LIMIT, _WIDER_LIMIT = 300, 900  # seconds; kernels may have to be compiled within it
-_NOTHING = (0, 4, 5)  # pytest's exit codes for: all pass, there is no test of that name, there is none at all
 
 
 @dataclass(frozen=True)
@@ -73,10 +72,8 @@ class Worker:
             rounds.append(("caught by the wider tests", fault.wider, _WIDER_LIMIT))
         for verdict, tests, limit in rounds:
             code, by = self._noticed(fault, tests, limit)
-            if code in _NOTHING:
+            if code == 0 or (not by and tests == (noticed_by,)):  # gone or red today: let the others tell
                 continue
-            if not by and tests == (noticed_by,):
-                continue  # the test has turned red for another reason: let the others tell
             if not by:
                 return "not judged", f"fails without the fault: {' '.join(tests)}"
             return ("caught by the time limit" if code == -1 else verdict), by
@@ -87,8 +84,8 @@ class Worker:
         while True:
             with self.tree.with_fault(fault):
                 code = self.run(tests, limit)
-                by = self._first_failed() if code not in _NOTHING else ""
-            if code in _NOTHING:
+                by = self._first_failed() if code else ""
+            if code == 0:
                 return code, ""
             failed = (by,) if "::" in by else tests
             if self.run(failed, _WIDER_LIMIT) == 0:

@@ -147,6 +147,23 @@ def test_kernels_with_annotations_as_frame(tmp_path):
         gpu_kernels_with_user_annotations(trace, 4)
 
 
+def test_annotations_of_the_host_are_none_of_a_device(tmp_path):
+    """Rank 1 has none on its device: what the host announced when it launched the kernel does not count."""
+    work = [
+        host_region("step", 0, 1000),
+        event("cuda_runtime", "cudaLaunchKernel", 10, 5, correlation=1),
+        kernel("k", 1250, 10, correlation=1),
+    ]
+    files = [
+        str(write(tmp_path / f"{rank}.json", [*work, *regions], rank))
+        for rank, regions in enumerate(([region("step", 1200, 100, 1)], []))
+    ]
+    trace = HtaTrace(dict(enumerate(files)), "")
+    trace.load_traces()
+    texts = [gpu_kernels_with_user_annotations(trace, rank)["s_user_annotation"].tolist() for rank in (0, 1)]
+    assert texts == [["step"], [""]]
+
+
 def test_what_htas_own_test_asserts_of_kernels_with_annotations():
     frame = gpu_kernels_with_user_annotations(loaded(NS_TRACE), 0)
     assert len(frame) == 4876

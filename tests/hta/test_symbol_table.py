@@ -47,6 +47,7 @@ def test_patterns_select_symbols():
 def test_texts_are_found_literally():
     table = TraceSymbolTable(["Optimizer.step", "Opt", "OptXstep"])
     assert table.find_matched_symbols(["r.step", "zzz"]) == ["Optimizer.step"]
+    assert table.find_matched_symbols(["Opt.step", "p("]) == []
     assert table.find_matches(["Opt"]) == [0, 1, 2]
 
 

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 from hta_widgets import Trace, TraceExplorer
 from hta_widgets.charts.svg import Bar, Fall, Overview, PanelPicture, Picture, Step
+from hta_widgets.charts.svg.drawing import Drawing
 
 NASTY = "</title><script>alert(1)</script>&\x00\ud800"
 
@@ -31,6 +32,18 @@ def test_text_is_never_markup() -> None:
     assert any("<script>" in text for text in texts(picture))
     html = picture._repr_mimebundle_()["text/html"]
     assert len(re.findall("<[a-z/]", html)) == 1
+
+
+def test_text_is_cut_to_its_width() -> None:
+    def drawn(length: int) -> str:
+        drawing = Drawing(200)
+        drawing.text(0, 0, "m" * length, width=100)
+        root = ElementTree.fromstring(drawing.document(20, ""))
+        return next(element.text or "" for element in root.iter() if element.tag.endswith("text"))
+
+    fits = max(length for length in range(2, 50) if drawn(length) == "m" * length)
+    assert 10 <= fits <= 20
+    assert {drawn(length) for length in range(fits + 1, 60)} == {"m" * (fits - 1) + "…"}
 
 
 def test_nothing_to_draw_is_drawn(ddp: Trace) -> None:

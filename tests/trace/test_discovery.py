@@ -62,6 +62,21 @@ def test_two_files_without_rank_make_two_ranks(tmp_path):
     assert "rank_guessed" in set(trace.health["check"])
 
 
+def test_files_without_a_rank_are_numbered_in_the_order_of_the_numbers_in_their_names(tmp_path):
+    for name in ("part2.json", "part10.json"):
+        write(tmp_path / name, EVENTS)
+    trace = opened(tmp_path)
+    assert [trace.rank(rank).path.rpartition("/")[2] for rank in trace.ranks] == ["part2.json", "part10.json"]
+
+
+def test_unreadable_files_of_one_name_are_told_apart(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "trace.json").write_text("not json")
+    trace = opened([tmp_path / "a/trace.json", write(tmp_path / "c.json", EVENTS), tmp_path / "b/trace.json"])
+    assert set(trace.failed) == {"trace.json (1 of 2)", "trace.json (2 of 2)"}
+
+
 def test_duplicate_ranks_are_both_kept_and_reported(tmp_path):
     for name, rank in (("a.json", 0), ("b.json", 0), ("c.json", 5)):
         write(tmp_path / name, EVENTS, distributedInfo={"rank": rank})

@@ -89,6 +89,7 @@ def test_serving_steps_announced_twice_count_once(tmp_path):
         [
             slice_("step[DECODE bs=4]", "user_annotation", 0, 100),
             slice_("execute_4_context_0(a)_generation_4(b)", "user_annotation", 10, 80),
+            slice_("step[DECODE bs=3]", "user_annotation", 20, 80),
             slice_("step[EXTEND bs=2 toks=64]", "user_annotation", 100, 50),
         ],
     )
@@ -137,3 +138,9 @@ def test_irregular_work_is_one_iteration(tmp_path):
 def test_restarted_profiler_numbers_stay_unique(tmp_path):
     steps = [slice_("ProfilerStep#0", "user_annotation", at, 100) for at in (0, 500)]
     assert rank_of(tmp_path, steps).iterations["iteration"].tolist() == [0, 1]
+
+
+def test_the_whole_trace_holds_an_event_without_length_at_its_very_end(tmp_path):
+    rank = rank_of(tmp_path, [slice_("aten::add", "cpu_op", 0, 5), slice_("mark", "user_annotation", 5, 0)])
+    assert columns(rank.iterations, "source", "start_ns", "end_ns") == [("whole trace", 0, 5_001)]
+    assert rank.iteration.tolist() == [0, 0]

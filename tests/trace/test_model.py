@@ -210,9 +210,14 @@ def test_threads_carry_their_names(tmp_path):
         {"ph": "M", "name": "thread_name", "pid": 10, "tid": 1, "ts": 0, "args": {"name": "thread 1 (main)"}},
         {"ph": "M", "name": "thread_sort_index", "pid": 10, "tid": 1, "ts": 0, "args": {"sort_index": 4}},
     ]
-    frame = rank_of(tmp_path, [*EVENTS, *named]).threads
+    labels = [
+        {"ph": "M", "name": "process_labels", "pid": pid, "tid": 0, "ts": 0, "args": {"labels": text}}
+        for pid, text in ((10, "CPU"), (0, "GPU 0"))
+    ]
+    frame = rank_of(tmp_path, [*EVENTS, *named, *labels]).threads
     row = frame[(frame["pid"] == "10") & (frame["tid"] == "1")].iloc[0]
     assert (row["process_name"], row["thread_name"], row["sort_index"]) == ("python", "thread 1 (main)", 4)
+    assert set(frame.loc[frame["pid"] == "0", "process_name"]) == {"GPU 0"}
 
 
 def test_a_trace_without_slices_is_still_a_trace(tmp_path):

@@ -402,6 +402,7 @@ def test_progress_counts_the_files_of_all_runs(until: Until) -> None:
     shares = [share for share, _ in reported]
     assert shares == sorted(shares) and shares[-1] == 1.0
     assert {text.split(":")[0] for _, text in reported} == {"one", "two"}
+    assert (1.0, "two: read") in reported, "the files of the first run are counted while the second is read"
 
 
 def test_a_report_holds_the_panels_and_timelines_as_they_are(viewer: DiffViewer, tmp_path: Path) -> None:

@@ -85,6 +85,17 @@ def test_a_picture_goes_where_its_view_is(ddp: Trace, shell: Shell, rest: Any) -
     assert {sent[0] for sent in shell.sent} == {"execution 2"}
 
 
+def test_of_many_cells_the_newest_have_pictures(ddp: Trace, shell: Shell, rest: Any) -> None:
+    explorer = TraceExplorer(ddp, panels=[])
+    for _ in range(static_preview.MOST_CELLS + 2):
+        shell.show(explorer)
+    newest = static_preview.MOST_CELLS + 2
+    for count in (2, 3, newest):
+        explorer.ask("view_opened", {"view": str(count), "count": count})
+    rest(explorer)
+    assert {sent[0] for sent in shell.sent} == {"execution 3", f"execution {newest}"}
+
+
 def test_after_its_view_or_the_explorer_is_gone_nothing_is_sent(ddp: Trace, shell: Shell, rest: Any) -> None:
     explorer = TraceExplorer(ddp, panels=[])
     shell.show(explorer)

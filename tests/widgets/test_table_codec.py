@@ -19,7 +19,8 @@ def test_columns_and_buffer() -> None:
     table = encode(frame)
     kinds = {column["name"]: column["kind"] for column in table["columns"]}
     assert kinds == {"rank": "int", "dur_ns": "int", "pct": "float", "partial": "int", "name": "text"}
-    numbers = np.frombuffer(table["data"], "<f8").reshape(4, 2)
+    offsets = [column["offset"] for column in table["columns"][:4]]
+    numbers = np.array([np.frombuffer(table["data"], "<f8", 2, offset) for offset in offsets])
     np.testing.assert_array_equal(numbers, [[0, np.nan], [2**53 - 1, -5], [0.5, np.nan], [1, 0]])
     assert table["columns"][4]["values"] == ["a<b>", ""]
 
