@@ -3,12 +3,16 @@
 import os
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
 # Real traces are too large and not ours to commit. They lie beside the checkout, or where the variable says.
 SHARED_TRACES = Path(os.environ.get("HTA_WIDGETS_TRACES") or ROOT.parent / "shared" / "traces")
+
+# The dtype of texts: "object" before pandas 3.
+TEXT_DTYPE = str(pd.Series(dtype="str").dtype)
 
 
 def shared_trace(name: str) -> Path:

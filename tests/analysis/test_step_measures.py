@@ -3,7 +3,6 @@
 import json
 from functools import cache
 
-import pandas as pd
 import pytest
 
 from hta_widgets import examples
@@ -14,9 +13,7 @@ from hta_widgets.analysis.compare.waterfall import STEP
 from hta_widgets.analysis.device_time.overlap import comm_comp_overlap
 from hta_widgets.errors import NotComparableError
 from hta_widgets.trace import Scope, Trace
-from tests.support import shared_trace
-
-TEXT = str(pd.Series(dtype="str").dtype)  # "object" before pandas 3
+from tests.support import TEXT_DTYPE, shared_trace
 
 EXAMPLES = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_full_shard", "gpt2_fsdp_shard_grad_op")
 
@@ -102,6 +99,7 @@ def test_recorded_runs():
                                       "communication", STEP_TIME])  # fmt: skip
     assert wholes.loc["idle", "time_ns"] == wholes.loc[causes, "time_ns"].sum()
     assert frame.dtypes.map(str).to_dict() == {
-        "run": TEXT, "measure": TEXT, "before_ns": "int64", "time_ns": "int64", "change_ns": "int64",
+        "run": TEXT_DTYPE, "measure": TEXT_DTYPE,
+        "before_ns": "int64", "time_ns": "int64", "change_ns": "int64",
         "low_ns": "float64", "high_ns": "float64", "significant": "bool",
     }  # fmt: skip

@@ -90,7 +90,7 @@ names = st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=20)
 
 @given(names, names)
 def test_coding_and_decoding_a_frame_is_the_identity(some, others):
-    frame = pd.DataFrame({"name": pd.array(some, dtype="str"), "cat": pd.array(some[::-1], dtype="str")})
+    frame = pd.DataFrame({"name": pd.Series(some, dtype="str"), "cat": pd.Series(some[::-1], dtype="str")})
     original = frame.copy()
     table = TraceSymbolTable.create_from_df(frame)
     assert table.sym_table == sorted(set(some))

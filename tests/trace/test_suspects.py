@@ -5,7 +5,7 @@ import pytest
 from hta_widgets.trace import Trace
 from hta_widgets.trace import classify as module
 from hta_widgets.trace.suspects import COLUMNS, suspects
-from tests.support import GPU_TRACES, shared_trace
+from tests.support import GPU_TRACES, TEXT_DTYPE, shared_trace
 from tests.trace.helpers import kernel, rank_of, slice_, write
 
 COMPUTE = [kernel("gemm", at, 10, at) for at in range(0, 100, 10)]
@@ -22,7 +22,8 @@ def launch(name="cudaLaunchKernel", start=5, dur=2, correlation=500):
 def found(tmp_path, events, job_size=2, **metadata):
     frame = suspects(rank_of(tmp_path, [*COMPUTE, *events], **metadata), job_size)
     assert list(frame.columns) == list(COLUMNS)
-    assert {name: str(kind) for name, kind in frame.dtypes.items()} == COLUMNS
+    expected = {name: TEXT_DTYPE if kind == "str" else kind for name, kind in COLUMNS.items()}
+    assert {name: str(kind) for name, kind in frame.dtypes.items()} == expected
     return [tuple(row) for row in frame.itertuples(index=False)]
 
 
