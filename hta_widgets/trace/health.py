@@ -15,7 +15,6 @@ from hta_widgets.trace.class_rules import ClassRules
 from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of, own_name
 from hta_widgets.trace.clocks import Clock
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.suspects import suspects
 
 COLUMNS = {
@@ -65,6 +64,7 @@ def rank_findings(trace: RankTrace, job_size: int) -> list[Finding]:
     """The findings about one rank's file, in a job of `job_size` ranks."""
     return [
         *_scanned(trace),
+        *_filtered(trace),
         *_device_work(trace),
         *_links(trace),
         *_classes(trace),
@@ -123,6 +123,17 @@ def _scanned(trace: RankTrace) -> list[Finding]:
     ]
 
 
+def _filtered(trace: RankTrace) -> list[Finding]:
+    recording = trace.recording
+    if not recording.filtered:
+        return []
+    detail = (
+        f"events were removed from the file: it holds {percent(recording.kept_pct)} of the operators that ran"
+    )
+    remedy = "open the file as the profiler wrote it: gaps between what is left are no idle time"
+    return [Finding(trace.rank, "warning", "filtered", recording.operators, detail, remedy)]
+
+
 def _device_work(trace: RankTrace) -> list[Finding]:
     if trace.is_device.any():
         return []
@@ -139,12 +150,7 @@ def _links(trace: RankTrace) -> list[Finding]:
     orphans = int((device & (trace.launch < 0)).sum())
     early = np.flatnonzero(device & (trace.launch >= 0))
     early = early[trace.start[early] < trace.start[trace.launch[early]]]
-    launching = np.zeros(trace.n, np.bool_)
-    launching[trace.launch[trace.launch >= 0]] = True
-    named = np.array(["LaunchKernel" in text or "GraphLaunch" in text for text in trace.names], np.bool_)[
-        trace.name
-    ]
-    lost = named & (trace.event_class == EventClass.RUNTIME) & (trace.correlation != NULL) & ~launching
+    lost = trace.recording.unanswered
     findings = []
     if orphans:
         share = orphans / int(device.sum())
@@ -153,10 +159,15 @@ def _links(trace: RankTrace) -> list[Finding]:
         findings.append(
             Finding(trace.rank, "warning" if share > 0.01 else "info", "orphans", orphans, detail, remedy)
         )
-    if device.any() and lost.any():
+    if trace.recording.kind == "graph capture":
+        detail = "launches that are recorded into a graph and do not run"
+        remedy = "record replays of the graph to see what the device does"
+        findings.append(Finding(trace.rank, "warning", "graph_capture", lost, detail, remedy))
+    elif device.any() and lost:
         detail = "launches whose device work was not recorded"
         remedy = "synchronise the device before the profiler stops"
-        findings.append(Finding(trace.rank, "info", "lost_launches", int(lost.sum()), detail, remedy))
+        severity = "warning" if trace.recording.lacks_device_work else "info"
+        findings.append(Finding(trace.rank, severity, "lost_launches", lost, detail, remedy))
     if len(early):
         detail = "device events that start before their launch: host and device clocks disagree"
         findings.append(Finding(trace.rank, "warning", "device_before_launch", len(early), detail))

@@ -31,6 +31,7 @@ def timed(
     start: Int64,
     end: Int64,
     wanted: Clock | None = None,
+    drained: int | None = None,
 ) -> pd.DataFrame:
     """The iterations of a rank with both windows, timed by one clock.
 
@@ -42,6 +43,9 @@ def timed(
         start, end: of each device event, ns.
         wanted: the clock; None: the host's, unless the device runs behind (`BEHIND_SHARE`) and has work of
             every iteration that the recording holds whole.
+        drained: when the device had finished what was launched before the recording, if it then had to wait
+            for the recording's own launches. Unless a clock is wanted, an iteration that this lies in begins
+            there: until then the host has waited for work that is not the iteration's.
 
     Returns:
         `host` with host_start_ns, host_end_ns (int64, ns), device_start_ns, device_end_ns (Int64, ns; missing
@@ -64,6 +68,9 @@ def timed(
         last = np.maximum.accumulate(np.where(missing, NULL, last))
         last = np.where(last == NULL, first[~missing][0], last)
         frame["start_ns"], frame["end_ns"] = np.where(missing, last, first), last
+    elif drained is not None and wanted is None:
+        amid = (frame["start_ns"] < drained) & (drained < frame["end_ns"])
+        frame["start_ns"] = frame["start_ns"].mask(amid, drained)
     return frame
 
 

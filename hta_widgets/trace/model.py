@@ -16,6 +16,7 @@ from hta_widgets.trace.classify import registered
 from hta_widgets.trace.events_frame import events_frame
 from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_findings, rule_findings
 from hta_widgets.trace.iteration_clock import Clock
+from hta_widgets.trace.one_job import why_several_jobs
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.discovery import Assigned, Discovery, assign_ranks, discover, rank_of_table
 from hta_widgets.trace.reader.parallel import read_all
@@ -202,10 +203,19 @@ class Trace:
         """
         findings = job_findings(self.failed, self._found.skipped, self._found.notes, self.clock)
         findings += rule_findings(self._rules)
+        if self.several_jobs:
+            remedy = "open each recording by itself: Trace.open(file)"
+            detail = f"these are not the ranks of one job: {self.several_jobs}"
+            findings.append(Finding(None, "warning", "several_jobs", len(self.ranks), detail, remedy))
         for rank in self.ranks:
             findings += self._about_rank_number(self._assigned[rank])
-            findings += rank_findings(self.rank(rank), self._job_size)
+            findings += rank_findings(self.rank(rank), 1 if self.several_jobs else self._job_size)
         return health_frame(findings)
+
+    @cached_property
+    def several_jobs(self) -> str:
+        """What shows that the files are of unrelated jobs, whose ranks cannot be compared; "" if nothing."""
+        return why_several_jobs([self.rank(rank) for rank in self.ranks])
 
     @cached_property
     def _job_size(self) -> int:

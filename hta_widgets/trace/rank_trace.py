@@ -19,6 +19,7 @@ from hta_widgets.trace.classify import EventClass, Rule, classify_events, regist
 from hta_widgets.trace.iteration_clock import Clock, timed
 from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
 from hta_widgets.trace.reader.table import EventTable
+from hta_widgets.trace.recording import Recording, recording_of
 from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.slices import Slices, find_slices
 from hta_widgets.trace.threads import threads
@@ -187,6 +188,11 @@ class RankTrace:
         return str(chosen[0]["name"]) if chosen and "name" in chosen[0] else None
 
     @cached_property
+    def recording(self) -> Recording:
+        """What kind of run the file records, and whether what happened can be told from it."""
+        return recording_of(self)
+
+    @cached_property
     def threads(self) -> pd.DataFrame:
         """Threads and streams: pid, tid, process_name, thread_name (str), sort_index (Int64)."""
         return threads(self.table, self.pid, self.pids, self.tid, self.tids)
@@ -206,7 +212,7 @@ class RankTrace:
         lanes[EventClass.ANNOTATION] = 1
         ties = np.full(len(EventClass), 3, np.int64)
         ties[list(_CALLER_FIRST)] = list(_CALLER_FIRST.values())
-        lane = self._thread * 3 + lanes[self.event_class]
+        lane = self.thread * 3 + lanes[self.event_class]
         lane[self.is_device] = -1
         return links.nesting(self.start, self.end, lane, ties[self.event_class])
 
@@ -229,7 +235,8 @@ class RankTrace:
         )
 
     @cached_property
-    def _thread(self) -> Int64:
+    def thread(self) -> Int64:
+        """int64 number of the thread (or stream) that each row is on: one per pid and tid."""
         return self.pid.astype(np.int64) * len(self.tids) + self.tid
 
     # -- time --------------------------------------------------------------------------------------
@@ -245,7 +252,7 @@ class RankTrace:
         lane = self.stream[rows] * (int(self.device[rows].max(initial=0)) + 1) + self.device[rows]
         return timed(
             self._announced, self.iteration[rows].astype(np.int64), lane,
-            self.start[rows], self.end[rows], self._clock,
+            self.start[rows], self.end[rows], self._clock, self.drained,
         )  # fmt: skip
 
     @cached_property
@@ -258,7 +265,7 @@ class RankTrace:
         """The iterations as the host announces them."""
         return _iterations.find_iterations(
             _iterations.Recorded(
-                self.start, self.end, self.name, self.names, self._thread,
+                self.start, self.end, self.name, self.names, self.thread,
                 self.event_class, self.is_device, ~self._on_device_side, self.depth,
             )
         )  # fmt: skip
@@ -275,9 +282,27 @@ class RankTrace:
         starts, ends = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
         caused = np.where(self.launch >= 0, self.start[self.launch], self.start) if self.n else self.start
         at = links.windows_of(caused, starts, ends)
-        at[links.from_before(self.launch, self.is_device, self.device, self.stream, self.start)] = -1
+        at[self.earlier_work] = -1
         numbers = np.append(frame["iteration"].to_numpy(np.int64), -1).astype(np.int32)
         return numbers[at]
+
+    @cached_property
+    def earlier_work(self) -> Int64:
+        """Positions of the device rows that were launched before the recording began."""
+        return links.from_before(self.launch, self.is_device, self.device, self.stream, self.start)
+
+    @cached_property
+    def drained(self) -> int | None:
+        """When the device had finished its earlier work, in ns, if no recorded launch was made before that.
+
+        Then the device ran empty, and the recording's own work began; None if it overlaps the earlier work.
+        """
+        earlier = self.earlier_work
+        launched = self.launch[self.is_device & (self.launch >= 0)]
+        if not len(earlier) or not len(launched):
+            return None
+        end = int(self.end[earlier].max())
+        return end if int(self.start[launched].min()) >= end else None
 
     @cached_property
     def device_span(self) -> tuple[int, int] | None:

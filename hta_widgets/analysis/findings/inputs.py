@@ -1,7 +1,8 @@
-"""The answers that the rules read, each computed once, on first use."""
+"""The answers that the rules read, each computed once, on first use, of the steps that can be judged."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,10 +14,11 @@ from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.communication.stragglers import stragglers
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
-from hta_widgets.analysis.idle.breakdown import idle_breakdown
-from hta_widgets.analysis.idle.gaps import longest_gap
+from hta_widgets.analysis.findings.finding import NOTE_PCT
+from hta_widgets.analysis.findings.start_up import StartUp, start_up_of
+from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS, idle_breakdown
+from hta_widgets.analysis.idle.causes import IdleCauses, idle_causes
 from hta_widgets.analysis.kernels.breakdown import device_work
-from hta_widgets.analysis.launches.queue import blocked_on_full_queue
 from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
@@ -28,24 +30,62 @@ __all__ = ["Inputs"]
 
 # Sources that mark the steps of a job. Others guess them, so that time between guessed steps counts, too.
 _ANNOUNCED = ("ProfilerStep", "serving step")
+_COMPILED = re.compile(
+    r"^triton_(?:poi|red|per|tem|for|mm|bmm)_|Torch-Compiled Region|CompiledFunction|CompiledFxGraph"
+)
+_GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
 
 
 class Inputs:
     """The answers about a job in a scope; frames are those of the analyses of the same names.
 
     If the steps are marked and the scope names none, only complete steps count: what happens before and after
-    them (starting the profiler, writing a checkpoint) would count as lost time.
+    them (starting the profiler, writing a checkpoint) would count as lost time. Of those, steps in which the
+    program still starts up are left out if there are others.
+
+    Attributes:
+        scope: what is judged.
+        steps: `step_times` of the scope as it was asked for.
+        announced: the steps are marked by the program.
+        start_up: rank -> what it does to start up; ranks that do nothing of the kind are left out.
+        left_out: (rank, iteration) of complete steps that are not judged because they hold start-up.
     """
 
     def __init__(self, trace: Trace, scope: Scope) -> None:
         self.trace = trace
-        steps = step_times(trace, scope)
-        self.announced = bool(len(steps)) and bool(steps["source"].isin(_ANNOUNCED).all())
-        complete = steps[~steps["partial"]] if self.announced else steps.iloc[:0]
+        self.steps = step_times(trace, scope)
+        self.announced = bool(len(self.steps)) and bool(self.steps["source"].isin(_ANNOUNCED).all())
+        complete = self.steps[~self.steps["partial"]] if self.announced else self.steps.iloc[:0]
+        steps_of = {rank: of_rank["iteration"].tolist() for rank, of_rank in complete.groupby("rank")}
+        self.start_up: dict[int, StartUp] = {}
+        for rank in trace.ranks_of(scope):
+            found = start_up_of(trace.rank(rank), scope, steps_of.get(rank, []))
+            if found is not None:
+                self.start_up[rank] = found
+        starting = complete[
+            [
+                self._starts(rank, begin, end)
+                for rank, begin, end in zip(
+                    complete["rank"], complete["start_ns"], complete["end_ns"], strict=True
+                )
+            ]
+        ]
+        self.left_out: list[tuple[int, int]] = []
         if scope.iterations is None and len(complete):
-            scope = replace(scope, iterations=tuple(complete["iteration"].unique().tolist()))
+            steady = sorted(set(complete["iteration"]) - set(starting["iteration"]))
+            if steady:
+                self.left_out = list(
+                    zip(starting["rank"].tolist(), starting["iteration"].tolist(), strict=True)
+                )
+            scope = replace(scope, iterations=tuple(steady or sorted(set(complete["iteration"]))))
         self.scope = scope
-        self.steps = steps
+
+    def _starts(self, rank: int, begin: int, end: int) -> bool:
+        """Whether start-up takes a part of a step that is worth telling."""
+        if rank not in self.start_up:
+            return False
+        starting = self.start_up[rank].idle.clip(begin, end).length
+        return 100.0 * starting >= NOTE_PCT * (end - begin)
 
     @cached_property
     def temporal(self) -> pd.DataFrame:
@@ -53,7 +93,21 @@ class Inputs:
 
     @cached_property
     def idle(self) -> pd.DataFrame:
-        return _with_time(idle_breakdown(self.trace, self.scope))
+        """`idle_breakdown`, with the part of start-up in a column of its own: start_up_ns (int64, ns)."""
+        frame = _with_time(idle_breakdown(self.trace, self.scope)).assign(start_up_ns=0)
+        for at, rank in enumerate(frame["rank"].tolist()):
+            if rank not in self.start_up:
+                continue
+            windows = self.trace.rank(rank).windows(self.scope)
+            for cause, part in self.idle_causes(rank).causes.items():
+                starting = (part & self.start_up[rank].idle).within(windows)
+                frame.loc[at, f"{cause}_ns"] -= starting
+                frame.loc[at, "start_up_ns"] += starting
+        return frame
+
+    def idle_causes(self, rank: int) -> IdleCauses:
+        """The intervals behind `idle`, start-up included."""
+        return idle_causes(self.trace.rank(rank), self.scope, CONSECUTIVE_KERNEL_DELAY_NS)
 
     @cached_property
     def compute_kernels(self) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -85,21 +139,39 @@ class Inputs:
         return stragglers(self.trace, self.scope)
 
     @cached_property
-    def queues(self) -> pd.DataFrame:
-        return _with_time(blocked_on_full_queue(self.trace, self.scope))
+    def is_compiled(self) -> bool:
+        """Whether code of torch.compile runs already: regions or kernels of its compiler are recorded."""
+        return self._any_name(_COMPILED)
 
-    def longest_gap(self, rank: int, causes: tuple[str, ...]) -> tuple[int | None, int] | None:
-        """Of the gap of a rank with most time of these causes: the event that ends it, and that time."""
-        return longest_gap(self.trace.rank(rank), self.scope, causes)
+    @cached_property
+    def replays_graphs(self) -> bool:
+        """Whether captured graphs are launched already."""
+        return self._any_name(_GRAPH_LAUNCH)
+
+    @cached_property
+    def has_stacks(self) -> bool:
+        """Whether Python functions are recorded."""
+        return any(
+            (self.trace.rank(rank).event_class == EventClass.PYTHON).any()
+            for rank in self.trace.ranks_of(self.scope)
+        )
+
+    @property
+    def judged(self) -> int:
+        """How many different iterations are judged, 0 where none are marked."""
+        return len(self.scope.iterations) if self.announced and self.scope.iterations else 0
 
     def per_step(self, cost_ns: float) -> str:
         """` (1.2 ms per step)`, from the time lost on one rank; empty where no steps are announced."""
-        steps = int(self.steps.loc[~self.steps["partial"], "iteration"].nunique()) if self.announced else 0
-        return f" ({duration(cost_ns / steps)} per step)" if steps else f" ({duration(cost_ns)})"
+        return f" ({duration(cost_ns / self.judged)} per step)" if self.judged else f" ({duration(cost_ns)})"
 
     def share(self, value: float) -> str:
         """`4.7 % of step time`; without marked steps, of the time."""
         return f"{percent(value)} of {'step' if self.announced else 'the'} time"
+
+    def _any_name(self, pattern: re.Pattern[str]) -> bool:
+        ranks = (self.trace.rank(rank) for rank in self.trace.ranks_of(self.scope))
+        return any(pattern.search(name) for rank_trace in ranks for name in rank_trace.names)
 
     def _has_peers(self) -> bool:
         """Whether the job has further ranks, recorded or not."""

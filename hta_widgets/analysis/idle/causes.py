@@ -25,7 +25,15 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["CAUSES", "HOST_CAUSES", "IdleCauses", "idle_causes", "is_data_loading", "is_synchronising"]
+__all__ = [
+    "CAUSES",
+    "HOST_CAUSES",
+    "IdleCauses",
+    "blocked_threads",
+    "idle_causes",
+    "is_data_loading",
+    "is_synchronising",
+]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -83,7 +91,7 @@ class _Threads:
     """
 
     def __init__(self, rank_trace: RankTrace) -> None:
-        self.thread: Int64 = rank_trace.pid.astype(np.int64) * len(rank_trace.tids) + rank_trace.tid
+        self.thread: Int64 = rank_trace.thread
         launching = np.unique(
             self.thread[rank_trace.launch[rank_trace.is_device & (rank_trace.launch >= 0)]]
         ).tolist()
@@ -118,6 +126,11 @@ _threads_of = memoize_per_rank()(_Threads)
 def idle_causes(rank_trace: RankTrace, scope: Scope, consecutive_kernel_delay_ns: int) -> IdleCauses:
     """The idle time of one rank under the stream and name filters of `scope`, over all time."""
     return _split(rank_trace, scope.streams, scope.names, consecutive_kernel_delay_ns)
+
+
+def blocked_threads(rank_trace: RankTrace) -> Intervals:
+    """When any thread that launches device work is inside a synchronising call."""
+    return _union(_threads_of(rank_trace).blocked.values())
 
 
 @memoize_per_rank(last=_SPLITS)

@@ -1,0 +1,74 @@
+"""Start-up: idle time around driver calls that load code or set up, once, as a process does when it begins.
+
+It ends by itself and tells nothing about the steady state, so it is told apart from all other idle time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
+from hta_widgets.analysis.idle.causes import idle_causes
+from hta_widgets.analysis.idle.driver_calls import long_driver_calls
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["StartUp", "start_up_of"]
+
+# A call that comes again in this many steps, and in half of them, belongs to the loop.
+_RECURS = 3
+
+
+@dataclass(frozen=True)
+class StartUp:
+    """What a rank does to start up.
+
+    Attributes:
+        idle: the idle time around its driver calls, whole gaps without what is in them before the recording
+            or after its last work.
+        calls: name and duration (ns) of each driver call, longest first.
+    """
+
+    idle: Intervals
+    calls: list[tuple[str, int]]
+
+
+def start_up_of(rank_trace: RankTrace, scope: Scope, steps: list[int]) -> StartUp | None:
+    """The start-up of a rank, None if it shows none.
+
+    Args:
+        rank_trace: the rank.
+        scope: its streams and names choose the device work; its times do not matter.
+        steps: the complete iterations that the program marks.
+    """
+    idle = idle_causes(rank_trace, scope, CONSECUTIVE_KERNEL_DELAY_NS)
+    rows, parts = long_driver_calls(rank_trace, idle)
+    rows = rows[~_recurring(rank_trace, rows, steps)]
+    if not len(rows):
+        return None
+    waits = parts["host_sync"] | parts["host_busy"] | parts["launch_latency"]
+    calls = waits & Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    around = np.unique(np.searchsorted(idle.gaps.end, calls.start, side="right"))
+    gaps = Intervals(idle.gaps.start[around], idle.gaps.end[around]) - idle.causes["edge"]
+    lasting = sorted(zip(rank_trace.dur[rows].tolist(), rows.tolist(), strict=True), reverse=True)
+    names = [(rank_trace.names[int(rank_trace.name[row])], dur) for dur, row in lasting]
+    return StartUp(gaps, names)
+
+
+def _recurring(rank_trace: RankTrace, rows: npt.NDArray[np.int64], steps: list[int]) -> npt.NDArray[np.bool_]:
+    """Which of these calls have a name that is called in most steps."""
+    where = {
+        (int(name), int(step))
+        for name, step in zip(rank_trace.name[rows], rank_trace.iteration[rows], strict=True)
+    }
+    count = Counter(name for name, step in where if step in set(steps))
+    often = [name for name, found in count.items() if found >= _RECURS and 2 * found >= len(steps)]
+    return np.isin(rank_trace.name[rows], often)

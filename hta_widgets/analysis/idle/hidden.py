@@ -1,0 +1,40 @@
+"""Device time that the host hides: when it ends, the device waits for a host that was not waiting for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.idle.causes import IdleCauses, blocked_threads
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["hidden_by_host"]
+
+
+def hidden_by_host(rank_trace: RankTrace, idle: IdleCauses) -> Intervals:
+    """The busy time of a device side that does not lie on the critical path, because the host is late anyway.
+
+    A busy stretch that is followed by a gap in which the device waits for a host that is not blocked could be
+    shorter without the next launch coming earlier. What ran before a synchronising call returned is not
+    hidden: the host may have waited for it.
+
+    Args:
+        rank_trace: the rank.
+        idle: its idle time.
+
+    Returns:
+        Parts of the busy time. Work in them may be removed without a gain.
+    """
+    begin, end = idle.gaps.end[:-1], idle.gaps.start[1:]
+    following = np.stack([idle.gaps.start[1:], idle.gaps.end[1:]], 1)
+    launching = idle.causes["host_busy"] | idle.causes["launch_latency"]
+    late = (launching.within_each(following) > 0) & (idle.causes["host_sync"].within_each(following) == 0)
+    blocked = blocked_threads(rank_trace)
+    free = blocked.within_each(np.stack([end - 1, end + 1], 1)) == 0
+    returned = np.append(np.iinfo(np.int64).min, blocked.end)[np.searchsorted(blocked.end, end, side="right")]
+    start, stop = np.maximum(begin, returned)[late & free], end[late & free]
+    return Intervals(start[start < stop], stop[start < stop])

@@ -1,0 +1,147 @@
+"""Where the host was while the device waited for it: the calls that were open then, by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.idle.causes import IdleCauses
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["Place", "host_places", "recorded_by_host", "short_place"]
+
+Int64 = npt.NDArray[np.int64]
+
+_CALLS = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.PYTHON)
+_NAMED = (*_CALLS, EventClass.ANNOTATION)
+# What is open nearly all of the time (the loop, the program) is no place.
+_EVERYWHERE = 0.9
+# A single place tells where the time goes if this share of it lies there; else the largest few are named.
+_MOSTLY = 0.5
+_MENTIONED = 0.1
+_MOST_PLACES = 3
+_CANDIDATES = 256
+_FRAME = re.compile(r"^(?:.*/)?([^/]+\.py\(\d+\): .+)$")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Calls of one name, and how much of an idle time they were open in, ns."""
+
+    name: str
+    idle_ns: int
+
+
+def host_places(
+    rank_trace: RankTrace,
+    idle: IdleCauses,
+    part: Intervals,
+    windows: Int64,
+    known: Callable[[str], bool] = lambda name: False,
+) -> list[Place]:
+    """In which host calls was the thread that the device waited for, during a part of its idle time?
+
+    Args:
+        rank_trace: the rank.
+        idle: its idle time; the launch that ends a gap tells which thread the device waited for.
+        part: the part of `idle` to explain, e.g. that of one cause.
+        windows: what to look at, int64[k, 2], ns.
+        known: calls of these names are no answer, those inside them are.
+
+    Returns:
+        The narrowest calls that hold at least half of the time, alone; else up to three that do not lie in
+        each other, with a tenth of it or more each, longest first. Iterations, and what is open nearly all
+        of the time, are no places.
+    """
+    whole = int((windows[:, 1] - windows[:, 0]).sum())
+    waits = _by_thread(rank_trace, idle, part, windows)
+    asked = sum(pieces.length for pieces in waits.values())
+    loops = set(rank_trace.iterations["label"])
+    found: list[tuple[int, int, str, Intervals]] = []
+    for name, calls in _calls_by_name(rank_trace, waits):
+        open_then = _union([waits[thread] & spans for thread, spans in calls.items()])
+        total = sum(spans.within(windows) for spans in calls.values())
+        if name in loops or known(name):
+            continue
+        if total < _EVERYWHERE * whole and open_then.length >= _MENTIONED * asked:
+            found.append((open_then.length, total, name, open_then))
+    most = [item for item in found if item[0] >= _MOSTLY * asked]
+    if most:
+        idle_ns, _, name, _ = min(most, key=lambda item: (item[1], item[2]))
+        return [Place(name, idle_ns)]
+    apart: list[tuple[int, int, str, Intervals]] = []
+    for item in sorted(found, key=lambda item: (-item[0], item[1], item[2])):
+        if all(2 * (item[3] & other[3]).length < item[0] for other in apart):
+            apart.append(item)
+    return [Place(name, idle_ns) for idle_ns, _, name, _ in apart[:_MOST_PLACES]]
+
+
+def recorded_by_host(rank_trace: RankTrace, idle: IdleCauses, part: Intervals, windows: Int64) -> int:
+    """How much of a part of the idle time (ns) has any call open on the thread that the device waited for."""
+    call = np.isin(rank_trace.event_class, _CALLS)
+    recorded = 0
+    for thread, pieces in _by_thread(rank_trace, idle, part, windows).items():
+        rows = rank_trace.by_start[(call & (rank_trace.thread == thread))[rank_trace.by_start]]
+        recorded += (pieces & Intervals.union(rank_trace.start[rows], rank_trace.end[rows])).length
+    return recorded
+
+
+def short_place(name: str) -> str:
+    """A name as short as it stays telling: a Python frame without its folders, an object without address."""
+    frame = _FRAME.match(name)
+    return re.sub(r" at 0x[0-9a-f]+", "", frame[1] if frame else name)
+
+
+def _by_thread(
+    rank_trace: RankTrace, idle: IdleCauses, part: Intervals, windows: Int64
+) -> dict[int, Intervals]:
+    """The pieces of a part of the idle time, by the thread whose launch ends the gap."""
+    inside = part & Intervals.union(windows[:, 0], windows[:, 1])
+    row = idle.next_row[np.searchsorted(idle.gaps.end, inside.end)]
+    launch = np.where(row >= 0, rank_trace.launch[row], -1)
+    thread = np.where(launch >= 0, rank_trace.thread[launch], -1)
+    return {
+        number: Intervals(inside.start[thread == number], inside.end[thread == number])
+        for number in np.unique(thread[thread >= 0]).tolist()
+    }
+
+
+def _calls_by_name(
+    rank_trace: RankTrace, waits: dict[int, Intervals]
+) -> list[tuple[str, dict[int, Intervals]]]:
+    """The names with most idle time open in their calls: of each, when they are open, by thread."""
+    named = np.isin(rank_trace.event_class, _NAMED) & (rank_trace.stream == NULL)
+    rows_of: dict[int, Int64] = {}
+    sums = np.zeros(len(rank_trace.names), np.int64)
+    for thread, pieces in waits.items():
+        rows = rank_trace.by_start[(named & (rank_trace.thread == thread))[rank_trace.by_start]]
+        open_then = pieces.within_each(np.stack([rank_trace.start[rows], rank_trace.end[rows]], 1))
+        np.add.at(sums, rank_trace.name[rows], open_then)
+        rows_of[thread] = rows[np.argsort(rank_trace.name[rows], kind="stable")]
+    codes = np.argsort(-sums, kind="stable")[: min(_CANDIDATES, int((sums > 0).sum()))]
+    found = []
+    for code in codes.tolist():
+        spans = {}
+        for thread, rows in rows_of.items():
+            first, last = np.searchsorted(rank_trace.name[rows], [code, code + 1])
+            spans[thread] = Intervals.union(
+                rank_trace.start[rows[first:last]], rank_trace.end[rows[first:last]]
+            )
+        found.append((rank_trace.names[code], spans))
+    return found
+
+
+def _union(parts: list[Intervals]) -> Intervals:
+    return Intervals.union(
+        np.concatenate([part.start for part in parts]), np.concatenate([part.end for part in parts])
+    )

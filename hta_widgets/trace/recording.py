@@ -1,0 +1,132 @@
+"""What a rank's file records: which kind of run, and whether what happened can be told from it.
+
+A verdict about idle time or slow ranks presumes a program that runs, and a file that holds what ran. A graph
+that is being captured launches work that does not run; a file whose events were filtered shows gaps that
+never were. Both are recognised by their events, not by their names.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["Kind", "Recording", "recording_of", "unanswered_launches"]
+
+Int64 = npt.NDArray[np.int64]
+Kind = Literal["training", "serving", "forward", "graph capture", "unknown"]
+
+_LAUNCH = re.compile(r"LaunchKernel|GraphLaunch")
+_CAPTURE = re.compile(r"^(?:cuda|hip|cu)StreamBeginCapture|^(?:cuda|hip|cu)StreamEndCapture")
+# Backward operators and optimizers on the host; where only kernels are recorded, those of a backward pass.
+_TRAINING_CALL = re.compile(r"Backward\d*$|^autograd::engine::|^Optimizer\.(?:step|zero_grad)#")
+_TRAINING_KERNEL = re.compile(r"[Bb]ackward|bwd|dgrad|wgrad|_bw_")
+# Fewer operators and kernels than these show no pass through a model.
+_LEAST_WORK = 10
+# PyTorch numbers operators as they begin. Where fewer than half of those in a file follow each other by one,
+# others in between were removed; complete recordings have 70 % or more.
+_CONSECUTIVE_SHARE = 0.5
+_LEAST_NUMBERED = 5
+# From this share of launches on whose work was not recorded, idle time says more about the file than about
+# the device.
+_UNANSWERED_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a file records.
+
+    Attributes:
+        kind: "training" (it holds a backward pass or an optimizer), "serving" (steps of a server),
+            "graph capture" (most launches are recorded into a graph and do not run), "forward" (operators
+            or kernels, none of a backward pass), or "unknown" (too little to tell).
+        operators, kept_pct: how many numbered operators the file holds, and the share (%) of the numbers
+            between the first and the last that they are; 0 and 100.0 without numbers.
+        filtered: operators in between were removed from the file.
+        launches, unanswered: launch calls, and those without device work.
+    """
+
+    kind: Kind
+    operators: int
+    kept_pct: float
+    filtered: bool
+    launches: int
+    unanswered: int
+
+    @property
+    def lacks_device_work(self) -> bool:
+        """Whether the device work of most launches is missing: captured into a graph, or not recorded."""
+        return self.unanswered > 0 and self.unanswered >= _UNANSWERED_SHARE * self.launches
+
+
+def recording_of(rank_trace: RankTrace) -> Recording:
+    """What the file of a rank records."""
+    launches, unanswered = unanswered_launches(rank_trace)
+    numbers = rank_trace.argument("external_id")[rank_trace.event_class == EventClass.HOST_OP]
+    numbers = np.unique(numbers[(numbers != NULL) & (numbers > 0)])
+    kept, filtered = 100.0, False
+    if len(numbers) >= _LEAST_NUMBERED:
+        kept = 100.0 * len(numbers) / int(numbers[-1] - numbers[0] + 1)
+        filtered = bool((np.diff(numbers) == 1).mean() < _CONSECUTIVE_SHARE)
+    kind = _kind(rank_trace, launches, unanswered)
+    if filtered and kind == "forward":  # what shows no backward pass may have lost it
+        kind = "unknown"
+    return Recording(kind, len(numbers), kept, filtered, len(launches), len(unanswered))
+
+
+def unanswered_launches(rank_trace: RankTrace) -> tuple[Int64, Int64]:
+    """Rows of the calls that launch kernels or graphs, and of those whose device work is not recorded."""
+    launching = np.array([bool(_LAUNCH.search(text)) for text in rank_trace.names], np.bool_)
+    rows = np.flatnonzero(
+        launching[rank_trace.name]
+        & (rank_trace.event_class == EventClass.RUNTIME)
+        & (rank_trace.correlation != NULL)
+    )
+    answered = np.zeros(rank_trace.n, np.bool_)
+    answered[rank_trace.launch[rank_trace.launch >= 0]] = True
+    return rows, rows[~answered[rows]]
+
+
+def _kind(rank_trace: RankTrace, launches: Int64, unanswered: Int64) -> Kind:
+    if len(captured := _captured(rank_trace, unanswered)) and len(captured) >= 0.5 * len(launches):
+        return "graph capture"
+    steps = rank_trace.iterations
+    if len(steps) and steps["source"].iloc[0] == "serving step":
+        return "serving"
+    on_host = np.isin(rank_trace.event_class, (EventClass.HOST_OP, EventClass.ANNOTATION))
+    operators = on_host & (rank_trace.event_class == EventClass.HOST_OP)
+    if _any_named(rank_trace, on_host, _TRAINING_CALL):
+        return "training"
+    if not operators.any() and _any_named(rank_trace, rank_trace.is_device, _TRAINING_KERNEL):
+        return "training"
+    enough = max(int(operators.sum()), int(rank_trace.is_device.sum())) >= _LEAST_WORK
+    return "forward" if enough else "unknown"
+
+
+def _captured(rank_trace: RankTrace, launches: Int64) -> Int64:
+    """Those of the launches that were made while a stream was being captured."""
+    edge = np.array([bool(_CAPTURE.search(text)) for text in rank_trace.names], np.bool_)
+    rows = rank_trace.by_start[edge[rank_trace.name[rank_trace.by_start]]]
+    if not len(rows):
+        return launches[:0]
+    begins = np.array(["BeginCapture" in text for text in rank_trace.names], np.bool_)[rank_trace.name[rows]]
+    open_captures = np.cumsum(np.where(begins, 1, -1))
+    # a capture that began before the recording ends without a beginning
+    open_captures = np.append(0, open_captures) - min(0, int(open_captures.min()))
+    at = np.searchsorted(rank_trace.start[rows], rank_trace.start[launches], side="right")
+    captured: Int64 = launches[open_captures[at] > 0]
+    return captured
+
+
+def _any_named(rank_trace: RankTrace, rows: npt.NDArray[np.bool_], pattern: re.Pattern[str]) -> bool:
+    present = np.unique(rank_trace.name[rows]).tolist()
+    return any(pattern.search(rank_trace.names[code]) for code in present)
