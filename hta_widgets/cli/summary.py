@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from hta_widgets.analysis.findings import OPEN
+from hta_widgets.analysis.findings import OPEN, judged_scope
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.spec import Stack
 from hta_widgets.cli.ask import ask
@@ -22,7 +22,7 @@ from hta_widgets.cli.output import check_writable, write_lines
 from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import aligned, columns_of, painted, pieces_of, printable
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import percent
+from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
@@ -57,11 +57,13 @@ def run(arguments: Namespace) -> Exit:
     check_writable(arguments.output)
     trace = open_trace(arguments)
     scope = scope_of(arguments, trace)
-    answers = {kind: _answer(trace, kind, scope) for kind in _QUESTIONS}
+    # the same steps for all numbers of the page: those that its first sentences judge
+    judged = judged_scope(trace, scope)
+    answers = {kind: _answer(trace, kind, scope if kind == "overview" else judged) for kind in _QUESTIONS}
     if arguments.json:
-        write_lines(arguments.output, [dumped(_document(trace, scope, answers))])
+        write_lines(arguments.output, [dumped(_document(trace, judged, answers))])
     else:
-        write_lines(arguments.output, _lines(trace, answers, arguments))
+        write_lines(arguments.output, _lines(trace, judged, answers, arguments))
     return Exit.FINE
 
 
@@ -96,7 +98,7 @@ def _answer_as_dict(kind: str, answer: pd.DataFrame | MissingDataError) -> dict[
     return {**head, **frame_as_dict(answer)}
 
 
-def _lines(trace: Trace, answers: Frames, arguments: Namespace) -> Iterator[str]:
+def _lines(trace: Trace, judged: Scope, answers: Frames, arguments: Namespace) -> Iterator[str]:
     output: str = arguments.output
     cells = columns_of(sys.stdout) if output == "-" else None
     yield from _job(trace, arguments.paths, output)
@@ -107,7 +109,7 @@ def _lines(trace: Trace, answers: Frames, arguments: Namespace) -> Iterator[str]
         "" if isinstance(found, MissingDataError) else " ".join(found["text"][found["severity"] == OPEN])
     )
     for kind, answer in answers.items():
-        if kind == "overview":
+        if kind == "overview" or trace.several_jobs:  # nothing is said of unrelated jobs together
             continue
         if isinstance(answer, MissingDataError):
             if answer.field in unknown:  # the findings say so already
@@ -116,6 +118,8 @@ def _lines(trace: Trace, answers: Frames, arguments: Namespace) -> Iterator[str]
         else:
             texts[ANALYSES[kind].sentence(answer)] = None
     yield ""
+    if texts:
+        yield _heading(_of_what(trace, judged), output)
     for text in texts:
         first, *others = pieces_of(printable(text), cells and max(cells - 4, 20))
         yield f"  - {first}"
@@ -127,7 +131,7 @@ def _lines(trace: Trace, answers: Frames, arguments: Namespace) -> Iterator[str]
         yield from ("", f"{_heading('Ranks', output)}  ({note})")
         yield from frame_lines(by_rank, _MOST_RANKS, cells)
     kernels = answers["kernel_breakdown"]
-    if isinstance(kernels, pd.DataFrame) and len(kernels):
+    if isinstance(kernels, pd.DataFrame) and len(kernels) and not trace.several_jobs:
         yield from ("", _heading("Kernels", output))
         most = kernels.head(_MOST_KERNELS)[["sum_ns", "pct", "count", "mean_ns", "name"]]
         yield from frame_lines(most, _MOST_KERNELS, cells)
@@ -140,12 +144,23 @@ def _findings(found: pd.DataFrame | MissingDataError, output: str, cells: int | 
         return
     yield from ("", _heading(printable(ANALYSES["overview"].sentence(found)), output))
     for finding in found.to_dict("records"):
-        share = "?" if finding["severity"] == OPEN else percent(finding["share_pct"])
+        share = percent(finding["share_pct"]) if finding["kind"] else "?" * (finding["severity"] == OPEN)
         text = printable(f"{finding['text']} {finding['suggestion']}")
         first, *others = pieces_of(text, cells and max(cells - 11, 20))
         yield f"  {share:>7}  {first}"
         for piece in others:
             yield f"           {piece}"
+
+
+def _of_what(trace: Trace, judged: Scope) -> str:
+    """What the numbers below are of."""
+    if judged.iterations is None:
+        return "Over all recorded device work" if judged.window_ns is None else "Within the time window"
+    steps = trace.iterations
+    chosen = steps[steps["iteration"].isin(judged.iterations)]
+    median = duration((chosen["end_ns"] - chosen["start_ns"]).median())
+    count = len(judged.iterations)
+    return f"Over {count:,} {'step' if count == 1 else 'steps'} of {median}{' at the median' * (count > 1)}"
 
 
 def _job(trace: Trace, paths: list[str], output: str) -> Iterator[str]:

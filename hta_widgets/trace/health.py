@@ -249,6 +249,12 @@ def _steps(trace: RankTrace) -> list[Finding]:
                 "call prof.step() after each step, with a profiler schedule",
             )
         )
+    if trace.contradicted_iterations:
+        numbers = ", ".join(map(str, trace.contradicted_iterations[:8]))
+        detail = f"iterations most of whose device work runs outside their time: {numbers}"
+        remedy = 'time them on the device: Trace.open(..., clock="device")'
+        count = len(trace.contradicted_iterations)
+        findings.append(Finding(trace.rank, "warning", "contradicted_iterations", count, detail, remedy))
     cut = frame.loc[frame["partial"], "iteration"].tolist()
     if cut:
         detail = f"iterations cut by the recording: {', '.join(map(str, cut))}"

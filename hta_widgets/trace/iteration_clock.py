@@ -14,7 +14,7 @@ import pandas as pd
 
 from hta_widgets.trace.reader.schema import NULL
 
-__all__ = ["BEHIND_SHARE", "Clock", "timed"]
+__all__ = ["BEHIND_SHARE", "Clock", "contradicted", "timed"]
 
 Int64 = npt.NDArray[np.int64]
 Clock = Literal["host", "device"]
@@ -72,6 +72,28 @@ def timed(
         amid = (frame["start_ns"] < drained) & (drained < frame["end_ns"])
         frame["start_ns"] = frame["start_ns"].mask(amid, drained)
     return frame
+
+
+def contradicted(frame: pd.DataFrame, iteration: Int64, start: Int64, end: Int64) -> list[int]:
+    """The complete iterations most of whose own device work runs outside the window that times them.
+
+    What their window shows is not what they do: nothing can be concluded from it.
+
+    Args:
+        frame: as `timed` returns it.
+        iteration, start, end: of each device event, as for `timed`.
+    """
+    numbers = frame["iteration"].to_numpy(np.int64)
+    order = np.argsort(numbers)
+    place = np.append(order, -1)[np.searchsorted(numbers, iteration, sorter=order)]
+    known = np.append(numbers, -1)[place] == iteration
+    at, start, end = place[known], start[known], end[known]
+    begin, finish = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
+    work, inside = np.zeros((2, len(frame)), np.int64)
+    np.add.at(work, at, end - start)
+    np.add.at(inside, at, np.maximum(np.minimum(end, finish[at]) - np.maximum(start, begin[at]), 0))
+    outside = (2 * inside < work) & ~frame["partial"].to_numpy(np.bool_)
+    return [int(number) for number in numbers[outside]]
 
 
 def _device_windows(count: int, at: Int64, lane: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64]:

@@ -16,7 +16,7 @@ import pandas as pd
 from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import links
 from hta_widgets.trace.classify import EventClass, Rule, classify_events, registered
-from hta_widgets.trace.iteration_clock import Clock, timed
+from hta_widgets.trace.iteration_clock import Clock, contradicted, timed
 from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.recording import Recording, recording_of
@@ -254,6 +254,14 @@ class RankTrace:
             self._announced, self.iteration[rows].astype(np.int64), lane,
             self.start[rows], self.end[rows], self._clock, self.drained,
         )  # fmt: skip
+
+    @cached_property
+    def contradicted_iterations(self) -> list[int]:
+        """Complete iterations whose window does not hold most of their own device work."""
+        rows = np.flatnonzero(self.is_device & (self.iteration >= 0))
+        return contradicted(
+            self.iterations, self.iteration[rows].astype(np.int64), self.start[rows], self.end[rows]
+        )
 
     @cached_property
     def iteration_clock(self) -> Clock:

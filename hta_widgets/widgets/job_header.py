@@ -31,10 +31,27 @@ def header_fields(trace: Trace, name: str) -> list[Field]:
             ", ".join(devices) or "not recorded",
             ", ".join(f"{n} × {device}" for device, n in devices.items()),
         ),
+        *_recording(trace),
         _iterations(trace),
         _field("Duration", duration(summary["duration_ns"]), f"{summary['duration_ns']:,} ns"),
         _field("Events", f"{summary['events']:,}", "events with a duration"),
     ]
+
+
+_KINDS = {
+    "training": ("training", "a backward pass or an optimizer is recorded"),
+    "serving": ("serving", "the steps of a server are recorded"),
+    "forward": ("forward passes", "no backward pass is recorded: inference, or a part of training"),
+    "graph capture": ("graph capture", "most launches are recorded into a graph and do not run"),
+}
+
+
+def _recording(trace: Trace) -> list[Field]:
+    """What was recorded, where that can be told of all ranks alike."""
+    if trace.several_jobs:
+        return [_field("Recording", "several jobs", trace.several_jobs)]
+    kinds = {trace.rank(rank).recording.kind for rank in trace.ranks} - {"unknown"}
+    return [_field("Recording", *_KINDS[kinds.pop()])] if len(kinds) == 1 else []
 
 
 def _iterations(trace: Trace) -> Field:

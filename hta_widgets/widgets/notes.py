@@ -48,7 +48,7 @@ def _gap(gap: pd.Series) -> Note:
 
 def _finding(row: pd.Series) -> Note:
     note: Note = {"text": row["text"], "severity": row["severity"], "hint": row["suggestion"]}
-    if row["severity"] == OPEN:
+    if row["severity"] == OPEN or not row["kind"]:  # about the recording, and no panel shows more
         return note
     note |= {
         "share": percent(row["share_pct"]),

@@ -199,7 +199,8 @@ def test_findings_of_real_traces_are_sentences(name: str) -> None:
         assert text.endswith(".")
         assert "nan" not in text.lower().split()
         assert "<NA>" not in text
-    known = frame[frame["severity"] != OPEN]
+    known = frame[(frame["severity"] != OPEN) & (frame["kind"] != "")]
+    assert len(known) or name in ("hta/trace_filter", "hta/cpu_only")
     assert set(known["kind"]) <= set(ANALYSES)
     assert known["share_pct"].between(NOTE_PCT, 100).all()
     assert (frame.loc[frame["severity"] == OPEN, "kind"] == "").all()
@@ -215,23 +216,6 @@ def test_what_cannot_be_judged_is_reported_with_its_remedy() -> None:
     assert set(frame["severity"]) == {OPEN}
     assert frame["text"].iloc[0].endswith("the trace has no device events.")
     assert "ProfilerActivity.CUDA" in frame["suggestion"].iloc[0]
-    assert sentence(frame).startswith("Nothing stands out in what can be judged")
+    assert sentence(frame) == "Where time goes cannot be told: the trace has no device events."
     one_of_eight = overview(Trace.open(shared_trace("hta/trace_diff/control")))
     assert "whom the ranks wait for" in one_of_eight.loc[one_of_eight["severity"] == OPEN, "text"].iloc[0]
-
-
-@pytest.mark.parametrize(("busy", "topics"), [(900, ["queue_full"]), (1_000, [])])
-def test_a_full_queue_costs_something_only_while_the_device_idles(
-    busy: int, topics: list[str], tmp_path: Path
-) -> None:
-    """140 launches at once, then one more, slow, whenever a kernel has started."""
-    events = []
-    for number in range(160):
-        waits = number >= 140
-        at = 1_000 * (number - 139) if waits else number
-        events += [
-            launch(at, number + 1, dur=500 if waits else 1),
-            kernel("k", 999 + 1_000 * number, busy, correlation=number + 1),
-        ]
-    frame = found(kineto_job(tmp_path, events))
-    assert [topic for topic in frame["topic"] if topic == "queue_full"] == topics

@@ -14,7 +14,7 @@ from hta_widgets.analysis.idle import breakdown as idle
 from hta_widgets.analysis.idle import gaps
 from hta_widgets.analysis.idle.breakdown import idle_breakdown
 from hta_widgets.analysis.idle.causes import CAUSES, is_data_loading, is_synchronising
-from hta_widgets.analysis.idle.gaps import explain, idle_gaps, longest_gap
+from hta_widgets.analysis.idle.gaps import explain, idle_gaps
 from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
@@ -236,31 +236,6 @@ def test_gaps_add_up_to_the_breakdown(name):
         assert (frame["dur_ns"] > 0).all()
         assert (frame[["dur_ns", *PARTS]].sum() == whole[["idle_ns", *PARTS]].sum().to_numpy()).all()
         assert len(frame) == whole["gaps"].sum()
-
-
-@pytest.mark.parametrize("name", REAL)
-def test_the_longest_gap_is_that_of_the_list(name):
-    trace = opened(name)
-    first, last = trace.extent_ns
-    rank_trace = trace.rank(trace.ranks[0])
-    steps = tuple(rank_trace.iterations["iteration"].unique()[::2].tolist())
-    third = (last - first) // 3
-    for scope in (
-        Scope(),
-        Scope(iterations=steps or None),
-        Scope(window_ns=(first + third, last - third)),
-        Scope(streams=(int(rank_trace.stream.max()),)),
-        Scope(window_ns=(first - 2, first - 1)),
-    ):
-        listed = idle_gaps(trace, Scope((rank_trace.rank,), scope.iterations, scope.window_ns, scope.streams))
-        for causes in (("host_busy",), ("kernel_wait",), ("device_wait", "launch_latency"), ("edge",)):
-            lost = listed[[f"{cause}_ns" for cause in causes]].sum(axis=1)
-            found = longest_gap(rank_trace, scope, causes)
-            if not lost.any():
-                assert found is None
-                continue
-            event = int(listed["event_id"][lost.idxmax()])
-            assert found == (event if event >= 0 else None, lost.max())
 
 
 # -- exactness ----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from hta_widgets import Scope, Trace, TraceExplorer, analysis, examples
+from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.errors import MissingDataError
 from tests.cli.conftest import Run
 
@@ -102,8 +103,12 @@ def test_options_reach_the_analysis(ddp: Trace, run: Run) -> None:
 
 def test_summary_holds_the_same_answers(ddp: Trace, run: Run) -> None:
     document = run("summary", DDP, "--json").json
+    judged = judged_scope(ddp)
+    assert document["scope"]["iterations"] == list(judged.iterations or ())
     for kind, answer in document["answers"].items():
-        frame = analysis.ANALYSES[kind].function(ddp, **answer["options"])
+        frame = analysis.ANALYSES[kind].function(
+            ddp, None if kind == "overview" else judged, **answer["options"]
+        )
         assert [list(row.values()) for row in answer["rows"]] == plain(frame)
         assert answer["sentence"] == analysis.ANALYSES[kind].sentence(frame)
     assert document["job"]["ranks"] == ddp.ranks

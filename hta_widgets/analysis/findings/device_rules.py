@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.analysis.findings.critical import off_critical_path, said_of, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.formatting import significant
+from hta_widgets.formatting import brief, percent, significant
 from hta_widgets.kernel_names import short_kernel_name
+from hta_widgets.trace.classify import EventClass
 
-__all__ = ["memory_copies", "queue_full", "slow_kernels"]
+__all__ = ["memory_copies", "slow_kernels"]
 
 # Ranks of equal devices run the same kernel within a few per cent of each other.
 SLOWER = 1.05
-# A device that is idle for less is busy whatever the host does: a full queue costs nothing.
-IDLE_PCT = 5.0
+_MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
+# What to try, by a word in the name of the copies; "" for all others.
+_ADVICE = {
+    "Pageable": "Copy from pinned memory (pin_memory=True) with non_blocking=True, so that copies run beside "
+    "compute.",
+    "HtoD": "Start the copies earlier, on a stream of their own, so that compute hides them.",
+    "DtoH": "Read back less and less often, with non_blocking=True into pinned memory.",
+    "DtoD": "Find what copies within the device: .contiguous(), .clone(), cat, casts, flattened gradients.",
+    "Memset": "Find what fills memory: zero_grad(set_to_none=True) and torch.empty avoid most fills.",
+    "": "Copy fewer and larger pieces, on a stream of their own.",
+}
 
 
 def memory_copies(inputs: Inputs) -> Finding | None:
@@ -25,47 +40,42 @@ def memory_copies(inputs: Inputs) -> Finding | None:
         return None
     about = concerned(frame, frame["exposed_memory_ns"])
     lost = int(about["exposed_memory_ns"].sum())
+    if not lost:
+        return None
     cost, share = lost // len(about), 100.0 * lost / int(about["window_ns"].sum())
     rank = int(about["rank"].iloc[0]) if len(about) < len(frame) else None
     who = "The devices do" if rank is None and len(frame) > 1 else "The device does"
     if rank is not None:
         who = f"The device of rank {rank} does"
+    kind, part = _main_copy(inputs, about["rank"].tolist())
+    off_path = off_critical_path(inputs, about["rank"].tolist(), "exposed_memory")
     return Finding(
         "memory_copies",
         cost,
         share,
-        f"{who} nothing but copy and fill memory {inputs.share(share)}{inputs.per_step(cost)}.",
-        "Copy from pinned memory with non_blocking=True on a stream of its own, and fewer, larger pieces.",
+        f"{who} nothing but copy and fill memory {inputs.share(share)}{inputs.per_step(cost)}"
+        f"{said_of(off_path)}; {percent(100.0 * part)} of that time with {brief(kind)}.",
+        _ADVICE[next((word for word in _ADVICE if word in kind), "")],
         "bandwidth_summary",
-        Evidence(rank=rank),
+        Evidence(rank=rank, name=kind),
+        severity=severity_on_path(share, off_path),
     )
 
 
-def queue_full(inputs: Inputs) -> Finding | None:
-    """Launches that wait for a place in a full queue while the device is idle part of the time.
-
-    A host that runs as far ahead as it can is desirable, so this counts only if a device is idle all the
-    same: the launches for its other streams come late. The cost is at most the idle time.
-    """
-    queues, busy = inputs.queues, inputs.temporal.set_index("rank")
-    waited = queues.groupby("rank")["calls_at_limit_ns"].sum()
-    waited = waited[busy["idle_pct"].reindex(waited.index).fillna(0) >= IDLE_PCT]
-    if waited.empty:
-        return None
-    rank = int(waited.index.to_numpy()[waited.to_numpy().argmax()])
-    cost = min(int(waited.max()), int(busy["idle_ns"][rank]))
-    share = 100.0 * cost / int(busy["window_ns"][rank])
-    full = queues[queues["rank"] == rank].nlargest(1, "calls_at_limit_ns").iloc[0]
-    return Finding(
-        "queue_full",
-        cost,
-        share,
-        f"On rank {rank} launches wait {inputs.share(share)}{inputs.per_step(cost)} for a place in the full "
-        f"queue of stream {full['stream']} ({full['limit']} entries) while the device is not always busy.",
-        "Launch less at once: CUDA graphs take one entry for many kernels.",
-        "blocked_on_full_queue",
-        Evidence(rank=rank),
-    )
+def _main_copy(inputs: Inputs, ranks: list[int]) -> tuple[str, float]:
+    """The name of the copies or fills with most time in which nothing else runs, and their share of it."""
+    by_name: Counter[str] = Counter()
+    for rank in ranks:
+        rank_trace = inputs.trace.rank(rank)
+        exposed = busy(rank_trace, inputs.scope).exposed_memory
+        windows = rank_trace.windows(inputs.scope)
+        exposed &= Intervals.union(windows[:, 0], windows[:, 1])
+        rows = np.flatnonzero(np.isin(rank_trace.event_class, _MEMORY))
+        alone = exposed.within_each(np.stack([rank_trace.start[rows], rank_trace.end[rows]], 1))
+        for code in np.unique(rank_trace.name[rows]).tolist():
+            by_name[rank_trace.names[code]] += int(alone[rank_trace.name[rows] == code].sum())
+    (name, most), *_ = by_name.most_common(1)
+    return name, most / by_name.total()
 
 
 def slow_kernels(inputs: Inputs) -> Finding | None:

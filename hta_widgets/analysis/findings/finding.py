@@ -7,6 +7,8 @@ from typing import Final, Literal
 
 __all__ = ["NOTE_PCT", "WARNING_PCT", "Evidence", "Finding", "Open", "severity_of"]
 
+Severity = Literal["warning", "note", "verdict"]
+
 NOTE_PCT: Final = 3.0
 """A smaller share of the time is not reported: the steps of a steady job differ by as much."""
 
@@ -40,6 +42,8 @@ class Finding:
         suggestion: what to try.
         kind: the analysis that shows it.
         evidence: what to select.
+        severity: "warning", "note" or "verdict"; None: not worth telling. It follows from the share unless
+            a rule says otherwise.
     """
 
     topic: str
@@ -49,6 +53,11 @@ class Finding:
     suggestion: str
     kind: str
     evidence: Evidence = field(default_factory=Evidence)
+    severity: Severity | None = None
+
+    def __post_init__(self) -> None:
+        if self.severity is None:
+            object.__setattr__(self, "severity", severity_of(self.share_pct))
 
 
 @dataclass(frozen=True)

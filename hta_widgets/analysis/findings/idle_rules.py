@@ -1,4 +1,4 @@
-"""Rules about idle devices, one per cause of `idle_breakdown`."""
+"""Rules about idle devices, one per cause of `idle_breakdown`: how much, and where the host was meanwhile."""
 
 from __future__ import annotations
 
@@ -7,14 +7,59 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings import advice
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.formatting import duration
+from hta_widgets.analysis.idle.causes import is_data_loading
+from hta_widgets.analysis.idle.places import Place, host_places, recorded_by_host, short_place
+from hta_widgets.formatting import brief, duration, percent
 
-__all__ = ["IDLE_RULES", "concerned"]
+__all__ = ["IDLE_RULES", "Where", "concerned"]
 
 # A rank is reported by itself if it loses this many times as much as the ranks do on average.
 ALONE = 2.0
+# From this share on, one gap is what a loss is about, and most of a time is all that can be said of it.
+MOST = 0.5
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where the host was during an idle time.
+
+    Attributes:
+        places: the calls that it was in.
+        recorded: no less than half of the time lies in recorded calls.
+        longest_ns: the longest gap.
+        once: half of the time or more lies in that gap.
+        event: what ended the longest gap, None if nothing.
+    """
+
+    places: list[Place]
+    asked_ns: int
+    recorded: bool
+    longest_ns: int
+    event: int | None
+
+    @property
+    def once(self) -> bool:
+        return self.longest_ns >= MOST * self.asked_ns
+
+    def __str__(self) -> str:
+        """`, mostly in f (73 %)` or `, most in f (31 %) and g (20 %)`, and the longest gap."""
+        parts = [
+            f"{brief(short_place(place.name))} ({percent(100.0 * place.idle_ns / self.asked_ns)})"
+            for place in self.places
+        ]
+        if not self.recorded:
+            where = ", where the host recorded nothing"
+        elif len(parts) == 1:
+            mostly = "mostly " if self.places[0].idle_ns >= MOST * self.asked_ns else ""
+            where = f", {mostly}in {parts[0]}"
+        else:
+            where = f", most in {', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
+        longest = duration(self.longest_ns)
+        return f"{where}; {longest} of it at once" if self.once else f"{where}; up to {longest} at a time"
 
 
 @dataclass(frozen=True)
@@ -22,7 +67,9 @@ class _Cause:
     topic: str
     causes: tuple[str, ...]
     reason: str
-    suggestion: str
+    advise: Callable[[Inputs, Where], str]
+    waits_for_host: bool = True
+    known: Callable[[str], bool] = lambda name: False
 
 
 _CAUSES = (
@@ -30,42 +77,36 @@ _CAUSES = (
         "data_stall",
         ("data_stall",),
         "while the host waits for the data loader",
-        "Raise num_workers or prefetch_factor of the DataLoader, set pin_memory=True, or move costly "
-        "transforms out of the loop.",
+        advice.data_stall,
+        known=is_data_loading,
     ),
     _Cause(
         "sync_calls",
         ("host_sync",),
         "while the host is blocked in a synchronising call",
-        "Look for .item(), .cpu(), print of a tensor and torch.cuda.synchronize() in the loop; read values "
-        "back once in many steps.",
+        advice.sync_calls,
     ),
-    _Cause(
-        "idle_host",
-        ("host_busy",),
-        "because the host launches too late",
-        "Cut the host's work per step: torch.compile, CUDA graphs, fewer and larger operations, or work of "
-        "Python in another process.",
-    ),
+    _Cause("idle_host", ("host_busy",), "because the host launches too late", advice.idle_host),
     _Cause(
         "launch_bound",
         ("launch_latency",),
         "until a launch arrives, with nothing queued",
-        "Let the host run ahead of the device (fewer synchronising calls), or launch many kernels at once "
-        "with CUDA graphs.",
+        advice.launch_bound,
+        known=lambda name: "LaunchKernel" in name,
     ),
     _Cause(
         "tiny_kernels",
         ("kernel_wait",),
         "between one queued kernel and the next",
-        "Run fewer, larger kernels: torch.compile fuses small ones; a larger batch gives each more to do.",
+        advice.tiny_kernels,
+        waits_for_host=False,
     ),
     _Cause(
         "device_wait",
         ("device_wait",),
         "although work is launched, as if it waited for an event or another stream",
-        "Look at the stream that the waiting work depends on; events and stream.wait_stream() may order more "
-        "than they must.",
+        advice.device_wait,
+        waits_for_host=False,
     ),
 )
 
@@ -89,6 +130,8 @@ def _rule(cause: _Cause) -> Callable[[Inputs], Finding | None]:
         lost = lost[about.index]
         cost = int(lost.sum()) // len(about)
         share = 100.0 * int(lost.sum()) / int(about["window_ns"].sum())
+        if not severity_of(share):
+            return None
         worst = int(about["rank"].iloc[int(lost.to_numpy().argmax())])
         alone = len(about) < len(frame)
         if len(frame) == 1:
@@ -97,23 +140,50 @@ def _rule(cause: _Cause) -> Callable[[Inputs], Finding | None]:
             who = f"The device of rank {worst} is idle"
         else:
             who = "The devices are idle"
-        example, event = "", None
-        if severity_of(share) and (longest := inputs.longest_gap(worst, cause.causes)):
-            event, lasts = longest
-            example = f", up to {duration(lasts)} at a time"
+        where = _where(inputs, worst, cause)
         return Finding(
             cause.topic,
             cost,
             share,
-            f"{who} {inputs.share(share)}{inputs.per_step(cost)} {cause.reason}{example}.",
-            cause.suggestion,
+            f"{who} {inputs.share(share)}{inputs.per_step(cost)} {cause.reason}{where}.",
+            cause.advise(inputs, where),
             "idle_breakdown",
             Evidence(
-                rank=worst if alone else None, event_rank=None if event is None else worst, event_id=event
+                rank=worst if alone else None,
+                event_rank=None if where.event is None else worst,
+                event_id=where.event,
             ),
         )
 
     return judge
+
+
+def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
+    """What is known of the host on one rank during its idle time of a cause, start-up aside."""
+    rank_trace, idle = inputs.trace.rank(rank), inputs.idle_causes(rank)
+    windows = rank_trace.windows(inputs.scope)
+    part = Intervals.union([], [])
+    for name in cause.causes:
+        part |= idle.causes[name]
+    if rank in inputs.start_up:
+        part -= inputs.start_up[rank].idle
+    part &= Intervals.union(windows[:, 0], windows[:, 1])
+    longest = int((part.end - part.start).argmax())
+    row = int(idle.next_row[idle.gaps.end.searchsorted(part.end[longest])])
+    places: list[Place] = []
+    recorded = part.length
+    if cause.waits_for_host:
+        places = host_places(rank_trace, idle, part, windows, known=cause.known)
+        recorded = recorded_by_host(rank_trace, idle, part, windows)
+        if cause.topic == "data_stall":  # the loader's own annotation says what the host does
+            recorded = part.length
+    return Where(
+        places,
+        part.length,
+        recorded >= MOST * part.length,
+        int(part.end[longest] - part.start[longest]),
+        None if row < 0 else int(rank_trace.event_id[row]),
+    )
 
 
 IDLE_RULES = {cause.topic: _rule(cause) for cause in _CAUSES}

@@ -17,7 +17,7 @@ from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.findings.finding import NOTE_PCT
 from hta_widgets.analysis.findings.start_up import StartUp, start_up_of
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS, idle_breakdown
-from hta_widgets.analysis.idle.causes import IdleCauses, idle_causes
+from hta_widgets.analysis.idle.causes import CAUSES, IdleCauses, idle_causes
 from hta_widgets.analysis.kernels.breakdown import device_work
 from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
@@ -26,7 +26,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["Inputs"]
+__all__ = ["Inputs", "judged_scope"]
 
 # Sources that mark the steps of a job. Others guess them, so that time between guessed steps counts, too.
 _ANNOUNCED = ("ProfilerStep", "serving step")
@@ -34,6 +34,11 @@ _COMPILED = re.compile(
     r"^triton_(?:poi|red|per|tem|for|mm|bmm)_|Torch-Compiled Region|CompiledFunction|CompiledFxGraph"
 )
 _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
+
+
+def judged_scope(trace: Trace, scope: Scope | None = None) -> Scope:
+    """What the findings about a scope are about: of marked steps those that are complete and steady."""
+    return Inputs(trace, scope or Scope()).scope
 
 
 class Inputs:
@@ -48,6 +53,7 @@ class Inputs:
         steps: `step_times` of the scope as it was asked for.
         announced: the steps are marked by the program.
         start_up: rank -> what it does to start up; ranks that do nothing of the kind are left out.
+        contradicted: no complete step's time holds most of its own device work.
         left_out: (rank, iteration) of complete steps that are not judged because they hold start-up.
     """
 
@@ -56,6 +62,10 @@ class Inputs:
         self.steps = step_times(trace, scope)
         self.announced = bool(len(self.steps)) and bool(self.steps["source"].isin(_ANNOUNCED).all())
         complete = self.steps[~self.steps["partial"]] if self.announced else self.steps.iloc[:0]
+        for rank in trace.ranks_of(scope):
+            contradicted = trace.rank(rank).contradicted_iterations
+            complete = complete[(complete["rank"] != rank) | ~complete["iteration"].isin(contradicted)]
+        self.contradicted = self.announced and not len(complete) and not self.steps["partial"].all()
         steps_of = {rank: of_rank["iteration"].tolist() for rank, of_rank in complete.groupby("rank")}
         self.start_up: dict[int, StartUp] = {}
         for rank in trace.ranks_of(scope):
@@ -94,16 +104,17 @@ class Inputs:
     @cached_property
     def idle(self) -> pd.DataFrame:
         """`idle_breakdown`, with the part of start-up in a column of its own: start_up_ns (int64, ns)."""
-        frame = _with_time(idle_breakdown(self.trace, self.scope)).assign(start_up_ns=0)
+        frame = _with_time(idle_breakdown(self.trace, self.scope))
+        starting = {cause: np.zeros(len(frame), np.int64) for cause in CAUSES}
         for at, rank in enumerate(frame["rank"].tolist()):
             if rank not in self.start_up:
                 continue
             windows = self.trace.rank(rank).windows(self.scope)
             for cause, part in self.idle_causes(rank).causes.items():
-                starting = (part & self.start_up[rank].idle).within(windows)
-                frame.loc[at, f"{cause}_ns"] -= starting
-                frame.loc[at, "start_up_ns"] += starting
-        return frame
+                starting[cause][at] = (part & self.start_up[rank].idle).within(windows)
+        for cause, lost in starting.items():
+            frame[f"{cause}_ns"] -= lost
+        return frame.assign(start_up_ns=np.sum(list(starting.values()), axis=0))
 
     def idle_causes(self, rank: int) -> IdleCauses:
         """The intervals behind `idle`, start-up included."""

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
-from hta_widgets.analysis.findings.device_rules import memory_copies, queue_full, slow_kernels
-from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Open, severity_of
+from hta_widgets.analysis.findings.device_rules import memory_copies, slow_kernels
+from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Open
 from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_steps, straggler
+from hta_widgets.analysis.findings.recording_rules import (
+    recording_verdict,
+    require_device_work,
+    require_steady_state,
+    start_up,
+)
 from hta_widgets.analysis.findings.verdict_rules import compute_bound, no_work_due, unrecorded_idle
 from hta_widgets.charts.spec import Bars
 from hta_widgets.errors import MissingDataError
@@ -32,20 +38,18 @@ VERDICT = "verdict"
 
 Rule = Callable[[Inputs], Finding | None]
 
+_MAIN_QUESTION = "what devices do"
 _RULES: dict[str, tuple[str, Rule]] = {
     **{topic: ("why devices are idle", rule) for topic, rule in IDLE_RULES.items()},
-    "compute_bound": ("what devices do", compute_bound),
+    "compute_bound": (_MAIN_QUESTION, compute_bound),
     "straggler": ("whom the ranks wait for", straggler),
     "exposed_communication": ("what communication costs", exposed_communication),
     "memory_copies": ("what copies cost", memory_copies),
     "slow_kernels": ("whether a rank is slow", slow_kernels),
-    "queue_full": ("whether queues are full", queue_full),
     "slow_steps": ("which steps are unusual", slow_steps),
     "unrecorded_idle": ("why devices are idle", unrecorded_idle),
     "no_work_due": ("why devices are idle", no_work_due),
 }
-# They say what the time is, not what is lost.
-VERDICTS = ("compute_bound",)
 _WORDS = {
     "data_stall": "Waiting for the data loader",
     "sync_calls": "Waiting for the host, blocked in synchronising calls,",
@@ -57,10 +61,15 @@ _WORDS = {
     "exposed_communication": "Communication without compute",
     "memory_copies": "Copying memory without compute",
     "slow_kernels": "A rank with slow kernels",
-    "queue_full": "Launching into full queues",
+    "start_up": "Starting up",
     "slow_steps": "Unusually long steps",
     "unrecorded_idle": "Idle time without a recorded cause",
     "no_work_due": "Time without any device work, at an end of the recording,",
+}
+_ABOUT_THE_RECORDING = {
+    "several_jobs": "These recordings are not the ranks of one job: nothing is compared.",
+    "filtered": "Events were removed from this recording: where time goes cannot be told from it.",
+    "graph_capture": "A graph is being captured: what is launched does not run.",
 }
 _COLUMNS = {
     "rank": "Int64",
@@ -104,10 +113,11 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         kind (the analysis that shows it, "" if open), name (of the events it is about, or "") (str),
         event_rank, event_id (Int64; an event to look at, or NA).
     """
-    inputs = Inputs(trace, scope or Scope())
-    found, missing = _judged(inputs)
+    scope = scope or Scope()
+    verdict = recording_verdict(trace, scope)
+    found, missing = ([verdict], []) if verdict else _judged(trace, scope)
     order = {"warning": 0, VERDICT: 1, "note": 2}
-    found.sort(key=lambda finding: (order[_severity(finding)], -finding.cost_ns, finding.topic))
+    found.sort(key=lambda finding: (order[finding.severity or "note"], -finding.cost_ns, finding.topic))
     rows = [_row(finding) for finding in found] + [_open_row(gap) for gap in missing]
     frame = pd.DataFrame(rows, columns=list(_COLUMNS))
     return frame.astype(_COLUMNS)
@@ -115,6 +125,8 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 def sentence(frame: pd.DataFrame) -> str:
     """The answer of `overview` in one sentence."""
+    if len(about := frame[frame["topic"].isin(_ABOUT_THE_RECORDING)]):
+        return _ABOUT_THE_RECORDING[about["topic"].iloc[0]]
     found = frame[~frame["severity"].isin((OPEN, VERDICT))]
     verdict = frame[frame["severity"] == VERDICT]
     if len(verdict) and not found["severity"].eq("warning").any():
@@ -130,32 +142,34 @@ def sentence(frame: pd.DataFrame) -> str:
         return (
             f"{_WORDS[first['topic']]} {most}{percent(first['share_pct'])} of the time{more * (others > 0)}."
         )
+    if len(frame) and frame["text"].str.contains(_MAIN_QUESTION, regex=False).any():
+        lacking = frame.loc[frame["text"].str.contains(_MAIN_QUESTION, regex=False), "text"].iloc[0]
+        return f"Where time goes cannot be told: {lacking.rpartition(': ')[2]}"
     limit = f"no known cause takes {NOTE_PCT:g} % of the time or more"
     if len(frame):
         return f"Nothing stands out in what can be judged: {limit}."
     return f"Nothing stands out: {limit}."
 
 
-def _judged(inputs: Inputs) -> tuple[list[Finding], list[Open]]:
+def _judged(trace: Trace, scope: Scope) -> tuple[list[Finding], list[Open]]:
     """The findings of the rules, and the missing data, each once with all the questions it leaves open."""
-    found: list[Finding] = []
+    inputs = Inputs(trace, scope)
+    starting = start_up(inputs)
+    found = [starting] if starting is not None and starting.severity else []
     lacking: dict[tuple[str, str], list[str]] = {}
     for question, rule in _RULES.values():
         try:
+            require_device_work(trace, scope)
+            require_steady_state(inputs)
             finding = rule(inputs)
         except MissingDataError as missing:
             questions = lacking.setdefault((missing.field, missing.remedy), [])
             if question not in questions:
                 questions.append(question)
             continue
-        if finding is not None and _severity(finding):
+        if finding is not None and finding.severity:
             found.append(finding)
     return found, [Open(_listed(questions), field, remedy) for (field, remedy), questions in lacking.items()]
-
-
-def _severity(finding: Finding) -> str:
-    """ "" for what is not worth telling."""
-    return VERDICT if finding.topic in VERDICTS else severity_of(finding.share_pct) or ""
 
 
 def _listed(words: list[str]) -> str:
@@ -165,7 +179,7 @@ def _listed(words: list[str]) -> str:
 def _row(finding: Finding) -> dict[str, object]:
     evidence = vars(finding.evidence)
     fields = {name: value for name, value in vars(finding).items() if name != "evidence"}
-    return {**fields, **evidence, "severity": _severity(finding)}
+    return {**fields, **evidence}
 
 
 def _open_row(gap: Open) -> dict[str, object]:

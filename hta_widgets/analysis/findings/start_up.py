@@ -34,11 +34,11 @@ class StartUp:
     Attributes:
         idle: the idle time around its driver calls, whole gaps without what is in them before the recording
             or after its last work.
-        calls: name and duration (ns) of each driver call, longest first.
+        calls: name, start and end (ns) of each driver call, longest first.
     """
 
     idle: Intervals
-    calls: list[tuple[str, int]]
+    calls: list[tuple[str, int, int]]
 
 
 def start_up_of(rank_trace: RankTrace, scope: Scope, steps: list[int]) -> StartUp | None:
@@ -58,9 +58,12 @@ def start_up_of(rank_trace: RankTrace, scope: Scope, steps: list[int]) -> StartU
     calls = waits & Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
     around = np.unique(np.searchsorted(idle.gaps.end, calls.start, side="right"))
     gaps = Intervals(idle.gaps.start[around], idle.gaps.end[around]) - idle.causes["edge"]
-    lasting = sorted(zip(rank_trace.dur[rows].tolist(), rows.tolist(), strict=True), reverse=True)
-    names = [(rank_trace.names[int(rank_trace.name[row])], dur) for dur, row in lasting]
-    return StartUp(gaps, names)
+    longest_first = rows[np.argsort(-rank_trace.dur[rows], kind="stable")].tolist()
+    named = [
+        (rank_trace.names[int(rank_trace.name[row])], int(rank_trace.start[row]), int(rank_trace.end[row]))
+        for row in longest_first
+    ]
+    return StartUp(gaps, named)
 
 
 def _recurring(rank_trace: RankTrace, rows: npt.NDArray[np.int64], steps: list[int]) -> npt.NDArray[np.bool_]:

@@ -43,6 +43,7 @@ def compute_bound(inputs: Inputs) -> Finding | None:
         "Look at the kernels that take most time: their data types, shapes and operators.",
         "kernel_breakdown",
         Evidence(name=str(kernels.index[0]) if len(kernels) else ""),
+        severity="verdict",
     )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "explain", "idle_gaps", "longest_gap", "sentence"]
+__all__ = ["ANALYSIS", "explain", "idle_gaps", "sentence"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -71,26 +71,6 @@ def idle_gaps(
             dict.fromkeys(_INTEGERS, "int64") | dict.fromkeys(_TEXTS, "str")
         )
     return pd.concat(frames, ignore_index=True)
-
-
-def longest_gap(
-    rank_trace: RankTrace, scope: Scope, causes: tuple[str, ...]
-) -> tuple[int | None, int] | None:
-    """Of the gap of a rank with most time of these causes: the event that ends it, and that time (ns).
-
-    The first such row of `idle_gaps`, without a list of all the others. The event is None where no work
-    follows; None in all: no gap has any time of these causes.
-    """
-    idle = idle_causes(rank_trace, scope, CONSECUTIVE_KERNEL_DELAY_NS)
-    pieces, row = _inside(rank_trace, idle, scope)
-    lost = np.zeros(len(pieces), np.int64)
-    for cause in causes:
-        lost += _covered(idle.causes[cause], pieces)
-    if not lost.any():
-        return None
-    longest = int(lost.argmax())
-    ends = int(row[longest])
-    return int(rank_trace.event_id[ends]) if ends >= 0 else None, int(lost[longest])
 
 
 def explain(gap: pd.Series) -> str:

@@ -1,0 +1,110 @@
+"""What to try against idle time, as far as what was recorded does not show that it is done already."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hta_widgets.analysis.idle.places import short_place
+from hta_widgets.formatting import brief
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.idle_rules import Where
+    from hta_widgets.analysis.findings.inputs import Inputs
+
+__all__ = ["data_stall", "device_wait", "idle_host", "launch_bound", "sync_calls", "tiny_kernels"]
+
+_LOADS_ITSELF = "_SingleProcessDataLoaderIter"
+# Parts of a training loop whose host work PyTorch itself can cut, by a word in their name.
+_REMEDIES = {
+    "zero_grad": "zero_grad(set_to_none=True) launches nothing",
+    "Optimizer.step": "fused=True or foreach=True of the optimizer launch far less",
+}
+
+
+def data_stall(inputs: Inputs, where: Where) -> str:
+    """The loader's workers, or the function that its time goes to."""
+    ranks = (inputs.trace.rank(rank) for rank in inputs.trace.ranks_of(inputs.scope))
+    if any(_LOADS_ITSELF in name for rank_trace in ranks for name in rank_trace.names):
+        return (
+            "num_workers is 0, so the loop itself makes each batch: give the DataLoader workers, and "
+            "pin_memory=True."
+        )
+    if len(where.places) == 1:
+        return f"Speed up {_first(where)}, or give the DataLoader more workers to run it in."
+    return (
+        "Raise num_workers or prefetch_factor of the DataLoader, set pin_memory=True, or move costly "
+        "transforms out of the loop."
+    )
+
+
+def sync_calls(inputs: Inputs, where: Where) -> str:
+    """What makes a host wait."""
+    return (
+        "Look for .item(), .cpu(), print of a tensor and torch.cuda.synchronize() in the loop; read values "
+        "back once in many steps."
+    )
+
+
+def idle_host(inputs: Inputs, where: Where) -> str:
+    """What runs on the host meanwhile; then, less work for the host."""
+    if not where.recorded:
+        return _record_host(inputs)
+    if where.once:
+        place = _first(where) if where.places else "what the host does in the longest gap"
+        return f"Look at {place}: most of it is one gap. Record more steps to see whether it comes again."
+    if not where.places:
+        return _less_host_work(inputs)
+    remedy = next((text for word, text in _REMEDIES.items() if word in where.places[0].name), "")
+    first = f"Look at {_first(where)} first{': ' if remedy else ''}{remedy}."
+    return f"{first} {_less_host_work(inputs)}"
+
+
+def launch_bound(inputs: Inputs, where: Where) -> str:
+    """Launching ahead, or fewer launches."""
+    if inputs.replays_graphs and where.places and "GraphLaunch" in where.places[0].name:
+        return "Launching the graph takes this long: launch it earlier, while the device still has work."
+    ahead = "Let the host run ahead of the device (fewer synchronising calls)"
+    return (
+        f"{ahead}." if inputs.replays_graphs else f"{ahead}, or launch many kernels at once with CUDA graphs."
+    )
+
+
+def tiny_kernels(inputs: Inputs, where: Where) -> str:
+    """Fewer and larger kernels."""
+    if inputs.is_compiled:
+        return "Run fewer, larger kernels: a larger batch gives each more to do."
+    return "Run fewer, larger kernels: torch.compile fuses small ones; a larger batch gives each more to do."
+
+
+def device_wait(inputs: Inputs, where: Where) -> str:
+    """What orders streams."""
+    return (
+        "Look at the stream that the waiting work depends on; events and stream.wait_stream() may order more "
+        "than they must."
+    )
+
+
+def _first(where: Where) -> str:
+    return brief(short_place(where.places[0].name))
+
+
+def _less_host_work(inputs: Inputs) -> str:
+    if inputs.replays_graphs:
+        return (
+            "Cut the host's work between graphs: capture more of the step, or prepare the next one earlier."
+        )
+    if inputs.is_compiled:
+        return (
+            'Cut the host\'s work around the compiled code: CUDA graphs (mode="reduce-overhead"), fewer '
+            "graph breaks, or work of Python in another process."
+        )
+    return (
+        "Cut the host's work per step: torch.compile, CUDA graphs, fewer and larger operations, or work of "
+        "Python in another process."
+    )
+
+
+def _record_host(inputs: Inputs) -> str:
+    if inputs.has_stacks:
+        return "Mark what the loop does then with torch.profiler.record_function."
+    return "Record what the host does then: ProfilerActivity.CPU and with_stack=True."

@@ -1,0 +1,45 @@
+"""How much of a loss lies off the critical path: the device then waits for the host anyway."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.analysis.findings.finding import Severity, severity_of
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.idle.hidden import hidden_by_host
+from hta_widgets.formatting import percent
+
+__all__ = ["off_critical_path", "said_of", "severity_on_path"]
+
+# Less is not worth a word.
+_TOLD = 0.1
+_ALL = 0.9
+
+
+def off_critical_path(
+    inputs: Inputs, ranks: list[int], part: Literal["exposed_communication", "exposed_memory"]
+) -> float:
+    """The share (0 to 1) of this part of the busy time, over these ranks, that the host hides."""
+    hidden = whole = 0
+    for rank in ranks:
+        rank_trace = inputs.trace.rank(rank)
+        windows = rank_trace.windows(inputs.scope)
+        lost = getattr(busy(rank_trace, inputs.scope), part)
+        hidden += (lost & hidden_by_host(rank_trace, inputs.idle_causes(rank))).within(windows)
+        whole += lost.within(windows)
+    return hidden / whole if whole else 0.0
+
+
+def severity_on_path(share_pct: float, off_path: float) -> Severity | None:
+    """The severity of losing a share of the time of which a part costs nothing now; a note if all of it."""
+    on_path = severity_of(share_pct * (1 - off_path))
+    return on_path or ("note" if severity_of(share_pct) else None)
+
+
+def said_of(off_path: float) -> str:
+    """What to add to a sentence about the loss; "" if nearly all of it lies on the critical path."""
+    if off_path < _TOLD:
+        return ""
+    much = "none of it" if off_path >= _ALL else f"{percent(100.0 * (1 - off_path))} of it"
+    return f" ({much} on the critical path: after the rest, the device waits for the host anyway)"

@@ -1,0 +1,148 @@
+"""What can be said of a recording before, or instead of, anything about its time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import duration, percent
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.recording import Recording
+
+__all__ = ["recording_verdict", "require_device_work", "require_steady_state", "start_up"]
+
+_MOST_CALLS = 3
+
+
+def recording_verdict(trace: Trace, scope: Scope) -> Finding | None:
+    """Why no sentence about the time of this recording could be true; None if some can."""
+    recordings = {rank: trace.rank(rank).recording for rank in trace.ranks_of(scope)}
+    if len(recordings) > 1 and trace.several_jobs:
+        return _verdict(
+            "several_jobs",
+            f"These are not the ranks of one job: {trace.several_jobs}. Nothing can be compared or averaged "
+            "between them.",
+            "Open each recording by itself, or choose one rank.",
+        )
+    filtered = [recording for recording in recordings.values() if recording.filtered]
+    if filtered:
+        kept = percent(min(recording.kept_pct for recording in filtered))
+        return _verdict(
+            "filtered",
+            f"Events were removed from this recording: it holds {kept} of the operators that ran. What lies "
+            "between those that are left is no idle time, and what is missing may be the cause.",
+            "Open the files as the profiler wrote them.",
+        )
+    captured = [recording for recording in recordings.values() if recording.kind == "graph capture"]
+    if captured:
+        launches = sum(recording.launches for recording in captured)
+        unanswered = sum(recording.unanswered for recording in captured)
+        return _verdict(
+            "graph_capture",
+            f"A graph is being captured: {unanswered:,} of {launches:,} launches are recorded into it and do "
+            "not run, so that an idle device means nothing here.",
+            "Record replays of the graph to see what the device does.",
+        )
+    return None
+
+
+def require_device_work(trace: Trace, scope: Scope) -> None:
+    """Raise MissingDataError where most launches have no device work: idle time cannot be told from loss."""
+    recordings = [trace.rank(rank).recording for rank in trace.ranks_of(scope)]
+    lacking = [recording for recording in recordings if recording.lacks_device_work]
+    if lacking and any(trace.rank(rank).is_device.any() for rank in trace.ranks_of(scope)):
+        raise MissingDataError(
+            "device work of most launches",
+            "Synchronise the device before the profiler stops, and drop no events.",
+            f"{_unanswered(lacking)} of the launches have none",
+        )
+
+
+def require_steady_state(inputs: Inputs) -> None:
+    """Raise MissingDataError where the time of the steps is start-up, or of other steps' work."""
+    if inputs.contradicted:
+        raise MissingDataError(
+            "step whose time holds its own device work",
+            'Time the steps on the device: Trace.open(..., clock="device").',
+            "the device runs behind the host",
+        )
+    finding = start_up(inputs) if not inputs.left_out else None
+    if finding is not None and finding.severity == "warning":
+        raise MissingDataError(
+            "steady state",
+            "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
+            "start-up takes much of all that was recorded",
+        )
+
+
+def start_up(inputs: Inputs) -> Finding | None:
+    """Driver calls that load code or set up while the device waits, once, as when a process begins."""
+    if not inputs.start_up:
+        return None
+    if inputs.left_out:
+        iterations = sorted({iteration for _, iteration in inputs.left_out})
+        numbers = ", ".join(map(str, iterations))
+        plural = len(iterations) > 1
+        windows = {
+            rank: inputs.trace.rank(rank).windows(Scope(iterations=tuple(iterations)))
+            for rank in sorted({rank for rank, _ in inputs.left_out})
+        }
+        spent = max(inputs.start_up[rank].idle.within(window) for rank, window in windows.items())
+        return Finding(
+            "start_up",
+            spent,
+            0.0,
+            f"Iteration{'s' * plural} {numbers} {'hold' if plural else 'holds'} start-up and "
+            f"{'are' if plural else 'is'} left out of what is said here. The device waits for driver calls "
+            f"that take unusually long, once: {_longest_calls(inputs, windows)}.",
+            "Nothing to do for the steady state; to see it alone, record after the warm-up.",
+            "idle_breakdown",
+            Evidence(iteration=iterations[0]),
+            severity="note",
+        )
+    frame = inputs.idle
+    lost, whole = int(frame["start_up_ns"].sum()), int(frame["window_ns"].sum())
+    if not whole:
+        return None
+    cost = lost // len(frame)
+    windows = {rank: inputs.trace.rank(rank).windows(inputs.scope) for rank in inputs.start_up}
+    return Finding(
+        "start_up",
+        cost,
+        100.0 * lost / whole,
+        f"Start-up takes {inputs.share(100.0 * lost / whole)} ({duration(cost)}): the device waits for "
+        f"driver calls that take unusually long, once: {_longest_calls(inputs, windows)}. It tells nothing "
+        "about the steady state.",
+        "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
+        "idle_breakdown",
+    )
+
+
+def _longest_calls(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) -> str:
+    """`cudaFree (6.0 s), cudaMalloc (12 ms)`: the longest driver calls of start-up in these windows."""
+    calls = sorted(
+        (
+            (begin - end, name)
+            for rank, window in windows.items()
+            for name, begin, end in inputs.start_up[rank].calls
+            if ((window[:, 0] < end) & (window[:, 1] > begin)).any()
+        )
+    )
+    return ", ".join(f"{name} ({duration(-negative)})" for negative, name in calls[:_MOST_CALLS])
+
+
+def _verdict(topic: str, text: str, suggestion: str) -> Finding:
+    return Finding(topic, 0, 0.0, text, suggestion, "", severity="verdict")
+
+
+def _unanswered(recordings: list[Recording]) -> str:
+    launches = sum(recording.launches for recording in recordings)
+    return percent(100.0 * sum(recording.unanswered for recording in recordings) / launches)
