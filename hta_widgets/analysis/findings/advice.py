@@ -54,7 +54,8 @@ def idle_host(inputs: Inputs, where: Where) -> str:
         return f"Look at {place}: most of it is one gap. Record more steps to see whether it comes again."
     if not where.places:
         return _less_host_work(inputs)
-    remedy = next((text for word, text in _REMEDIES.items() if word in where.places[0].name), "")
+    around = (where.places[0].name, *where.places[0].within)
+    remedy = next((text for word, text in _REMEDIES.items() if any(word in name for name in around)), "")
     first = f"Look at {_first(where)} first{': ' if remedy else ''}{remedy}."
     return f"{first} {_less_host_work(inputs)}"
 

@@ -92,7 +92,7 @@ _CAUSES = (
         ("launch_latency",),
         "until a launch arrives, with nothing queued",
         advice.launch_bound,
-        known=lambda name: "LaunchKernel" in name,
+        known=lambda name: "GraphLaunch" not in name,  # after the call, what the host does is no matter
     ),
     _Cause(
         "tiny_kernels",
@@ -109,6 +109,10 @@ _CAUSES = (
         waits_for_host=False,
     ),
 )
+
+
+# Where the cause itself does not say what the host does, it matters whether anything of it was recorded.
+_HOST_UNEXPLAINED = ("idle_host",)
 
 
 def concerned(frame: pd.DataFrame, lost: pd.Series) -> pd.DataFrame:
@@ -140,12 +144,23 @@ def _rule(cause: _Cause) -> Callable[[Inputs], Finding | None]:
             who = f"The device of rank {worst} is idle"
         else:
             who = "The devices are idle"
+        late = int(about["host_busy_ns"].sum())
+        arriving = int(about["launch_latency_ns"].sum())
+        follows = ""
+        if arriving < late and severity_of(100.0 * late / int(about["window_ns"].sum())):
+            if cause.topic == "launch_bound":  # what is launched late also takes its time to arrive
+                return None
+            if cause.topic == "idle_host":
+                part = 100.0 * arriving / int(about["window_ns"].sum())
+                follows = (
+                    f"; its launches take another {percent(part)} to arrive" if severity_of(part) else ""
+                )
         where = _where(inputs, worst, cause)
         return Finding(
             cause.topic,
             cost,
             share,
-            f"{who} {inputs.share(share)}{inputs.per_step(cost)} {cause.reason}{where}.",
+            f"{who} {inputs.share(share)}{inputs.per_step(cost)} {cause.reason}{where}{follows}.",
             cause.advise(inputs, where),
             "idle_breakdown",
             Evidence(
@@ -174,9 +189,8 @@ def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
     recorded = part.length
     if cause.waits_for_host:
         places = host_places(rank_trace, idle, part, windows, known=cause.known)
-        recorded = recorded_by_host(rank_trace, idle, part, windows)
-        if cause.topic == "data_stall":  # the loader's own annotation says what the host does
-            recorded = part.length
+        if cause.topic in _HOST_UNEXPLAINED:
+            recorded = recorded_by_host(rank_trace, idle, part, windows)
     return Where(
         places,
         part.length,

@@ -70,7 +70,10 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
 
 
 def slow_steps(inputs: Inputs) -> Finding | None:
-    """Steps that take unusually long, as `step_times` defines it. The cost is what they take beyond usual."""
+    """Steps that take unusually long, as `step_times` defines it. The cost is what they take beyond usual.
+
+    Steps that hold start-up are not unusual: they are left out.
+    """
     if not len(inputs.steps):
         return None
     if inputs.steps["confidence"].eq("low").any():
@@ -86,6 +89,8 @@ def slow_steps(inputs: Inputs) -> Finding | None:
             f"what is usual takes {LEAST_STEPS} steps to tell",
         )
     steps = inputs.steps[~inputs.steps["partial"]]
+    where = zip(steps["rank"].tolist(), steps["iteration"].tolist(), strict=True)
+    steps = steps[[step not in inputs.left_out for step in where]]
     late = steps[steps["outlier"]]
     if late.empty:
         return None

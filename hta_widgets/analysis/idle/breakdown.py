@@ -64,9 +64,9 @@ def idle_breakdown(
       - `host_busy`: else. The host does something else, or nothing that was recorded.
       A launching thread without any open call counts as blocked, or as waiting for data, while another
       launching thread is: an autograd worker sleeps while the main thread waits.
-    - `launch_latency`: within [c, r), and from r to b if the call began inside the gap and b - r is below
+    - `launch_latency`: within [c, r), and from r to b if the call returned inside the gap and b - r is below
       `consecutive_kernel_delay_ns`: the device had nothing queued, and the launch took that long to arrive.
-    - `kernel_wait`: from r to b, if the call began before the gap and b - r is below
+    - `kernel_wait`: from r to b, if the call returned before the gap and b - r is below
       `consecutive_kernel_delay_ns`: k was queued; the device needs a moment between kernels.
     - `device_wait`: from r to b, if that is longer: k was launched but does not start: it waits for an event,
       another stream (if the scope leaves streams out), or a device that is not ready.

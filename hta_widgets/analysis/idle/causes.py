@@ -157,7 +157,7 @@ def _split(
     # late up to the kernel's start.
     called = np.clip(np.where(known, rank_trace.start[launch], start), start, end)
     returned = np.clip(np.where(known, rank_trace.end[launch], start), called, end)
-    late = called > start
+    late = returned > start  # what is not yet launched when the gap begins is not queued
     late[0] = True
     short = end - returned < delay
 

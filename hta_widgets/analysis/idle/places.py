@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,10 +36,23 @@ _FRAME = re.compile(r"^(?:.*/)?([^/]+\.py\(\d+\): .+)$")
 
 @dataclass(frozen=True)
 class Place:
-    """Calls of one name, and how much of an idle time they were open in, ns."""
+    """Calls of one name, how much of an idle time they were open in (ns), and what else was open as long."""
 
     name: str
     idle_ns: int
+    within: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Open:
+    """The calls of a name: the idle time in which they were open, and all of their time, ns."""
+
+    name: str
+    idle: Intervals
+    total_ns: int
+
+    def place(self, wider: Sequence[_Open] = ()) -> Place:
+        return Place(self.name, self.idle.length, tuple(calls.name for calls in wider))
 
 
 def host_places(
@@ -60,30 +73,31 @@ def host_places(
 
     Returns:
         The narrowest calls that hold at least half of the time, alone; else up to three that do not lie in
-        each other, with a tenth of it or more each, longest first. Iterations, and what is open nearly all
-        of the time, are no places.
+        each other, with a tenth of it or more each, longest first. Iterations are no places, and what is open
+        nearly all of the time only if there is no other.
     """
     whole = int((windows[:, 1] - windows[:, 0]).sum())
     waits = _by_thread(rank_trace, idle, part, windows)
     asked = sum(pieces.length for pieces in waits.values())
     loops = set(rank_trace.iterations["label"])
-    found: list[tuple[int, int, str, Intervals]] = []
-    for name, calls in _calls_by_name(rank_trace, waits):
-        open_then = _union([waits[thread] & spans for thread, spans in calls.items()])
-        total = sum(spans.within(windows) for spans in calls.values())
+    found: list[_Open] = []
+    for name, spans_of in _calls_by_name(rank_trace, waits):
         if name in loops or known(name):
             continue
-        if total < _EVERYWHERE * whole and open_then.length >= _MENTIONED * asked:
-            found.append((open_then.length, total, name, open_then))
-    most = [item for item in found if item[0] >= _MOSTLY * asked]
-    if most:
-        idle_ns, _, name, _ = min(most, key=lambda item: (item[1], item[2]))
-        return [Place(name, idle_ns)]
-    apart: list[tuple[int, int, str, Intervals]] = []
-    for item in sorted(found, key=lambda item: (-item[0], item[1], item[2])):
-        if all(2 * (item[3] & other[3]).length < item[0] for other in apart):
-            apart.append(item)
-    return [Place(name, idle_ns) for idle_ns, _, name, _ in apart[:_MOST_PLACES]]
+        open_then = _union([waits[thread] & spans for thread, spans in spans_of.items()])
+        if open_then.length >= _MENTIONED * asked:
+            total = sum(spans.within(windows) for spans in spans_of.values())
+            found.append(_Open(name, open_then, total))
+    here = [calls for calls in found if calls.total_ns < _EVERYWHERE * whole]
+    mostly = [calls for calls in here if calls.idle.length >= _MOSTLY * asked]
+    if mostly or not here:
+        narrowest_first = sorted(mostly or found, key=lambda calls: (calls.total_ns, calls.name))
+        return [narrowest_first[0].place(narrowest_first[1:])] if narrowest_first else []
+    apart: list[_Open] = []
+    for calls in sorted(here, key=lambda calls: (-calls.idle.length, calls.total_ns, calls.name)):
+        if all(2 * (calls.idle & other.idle).length < calls.idle.length for other in apart):
+            apart.append(calls)
+    return [calls.place() for calls in apart[:_MOST_PLACES]]
 
 
 def recorded_by_host(rank_trace: RankTrace, idle: IdleCauses, part: Intervals, windows: Int64) -> int:

@@ -1,0 +1,137 @@
+"""Where the host is while a device waits, and which device time the host hides, against plain arithmetic."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
+from hta_widgets.analysis.idle.causes import IdleCauses, idle_causes
+from hta_widgets.analysis.idle.driver_calls import long_driver_calls
+from hta_widgets.analysis.idle.hidden import hidden_by_host
+from hta_widgets.analysis.idle.places import host_places, recorded_by_host, short_place
+from hta_widgets.trace import RankTrace, Scope
+from tests.verdicts.planted.host_program import MS, US, Program
+
+
+def parts_of(program: Program, folder: Path) -> tuple[RankTrace, IdleCauses]:
+    rank_trace = program.open(folder).rank(0)
+    return rank_trace, idle_causes(rank_trace, Scope(), CONSECUTIVE_KERNEL_DELAY_NS)
+
+
+def random_program(seed: int, sync: bool = True, shortened: int | None = None) -> Program:
+    """Operators, some in others, launches and waits; the kernel of this number takes 20 us less."""
+    rng, program, kernels = random.Random(seed), Program(), 0
+    for number in range(rng.randint(2, 4)):
+        with program.step(number):
+            for _ in range(rng.randint(4, 10)):
+                with program.inside("cpu_op", f"outer{rng.randint(0, 2)}"):
+                    program.operator(f"inner{rng.randint(0, 4)}", rng.randint(1, 90) * US)
+                    if rng.random() < 0.3:
+                        program.silence(rng.randint(1, 30) * US)
+                ns = rng.randint(30, 120) * US
+                program.launch(ns - 20 * US * (kernels == shortened), "k")
+                kernels += 1
+                if sync and rng.random() < 0.2:
+                    program.synchronise()
+    return program
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_times_in_calls_are_those_of_a_count_of_microseconds(seed: int, tmp_path: Path) -> None:
+    program = random_program(seed)
+    rank_trace, idle = parts_of(program, tmp_path)
+    part, windows = idle.causes["host_busy"], rank_trace.windows(Scope())
+    low, high = windows[0].tolist()
+    ticks = np.arange(low, high, US // 2)
+    waits = np.zeros(len(ticks), np.bool_)
+    for begin, end in zip(part.start.tolist(), part.end.tolist(), strict=True):
+        waits |= (ticks >= begin) & (ticks < end)
+    origin = min(float(event["ts"]) for event in program.events) * 1_000
+    shares = {}
+    for name in {event["name"] for event in program.events if event["cat"] in ("cpu_op", "cuda_runtime")}:
+        open_then = np.zeros(len(ticks), np.bool_)
+        for event in program.events:
+            if event["name"] == name and event["cat"] in ("cpu_op", "cuda_runtime"):
+                begin = float(event["ts"]) * 1_000 - origin
+                open_then |= (ticks >= begin) & (ticks < begin + event["dur"])
+        shares[name] = int((waits & open_then).sum()) * (US // 2)
+    places = host_places(rank_trace, idle, part, windows)
+    asked = int(waits.sum()) * (US // 2)
+    assert abs(asked - part.within(windows)) <= US * len(part)
+    for place in places:
+        assert place.idle_ns == pytest.approx(shares[place.name], abs=US * (1 + len(part)))
+        assert place.idle_ns >= 0.09 * asked
+    if len(places) == 1 and places[0].idle_ns >= asked / 2:
+        as_wide = [name for name, share in shares.items() if share >= 0.51 * asked]
+        assert {place.name for place in places} <= {*as_wide, places[0].name}
+    else:
+        assert all(place.idle_ns < asked / 2 for place in places)
+    recorded = recorded_by_host(rank_trace, idle, part, windows)
+    assert max(shares.values(), default=0) <= recorded + US * len(part) <= asked + 2 * US * len(part)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_hidden_work_may_be_shorter_without_a_gain(seed: int, tmp_path: Path) -> None:
+    """The kernels that the host hides are cut by 20 us each in turn: nothing ends earlier."""
+    program = random_program(seed)
+    rank_trace, idle = parts_of(program, tmp_path)
+    hidden = hidden_by_host(rank_trace, idle)
+    kernels = np.flatnonzero(rank_trace.is_device)
+    kernels = kernels[np.argsort(rank_trace.start[kernels])]
+    inside = hidden.within_each(np.stack([rank_trace.start[kernels], rank_trace.end[kernels]], 1))
+    wholly = np.flatnonzero(inside == rank_trace.dur[kernels]).tolist()
+    for number in wholly[:6]:
+        again = random_program(seed, shortened=number)
+        assert (again.now, max(again.free.values())) == (program.now, max(program.free.values()))
+
+
+def test_some_work_is_hidden_and_some_is_not(tmp_path: Path) -> None:
+    program = Program()
+    for synchronised in (False, True):
+        program.launch(100 * US)
+        if synchronised:
+            program.synchronise()
+        program.operator("late", 400 * US)
+        program.launch(50 * US)
+        program.synchronise()
+    rank_trace, idle = parts_of(program, tmp_path)
+    hidden = hidden_by_host(rank_trace, idle)
+    lengths = (hidden.end - hidden.start).tolist()
+    assert lengths == [100 * US], "the second kernel was waited for, as were those that end the loop"
+
+
+def test_a_long_call_of_the_driver_counts_only_while_the_device_is_idle(tmp_path: Path) -> None:
+    program = Program()
+    program.launch(5 * MS)
+    program.driver("cudaMalloc", 4 * MS)  # beside work
+    program.synchronise()
+    program.driver("cudaMalloc", 2 * MS)
+    program.driver("cudaMalloc", 999 * US)
+    program.driver("customAllocate", 2 * MS)
+    program.launch(100 * US)
+    rank_trace, idle = parts_of(program, tmp_path)
+    rows, inside = long_driver_calls(rank_trace, idle)
+    assert rank_trace.dur[rows].tolist() == [2 * MS]
+    assert sum(part.length for part in inside.values()) == 2 * MS
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("/a/b/model.py(12): forward", "model.py(12): forward"),
+        ("model.py(12): forward", "model.py(12): forward"),
+        (
+            "<built-in method cumsum of type object at 0x7f1abc7fc9c0>",
+            "<built-in method cumsum of type object>",
+        ),
+        ("nn.Module: Linear_3", "nn.Module: Linear_3"),
+        ("aten::mm", "aten::mm"),
+        ("a/b: c", "a/b: c"),
+    ],
+)
+def test_short_places(name: str, short: str) -> None:
+    assert short_place(name) == short

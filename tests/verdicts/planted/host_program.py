@@ -1,0 +1,130 @@
+"""One rank as a program: what its host does in order, and when its device then runs what it launches.
+
+A launch reaches an idle stream after `LATENCY`; a stream runs its work in order, `GAP` apart. Everything is
+recorded as Kineto would, but for what a case leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hta_widgets.trace.model import Trace
+from tests.analysis.kineto_file import Event, event, kernel, write
+
+US, MS = 1_000, 1_000_000
+LATENCY, GAP = 5 * US, 1 * US
+
+
+class Program:
+    """The events of one rank, written as they happen."""
+
+    def __init__(self, at: int = 100 * US) -> None:
+        self.now = at
+        self.events: list[Event] = []
+        self.free: dict[int, int] = {}
+        self._calls = 0
+        self._operators = 0
+        self._captured = False
+
+    # -- the host ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def inside(self, category: str, name: str, tid: int = 1, **args: Any) -> Iterator[None]:
+        """All that happens meanwhile lies in this call."""
+        begin = self.now
+        if category == "cpu_op":
+            self._operators += 1
+            args = {"External id": self._operators, **args}
+        yield
+        self.events.append(event(category, name, begin, self.now - begin, tid, **args))
+
+    @contextmanager
+    def step(self, number: int) -> Iterator[None]:
+        with self.inside("user_annotation", f"ProfilerStep#{number}"):
+            yield
+
+    def silence(self, ns: int) -> None:
+        """The host does something that is not recorded."""
+        self.now += ns
+
+    def operator(self, name: str, ns: int, **args: Any) -> None:
+        with self.inside("cpu_op", name, **args):
+            self.now += ns
+
+    def driver(self, name: str, ns: int) -> None:
+        """A call of the runtime that launches nothing."""
+        self._calls += 1
+        with self.inside("cuda_runtime", name, correlation=self._calls):
+            self.now += ns
+
+    def load(self, ns: int, iterator: str = "_MultiProcessingDataLoaderIter") -> None:
+        with self.inside("user_annotation", f"enumerate(DataLoader)#{iterator}.__next__"):
+            self.now += ns
+
+    def synchronise(self, tail: int = 2 * US, name: str = "cudaDeviceSynchronize") -> None:
+        """Wait for all device work, and return a little later."""
+        self._calls += 1
+        with self.inside("cuda_runtime", name, correlation=self._calls):
+            self.now = max([self.now, *self.free.values()]) + tail
+
+    # -- the device --------------------------------------------------------------------------------
+
+    def launch(
+        self,
+        ns: int,
+        name: str = "gemm",
+        stream: int = 7,
+        call: int = 2 * US,
+        at: int = 0,
+        kind: str = "kernel",
+        api: str = "cudaLaunchKernel",
+        recorded: tuple[str, ...] = ("call", "work"),
+    ) -> None:
+        """Launch work of this length; it starts no earlier than `at`."""
+        self._calls += 1
+        if "call" in recorded:
+            with self.inside("cuda_runtime", api, correlation=self._calls):
+                self.now += call
+        else:
+            self.now += call
+        if self._captured:
+            return
+        free = self.free.get(stream)
+        start = max(self.now + LATENCY if free is None or free + GAP < self.now + LATENCY else free + GAP, at)
+        self.free[stream] = start + ns
+        if "work" in recorded:
+            self.events.append(kernel(name, start, ns, stream, kind, correlation=self._calls))
+
+    def copy(self, ns: int, name: str = "Memcpy HtoD (Pageable -> Device)", **launching: Any) -> None:
+        self.launch(ns, name, kind="gpu_memcpy", api="cudaMemcpyAsync", **launching)
+
+    def replay(self, kernels: int, ns: int, call: int = 20 * US) -> None:
+        """Launch a graph of kernels."""
+        self._calls += 1
+        with self.inside("cuda_runtime", "cudaGraphLaunch", correlation=self._calls):
+            self.now += call
+        start = max(self.now + LATENCY, self.free.get(7, 0) + GAP)
+        for _ in range(kernels):
+            self.events.append(kernel("node", start, ns, 7, correlation=self._calls))
+            start += ns + GAP
+        self.free[7] = start - GAP
+
+    @contextmanager
+    def capture(self) -> Iterator[None]:
+        """What is launched meanwhile is recorded into a graph and does not run."""
+        self.driver("cudaStreamBeginCapture_v10000", 2 * US)
+        self._captured = True
+        yield
+        self._captured = False
+        self.driver("cudaStreamEndCapture_v10000", 2 * US)
+
+    def earlier(self, ns: int, name: str = "gemm", stream: int = 7) -> None:
+        """Work that was launched before the recording began and ends this much later than now."""
+        self.events.append(kernel(name, self.now - 50 * US, ns + 50 * US, stream, correlation=10**6))
+        self.free[stream] = self.now + ns
+
+    def open(self, folder: Path, **options: Any) -> Trace:
+        return Trace.open(write(folder / "trace.json", self.events), cache=False, **options)

@@ -1,0 +1,453 @@
+"""Programs of one rank whose time goes to a known place: it is said, with its place, and nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hta_widgets.analysis.findings.overview import OPEN, overview, sentence
+from hta_widgets.analysis.registry import ANALYSES
+from tests.verdicts.planted.host_program import MS, US, Program
+
+STEPS = range(1, 7)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, and what must be said of it.
+
+    Attributes:
+        program: builds it.
+        first: the topic that comes first; "" if nothing may be said of its time.
+        also: further topics that must be told; all others must not.
+        words: what the text or the advice of the first must contain.
+        never: what no text and no advice may contain.
+        share: the share (%) of the first, to a tenth of a point.
+        clock: how the iterations are timed when it is opened.
+        unknown: what a question that stays open says is missing.
+    """
+
+    program: Callable[[], Program]
+    first: str
+    also: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    share: float | None = None
+    clock: str = "auto"
+    unknown: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def loop(body: Callable[[Program, int], None], steps: range = STEPS) -> Callable[[], Program]:
+    """A program of marked steps, each `body(program, number)`."""
+
+    def build() -> Program:
+        program = Program()
+        for number in steps:
+            with program.step(number):
+                body(program, number)
+        return program
+
+    return build
+
+
+def busy(program: Program, kernels: int = 20, ns: int = 100 * US) -> None:
+    """Kernels that are launched far ahead, and a wait for them at the end: the device is never idle."""
+    for _ in range(kernels):
+        program.launch(ns)
+    program.synchronise()
+
+
+def late(program: Program, name: str = "aten::slow_op", ns: int = 100 * US, kernels: int = 10) -> None:
+    """A kernel of 50 us after each operator of 100 us: the device waits for the host."""
+    for _ in range(kernels):
+        program.operator(name, ns)
+        program.launch(50 * US)
+    program.synchronise()
+
+
+def compiled(program: Program, number: int) -> None:
+    for _ in range(10):
+        program.operator("aten::slow_op", 100 * US)
+        program.launch(50 * US, "triton_poi_fused_add_0")
+    program.synchronise()
+
+
+def graphs(program: Program, number: int) -> None:
+    program.operator("prepare", 400 * US)
+    program.replay(20, 20 * US)
+    program.synchronise()
+
+
+def stalls(program: Program, number: int) -> None:
+    program.load(MS)
+    busy(program, 10)
+
+
+def loads_in_the_loop(program: Program, number: int) -> None:
+    program.load(MS, "_SingleProcessDataLoaderIter")
+    busy(program, 10)
+
+
+def loads_in_a_function(program: Program, number: int) -> None:
+    name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    with program.inside("user_annotation", name):
+        program.silence(100 * US)
+        with program.inside(
+            "python_function", "/home/x/transforms.py(12): decode_jpeg", **{"Python id": number}
+        ):
+            program.silence(900 * US)
+    busy(program, 10)
+
+
+def loads_ahead(program: Program, number: int) -> None:
+    for _ in range(10):
+        program.launch(100 * US)
+    program.load(800 * US)  # while the device works
+    program.synchronise()
+
+
+def blocked(program: Program, number: int) -> None:
+    for _ in range(5):
+        program.launch(100 * US)
+        program.synchronise(tail=80 * US, name="cudaStreamSynchronize")
+
+
+def launches_slowly(program: Program, number: int) -> None:
+    for _ in range(20):
+        program.launch(20 * US, call=30 * US)
+    program.synchronise()
+
+
+def small_kernels(program: Program, number: int) -> None:
+    program.launch(200 * US)
+    for _ in range(100):
+        program.launch(4 * US, call=US)
+    program.synchronise()
+
+
+def waits_for_a_stream(program: Program, number: int) -> None:
+    program.launch(100 * US)
+    program.launch(100 * US, stream=20, at=program.now + 600 * US)  # as an event would hold it back
+    program.synchronise()
+
+
+def first_step_starts_up(program: Program, number: int) -> None:
+    if number == 1:
+        program.operator("aten::conv2d", 10 * US)
+        program.launch(100 * US, call=20 * MS)
+    late(program)
+
+
+def only_start_up(program: Program, number: int) -> None:
+    program.operator("aten::conv2d", 10 * US)
+    program.launch(100 * US)
+    program.synchronise()
+    program.driver("cudaFree", 30 * MS)
+    program.driver("cudaStreamCreateWithFlags", 5 * MS)
+    late(program)
+
+
+def allocates_in_every_step(program: Program, number: int) -> None:
+    program.launch(500 * US)
+    program.synchronise()
+    program.driver("cudaMalloc", 2 * MS)
+    busy(program, 10)
+
+
+def captures() -> Program:
+    program = Program()
+    busy(program, 3)
+    with program.capture():
+        for _ in range(50):
+            program.operator("aten::mm", 10 * US)
+            program.launch(50 * US)
+    program.driver("cudaGraphInstantiate", 500 * US)
+    return program
+
+
+def captures_a_little(program: Program, number: int) -> None:
+    if number == 1:
+        with program.capture():
+            for _ in range(3):
+                program.launch(50 * US)
+    busy(program)
+
+
+def host_late(program: Program, number: int) -> None:
+    late(program)
+
+
+def numbered(every: int) -> Callable[[], Program]:
+    """Operators of which only each n-th is in the file."""
+
+    def build() -> Program:
+        program = Program()
+        for number in STEPS:
+            with program.step(number):
+                late(program)
+        operators = sorted(
+            (e for e in program.events if e["cat"] == "cpu_op"), key=lambda e: e["args"]["External id"]
+        )
+        removed = {id(e) for at, e in enumerate(operators) if at % every}
+        program.events = [e for e in program.events if id(e) not in removed]
+        return program
+
+    return build
+
+
+def earlier_work_first(waits: bool) -> Callable[[], Program]:
+    """One step. The device is busy with earlier work for 10 ms; the host waits for it, or launches ahead."""
+
+    def build() -> Program:
+        program = Program()
+        with program.step(1):
+            program.earlier(10 * MS)
+            if waits:
+                program.synchronise()
+            late(program, kernels=20)
+        return program
+
+    return build
+
+
+def runs_behind(program: Program, number: int) -> None:
+    for _ in range(40):
+        program.launch(100 * US)
+
+
+def once_in_a_step() -> Program:
+    program = Program()
+    with program.step(1):
+        busy(program, 5)
+        program.operator("aten::checkpoint", 3 * MS)
+        busy(program, 5)
+    return program
+
+
+def says_nothing(program: Program, number: int) -> None:
+    for _ in range(10):
+        program.silence(100 * US)
+        program.launch(50 * US)
+    program.synchronise()
+
+
+def says_nothing_with_stacks(program: Program, number: int) -> None:
+    with program.inside("python_function", "train.py(3): step", tid=9, **{"Python id": number}):
+        says_nothing(program, number)
+
+
+def copies(program: Program, number: int) -> None:
+    program.copy(500 * US)
+    busy(program, 10)
+
+
+def copies_beside_compute(program: Program, number: int) -> None:
+    for _ in range(10):
+        program.launch(100 * US)
+    program.copy(500 * US, name="Memcpy HtoD (Pinned -> Device)", stream=20)
+    program.synchronise()
+
+
+def copies_within_the_device(program: Program, number: int) -> None:
+    program.copy(500 * US, name="Memcpy DtoD (Device -> Device)")
+    busy(program, 10)
+
+
+def copies_while_the_host_is_late(program: Program, number: int) -> None:
+    for _ in range(5):
+        program.copy(100 * US, name="Memcpy HtoD (Pinned -> Device)")
+        program.operator("aten::slow_op", 400 * US)
+        program.launch(50 * US)
+        program.operator("aten::slow_op", 200 * US)
+
+
+def loses_device_work(kept_every: int) -> Callable[[], Program]:
+    def body(program: Program, number: int) -> None:
+        for at in range(20):
+            program.operator("aten::mm", 100 * US)
+            program.launch(50 * US, recorded=("call", "work") if at % kept_every == 0 else ("call",))
+        program.synchronise()
+
+    return loop(body)
+
+
+def lacks_launches(program: Program, number: int) -> None:
+    program.launch(10 * US)
+    for _ in range(10):
+        program.operator("aten::mm", 100 * US)
+        program.launch(50 * US, recorded=("work",))
+    program.synchronise()
+
+
+def ends_early(program: Program, number: int) -> None:
+    busy(program)
+    if number == max(STEPS):
+        program.silence(60 * MS)
+
+
+def one_step_is_slow(excess: int) -> Callable[[], Program]:
+    def body(program: Program, number: int) -> None:
+        busy(program, 20 + (excess if number == 5 else 0))
+
+    return loop(body, range(1, 11))
+
+
+def zeroes_gradients(program: Program, number: int) -> None:
+    with program.inside("user_annotation", "Optimizer.zero_grad#SGD.zero_grad"):
+        for _ in range(20):
+            program.operator("aten::zero_", 40 * US)
+            program.launch(5 * US, "fill")
+    busy(program, 5)
+
+
+def in_a_module(program: Program, number: int) -> None:
+    """The device waits in two modules about as long, and a little elsewhere."""
+    for name, ns in (("Rotary_0", 430 * US), ("Embedding_0", 400 * US), ("Norm_0", 170 * US)):
+        with program.inside("python_function", f"nn.Module: {name}", **{"Python id": 1}):
+            program.operator("aten::op", ns)
+            program.launch(50 * US)
+    program.synchronise()
+
+
+def no_device() -> Program:
+    program = Program()
+    for number in STEPS:
+        with program.step(number):
+            program.operator("aten::mm", MS)
+    return program
+
+
+CASES = {
+    "host late": Case(
+        loop(host_late),
+        "idle_host",
+        words=("mostly in aten::slow_op", "Look at aten::slow_op first", "CUDA graphs"),
+    ),
+    "host ahead": Case(loop(lambda program, _: busy(program)), "compute_bound", never=("launches too late",)),
+    "compiled code, host late": Case(
+        loop(compiled), "idle_host", never=("torch.compile,", "torch.compile fuses")
+    ),
+    "graphs, host late between them": Case(
+        loop(graphs),
+        "idle_host",
+        words=("prepare",),
+        never=("CUDA graphs", "torch.compile"),
+    ),
+    "loader": Case(loop(stalls), "data_stall", words=("num_workers or prefetch_factor",)),
+    "loader in the loop": Case(loop(loads_in_the_loop), "data_stall", words=("num_workers is 0",)),
+    "loader in one function": Case(
+        loop(loads_in_a_function),
+        "data_stall",
+        words=("transforms.py(12): decode_jpeg (90.", "Speed up transforms.py(12): decode_jpeg"),
+        never=("/home/x", "num_workers is 0"),
+    ),
+    "loader behind compute": Case(loop(loads_ahead), "compute_bound", never=("loader",)),
+    "blocked": Case(loop(blocked), "sync_calls", ("launch_bound",), words=("cudaStreamSynchronize",)),
+    "slow launches": Case(loop(launches_slowly), "launch_bound", never=("cudaLaunchKernel (",)),
+    "small kernels": Case(
+        loop(small_kernels), "tiny_kernels", ("compute_bound",), words=("torch.compile fuses",)
+    ),
+    "held back by an event": Case(loop(waits_for_a_stream), "device_wait", words=("wait_stream",)),
+    "start-up in the first step": Case(
+        loop(first_step_starts_up),
+        "idle_host",
+        ("start_up",),
+        words=("aten::slow_op",),
+        never=("Start-up takes",),
+    ),
+    "only start-up": Case(
+        loop(only_start_up, range(1, 2)),
+        "start_up",
+        words=("cudaFree (30.0 ms), cudaStreamCreateWithFlags (5.00 ms)", "warmup=3"),
+        never=("torch.compile", "too late"),
+        unknown="steady state",
+    ),
+    "allocation in every step": Case(
+        loop(allocates_in_every_step), "idle_host", words=("mostly in cudaMalloc",), never=("tart-up",)
+    ),
+    "capture": Case(captures, "graph_capture", words=("50 of 53 launches", "do not run"), never=("idle 9",)),
+    "capture of a little": Case(loop(captures_a_little), "compute_bound", never=("captured",)),
+    "filtered": Case(
+        numbered(5), "filtered", words=("removed", "21.4 % of the operators"), never=("too late",)
+    ),
+    "every other operator": Case(numbered(2), "filtered"),
+    "not filtered": Case(numbered(1), "idle_host", never=("removed",)),
+    "earlier work": Case(earlier_work_first(waits=True), "idle_host", never=("cudaDeviceSynchronize",)),
+    "earlier work, host ahead": Case(earlier_work_first(waits=False), "compute_bound", never=("too late",)),
+    "device behind its host": Case(loop(runs_behind), "compute_bound", never=("idle",)),
+    "device behind, by the host's clock": Case(
+        loop(runs_behind), "", clock="host", unknown="step whose time holds its own device work"
+    ),
+    "once": Case(
+        once_in_a_step, "idle_host", words=("of it at once", "one gap", "aten::checkpoint"), never=("CUDA",)
+    ),
+    "host without records": Case(
+        loop(says_nothing),
+        "idle_host",
+        words=("recorded nothing", "with_stack=True"),
+        never=("torch.compile",),
+    ),
+    "host without records, with stacks": Case(
+        loop(says_nothing_with_stacks), "idle_host", words=("recorded nothing", "record_function")
+    ),
+    "copies": Case(
+        loop(copies),
+        "memory_copies",
+        words=("Memcpy HtoD (Pageable -> Device)", "pin_memory=True"),
+        never=("path",),
+    ),
+    "copies beside compute": Case(loop(copies_beside_compute), "compute_bound", never=("copy",)),
+    "copies within the device": Case(
+        loop(copies_within_the_device), "memory_copies", words=("DtoD", ".clone()"), never=("pin_memory",)
+    ),
+    "copies while the host is late": Case(
+        loop(copies_while_the_host_is_late),
+        "idle_host",
+        ("memory_copies",),
+        never=("copy fill",),
+    ),
+    "most device work lost": Case(
+        loses_device_work(4), "", never=("launches too late",), unknown="device work of most launches"
+    ),
+    "some device work lost": Case(loses_device_work(1), "idle_host"),
+    "launches not recorded": Case(
+        loop(lacks_launches), "unrecorded_idle", words=("no recorded cause",), never=("too late",)
+    ),
+    "end of the program": Case(loop(ends_early), "no_work_due", ("slow_steps",)),
+    "a slow step": Case(one_step_is_slow(10), "compute_bound", ("slow_steps",)),
+    "a hardly slower step": Case(one_step_is_slow(1), "compute_bound", never=("unusually",)),
+    "zero_grad": Case(loop(zeroes_gradients), "idle_host", words=("set_to_none=True",)),
+    "two modules": Case(
+        loop(in_a_module), "idle_host", words=("nn.Module: Rotary_0 (", "nn.Module: Embedding_0 (")
+    ),
+    "no device": Case(no_device, "", unknown="device events"),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_planted_cause(case: Case, tmp_path: Path) -> None:
+    trace = case.program().open(tmp_path, clock=case.clock)
+    frame = overview(trace)
+    said = frame[frame["severity"] != OPEN]
+    assert set(said["topic"]) == {case.first, *case.also} - {""}, said[
+        ["topic", "share_pct", "text"]
+    ].to_string()
+    texts = [*frame["text"], *frame["suggestion"], sentence(frame)]
+    for text in case.never:
+        assert not any(text in other for other in texts), (text, texts)
+    if case.first:
+        assert said["topic"].iloc[0] == case.first
+        told = f"{said['text'].iloc[0]} {said['suggestion'].iloc[0]}"
+        for text in case.words:
+            assert text in told
+    if case.share is not None:
+        assert said["share_pct"].iloc[0] == pytest.approx(case.share, abs=0.1)
+    if case.unknown:
+        assert any(case.unknown in text for text in frame.loc[frame["severity"] == OPEN, "text"])
+    assert set(said["kind"]) <= {*ANALYSES, ""}
+    assert said["share_pct"].between(0, 100).all()
