@@ -9,7 +9,7 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, cached_property
 from itertools import islice, pairwise
@@ -43,7 +43,6 @@ class Event:
     process: object
     thread: object
     correlation: int | None
-    args: dict[str, object] = field(repr=False, compare=False, default_factory=dict)
 
     @property
     def window(self) -> Window:
@@ -65,8 +64,8 @@ class Idle:
 
     Before the work that ends the gap was launched, the host was ``synchronising``, ``loading`` data,
     ``running`` something else, or ``nothing_recorded`` tells what it did. From its launch on, the work is
-    ``launching``, or ``queued`` if it was launched before the gap began. It is ``unrecorded`` who launched it,
-    or there is ``no_work_due`` at all.
+    ``launching``, or ``queued`` if it was launched before the gap began. Who launched it may be
+    ``unrecorded``, and after the last work of the recording there is ``no_work_due``.
     """
 
     start: int
@@ -270,7 +269,6 @@ def _events(records: list[dict[str, object]]) -> Iterator[Event]:
             process=record.get("pid"),
             thread=str(record.get("tid")),
             correlation=None if correlation is None else int(correlation),
-            args=args,
         )
 
 
