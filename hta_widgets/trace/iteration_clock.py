@@ -3,8 +3,11 @@
 A host announces an iteration and launches its work; the device runs that work later. Where the device
 keeps up, the host's window times the iteration, with all that the device waits for. Where it runs far behind,
 the work inside the host's window was launched by earlier iterations, and only the device's window tells how
-long an iteration takes.
+long an iteration takes. So it is where the only iteration begins with its host waiting for work of before the
+recording.
 """
+
+from __future__ import annotations
 
 from typing import Literal
 
@@ -41,11 +44,11 @@ def timed(
         iteration: number of the iteration that launched each device event; must not be -1.
         lane: the queue of each device event, any number per (device, stream).
         start, end: of each device event, ns.
-        wanted: the clock; None: the host's, unless the device runs behind (`BEHIND_SHARE`) and has work of
-            every iteration that the recording holds whole.
+        wanted: the clock; None: the host's, unless the device runs behind (`BEHIND_SHARE`, or `drained`) and
+            has work of every iteration that the recording holds whole.
         drained: when the device had finished what was launched before the recording, if it then had to wait
-            for the recording's own launches. Unless a clock is wanted, an iteration that this lies in begins
-            there: until then the host has waited for work that is not the iteration's.
+            for the recording's own launches. An only iteration that this lies in is timed on the device: its
+            host begins it with waiting for work that is not its own.
 
     Returns:
         `host` with host_start_ns, host_end_ns (int64, ns), device_start_ns, device_end_ns (Int64, ns; missing
@@ -61,16 +64,13 @@ def timed(
     missing = first == NULL
     frame["device_start_ns"] = pd.arrays.IntegerArray(np.where(missing, 0, first), missing.copy())
     frame["device_end_ns"] = pd.arrays.IntegerArray(np.where(missing, 0, last), missing.copy())
-    clock = wanted or _clock(host, at, start, end, missing)
+    clock = wanted or _clock(host, at, start, end, missing, drained)
     frame["clock"] = clock
     if clock == "device" and not missing.all():
         # An iteration without device work takes none of the device's time: it is where its predecessor ends.
         last = np.maximum.accumulate(np.where(missing, NULL, last))
         last = np.where(last == NULL, first[~missing][0], last)
         frame["start_ns"], frame["end_ns"] = np.where(missing, last, first), last
-    elif drained is not None and wanted is None:
-        amid = (frame["start_ns"] < drained) & (drained < frame["end_ns"])
-        frame["start_ns"] = frame["start_ns"].mask(amid, drained)
     return frame
 
 
@@ -121,10 +121,23 @@ def _device_windows(count: int, at: Int64, lane: Int64, start: Int64, end: Int64
     return first, np.maximum(first, last)
 
 
-def _clock(host: pd.DataFrame, at: Int64, start: Int64, end: Int64, missing: npt.NDArray[np.bool_]) -> Clock:
+def _clock(
+    host: pd.DataFrame,
+    at: Int64,
+    start: Int64,
+    end: Int64,
+    missing: npt.NDArray[np.bool_],
+    drained: int | None,
+) -> Clock:
     if not len(at) or (missing & ~host["partial"].to_numpy(np.bool_)).any():
         return "host"
     begin, finish = host["start_ns"].to_numpy(np.int64), host["end_ns"].to_numpy(np.int64)
+    if (
+        drained is not None
+        and (~host["partial"]).sum() == 1
+        and ((begin < drained) & (drained < finish)).any()
+    ):
+        return "device"
     inside = np.minimum(end, finish[at]) - np.maximum(start, begin[at])
     behind = (end - start).sum() - np.maximum(inside, 0).sum()
     return "device" if behind > BEHIND_SHARE * (end - start).sum() else "host"

@@ -107,7 +107,7 @@ def test_a_warning_comes_before_the_verdict(tmp_path: Path) -> None:
         ("tracelens/inference/vllm_decode_full", 99.4),
         ("tracelens/inference/sglang_decode", 93.4),
         # without the 14 ms in which the host waits for work of before the recording
-        ("tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", 90.0),
+        ("tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", 91.0),
     ],
 )
 def test_recordings_that_compute(name: str, share: float) -> None:

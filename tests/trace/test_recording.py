@@ -145,22 +145,25 @@ def test_recorded_folders(name: str, several: bool) -> None:
     assert bool(why_several_jobs([trace.rank(rank) for rank in trace.ranks])) == several
 
 
-def test_a_step_that_waits_for_earlier_work_begins_when_that_is_done(tmp_path: Path) -> None:
+def test_a_step_that_waits_for_earlier_work_is_timed_on_the_device() -> None:
     """Brute force on a recording: the host sits in a synchronising call until the earlier work has ended."""
-    trace = Trace.open(shared_trace("tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"))
+    name = "tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
+    trace = Trace.open(shared_trace(name))
     rank = trace.rank(trace.ranks[0])
     unlaunched = [row for row in range(rank.n) if rank.is_device[row] and rank.launch[row] < 0]
+    own = [row for row in range(rank.n) if rank.is_device[row] and rank.launch[row] >= 0]
     end = max(int(rank.end[row]) for row in unlaunched)
-    launches = [int(rank.start[call]) for call in rank.launch[rank.is_device].tolist() if call >= 0]
-    assert min(launches) >= end == rank.drained
+    assert min(int(rank.start[rank.launch[row]]) for row in own) >= end == rank.drained
     (step,) = rank.iterations.to_dict("records")
-    assert (step["start_ns"], step["end_ns"]) == (end, step["host_end_ns"])
-    assert step["host_start_ns"] < end
-    by_host = Trace.open(shared_trace("tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"), clock="host")
+    assert step["host_start_ns"] < end < step["host_end_ns"]
+    assert step["clock"] == "device"
+    assert step["start_ns"] == min(int(rank.start[row]) for row in own)
+    assert step["end_ns"] == max(int(rank.end[row]) for row in own)
+    by_host = Trace.open(shared_trace(name), clock="host")
     assert by_host.iterations["start_ns"].tolist() == [step["host_start_ns"]]
 
 
-def test_a_step_that_launches_beside_earlier_work_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_step_that_launches_beside_earlier_work_is_timed_on_the_host(tmp_path: Path) -> None:
     events = [
         slice_("ProfilerStep#1", "user_annotation", 0, 100),
         kernel("earlier", 0, 50),
@@ -172,4 +175,5 @@ def test_a_step_that_launches_beside_earlier_work_is_left_as_it_is(tmp_path: Pat
     assert rank.iterations["start_ns"].tolist() == [0]
     events[2]["ts"] = 50
     rank = rank_of(tmp_path, events)
-    assert rank.drained == 50_000 and rank.iterations["start_ns"].tolist() == [50_000]
+    assert rank.drained == 50_000 and rank.iteration_clock == "device"
+    assert rank.iterations["start_ns"].tolist() == [60_000]
