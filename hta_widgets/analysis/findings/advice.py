@@ -72,7 +72,7 @@ def launch_bound(inputs: Inputs, where: Where) -> str:
 
 def tiny_kernels(inputs: Inputs, where: Where) -> str:
     """Fewer and larger kernels."""
-    if inputs.is_compiled:
+    if inputs.is_compiled or not inputs.has_graphs:
         return "Run fewer, larger kernels: a larger batch gives each more to do."
     return "Run fewer, larger kernels: torch.compile fuses small ones; a larger batch gives each more to do."
 
@@ -90,6 +90,10 @@ def _first(where: Where) -> str:
 
 
 def _less_host_work(inputs: Inputs) -> str:
+    if not inputs.has_graphs:
+        return (
+            "Cut the host's work per step: fewer and larger operations, or work of Python in another process."
+        )
     if inputs.replays_graphs:
         return (
             "Cut the host's work between graphs: capture more of the step, or prepare the next one earlier."

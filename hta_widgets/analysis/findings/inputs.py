@@ -33,6 +33,7 @@ _ANNOUNCED = ("ProfilerStep", "serving step")
 _COMPILED = re.compile(
     r"^triton_(?:poi|red|per|tem|for|mm|bmm)_|Torch-Compiled Region|CompiledFunction|CompiledFxGraph"
 )
+_RUNTIME = re.compile(r"^(?:cuda|hip|cu)[A-Z]")
 _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
 
 
@@ -158,6 +159,11 @@ class Inputs:
     def replays_graphs(self) -> bool:
         """Whether captured graphs are launched already."""
         return self._any_name(_GRAPH_LAUNCH)
+
+    @cached_property
+    def has_graphs(self) -> bool:
+        """Whether the runtime is one that has graphs of kernels: CUDA's or HIP's."""
+        return self._any_name(_RUNTIME)
 
     @cached_property
     def has_stacks(self) -> bool:
