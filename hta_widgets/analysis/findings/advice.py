@@ -65,9 +65,9 @@ def launch_bound(inputs: Inputs, where: Where) -> str:
     if inputs.replays_graphs and where.places and "GraphLaunch" in where.places[0].name:
         return "Launching the graph takes this long: launch it earlier, while the device still has work."
     ahead = "Let the host run ahead of the device (fewer synchronising calls)"
-    return (
-        f"{ahead}." if inputs.replays_graphs else f"{ahead}, or launch many kernels at once with CUDA graphs."
-    )
+    if inputs.replays_graphs or not inputs.has_graphs:
+        return f"{ahead}."
+    return f"{ahead}, or launch many kernels at once with CUDA graphs."
 
 
 def tiny_kernels(inputs: Inputs, where: Where) -> str:
