@@ -103,5 +103,5 @@ def test_recorded_runs():
     assert wholes.loc["idle", "time_ns"] == wholes.loc[causes, "time_ns"].sum()
     assert frame.dtypes.map(str).to_dict() == {
         "run": TEXT, "measure": TEXT, "before_ns": "int64", "time_ns": "int64", "change_ns": "int64",
-        "low_ns": "float64", "high_ns": "float64", "significant": "bool",
+        "low_ns": "float64", "high_ns": "float64", "significant": "bool", "verdict": TEXT,
     }  # fmt: skip
