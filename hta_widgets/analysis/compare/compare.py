@@ -146,7 +146,8 @@ def sentence(frame: pd.DataFrame) -> str:
         return f"One step cannot tell a change from noise; {_greatest(frame)}."
     if found.empty:
         unsure = frame[frame["verdict"] == INCONCLUSIVE]
-        none = f"None of {counted(lines, 'line')} differs from {base} beyond noise"
+        none = "The only line does not differ" if lines == 1 else f"None of {lines:,} lines differs"
+        none += f" from {base} beyond noise"
         if unsure.empty:
             return f"{none}."
         why = ": beyond noise by itself, as some of so many lines are by chance" if lines > 1 else ""
