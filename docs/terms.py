@@ -7,7 +7,7 @@ from typing import Any
 
 from docs.docstrings import sections
 from hta_widgets.analysis.communication import matching
-from hta_widgets.analysis.compare import call_lines, moves, noise, sampling
+from hta_widgets.analysis.compare import agreement, call_lines, moves, noise, sampling
 from hta_widgets.trace.rank_trace import RankTrace
 
 PAGE = "terms.md"
@@ -16,6 +16,7 @@ PAGE = "terms.md"
 TERMS: dict[str, tuple[str, Any]] = {
     "sampling.sample": ("Steps that count", sampling.sample),
     "noise": ("Noise", noise),
+    "agreement": ("Agreement of step, parts and lines", agreement),
     "moves.origins": ("Lines that moved", moves.origins),
     "call_lines.phase_lines": ("Phases", call_lines.phase_lines),
     "RankTrace.members": ("Events of a scope", RankTrace.members),

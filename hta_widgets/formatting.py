@@ -24,6 +24,7 @@ __all__ = [
     "brief",
     "byte_size",
     "column_format",
+    "counted",
     "duration",
     "flop_count",
     "percent",
@@ -115,6 +116,11 @@ def amount(value: float, quantity: str, unit: Unit | None = None) -> str:
         return _ABSENT
     unit = unit or unit_of(quantity, [value])
     return f"{_in_unit(value, quantity, unit)} {unit.name}".rstrip()
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1, "line"` -> `1 line`; 0 and 2 are `0 lines` and `2 lines`. `plural`: if it is irregular."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def signed(value: float, text: str) -> str:

@@ -224,6 +224,7 @@ class Waterfall:
         time, change: the columns with a part's time in a run, and by how much that is more than in the first.
         low, high: the columns with the 95 % interval of the change.
         significant: the column that tells whether the change is more than noise.
+        verdict: the column that says so in words, or why not.
         whole: what `part` holds in the rows of the whole.
         whole_label: its name in the picture.
     """
@@ -236,6 +237,7 @@ class Waterfall:
     low: str
     high: str
     significant: str
+    verdict: str
     whole: str
     whole_label: str
 

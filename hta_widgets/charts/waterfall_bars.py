@@ -18,8 +18,9 @@ def waterfall_bars(chart: Waterfall, frame: pd.DataFrame) -> tuple[pd.DataFrame,
     Parts that take no time in any run are left out: they change nothing.
 
     Columns: run (place among the names), label, value (ns, the change), start, end (ns, running sums of the
-    changes; the whole goes from 0 to the whole change), time_class, low, high (NaN: unknown), significant,
-    whole (0 or 1), before, after (ns, the part's time in the first run and in this one).
+    changes; the whole goes from 0 to the whole change), time_class, low, high (NaN: unknown), significant
+    (0 or 1), verdict (in words), whole (0 or 1), before, after (ns, the part's time in the first run and in
+    this one).
     """
     of_rank = ["rank"] if "rank" in frame else []
     others = frame[frame[chart.run] != frame[chart.run].iloc[0]]
@@ -46,6 +47,7 @@ def waterfall_bars(chart: Waterfall, frame: pd.DataFrame) -> tuple[pd.DataFrame,
             "low": rows[chart.low].to_numpy(np.float64),
             "high": rows[chart.high].to_numpy(np.float64),
             "significant": rows[chart.significant].to_numpy(np.int64),
+            "verdict": rows[chart.verdict].tolist(),
             "whole": is_whole.astype(np.int64),
             "before": rows[chart.time].to_numpy(np.int64) - change,
             "after": rows[chart.time].to_numpy(np.int64),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.compare.measures import STEP_TIME
@@ -52,7 +51,7 @@ def comparison_lines(found: Comparison, top: int | None, output: str) -> Iterato
     if not isinstance(found.waterfall, MissingDataError):
         yield from (
             "",
-            f"{heading('Why')}  (parts add up to the change of the step; noise: 99 %, all parts together)",
+            f"{heading('Why')}  (parts add up to the change of the step; verdict: 99 %, all parts together)",
         )
         parts = _parts(found.waterfall)
         yield from frame_lines(parts, len(parts), cells, alike=True)
@@ -74,15 +73,13 @@ def comparison_lines(found: Comparison, top: int | None, output: str) -> Iterato
 
 def _steps(table: pd.DataFrame) -> pd.DataFrame:
     frame = table[["run", "steps", "step_ns", "low_ns", "high_ns", "change_ns", "change_pct"]]
-    noise = _noise(table["change_low_ns"], table["significant"])
-    noise.iloc[0] = ""
-    return frame.assign(beyond_noise=noise)
+    return frame.assign(verdict=table["verdict"])
 
 
 def _of_host(found: Comparison) -> pd.DataFrame:
     steps = found.measures[found.measures["measure"] == STEP_TIME]
     frame = steps[["run", "before_ns", "time_ns", "change_ns", "low_ns", "high_ns"]]
-    return frame.assign(beyond_noise=_noise(steps["low_ns"], steps["significant"]))
+    return frame.assign(verdict=steps["verdict"])
 
 
 def _parts(waterfall: pd.DataFrame) -> pd.DataFrame:
@@ -93,12 +90,11 @@ def _parts(waterfall: pd.DataFrame) -> pd.DataFrame:
     shown: pd.DataFrame = waterfall.assign(
         part=waterfall["part"].map(labels),
         before_ns=before,
-        beyond_noise=_noise(waterfall["low_ns"], waterfall["significant"]),
     )
     runs = waterfall["run"].unique()
     occurs = (before != 0) | (waterfall["time_ns"] != 0)
     shown = shown.loc[occurs & (waterfall["part"] != STEP) & (waterfall["run"] != runs[0])]
-    columns = ["part", "before_ns", "time_ns", "change_ns", "low_ns", "high_ns", "beyond_noise"]
+    columns = ["part", "before_ns", "time_ns", "change_ns", "low_ns", "high_ns", "verdict"]
     return shown.reindex(columns=columns if len(runs) == 2 else ["run", *columns])
 
 
@@ -111,19 +107,13 @@ def _changed(lines: pd.DataFrame) -> pd.DataFrame:
     shown: pd.DataFrame = lines.assign(
         time_ns=lines["exclusive_ns"],
         line=lines["line"] + was.where(lines["moved_from"] != "", ""),
-        beyond_noise=_noise(lines["low_ns"], lines["significant"]),
     )
     changed = (lines["change"] != "same") | unknown & (lines["change_ns"] != 0)
     shown = shown[changed & (lines["run"] != runs[0])]
     # Their intervals are in the other formats: on a terminal, the room is better used for the name.
-    columns = ["change", "before_ns", "time_ns", "change_ns", "change_pct", "beyond_noise", "line"]
+    columns = ["change", "before_ns", "time_ns", "change_ns", "change_pct", "verdict", "line"]
     columns += ["kernels"] if (shown["kernels"] != "").any() else []
     return shown.reindex(columns=columns if len(runs) == 2 else ["run", *columns])
-
-
-def _noise(low: pd.Series, significant: pd.Series) -> pd.Series:
-    words = np.select([low.isna(), significant], ["unknown", "yes"], "no")
-    return pd.Series(words, low.index, dtype="str")
 
 
 def _in_words(verdict: Verdict) -> str:
@@ -140,8 +130,8 @@ def _in_words(verdict: Verdict) -> str:
         return text
     certain = changed.low > 0 or changed.high < 0
     tiny = abs(changed.change) < LEAST_CHANGE * max(changed.before, changed.after)
-    why = "less than one percent" if certain and tiny else "within noise"
-    return f"{text}; beyond the limit, but {why}"
+    why = "less than one percent" if tiny else "inconclusive: zero is in the 99 % interval"
+    return f"{text}; beyond the limit, but {why if certain else 'within noise'}"
 
 
 def _signed_time(ns: float) -> str:

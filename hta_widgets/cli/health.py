@@ -13,6 +13,7 @@ from hta_widgets.cli.opening import open_trace
 from hta_widgets.cli.output import check_writable, write_lines
 from hta_widgets.cli.terminal import columns_of, painted, pieces_of, printable
 from hta_widgets.cli.values import number_ranges
+from hta_widgets.formatting import counted
 from hta_widgets.trace.model import Trace
 
 __all__ = ["finding_lines", "in_words", "run"]
@@ -35,14 +36,8 @@ def run(arguments: Namespace) -> Exit:
 def in_words(trace: Trace) -> str:
     """How many findings of each severity there are."""
     counts = _counts(trace)
-    counted = [
-        f"{counts[severity]:,} {severity}{'s' * (counts[severity] != 1)}"
-        for severity in SEVERITIES[:2]
-        if counts[severity]
-    ]
-    if not counted:
-        return "no errors or warnings"
-    return " and ".join(counted)
+    found = [counted(counts[severity], severity) for severity in SEVERITIES[:2] if counts[severity]]
+    return " and ".join(found) or "no errors or warnings"
 
 
 def finding_lines(rows: list[dict[str, Any]], output: str) -> Iterator[str]:
@@ -74,7 +69,7 @@ def _lines(trace: Trace, output: str) -> Iterator[str]:
         health_rows,  # as the explorer merges them; takes time to import
     )
 
-    yield f"{in_words(trace).capitalize()} in {len(trace.ranks):,} rank{'s' * (len(trace.ranks) != 1)}."
+    yield f"{in_words(trace).capitalize()} in {counted(len(trace.ranks), 'rank')}."
     rows = health_rows(trace)
     if rows:
         yield ""

@@ -21,6 +21,7 @@ from hta_widgets.widgets.trace_explorer import TraceExplorer
 __all__ = ["run"]
 
 _FIRST_LOOK = (
+    "overview",
     "temporal_breakdown",
     "comm_comp_overlap",
     "idle_breakdown",
@@ -82,7 +83,7 @@ def _first_look(trace: Trace, scope: Scope) -> list[str]:
         with suppress(MissingDataError):
             cached_analysis(trace, kind, scope)
             found.append(kind)
-    return found or [_ALWAYS]
+    return found if len(found) > 1 else [*found, _ALWAYS]  # the findings alone may be what is missing
 
 
 def _selection(scope: Scope) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pandas as pd
 from pandas.api import types
 
 from hta_widgets.cli.terminal import aligned, printable, shortened, width
-from hta_widgets.formatting import Unit, column_format, unit_of
+from hta_widgets.formatting import Unit, column_format, counted, unit_of
 
 __all__ = ["frame_lines"]
 
@@ -46,7 +46,7 @@ def frame_lines(frame: pd.DataFrame, limit: int, cells: int | None, alike: bool 
     rows += [list(row) for row in zip(*(column.cells for column in fitting), strict=True)]
     lines = aligned(rows, [column.right for column in fitting])
     left_out = [
-        f"{number:,} more {noun}{'s' * (number != 1)}"
+        counted(number, f"more {noun}")
         for number, noun in (
             (len(frame) - len(shown), "row"),
             (len(columns) - len(fitting), "column"),

@@ -11,7 +11,7 @@ __all__ = ["COLUMNS", "changed_lines"]
 
 COLUMNS = (
     "run", "change", "kind", "line", "before_ns", "after_ns", "change_ns", "low_ns", "high_ns",
-    "change_pct", "significant", "before_count", "after_count", "change_count", "mean_ns", "total_ns",
+    "change_pct", "verdict", "before_count", "after_count", "change_count", "mean_ns", "total_ns",
     "steps", "before_kernels", "kernels", "moved_from",
 )  # fmt: skip
 """Of the table, in its order: how a line changed, what it is, the first run's time and this one's."""
@@ -36,7 +36,7 @@ def changed_lines(
             from must contain, ignoring case.
         sort: (column, descending), or nothing: the line that changed most comes first. Equal values stay in
             that order; absent ones come last.
-        only_significant: leave out changes within noise.
+        only_significant: leave out changes that are not significant.
 
     Returns:
         The rows with `COLUMNS` of lines that this run or the first has: those of the frame

@@ -101,7 +101,9 @@ class ComparisonPanel(Panel):
         sync=True
     )
     sort = Sort(help="[column, descending], or [] for the line that changed most first").tag(sync=True)
-    only_significant = t.Bool(False, help="whether changes within noise are left out").tag(sync=True)
+    only_significant = t.Bool(False, help="whether changes that are not significant are left out").tag(
+        sync=True
+    )
     line = Line(help="(kind, line) of the chosen row, or None").tag(sync=True)
     doubts: t.List[Any] = t.List(help="reasons to doubt the comparison: [{severity, text}]")
 

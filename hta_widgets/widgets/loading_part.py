@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any, Self
 
 from hta_widgets.engine import UI_LOCK
+from hta_widgets.formatting import counted
 from hta_widgets.trace.model import IterationClock, Trace
 from hta_widgets.trace.reader.discovery import discover
 from hta_widgets.widgets.cell_thread import CellThread
@@ -172,5 +173,4 @@ def name_of(source: Any) -> str:
 def _contents(source: Any) -> str:
     if isinstance(source, Trace):
         return describe(source)
-    files = len(discover(source).files)
-    return f"{files} file{'s' * (files != 1)}"
+    return counted(len(discover(source).files), "file")

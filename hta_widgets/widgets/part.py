@@ -14,6 +14,7 @@ import anywidget
 import traitlets as t
 
 from hta_widgets.engine import UI_LOCK
+from hta_widgets.formatting import counted
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.rpc import RpcHandler
 from hta_widgets.widgets.runtime import STUB, runtime
@@ -104,7 +105,7 @@ def as_selection(selection: Selection | dict[str, Any] | None) -> Selection:
 def describe(trace: Trace) -> str:
     """For example ``4 ranks, 3 iterations``."""
     ranks, iterations = len(trace.ranks), trace.iterations["iteration"].nunique()
-    return f"{ranks} rank{'s' * (ranks != 1)}, {iterations} iteration{'s' * (iterations != 1)}"
+    return f"{counted(ranks, 'rank')}, {counted(iterations, 'iteration')}"
 
 
 def variable_name(value: object, default: str) -> str:

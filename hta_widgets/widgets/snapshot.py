@@ -116,11 +116,7 @@ def _falls(frame: pd.DataFrame, chart: Waterfall) -> list[Fall]:
                     "" if bar["whole"] else bar["time_class"],
                     bar["start"],
                     bar["end"],
-                    None
-                    if bar["significant"]
-                    else "noise unknown"
-                    if pd.isna(bar["low"])
-                    else "within noise",
+                    None if bar["significant"] else bar["verdict"],
                 )
                 for bar in bars[bars["run"] == run].to_dict("records")
             ],

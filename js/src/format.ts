@@ -49,6 +49,11 @@ export function grouped(count: number): string {
   return ALL_DIGITS.format(count);
 }
 
+/** "1 row", "0 rows", "2 rows" */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${grouped(count)} ${count === 1 ? noun : plural}`;
+}
+
 /** The text of a value that is a change: with a plus sign if the value is above zero. */
 export function signed(value: number, text: string): string {
   return value > 0 ? `+${text}` : text;

@@ -1,6 +1,6 @@
 // How far a trace can be trusted: a badge that opens the list of what was found.
 
-import { grouped } from "./format";
+import { counted, grouped } from "./format";
 import { ranges } from "./shared";
 
 export interface HealthRow {
@@ -16,8 +16,14 @@ export function Health({ rows }: { rows: readonly HealthRow[] }) {
   const count = (severity: string) => rows.filter((row) => row.severity === severity).length;
   const [errors, warnings, notes] = [count("error"), count("warning"), count("info")];
   const worst = errors ? "error" : warnings ? "warning" : "good";
-  const text = [plural(errors, "error"), plural(warnings, "warning"), plural(notes, "note")]
-    .filter(Boolean)
+  const text = (
+    [
+      [errors, "error"],
+      [warnings, "warning"],
+      [notes, "note"],
+    ] as const
+  )
+    .flatMap(([number, noun]) => (number ? [counted(number, noun)] : []))
     .join(", ");
   return (
     <details class="hta-health" data-worst={worst}>
@@ -44,8 +50,4 @@ export function Health({ rows }: { rows: readonly HealthRow[] }) {
       )}
     </details>
   );
-}
-
-function plural(count: number, noun: string): string {
-  return count ? `${count} ${noun}${count > 1 ? "s" : ""}` : "";
 }

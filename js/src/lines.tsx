@@ -40,7 +40,7 @@ export function LineBar({ lines, signal }: { lines: Lines; signal: AbortSignal }
       <SearchBox query={search} label="Search lines" signal={signal} />
       <Button
         aria-pressed={onlySignificant.value}
-        title="Leave out what changed by no more than noise"
+        title="Leave out changes that are not significant"
         onClick={() => {
           onlySignificant.value = !onlySignificant.value;
         }}

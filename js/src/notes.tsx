@@ -19,6 +19,9 @@ export interface Note {
   [trait: string]: unknown;
 }
 
+/** Colours say the same to those who see them. */
+const SEVERITIES = { warning: "Warning", note: "Note", verdict: "Verdict", open: "Unknown" };
+
 export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Traits }) {
   const findings = notes.some((note) => note.severity);
   const select = (note: Note, from: EventTarget | null) => {
@@ -34,7 +37,12 @@ export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Trait
     <ul class="hta-notes" aria-label={findings ? "What was found" : "The longest gaps"}>
       {notes.map((note) => (
         <li key={note.text} data-severity={note.severity}>
-          {note.severity && <strong class="hta-share">{note.share ?? "?"}</strong>}
+          {note.severity && (
+            <strong class="hta-share">
+              <span class="hta-hidden">{SEVERITIES[note.severity]}: </span>
+              {note.share ?? "?"}
+            </strong>
+          )}
           <span class="hta-grow">
             {note.text} {note.hint && <span class="hta-muted">{note.hint}</span>}
           </span>

@@ -26,7 +26,7 @@ export interface TableProps {
 }
 
 export function DataTable({ table, caption, sort = [], onSort, choosing }: TableProps) {
-  const columns = table.columns.map((column) => printable(column, table));
+  const columns = table.columns.map((column) => printable(column));
   const root = useRef<HTMLElement>(null);
   // Roving tabindex: one stop for Tab, arrows go from row to row.
   const [current, setCurrent] = useState(0);
@@ -124,12 +124,12 @@ interface Printable {
   title(row: number): string;
 }
 
-/** Whether a change is no more than noise; one whose noise is unknown is not. */
+/** Whether a change is no more than noise, or less than matters. */
 function withinNoise(table: Table, row: number): boolean {
-  return table.numbers("significant")[row] === 0 && !Number.isNaN(table.numbers("low_ns")[row]);
+  return ["within noise", "negligible"].includes(table.texts("verdict")[row] ?? "");
 }
 
-function printable(column: Column, table: Table): Printable {
+function printable(column: Column): Printable {
   const { name } = column;
   if (column.kind === "text") {
     const text = (row: number) => column.values[row] ?? "";
@@ -137,7 +137,7 @@ function printable(column: Column, table: Table): Printable {
   }
   const value = (row: number) => column.values[row] ?? Number.NaN;
   if (name === "significant") {
-    const answer = (row: number) => (value(row) ? "yes" : withinNoise(table, row) ? "no" : "unknown");
+    const answer = (row: number) => (value(row) ? "yes" : "no");
     return { name, heading: name, unit: "", numeric: false, cell: answer, title: answer };
   }
   const format = columnFormat(name, column.values);

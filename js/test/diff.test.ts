@@ -53,6 +53,7 @@ const waterfall = {
     low: [3e6, 0, -2e6, 2e6, nan, nan],
     high: [5e6, 0, 1e6, 4e6, nan, nan],
     significant: [1, 0, 0, 1, 0, 0],
+    verdict: ["significant", "within noise", "inconclusive", "significant", "noise unknown", "noise unknown"],
     whole: [0, 0, 0, 1, 0, 1],
     before: [1e6, 2e6, 3e6, 6e6, 1e6, 6e6],
     after: [5e6, 2e6, 2e6, 9e6, 2e6, 7e6],
@@ -63,7 +64,7 @@ it("draws each part from where the one above ends, and the whole from zero", asy
   const { el } = await show(waterfall);
   expect(marks(el).map((mark) => mark.getAttribute("aria-label"))).toEqual([
     "<b>b, Compute: +4.00 ms, 95 % interval +3.00 ms to +5.00 ms; 1.00 ms before, 5.00 ms now",
-    "<b>b, Host late: -1.00 ms, 95 % interval -2.00 ms to +1.00 ms; 3.00 ms before, 2.00 ms now; within noise",
+    "<b>b, Host late: -1.00 ms, 95 % interval -2.00 ms to +1.00 ms; 3.00 ms before, 2.00 ms now; inconclusive",
     "<b>b, Step: +3.00 ms, 95 % interval +2.00 ms to +4.00 ms; 6.00 ms before, 9.00 ms now",
     "c, Compute: +1.00 ms; 1.00 ms before, 2.00 ms now; noise unknown",
     "c, Step: +1.00 ms; 6.00 ms before, 7.00 ms now; noise unknown",
@@ -118,7 +119,7 @@ const lines = {
     run: ["b", "c", "b"],
     change_ns: [2e6, -1e6, 0],
     low_ns: [1e6, -2e6, nan],
-    significant: [1, 0, 0],
+    verdict: ["significant", "within noise", "noise unknown"],
   }),
 };
 const bodyRows = (el: Element) => [...el.querySelectorAll<HTMLElement>("tbody tr")];
@@ -131,9 +132,9 @@ it("lets the kernel sort: headings only say by what", async () => {
   const text = () => bodyRows(el).map((row) => row.children[3]?.textContent);
   expect(text()).toEqual(["+2.00", "-1.00", "0"]);
   expect(bodyRows(el).map((row) => [row.lastChild?.textContent, row.dataset.noise])).toEqual([
-    ["yes", undefined],
-    ["no", "true"],
-    ["unknown", undefined],
+    ["significant", undefined],
+    ["within noise", "true"],
+    ["noise unknown", undefined],
   ]);
   const seen: unknown[] = [];
   for (let i = 0; i < 3; i++) {
@@ -194,7 +195,7 @@ it("narrows the lines, and can be widened again when nothing is left", async () 
     true,
     "true",
   ]);
-  model.set("table", wire({ kind: [], line: [], run: [], change_ns: [], significant: [] }));
+  model.set("table", wire({ kind: [], line: [], run: [], change_ns: [], verdict: [] }));
   model.set("rows", 0);
   await drawn();
   expect(el.querySelector(".hta-lines input")).toBe(box);

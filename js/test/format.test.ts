@@ -5,6 +5,7 @@ import cases from "../../tests/formatting_cases.json";
 import {
   amount,
   columnFormat,
+  counted,
   duration,
   exact,
   percent,
@@ -50,4 +51,14 @@ it("prints all digits in tooltips", () => {
   ]);
   expect(columnFormat("idle_ns", [5_000_000]).title(1_000)).toBe("1,000 ns");
   expect(columnFormat("peak_bytes", [2 ** 30]).title(2 ** 30)).toBe("1,073,741,824 B");
+});
+
+it("counts things as Python does", () => {
+  expect([0, 1, 2, 1201].map((number) => counted(number, "row"))).toEqual([
+    "0 rows",
+    "1 row",
+    "2 rows",
+    "1,201 rows",
+  ]);
+  expect(counted(2, "box", "boxes")).toBe("2 boxes");
 });

@@ -137,6 +137,45 @@ test("a page that cannot be read says so", async () => {
   expect(document.querySelector("main")?.textContent).toContain("cannot be opened");
 });
 
+test("a report begins with what was found", async () => {
+  const part = (state: object) => ({
+    state: { status: "idle", message: "", progress: null, ...state },
+    questions: [],
+  });
+  const kinds = ["steps", "overview"];
+  const content: Content = {
+    root: "explorer",
+    about: { made: "today", version: "hta_widgets 1", notes: [] },
+    parts: {
+      explorer: part({
+        _view: "explorer",
+        header: [],
+        health: [],
+        notices: [],
+        available_panels: kinds.map((kind) => ({ kind, label: kind, title: kind, group: "Time" })),
+        panels: kinds,
+        parts: [["iterations", "part:0"], ...kinds.map((kind, n) => ["panel", `part:${n + 1}`, kind])],
+      }),
+      ...Object.fromEntries(
+        [0, 1, 2].map((n) => [
+          `part:${n}`,
+          part({ _view: "iterations", iterations: [], source: "", table: null }),
+        ]),
+      ),
+    },
+  };
+  const order = (el: Element) =>
+    [...el.querySelectorAll<HTMLElement>(".hta-parts > *")].map(
+      (slot) => slot.dataset.kind ?? slot.className,
+    );
+  document.body.innerHTML = `<main></main><script type="text/plain" id="hta-payload">${await pack(content)}</script>`;
+  await openReport(document, { mount, views });
+  await drawn();
+  const saved = order(document.querySelector("main") as HTMLElement);
+  expect([saved[0], saved.at(-1)]).toEqual(["overview", "steps"]);
+  expect(saved.filter((kind) => kind === "overview")).toHaveLength(1);
+});
+
 test("a report draws its explorer, and panels hide and come back", async () => {
   const part = (state: object) => ({
     state: { status: "idle", message: "", progress: null, ...state },

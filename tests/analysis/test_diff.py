@@ -92,7 +92,8 @@ def test_equal_runs_do_not_differ(by):
         assert frame["change_pct"].dropna().eq(0).all()
         other = frame[frame["run"] == "B"]
         assert ((other["low_ns"] <= 0) & (other["high_ns"] >= 0)).all()
-        assert say("compare", frame) == f"All {len(other)} lines are the same as in A."
+        lines = f"All {len(other)} lines are" if len(other) > 1 else "The only line is"
+        assert say("compare", frame) == f"{lines} the same as in A."
 
 
 def test_equal_runs_take_equally_long():
@@ -132,7 +133,7 @@ def test_a_kernel_that_takes_twice_as_long_is_found_and_nothing_else():
     assert found(diff(runs, "op")) == {"aten::gelu"}
     assert found(diff(runs, "phase")) == {"forward"}
     assert not found(diff(runs, "collective"))
-    assert say("compare", frame).startswith("1 of 23 lines differ from before beyond noise; void at::native")
+    assert say("compare", frame).startswith("1 of 23 lines differs from before beyond noise; void at::native")
 
 
 def test_an_operator_that_is_new_is_found_and_nothing_else():

@@ -101,5 +101,5 @@ def test_recorded_runs():
     assert frame.dtypes.map(str).to_dict() == {
         "run": TEXT_DTYPE, "measure": TEXT_DTYPE,
         "before_ns": "int64", "time_ns": "int64", "change_ns": "int64",
-        "low_ns": "float64", "high_ns": "float64", "significant": "bool",
+        "low_ns": "float64", "high_ns": "float64", "significant": "bool", "verdict": TEXT_DTYPE,
     }  # fmt: skip

@@ -46,8 +46,8 @@ def test_the_last_to_arrive_is_charged_with_the_waiting_of_all(tmp_path):
     assert frame["position"].tolist() == [3, 2, 1]
     assert frame["caused_pct"].tolist() == [0.0, 0.0, 100.0]
     assert sentence(frame) == (
-        "The others wait for rank 2: it arrives last at 1 of 1 uneven collectives and causes 100 % of the "
-        "8.00 ms that 3 ranks wait together in 1 iteration."
+        "The others wait for rank 2: it arrives last at 1 of 1 uneven collective and causes 100 % of all "
+        "waiting, 8.00 ms on 3 ranks in 1 iteration."
     )
 
 
@@ -95,7 +95,7 @@ def test_differences_below_the_noise_name_nobody(tmp_path):
     assert frame["collectives"].tolist() == [1, 1, 1]
     assert frame[["counted", "last", "waited_ns", "caused_wait_ns", "lateness_ns"]].to_numpy().sum() == 0
     assert frame["caused_pct"].isna().all()
-    assert sentence(frame) == "None of the 3 ranks waits noticeably for another at the collectives."
+    assert sentence(frame) == "None of 3 ranks waits noticeably for another at the collectives."
 
 
 @pytest.mark.parametrize("name", ["broadcast", "reduce", "gather", "scatter", "send"])

@@ -256,7 +256,7 @@ def test_the_table_says_what_changed(run: Run, simulated: Simulated) -> None:
     out = run("diff", *pair, "--name", "main", "--name", "branch").out
     assert out.startswith("branch compared with main\n\nStep time")
     kernels = out.split("Kernels\n")[1].splitlines()
-    assert kernels[0].startswith("1 of 23 lines differ from main beyond noise")
+    assert kernels[0].startswith("1 of 23 lines differs from main beyond noise")
     assert len(kernels) == 3 and "Gelu" in kernels[2]
     limited = run("diff", *pair, "--by", "op", "--top", "0").out
     assert limited.rstrip().endswith("… 1 more row")

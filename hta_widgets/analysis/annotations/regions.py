@@ -16,7 +16,7 @@ from hta_widgets.analysis.kernels.moments import MOMENTS, described, moments
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import brief, duration
+from hta_widgets.formatting import brief, counted, duration
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
@@ -140,7 +140,7 @@ def sentence(frame: pd.DataFrame) -> str:
     count = int(first["count"])
     return (
         f"The longest annotated region is {brief(first['name'])}: {duration(first['sum_ns'])} in "
-        f"{count:,} {'run' if count == 1 else 'runs'}, {duration(first['sum_ns'] / count)} each on average."
+        f"{counted(count, 'run')}, {duration(first['sum_ns'] / count)} each on average."
     )
 
 

@@ -14,7 +14,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import flop_count, percent
+from hta_widgets.formatting import counted, flop_count, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.raw import RawTrace
 from hta_widgets.trace.scope import Scope
@@ -102,16 +102,18 @@ def sentence(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No measured kernel lies in the selection."
     unpaired = int((frame["launch_event_id"] < 0).sum())
-    text = f"{len(frame)} kernels were measured"
+    text = f"{counted(len(frame), 'kernel')} {'was' if len(frame) == 1 else 'were'} measured"
     if unpaired:
-        text += f", {unpaired} of them not paired with a launch, as the counts differ"
+        number = "" if unpaired == len(frame) else f"{unpaired:,} of them "
+        text += f", {number}not paired with a launch, as the counts differ"
     by_operator = frame.loc[frame["top_level_op"] != ""].groupby("top_level_op", sort=True)["flops"].sum()
     total = float(frame["flops"].sum())
     if by_operator.empty or not total > 0:
         return text + "."
     at = int(by_operator.to_numpy().argmax())
     most, share = by_operator.index[at], 100.0 * by_operator.iloc[at] / total
-    return f"{text}; they made {flop_count(total)}, {percent(share)} of them in {most}."
+    made = "it made" if len(frame) == 1 else "they made"
+    return f"{text}; {made} {flop_count(total)}, {percent(share)} of that in {most}."
 
 
 def _in_category(rank_trace: RankTrace, categories: tuple[str, ...]) -> npt.NDArray[np.int64]:

@@ -11,7 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.core.entry import Analysis, Option
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.charts.spec import Bars
-from hta_widgets.formatting import brief, percent
+from hta_widgets.formatting import brief, counted, percent
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
@@ -125,8 +125,9 @@ def sentence(frame: pd.DataFrame) -> str:
     top = frame.sort_values(["exclusive_duration_ns", "name"], ascending=[False, True], kind="stable").iloc[0]
     share = 100 * top["exclusive_duration_ns"] / max(int(frame["exclusive_duration_ns"].sum()), 1)
     return (
-        f"{int(frame['count'].sum()):,} runs of {frame['name'].nunique():,} operations; "
-        f"{brief(top['name'])} took the most time of its own: {percent(share)} in {int(top['count']):,} runs."
+        f"{counted(int(frame['count'].sum()), 'run')} of {counted(frame['name'].nunique(), 'operation')}; "
+        f"{brief(top['name'])} took the most time of its own: {percent(share)} in "
+        f"{counted(int(top['count']), 'run')}."
     )
 
 

@@ -12,7 +12,7 @@ from hta_widgets.analysis.calls.stacks import stacks
 from hta_widgets.analysis.calls.tree import owners
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
-from hta_widgets.formatting import duration
+from hta_widgets.formatting import counted, duration
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -159,12 +159,18 @@ def sentence(frame: pd.DataFrame) -> str:
     patterns["length"] = frame.groupby("pattern", sort=True)["length"].first()
     most = patterns.iloc[int(patterns["count"].to_numpy().argmax())]
     costly = patterns.iloc[int(patterns["device_ns"].to_numpy().argmax())]
-    distinct = "one sequence" if len(patterns) == 1 else f"{len(patterns):,} distinct sequences"
+    calls = int(patterns["count"].sum())
+    launch = f"{counted(calls, 'call')} {'launches' if calls == 1 else 'launch'}"
+    if len(patterns) == 1:
+        return (
+            f"{launch} one sequence (length {most['length']}), which takes {duration(most['device_ns'])} "
+            "in all."
+        )
     return (
-        f"{int(patterns['count'].sum()):,} calls launch {distinct}; "
-        f"the most frequent (length {most['length']}) occurs {most['count']:,} times and takes "
+        f"{launch} {len(patterns):,} distinct sequences; "
+        f"the most frequent (length {most['length']}) occurs {counted(most['count'], 'time')} and takes "
         f"{duration(most['device_ns'])}, the costliest (length "
-        f"{costly['length']}) takes {duration(costly['device_ns'])} in {costly['count']:,} calls."
+        f"{costly['length']}) takes {duration(costly['device_ns'])} in {counted(costly['count'], 'call')}."
     )
 
 

@@ -14,7 +14,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
-from hta_widgets.formatting import duration
+from hta_widgets.formatting import counted, duration
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
@@ -189,8 +189,8 @@ def sentence(frame: pd.DataFrame) -> str:
     by_name = frame.groupby("collective", sort=True)["dur_ns"].agg(["size", "sum"])
     most = by_name.sort_values("sum", ascending=False, kind="stable").iloc[0]
     return (
-        f"{len(frame):,} communication kernels took {duration(frame['dur_ns'].sum())}, most of it "
-        f"{most.name or 'unnamed'}: {duration(most['sum'])} in {most['size']:,} kernels."
+        f"{counted(len(frame), 'communication kernel')} took {duration(frame['dur_ns'].sum())}, most of it "
+        f"{most.name or 'unnamed'}: {duration(most['sum'])} in {counted(most['size'], 'kernel')}."
     )
 
 

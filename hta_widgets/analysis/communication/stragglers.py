@@ -11,7 +11,7 @@ from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.charts.spec import Heat
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import duration, percent
+from hta_widgets.formatting import counted, duration, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -144,16 +144,15 @@ def sentence(frame: pd.DataFrame) -> str:
     total = frame.groupby("rank")[["last", "waited_ns", "caused_wait_ns"]].sum()
     waited = int(total["waited_ns"].sum())
     if not waited:
-        return f"None of the {len(total)} ranks waits noticeably for another at the collectives."
+        return f"None of {counted(len(total), 'rank')} waits noticeably for another at the collectives."
     caused = total["caused_wait_ns"].to_numpy()
     worst = int(caused.argmax())
-    counted = int(frame.groupby("iteration", dropna=False)["counted"].max().sum())
+    uneven = int(frame.groupby("iteration", dropna=False)["counted"].max().sum())
     iterations = frame["iteration"].nunique(dropna=False)
     return (
         f"The others wait for rank {total.index[worst]}: it arrives last at {total['last'].iloc[worst]} of "
-        f"{counted} uneven collectives and causes {percent(100.0 * caused[worst] / waited)} of the "
-        f"{duration(waited)} that {len(total)} ranks wait together in {iterations} "
-        f"{'iteration' if iterations == 1 else 'iterations'}."
+        f"{counted(uneven, 'uneven collective')} and causes {percent(100.0 * caused[worst] / waited)} of all "
+        f"waiting, {duration(waited)} on {counted(len(total), 'rank')} in {counted(iterations, 'iteration')}."
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.compare.sampling import OUTLIER, Steps
-from hta_widgets.formatting import percent
+from hta_widgets.formatting import counted, percent
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _world_size(trace: Trace, steps: Steps) -> str:
 
 
 def _recorded_ranks(trace: Trace, steps: Steps) -> str:
-    return ", ".join(map(str, steps.ranks)) if len(steps.ranks) <= 8 else f"{len(steps.ranks)} ranks"
+    return ", ".join(map(str, steps.ranks)) if len(steps.ranks) <= 8 else counted(len(steps.ranks), "rank")
 
 
 def _options(trace: Trace, steps: Steps) -> str:

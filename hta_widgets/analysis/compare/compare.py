@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.compare.agreement import judged, parts_of
 from hta_widgets.analysis.compare.comparability import checked
 from hta_widgets.analysis.compare.entries import Line
-from hta_widgets.analysis.compare.lines import By, Table, Time, occurs, tables
+from hta_widgets.analysis.compare.lines import By, Table, Time, compared, occurs, tables
 from hta_widgets.analysis.compare.moves import at, origins
-from hta_widgets.analysis.compare.noise import LEAST_CHANGE, difference
+from hta_widgets.analysis.compare.noise import INCONCLUSIVE
+from hta_widgets.analysis.compare.parts import parts
 from hta_widgets.analysis.compare.sampling import Scopes, Steps, check_runs, scope_of
 from hta_widgets.analysis.core.entry import Analysis, Option
 from hta_widgets.charts.spec import Changes
-from hta_widgets.formatting import brief, duration, signed
+from hta_widgets.formatting import brief, counted, duration, signed
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
 __all__ = ["ANALYSIS", "diff", "sentence"]
+
+Split = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 _COLUMNS = {
     "kind": "str",
@@ -41,6 +45,7 @@ _COLUMNS = {
     "high_ns": "float64",
     "change_pct": "float64",
     "significant": "bool",
+    "verdict": "str",
     "change": "str",
     "moved_from": "str",
     "kernels": "str",
@@ -57,7 +62,8 @@ def diff(
     ranks can be compared. Events belong to the step of their launch (`RankTrace.iteration`) and count whole.
 
     The difference is that of ``exclusive_ns``: the differences of all lines add up to that of all time.
-    `noise` gives its interval and significance.
+    `noise` gives its interval, significance and verdict; by kernel and by collective, `agreement` with the
+    part of the step that a line belongs to counts, too.
 
     Args:
         runs: name -> job; the first is the base that the others are compared with.
@@ -81,9 +87,12 @@ def diff(
         change_ns (float64, minus those), low_ns, high_ns (float64, 95 % interval of change_ns; NaN if a run
         has fewer than two steps), change_pct (float64, of before_ns; NaN where that is 0), significant
         (bool: the time differs beyond noise, see `noise`; where the number of calls does too, it is enough
-        that the interval leaves out 0), change (str: "added": the first run has none; "removed": this one
-        has none; "moved": the first run has it elsewhere; "changed": significantly in time or number;
-        "same"; always "same" in the first run), moved_from (str, the line where the first run has it; else
+        that the interval leaves out 0), verdict (str: "significant"; "within noise": the interval contains
+        0; "negligible": it does not, but the change is less than one percent; "inconclusive": neither, but
+        among so many lines chance may be the reason; "noise unknown"; "" in the first run), change (str:
+        "added": the first run has none; "removed": this one has none; "moved": the first run has it
+        elsewhere; "changed": significantly in time or number; "same": none of these; always "same" in the
+        first run), moved_from (str, the line where the first run has it; else
         ""), kernels (str: names of the device work that makes up exclusive_ns on the device in this run, most
         time first; "" by kernel).
 
@@ -106,10 +115,15 @@ def diff(
         )
         time = "device" if all(span is not None for span in recorded) else "host"
     lines, by_run = tables(runs, samples, {run: scope_of(scope, run) for run in runs}, by, time)
+    split = {}
+    if by in ("kernel", "collective"):
+        whole = {run: parts(trace, samples[run], scope_of(scope, run)) for run, trace in runs.items()}
+        split = {run: of_step.mean(axis=1) for run, of_step in whole.items()}
     first = next(iter(runs))
-    found = []
+    found: list[dict[str, Any]] = []
     for place, (run, steps) in enumerate(samples.items()):
-        values = _compared(lines, by_run[first], samples[first], by_run[run], steps, run == first)
+        both = (split[first], split[run]) if split else None
+        values = _values(lines, by_run[first], samples[first], by_run[run], steps, both)
         found.append({**values, "run": run, "place": place, "steps": len(steps)})
     present = np.logical_or.reduce([occurs(table) for table in by_run.values()])
     keys: dict[str, Any] = {"kind": [line.kind for line in lines], "line": [line.name for line in lines]}
@@ -121,83 +135,91 @@ def diff(
 
 def sentence(frame: pd.DataFrame) -> str:
     """The answer of `diff` in one sentence."""
-    lines = frame[["kind", "line"]].drop_duplicates()
     if frame.empty:
         return "Nothing ran in the steps compared."
-    base = frame["run"].iloc[0]
+    lines, base = _number_of_lines(frame), frame["run"].iloc[0]
     if not frame["change_ns"].any() and not frame["change_count"].any():
-        return f"All {len(lines):,} lines are the same as in {base}."
+        same = "The only line is" if lines == 1 else f"All {lines:,} lines are"
+        return f"{same} the same as in {base}."
     found = frame[frame["significant"]]
-    unknown = bool(frame["low_ns"].isna().any())
-    if found.empty and not unknown:
-        return f"None of {len(lines):,} lines differs from {base} by more than its steps do among themselves."
+    if found.empty and frame["low_ns"].isna().any():
+        return f"One step cannot tell a change from noise; {_greatest(frame)}."
     if found.empty:
-        found = frame
-    top = found.iloc[int(found["change_ns"].abs().to_numpy().argmax())]
+        unsure = frame[frame["verdict"] == INCONCLUSIVE]
+        none = "The only line does not differ" if lines == 1 else f"None of {lines:,} lines differs"
+        none += f" from {base} beyond noise"
+        if unsure.empty:
+            return f"{none}."
+        why = ": beyond noise by itself, as some of so many lines are by chance" if lines > 1 else ""
+        return f"{none}; {_greatest(unsure)} (inconclusive{why})."
+    number = _number_of_lines(found)
+    differ = "differs" if number == 1 else "differ"
+    return f"{number:,} of {counted(lines, 'line')} {differ} from {base} beyond noise; {_greatest(found)}."
+
+
+def _number_of_lines(frame: pd.DataFrame) -> int:
+    return len(frame[["kind", "line"]].drop_duplicates())
+
+
+def _greatest(frame: pd.DataFrame) -> str:
+    """The line that changed most, by how much, and in which run."""
+    top = frame.iloc[int(frame["change_ns"].abs().to_numpy().argmax())]
     words = {"added": "is new", "removed": "is gone", "moved": "has moved"}.get(top["change"], "changed most")
     change = signed(top["change_ns"], duration(top["change_ns"]))
-    text = f"{brief(top['line'])} {words}: {change} per step in {top['run']}."
-    if not found["significant"].any():
-        return f"One step cannot tell a change from noise; {text}"
-    count = len(found[["kind", "line"]].drop_duplicates())
-    return f"{count:,} of {len(lines):,} lines differ from {base} beyond noise; {text}"
-
-
-def _compared(
-    lines: list[Line], base: Table, base_steps: Steps, new: Table, steps: Steps, is_first: bool
-) -> dict[str, Any]:
-    """The columns of one run, line by line."""
-    origin = origins(lines, base, base_steps.units, new, steps.units)
-    values = _values(at(base, origin), base_steps, new, steps, is_first)
-    moved_from = np.full(len(lines), "", object)
-    for place in np.flatnonzero((origin >= 0) & (origin != np.arange(len(lines)))).tolist():
-        moved_from[place] = lines[origin[place]].name
-        values["change"][place] = "moved"
-    return {**values, "moved_from": moved_from, "kernels": [", ".join(names) for names in new.kernels]}
+    return f"{brief(top['line'])} {words}: {change} per step in {top['run']}"
 
 
 def _values(
-    old: Table, old_steps: Steps, new: Table, new_steps: Steps, is_first: bool
-) -> dict[str, npt.NDArray[Any]]:
-    old_ranks, ranks = len(old_steps.ranks), len(new_steps.ranks)
-    old_units, units = old_steps.units, new_steps.units
+    lines: list[Line], base: Table, base_steps: Steps, new: Table, steps: Steps, split: Split | None
+) -> dict[str, Any]:
+    """The columns of one run, line by line; `split`: the parts of both runs' steps, if there are any."""
+    origin = origins(lines, base, base_steps.units, new, steps.units)
+    old = at(base, origin)
     count, total, own = (values.sum(axis=0) for values in (new.count, new.total, new.exclusive))
-    before = old.exclusive.sum(axis=0) / old_units
-    change = own / units - before
-    before_count = old.count.sum(axis=0) / old_units
-    change_count = count / units - before_count
-    low = high = np.zeros(len(own))
-    significant = differs = np.zeros(len(own), np.bool_)
-    if not is_first:
-        time = difference(old.exclusive / old_ranks, new.exclusive / ranks)
-        number = difference(old.count / old_ranks, new.count / ranks)
-        low, high = time.low, time.high
-        # Where calls were added or removed, a different time is no surprise: its own interval decides.
-        enough = np.abs(change) >= LEAST_CHANGE * np.maximum(before, own / units)
-        significant = time.significant | (number.significant & enough & ((low > 0) | (high < 0)))
-        differs = significant | number.significant
-        if min(len(old_steps), len(new_steps)) < 2:
-            differs = change_count != 0
-    had, has = occurs(old), occurs(new)
+    before, before_count = (values.sum(axis=0) / base_steps.units for values in (old.exclusive, old.count))
+    change, change_count = own / steps.units - before, count / steps.units - before_count
     with np.errstate(divide="ignore", invalid="ignore"):
-        return {
-            "count": count / units,
-            "total_ns": total / units,
-            "exclusive_ns": own / units,
+        values = {
+            "count": count / steps.units,
+            "total_ns": total / steps.units,
+            "exclusive_ns": own / steps.units,
             "mean_ns": np.where(count > 0, total / count, np.nan),
             "before_count": before_count,
             "before_ns": before,
             "change_count": change_count,
             "change_ns": change,
-            "low_ns": low,
-            "high_ns": high,
             "change_pct": np.where(before > 0, 100.0 * change / before, np.nan),
-            "significant": significant,
-            "change": np.select(
-                [~had & has, had & ~has, differs], ["added", "removed", "changed"], default="same"
-            ).astype(object),
+            "moved_from": np.full(len(lines), "", object),
+            "kernels": [", ".join(names) for names in new.kernels],
         }
+    if new is base:
+        return {**values, **_OF_THE_FIRST_RUN}
+    time, number = compared(old, base_steps, new, steps)
+    if split is not None:
+        _, _, time = judged(*split, time, parts_of(lines))
+    differs = time.significant | number
+    if min(len(base_steps), len(steps)) < 2:
+        differs = change_count != 0
+    had, has = occurs(old), occurs(new)
+    kind = np.select([~had & has, had & ~has, differs], ["added", "removed", "changed"], "same").astype(
+        object
+    )
+    for place in np.flatnonzero((origin >= 0) & (origin != np.arange(len(lines)))).tolist():
+        values["moved_from"][place] = lines[origin[place]].name
+        kind[place] = "moved"
+    return {
+        **values,
+        "low_ns": time.low,
+        "high_ns": time.high,
+        "significant": time.significant,
+        "verdict": time.verdict,
+        "change": kind,
+    }
 
+
+_OF_THE_FIRST_RUN: Final = {
+    "low_ns": 0.0, "high_ns": 0.0, "significant": False, "verdict": "", "change": "same",
+}  # fmt: skip
 
 _BY = Option("by", "Lines", ("kernel", "op", "call_path", "module", "phase", "collective"), "kernel")
 _TIME = Option("time", "Time of", ("auto", "device", "host"), "auto")

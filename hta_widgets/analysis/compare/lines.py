@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -15,6 +15,7 @@ from hta_widgets.analysis.calls.paths import sums
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.compare.call_lines import module_lines, operator_lines, path_lines, phase_lines
 from hta_widgets.analysis.compare.entries import Entries, Line, Named
+from hta_widgets.analysis.compare.noise import Difference, difference
 from hta_widgets.analysis.compare.sampling import Steps
 from hta_widgets.analysis.kernels.breakdown import device_work
 from hta_widgets.engine import checkpoint
@@ -24,10 +25,11 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["By", "Table", "Time", "entries_of", "named", "occurs", "tables"]
+__all__ = ["By", "Table", "Time", "compared", "entries_of", "named", "occurs", "tables"]
 
 Int64 = npt.NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).max
+_MICROSECOND = 1_000
 _CLASSES = {int(event_class): event_class.label for event_class in EventClass}
 By = Literal["kernel", "op", "call_path", "phase", "collective", "module"]
 Time = Literal["device", "host"]
@@ -54,6 +56,22 @@ def occurs(table: Table) -> npt.NDArray[np.bool_]:
     """The lines that the run has."""
     found: npt.NDArray[np.bool_] = ((table.count != 0) | (table.exclusive != 0)).any(axis=0)
     return found
+
+
+def compared(
+    old: Table, old_steps: Steps, new: Table, new_steps: Steps
+) -> tuple[Difference, npt.NDArray[np.bool_]]:
+    """The difference of exclusive time per step and rank, and which lines are called more or less often."""
+    old_ranks, ranks = len(old_steps.ranks), len(new_steps.ranks)
+    calls = np.maximum(old.count.sum(axis=0) / old_steps.units, new.count.sum(axis=0) / new_steps.units)
+    coarse = not (old.exclusive % _MICROSECOND).any() and not (new.exclusive % _MICROSECOND).any()
+    # Begin and end are rounded, in both runs: four errors per call, each uniform over a microsecond.
+    rounding = _MICROSECOND * np.sqrt(4 / 12 * calls) if coarse else 0.0
+    time = difference(old.exclusive / old_ranks, new.exclusive / ranks, rounding)
+    number = difference(old.count / old_ranks, new.count / ranks).significant
+    # Where calls were added or removed, a different time is no surprise: its own interval decides.
+    expected = number & time.enough & ((time.low > 0) | (time.high < 0))
+    return replace(time, significant=time.significant | expected), number
 
 
 def tables(

@@ -34,8 +34,9 @@ _COLUMNS = {
     "low_ns": "float64",
     "high_ns": "float64",
     "significant": "bool",
+    "verdict": "str",
 }
-_NOISE = ["low_ns", "high_ns", "significant"]
+_NOISE = ["low_ns", "high_ns", "significant", "verdict"]
 
 
 def step_measures(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
@@ -53,7 +54,8 @@ def step_measures(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFra
     Returns:
         One row per run, but the first, and measure. Columns: run, measure (str), before_ns, time_ns,
         change_ns (int64, per step and rank, in the first run and in this one), low_ns, high_ns (float64, 95 %
-        interval of change_ns; NaN if a run has fewer than two steps), significant (bool).
+        interval of change_ns; NaN if a run has fewer than two steps), significant (bool), verdict (str: as in
+        `diff`).
 
     Raises:
         NotComparableError: the numbers would mislead; see `comparability`.
@@ -85,7 +87,8 @@ def measured(
 
 
 def _steps(table: pd.DataFrame) -> pd.DataFrame:
-    return table[["run", "step_ns", "change_ns", "change_low_ns", "change_high_ns", "significant"]].set_axis(
+    columns = ["step_ns", "change_ns", "change_low_ns", "change_high_ns", "significant", "verdict"]
+    return table[["run", *columns]].set_axis(
         ["run", "time_ns", "change_ns", *_NOISE], axis=1
     ).assign(measure=STEP_TIME, before_ns=table["step_ns"].iloc[0])  # fmt: skip
 
@@ -137,5 +140,6 @@ def _compared(
             "low_ns": [float(interval.low[0]) for interval in noise],
             "high_ns": [float(interval.high[0]) for interval in noise],
             "significant": [bool(interval.significant[0]) for interval in noise],
+            "verdict": [interval.verdict[0] for interval in noise],
         }
     )

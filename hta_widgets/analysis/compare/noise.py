@@ -18,6 +18,15 @@ significant only if zero lies outside the interval after widening it once more, 
 (Bonferroni): of a hundred comparisons of equal runs, one names a line. And it must be at least one percent:
 the steps of one run do not show how two runs of the same program differ (temperature, clocks, neighbours),
 which is rarely less.
+
+Events of older recordings last whole microseconds. Steps in which such a line always takes 4 µs, and always
+5 µs in the other run, may differ by next to nothing: rounding is no noise that steps show, so its own
+deviation is added (in squares, as independent errors add up).
+
+What is not significant is not all noise. A change is called noise only if its own 95 % interval contains
+zero; "inconclusive" if it does not, but of so many comparisons one would look like this by chance;
+"negligible" if it is certain, but smaller than one percent. `agreement` says when a line and a part of the
+step confirm each other.
 """
 
 from __future__ import annotations
@@ -32,7 +41,20 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LEAST_CHANGE", "LEVEL", "Difference", "beyond_alone", "difference", "interval", "t_quantile"]
+__all__ = [
+    "INCONCLUSIVE",
+    "LEAST_CHANGE",
+    "LEVEL",
+    "NEGLIGIBLE",
+    "NOISE",
+    "SIGNIFICANT",
+    "UNKNOWN",
+    "Difference",
+    "beyond_alone",
+    "difference",
+    "interval",
+    "t_quantile",
+]
 
 Float = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
@@ -41,6 +63,12 @@ LEVEL: Final = 0.95
 LEVEL_OF_ALL: Final = 0.99
 LEAST_CHANGE: Final = 0.01
 DRAWS: Final = 1000
+
+SIGNIFICANT: Final = "significant"
+INCONCLUSIVE: Final = "inconclusive"
+NEGLIGIBLE: Final = "negligible"
+NOISE: Final = "within noise"
+UNKNOWN: Final = "noise unknown"
 
 _SEED = 20_260_101
 _MANY = 200  # degrees of freedom from which on Student's t is taken for the normal distribution's own
@@ -57,35 +85,72 @@ class Difference:
     Attributes:
         change: difference of the means.
         low, high: its 95 % interval, NaN where a sample has fewer than two steps.
-        significant: zero lies outside the 99 % interval of all lines together; at least one percent.
+        enough: the change is at least one percent.
+        alone: so it is, and zero lies outside the line's own 99 % interval.
+        significant: so it is, and zero lies outside the 99 % interval of all lines together.
     """
 
     change: Float
     low: Float
     high: Float
+    enough: Bool
+    alone: Bool
     significant: Bool
 
+    @property
+    def verdict(self) -> npt.NDArray[np.object_]:
+        """Of each line, one of the constants above; of those that hold, the first."""
+        verdicts = {
+            UNKNOWN: np.isnan(self.low),
+            SIGNIFICANT: self.significant,
+            NOISE: (self.low <= 0) & (self.high >= 0),
+            NEGLIGIBLE: ~self.enough,
+        }
+        found: npt.NDArray[np.object_] = np.select(
+            list(verdicts.values()), list(verdicts), INCONCLUSIVE
+        ).astype(object)
+        return found
 
-def difference(before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]) -> Difference:
+
+def difference(
+    before: npt.NDArray[np.generic], after: npt.NDArray[np.generic], rounding: Float | float = 0.0
+) -> Difference:
     """Compare the means of two samples.
 
     Args:
         before, after: [steps, lines] values; the runs may have different numbers of steps.
+        rounding: standard deviation, for each line or all, of what rounding may add to the difference.
     """
     old, new = np.asarray(before, np.float64), np.asarray(after, np.float64)
     change = _means(new) - _means(old)
     lines = len(change)
     if min(len(old), len(new)) < 2:
-        unknown = np.full(lines, np.nan)
-        return Difference(change, unknown, unknown, np.zeros(lines, np.bool_))
+        unknown, none = np.full(lines, np.nan), np.zeros(lines, np.bool_)
+        return Difference(change, unknown, unknown, none, none, none)
     low, high = _spread(old, new)
     freedom = _freedom(old, new)
     # A line that neither run has is not a comparison, and does not count in the correction of the others.
     compared = max(int(((old != 0).any(axis=0) | (new != 0).any(axis=0)).sum()), 1)
-    single, together = _widening(freedom, 1 - LEVEL), _widening(freedom, (1 - LEVEL_OF_ALL) / compared)
-    beyond = np.maximum(change + low * together, -(change + high * together)) > 0
+
+    def edges(alpha: float) -> tuple[Float, Float]:
+        wider, rounded = _widening(freedom, alpha), NormalDist().inv_cdf(1 - alpha / 2) * rounding
+        return change - np.hypot(low * wider, rounded), change + np.hypot(high * wider, rounded)
+
     enough = np.abs(change) >= LEAST_CHANGE * np.maximum(np.abs(_means(old)), np.abs(_means(new)))
-    return Difference(change, change + low * single, change + high * single, beyond & enough & (change != 0))
+    enough &= change != 0
+
+    def beyond(alpha: float) -> Bool:
+        least, most = edges(alpha)
+        outside: Bool = (least > 0) | (most < 0)
+        return outside & enough
+
+    return Difference(
+        change,
+        *edges(1 - LEVEL),
+        enough,
+        beyond(1 - LEVEL_OF_ALL),
+        beyond((1 - LEVEL_OF_ALL) / compared),
+    )
 
 
 def beyond_alone(before: float, after: float, low: float, high: float, steps: int) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.compare.comparability import checked
-from hta_widgets.analysis.compare.noise import difference, interval
+from hta_widgets.analysis.compare.noise import INCONCLUSIVE, NEGLIGIBLE, SIGNIFICANT, difference, interval
 from hta_widgets.analysis.compare.parts import PARTS, SERIES, communication, evenly, parts
 from hta_widgets.analysis.compare.sampling import Scopes, Steps, check_runs, scope_of
 from hta_widgets.analysis.core.entry import Analysis
@@ -43,13 +43,13 @@ def run_table(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
         One row per run, in the given order. Columns: run (str), ranks, steps, excluded (int64, the number of
         steps that do not count), clock (str), step_ns (int64), low_ns, high_ns (float64, 95 % interval of the
         step time; NaN with fewer than two steps), change_ns (int64), change_low_ns, change_high_ns (float64,
-        its 95 % interval), change_pct (float64), significant (bool), compute_ns, exposed_communication_ns,
-        exposed_memory_ns, host_sync_ns, data_stall_ns, host_busy_ns, launch_latency_ns, kernel_wait_ns,
-        device_wait_ns, unknown_ns, edge_ns (int64; these eleven add up to step_ns), idle_ns (int64, the last
-        eight of them), communication_ns (int64, hidden or not), busiest_rank (int64, the one that computes
-        most), imbalance_pct (float64, by how much more than the average rank), peak_bytes (Int64, the most
-        memory that the allocator held at once on a device of one of the ranks within the recording, whatever
-        the steps; NA if not recorded).
+        its 95 % interval), change_pct (float64), significant (bool), verdict (str: as in `diff`), compute_ns,
+        exposed_communication_ns, exposed_memory_ns, host_sync_ns, data_stall_ns, host_busy_ns,
+        launch_latency_ns, kernel_wait_ns, device_wait_ns, unknown_ns, edge_ns (int64; these eleven add up to
+        step_ns), idle_ns (int64, the last eight of them), communication_ns (int64, hidden or not),
+        busiest_rank (int64, the one that computes most), imbalance_pct (float64, by how much more than the
+        average rank), peak_bytes (Int64, the most memory that the allocator held at once on a device of one
+        of the ranks within the recording, whatever the steps; NA if not recorded).
 
     Raises:
         NotComparableError: the numbers would mislead; see `comparability`.
@@ -86,6 +86,7 @@ def run_table(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
                 "change_high_ns": float(noise.high[0]) if noise else 0.0,
                 "change_pct": 100.0 * (step_ns - first[0]) / first[0] if first[0] else np.nan,
                 "significant": bool(noise.significant[0]) if noise else False,
+                "verdict": noise.verdict[0] if noise else "",
                 **{f"{part}_ns": int(ns) for part, ns in zip(PARTS, time, strict=True)},
                 "idle_ns": int(time[-len(CAUSES) :].sum()),
                 "communication_ns": int(
@@ -96,7 +97,7 @@ def run_table(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
                 "peak_bytes": _peak(trace, steps),
             }
         )
-    return pd.DataFrame(rows).astype({"run": "str", "clock": "str", "peak_bytes": "Int64"})
+    return pd.DataFrame(rows).astype({"run": "str", "clock": "str", "verdict": "str", "peak_bytes": "Int64"})
 
 
 def sentence(frame: pd.DataFrame) -> str:
@@ -108,10 +109,14 @@ def sentence(frame: pd.DataFrame) -> str:
         return text + "."
     changes = []
     for _, row in others.iterrows():
-        noise = "noise unknown" if np.isnan(row["change_low_ns"]) else "within noise"
         more = f"{percent(abs(row['change_pct']))} {'more' if row['change_ns'] > 0 else 'less'}"
+        doubted = {
+            SIGNIFICANT: more,
+            INCONCLUSIVE: f"{more}, inconclusive",
+            NEGLIGIBLE: f"{more}, negligible",
+        }
         changes.append(
-            f"of {row['run']} {duration(row['step_ns'])} ({more if row['significant'] else noise})"
+            f"of {row['run']} {duration(row['step_ns'])} ({doubted.get(row['verdict'], row['verdict'])})"
         )
     return f"{text}, {', '.join(changes)}."
 

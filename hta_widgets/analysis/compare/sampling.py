@@ -87,6 +87,11 @@ class Steps:
         place = order[np.minimum(at, len(order) - 1)]
         return np.where(self.iterations[place] == iteration, place, -1)
 
+    def of_rank(self, rank: int) -> Steps:
+        """The same steps on one rank alone."""
+        at = self.ranks.index(rank)
+        return replace(self, ranks=(rank,), windows=self.windows[:, at : at + 1])
+
     def only(self, kept: npt.NDArray[np.bool_], why: Mapping[int, str]) -> Steps:
         """The steps that the mask `kept` selects; `why` the others do not count."""
         return replace(

@@ -10,10 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.compare.agreement import judged, parts_of
 from hta_widgets.analysis.compare.comparability import checked
-from hta_widgets.analysis.compare.noise import difference
+from hta_widgets.analysis.compare.lines import compared, tables
+from hta_widgets.analysis.compare.noise import (
+    INCONCLUSIVE,
+    NEGLIGIBLE,
+    NOISE,
+    SIGNIFICANT,
+    UNKNOWN,
+)
 from hta_widgets.analysis.compare.parts import BUSY, PARTS, SERIES, evenly, parts
-from hta_widgets.analysis.compare.sampling import Scopes, check_runs, scope_of
+from hta_widgets.analysis.compare.sampling import Scopes, Steps, check_runs, scope_of
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.charts.spec import Waterfall
 from hta_widgets.formatting import duration
@@ -29,18 +37,27 @@ Number = TypeVar("Number", Int64, npt.NDArray[np.float64])
 STEP = "step"
 """The part that is the whole: the last row of each run."""
 
+_MOST_NAMED = 3
+_LEFT_OUT = 0.1  # of the whole change: what smaller changes, added up without their signs, need not be named
+
 _WORDS = {
     "compute": "compute",
     "exposed_communication": "communication that nothing hides",
-    "exposed_memory": "copies that nothing hides",
+    "exposed_memory": "copying that nothing hides",
     "host_sync": "waiting while the host is blocked in a synchronising call",
     "data_stall": "waiting for the data loader",
     "host_busy": "waiting for the host to launch",
-    "launch_latency": "launches on their way",
-    "kernel_wait": "pauses between kernels",
-    "device_wait": "launched work that does not start",
-    "unknown": "idleness without a recorded launch",
+    "launch_latency": "waiting for launches on their way",
+    "kernel_wait": "pausing between kernels",
+    "device_wait": "waiting with launched work that does not start",
+    "unknown": "idling without a recorded launch",
     "edge": "time without device work due",
+}
+_DOUBTS = {
+    NOISE: "within noise",
+    INCONCLUSIVE: "inconclusive",
+    NEGLIGIBLE: "less than 1 % of it",
+    UNKNOWN: "one step: noise unknown",
 }
 
 
@@ -67,8 +84,9 @@ def step_waterfall(
         (str), [rank int64], part, kind ("busy", "idle", "step") (str), clock (str), steps, ranks (int64),
         sum_ns (int64, over these steps and ranks), time_ns, change_ns (int64, per step and rank), low_ns,
         high_ns (float64, 95 % interval of change_ns; NaN if a run has fewer than two steps), significant
-        (bool; the step as a single comparison, the parts as one comparison each). Σ time_ns and Σ change_ns
-        over the parts are those of the step, to the nanosecond.
+        (bool; the step as a single comparison, the parts as one comparison each, with the `agreement` of the
+        step and of the kernels), verdict (str: as in `diff`). Σ time_ns and Σ change_ns over the parts
+        are those of the step, to the nanosecond.
 
     Raises:
         NotComparableError: the numbers would mislead; see `comparability`.
@@ -79,74 +97,103 @@ def step_waterfall(
     if by not in ("job", "rank"):
         raise ValueError(f'by is "job" or "rank", not {by!r}')
     samples = checked(runs, scope)
-    split = {run: parts(trace, samples[run], scope_of(scope, run)) for run, trace in runs.items()}
-    first = next(iter(runs))
-    base, base_ranks = split[first], samples[first].ranks
-    frames = []
-    for run, steps in samples.items():
-        columns: dict[str, Any] = {"run": run, "clock": steps.clock, "steps": len(steps)}
-        if by == "job":
-            compared = _compared(base, split[run])
-            frames.append(compared.assign(**columns, ranks=len(steps.ranks)))
-            continue
-        for at, rank in enumerate(steps.ranks):
-            if rank in base_ranks:
-                of_base, own = base_ranks.index(rank), slice(at, at + 1)
-                compared = _compared(base[:, of_base : of_base + 1], split[run][:, own])
-                frames.append(compared.assign(**columns, rank=np.int64(rank), ranks=1))
+    if by == "job":
+        frames = [_compared(runs, samples, scope)]
+    else:
+        first = next(iter(samples.values()))
+        frames = []
+        for rank in first.ranks:
+            own = {run: steps.of_rank(rank) for run, steps in samples.items() if rank in steps.ranks}
+            frames.append(_compared(runs, own, scope).assign(rank=np.int64(rank)))
     order = ["run", *(["rank"] if by == "rank" else []), "part", "kind", "clock", "steps", "ranks", "sum_ns",
-             "time_ns", "change_ns", "low_ns", "high_ns", "significant"]  # fmt: skip
+             "time_ns", "change_ns", "low_ns", "high_ns", "significant", "verdict"]  # fmt: skip
     frame = pd.concat(frames, ignore_index=True)
-    return frame[order].astype({"run": "str", "part": "str", "kind": "str", "clock": "str"})
+    places = {run: place for place, run in enumerate(runs)}
+    frame = frame.sort_values("run", key=lambda names: names.map(places), kind="stable", ignore_index=True)
+    return frame[order].astype(dict.fromkeys(["run", "part", "kind", "clock", "verdict"], "str"))
 
 
 def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `step_waterfall` in one sentence: the greatest change of a step, and its main part."""
+    """The answer of `step_waterfall` in one sentence: the greatest change of a step, and its main parts."""
     steps = frame[frame["part"] == STEP]
-    changed = steps[steps["significant"]]
     base = frame["run"].iloc[0]
-    unknown = ""
-    if changed.empty and steps["low_ns"].isna().any() and steps["change_ns"].any():
-        unknown, changed = " (one step: noise unknown)", steps
-    if changed.empty:
+    for verdict in (SIGNIFICANT, UNKNOWN, INCONCLUSIVE):
+        changed = steps[(steps["verdict"] == verdict) & (steps["change_ns"] != 0)]
+        if len(changed):
+            break
+    else:
         return f"No step time differs from {base} by more than the steps do among themselves."
     top = changed.iloc[int(changed["change_ns"].abs().to_numpy().argmax())]
     own = frame[(frame["run"] == top["run"]) & (frame["part"] != STEP)]
     where = ""
     if "rank" in frame:
         own, where = own[own["rank"] == top["rank"]], f" on rank {top['rank']}"
-    share = own["change_ns"].to_numpy() * np.sign(top["change_ns"])
-    part = own.iloc[int(share.argmax())]
     longer = "longer" if top["change_ns"] > 0 else "shorter"
+    doubt = "" if verdict == SIGNIFICANT else f" ({_DOUBTS[verdict]})"
     return (
-        f"A step of {top['run']}{where} is {duration(abs(top['change_ns']))} {longer} than of {base}, "
-        f"{duration(abs(part['change_ns']))} of that by {_WORDS[part['part']]}{unknown}."
+        f"A step of {top['run']}{where} is {duration(abs(top['change_ns']))} {longer} than of {base}{doubt}: "
+        f"{_made_of(own, top)}."
     )
 
 
-def _compared(old: Int64, new: Int64) -> pd.DataFrame:
-    """One row per part and the step of int64[S, R, parts] measures, compared with those of the first run."""
-    same = old is new or np.shares_memory(old, new)
-    totals = new.sum(axis=(0, 1))
-    before = _with_step(evenly(old.sum(axis=(0, 1)), old.shape[0] * old.shape[1]))
-    after = _with_step(evenly(totals, new.shape[0] * new.shape[1]))
-    # The step is one comparison, as in `run_table`; its parts are as many comparisons as there are parts.
-    was, now = old.mean(axis=1), new.mean(axis=1)
-    whole = was.sum(axis=1, keepdims=True), now.sum(axis=1, keepdims=True)
-    noise = [] if same else [difference(was, now), difference(*whole)]
-    kinds = [*("busy" if part in BUSY else "idle" for part in PARTS), STEP]
-    return pd.DataFrame(
-        {
+def _made_of(parts: pd.DataFrame, whole: pd.Series) -> str:
+    """The parts that changed most, longer and shorter ones alike, and what is left: together the whole."""
+    parts = parts.sort_values("change_ns", key=lambda change: -change.abs(), kind="stable")
+    unnamed, enough = parts["change_ns"].abs().sum(), _LEFT_OUT * abs(whole["change_ns"])
+    rest, named = int(whole["change_ns"]), list[str]()
+    for part in parts.to_dict("records"):
+        if len(named) == _MOST_NAMED or (named and unnamed <= enough):
+            break
+        change = part["change_ns"]
+        doubt = _DOUBTS.get(part["verdict"], "") if part["verdict"] != whole["verdict"] else ""
+        named.append(_more(change, _WORDS[part["part"]]) + (f" ({doubt})" if doubt else ""))
+        rest, unnamed = rest - change, unnamed - abs(change)
+    return ", ".join([*named, _more(rest, "of all else")] if rest else named)
+
+
+def _more(change: int, what: str) -> str:
+    return f"{duration(abs(change))} {'more' if change > 0 else 'less'} {what}"
+
+
+def _compared(runs: Mapping[str, Trace], samples: Mapping[str, Steps], scope: Scopes) -> pd.DataFrame:
+    """One row per run, part and the step, on the ranks of the samples, compared with the first run."""
+    scopes = {run: scope_of(scope, run) for run in samples}
+    split = {run: parts(runs[run], steps, scopes[run]) for run, steps in samples.items()}
+    lines, by_run = tables({run: runs[run] for run in samples}, samples, scopes, "kernel", "device")
+    part_of = parts_of(lines)
+    first = next(iter(samples))
+    before = _with_step(evenly(split[first].sum(axis=(0, 1)), samples[first].units))
+    frames = []
+    for run, steps in samples.items():
+        totals = split[run].sum(axis=(0, 1))
+        after = _with_step(evenly(totals, steps.units))
+        columns: dict[str, Any] = {
+            "run": run,
             "part": [*PARTS, STEP],
-            "kind": kinds,
+            "kind": [*("busy" if part in BUSY else "idle" for part in PARTS), STEP],
+            "clock": steps.clock,
+            "steps": len(steps),
+            "ranks": len(steps.ranks),
             "sum_ns": _with_step(totals),
             "time_ns": after,
             "change_ns": after - before,
-            "low_ns": np.concatenate([interval.low for interval in noise]) if noise else 0.0,
-            "high_ns": np.concatenate([interval.high for interval in noise]) if noise else 0.0,
-            "significant": np.concatenate([interval.significant for interval in noise]) if noise else False,
+            "low_ns": 0.0,
+            "high_ns": 0.0,
+            "significant": False,
+            "verdict": "",
         }
-    )
+        if run != first:
+            was, now = split[first].mean(axis=1), split[run].mean(axis=1)
+            of_lines, _ = compared(by_run[first], samples[first], by_run[run], steps)
+            of_step, of_parts, _ = judged(was, now, of_lines, part_of)
+            columns |= {
+                "low_ns": np.concatenate([of_parts.low, of_step.low]),
+                "high_ns": np.concatenate([of_parts.high, of_step.high]),
+                "significant": np.concatenate([of_parts.significant, of_step.significant]),
+                "verdict": np.concatenate([of_parts.verdict, of_step.verdict]),
+            }
+        frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)
 
 
 def _with_step(values: Number) -> Number:
@@ -169,6 +216,7 @@ ANALYSIS = Analysis(
         low="low_ns",
         high="high_ns",
         significant="significant",
+        verdict="verdict",
         whole=STEP,
         whole_label="Step",
     ),

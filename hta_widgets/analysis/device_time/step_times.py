@@ -9,7 +9,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.charts.spec import Heat
-from hta_widgets.formatting import duration
+from hta_widgets.formatting import counted, duration
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ def sentence(frame: pd.DataFrame) -> str:
     longest = f"{duration(worst['dur_ns'])} in iteration {worst['iteration']} on rank {worst['rank']}"
     if late.empty:
         return f"A step takes {median} at the median, at most {longest}; none is unusually long."
-    count = late["iteration"].nunique()
+    count, whole = late["iteration"].nunique(), complete["iteration"].nunique()
     return (
-        f"A step takes {median} at the median; {count} of {complete['iteration'].nunique()} iterations "
+        f"A step takes {median} at the median; {count:,} of {counted(whole, 'iteration')} "
         f"{'is' if count == 1 else 'are'} unusually long, up to {longest}."
     )
 

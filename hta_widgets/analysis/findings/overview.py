@@ -22,7 +22,7 @@ from hta_widgets.analysis.findings.recording_rules import (
 from hta_widgets.analysis.findings.verdict_rules import compute_bound, no_work_due, unrecorded_idle
 from hta_widgets.charts.spec import Bars
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import percent
+from hta_widgets.formatting import counted, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ _WORDS = {
     "memory_copies": "Copying memory without compute",
     "slow_kernels": "A rank with slow kernels",
     "start_up": "Starting up",
-    "slow_steps": "Unusually long steps",
+    "slow_steps": "Extra time in unusually long steps",
     "unrecorded_idle": "Idle time without a recorded cause",
     "no_work_due": "Time without any device work, at an end of the recording,",
 }
@@ -138,7 +138,7 @@ def sentence(frame: pd.DataFrame) -> str:
         return f"{computing}; {most[0].lower()}{most[1:]} costs {percent(found['share_pct'].iloc[0])}."
     if len(found):
         first, others = found.iloc[0], len(found) - 1
-        more = f"; {others} more {'cause' if others == 1 else 'causes'} stand{'s' * (others == 1)} out"
+        more = f"; {counted(others, 'more cause')} {'stands' if others == 1 else 'stand'} out"
         most = "costs most, " if others else "costs "
         return (
             f"{_WORDS[first['topic']]} {most}{percent(first['share_pct'])} of the time{more * (others > 0)}."

@@ -14,7 +14,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy_ranks, iterations_in
 from hta_widgets.analysis.idle.causes import CAUSES, HOST_CAUSES, IdleCauses, idle_causes
 from hta_widgets.charts.spec import Series, Stack
-from hta_widgets.formatting import duration, percent
+from hta_widgets.formatting import counted, duration, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def sentence(frame: pd.DataFrame) -> str:
         row = frame.iloc[0]
         return (
             f"{_place(row)} is idle {percent(row['idle_pct'])} of {duration(row['window_ns'])}, "
-            f"in {row['gaps']:.0f} gap{'' if row['gaps'] == 1 else 's'}; {reason}."
+            f"in {counted(int(row['gaps']), 'gap')}; {reason}."
         )
     most = frame.iloc[frame["idle_pct"].to_numpy().argmax()]
     return f"{_place(most)} is idle most, {percent(most['idle_pct'])}; over all, {reason}."

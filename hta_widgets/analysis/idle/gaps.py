@@ -14,7 +14,7 @@ from hta_widgets.analysis.device_time.busy import busy_ranks
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import CAUSES, IdleCauses, idle_causes
 from hta_widgets.charts.spec import Bars
-from hta_widgets.formatting import brief, duration
+from hta_widgets.formatting import brief, counted, duration
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
@@ -95,8 +95,8 @@ def sentence(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "The device is never idle in the selection."
     longest = frame.iloc[frame["dur_ns"].to_numpy().argmax()]
-    gaps = "1 gap" if len(frame) == 1 else f"{len(frame):,} gaps"
-    return f"{gaps}, {duration(int(frame['dur_ns'].sum()))} in all. Longest: {explain(longest)}"
+    gaps, total = counted(len(frame), "gap"), duration(int(frame["dur_ns"].sum()))
+    return f"{gaps}, {total} in all. Longest: {explain(longest)}"
 
 
 _REASONS = {

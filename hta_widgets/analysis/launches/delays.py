@@ -12,7 +12,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.text_columns import stacked, text_column
 from hta_widgets.analysis.launches.launched import Launched, launched_ranks
 from hta_widgets.charts.spec import Bars, Histogram, Series
-from hta_widgets.formatting import duration, percent
+from hta_widgets.formatting import counted, duration, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
@@ -145,7 +145,8 @@ def sentence(frame: pd.DataFrame) -> str:
         return "No launched device work lies in the selection."
     apis = frame["api"].value_counts()
     return (
-        f"{len(frame):,} device events were launched, most by {apis.index[0]}; the median starts "
+        f"{counted(len(frame), 'device event')} {'was' if len(frame) == 1 else 'were'} launched, "
+        f"most by {apis.index[0]}; the median starts "
         f"{duration(float(frame['latency_ns'].median()))} after its call began, "
         f"and {percent(100.0 * float(frame['short_kernel'].mean()))} run shorter than the call that launched "
         "them."
@@ -199,8 +200,8 @@ def summary_sentence(frame: pd.DataFrame) -> str:
         return "No launch call lies in the selection."
     most = calls.sort_values("cpu_ns", ascending=False, kind="stable").iloc[0]
     return (
-        f"{calls['calls'].sum():,} launch calls took {duration(calls['cpu_ns'].sum())} of host time, most "
-        f"of it {most.name}: {duration(most['cpu_ns'])} in {most['calls']:,} calls."
+        f"{counted(int(calls['calls'].sum()), 'launch call')} took {duration(calls['cpu_ns'].sum())} of host "
+        f"time, most of it {most.name}: {duration(most['cpu_ns'])} in {counted(most['calls'], 'call')}."
     )
 
 

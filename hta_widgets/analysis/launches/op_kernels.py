@@ -12,7 +12,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.launches.launched import Launched, launched_ranks
 from hta_widgets.charts.spec import Bars
-from hta_widgets.formatting import brief, duration
+from hta_widgets.formatting import brief, counted, duration
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
@@ -87,9 +87,9 @@ def sentence(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No operator in the selection launched a kernel."
     busy = frame.groupby("op", sort=True)["device_ns"].sum()
-    single = frame.loc[frame["kernels"] == 1, "count"].sum()
+    calls, single = int(frame["count"].sum()), int(frame.loc[frame["kernels"] == 1, "count"].sum())
     return (
-        f"{int(frame['count'].sum()):,} operator calls launched kernels, {int(single):,} of them just one; "
+        f"{counted(calls, 'operator call')} launched kernels, {single:,} of them just one; "
         f"{brief(str(busy.idxmax()))} keeps the device busy longest, {duration(float(busy.max()))}."
     )
 

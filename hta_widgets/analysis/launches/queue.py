@@ -12,7 +12,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.step_function import quantile
 from hta_widgets.analysis.launches.stream_queues import Queue, observed_windows, stream_queues
 from hta_widgets.charts.spec import Bars, Lines
-from hta_widgets.formatting import duration, percent, significant
+from hta_widgets.formatting import counted, duration, percent, significant
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -228,9 +228,11 @@ def length_sentence(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No launch lies in the selection."
     longest = frame.iloc[int(frame["queue_length"].to_numpy().argmax())]
+    length = longest["queue_length"]
     return (
-        f"At most {longest['queue_length']:,} launches wait at once, on stream {longest['stream']} of rank "
-        f"{longest['rank']}, {duration(longest['time_ns'])} after the start."
+        f"At most {counted(length, 'launch', 'launches')} {'waits' if length == 1 else 'wait'} at once, "
+        f"on stream {longest['stream']} of rank {longest['rank']}, {duration(longest['time_ns'])} after the "
+        "start."
     )
 
 
@@ -240,7 +242,8 @@ def blocked_sentence(frame: pd.DataFrame) -> str:
         return "No stream's queue lies in the selection."
     full = frame[frame["blocked_ns"] > 0]
     if full.empty:
-        return f"No queue was full: the longest held {frame['max'].max():,} launches."
+        longest = counted(frame["max"].max(), "launch", "launches")
+        return f"No queue was full: the longest held {longest}."
     most = full.iloc[int(full["blocked_ns"].to_numpy().argmax())]
     return (
         f"The queue of stream {most['stream']} on rank {most['rank']} stood at its limit of "

@@ -23,7 +23,6 @@ from hta_widgets.analysis.strategy.reading import (
     ZERO_BELOW_3,
     Reading,
     bytes_of,
-    counted,
     dtypes,
     elements,
     of,
@@ -31,6 +30,7 @@ from hta_widgets.analysis.strategy.reading import (
     sizes,
     unknown,
 )  # fmt: skip
+from hta_widgets.formatting import counted
 
 __all__ = ["replicated", "sharded"]
 

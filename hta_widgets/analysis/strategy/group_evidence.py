@@ -23,6 +23,7 @@ from hta_widgets.analysis.strategy.reading import (
     unknown,
 )  # fmt: skip
 from hta_widgets.analysis.strategy.step import read_step
+from hta_widgets.formatting import counted
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def evidence_of(trace: Trace, rank: int, scope: Scope) -> tuple[list[GroupEviden
             _refused(evidence, "nothing marks the steps (call the profiler's step())") for evidence in found
         ]
     elif unsized:
-        reason = f"the sizes of {unsized} of {len(frame)} collectives in its steps were not recorded"
+        seen = counted(len(frame), "collective")
+        reason = f"the sizes of {unsized:,} of {seen} in its steps were not recorded"
         found = [_refused(evidence, reason) for evidence in found]
     return _parts_refused(_hybrid(found)), len(frame), len(frame) - unsized
 

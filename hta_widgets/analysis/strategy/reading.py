@@ -12,7 +12,7 @@ from hta_widgets.analysis.strategy.messages import Message
 __all__ = [
     "DDP", "FSDP", "FULL_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2", "NOT_RECOGNISED", "NO_SHARD",
     "PIPELINE", "SHARD_GRAD_OP", "SINGLE", "TENSOR", "ZERO_3", "ZERO_BELOW_3", "Reading", "bytes_of",
-    "counted", "dtypes", "elements", "of", "sent_bytes", "sizes", "unknown",
+    "dtypes", "elements", "of", "sent_bytes", "sizes", "unknown",
 ]  # fmt: skip
 
 SINGLE: Final = "single device"
@@ -109,8 +109,3 @@ def dtypes(messages: Sequence[Message]) -> str:
     if len(count) == 1:
         return next(iter(count))
     return ", ".join(f"{dtype} ({number:,})" for dtype, number in sorted(count.items()))
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 unit`, `2 units`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -15,7 +15,7 @@ from hta_widgets.analysis.strategy.rows import frame_of, numbers, plain_row, row
 from hta_widgets.analysis.strategy.silence import silent_row
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import byte_size
+from hta_widgets.formatting import byte_size, counted
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ def job_evidence(trace: Trace, scope: Scope) -> list[tuple[int, GroupEvidence]]:
         evidence += [(rank, evidence) for evidence in found]
         seen, sized = seen + count, sized + with_size
     if seen and not sized:
-        raise MissingDataError("collective sizes", _RECORD_SIZES, f"none of {seen} collectives has one")
+        raise MissingDataError(
+            "collective sizes", _RECORD_SIZES, f"none of {counted(seen, 'collective')} has one"
+        )
     return evidence
 
 
@@ -140,11 +142,11 @@ def sentence(frame: pd.DataFrame) -> str:
     # The other half of hybrid sharding has no model of its own.
     likewise = int((known.drop(index=distinct.index)["role"] != "replicate").sum())
     if likewise:
-        groups = "group does" if likewise == 1 else "groups do"
-        text += f"; {likewise} more process {groups} likewise with other sizes"
+        do = "does" if likewise == 1 else "do"
+        text += f"; {counted(likewise, 'more process group')} {do} likewise with other sizes"
     rest = len(frame) - len(known)
     if rest:
-        text += f"; {rest} more process {'group is' if rest == 1 else 'groups are'} not recognised"
+        text += f"; {counted(rest, 'more process group')} {'is' if rest == 1 else 'are'} not recognised"
     return f"{text}."
 
 
@@ -161,13 +163,14 @@ def _in_words(row: Mapping[Any, Any]) -> str:
     """`DDP over 2 ranks: 1,024 parameters, 4.00 KiB sent per rank and step, as expected`."""
     details = []
     if pd.notna(row["parameters"]):
-        details.append(f"{row['parameters']:,} parameters")
+        details.append(counted(row["parameters"], "parameter"))
     if row["sent_bytes"]:
         details.append(f"{byte_size(row['sent_bytes'])} sent per rank and step")
     if pd.notna(row["expected_bytes"]):
         same = row["expected_bytes"] == row["sent_bytes"]
         details.append("as expected" if same else f"where {byte_size(row['expected_bytes'])} are expected")
-    return f"{row['strategy']} over {row['group_size']} ranks{': ' if details else ''}{', '.join(details)}"
+    over = f"{row['strategy']} over {counted(row['group_size'], 'rank')}"
+    return f"{over}{': ' if details else ''}{', '.join(details)}"
 
 
 def _merged(found: Sequence[tuple[int, GroupEvidence]]) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ __all__ = ["changes", "waterfall"]
 _SHOWN = 20
 # Of one hue each, as far apart for colour-blind readers as the classes of time whose colours they are.
 _MORE, _LESS = LIGHT["communication"], LIGHT["compute"]
-_WITHIN_NOISE = 0.35
+_NOT_SIGNIFICANT = 0.35
 
 
 def waterfall(chart: Waterfall, frame: pd.DataFrame) -> go.Figure:
@@ -92,8 +92,8 @@ def _dressed(figure: go.Figure) -> go.Figure:
 
 
 def _opacity(significant: pd.Series) -> list[float]:
-    """Changes within noise are pale."""
-    return [1.0 if beyond else _WITHIN_NOISE for beyond in significant]
+    """Changes that are not significant are pale."""
+    return [1.0 if beyond else _NOT_SIGNIFICANT for beyond in significant]
 
 
 def _facts(

@@ -57,9 +57,7 @@ def draw_waterfall(drawing: Drawing, y: float, sides: tuple[float, float], falls
     first, length = min(edges), max(max(edges) - min(edges), 1)
     begin, width = left + _LABEL, right - left - _LABEL - _VALUE - _CERTAINTY
     scale = width / length
-    legend = (
-        "Change per step. Each bar begins where the one above ends. Hollow: within noise, or noise unknown."
-    )
+    legend = "Change per step. Each bar begins where the one above ends. Hollow: not significant, as it says."
     drawing.text(left, y + 14, legend, size=11, fill=MUTED)
     y += 20
     for fall in shown:

@@ -11,6 +11,7 @@ from typing import Any
 
 from hta_widgets.engine import map_ranks
 from hta_widgets.errors import TraceFormatError
+from hta_widgets.formatting import counted
 from hta_widgets.trace.reader import cache as _cache
 from hta_widgets.trace.reader.discovery import TraceFile
 from hta_widgets.trace.reader.scanner import is_compiled
@@ -76,7 +77,7 @@ def _read_remotely(
 ) -> tuple[list[EventTable | None], dict[str, Exception]]:
     def report(done: int) -> None:
         if progress is not None:
-            progress(done, len(files), f"read {done} of {len(files)} files")
+            progress(done, len(files), f"read {done} of {counted(len(files), 'file')}")
 
     results = map_ranks(partial(_attempt, cache=cache), files, client=client, done=report)
     tables = [None if isinstance(result, Exception) else result for result in results]

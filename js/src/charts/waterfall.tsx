@@ -38,7 +38,7 @@ const NUMBERS = [
 ] as const;
 
 type Numbers = Record<(typeof NUMBERS)[number], number>;
-type Part = Numbers & { label: string; timeClass: string };
+type Part = Numbers & { label: string; timeClass: string; verdict: string };
 
 export function Waterfall({ marks, legend, width }: ChartProps<WaterfallChart>) {
   const all = partsOf(marks);
@@ -61,8 +61,8 @@ export function Waterfall({ marks, legend, width }: ChartProps<WaterfallChart>) 
   return (
     <>
       <p class="hta-legend">
-        Change per step. Each bar begins where the one above ends. Line: 95 % interval. Hollow: within noise,
-        or noise unknown.
+        Change per step. Each bar begins where the one above ends. Line: 95 % interval. Hollow: not
+        significant, for the reason named.
       </p>
       <Plot label="What the change is made of" width={left + inner + VALUE + noise + 8} height={y + AXIS}>
         <g transform={`translate(${left} 0)`}>
@@ -114,12 +114,11 @@ interface PartRowProps {
 }
 
 function PartRow({ part, run, x, left, right, y, noise, first, last }: PartRowProps) {
-  const { label, value, start, end, low, high, significant, whole } = part;
+  const { label, value, start, end, low, high, significant, verdict, whole } = part;
   const known = Number.isFinite(low + high);
-  const certainty = known ? "within noise" : "noise unknown";
   const description = `${run}, ${label}: ${signedTime(value)}${
     known ? `, 95 % interval ${signedTime(low)} to ${signedTime(high)}` : ""
-  }; ${duration(part.before)} before, ${duration(part.after)} now${significant ? "" : `; ${certainty}`}`;
+  }; ${duration(part.before)} before, ${duration(part.after)} now${significant ? "" : `; ${verdict}`}`;
   const from = left + x(Math.min(start, end));
   const width = Math.max(1, left + x(Math.max(start, end)) - from);
   const top = (ROW - BAR) / 2;
@@ -154,7 +153,7 @@ function PartRow({ part, run, x, left, right, y, noise, first, last }: PartRowPr
         </text>
         {!significant && (
           <text x={right + noise} y={ROW - 6} text-anchor="end">
-            {certainty}
+            {verdict}
           </text>
         )}
       </Mark>
@@ -163,11 +162,11 @@ function PartRow({ part, run, x, left, right, y, noise, first, last }: PartRowPr
 }
 
 function partsOf(marks: Table): Part[] {
-  const classes = marks.texts("time_class");
+  const [classes, verdicts] = [marks.texts("time_class"), marks.texts("verdict")];
   const columns = NUMBERS.map((name) => [name, marks.numbers(name)] as const);
   return marks.texts("label").map((label, row) => {
     const numbers = Object.fromEntries(columns.map(([name, values]) => [name, values[row] as number]));
-    return { ...(numbers as Numbers), label, timeClass: classes[row] ?? "" };
+    return { ...(numbers as Numbers), label, timeClass: classes[row] ?? "", verdict: verdicts[row] ?? "" };
   });
 }
 

@@ -4,7 +4,7 @@ import type { ReadonlySignal, Signal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
 import { Button } from "../button";
 import { copyText, download, type FileForm, fetchFile } from "../export";
-import { grouped } from "../format";
+import { counted, grouped } from "../format";
 import { type Item, Menu, type Task } from "../menu";
 import type { Rpc } from "../rpc";
 import { SearchBox } from "../search";
@@ -46,7 +46,7 @@ export function Bar({ rows, total, status, names, query, signal, ...rest }: BarP
             names.value = [];
           }}
         >
-          {chosen === 1 ? "1 name" : `${chosen} names`} <span aria-hidden="true">×</span>
+          {counted(chosen, "name")} <span aria-hidden="true">×</span>
           <span class="hta-hidden">: show all</span>
         </Button>
       )}
@@ -58,8 +58,8 @@ export function Bar({ rows, total, status, names, query, signal, ...rest }: BarP
 }
 
 export function count(rows: number, total: number): string {
-  const all = grouped(total);
-  return rows === total ? `${all} events` : `${grouped(rows)} of ${all} events`;
+  const all = counted(total, "event");
+  return rows === total ? all : `${grouped(rows)} of ${all}`;
 }
 
 function Columns({ available, columns }: Pick<BarProps, "available" | "columns">) {

@@ -1,6 +1,6 @@
 // The timeline itself: what is visible and what is marked. It knows nothing of widgets or kernels.
 
-import { grouped } from "../format";
+import { counted } from "../format";
 import { consume } from "../page";
 import { clampView, panBy, reveal, zoomAt } from "./camera";
 import { Focus } from "./focus";
@@ -70,7 +70,7 @@ export class Timeline {
     el.classList.add("hta-timeline");
     el.tabIndex = 0;
     el.setAttribute("role", "application");
-    el.setAttribute("aria-label", `Timeline of ${grouped(outline.n)} slices. ${HELP}`);
+    el.setAttribute("aria-label", `Timeline of ${counted(outline.n, "slice")}. ${HELP}`);
     const picture = new Picture(outline, source);
     this.#stage = new Stage(
       el,

@@ -8,7 +8,7 @@ import type { Selecting, Window } from "../charts/select";
 import { decode, type EncodedTable } from "../columns";
 import { copyText, download, fetchFile } from "../export";
 import { type Field, Form, type Options } from "../form";
-import { grouped } from "../format";
+import { counted } from "../format";
 import { LineBar, linesOf, narrows, orderAndChoice } from "../lines";
 import { type Item, Menu } from "../menu";
 import { trait, type View } from "../model";
@@ -79,8 +79,8 @@ export const breakdown: View = ({ model, el, signal }) => {
   const items = (): Item[] => [
     frozen && !whole()
       ? {
-          label: `CSV, first ${table.value.rows} rows`,
-          hint: `Download what was saved of ${plural(rows.value)}`,
+          label: `CSV, first ${counted(table.value.rows, "row")}`,
+          hint: `Download what was saved of ${counted(rows.value, "row")}`,
           run: () => download(`${kind}.csv`, table.value.toCsv(), "text/csv"),
         }
       : {
@@ -173,8 +173,8 @@ export const breakdown: View = ({ model, el, signal }) => {
                 Table{" "}
                 <span class="hta-muted">
                   {whole()
-                    ? counted(rows.value)
-                    : `the first ${table.value.rows} of ${plural(rows.value)}: ${expression.value} has all`}
+                    ? found(rows.value)
+                    : `the first ${table.value.rows} of ${counted(rows.value, "row")}: ${expression.value} has all`}
                 </span>
               </summary>
               <DataTable
@@ -191,15 +191,11 @@ export const breakdown: View = ({ model, el, signal }) => {
   draw(<Breakdown />, el, signal);
 };
 
-function counted(rows: number): string {
-  return rows === 0 ? "nothing matches" : plural(rows);
-}
-
-function plural(rows: number): string {
-  return rows === 1 ? "1 row" : `${grouped(rows)} rows`;
+function found(rows: number): string {
+  return rows === 0 ? "nothing matches" : counted(rows, "row");
 }
 
 function notDrawn(count: number, mark: string): string {
-  if (count === 1) return `1 more ${mark} is not drawn`;
-  return `${grouped(count)} more ${mark === "box" ? "boxes" : `${mark}s`} are not drawn`;
+  const left = counted(count, `more ${mark}`, `more ${mark === "box" ? "boxes" : `${mark}s`}`);
+  return `${left} ${count === 1 ? "is" : "are"} not drawn`;
 }

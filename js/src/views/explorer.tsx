@@ -23,6 +23,9 @@ interface Fact {
 /** Where a part goes, which widget it is, and which kind of panel. */
 type Placed = [area: string, ref: string, kind?: string];
 
+/** The panel of what stands out in the job. */
+const FINDINGS = "overview";
+
 export const explorer: View = ({ model, el, signal, host }) => {
   const loading = loads(model, signal);
   const { status } = loading;
@@ -31,6 +34,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
   const parts = trait<Placed[]>(model, "parts", signal);
   const available = trait<Entry[]>(model, "available_panels", signal);
   const panels = trait<string[]>(model, "panels", signal);
+  const frozen = model.get("frozen") === true;
 
   bindUndo(el, loading.rpc, signal);
   bindHelp(el, signal);
@@ -69,6 +73,9 @@ export const explorer: View = ({ model, el, signal, host }) => {
     const shown = parts.value.filter(
       ([area, , kind]) => area === "panel" && panels.value.includes(kind ?? ""),
     );
+    // a report begins with what was found: who opens it may know nothing of the job yet
+    const leading = shown.filter(([, , kind]) => frozen && kind === FINDINGS);
+    const others = shown.filter((part) => !leading.includes(part));
     return (
       <article class="hta-explorer" aria-busy={status.value === "busy"}>
         <Loading {...loading} />
@@ -77,6 +84,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
             <Header facts={header.value} health={health.value} />
             <Notices {...loading} />
             <div class="hta-parts">
+              {leading.map(([, ref, kind = ""]) => panelSlot(kind, ref))}
               {fixed.map(([area, ref]) => (
                 <Slot key={ref} {...{ area, ref_: ref, host, signal }} />
               ))}
@@ -87,7 +95,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
                   reveal = kind;
                 }}
               />
-              {shown.map(([, ref, kind = ""]) => panelSlot(kind, ref))}
+              {others.map(([, ref, kind = ""]) => panelSlot(kind, ref))}
               {panels.value.length === 0 && <p class="hta-muted">No panel is shown: choose one above.</p>}
             </div>
           </>
