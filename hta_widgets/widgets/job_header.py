@@ -3,14 +3,43 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from hta_widgets.formatting import duration
-from hta_widgets.trace.model import Trace
+from hta_widgets.trace.model import ITERATION_CLOCKS, IterationClock, Trace
 
 Field = dict[str, str]
+
+
+@dataclass(frozen=True)
+class About:
+    """What the header shows.
+
+    Attributes:
+        header: `[{label, value, title}]`, the most informative first.
+        health: `[{severity, check, detail, remedy, count, ranks}]`.
+        notices: `[{severity, text}]`: what comes before any figure.
+        clocks: what may time the iterations; empty where the host or the device has nothing to time.
+    """
+
+    header: list[Field]
+    health: list[dict[str, Any]]
+    notices: list[Field]
+    clocks: list[IterationClock]
+
+
+def about(trace: Trace, name: str) -> About:
+    """The header of a trace; `name` is that of its folder or file."""
+    timed = bool(trace.iterations["device_start_ns"].notna().any())
+    return About(
+        header_fields(trace, name),
+        health_rows(trace),
+        notices(trace),
+        list(ITERATION_CLOCKS) if timed else [],
+    )
 
 
 def header_fields(trace: Trace, name: str) -> list[Field]:
@@ -38,12 +67,15 @@ def header_fields(trace: Trace, name: str) -> list[Field]:
 
 
 def _iterations(trace: Trace) -> Field:
-    """How many there are, what announces them, and what times them where that is not the host everywhere."""
+    """How many there are, what announces them, and what times them where that is not the host as usual."""
     frame = trace.iterations
     sources = ", ".join(sorted(set(frame["source"].astype(str))))
     on_device = frame.loc[frame["clock"] == "device", "rank"].unique().tolist()
     timed = ""
-    if on_device:
+    if len(frame) and trace.iteration_clock != "auto":
+        timed = f", timed on the {trace.iteration_clock}"
+        sources += f"; the {trace.iteration_clock}'s clock was chosen"
+    elif on_device:
         some = len(on_device) < len(trace.ranks)
         timed = f", timed on the device{' on some ranks' if some else ''}"
         sources += f"; the device runs far behind the host on rank {', '.join(map(str, on_device[:8]))}"

@@ -17,10 +17,9 @@ import traitlets as t
 
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.svg import Picture
-from hta_widgets.engine import UI_LOCK
+from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.report import write
-from hta_widgets.trace.model import IterationClock, Trace
-from hta_widgets.widgets import job_header
+from hta_widgets.trace.model import ITERATION_CLOCKS, IterationClock, Trace
 from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
 from hta_widgets.widgets.breadcrumb import Breadcrumb
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
@@ -29,10 +28,12 @@ from hta_widgets.widgets.code import explorer_code
 from hta_widgets.widgets.diff_viewer import DiffViewer
 from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.iteration_selector import IterationSelector
+from hta_widgets.widgets.job_header import About, about
 from hta_widgets.widgets.loading_part import LoadingPart, name_of
 from hta_widgets.widgets.panels import PanelKinds, available_panels, kinds_of, make_panel
 from hta_widgets.widgets.part import Part, describe, variable_name
 from hta_widgets.widgets.rank_selector import RankSelector
+from hta_widgets.widgets.reading import read
 from hta_widgets.widgets.reporting import explorer_page
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.runs import default_names
@@ -55,7 +56,8 @@ class TraceExplorer(Pictured, LoadingPart):
             URL.
         selection: the initial `Selection`, or a dict of its traits.
         panels: the panels to show, keys of `analysis.ANALYSES`; can be changed later.
-        clock: what times the iterations: "host", "device", or "auto", as in `Trace.open`.
+        clock: what times the iterations: "host", "device", or "auto", as in `Trace.open`; default: that of an
+            open trace, else "auto". Can be changed later.
 
     Raises:
         TraceNotFoundError: the path does not exist, or the folder holds no trace file. Errors found while
@@ -80,6 +82,10 @@ class TraceExplorer(Pictured, LoadingPart):
         sync=True
     )
     panels = PanelKinds(help="kinds of the panels shown, in the order they were opened").tag(sync=True)
+    clock: t.Enum[IterationClock] = t.Enum(ITERATION_CLOCKS, "auto", help="what times the iterations").tag(
+        sync=True
+    )
+    clocks: t.List[Any] = t.List(help="the clocks to choose from; empty if there is no choice").tag(sync=True)
 
     _fixed: Sequence[tuple[str, Part]] = ()  # the parts that are always there, once the trace is loaded
 
@@ -88,13 +94,16 @@ class TraceExplorer(Pictured, LoadingPart):
         source: Any,
         selection: Selection | dict[str, Any] | None = None,
         panels: Sequence[str] = ("overview", "temporal_breakdown", "comm_comp_overlap"),
-        clock: IterationClock = "auto",
+        clock: IterationClock | None = None,
     ) -> None:
         self._shown: dict[str, Part] = {}
         self._source, self._name = source, name_of(source)
+        self._about = Latest[About](self._tell, self._not_loaded)
+        clock = clock or (source.iteration_clock if isinstance(source, Trace) else "auto")
         super().__init__(
             {self._name: source},
             selection=selection,
+            open_options={"clock": clock},
             clock=clock,
             panels=kinds_of(panels),
             available_panels=available_panels(),
@@ -104,9 +113,19 @@ class TraceExplorer(Pictured, LoadingPart):
         """Close the explorer and its parts."""
         with UI_LOCK:
             parts, self._fixed = self.parts, ()
+            self._about.cancel()
             super().close()
             for _, part in parts:
                 part.close()
+
+    @property
+    def trace(self) -> Trace:
+        """The trace, timed by `clock`; waits for the loading.
+
+        Raises:
+            HtaWidgetsError: why it could not be loaded.
+        """
+        return read(super().trace, self.clock)
 
     # -- what is selected
 
@@ -193,6 +212,7 @@ class TraceExplorer(Pictured, LoadingPart):
         settle([self])  # the parts are created shortly after the trace is loaded
         if not self._fixed:
             raise RuntimeError(self.message)
+        self._tell(about(self.trace, self._name))  # a worker thread may still be at it
         shown = dict(self._shown)
         settle([*(part for _, part in self._fixed), *shown.values()])
         return shown
@@ -211,9 +231,8 @@ class TraceExplorer(Pictured, LoadingPart):
         self.selection.redo()
 
     def _show(self, traces: dict[str, Trace]) -> None:
-        trace = traces[self._name]
-        header = job_header.header_fields(trace, self._name)
-        health, notices = job_header.health_rows(trace), job_header.notices(trace)
+        trace = read(traces[self._name], self.clock)
+        known = about(trace, self._name)
         with UI_LOCK, self.hold_sync():
             shared = self.selection
             self._fixed = [
@@ -223,8 +242,27 @@ class TraceExplorer(Pictured, LoadingPart):
                 ("timeline", TimelineScrubber(trace, selection=shared)),
             ]
             self._arrange()
-            self.header, self.health, self.notices = header, health, notices
+            self._tell(known)
             self.status, self.message, self.progress = "idle", "", None
+            if self.trace is not trace:  # another clock was chosen meanwhile
+                self._read_again()
+
+    @t.observe("clock")
+    def _read_again(self, _change: Any = None) -> None:
+        """Show the trace as it is read now; parts that are not there yet will."""
+        with UI_LOCK:
+            if not self._fixed:
+                return
+            trace = self.trace
+            for _, part in self.parts:
+                part.change_trace(trace)
+            self._fixed[0][1].refresh()
+            self._about.submit(lambda: about(trace, self._name))
+
+    def _tell(self, known: About) -> None:
+        with UI_LOCK, self.hold_sync():
+            self.header, self.health, self.notices = known.header, known.health, known.notices
+            self.clocks = known.clocks
 
     @t.observe("panels")
     def _panels_changed(self, _change: Any) -> None:
@@ -256,4 +294,4 @@ class TraceExplorer(Pictured, LoadingPart):
 
     def _code(self) -> str:
         name = variable_name(self, "explorer")
-        return explorer_code(name, self._source, self.selection.to_dict(), self.panels, self._clock)
+        return explorer_code(name, self._source, self.selection.to_dict(), self.panels, self.clock)

@@ -193,3 +193,56 @@ it("opens and closes panels from a bar that arrows move along", async () => {
   model.set("parts", []);
   await drawn();
 });
+
+it("offers the clocks beside the number of iterations, where there is a choice", async () => {
+  const { el, model } = await show({
+    _view: "explorer",
+    header: [
+      { label: "Job", value: "<b>ddp</b>", title: "" },
+      { label: "Iterations", value: "5, timed on the device", title: "ProfilerStep" },
+    ],
+    health: [],
+    notices: [],
+    available_panels: [],
+    panels: [],
+    parts: [["ranks", "anywidget:none"]],
+    clock: "auto",
+    clocks: ["auto", "host", "device"],
+  });
+  const choice = () => el.querySelector<HTMLSelectElement>(".hta-facts select");
+  expect(choice()?.closest("li")?.textContent).toContain("5, timed on the device");
+  expect([...(choice()?.options ?? [])].map((option) => option.text)).toEqual([
+    "clock: automatic",
+    "clock: host",
+    "clock: device",
+  ]);
+  expect([choice()?.value, choice()?.ariaLabel]).toEqual(["auto", "What times the iterations"]);
+  const select = choice() as HTMLSelectElement;
+  select.value = "host";
+  select.dispatchEvent(new Event("change", { bubbles: true }));
+  await drawn();
+  expect([model.get("clock"), model.saved]).toEqual(["host", 1]);
+  model.set("clock", "device");
+  await drawn();
+  expect(choice()?.value).toBe("device");
+  model.set("clocks", []);
+  await drawn();
+  expect(choice()).toBeNull();
+});
+
+it("offers no clock in a report, which no kernel computes anew", async () => {
+  const { el } = await show({
+    _view: "explorer",
+    header: [{ label: "Iterations", value: "5", title: "" }],
+    health: [],
+    notices: [],
+    available_panels: [],
+    panels: [],
+    parts: [["ranks", "anywidget:none"]],
+    clock: "auto",
+    clocks: ["auto", "host", "device"],
+    frozen: true,
+  });
+  expect(el.querySelector(".hta-facts strong")?.textContent).toBe("5");
+  expect(el.querySelector(".hta-facts select")).toBeNull();
+});

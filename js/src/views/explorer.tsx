@@ -1,6 +1,8 @@
 // TraceExplorer: the frame around the parts. It shows the loading progress, then the header, the permanent parts, and a
 // bar that opens and closes panels.
 
+import type { Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../button";
 import { Health, type HealthRow } from "../health";
@@ -31,6 +33,9 @@ export const explorer: View = ({ model, el, signal, host }) => {
   const parts = trait<Placed[]>(model, "parts", signal);
   const available = trait<Entry[]>(model, "available_panels", signal);
   const panels = trait<string[]>(model, "panels", signal);
+  const clock = trait<string>(model, "clock", signal);
+  const clocks = trait<string[]>(model, "clocks", signal);
+  const frozen = model.get("frozen") === true; // a report: no kernel computes by another clock
 
   bindUndo(el, loading.rpc, signal);
   bindHelp(el, signal);
@@ -74,7 +79,9 @@ export const explorer: View = ({ model, el, signal, host }) => {
         <Loading {...loading} />
         {parts.value.length > 0 && (
           <>
-            <Header facts={header.value} health={health.value} />
+            <Header facts={header.value} health={health.value}>
+              {!frozen && clocks.value?.length > 0 && <ClockChoice clocks={clocks.value} clock={clock} />}
+            </Header>
             <Notices {...loading} />
             <div class="hta-parts">
               {fixed.map(([area, ref]) => (
@@ -98,19 +105,52 @@ export const explorer: View = ({ model, el, signal, host }) => {
   draw(<Explorer />, el, signal);
 };
 
-function Header({ facts, health }: { facts: Fact[]; health: HealthRow[] }) {
+/** The children stand at the number of iterations. */
+function Header({
+  facts,
+  health,
+  children,
+}: {
+  facts: Fact[];
+  health: HealthRow[];
+  children: ComponentChildren;
+}) {
   return (
     <header class="hta-header">
       <ul class="hta-facts">
         {facts.map((fact) => (
           <li key={fact.label} title={fact.title}>
             <span class="hta-fact-label">{fact.label}</span>
-            <strong>{fact.value}</strong>
+            <span>
+              <strong>{fact.value}</strong>
+              {fact.label === "Iterations" && children}
+            </span>
           </li>
         ))}
       </ul>
       <Health rows={health} />
     </header>
+  );
+}
+
+/** What times the iterations: the host that announces them, or the device that runs their work. */
+function ClockChoice({ clocks, clock }: { clocks: string[]; clock: Signal<string> }) {
+  return (
+    <select
+      class="hta-clock hta-quiet"
+      aria-label="What times the iterations"
+      title="What times the iterations: the host that announces them, the device that runs their work, or whichever fits each rank"
+      value={clock.value}
+      onChange={(event) => {
+        clock.value = event.currentTarget.value;
+      }}
+    >
+      {clocks.map((name) => (
+        <option key={name} value={name}>
+          clock: {name === "auto" ? "automatic" : name}
+        </option>
+      ))}
+    </select>
   );
 }
 
