@@ -224,7 +224,8 @@ class Trace:
     def health(self) -> pd.DataFrame:
         """What is wrong, missing or doubtful, most severe first.
 
-        Columns: rank, severity, check, count, detail, remedy.
+        Columns: rank (Int64, null for the job), severity, check (str), count (int64), detail, remedy (str),
+        name (str, of the device work that the row is about, "" for none).
         """
         findings = job_findings(self.failed, self._found.skipped, self._found.notes, self.clock)
         findings += rule_findings(self._rules)

@@ -19,6 +19,7 @@ from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.svg import Picture
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.report import write
+from hta_widgets.trace.class_rules import append_rules, as_text
 from hta_widgets.trace.model import ITERATION_CLOCKS, IterationClock, Trace
 from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
 from hta_widgets.widgets.breadcrumb import Breadcrumb
@@ -33,11 +34,11 @@ from hta_widgets.widgets.loading_part import LoadingPart, name_of
 from hta_widgets.widgets.panels import PanelKinds, available_panels, kinds_of, make_panel
 from hta_widgets.widgets.part import Part, describe, variable_name
 from hta_widgets.widgets.rank_selector import RankSelector
-from hta_widgets.widgets.reading import read
+from hta_widgets.widgets.reading import communication_rules, read
 from hta_widgets.widgets.reporting import explorer_page
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.runs import default_names
-from hta_widgets.widgets.selection import Selection
+from hta_widgets.widgets.selection import Names, Selection
 from hta_widgets.widgets.snapshot import picture
 from hta_widgets.widgets.static_preview import Pictured
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
@@ -58,6 +59,8 @@ class TraceExplorer(Pictured, LoadingPart):
         panels: the panels to show, keys of `analysis.ANALYSES`; can be changed later.
         clock: what times the iterations: "host", "device", or "auto", as in `Trace.open`; default: that of an
             open trace, else "auto". Can be changed later.
+        communication: names of device work to count as communication, beside what the rules say. Can be
+            changed later; `save_rules` keeps it.
 
     Raises:
         TraceNotFoundError: the path does not exist, or the folder holds no trace file. Errors found while
@@ -85,6 +88,8 @@ class TraceExplorer(Pictured, LoadingPart):
     clock: t.Enum[IterationClock] = t.Enum(ITERATION_CLOCKS, "auto", help="what times the iterations").tag(
         sync=True
     )
+    communication = Names(help="names of device work that counts as communication here").tag(sync=True)
+    rules = t.Unicode(help="what a file hta_widgets.toml says to keep `communication`").tag(sync=True)
     clocks: t.List[Any] = t.List(help="the clocks to choose from; empty if there is no choice").tag(sync=True)
 
     _fixed: Sequence[tuple[str, Part]] = ()  # the parts that are always there, once the trace is loaded
@@ -95,6 +100,7 @@ class TraceExplorer(Pictured, LoadingPart):
         selection: Selection | dict[str, Any] | None = None,
         panels: Sequence[str] = ("overview", "temporal_breakdown", "comm_comp_overlap"),
         clock: IterationClock | None = None,
+        communication: Iterable[str] = (),
     ) -> None:
         self._shown: dict[str, Part] = {}
         self._source, self._name = source, name_of(source)
@@ -105,6 +111,7 @@ class TraceExplorer(Pictured, LoadingPart):
             selection=selection,
             open_options={"clock": clock},
             clock=clock,
+            communication=communication,
             panels=kinds_of(panels),
             available_panels=available_panels(),
         )
@@ -120,12 +127,12 @@ class TraceExplorer(Pictured, LoadingPart):
 
     @property
     def trace(self) -> Trace:
-        """The trace, timed by `clock`; waits for the loading.
+        """The trace, timed by `clock` and with `communication`; waits for the loading.
 
         Raises:
             HtaWidgetsError: why it could not be loaded.
         """
-        return read(super().trace, self.clock)
+        return read(super().trace, self.clock, self.communication)
 
     # -- what is selected
 
@@ -167,6 +174,16 @@ class TraceExplorer(Pictured, LoadingPart):
         return DiffViewer(self.trace, *others, names=names, selections={names[0]: self.selection})
 
     # -- to share
+
+    def save_rules(self, folder: str | PathLike[str]) -> Path:
+        """Add `communication` to the rules in the file hta_widgets.toml of a folder, which is returned.
+
+        `Trace.open` reads the file that lies beside the traces.
+
+        Raises:
+            OSError: the file cannot be read or written.
+        """
+        return append_rules(Path(folder), communication_rules(self.communication))
 
     def to_html(
         self, path: str | PathLike[str], *, panels: Iterable[str] | None = None, title: str = ""
@@ -212,7 +229,7 @@ class TraceExplorer(Pictured, LoadingPart):
         settle([self])  # the parts are created shortly after the trace is loaded
         if not self._fixed:
             raise RuntimeError(self.message)
-        self._tell(about(self.trace, self._name))  # a worker thread may still be at it
+        self._tell(about(self.trace, self._name, self.communication))  # a worker thread may still be at it
         shown = dict(self._shown)
         settle([*(part for _, part in self._fixed), *shown.values()])
         return shown
@@ -231,8 +248,8 @@ class TraceExplorer(Pictured, LoadingPart):
         self.selection.redo()
 
     def _show(self, traces: dict[str, Trace]) -> None:
-        trace = read(traces[self._name], self.clock)
-        known = about(trace, self._name)
+        trace = read(traces[self._name], self.clock, self.communication)
+        known = about(trace, self._name, self.communication)
         with UI_LOCK, self.hold_sync():
             shared = self.selection
             self._fixed = [
@@ -244,20 +261,24 @@ class TraceExplorer(Pictured, LoadingPart):
             self._arrange()
             self._tell(known)
             self.status, self.message, self.progress = "idle", "", None
-            if self.trace is not trace:  # another clock was chosen meanwhile
+            if self.trace is not trace:  # something else was chosen meanwhile
                 self._read_again()
 
-    @t.observe("clock")
+    @t.observe("communication")
+    def _write_rules(self, _change: Any) -> None:
+        self.rules = as_text(communication_rules(self.communication))
+
+    @t.observe("clock", "communication")
     def _read_again(self, _change: Any = None) -> None:
         """Show the trace as it is read now; parts that are not there yet will."""
         with UI_LOCK:
             if not self._fixed:
                 return
-            trace = self.trace
+            trace, communication = self.trace, self.communication
             for _, part in self.parts:
                 part.change_trace(trace)
             self._fixed[0][1].refresh()
-            self._about.submit(lambda: about(trace, self._name))
+            self._about.submit(lambda: about(trace, self._name, communication))
 
     def _tell(self, known: About) -> None:
         with UI_LOCK, self.hold_sync():
@@ -294,4 +315,6 @@ class TraceExplorer(Pictured, LoadingPart):
 
     def _code(self) -> str:
         name = variable_name(self, "explorer")
-        return explorer_code(name, self._source, self.selection.to_dict(), self.panels, self.clock)
+        return explorer_code(
+            name, self._source, self.selection.to_dict(), self.panels, self.clock, self.communication
+        )

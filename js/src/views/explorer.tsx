@@ -35,7 +35,9 @@ export const explorer: View = ({ model, el, signal, host }) => {
   const panels = trait<string[]>(model, "panels", signal);
   const clock = trait<string>(model, "clock", signal);
   const clocks = trait<string[]>(model, "clocks", signal);
-  const frozen = model.get("frozen") === true; // a report: no kernel computes by another clock
+  const communication = trait<string[]>(model, "communication", signal);
+  const rules = trait<string>(model, "rules", signal);
+  const frozen = model.get("frozen") === true; // a report: no kernel computes anew
 
   bindUndo(el, loading.rpc, signal);
   bindHelp(el, signal);
@@ -79,9 +81,12 @@ export const explorer: View = ({ model, el, signal, host }) => {
         <Loading {...loading} />
         {parts.value.length > 0 && (
           <>
-            <Header facts={header.value} health={health.value}>
-              {!frozen && clocks.value?.length > 0 && <ClockChoice clocks={clocks.value} clock={clock} />}
-            </Header>
+            <header class="hta-header">
+              <Facts facts={header.value}>
+                {!frozen && clocks.value?.length > 0 && <ClockChoice clocks={clocks.value} clock={clock} />}
+              </Facts>
+              <Health rows={health.value} counted={frozen ? null : communication} rules={rules.value} />
+            </header>
             <Notices {...loading} />
             <div class="hta-parts">
               {fixed.map(([area, ref]) => (
@@ -106,30 +111,19 @@ export const explorer: View = ({ model, el, signal, host }) => {
 };
 
 /** The children stand at the number of iterations. */
-function Header({
-  facts,
-  health,
-  children,
-}: {
-  facts: Fact[];
-  health: HealthRow[];
-  children: ComponentChildren;
-}) {
+function Facts({ facts, children }: { facts: Fact[]; children: ComponentChildren }) {
   return (
-    <header class="hta-header">
-      <ul class="hta-facts">
-        {facts.map((fact) => (
-          <li key={fact.label} title={fact.title}>
-            <span class="hta-fact-label">{fact.label}</span>
-            <span>
-              <strong>{fact.value}</strong>
-              {fact.label === "Iterations" && children}
-            </span>
-          </li>
-        ))}
-      </ul>
-      <Health rows={health} />
-    </header>
+    <ul class="hta-facts">
+      {facts.map((fact) => (
+        <li key={fact.label} title={fact.title}>
+          <span class="hta-fact-label">{fact.label}</span>
+          <span>
+            <strong>{fact.value}</strong>
+            {fact.label === "Iterations" && children}
+          </span>
+        </li>
+      ))}
+    </ul>
   );
 }
 
