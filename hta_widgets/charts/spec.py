@@ -141,7 +141,8 @@ class Heat:
     Attributes:
         measure: what the cells are, where the heading does not say it.
         contrast: the scale begins at the least value, not at 0: for values that differ by little. It spans at
-            least a tenth of that value, so that noise does not look like a difference.
+            least a tenth of that value, so that noise does not look like a difference; the legend ends at the
+            greatest value all the same.
         ring: the column that tells which cells are outlined.
     """
 

@@ -9,6 +9,7 @@ A team that has kernels of its own puts a file `hta_widgets.toml` into the folde
 `Trace.health` lists what is wrong with such a file; the rules that can be read still apply.
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ FILE_NAME = "hta_widgets.toml"
 LARGEST_BYTES = 1_000_000
 
 _HEADER = re.compile(r"\s*\[\[\s*class\s*\]\]")
+_FUNCTION = re.compile(r"(?:\(anonymous namespace\)|[^<(])*")
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 
 Classes = str | Path | Mapping[str, EventClass | str]
@@ -104,6 +106,44 @@ def parse(text: str) -> tuple[list[Rule], list[str]]:
     return rules, wrong
 
 
+def function_pattern(name: str) -> str:
+    """A pattern that finds a function by its full name, whatever its template arguments and parameters."""
+    found = _FUNCTION.match(name)
+    function = found[0] if found else ""
+    escaped = re.escape(function or name).replace(
+        "\\ ", " "
+    )  # spaces need no escape, and read better without
+    return rf"^{escaped}(?![\w:])" if function else f"^{escaped}$"
+
+
+def as_text(rules: Mapping[str, str]) -> str:
+    """Rules {pattern: class} as a file holds them."""
+    return "\n".join(
+        f'[[class]]\nname = {_quoted(pattern)}\nclass = "{label}"\n' for pattern, label in rules.items()
+    )
+
+
+def append_rules(folder: str | Path, rules: Mapping[str, str]) -> Path:
+    """Add rules to the file of a folder, those whose pattern it does not have yet.
+
+    Raises:
+        OSError: the file cannot be read or written.
+    """
+    path = Path(folder).expanduser() / FILE_NAME
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    known = {rule.pattern.pattern for rule in parse(text)[0]}
+    added = as_text({pattern: label for pattern, label in rules.items() if pattern not in known})
+    path.write_text("\n".join(filter(None, (text, added))), encoding="utf-8")
+    return path
+
+
+def _quoted(pattern: str) -> str:
+    """As a string of TOML, where possible one without escapes, which would double those of the pattern."""
+    if pattern.isprintable() and "'" not in pattern:
+        return f"'{pattern}'"
+    return json.dumps(pattern, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 class _EntryError(ValueError):
     """A [[class]] that is no rule; `key` is the one to blame."""
 
@@ -159,7 +199,7 @@ def _blocks(text: str, count: int) -> list[tuple[int, int]]:
     """First and last line (from 1) of each [[class]]; the whole file where they are written otherwise."""
     lines = text.splitlines()
     heads = [number for number, line in enumerate(lines, 1) if _HEADER.match(line)]
-    if len(heads) != count:
+    if not count or len(heads) != count:
         return [(1, len(lines))] * count
     return list(zip(heads, [*(head - 1 for head in heads[1:]), len(lines)], strict=True))
 

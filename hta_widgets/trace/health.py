@@ -3,7 +3,6 @@
 The library never repairs silently: whatever it dropped or assumed is listed here.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.formatting import brief, duration, percent
-from hta_widgets.trace.class_rules import ClassRules
+from hta_widgets.trace.class_rules import ClassRules, function_pattern
 from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of, own_name
 from hta_widgets.trace.clocks import Clock
 from hta_widgets.trace.rank_trace import RankTrace
@@ -24,6 +23,7 @@ COLUMNS = {
     "count": "int64",
     "detail": "str",
     "remedy": "str",
+    "name": "str",
 }
 
 _REMEDIES = {
@@ -44,7 +44,12 @@ _SEVERITIES = {"error": 0, "warning": 1, "info": 2}
 
 @dataclass(frozen=True)
 class Finding:
-    """One row of the health table; ``rank`` is None for the job as a whole."""
+    """One row of the health table.
+
+    Attributes:
+        rank: None for the job as a whole.
+        name: the full name of the device work that the row is about, if it is about one.
+    """
 
     rank: int | None
     severity: str
@@ -52,6 +57,7 @@ class Finding:
     count: int
     detail: str
     remedy: str = ""
+    name: str = ""
 
 
 def health_frame(findings: Iterable[Finding]) -> pd.DataFrame:
@@ -209,7 +215,7 @@ def _communication(trace: RankTrace, job_size: int) -> list[Finding]:
         return []
     findings = []
     for suspect in suspects(trace, job_size).head(_SUSPECTS_SHOWN).to_dict("records"):
-        name = own_name(suspect["name"])
+        name = suspect["name"]
         findings.append(
             Finding(
                 trace.rank,
@@ -217,9 +223,11 @@ def _communication(trace: RankTrace, job_size: int) -> list[Finding]:
                 "maybe_communication",
                 suspect["count"],
                 f"{duration(suspect['dur_ns'])} on stream {suspect['stream']} may be communication: "
-                f"{brief(name)}, {suspect['why']}",
-                f"classify.register({re.escape(name)!r}, 'communication'), or [[class]] in hta_widgets.toml; "
+                f"{brief(own_name(name))}, {suspect['why']}",
+                f"classify.register({function_pattern(name)!r}, 'communication'), "
+                "or [[class]] in hta_widgets.toml; "
                 "with 'compute' this warning goes",
+                name,
             )
         )
     if not (trace.event_class[trace.is_device] == EventClass.COMMUNICATION).any():

@@ -1,6 +1,7 @@
 """The job: which ranks a path holds, on one time axis."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +13,7 @@ import pandas as pd
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace import clocks
 from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
-from hta_widgets.trace.classify import registered
+from hta_widgets.trace.classify import EventClass, make_rule, registered
 from hta_widgets.trace.events_frame import events_frame
 from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_findings, rule_findings
 from hta_widgets.trace.iteration_clock import Clock
@@ -26,6 +27,7 @@ from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.slices import Slices, find_slices
 
 IterationClock = Literal["auto"] | Clock
+ITERATION_CLOCKS: tuple[IterationClock, ...] = ("auto", "host", "device")
 
 
 class Trace:
@@ -35,6 +37,7 @@ class Trace:
         ranks: rank numbers, ascending.
         failed: file name -> why it could not be read; the other files are opened all the same.
         clock: how the ranks were put on one axis; ``origin_ns`` is the axis' zero in absolute ns.
+        iteration_clock: what was asked to time the iterations, as in `open`; what does is in `iterations`.
     """
 
     def __init__(
@@ -45,7 +48,7 @@ class Trace:
         failed: dict[str, Exception],
         slices: dict[int, Slices] | None = None,
         clock: clocks.Clock | None = None,
-        iteration_clock: Clock | None = None,
+        iteration_clock: IterationClock = "auto",
         rules: ClassRules | None = None,
     ) -> None:
         self.failed = failed
@@ -54,7 +57,7 @@ class Trace:
         self._assigned = {assignment.rank: assignment for assignment in assigned}
         self._tables = {assignment.rank: table for assignment, table in zip(assigned, tables, strict=True)}
         self.ranks: list[int] = sorted(self._tables)
-        self._iteration_clock = iteration_clock
+        self.iteration_clock = iteration_clock
         self._slices = slices or {rank: find_slices(self._tables[rank]) for rank in self.ranks}
         self.clock = clock or clocks.align(
             {rank: extent for rank in self.ranks if (extent := _extent(self._slices[rank])) is not None},
@@ -97,7 +100,7 @@ class Trace:
                 cannot have or a pattern that is not a regular expression. Errors in a file are listed in
                 `health`.
         """
-        if clock not in ("auto", "host", "device"):
+        if clock not in ITERATION_CLOCKS:
             raise ValueError(f'clock is "auto", "host" or "device", not {clock!r}')
         found = discover(path)
         rules = find_class_rules(path, found.files, classes)
@@ -117,9 +120,7 @@ class Trace:
             raise TraceFormatError(where, "no file is a usable trace: " + "; ".join(reasons))
         read = [table for table in tables if table is not None]
         assigned = assign_ranks([found.files[at] for at in usable], read)
-        return cls(
-            read, assigned, found, failed, iteration_clock=None if clock == "auto" else clock, rules=rules
-        )
+        return cls(read, assigned, found, failed, iteration_clock=clock, rules=rules)
 
     def __repr__(self) -> str:
         return f"Trace({len(self.ranks)} {'rank' if len(self.ranks) == 1 else 'ranks'})"
@@ -137,7 +138,7 @@ class Trace:
             built = RankTrace(
                 self._tables[rank], rank, self._assigned[rank].label,
                 self.clock.offset_ns.get(rank, 0), self._slices[rank],
-                self._iteration_clock, self._rules.rules,
+                _wanted(self.iteration_clock), self._rules.rules,
             )  # fmt: skip
             self._ranks.setdefault(rank, built)
         return self._ranks[rank]
@@ -147,20 +148,45 @@ class Trace:
 
         Links, iterations and spans are computed anew from the remaining slices.
         """
-        slices = {rank: self._slices[rank].keep(select(self.rank(rank))) for rank in self.ranks}
-        ranks = list(self._assigned)
-        return Trace(
-            [self._tables[rank] for rank in ranks], [self._assigned[rank] for rank in ranks],
-            self._found, self.failed, slices, self.clock, self._iteration_clock, self._rules,
-        )  # fmt: skip
+        return self._again(
+            slices={rank: self._slices[rank].keep(select(self.rank(rank))) for rank in self.ranks}
+        )
 
     def timed_by(self, clock: IterationClock) -> "Trace":
-        """The same job with its iterations timed by another clock; see `open`."""
+        """The same job with its iterations timed by another clock; see `open`.
+
+        Nothing is read again, and what no clock changes is shared.
+        """
+        if clock == self.iteration_clock:
+            return self
+        other = self._again(clock=clock)
+        other._ranks = {rank: known.timed_by(_wanted(clock)) for rank, known in list(self._ranks.items())}
+        return other
+
+    def with_classes(self, classes: Mapping[str, EventClass | str]) -> "Trace":
+        """The same job with further rules for the classes of device work, which come before those it has.
+
+        Args:
+            classes: {pattern: class}, as in `open`.
+
+        Raises:
+            ValueError: as in `open`.
+        """
+        rules = [make_rule(pattern, event_class) for pattern, event_class in classes.items()]
+        return self._again(rules=replace(self._rules, rules=(*rules, *self._rules.rules)))
+
+    def _again(
+        self,
+        slices: dict[int, Slices] | None = None,
+        clock: IterationClock | None = None,
+        rules: ClassRules | None = None,
+    ) -> "Trace":
+        """The same files on the same time axis, with other slices, another clock or other rules."""
         ranks = list(self._assigned)
         return Trace(
             [self._tables[rank] for rank in ranks], [self._assigned[rank] for rank in ranks],
-            self._found, self.failed, self._slices, self.clock,
-            None if clock == "auto" else clock, self._rules,
+            self._found, self.failed, slices or self._slices, self.clock,
+            clock or self.iteration_clock, rules or self._rules,
         )  # fmt: skip
 
     def metadata(self, rank: int) -> dict[str, Any]:
@@ -199,7 +225,8 @@ class Trace:
     def health(self) -> pd.DataFrame:
         """What is wrong, missing or doubtful, most severe first.
 
-        Columns: rank, severity, check, count, detail, remedy.
+        Columns: rank (Int64, null for the job), severity, check (str), count (int64), detail, remedy (str),
+        name (str, of the device work that the row is about, "" for none).
         """
         findings = job_findings(self.failed, self._found.skipped, self._found.notes, self.clock)
         findings += rule_findings(self._rules)
@@ -280,6 +307,11 @@ class Trace:
             "events": sum(len(slices.rows) for slices in self._slices.values()),
             "duration_ns": self.extent_ns[1] - self.extent_ns[0],
         }
+
+
+def _wanted(clock: IterationClock) -> Clock | None:
+    """The clock that every rank is to use, None: each the one that fits it."""
+    return None if clock == "auto" else clock
 
 
 def _first(values: Any) -> Any:

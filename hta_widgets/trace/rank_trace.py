@@ -6,6 +6,7 @@ iterations on first use. Times are int64 ns on the job's axis (see `clocks`). Ro
 """
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, cast
 
@@ -88,6 +89,14 @@ class RankTrace:
 
     def __repr__(self) -> str:
         return f"RankTrace(rank={self.label}, events={self.n})"
+
+    def timed_by(self, clock: Clock | None) -> "RankTrace":
+        """This rank with its iterations timed by another clock; all that no clock changes is shared."""
+        other = copy(self)
+        other._clock = clock
+        for name in ("iterations", "iteration_clock"):
+            other.__dict__.pop(name, None)
+        return other
 
     def _text(self, column: str) -> tuple[Int32, list[str]]:
         """Codes and texts of a column, null being a text of its own: the empty one."""

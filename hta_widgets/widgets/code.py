@@ -14,7 +14,12 @@ _LINE = 88
 
 
 def explorer_code(
-    name: str, source: Any, selection: Mapping[str, Any], panels: Sequence[str], clock: str = "auto"
+    name: str,
+    source: Any,
+    selection: Mapping[str, Any],
+    panels: Sequence[str],
+    clock: str = "auto",
+    communication: Sequence[str] = (),
 ) -> str:
     """Lines to paste into a cell: they open `source` with this selection and these panels.
 
@@ -24,6 +29,7 @@ def explorer_code(
         selection: `Selection.to_dict()`.
         panels: the kinds of the open panels.
         clock: what times the iterations.
+        communication: names of device work that counts as communication.
     """
     arguments = [source_expression(source)]
     if selection:
@@ -31,6 +37,8 @@ def explorer_code(
     arguments.append(f"panels={list(panels)!r}")
     if clock != "auto":
         arguments.append(f"clock={clock!r}")
+    if communication:
+        arguments.append(f"communication={list(communication)!r}")
     line = f"{name} = TraceExplorer({', '.join(arguments)})"
     if len(line) > _LINE:
         line = f"{name} = TraceExplorer(\n" + "".join(f"    {text},\n" for text in arguments) + ")"

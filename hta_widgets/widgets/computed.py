@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.errors import MissingDataError, NotComparableError
+from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.selection import Selection
 
@@ -26,6 +27,12 @@ class Computed(Part):
         super()._bind(selection, traits)
         self.observe(self._refresh, list(self._depends))
         self._refresh()
+
+    def change_trace(self, trace: Trace) -> None:
+        """Show the same job read another way: the answer is computed anew."""
+        with UI_LOCK:
+            super().change_trace(trace)
+            self._refresh()
 
     def close(self) -> None:
         """Close the part and stop work whose result nobody will see."""

@@ -33,13 +33,14 @@ class EventList:
     """The events that `chosen` selects, numbered by rank, start and file order.
 
     Attributes:
+        trace: of which job.
         chosen: which events.
         n: their number.
     """
 
     def __init__(self, trace: Trace, chosen: Chosen) -> None:
         found = chosen_rows(trace, chosen)
-        self.chosen = chosen
+        self.trace, self.chosen = trace, chosen
         self._ranks = [rank for rank, _ in found]
         self._rows = [rows for _, rows in found]
         self._first = np.cumsum([0, *(len(rows) for rows in self._rows)])

@@ -10,6 +10,7 @@ import pandas as pd
 import traitlets as t
 
 from hta_widgets.engine import UI_LOCK
+from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.event_columns import (
@@ -123,16 +124,17 @@ class EventsTable(Downloads, Computed):
 
     def _refresh(self, _change: Any = None) -> None:
         with UI_LOCK:
-            chosen, sort, before = Chosen.by(self.selection), self.sort, self._shown
+            trace, chosen, sort = self.trace, Chosen.by(self.selection), self.sort
+            known = self._shown.events if self._shown else None
             self.status = "busy"
-            self._latest.submit(lambda: self._arrange(chosen, sort, before))
+            self._latest.submit(lambda: self._arrange(trace, chosen, sort, known))
 
     def _arrange(
-        self, chosen: Chosen, sort: str, before: PanelState | None
+        self, trace: Trace, chosen: Chosen, sort: str, events: EventList | None
     ) -> tuple[PanelState, list[dict[str, str]]]:
-        same = before is not None and before.events.chosen == chosen
-        events = before.events if before is not None and same else EventList(self.trace, chosen)
-        columns = self.available_columns or available_columns(self.trace)
+        if events is None or events.trace is not trace or events.chosen != chosen:
+            events = EventList(trace, chosen)
+        columns = self.available_columns or available_columns(trace)
         return PanelState(events, events.order(sort), sort), columns
 
     def _show(self, result: tuple[PanelState, list[dict[str, str]]]) -> None:
@@ -162,7 +164,7 @@ class EventsTable(Downloads, Computed):
 
     def _written(self, form: str) -> bytes:
         shown, _ = self._now()
-        frame = chosen_frame(self.trace, shown.events.chosen)
+        frame = chosen_frame(shown.events.trace, shown.events.chosen)
         return as_bytes(frame if shown.order is None else frame.take(shown.order), form)
 
     def _now(self) -> tuple[PanelState, int]:

@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from hta_widgets.formatting import duration
-from hta_widgets.trace.model import Trace
+from hta_widgets.formatting import brief, duration
+from hta_widgets.trace.class_rules import function_pattern
+from hta_widgets.trace.classify import own_name
+from hta_widgets.trace.model import ITERATION_CLOCKS, IterationClock, Trace
 
 Field = dict[str, str]
+
+
+@dataclass(frozen=True)
+class About:
+    """What the header shows.
+
+    Attributes:
+        header: `[{label, value, title}]`, the most informative first.
+        health: `[{severity, check, detail, remedy, name, count, ranks}]`.
+        notices: `[{severity, text}]`: what comes before any figure.
+        clocks: what may time the iterations; empty where the host or the device has nothing to time.
+    """
+
+    header: list[Field]
+    health: list[dict[str, Any]]
+    notices: list[Field]
+    clocks: list[IterationClock]
+
+
+def about(trace: Trace, name: str, communication: tuple[str, ...]) -> About:
+    """The header of a trace.
+
+    Args:
+        trace: the job.
+        name: of its folder or file.
+        communication: names of device work that the user counts as communication.
+    """
+    timed = bool(trace.iterations["device_start_ns"].notna().any())
+    return About(
+        header_fields(trace, name),
+        [*health_rows(trace), *(_counted(trace, own) for own in communication)],
+        notices(trace),
+        list(ITERATION_CLOCKS) if timed else [],
+    )
 
 
 def header_fields(trace: Trace, name: str) -> list[Field]:
@@ -55,12 +94,15 @@ def _recording(trace: Trace) -> list[Field]:
 
 
 def _iterations(trace: Trace) -> Field:
-    """How many there are, what announces them, and what times them where that is not the host everywhere."""
+    """How many there are, what announces them, and what times them where that is not the host as usual."""
     frame = trace.iterations
     sources = ", ".join(sorted(set(frame["source"].astype(str))))
     on_device = frame.loc[frame["clock"] == "device", "rank"].unique().tolist()
     timed = ""
-    if on_device:
+    if len(frame) and trace.iteration_clock != "auto":
+        timed = f", timed on the {trace.iteration_clock}"
+        sources += f"; the {trace.iteration_clock}'s clock was chosen"
+    elif on_device:
         some = len(on_device) < len(trace.ranks)
         timed = f", timed on the device{' on some ranks' if some else ''}"
         sources += f"; the device runs far behind the host on rank {', '.join(map(str, on_device[:8]))}"
@@ -68,15 +110,31 @@ def _iterations(trace: Trace) -> Field:
 
 
 def health_rows(trace: Trace) -> list[dict[str, Any]]:
-    """`[{severity, check, detail, remedy, count, ranks}]`: findings that several ranks share are merged."""
+    """`[{severity, check, detail, remedy, name, count, ranks}]`: what several ranks share is merged."""
     merged: dict[tuple[str, ...], dict[str, Any]] = {}
     for finding in trace.health.to_dict("records"):
-        fields = {name: str(finding[name]) for name in ("severity", "check", "detail", "remedy")}
+        fields = {name: str(finding[name]) for name in ("severity", "check", "detail", "remedy", "name")}
         row = merged.setdefault(tuple(fields.values()), {**fields, "count": 0, "ranks": []})
         row["count"] += int(finding["count"])
         if not pd.isna(finding["rank"]):
             row["ranks"].append(int(finding["rank"]))
     return list(merged.values())
+
+
+def _counted(trace: Trace, name: str) -> dict[str, Any]:
+    """A row of the health list: work that is communication because the user says so."""
+    pattern = re.compile(function_pattern(name))
+    count, ranks = 0, list[int]()
+    for rank in trace.ranks:
+        known = trace.rank(rank)
+        found = np.array([bool(pattern.search(text)) for text in known.names], np.bool_)
+        here = int((known.is_device & found[known.name]).sum())
+        count, ranks = count + here, ranks + [rank] * (here > 0)
+    check, detail = "counted_as_communication", brief(own_name(name))
+    return {
+        "severity": "info", "check": check, "detail": detail, "remedy": "", "name": name, "count": count,
+        "ranks": ranks,
+    }  # fmt: skip
 
 
 def notices(trace: Trace) -> list[dict[str, str]]:

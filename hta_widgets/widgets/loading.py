@@ -8,7 +8,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any, Generic, TypeVar
 
 from hta_widgets.errors import HtaWidgetsError
-from hta_widgets.trace.model import IterationClock, Trace
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.discovery import discover
 
 __all__ = ["Loading", "LoadingCancelledError", "open_all"]
@@ -22,12 +22,12 @@ class LoadingCancelledError(HtaWidgetsError):
 
 
 def open_all(
-    sources: Mapping[str, Any], progress: Progress, clock: IterationClock = "auto"
+    sources: Mapping[str, Any], progress: Progress, options: Mapping[str, Any] | None = None
 ) -> dict[str, Trace]:
     """Open what is not open yet of `{name: anything Trace.open takes}`, one after another.
 
-    `progress` is called as `progress(files read, files in all, what is being read)`; `clock` is that of
-    `Trace.open`.
+    `progress` is called as `progress(files read, files in all, what is being read)`; `options` are further
+    arguments of `Trace.open`.
     """
     files = {
         name: len(discover(source).files) for name, source in sources.items() if not isinstance(source, Trace)
@@ -43,7 +43,7 @@ def open_all(
         def report(done: int, _files: int, text: str, before: int = before, prefix: str = prefix) -> None:
             progress(before + done, total, prefix + text)
 
-        trace = opened[name] = Trace.open(source, progress=report, clock=clock)
+        trace = opened[name] = Trace.open(source, progress=report, **(options or {}))
         before += files[name]
         # Computed on first use and needed for the first view: do it now, while a progress bar is shown.
         progress(before, total, f"{prefix}linking events")

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.formatting import counted
-from hta_widgets.trace.model import IterationClock, Trace
+from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.discovery import discover
 from hta_widgets.widgets.cell_thread import CellThread
 from hta_widgets.widgets.loading import Loading, open_all
@@ -27,7 +27,7 @@ class LoadingPart(Part):
     Args:
         sources: open `Trace`s, or anything `Trace.open` takes, by name; a single one may be called "".
         selection: a `Selection`, or a dict of its traits, to start from.
-        clock: what times the iterations: "host", "device" or "auto", as in `Trace.open`.
+        open_options: further arguments of `Trace.open`.
 
     Raises:
         TraceNotFoundError: a path does not exist, or a folder holds no trace file.
@@ -41,15 +41,12 @@ class LoadingPart(Part):
         sources: Mapping[str, Any],
         *,
         selection: Selection | dict[str, Any] | None = None,
-        clock: IterationClock = "auto",
+        open_options: Mapping[str, Any] | None = None,
         **traits: Any,
     ) -> None:
         self._cell_thread = CellThread()
-        self._clock = clock
-        self._sources = {
-            name: source.timed_by(clock) if isinstance(source, Trace) and clock != "auto" else source
-            for name, source in sources.items()
-        }
+        self._open_options = open_options
+        self._sources = dict(sources)
         self._contents = {name: _contents(source) for name, source in sources.items()}
         self._bind(as_selection(selection), traits)
         if self._all_open:
@@ -70,7 +67,7 @@ class LoadingPart(Part):
             with self.hold_sync():
                 self.status, self.message, self.progress = "busy", f"Opening {opening}", None
             self._loading = Loading(
-                lambda report: open_all(self._sources, report, self._clock),
+                lambda report: open_all(self._sources, report, self._open_options),
                 progress=self._report,
                 done=self._loaded,
                 failed=self._not_loaded,

@@ -63,6 +63,11 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
         """The trace that the part shows."""
         return self._trace
 
+    def change_trace(self, trace: Trace) -> None:
+        """Show the same job read another way: timed by another clock, or with other classes."""
+        with UI_LOCK:
+            self._trace = trace
+
     def close(self) -> None:
         """Take the part down: unlink it from the selection and close its comm."""
         with UI_LOCK:

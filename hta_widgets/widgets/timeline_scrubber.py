@@ -8,7 +8,7 @@ never in synced traits, which would be saved in the notebook.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
@@ -47,6 +47,7 @@ class Content:
     meta: Packed
     base: Packed | None  # all slices; None where the kernel answers windows instead
     pyramid: Pyramid | None
+    windows: OrderedDict[tuple[Any, ...], Packed] = field(default_factory=OrderedDict)  # answered last
 
 
 class TimelineScrubber(Part):
@@ -78,6 +79,7 @@ class TimelineScrubber(Part):
     focus = Focus(help="(rank, event_id) of the focused event, or None")
     focus_slice = t.Int(-1, help="the timeline's own number of the focused slice, -1 for none").tag(sync=True)
     height = t.Int(480, min=160, help="height in CSS pixels").tag(sync=True)
+    version = t.Int(help="counts the arrangements: slices of an older one are void").tag(sync=True)
 
     def __init__(
         self,
@@ -88,15 +90,25 @@ class TimelineScrubber(Part):
         client_slices: int = CLIENT_SLICES,
     ) -> None:
         self._content: Content | None = None
-        self._windows: OrderedDict[tuple[Any, ...], Packed] = OrderedDict()
         self._windows_lock = Lock()
         self._translating = False
+        self._client_slices = client_slices
         super().__init__(trace, selection=selection, height=height)
         self.observe(self._event_to_slice, "focus")
         self.observe(self._slice_to_event, "focus_slice")
         self._build = Latest[Content](self._ready, self._failed)
+        self._arrange()
+
+    def change_trace(self, trace: Trace) -> None:
+        """Show the same job read another way; what is visible and selected stays."""
+        with UI_LOCK:
+            super().change_trace(trace)
+            self._arrange()
+
+    def _arrange(self) -> None:
+        trace = self.trace
         self._set_status("busy", "Arranging slices on lanes")
-        self._build.submit(lambda: _content(self.trace, client_slices))
+        self._build.submit(lambda: _content(trace, self._client_slices))
 
     def close(self) -> None:
         """Close the timeline and stop work whose result nobody will see."""
@@ -124,15 +136,15 @@ class TimelineScrubber(Part):
         lanes = tuple(int(lane) for lane in params["lanes"])
         key = (start, end, pixels, lanes)
         with self._windows_lock:
-            packed = self._windows.get(key)
+            packed = content.windows.get(key)
         if packed is None:
             items = content.pyramid.window(start, end, pixels, lanes)
             packed = pack_window(content.lanes, items, content.lanes.extent[0])
             packed.layout["sizes"] = (items.offsets[1:] - items.offsets[:-1]).tolist()
             with self._windows_lock:
-                self._windows[key] = packed
-                while len(self._windows) > WINDOWS_KEPT:
-                    self._windows.popitem(last=False)
+                content.windows[key] = packed
+                while len(content.windows) > WINDOWS_KEPT:
+                    content.windows.popitem(last=False)
         return _chunk(packed, params)
 
     @rpc_method("slice")
@@ -171,6 +183,7 @@ class TimelineScrubber(Part):
 
     def _ready(self, content: Content) -> None:
         self._content = content
+        self.version += 1
         if not content.lanes.n:
             self._set_status("empty", "The trace holds no events with a duration: nothing to draw.")
             return

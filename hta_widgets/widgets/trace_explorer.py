@@ -17,10 +17,10 @@ import traitlets as t
 
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.svg import Picture
-from hta_widgets.engine import UI_LOCK
+from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.report import write
-from hta_widgets.trace.model import IterationClock, Trace
-from hta_widgets.widgets import job_header
+from hta_widgets.trace.class_rules import append_rules, as_text
+from hta_widgets.trace.model import ITERATION_CLOCKS, IterationClock, Trace
 from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
 from hta_widgets.widgets.breadcrumb import Breadcrumb
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
@@ -29,14 +29,16 @@ from hta_widgets.widgets.code import explorer_code
 from hta_widgets.widgets.diff_viewer import DiffViewer
 from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.iteration_selector import IterationSelector
+from hta_widgets.widgets.job_header import About, about
 from hta_widgets.widgets.loading_part import LoadingPart, name_of
 from hta_widgets.widgets.panels import PanelKinds, available_panels, kinds_of, make_panel
 from hta_widgets.widgets.part import Part, describe, variable_name
 from hta_widgets.widgets.rank_selector import RankSelector
+from hta_widgets.widgets.reading import communication_rules, read
 from hta_widgets.widgets.reporting import explorer_page
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.runs import default_names
-from hta_widgets.widgets.selection import Selection
+from hta_widgets.widgets.selection import Names, Selection
 from hta_widgets.widgets.snapshot import picture
 from hta_widgets.widgets.static_preview import Pictured
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
@@ -55,7 +57,10 @@ class TraceExplorer(Pictured, LoadingPart):
             URL.
         selection: the initial `Selection`, or a dict of its traits.
         panels: the panels to show, keys of `analysis.ANALYSES`; can be changed later.
-        clock: what times the iterations: "host", "device", or "auto", as in `Trace.open`.
+        clock: what times the iterations: "host", "device", or "auto", as in `Trace.open`; default: that of an
+            open trace, else "auto". Can be changed later.
+        communication: names of device work to count as communication, beside what the rules say. Can be
+            changed later; `save_rules` keeps it.
 
     Raises:
         TraceNotFoundError: the path does not exist, or the folder holds no trace file. Errors found while
@@ -80,6 +85,12 @@ class TraceExplorer(Pictured, LoadingPart):
         sync=True
     )
     panels = PanelKinds(help="kinds of the panels shown, in the order they were opened").tag(sync=True)
+    clock: t.Enum[IterationClock] = t.Enum(ITERATION_CLOCKS, "auto", help="what times the iterations").tag(
+        sync=True
+    )
+    communication = Names(help="names of device work that counts as communication here").tag(sync=True)
+    rules = t.Unicode(help="what a file hta_widgets.toml says to keep `communication`").tag(sync=True)
+    clocks: t.List[Any] = t.List(help="the clocks to choose from; empty if there is no choice").tag(sync=True)
 
     _fixed: Sequence[tuple[str, Part]] = ()  # the parts that are always there, once the trace is loaded
 
@@ -88,14 +99,19 @@ class TraceExplorer(Pictured, LoadingPart):
         source: Any,
         selection: Selection | dict[str, Any] | None = None,
         panels: Sequence[str] = ("overview", "temporal_breakdown", "comm_comp_overlap"),
-        clock: IterationClock = "auto",
+        clock: IterationClock | None = None,
+        communication: Iterable[str] = (),
     ) -> None:
         self._shown: dict[str, Part] = {}
         self._source, self._name = source, name_of(source)
+        self._about = Latest[About](self._tell, self._not_loaded)
+        clock = clock or (source.iteration_clock if isinstance(source, Trace) else "auto")
         super().__init__(
             {self._name: source},
             selection=selection,
+            open_options={"clock": clock},
             clock=clock,
+            communication=communication,
             panels=kinds_of(panels),
             available_panels=available_panels(),
         )
@@ -104,9 +120,19 @@ class TraceExplorer(Pictured, LoadingPart):
         """Close the explorer and its parts."""
         with UI_LOCK:
             parts, self._fixed = self.parts, ()
+            self._about.cancel()
             super().close()
             for _, part in parts:
                 part.close()
+
+    @property
+    def trace(self) -> Trace:
+        """The trace, timed by `clock` and with `communication`; waits for the loading.
+
+        Raises:
+            HtaWidgetsError: why it could not be loaded.
+        """
+        return read(super().trace, self.clock, self.communication)
 
     # -- what is selected
 
@@ -148,6 +174,16 @@ class TraceExplorer(Pictured, LoadingPart):
         return DiffViewer(self.trace, *others, names=names, selections={names[0]: self.selection})
 
     # -- to share
+
+    def save_rules(self, folder: str | PathLike[str]) -> Path:
+        """Add `communication` to the rules in the file hta_widgets.toml of a folder, which is returned.
+
+        `Trace.open` reads the file that lies beside the traces.
+
+        Raises:
+            OSError: the file cannot be read or written.
+        """
+        return append_rules(Path(folder), communication_rules(self.communication))
 
     def to_html(
         self, path: str | PathLike[str], *, panels: Iterable[str] | None = None, title: str = ""
@@ -193,6 +229,7 @@ class TraceExplorer(Pictured, LoadingPart):
         settle([self])  # the parts are created shortly after the trace is loaded
         if not self._fixed:
             raise RuntimeError(self.message)
+        self._tell(about(self.trace, self._name, self.communication))  # a worker thread may still be at it
         shown = dict(self._shown)
         settle([*(part for _, part in self._fixed), *shown.values()])
         return shown
@@ -211,9 +248,8 @@ class TraceExplorer(Pictured, LoadingPart):
         self.selection.redo()
 
     def _show(self, traces: dict[str, Trace]) -> None:
-        trace = traces[self._name]
-        header = job_header.header_fields(trace, self._name)
-        health, notices = job_header.health_rows(trace), job_header.notices(trace)
+        trace = read(traces[self._name], self.clock, self.communication)
+        known = about(trace, self._name, self.communication)
         with UI_LOCK, self.hold_sync():
             shared = self.selection
             self._fixed = [
@@ -223,8 +259,31 @@ class TraceExplorer(Pictured, LoadingPart):
                 ("timeline", TimelineScrubber(trace, selection=shared)),
             ]
             self._arrange()
-            self.header, self.health, self.notices = header, health, notices
+            self._tell(known)
             self.status, self.message, self.progress = "idle", "", None
+            if self.trace is not trace:  # something else was chosen meanwhile
+                self._read_again()
+
+    @t.observe("communication")
+    def _write_rules(self, _change: Any) -> None:
+        self.rules = as_text(communication_rules(self.communication))
+
+    @t.observe("clock", "communication")
+    def _read_again(self, _change: Any = None) -> None:
+        """Show the trace as it is read now; parts that are not there yet will."""
+        with UI_LOCK:
+            if not self._fixed:
+                return
+            trace, communication = self.trace, self.communication
+            for _, part in self.parts:
+                part.change_trace(trace)
+            self._fixed[0][1].refresh()
+            self._about.submit(lambda: about(trace, self._name, communication))
+
+    def _tell(self, known: About) -> None:
+        with UI_LOCK, self.hold_sync():
+            self.header, self.health, self.notices = known.header, known.health, known.notices
+            self.clocks = known.clocks
 
     @t.observe("panels")
     def _panels_changed(self, _change: Any) -> None:
@@ -256,4 +315,6 @@ class TraceExplorer(Pictured, LoadingPart):
 
     def _code(self) -> str:
         name = variable_name(self, "explorer")
-        return explorer_code(name, self._source, self.selection.to_dict(), self.panels, self._clock)
+        return explorer_code(
+            name, self._source, self.selection.to_dict(), self.panels, self.clock, self.communication
+        )

@@ -1,6 +1,10 @@
 // How far a trace can be trusted: a badge that opens the list of what was found.
 
-import { counted, grouped } from "./format";
+import type { Signal } from "@preact/signals";
+import { useState } from "preact/hooks";
+import { Button } from "./button";
+import { copyText } from "./export";
+import { counted as counting, grouped } from "./format";
 import { ranges } from "./shared";
 
 export interface HealthRow {
@@ -9,10 +13,20 @@ export interface HealthRow {
   count: number;
   detail: string;
   remedy: string;
+  /** full name of the device work that the row is about */
+  name?: string;
   ranks: number[];
 }
 
-export function Health({ rows }: { rows: readonly HealthRow[] }) {
+interface HealthProps {
+  rows: readonly HealthRow[];
+  /** names of device work that counts as communication; null where nobody can change it */
+  counted: Signal<string[]> | null;
+  /** what a file of rules says to keep that */
+  rules: string;
+}
+
+export function Health({ rows, counted, rules }: HealthProps) {
   const count = (severity: string) => rows.filter((row) => row.severity === severity).length;
   const [errors, warnings, notes] = [count("error"), count("warning"), count("info")];
   const worst = errors ? "error" : warnings ? "warning" : "good";
@@ -23,7 +37,7 @@ export function Health({ rows }: { rows: readonly HealthRow[] }) {
       [notes, "note"],
     ] as const
   )
-    .flatMap(([number, noun]) => (number ? [counted(number, noun)] : []))
+    .flatMap(([number, noun]) => (number ? [counting(number, noun)] : []))
     .join(", ");
   return (
     <details class="hta-health" data-worst={worst}>
@@ -43,11 +57,47 @@ export function Health({ rows }: { rows: readonly HealthRow[] }) {
                 <br />
                 {row.detail}
                 {row.remedy && <span class="hta-muted"> → {row.remedy}</span>}
+                {row.name && counted && <CountChoice name={row.name} counted={counted} />}
               </span>
             </li>
           ))}
         </ul>
       )}
+      {rules && <Rules text={rules} />}
     </details>
+  );
+}
+
+/** Makes work of this name communication in every part, and takes it back. */
+function CountChoice({ name, counted }: { name: string; counted: Signal<string[]> }) {
+  const others = counted.value.filter((other) => other !== name);
+  const undo = others.length < counted.value.length;
+  return (
+    <>
+      {" "}
+      <Button
+        title={name}
+        onClick={() => {
+          counted.value = undo ? others : [...others, name];
+        }}
+      >
+        {undo ? "Undo" : "Count as communication"}
+      </Button>
+    </>
+  );
+}
+
+function Rules({ text }: { text: string }) {
+  const [copied, setCopied] = useState("");
+  return (
+    <>
+      <p class="hta-muted">
+        To keep this, add to hta_widgets.toml beside the traces, or call save_rules(folder):{" "}
+        <Button onClick={() => copyText(text).then(() => setCopied(text))}>
+          {copied === text ? "Copied" : "Copy"}
+        </Button>
+      </p>
+      <pre>{text}</pre>
+    </>
   );
 }

@@ -185,6 +185,7 @@ it("selects rank and iteration by a cell", async () => {
 
 it("spreads a scale over values that differ, not over noise, and outlines the unusual", async () => {
   const chart = { type: "heat", x: "iteration", y: "rank", value: "dur_ns", time_class: "host" };
+  const legend = (el: Element) => [...el.querySelectorAll(".hta-legend span")].map((end) => end.textContent);
   const shades = async (value: number[]) => {
     const marks = wire({ x: [5, 6], y: [0, 0], value, ring: [0, 1] });
     const { el } = await show({
@@ -195,10 +196,20 @@ it("spreads a scale over values that differ, not over noise, and outlines the un
     expect(el.querySelector(".hta-legend")?.textContent).toContain("Step time");
     expect(labels(el)[1]).toContain("ms, unusual. Select both.");
     expect(el.querySelectorAll("[data-ring]")).toHaveLength(1);
-    return [...el.querySelectorAll(".hta-cell")].map((cell) => Number(cell.getAttribute("fill-opacity")));
+    const steps = [...el.querySelectorAll(".hta-legend rect")];
+    const last = (all: Element[]) => Number(all.at(-1)?.getAttribute("fill-opacity"));
+    const cells = [...el.querySelectorAll(".hta-cell")];
+    expect(last(steps)).toBeCloseTo(last(cells)); // the legend ends at the greatest value
+    return [cells.map((cell) => Number(cell.getAttribute("fill-opacity"))), legend(el)];
   };
-  expect(await shades([10e6, 20e6])).toEqual([0.05, 1]);
-  expect((await shades([10e6, 10.1e6]))[1]).toBeCloseTo(0.05 + 0.95 * 0.1);
+  expect(await shades([10e6, 20e6])).toEqual([
+    [0.05, 1],
+    ["10.0 ms", "20.0 ms"],
+  ]);
+  const [[, slower], ends] = (await shades([10e6, 10.1e6])) as [number[], string[]];
+  expect(slower).toBeCloseTo(0.05 + 0.95 * 0.1);
+  expect(ends).toEqual(["10.0 ms", "10.1 ms"]);
+  expect((await shades([112e6, 112e6]))[1]).toEqual(["112 ms"]);
 });
 
 it("lists findings in words, shows what they are about, and opens their panel", async () => {

@@ -193,3 +193,110 @@ it("opens and closes panels from a bar that arrows move along", async () => {
   model.set("parts", []);
   await drawn();
 });
+
+it("offers the clocks beside the number of iterations, where there is a choice", async () => {
+  const { el, model } = await show({
+    _view: "explorer",
+    header: [
+      { label: "Job", value: "<b>ddp</b>", title: "" },
+      { label: "Iterations", value: "5, timed on the device", title: "ProfilerStep" },
+    ],
+    health: [],
+    notices: [],
+    available_panels: [],
+    panels: [],
+    parts: [["ranks", "anywidget:none"]],
+    clock: "auto",
+    clocks: ["auto", "host", "device"],
+  });
+  const choice = () => el.querySelector<HTMLSelectElement>(".hta-facts select");
+  expect(choice()?.closest("li")?.textContent).toContain("5, timed on the device");
+  expect([...(choice()?.options ?? [])].map((option) => option.text)).toEqual([
+    "clock: automatic",
+    "clock: host",
+    "clock: device",
+  ]);
+  expect([choice()?.value, choice()?.ariaLabel]).toEqual(["auto", "What times the iterations"]);
+  const select = choice() as HTMLSelectElement;
+  select.value = "host";
+  select.dispatchEvent(new Event("change", { bubbles: true }));
+  await drawn();
+  expect([model.get("clock"), model.saved]).toEqual(["host", 1]);
+  model.set("clock", "device");
+  await drawn();
+  expect(choice()?.value).toBe("device");
+  model.set("clocks", []);
+  await drawn();
+  expect(choice()).toBeNull();
+});
+
+it("offers no clock in a report, which no kernel computes anew", async () => {
+  const { el } = await show({
+    _view: "explorer",
+    header: [{ label: "Iterations", value: "5", title: "" }],
+    health: [],
+    notices: [],
+    available_panels: [],
+    panels: [],
+    parts: [["ranks", "anywidget:none"]],
+    clock: "auto",
+    clocks: ["auto", "host", "device"],
+    frozen: true,
+  });
+  expect(el.querySelector(".hta-facts strong")?.textContent).toBe("5");
+  expect(el.querySelector(".hta-facts select")).toBeNull();
+});
+
+it("counts suspected work as communication, takes it back, and offers the rule to keep", async () => {
+  const name = "void <img src=x>send<4>(int)";
+  const row = {
+    severity: "warning",
+    check: "maybe_communication",
+    count: 4,
+    detail: "4 ms on stream 27",
+    remedy: "",
+    ranks: [0],
+  };
+  const { el, model } = await show({
+    _view: "explorer",
+    header: [],
+    health: [
+      { ...row, name },
+      { ...row, check: "orphans", name: "" },
+    ],
+    notices: [],
+    available_panels: [],
+    panels: [],
+    parts: [["ranks", "anywidget:none"]],
+    clocks: [],
+    communication: ["other"],
+    rules: "",
+  });
+  const buttons = () => [...el.querySelectorAll<HTMLButtonElement>(".hta-health button")];
+  expect(buttons().map((button) => [button.textContent, button.title])).toEqual([
+    ["Count as communication", name],
+  ]);
+  buttons()[0]?.click();
+  await drawn();
+  expect([model.get("communication"), model.saved]).toEqual([["other", name], 1]);
+  const rule = '[[class]]\nname = "<b>"\n';
+  model.set("rules", rule);
+  model.set("health", [{ ...row, check: "counted_as_communication", name }]);
+  await drawn();
+  expect(el.querySelector(".hta-health pre")?.textContent).toBe(rule);
+  expect(el.querySelector(".hta-health :is(img, b)")).toBeNull();
+  const [undo, copy] = buttons();
+  expect([undo?.textContent, copy?.textContent]).toEqual(["Undo", "Copy"]);
+  const writeText = vi.fn().mockResolvedValue(undefined);
+  vi.stubGlobal("navigator", { clipboard: { writeText } });
+  try {
+    copy?.click();
+    await drawn();
+  } finally {
+    vi.unstubAllGlobals();
+  }
+  expect([writeText.mock.calls, copy?.textContent]).toEqual([[[rule]], "Copied"]);
+  undo?.click();
+  await drawn();
+  expect(model.get("communication")).toEqual(["other"]);
+});

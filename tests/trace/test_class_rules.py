@@ -1,9 +1,20 @@
 """Rules for classes that belong to one trace: from the caller, and from a file beside the traces."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hta_widgets.trace import EventClass, Trace
-from hta_widgets.trace.class_rules import FILE_NAME, LARGEST_BYTES, parse
+from hta_widgets.trace.class_rules import (
+    FILE_NAME,
+    LARGEST_BYTES,
+    append_rules,
+    as_text,
+    function_pattern,
+    parse,
+)
 from hta_widgets.trace.classify import register, unregister
 from tests.trace.helpers import kernel, write
 
@@ -113,6 +124,14 @@ def test_what_is_wrong_is_told_with_its_line(folder, text, problem):
     assert labels(trace)[0] == ("communication" if text.startswith(GOOD) else "compute")
 
 
+@pytest.mark.parametrize("text", ["", "# rules will come\n", "class = []\n"])
+def test_a_file_without_rules_changes_nothing(folder, text):
+    (folder / FILE_NAME).write_text(text)
+    trace = Trace.open(folder, cache=False)
+    assert labels(trace) == ["compute", "communication", "compute"]
+    assert told(trace) == []
+
+
 def test_files_that_cannot_be_read_are_told(folder, tmp_path):
     (folder / FILE_NAME).write_bytes(b'[[class]]\nname = "\xff"\n')
     assert "utf-8" in told(Trace.open(folder, cache=False))[0][1]
@@ -136,3 +155,63 @@ def test_inline_tables_are_rules_too():
     rules, wrong = parse('class = [{name = "a", class = "sync"}, {name = "b", class = "compute"}]')
     assert [rule.pattern.pattern for rule in rules] == ["a", "b"]
     assert wrong == []
+
+
+NAMES = [
+    "my_ring",
+    "void x::my_ring<4>(int)",
+    "void x::(anonymous namespace)::ring<(int)4, a>(float*)",
+    "void ns::(anonymous namespace)::f(int)::{lambda(int)#1}",
+    "<lambda>",
+    'it\'s [a] "name" \\ of 100 % (ring)',
+    "two\nlines\x7f\t",
+    "é.b+c",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_function_is_found_by_its_pattern(name):
+    pattern = re.compile(function_pattern(name))
+    assert pattern.search(name)
+    assert not pattern.search(f"other_{name}")
+
+
+def test_a_pattern_is_of_the_function_alone():
+    pattern = re.compile(function_pattern("void x::my_ring<4>(int)"))
+    assert pattern.search("void x::my_ring<8, float>(long)") and pattern.search("void x::my_ring")
+    assert not pattern.search("void x::my_ring2<4>(int)")
+    assert not pattern.search("void x::my_ring::local<4>(int)")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60))
+def test_rules_are_read_as_they_were_written(name):
+    text = as_text({function_pattern(name): "communication", "y": "sync"})
+    rules, wrong = parse(text)
+    assert wrong == []
+    assert [(rule.pattern.pattern, rule.event_class.label) for rule in rules] == [
+        (function_pattern(name), "communication"),
+        ("y", "sync"),
+    ]
+    assert rules[0].pattern.search(name)
+
+
+def test_rules_are_appended_once(folder):
+    (folder / FILE_NAME).write_text(GOOD)
+    assert append_rules(folder, {"token_": "communication"}) == folder / FILE_NAME
+    append_rules(folder, {"token_": "communication", "other": "sync"})
+    text = (folder / FILE_NAME).read_text()
+    assert text.startswith(GOOD)
+    rules, wrong = parse(text)
+    assert ([rule.pattern.pattern for rule in rules][1:], wrong) == (["token_", "other"], [])
+    before = (folder / FILE_NAME).read_text()
+    append_rules(folder, {"other": "sync"})
+    assert (folder / FILE_NAME).read_text() == before
+
+
+def test_a_trace_takes_further_rules(folder):
+    first = Trace.open(folder, cache=False, classes={"my_": "memory_copy"})
+    ruled = first.with_classes({"my_ring": "communication"})
+    assert [labels(trace)[0] for trace in (first, ruled)] == ["memory_copy", "communication"]
+    assert labels(ruled.timed_by("device"))[0] == "communication"
+    with pytest.raises(ValueError, match="regular expression"):
+        first.with_classes({"(": "sync"})

@@ -95,7 +95,7 @@ def test_frames_of_every_trace(name):
     assert frame["start_ns"].is_monotonic_increasing
     assert frame["dur_ns"].sum() == rank.dur.sum()
     assert len(rank.threads) > 0
-    assert {"rank", "severity", "check", "count", "detail", "remedy"} == set(trace.health.columns)
+    assert {"rank", "severity", "check", "count", "detail", "remedy", "name"} == set(trace.health.columns)
 
 
 @pytest.mark.parametrize("name", EXPECTED)

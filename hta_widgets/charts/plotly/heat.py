@@ -30,16 +30,18 @@ def heat(chart: Heat, frame: pd.DataFrame) -> go.Figure:
     index = pd.MultiIndex.from_product([rows, columns])
     shape = (len(rows), len(columns))
     least = float(cells["_value"].min()) if chart.contrast and len(cells) else 0.0
-    most = float(cells["_value"].max()) if len(cells) else 1.0
+    most = float(cells["_value"].max()) if len(cells) else 0.0
+    span = max(most, least * (1 + _LEAST_SPAN)) - least
     figure = go.Figure(
         go.Heatmap(
             x=columns,
             y=rows,
             z=grid["_value"].reindex(index).to_numpy(float, na_value=float("nan")).reshape(shape),
             zmin=least,
-            zmax=max(most, least * (1 + _LEAST_SPAN)),
+            zmax=most if most > least else least + 1,  # plotly draws no scale without length
+            showscale=most > least,
             text=grid["_hover"].reindex(index).fillna("").to_numpy(object).reshape(shape),
-            colorscale=[[0, "#ffffff"], [1, colour(chart.time_class)]],
+            colorscale=[[0, "#ffffff"], [1, _tint(colour(chart.time_class), (most - least) / (span or 1))]],
             colorbar={"title": axis(chart.value, unit, chart.measure)},
             hovertemplate="%{text}<extra></extra>",
         )
@@ -58,3 +60,9 @@ def heat(chart: Heat, frame: pd.DataFrame) -> go.Figure:
         xaxis={"title": in_words(chart.x), "type": "category"},
         yaxis={"title": in_words(chart.y), "type": "category", "autorange": "reversed"},
     )
+
+
+def _tint(full: str, share: float) -> str:
+    """A colour #rrggbb mixed with white: white for a share of 0, the colour itself for 1."""
+    parts = (int(full[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(255 + share * (part - 255)):02x}" for part in parts)

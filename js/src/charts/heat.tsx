@@ -36,7 +36,8 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
   const unit = unitOf(chart.value, values);
   const rings = chart.ring ? marks.numbers("ring") : [];
   const least = (chart.contrast && min(values)) || 0;
-  const most = Math.max(max(values) || 1, least * (1 + LEAST_SPAN));
+  const most = max(values) || 0;
+  const span = Math.max(most, least * (1 + LEAST_SPAN)) - least || 1;
   const column = Math.max(4, Math.min(72, (width - LEFT - 8) / Math.max(1, columns.length)));
   const fill = `var(--hta-${chart.time_class})`;
   const height = rows.length * ROW;
@@ -59,11 +60,11 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
               width={SCALE / 16 + 0.5}
               height={10}
               fill={fill}
-              fill-opacity={shade(step / 15)}
+              fill-opacity={shade(((step / 15) * (most - least)) / span)}
             />
           ))}
         </svg>
-        <span>{unit.text(most)}</span>
+        {most > least && <span>{unit.text(most)}</span>}
       </p>
       <Plot
         label={`${inWords(chart.value)} by ${chart.y} and ${chart.x}`}
@@ -107,7 +108,7 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
                 width={column - 1}
                 height={ROW - 1}
                 fill={fill}
-                fill-opacity={shade((value - least) / (most - least))}
+                fill-opacity={shade((value - least) / span)}
                 data-ring={ring ? "" : undefined}
               />
             </Mark>

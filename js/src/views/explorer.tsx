@@ -1,6 +1,8 @@
 // TraceExplorer: the frame around the parts. It shows the loading progress, then the header, the permanent parts, and a
 // bar that opens and closes panels.
 
+import type { Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../button";
 import { Health, type HealthRow } from "../health";
@@ -34,7 +36,11 @@ export const explorer: View = ({ model, el, signal, host }) => {
   const parts = trait<Placed[]>(model, "parts", signal);
   const available = trait<Entry[]>(model, "available_panels", signal);
   const panels = trait<string[]>(model, "panels", signal);
-  const frozen = model.get("frozen") === true;
+  const clock = trait<string>(model, "clock", signal);
+  const clocks = trait<string[]>(model, "clocks", signal);
+  const communication = trait<string[]>(model, "communication", signal);
+  const rules = trait<string>(model, "rules", signal);
+  const frozen = model.get("frozen") === true; // a report: no kernel computes anew
 
   bindUndo(el, loading.rpc, signal);
   bindHelp(el, signal);
@@ -81,7 +87,12 @@ export const explorer: View = ({ model, el, signal, host }) => {
         <Loading {...loading} />
         {parts.value.length > 0 && (
           <>
-            <Header facts={header.value} health={health.value} />
+            <header class="hta-header">
+              <Facts facts={header.value}>
+                {!frozen && clocks.value?.length > 0 && <ClockChoice clocks={clocks.value} clock={clock} />}
+              </Facts>
+              <Health rows={health.value} counted={frozen ? null : communication} rules={rules.value} />
+            </header>
             <Notices {...loading} />
             <div class="hta-parts">
               {leading.map(([, ref, kind = ""]) => panelSlot(kind, ref))}
@@ -106,19 +117,41 @@ export const explorer: View = ({ model, el, signal, host }) => {
   draw(<Explorer />, el, signal);
 };
 
-function Header({ facts, health }: { facts: Fact[]; health: HealthRow[] }) {
+/** The children stand at the number of iterations. */
+function Facts({ facts, children }: { facts: Fact[]; children: ComponentChildren }) {
   return (
-    <header class="hta-header">
-      <ul class="hta-facts">
-        {facts.map((fact) => (
-          <li key={fact.label} title={fact.title}>
-            <span class="hta-fact-label">{fact.label}</span>
+    <ul class="hta-facts">
+      {facts.map((fact) => (
+        <li key={fact.label} title={fact.title}>
+          <span class="hta-fact-label">{fact.label}</span>
+          <span>
             <strong>{fact.value}</strong>
-          </li>
-        ))}
-      </ul>
-      <Health rows={health} />
-    </header>
+            {fact.label === "Iterations" && children}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** What times the iterations: the host that announces them, or the device that runs their work. */
+function ClockChoice({ clocks, clock }: { clocks: string[]; clock: Signal<string> }) {
+  return (
+    <select
+      class="hta-clock hta-quiet"
+      aria-label="What times the iterations"
+      title="What times the iterations: the host that announces them, the device that runs their work, or whichever fits each rank"
+      value={clock.value}
+      onChange={(event) => {
+        clock.value = event.currentTarget.value;
+      }}
+    >
+      {clocks.map((name) => (
+        <option key={name} value={name}>
+          clock: {name === "auto" ? "automatic" : name}
+        </option>
+      ))}
+    </select>
   );
 }
 

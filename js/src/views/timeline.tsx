@@ -36,13 +36,16 @@ export const timeline: View = (props: ViewProps) => {
   const message = trait<string>(model, "message", signal);
   const notice = element("div");
   el.append(notice);
+  // of the arrangement that is drawn, and of the one that will take its place once it is loaded
+  let drawn: AbortController | undefined;
+  let coming: AbortController | undefined;
   onAbort(signal, () => {
+    coming?.abort();
+    drawn?.abort();
     render(null, notice);
     el.replaceChildren();
   });
-  let started = false;
   const failed = (error: unknown) => {
-    if (signal.aborted) return;
     const picture = savedState<string>(model, PICTURE);
     render(
       picture?.startsWith("data:image/") ? (
@@ -53,11 +56,22 @@ export const timeline: View = (props: ViewProps) => {
       notice,
     );
   };
+  const version = trait<number>(model, "version", signal);
+  let loaded: number | null = null;
   const dispose = effect(() => {
     render(<Notice status={status.value} message={message.value} />, notice);
-    if (status.value !== "idle" || started) return;
-    started = true;
-    load(props, notice).catch(failed);
+    if (status.value !== "idle" || version.value === loaded) return;
+    loaded = version.value;
+    coming?.abort();
+    const next = new AbortController();
+    coming = next;
+    const takeOver = () => {
+      drawn?.abort();
+      [drawn, coming] = [next, undefined];
+    };
+    load({ ...props, signal: next.signal }, notice, takeOver).catch((error) => {
+      if (!next.signal.aborted) failed(error);
+    });
   });
   onAbort(signal, dispose);
 };
@@ -76,7 +90,7 @@ function Notice({ status, message }: { status: string; message: string }) {
   );
 }
 
-async function load(props: ViewProps, notice: HTMLElement): Promise<void> {
+async function load(props: ViewProps, notice: HTMLElement, takeOver: () => void): Promise<void> {
   const { model, el, signal } = props;
   const rpc = new Rpc(model, signal);
   const call: Call = (method, params) => rpc.call(method, params);
@@ -87,6 +101,7 @@ async function load(props: ViewProps, notice: HTMLElement): Promise<void> {
   const source = await open(outline, call, () => refresh(), signal);
   if (signal.aborted) return;
   render(null, notice);
+  takeOver();
   const shown = build(props, rpc, outline, source);
   refresh = () => shown.refresh();
   el.dataset.slices = String(outline.n);
@@ -123,6 +138,9 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const focusLine = element("div", "hta-timeline-focus hta-muted hta-cut");
   focusLine.setAttribute("aria-live", "polite");
   el.append(bar, body, focusLine);
+  onAbort(signal, () => {
+    for (const child of [bar, body, focusLine]) child.remove();
+  });
 
   const saveWindow = settled(window, signal);
   const saveView = settled(view, signal);
