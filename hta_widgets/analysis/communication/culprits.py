@@ -47,10 +47,9 @@ class _Rank:
         edges = [span[0], span[1]]
         for begin, end in zip(self._begins[first:last], self._ends[first:last], strict=True):
             edges[-1:] = max(begin, span[0]), min(end, span[1]), span[1]
-        gaps = list(zip(edges[::2], edges[1::2], strict=True))
-        return list(zip(edges[1:-1:2], edges[2:-1:2], strict=True)), [
-            part for part in gaps if part[0] < part[1]
-        ]
+        computes = list(zip(edges[1:-1:2], edges[2:-1:2], strict=True))
+        others = zip(edges[::2], edges[1::2], strict=True)
+        return computes, [part for part in others if part[0] < part[1]]
 
     def before(self, arrival: int, span: Span) -> list[_Kernel]:
         """The communication kernels in a span that have ended by the arrival, the last to end first.
@@ -113,8 +112,8 @@ def follow(kernels: pd.DataFrame, computing: Mapping[int, Intervals]) -> pd.Data
         if kernel.waits_until > kernel.start
         for part in _causes(kernel, every, ranks)
     ]
-    columns = ["kernel", "culprit", "start_ns", "end_ns"]
-    return pd.DataFrame(np.array(parts, np.int64).reshape(-1, 4), columns=columns)
+    values = np.array(parts, np.int64).reshape(-1, 4)
+    return pd.DataFrame(values, columns=["kernel", "culprit", "start_ns", "end_ns"])
 
 
 def _causes(waiting: _Kernel, every: list[_Kernel], ranks: Mapping[int, _Rank]) -> list[tuple[int, int, int]]:

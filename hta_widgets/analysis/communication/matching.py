@@ -121,7 +121,7 @@ def _transferred(frame: pd.DataFrame, found: pd.DataFrame, common_clock: bool) -
     starts, ends = _on_one_clock(frame, found, common_clock)
     ranks = frame[["sender", "receiver"]].groupby(found["number"].to_numpy()).first().loc[starts.index]
     row = np.arange(len(starts))
-    sends, receives = (starts.columns.get_indexer(ranks[side]) for side in ranks)
+    sends, receives = (starts.columns.get_indexer(pd.Index(ranks[side])) for side in ranks)
     start, end = starts.to_numpy(), ends.to_numpy()
     backwards = pd.Series(end[row, receives] < start[row, sends], starts.index)
     buffered = pd.Series(end[row, sends] < start[row, receives], starts.index)

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
 import pandas as pd
 
-__all__ = ["main_culprits", "ranks_in_words", "standing_out"]
+__all__ = ["ranks_in_words", "standing_out"]
 
-# Chosen so that the bubbles of balanced pipelines and ranks that are late in turn name nobody, and the
-# published culprits of recorded jobs are named.
-_LEAST_SHARE: Final = 1 / 3
-_MORE_THAN_NEXT: Final = 1.5
-_OWN_WAITING: Final = 0.4
+# Chosen so that stages of a slow pipeline and the published culprits of recorded jobs are named, and the
+# bubbles of balanced pipelines and ranks that are late in turn name nobody.
+_MORE_THAN_NEXT: Final = 1.1
+_LEAST_SHARE: Final = 0.25
+_MORE_THAN_FAIR: Final = 1.25
+_OWN_WAITING: Final = 0.5
 _MOST_STEPS: Final = 0.75
 
 
 def standing_out(frame: pd.DataFrame) -> list[int]:
     """The ranks that cause the waiting, ascending; none if no few of them do.
 
-    They are the smallest number of ranks, at most half, each of which causes at least 1.5 times as much as
-    any other. Together they cause a third of all waiting or more; each of them waits at most 0.4 times as
-    long as the others do on average; and in iterations with three quarters of the waiting, one of them is its
-    main cause.
+    They are the smallest number of ranks, at most half, each of which causes at least 1.1 times as much as
+    any other, with these properties: together they cause a quarter of all waiting and 1.25 times their share
+    by number, or more; each of them waits at most half as long as the others do on average; and they cause
+    their share by number in iterations with three quarters of the waiting.
 
     Args:
         frame: of `stragglers`.
@@ -31,28 +31,23 @@ def standing_out(frame: pd.DataFrame) -> list[int]:
     total = frame.groupby("rank")[["blamed_ns", "waited_ns"]].sum()
     total = total.sort_values("blamed_ns", ascending=False, kind="stable")
     caused, waited = total["blamed_ns"].to_numpy(), total["waited_ns"].to_numpy()
-    everything = int(waited.sum())
-    by_iteration = frame.groupby("iteration", dropna=False)["waited_ns"].sum().to_numpy()
-    mains = main_culprits(frame)
-    for count in range(1, max(1, len(total) // 2) + 1) if everything and len(total) > 1 else ():
+    everything, size = int(waited.sum()), len(total)
+    if not everything:
+        return []
+    steps = frame["iteration"].astype("Int64").fillna(-1)
+    by_step = frame["waited_ns"].groupby(steps).sum()
+    for count in range(1, size // 2 + 1):
         ranks = sorted(total.index[:count].tolist())
+        share = caused[:count].sum() / everything
+        own = frame["blamed_ns"].where(frame["rank"].isin(ranks), 0).groupby(steps).sum()
         if (
             caused[count - 1] >= _MORE_THAN_NEXT * caused[count]
-            and caused[:count].sum() >= _LEAST_SHARE * everything
+            and share >= max(_LEAST_SHARE, _MORE_THAN_FAIR * count / size)
             and waited[:count].max() <= _OWN_WAITING * waited[count:].mean()
-            and by_iteration[np.isin(mains, ranks)].sum() >= _MOST_STEPS * everything
+            and by_step[own * size >= by_step * count].sum() >= _MOST_STEPS * everything
         ):
             return ranks
     return []
-
-
-def main_culprits(frame: pd.DataFrame) -> list[int]:
-    """Of each iteration of `stragglers`, in order, the rank that causes most of its waiting; -1 if none."""
-    ordered = frame.sort_values(["iteration", "rank"], kind="stable")
-    return [
-        int(of["rank"].iloc[int(of["blamed_ns"].to_numpy().argmax())]) if of["blamed_ns"].any() else -1
-        for _, of in ordered.groupby("iteration", dropna=False)
-    ]
 
 
 def ranks_in_words(ranks: list[int]) -> str:

@@ -44,10 +44,10 @@ def stragglers(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     ranks of a group were recorded, all of this holds among those. `collectives` decides which kernels are one
     collective. A collective belongs to the scope and iteration of the kernel of its lowest rank.
 
-    Who arrives last may itself have waited for another rank. `waits` follows that to the rank that causes the
-    waiting: moment by moment, the one at the end of the chain that computes, copies, transfers or idles. Where
-    the chain leads to ranks or partners that were not recorded, or the ranks do not leave an exchange
-    together, the waiting has no known cause.
+    Who arrives last may itself have waited for another rank. `waits` follows that to the rank that causes
+    the waiting: moment by moment, the one at the end of the chain, which computes, copies, transfers or
+    idles. Where the chain leads to ranks or partners that were not recorded, or the ranks do not leave an
+    exchange together, the cause of the waiting is not known.
 
     Source: the reasoning of HTA's `find_stragglers_with_late_start_comm_kernels`, that ranks leave a
     collective at about the same time, applied to durations instead of start times of different clocks.
@@ -136,7 +136,8 @@ def sentence(frame: pd.DataFrame) -> str:
         return f"No rank stands out as the cause of the {whole}."
     part = percent(100.0 * int(culprits["blamed_ns"].sum()) / waited)
     if len(culprits) > 1:
-        return f"The others wait for {ranks_in_words(culprits.index.tolist())}: they cause {part} of the {whole}."
+        them = ranks_in_words(culprits.index.tolist())
+        return f"The others wait for {them}, which cause {part} of the {whole}."
     return (
         f"The others wait for rank {culprits.index[0]}: it causes {part} of the {whole}, and arrives last at "
         f"{culprits['last'].iloc[0]} of its {culprits['counted'].iloc[0]} uneven exchanges."

@@ -128,8 +128,8 @@ def _uneven_ends(each: pd.DataFrame) -> pd.Series:
 
 
 def _expected(found: pd.DataFrame, trace: Trace) -> pd.Series:
-    """How many ranks take part in each exchange: as recorded; else as matched, if no rank of the job lacks."""
+    """How many ranks take part in each exchange: as recorded; else as matched, if no rank is missing."""
     world = trace.summary["world_size"]
-    lacks = isinstance(world, int) and world > len(trace.ranks)
+    misses = isinstance(world, int) and world > len(trace.ranks)
     group = found["group_size"].where(found["match_key"] != "pair", 2)
-    return group.fillna(world if lacks else found["match_ranks"])
+    return group.fillna(world if misses else found["match_ranks"])
