@@ -23,6 +23,14 @@ def shared_trace(name: str) -> Path:
     return path
 
 
+def shared_job(name: str) -> Path:
+    """Path of a file of a recorded job with published stragglers; skips the test without it."""
+    path = SHARED_TRACES.parent / "stragglers" / name
+    if not path.exists():
+        pytest.skip(f"recorded job {name!r} not found beside the folder of HTA_WIDGETS_TRACES")
+    return path
+
+
 # Recorded jobs with device work, of every vendor and kind.
 GPU_TRACES = [
     "hta/trace_filter",

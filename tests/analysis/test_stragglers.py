@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from examples.simulator import Simulation
 from examples.simulator.bundled import JOBS
 from hta_widgets import examples
-from hta_widgets.analysis.communication.stragglers import NOISE_NS, arrivals, lateness, sentence, stragglers
+from hta_widgets.analysis.communication.arrivals import NOISE_NS, arrivals
+from hta_widgets.analysis.communication.stragglers import lateness, sentence, stragglers
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
@@ -45,9 +46,11 @@ def test_the_last_to_arrive_is_charged_with_the_waiting_of_all(tmp_path):
     assert frame["last"].tolist() == [0, 0, 1]
     assert frame["position"].tolist() == [3, 2, 1]
     assert frame["caused_pct"].tolist() == [0.0, 0.0, 100.0]
+    assert frame["blamed_ns"].tolist() == [0, 0, 8 * MS]
+    assert frame["unfollowed_ns"].tolist() == [0, 0, 0]
     assert sentence(frame) == (
-        "The others wait for rank 2: it arrives last at 1 of 1 uneven collective and causes 100 % of all "
-        "waiting, 8.00 ms on 3 ranks in 1 iteration."
+        "The others wait for rank 2: it causes 100 % of the 8.00 ms that 3 ranks wait together in 1 "
+        "iteration, and arrives last at 1 of its 1 uneven exchange."
     )
 
 
@@ -192,7 +195,7 @@ def test_a_selection_without_collectives_is_empty(scope):
 def test_windows_that_cut_a_collective_add_up():
     trace = examples.load("ddp_4ranks")
     first, last = trace.extent_ns
-    columns = ["counted", "last", "waited_ns", "caused_wait_ns", "lateness_ns"]
+    columns = ["counted", "last", "waited_ns", "caused_wait_ns", "lateness_ns", "blamed_ns", "unfollowed_ns"]
     whole = stragglers(trace)[columns].sum()
     # Between the arrivals of rank 0 and rank 2 at the first collective.
     for cut in (13_000_000, 15_000_000, 33_000_000):
@@ -226,6 +229,6 @@ def test_the_picture_shows_every_rank():
     frame = stragglers(examples.load("ddp_4ranks"))
     (cells,) = ANALYSES["stragglers"].figure(frame).data
     assert list(cells.y) == ["0", "1", "2", "3"]
-    assert np.sum(cells.z) == pytest.approx(frame["caused_wait_ns"].sum() / 1e6)
+    assert np.sum(cells.z) == pytest.approx(frame["blamed_ns"].sum() / 1e6)
     waited = frame.set_index(["rank", "iteration"])["waited_ns"].loc[1, 11]
     assert f"waited_ns: {waited / 1e6:.6f} ms" in cells.text[1][list(cells.x).index("11")]

@@ -1,5 +1,7 @@
 """Communication between ranks, and the ranks that others wait for.
 
 collectives     every communication kernel;  `matching` finds those of one collective
-stragglers      which ranks arrive late, and what that costs
+arrivals        who arrives last at an exchange;  `culprits` follows what that rank itself waits for
+waits           every wait by culprit;  `standing_out` says whether a few ranks cause most of it
+stragglers      whom the ranks wait for, by iteration
 """

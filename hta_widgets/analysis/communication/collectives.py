@@ -66,6 +66,8 @@ _NUMBERS = {
     "group_size": "group_size",
     "in_elements": "in_msg_nelems",
     "out_elements": "out_msg_nelems",
+    "source_rank": "source_rank",
+    "destination_rank": "destination_rank",
 }
 _COLUMNS = (
     "rank", "event_id", "iteration", "name", "collective", "process_group", "group_size", "seq", "dtype",
@@ -92,9 +94,10 @@ def collectives(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         all_to_all, broadcast, reduce, gather, scatter, barrier, send, recv, sendrecv, else the recorded
         operation or "unknown"), process_group (str or NA), group_size, seq (Int64), dtype (str or NA),
         in_elements, out_elements (Int64), bytes (Int64, of the larger of the two), device, stream (Int64),
-        start_ns, end_ns, dur_ns (int64 ns), match (Int64, the same on all ranks of one collective), match_key
-        (str: "comms_id", "seq" or "order", see `matching.match`), match_ranks (Int64, ranks matched). The
-        match columns are NA unless a kernel of another rank certainly belongs to the same collective.
+        start_ns, end_ns, dur_ns (int64 ns), match (Int64, the same on all ranks of one collective, or of a
+        send and its receive), match_key (str: "comms_id", "seq", "order" or "pair", see `matching.match`),
+        match_ranks (Int64, ranks matched). The match columns are NA unless a kernel of another rank certainly
+        belongs to the same collective.
     """
     scope = scope or Scope()
     everything = _everything(trace)
@@ -155,7 +158,36 @@ def _of_rank(rank_trace: RankTrace) -> pd.DataFrame:
     frame["collective"] = frame["collective"].where(~new, frame["collective_name"])
     larger = frame[["in_elements", "out_elements"]].max(axis=1)
     frame["bytes"] = larger * frame["dtype"].map(_ITEM_BYTES).astype("Int64")
+    frame["sender"], frame["receiver"] = _partners(frame)
     return frame
+
+
+def _partners(frame: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    """Who sends to whom, of sends and receives: as recorded, else between the two ranks of a group."""
+    pairs = {ranks: _two_ranks(ranks) for ranks in frame["group_ranks"].dropna().unique()}
+    both = frame["group_ranks"].map(pairs)
+    other = pd.Series(
+        [
+            pd.NA if not isinstance(pair, tuple) or rank not in pair else pair[pair[0] == rank]
+            for pair, rank in zip(both, frame["rank"], strict=True)
+        ],
+        frame.index,
+        "Int64",
+    )
+    own, sends, receives = (
+        frame["rank"].astype("Int64"),
+        frame["collective"].eq("send"),
+        frame["collective"].eq("recv"),
+    )
+    sender = own.where(sends, frame["source_rank"].fillna(other).where(receives))
+    receiver = own.where(receives, frame["destination_rank"].fillna(other).where(sends))
+    return sender, receiver
+
+
+def _two_ranks(text: str) -> tuple[int, int] | None:
+    """The ranks of a group of two, from a list as PyTorch writes it: `[0, 4]`."""
+    found = re.fullmatch(r'"?\[(\d{1,9}), ?(\d{1,9})\]"?', text)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def _described_by(rank_trace: RankTrace, rows: Int64) -> Int64:

@@ -24,17 +24,20 @@ def match(frame: pd.DataFrame, common_clock: bool = False) -> pd.DataFrame:
     - seq: process group and its ranks, operation, sequence number.
     - order: iteration, operation, process group, stream; the n-th kernel on each rank. Streams are compared
       by their place among the rank's communication streams if all ranks have equally many, else by number.
+    - pair: iteration, process group, sender and receiver; the n-th send is the n-th receive. For sends and
+      receives alone, which have no numbers that both sides share.
 
     Several kernels of a rank with the same key are distinguished by their order. All ranks that have a key
     must have it equally often; otherwise nothing under it is matched, since it is unknown which kernel is
     missing. Matches by order must also be possible: with the ranks' clocks set so that most matches end
     together (within 1 ms), the kernels of a collective must overlap in time, and an operation that takes the
     same number of elements from every rank must have it. Otherwise the recording has gaps, and nothing under
-    the key is matched. Sends and receives are not collectives.
+    the key is matched. Nor is anything if a receive ends before its send begins. A send that ends before its
+    receive begins was buffered: it matches nothing, since neither side waits for the other.
 
     Args:
         frame: columns rank, event_id, iteration, collective, process_group, group_ranks, seq, comms_id,
-            in_elements, device, stream, start_ns, end_ns.
+            in_elements, sender, receiver (Int64, NA where not known), device, stream, start_ns, end_ns.
         common_clock: the times are of one clock, or of clocks that differ by less than 5 ms: ranks whose
             matches by order end further apart count different iterations.
 
@@ -48,20 +51,26 @@ def match(frame: pd.DataFrame, common_clock: bool = False) -> pd.DataFrame:
     collective = ~frame["collective"].isin(_POINT_TO_POINT)
     lane = _lanes(frame)
     by_key = {
-        "comms_id": (identified, ["comms_id", "seq"]),
-        "seq": (numbered, ["process_group", "group_ranks", "collective", "seq"]),
+        "comms_id": (collective & identified, ["comms_id", "seq"]),
+        "seq": (collective & numbered, ["process_group", "group_ranks", "collective", "seq"]),
         "order": (
-            ~identified & ~numbered,
+            collective & ~identified & ~numbered,
             ["iteration", "collective", "process_group", "group_ranks", "lane"],
+        ),
+        "pair": (
+            ~collective & frame["sender"].notna() & frame["receiver"].notna(),
+            ["iteration", "process_group", "group_ranks", "sender", "receiver"],
         ),
     }
     key = pd.Series(pd.NA, frame.index, "str")
     number = pd.Series(-1, frame.index, "int64")
     first = 0
     for name, (rows, columns) in by_key.items():
-        found = _same(frame.assign(lane=lane)[rows & collective], columns, first)
+        found = _same(frame.assign(lane=lane)[rows], columns, first)
         if name == "order":
             found = found[_possible(frame.loc[found.index], found, common_clock)]
+        elif name == "pair":
+            found = found[_transferred(frame.loc[found.index], found, common_clock)]
         number[found.index] = found["number"]
         key[found.index] = name
         first += len(frame)
@@ -98,15 +107,36 @@ def _possible(frame: pd.DataFrame, found: pd.DataFrame, common_clock: bool) -> p
     """Which matches by order hold: those of buckets whose collectives all overlap and have equal sizes."""
     if found.empty:
         return pd.Series(dtype=bool, index=found.index)
-    key = frame.assign(number=found["number"]).set_index(["number", "rank"])[["start_ns", "end_ns"]]
-    starts, ends = (key[column].unstack() for column in key)  # noqa: PD010 - one value each, nothing to aggregate
-    shift = _clock_shifts(ends.to_numpy(), common_clock)
-    latest_start = (starts - shift).max(axis=1)
-    earliest_end = (ends - shift).min(axis=1)
-    meet = found["number"].map(latest_start <= earliest_end)
+    starts, ends = _on_one_clock(frame, found, common_clock)
+    meet = found["number"].map(starts.max(axis=1) <= ends.min(axis=1))
     elements = frame["in_elements"].where(frame["collective"].isin(_EQUAL_ON_ALL_RANKS))
     alike = elements.groupby(found["number"].to_numpy()).transform("nunique") <= 1
     return (meet & alike).groupby(found["bucket"].to_numpy()).transform("all")
+
+
+def _transferred(frame: pd.DataFrame, found: pd.DataFrame, common_clock: bool) -> pd.Series:
+    """Which sends and receives meet: those that overlap, in buckets where no receive precedes its send."""
+    if found.empty:
+        return pd.Series(dtype=bool, index=found.index)
+    starts, ends = _on_one_clock(frame, found, common_clock)
+    ranks = frame[["sender", "receiver"]].groupby(found["number"].to_numpy()).first().loc[starts.index]
+    row = np.arange(len(starts))
+    sends, receives = (starts.columns.get_indexer(pd.Index(ranks[side])) for side in ranks)
+    start, end = starts.to_numpy(), ends.to_numpy()
+    backwards = pd.Series(end[row, receives] < start[row, sends], starts.index)
+    buffered = pd.Series(end[row, sends] < start[row, receives], starts.index)
+    impossible = found["number"].map(backwards).groupby(found["bucket"].to_numpy()).transform("any")
+    return ~impossible & ~found["number"].map(buffered)
+
+
+def _on_one_clock(
+    frame: pd.DataFrame, found: pd.DataFrame, common_clock: bool
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Starts and ends by match (row) and rank (column), with the ranks' clocks set as `match` says."""
+    key = frame.assign(number=found["number"]).set_index(["number", "rank"])[["start_ns", "end_ns"]]
+    starts, ends = (key[column].unstack() for column in key)  # noqa: PD010 - one value each, nothing to aggregate
+    shift = _clock_shifts(ends.to_numpy(), common_clock)
+    return starts - shift, ends - shift
 
 
 def _clock_shifts(ends: npt.NDArray[np.float64], common_clock: bool) -> npt.NDArray[np.float64]:

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.communication.arrivals import arrivals
 from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.communication.culprits import NOBODY
+from hta_widgets.analysis.communication.standing_out import ranks_in_words, standing_out
+from hta_widgets.analysis.communication.waits import exchanges, waits
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.charts.spec import Heat
 from hta_widgets.errors import MissingDataError
@@ -17,18 +21,13 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "arrivals", "lateness", "sentence", "stragglers"]
+__all__ = ["ANALYSIS", "lateness", "sentence", "stragglers"]
 
-NOISE_NS = 10_000
-NOISE_PERMILLE = 10
-
-# These may end on one rank long before another: the first to finish says nothing about the last to arrive.
-_LOOSE = ("broadcast", "reduce", "gather", "scatter")
 _SUMS = ("waited_ns", "caused_wait_ns", "lateness_ns")
 
 
 def stragglers(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
-    """Which rank arrives last at the collectives, and how long do the others wait for it?
+    """Which ranks do the others wait for at the collectives, sends and receives, and how long?
 
     No clock is needed. A collective in which every rank needs data of every other cannot end before the last
     rank has arrived, and then ends on all of them at once; so each kernel's duration is the time from its
@@ -39,11 +38,16 @@ def stragglers(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     caused_wait(last) = sum of waited over the ranks, caused_wait(others) = 0.
 
     A collective counts only if max d - min d exceeds both 10 us and 1 % of min d: below that, ranks leave at
-    slightly different moments, and the shortest kernel is chance. Broadcast, reduce, gather, scatter, send
-    and recv are left out, since they do not end everywhere at once. Kernels named only SendRecv are taken for
-    all-to-all. If only some ranks of a group were recorded, all of this holds among those.
-    `collectives` decides which kernels are one collective. A collective belongs to the scope and iteration of
-    the kernel of its lowest rank.
+    slightly different moments, and the shortest kernel is chance. Broadcast, reduce, gather and scatter are
+    left out, since they do not end everywhere at once. A send and its receive are an exchange of two ranks,
+    if it is recorded who sends to whom. Kernels named only SendRecv are taken for all-to-all. If only some
+    ranks of a group were recorded, all of this holds among those. `collectives` decides which kernels are one
+    collective. A collective belongs to the scope and iteration of the kernel of its lowest rank.
+
+    Who arrives last may itself have waited for another rank. `waits` follows that to the rank that causes
+    the waiting: moment by moment, the one at the end of the chain, which computes, copies, transfers or
+    idles. Where the chain leads to ranks or partners that were not recorded, or the ranks do not leave an
+    exchange together, the cause of the waiting is not known.
 
     Source: the reasoning of HTA's `find_stragglers_with_late_start_comm_kernels`, that ranks leave a
     collective at about the same time, applied to durations instead of start times of different clocks.
@@ -59,18 +63,23 @@ def stragglers(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         collectives; in each iteration caused_wait_ns and waited_ns have the same sum), start_offset_ns Int64
         (sum of own start - first start, comparable with lateness_ns; NA where ranks have no common clock),
         caused_pct float64 (% of all waiting of the iteration; NaN without any), position int64 (1 = the worst
-        of the iteration: most waiting caused, then latest, then lowest rank).
+        of the iteration: most waiting caused, then latest, then lowest rank), blamed_ns int64 (waiting of
+        others that this rank causes), unfollowed_ns int64 (waiting of this rank whose cause is not known; in
+        each iteration blamed_ns and unfollowed_ns add up to waited_ns).
 
     Raises:
         MissingDataError: fewer than two ranks, no communication, or none of it is matched across ranks.
     """
     scope = scope or Scope()
-    found = collectives(trace, Scope(ranks=scope.ranks))
-    _require(trace.ranks_of(scope), found)
-    inside = collectives(trace, scope)[["rank", "event_id"]]
-    lowest = found[found["match"].notna()].drop_duplicates("match")
-    chosen = lowest.merge(inside, on=["rank", "event_id"])["match"]
-    return lateness(found[found["match"].isin(chosen)], trace.clock.method != "start")
+    _require(trace.ranks_of(scope), collectives(trace, Scope(ranks=scope.ranks)))
+    frame = lateness(exchanges(trace, scope), trace.clock.method != "start")
+    parts = waits(trace, scope)
+    unknown = parts["culprit"] == NOBODY
+    for column, of, chosen in (("blamed_ns", "culprit", ~unknown), ("unfollowed_ns", "rank", unknown)):
+        sums = parts[chosen].groupby(["iteration", of], dropna=False)["wait_ns"].sum()
+        here = pd.MultiIndex.from_frame(frame[["iteration", "rank"]])
+        frame[column] = sums.reindex(here, fill_value=0).to_numpy(np.int64)
+    return frame
 
 
 def lateness(frame: pd.DataFrame, common_clock: bool) -> pd.DataFrame:
@@ -107,52 +116,31 @@ def lateness(frame: pd.DataFrame, common_clock: bool) -> pd.DataFrame:
     return result[order]
 
 
-def arrivals(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per matched kernel that counts: its part in its collective, as `stragglers` defines.
-
-    Returns:
-        rank, iteration (the collective's), match, start_ns, dur_ns, counted (int64 0 or 1), is_last (bool),
-        waited_ns, caused_wait_ns, lateness_ns, start_offset_ns (int64, 0 where not counted).
-    """
-    each = frame.loc[
-        frame["match"].notna() & ~frame["collective"].isin(_LOOSE),
-        ["rank", "iteration", "match", "start_ns", "dur_ns"],
-    ].sort_values(["match", "rank", "start_ns"], kind="stable", ignore_index=True)
-    by = each.groupby("match", sort=False)
-    each = each[by["rank"].transform("nunique") > 1].reset_index(drop=True)
-    by = each.groupby("match", sort=False)
-    shortest, longest = by["dur_ns"].transform("min"), by["dur_ns"].transform("max")
-    spread = longest - shortest
-    counts = (spread > NOISE_NS) & (spread * 1000 > shortest * NOISE_PERMILLE)
-    each["iteration"] = by["iteration"].transform("first")
-    each["counted"] = counts.astype(np.int64)
-    short = each.assign(short=each["dur_ns"] == shortest)
-    # Of equally short ones the lowest rank's, so that the waiting is charged once.
-    each["is_last"] = short["short"] & ~short.duplicated(["match", "short"]) & counts
-    each["waited_ns"] = (each["dur_ns"] - shortest).where(counts, 0)
-    waited = each.groupby("match", sort=False)["waited_ns"].transform("sum")
-    each["caused_wait_ns"] = waited.where(each["is_last"], 0)
-    each["lateness_ns"] = (longest - each["dur_ns"]).where(counts, 0)
-    each["start_offset_ns"] = (each["start_ns"] - by["start_ns"].transform("min")).where(counts, 0)
-    return each
-
-
 def sentence(frame: pd.DataFrame) -> str:
     """The answer in one sentence."""
     if frame.empty:
         return "No collective of several ranks lies in the selection."
-    total = frame.groupby("rank")[["last", "waited_ns", "caused_wait_ns"]].sum()
+    total = frame.groupby("rank")[["counted", "last", "waited_ns", "blamed_ns", "unfollowed_ns"]].sum()
     waited = int(total["waited_ns"].sum())
     if not waited:
         return f"None of {counted(len(total), 'rank')} waits noticeably for another at the collectives."
-    caused = total["caused_wait_ns"].to_numpy()
-    worst = int(caused.argmax())
-    uneven = int(frame.groupby("iteration", dropna=False)["counted"].max().sum())
     iterations = frame["iteration"].nunique(dropna=False)
+    whole = (
+        f"{duration(waited)} that {counted(len(total), 'rank')} wait together in "
+        f"{counted(iterations, 'iteration')}"
+    )
+    if 2 * int(total["unfollowed_ns"].sum()) > waited:
+        return f"For most of the {whole}, the rank that causes it is not known."
+    culprits = total.loc[standing_out(frame)]
+    if culprits.empty:
+        return f"No rank stands out as the cause of the {whole}."
+    part = percent(100.0 * int(culprits["blamed_ns"].sum()) / waited)
+    if len(culprits) > 1:
+        them = ranks_in_words(culprits.index.tolist())
+        return f"The others wait for {them}, which cause {part} of the {whole}."
     return (
-        f"The others wait for rank {total.index[worst]}: it arrives last at {total['last'].iloc[worst]} of "
-        f"{counted(uneven, 'uneven collective')} and causes {percent(100.0 * caused[worst] / waited)} of all "
-        f"waiting, {duration(waited)} on {counted(len(total), 'rank')} in {counted(iterations, 'iteration')}."
+        f"The others wait for rank {culprits.index[0]}: it causes {part} of the {whole}, and arrives last at "
+        f"{culprits['last'].iloc[0]} of its {counted(culprits['counted'].iloc[0], 'uneven exchange')}."
     )
 
 
@@ -185,7 +173,7 @@ ANALYSIS = Analysis(
     title="Whom the other ranks wait for",
     function=stragglers,
     sentence=sentence,
-    chart=Heat("iteration", "rank", "caused_wait_ns", "communication", measure="Caused wait"),
+    chart=Heat("iteration", "rank", "blamed_ns", "communication", measure="Caused wait"),
     requires=("second rank", "communication kernels"),
     ignores=("ranks",),
 )

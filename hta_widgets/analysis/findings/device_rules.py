@@ -12,14 +12,13 @@ from hta_widgets.analysis.findings.critical import off_critical_path, said_of, s
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.job_rules import culprits
 from hta_widgets.formatting import brief, percent, significant
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 
 __all__ = ["memory_copies", "slow_kernels"]
 
-# Ranks of equal devices run the same kernel within a few per cent of each other.
-SLOWER = 1.05
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
 # What to try, by a word in the name of the copies; "" for all others.
 _ADVICE = {
@@ -79,36 +78,34 @@ def _main_copy(inputs: Inputs, ranks: list[int]) -> tuple[str, float]:
 
 
 def slow_kernels(inputs: Inputs) -> Finding | None:
-    """A rank whose compute kernels take longer than the same kernels on the other ranks.
+    """A rank whose compute kernels take longer than equal ones on the other ranks.
 
-    Its cost is the time beyond what the same launches take at the median of the other ranks' means, over the
-    kernels that are slower by more than 5 %; with its share in the rank's own time.
+    Equal are those of the same name and launch configuration that run equally often. The cost is the time
+    beyond what they take at the median of the other ranks' means, over the kernels that are slower by more
+    than 5 %; with its share in the rank's own time. If another rank is the slowest in every fourth step or
+    more, it is not the rank that is slow.
     """
-    if len(inputs.temporal) < 2:  # nothing to compare with
+    work = inputs.workloads
+    if len(work.ranks) < 2:
         return None
-    counts, means = inputs.compute_kernels
-    if len(means.columns) < 2:
+    one = work.compared(max(work.ranks, key=lambda rank: int(work.excess(rank).sum())))
+    window = inputs.temporal.set_index("rank")["window_ns"].get(one.rank, 0)
+    if one.changes or not one.slower_ns or not window:
         return None
-    cost, slowest, name, ratio = 0, -1, "", 1.0
-    for rank in means.columns.tolist():
-        usual = means.drop(columns=rank).median(axis=1)
-        slower = means[rank] > SLOWER * usual
-        excess = ((means[rank] - usual) * counts[rank])[slower]
-        if len(excess) and round(float(excess.sum())) > cost:
-            cost, slowest = round(float(excess.sum())), int(rank)
-            name = str(excess.index[int(np.argmax(excess.to_numpy()))])
-            ratio = float(means[rank][name] / usual[name])
-    window = inputs.temporal.set_index("rank")["window_ns"].get(slowest, 0)
-    if not window:
-        return None
+    share = 100.0 * one.slower_ns / int(window)
+    few = " All other equal kernels are as fast as elsewhere: it may be the data that these get to see."
+    why = " This is why the others wait for it, not another loss."
     return Finding(
         "slow_kernels",
-        cost,
-        100.0 * cost / int(window),
-        f"Rank {slowest} loses {inputs.share(100.0 * cost / int(window))}{inputs.per_step(cost)} because it "
-        f"runs the same kernels slower than the others; {short_kernel_name(name)} takes {significant(ratio)} "
-        "times as long.",
-        "If the ranks have equal work, compare clocks, power limits and temperatures of their devices.",
+        one.slower_ns,
+        share,
+        f"Rank {one.rank} loses {inputs.share(share)}{inputs.per_step(one.slower_ns)} because it runs the "
+        "same kernels, launched alike and as often, slower than the others; "
+        f"{short_kernel_name(one.name)} takes {significant(one.ratio)} times as long.{few * one.few}"
+        f"{why * (one.rank in culprits(inputs))}",
+        "Compare the data of these kernels first (routing of tokens, lengths of sequences), then the devices."
+        if one.few
+        else "If their shapes are equal, too, compare clocks, power limits and temperatures of the devices.",
         "kernel_durations",
-        Evidence(rank=slowest, name=name),
+        Evidence(rank=one.rank, name=one.name),
     )

@@ -12,10 +12,12 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.communication.stragglers import stragglers
+from hta_widgets.analysis.communication.waits import waits
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.findings.finding import NOTE_PCT
 from hta_widgets.analysis.findings.start_up import StartUp, start_up_of
+from hta_widgets.analysis.findings.workloads import Workloads
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS, idle_breakdown
 from hta_widgets.analysis.idle.causes import CAUSES, IdleCauses, idle_causes
 from hta_widgets.analysis.kernels.breakdown import device_work
@@ -145,10 +147,19 @@ class Inputs:
     def late(self) -> pd.DataFrame:
         """`stragglers`; without rows where ranks do not communicate, or are alone by design."""
         if self.collectives.empty or (len(self.trace.ranks) == 1 and not self._has_peers()):
-            return pd.DataFrame(
-                {"rank": [], "waited_ns": [], "caused_wait_ns": [], "last": []}, dtype="int64"
-            )
+            columns = ("iteration", "rank", "waited_ns", "blamed_ns", "unfollowed_ns")
+            return pd.DataFrame({column: [] for column in columns}, dtype="int64")
         return stragglers(self.trace, self.scope)
+
+    @cached_property
+    def waits(self) -> pd.DataFrame:
+        """`waits`, whose sums are those of `late`."""
+        return waits(self.trace, self.scope)
+
+    @cached_property
+    def workloads(self) -> Workloads:
+        """The compute kernels of each rank, to be compared between ranks."""
+        return Workloads(self.trace, self.scope)
 
     @cached_property
     def is_compiled(self) -> bool:

@@ -11,6 +11,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.findings.device_rules import memory_copies, slow_kernels
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Open
 from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
+from hta_widgets.analysis.findings.imbalance import imbalance, mutual_waiting
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_steps, straggler
 from hta_widgets.analysis.findings.recording_rules import (
@@ -46,6 +47,8 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "exposed_communication": ("what communication costs", exposed_communication),
     "memory_copies": ("what copies cost", memory_copies),
     "slow_kernels": ("whether a rank is slow", slow_kernels),
+    "imbalance": ("whom the ranks wait for", imbalance),
+    "mutual_waiting": ("whom the ranks wait for", mutual_waiting),
     "slow_steps": ("which steps are unusual", slow_steps),
     "unrecorded_idle": ("why devices are idle", unrecorded_idle),
     "no_work_due": ("why devices are idle", no_work_due),
@@ -61,6 +64,8 @@ _WORDS = {
     "exposed_communication": "Communication without compute",
     "memory_copies": "Copying memory without compute",
     "slow_kernels": "A rank with slow kernels",
+    "imbalance": "A rank with more work",
+    "mutual_waiting": "Ranks that wait for each other",
     "start_up": "Starting up",
     "slow_steps": "Extra time in unusually long steps",
     "unrecorded_idle": "Idle time without a recorded cause",
@@ -137,7 +142,7 @@ def sentence(frame: pd.DataFrame) -> str:
         most = _WORDS[found["topic"].iloc[0]].rstrip(",")
         return f"{computing}; {most[0].lower()}{most[1:]} costs {percent(found['share_pct'].iloc[0])}."
     if len(found):
-        first, others = found.iloc[0], len(found) - 1
+        first, others = found.iloc[0], len(found) - 1 - _same_rank(found)
         more = f"; {counted(others, 'more cause')} {'stands' if others == 1 else 'stand'} out"
         most = "costs most, " if others else "costs "
         return (
@@ -150,6 +155,12 @@ def sentence(frame: pd.DataFrame) -> str:
     if len(frame):
         return f"Nothing stands out in what can be judged: {limit}."
     return f"Nothing stands out: {limit}."
+
+
+def _same_rank(found: pd.DataFrame) -> bool:
+    """Whether a rank that the others wait for is told twice: that they wait, and why it is late."""
+    reasons = found.loc[found["topic"].isin(("slow_kernels", "imbalance")), "rank"]
+    return bool(reasons.isin(found.loc[found["topic"] == "straggler", "rank"]).any())
 
 
 def _judged(trace: Trace, scope: Scope) -> tuple[list[Finding], list[Open]]:

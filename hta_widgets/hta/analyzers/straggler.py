@@ -155,6 +155,8 @@ def _kernels(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
             "seq": _number(rows, "seq"),
             "comms_id": _number(rows, "comms_id"),
             "in_elements": _number(rows, "in_msg_nelems"),
+            "sender": pd.Series(pd.NA, rows.index, "Int64"),  # HTA compares collectives alone
+            "receiver": pd.Series(pd.NA, rows.index, "Int64"),
             "device": pd.Series(0, rows.index, "Int64"),
             "stream": _number(rows, "stream"),
             "start_ns": start,

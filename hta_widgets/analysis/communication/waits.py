@@ -1,0 +1,135 @@
+"""What each rank waits for at exchanges: which rank causes it, through whom, and what that does meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.communication.arrivals import NOISE_NS, arrivals
+from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.communication.culprits import NOBODY, follow
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.engine import checkpoint
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["exchanges", "waits"]
+
+# Ranks leave an exchange together. Where they do not, by more than this part of the waiting that follows from
+# it, the durations do not tell who arrived last.
+_APART = 4
+
+
+def waits(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    """Whom each rank waits for at the exchanges of a scope, and what that rank does in the meantime.
+
+    `culprits.follow` says who is the culprit. A wait is not followed if the ranks of its exchange do not
+    leave it together: with the clocks of each two ranks set by the median of their ends, the ends must agree
+    within 10 us or a quarter of the longest wait.
+
+    Args:
+        trace: the job.
+        scope: exchanges that belong to it, as in `stragglers`; default everything.
+
+    Returns:
+        One row per part of a wait, by iteration, rank, time. Columns: iteration (Int64), rank (int64, waits),
+        last (int64, the rank that arrives last), culprit (int64; -1 if the waits cannot be followed), wait_ns
+        (int64 ns), and what the culprit's device does in that time, which adds up to it: computing_ns,
+        communicating_ns (transferring, or together with ranks that were not recorded), copying_ns, idle_ns
+        (int64 ns; all 0 if the culprit is unknown).
+    """
+    scope = scope or Scope()
+    parts = _followed(trace, scope.ranks)
+    if scope == Scope(ranks=scope.ranks):
+        return parts.drop(columns="match").copy()
+    inside = parts["match"].isin(exchanges(trace, scope)["match"])
+    return parts[inside].drop(columns="match").reset_index(drop=True)
+
+
+def exchanges(trace: Trace, scope: Scope) -> pd.DataFrame:
+    """The matched kernels, on the ranks of a scope, of the exchanges that belong to it.
+
+    An exchange belongs to the scope and the iteration of the kernel of its lowest rank.
+    """
+    found = collectives(trace, Scope(ranks=scope.ranks))
+    inside = collectives(trace, scope)[["rank", "event_id"]]
+    lowest = found[found["match"].notna()].drop_duplicates("match")
+    chosen = lowest.merge(inside, on=["rank", "event_id"])["match"]
+    return found[found["match"].isin(chosen)]
+
+
+@memoize_per_rank(last=4)
+def _followed(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
+    """`waits` of these ranks among themselves, with the match of each exchange."""
+    found = collectives(trace, Scope(ranks=ranks))
+    each = arrivals(found)
+    apart = each["match"].isin(_uneven_ends(each))
+    size = found.groupby("match")["rank"].transform("size").reindex(found.index)
+    complete = size >= _expected(found, trace)
+    found["waited_ns"] = each["waited_ns"].reindex(found.index, fill_value=0)
+    found["last"] = _position_of_last(found, each[~apart])
+    found["known"] = (complete & found["match"].isin(each["match"][~apart])).fillna(False).astype(bool)
+    scope = Scope()
+    devices = {}
+    for rank in found["rank"].unique().tolist():
+        checkpoint()
+        devices[rank] = busy(trace.rank(rank), scope)
+    parts = follow(found, {rank: device.compute for rank, device in devices.items()})
+    of = parts["kernel"].to_numpy()
+    iteration = each["iteration"].reindex(found.index)
+    last = np.append(found["rank"].to_numpy(np.int64), NOBODY)[found["last"].to_numpy()[of]]
+    frame = pd.DataFrame(
+        {
+            "iteration": iteration.to_numpy()[of],
+            "rank": found["rank"].to_numpy(np.int64)[of],
+            "last": last,
+            "culprit": parts["culprit"],
+            "wait_ns": parts["end_ns"] - parts["start_ns"],
+            "match": found["match"].to_numpy()[of],
+        }
+    )
+    for column, kind in (
+        ("computing_ns", "compute"),
+        ("communicating_ns", "exposed_communication"),
+        ("copying_ns", "exposed_memory"),
+    ):
+        frame[column] = np.int64(0)
+        for rank, device in devices.items():
+            rows = frame["culprit"] == rank
+            windows = parts.loc[rows, ["start_ns", "end_ns"]].to_numpy(np.int64)
+            frame.loc[rows, column] = getattr(device, kind).within_each(windows)
+    active = frame[["computing_ns", "communicating_ns", "copying_ns"]].sum(axis=1)
+    frame["idle_ns"] = (frame["wait_ns"] - active).where(frame["culprit"] != NOBODY, 0)
+    return frame.sort_values(["iteration", "rank"], kind="stable", ignore_index=True)
+
+
+def _position_of_last(found: pd.DataFrame, each: pd.DataFrame) -> np.ndarray:
+    """For each kernel the position of that of the last to arrive at its exchange; -1 if nobody is known."""
+    last = each[each["is_last"]]
+    position = pd.Series(found.index.get_indexer(last.index), last["match"].astype("int64"))
+    return found["match"].map(position).fillna(-1).to_numpy(np.int64)
+
+
+def _uneven_ends(each: pd.DataFrame) -> pd.Series:
+    """The matches whose ranks do not leave together, with their clocks set by the median."""
+    by = each.groupby("match", sort=False)
+    end = each["start_ns"] + each["dur_ns"]
+    first = by["rank"].transform("first")
+    ahead = end - end.groupby(each["match"]).transform("first")
+    usual = ahead.groupby([first, each["rank"]]).transform("median")
+    off = (ahead - usual).abs()
+    longest = by["waited_ns"].transform("max")
+    return each.loc[(off > NOISE_NS) & (off * _APART > longest), "match"].drop_duplicates()
+
+
+def _expected(found: pd.DataFrame, trace: Trace) -> pd.Series:
+    """How many ranks take part in each exchange: as recorded; else as matched, if no rank is missing."""
+    world = trace.summary["world_size"]
+    misses = isinstance(world, int) and world > len(trace.ranks)
+    group = found["group_size"].where(found["match_key"] != "pair", 2)
+    return group.fillna(world if misses else found["match_ranks"])
