@@ -86,7 +86,8 @@ def test_idle_time_without_a_recorded_launch_is_not_blamed_on_the_host(
 @pytest.mark.parametrize(("last", "fires"), [(40_000, True), (98_000, False)])
 def test_time_after_the_last_device_work_is_nobodys_fault(tmp_path: Path, last: int, fires: bool) -> None:
     """The recording's only step goes on without device work: no host, launch or kernel is to blame."""
-    events = [*steps(1), launch(100, 1), kernel("gemm", 200, last - 200, correlation=1)]
+    events = [*steps(1), launch(100, 1), kernel("gemm", 200, last - 300, correlation=1)]
+    events += [launch(110, 2), kernel("gemm", last - 100, 100, correlation=2)]
     found = topics(job(tmp_path, events))
     assert ("no_work_due" in found) == fires
     if fires:

@@ -7,6 +7,7 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.standing_out import ranks_in_words, standing_out
 from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
+from hta_widgets.analysis.findings.critical import off_critical_path, said_of, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.errors import MissingDataError
@@ -195,15 +196,17 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     if 2 * inputs.collectives["dur_ns"][unmatched].sum() > inputs.collectives["dur_ns"].sum():
         beyond = ", waiting for other ranks included"
     who = "The device communicates" if len(frame) == 1 else "The devices communicate"
+    off_path = off_critical_path(inputs, frame.index.tolist(), "exposed_communication")
     return Finding(
         "exposed_communication",
         cost,
         share,
-        f"{who} {inputs.share(share)}{inputs.per_step(cost)} without computing{beyond}; {percent(hidden)} of "
-        "all communication hides behind compute.",
+        f"{who} {inputs.share(share)}{inputs.per_step(cost)} without computing{beyond}{said_of(off_path)}; "
+        f"{percent(hidden)} of all communication hides behind compute.",
         "Start communication earlier and in larger pieces: gradient buckets, prefetching of sharded "
         "parameters, or a process group of fewer ranks.",
         "comm_comp_overlap",
+        severity=severity_on_path(share, off_path),
     )
 
 

@@ -74,7 +74,7 @@ _WORDS = {
 _ABOUT_THE_RECORDING = {
     "several_jobs": "These recordings are not the ranks of one job: nothing is compared.",
     "filtered": "Events were removed from this recording: where time goes cannot be told from it.",
-    "fragment": "The recording holds too little device work to tell where time goes.",
+    "fragment": "The recording holds one piece of device work: too little to tell where time goes.",
     "graph_capture": "A graph is being captured: what is launched does not run.",
 }
 _COLUMNS = {
