@@ -7,7 +7,6 @@ from typing import Literal
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.finding import Severity, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.idle.hidden import hidden_by_host
 from hta_widgets.formatting import percent
 
 __all__ = ["off_critical_path", "said_of", "severity_on_path"]
@@ -26,7 +25,7 @@ def off_critical_path(
         rank_trace = inputs.trace.rank(rank)
         windows = rank_trace.windows(inputs.scope)
         lost = getattr(busy(rank_trace, inputs.scope), part)
-        hidden += (lost & hidden_by_host(rank_trace, inputs.idle_causes(rank))).within(windows)
+        hidden += (lost & inputs.hidden(rank)).within(windows)
         whole += lost.within(windows)
     return hidden / whole if whole else 0.0
 

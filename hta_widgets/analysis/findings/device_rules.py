@@ -85,6 +85,8 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
     than 5 %; with its share in the rank's own time. If another rank is the slowest in every fourth step or
     more, it is not the rank that is slow.
     """
+    if len(inputs.temporal) < 2:  # nothing to compare with
+        return None
     work = inputs.workloads
     if len(work.ranks) < 2:
         return None

@@ -13,6 +13,7 @@ import pandas as pd
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.communication.stragglers import stragglers
 from hta_widgets.analysis.communication.waits import waits
+from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.findings.finding import NOTE_PCT
@@ -20,6 +21,7 @@ from hta_widgets.analysis.findings.start_up import StartUp, start_up_of
 from hta_widgets.analysis.findings.workloads import Workloads
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS, idle_breakdown
 from hta_widgets.analysis.idle.causes import CAUSES, IdleCauses, idle_causes
+from hta_widgets.analysis.idle.hidden import hidden_by_host
 from hta_widgets.analysis.kernels.breakdown import device_work
 from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
@@ -62,6 +64,7 @@ class Inputs:
 
     def __init__(self, trace: Trace, scope: Scope) -> None:
         self.trace = trace
+        self._hidden: dict[int, Intervals] = {}
         self.steps = step_times(trace, scope)
         self.announced = bool(len(self.steps)) and bool(self.steps["source"].isin(_ANNOUNCED).all())
         complete = self.steps[~self.steps["partial"]] if self.announced else self.steps.iloc[:0]
@@ -122,6 +125,12 @@ class Inputs:
     def idle_causes(self, rank: int) -> IdleCauses:
         """The intervals behind `idle`, start-up included."""
         return idle_causes(self.trace.rank(rank), self.scope, CONSECUTIVE_KERNEL_DELAY_NS)
+
+    def hidden(self, rank: int) -> Intervals:
+        """The busy time of a rank that does not lie on the critical path (`hidden_by_host`)."""
+        if rank not in self._hidden:
+            self._hidden[rank] = hidden_by_host(self.trace.rank(rank), self.idle_causes(rank))
+        return self._hidden[rank]
 
     @cached_property
     def compute_kernels(self) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import IdleCauses
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
@@ -130,27 +131,47 @@ def _by_thread(
     }
 
 
+class _Calls:
+    """The named host calls of each thread, in order of name, then start."""
+
+    def __init__(self, rank_trace: RankTrace) -> None:
+        named = np.isin(rank_trace.event_class, _NAMED) & (rank_trace.stream == NULL)
+        rows = np.flatnonzero(named)
+        thread, name, start = rank_trace.thread[rows], rank_trace.name[rows], rank_trace.start[rows]
+        rows = rows[np.lexsort((start, name, thread))]
+        threads, first = np.unique(rank_trace.thread[rows], return_index=True)
+        self.by_thread = {
+            thread: (rank_trace.name[part], rank_trace.start[part], rank_trace.end[part])
+            for thread, part in zip(threads.tolist(), np.split(rows, first[1:]), strict=True)
+        }
+
+
+_calls_of = memoize_per_rank()(_Calls)
+
+
 def _calls_by_name(
     rank_trace: RankTrace, waits: dict[int, Intervals]
 ) -> list[tuple[str, dict[int, Intervals]]]:
     """The names with most idle time open in their calls: of each, when they are open, by thread."""
-    named = np.isin(rank_trace.event_class, _NAMED) & (rank_trace.stream == NULL)
-    rows_of: dict[int, Int64] = {}
-    sums = np.zeros(len(rank_trace.names), np.int64)
+    calls = _calls_of(rank_trace).by_thread
+    sums = np.zeros(len(rank_trace.names))
     for thread, pieces in waits.items():
-        rows = rank_trace.by_start[(named & (rank_trace.thread == thread))[rank_trace.by_start]]
-        open_then = pieces.within_each(np.stack([rank_trace.start[rows], rank_trace.end[rows]], 1))
-        np.add.at(sums, rank_trace.name[rows], open_then)
-        rows_of[thread] = rows[np.argsort(rank_trace.name[rows], kind="stable")]
-    codes = np.argsort(-sums, kind="stable")[: min(_CANDIDATES, int((sums > 0).sum()))]
+        if thread in calls and len(pieces):
+            name, start, end = calls[thread]
+            near = (start < pieces.end[-1]) & (end > pieces.start[0])
+            open_then = pieces.within_each(np.stack([start[near], end[near]], 1))
+            sums += np.bincount(name[near], open_then, len(sums))
+    asked = sum(pieces.length for pieces in waits.values())
+    enough = np.flatnonzero(sums >= max(1, _MENTIONED * asked))
+    codes = enough[np.argsort(-sums[enough], kind="stable")][:_CANDIDATES]
     found = []
     for code in codes.tolist():
         spans = {}
-        for thread, rows in rows_of.items():
-            first, last = np.searchsorted(rank_trace.name[rows], [code, code + 1])
-            spans[thread] = Intervals.union(
-                rank_trace.start[rows[first:last]], rank_trace.end[rows[first:last]]
-            )
+        for thread in waits:
+            if thread in calls:
+                name, start, end = calls[thread]
+                first, last = np.searchsorted(name, [code, code + 1])
+                spans[thread] = Intervals.union(start[first:last], end[first:last])
         found.append((rank_trace.names[code], spans))
     return found
 
