@@ -34,7 +34,7 @@ CONTENTS = {
         "Other tools <migration>",
         "Reference <api>",
     ),
-    "guide.md": ("Hosts <hosts>", "performance", "Troubleshooting <troubleshooting>"),
+    "guide.md": ("Findings <findings>", "Hosts <hosts>", "performance", "Troubleshooting <troubleshooting>"),
     "migration.md": ("hta", "Differences from HTA <differences>"),
     "api.md": ("Command line <command_line>", "Columns of events <event_columns>", "terms"),
 }

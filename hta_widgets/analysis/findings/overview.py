@@ -99,12 +99,13 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     Each rule reads one analysis: `idle_breakdown` (waiting for data, synchronising calls, a late host,
     launches on their way, many small kernels, work that waits for other work), `stragglers`,
     `temporal_breakdown` (exposed communication, copies), `kernel_durations` (a rank with slow kernels),
-    `blocked_on_full_queue`, `step_times`. A cost below 3 % of the time is not reported, since the steps of a
-    steady job differ by as much; from 10 % on it is a warning. Findings may overlap (other ranks wait for a
-    rank with slow kernels), so their costs do not add up.
+    `step_times`. A cost below 3 % of the time is not reported, since the steps of a steady job differ by as
+    much; from 10 % on it is a warning. Findings may overlap (other ranks wait for a rank with slow kernels),
+    so their costs do not add up, and a cost is not what a change would save.
 
     If the steps are marked (ProfilerStep, or a server's steps) and the scope names no iterations, only
-    complete steps count.
+    complete steps count, and of those the ones without start-up if there are any. Of a recording that cannot
+    be judged (files of several jobs, events removed, a graph that is captured) only that is said.
 
     Args:
         trace: the job.
@@ -113,11 +114,11 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     Returns:
         Warnings, the verdict, notes, then a row per kind of data that is missing. Columns: rank, iteration
         (Int64; what it is about, NA for all), severity ("warning", "note", "verdict" for what the time is
-        spent on, which costs nothing, or "open" for what could not be judged), topic (str), cost_ns (int64,
-        ns lost in all of the selected time on each rank that it is about, on average), share_pct (float64,
-        % of the time of these ranks; 0 if open), text, suggestion,
-        kind (the analysis that shows it, "" if open), name (of the events it is about, or "") (str),
-        event_rank, event_id (Int64; an event to look at, or NA).
+        spent on or what the recording is, which costs nothing, or "open" for what could not be judged), topic
+        (str), cost_ns (int64, ns lost in all of the selected time on each rank that it is about, on average),
+        share_pct (float64, % of the time of these ranks; 0 if open or about the recording), text, suggestion,
+        kind (the analysis that shows it, "" if open or about the recording), name (of the events it is about,
+        or "") (str), event_rank, event_id (Int64; an event to look at, or NA).
     """
     scope = scope or Scope()
     verdict = recording_verdict(trace, scope)
