@@ -54,7 +54,8 @@ def idle_breakdown(
 
     All streams of a rank count as one device side: `idle_ns` is exactly that of `temporal_breakdown`. A gap
     [a, b) in which nothing runs ends when device work k starts. (Of several that start at b, k is the one
-    launched first.) The launch call [c, r) of k splits the gap in time; each piece has one cause:
+    launched first.) The launch call [c, r) of k splits the gap in time. Where it begins or returns outside
+    the gap, c and r below are the nearer end of the gap. Each piece has one cause:
 
     - before c, the device waits for the host thread that makes the launch:
       - `host_sync`: the thread is inside a call that returns only when the device has caught up
@@ -67,7 +68,8 @@ def idle_breakdown(
     - `launch_latency`: within [c, r), and from r to b if the call began inside the gap and b - r is below
       `consecutive_kernel_delay_ns`: the device had nothing queued, and the launch took that long to arrive.
     - `kernel_wait`: from r to b, if the call began before the gap and b - r is below
-      `consecutive_kernel_delay_ns`: k was queued; the device needs a moment between kernels.
+      `consecutive_kernel_delay_ns`: k was queued; the device needs a moment between kernels. (If the call
+      returned before the gap, r is a: however long k was queued, only its wait within the gap is measured.)
     - `device_wait`: from r to b, if that is longer: k was launched but does not start: it waits for an event,
       another stream (if the scope leaves streams out), or a device that is not ready.
     - `unknown`: the whole gap, if no launch of k was recorded.
