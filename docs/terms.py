@@ -16,7 +16,7 @@ PAGE = "terms.md"
 TERMS: dict[str, tuple[str, Any]] = {
     "sampling.sample": ("Steps that count", sampling.sample),
     "noise": ("Noise", noise),
-    "agreement": ("Agreement of step, parts and lines", agreement),
+    "agreement": ("Agreement", agreement),
     "moves.origins": ("Lines that moved", moves.origins),
     "call_lines.phase_lines": ("Phases", call_lines.phase_lines),
     "RankTrace.members": ("Events of a scope", RankTrace.members),

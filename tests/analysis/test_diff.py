@@ -301,6 +301,21 @@ def test_the_waterfall_adds_up(by):
     assert set(frame["part"]) == {*PARTS, "step"}
 
 
+def test_the_waterfall_of_a_rank_is_that_of_the_run_on_this_rank_alone(tmp_path):
+    """Its steps have their own begin and end."""
+    runs = {}
+    for name, times in (("A", (100_000, 150_000)), ("B", (120_000, 180_000))):
+        (tmp_path / name).mkdir()
+        runs[name] = job(tmp_path / name, *(durations(*[time] * 5) for time in times))
+    frame = step_waterfall(runs, by="rank")
+    for rank in (0, 1):
+        alone = step_waterfall(runs, Scope(ranks=(rank,)))
+        of_rank = frame[frame["rank"] == rank].drop(columns="rank").reset_index(drop=True)
+        pd.testing.assert_frame_equal(of_rank, alone)
+    steps = frame[frame["part"] == "step"].set_index(["run", "rank"])["change_ns"]
+    assert steps.to_dict() == {("A", 0): 0, ("A", 1): 0, ("B", 0): 20_000, ("B", 1): 30_000}
+
+
 def test_the_waterfall_is_the_temporal_breakdown():
     runs = {"A": run(), "B": run(seed=2)}
     steps = sample(runs)["A"]

@@ -151,8 +151,9 @@ def test_lines_that_differ(changes, verdict, begins):
 
 @pytest.mark.parametrize("number", range(4))
 def test_findings(number):
-    rows = [{"severity": "note", "topic": topic, "share_pct": 5.0} for topic in list(CAUSES)[:number]]
-    frame = pd.DataFrame(rows, columns=["severity", "topic", "share_pct"])
+    columns = ["severity", "topic", "share_pct", "rank", "text"]
+    rows = [("note", topic, 5.0, pd.NA, "") for topic in list(CAUSES)[:number]]
+    frame = pd.DataFrame(rows, columns=columns).astype({"rank": "Int64", "text": "str"})
     text = ANALYSES["overview"].sentence(frame)
     assert not slips(text)
     assert text.endswith("stands out." if number == 2 else "stand out." if number > 2 else ".")

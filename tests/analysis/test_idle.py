@@ -100,6 +100,18 @@ def test_work_that_was_queued_waits_for_the_device(tmp_path):
     assert idle_breakdown(long, consecutive_kernel_delay_ns=50_000)["device_wait_ns"].tolist() == [50 * US]
 
 
+def test_how_long_work_was_queued_before_a_gap_does_not_matter(tmp_path):
+    """Launched 500 us before the gap of 10 us: what is compared with the delay is the gap."""
+    events = [
+        call("cudaLaunchKernel", 0, 3, 1), call("cudaLaunchKernel", 4, 3, 2), kernel("k1", 10, 500, 1),
+        kernel("k2", 520, 5, 2),
+    ]  # fmt: skip
+    trace = trace_of(tmp_path, events)
+    for delay, cause in ((10_001, "kernel_wait"), (10_000, "device_wait")):
+        frame = idle_breakdown(trace, consecutive_kernel_delay_ns=delay)
+        assert frame[f"{cause}_ns"].tolist() == [10 * US]
+
+
 def test_a_launch_that_is_being_made_is_latency(tmp_path):
     """The call begins before the gap and returns within it."""
     events = [*FIRST, call("cudaLaunchKernel", 18, 5, 2), kernel("k2", 24, 5, 2)]

@@ -76,7 +76,7 @@ def test_lines_are_sorted_searched_and_chosen(lab: Lab) -> None:
     every = lines.locator("tbody tr").count()
     lines.get_by_role("button", name="Only significant").click()
     expect(lines.locator("tbody tr")).not_to_have_count(every)
-    assert set(column(viewer, "significant")) == {"yes"}
+    assert set(column(viewer, "verdict")) == {"significant"}
 
     lines.get_by_role("searchbox").fill("allreduce")
     expect(lines.locator("tbody tr")).to_have_count(1)

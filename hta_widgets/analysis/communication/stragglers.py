@@ -126,7 +126,7 @@ def sentence(frame: pd.DataFrame) -> str:
         return f"None of {counted(len(total), 'rank')} waits noticeably for another at the collectives."
     iterations = frame["iteration"].nunique(dropna=False)
     whole = (
-        f"{duration(waited)} that {counted(len(total), 'rank')} wait together in "
+        f"{duration(waited)} that {counted(len(total), 'rank')} {'waits' if len(total) == 1 else 'wait'} in "
         f"{counted(iterations, 'iteration')}"
     )
     if 2 * int(total["unfollowed_ns"].sum()) > waited:

@@ -65,7 +65,7 @@ _WORDS = {
     "memory_copies": "Copying memory without compute",
     "slow_kernels": "A rank with slow kernels",
     "imbalance": "A rank with more work",
-    "mutual_waiting": "Ranks that wait for each other",
+    "mutual_waiting": "Waiting of the ranks for each other in turn",
     "start_up": "Starting up",
     "slow_steps": "Extra time in unusually long steps",
     "unrecorded_idle": "Idle time without a recorded cause",

@@ -54,7 +54,8 @@ def idle_breakdown(
 
     All streams of a rank count as one device side: `idle_ns` is exactly that of `temporal_breakdown`. A gap
     [a, b) in which nothing runs ends when device work k starts. (Of several that start at b, k is the one
-    launched first.) The launch call [c, r) of k splits the gap in time; each piece has one cause:
+    launched first.) The launch call [c, r) of k splits the gap in time. Where it begins or returns outside
+    the gap, c and r below are the nearer end of the gap. Each piece has one cause:
 
     - before c, the device waits for the host thread that makes the launch:
       - `host_sync`: the thread is inside a call that returns only when the device has caught up
@@ -66,10 +67,12 @@ def idle_breakdown(
       launching thread is: an autograd worker sleeps while the main thread waits.
     - `launch_latency`: within [c, r), and from r to b if the call returned inside the gap and b - r is below
       `consecutive_kernel_delay_ns`: the device had nothing queued, and the launch took that long to arrive.
-    - `kernel_wait`: from r to b, if the call returned before the gap and b - r is below
-      `consecutive_kernel_delay_ns`: k was queued; the device needs a moment between kernels.
-    - `device_wait`: from r to b, if that is longer: k was launched but does not start: it waits for an event,
-      another stream (if the scope leaves streams out), or a device that is not ready.
+    - `kernel_wait`: from a to b, if the call returned before the gap and b - a is below
+      `consecutive_kernel_delay_ns`: k was queued (however long, only its wait within the gap is measured);
+      the device needs a moment between kernels.
+    - `device_wait`: from r, or from a if r is before a, to b, if that is longer: k was launched but does not
+      start: it waits for an event, another stream (if the scope leaves streams out), or a device that is not
+      ready.
     - `unknown`: the whole gap, if no launch of k was recorded.
     - `edge`: before the first event of the recording, and after the last device work.
 
