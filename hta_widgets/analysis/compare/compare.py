@@ -17,7 +17,8 @@ from hta_widgets.analysis.compare.noise import LEAST_CHANGE, difference
 from hta_widgets.analysis.compare.sampling import Scopes, Steps, check_runs, scope_of
 from hta_widgets.analysis.core.entry import Analysis, Option
 from hta_widgets.charts.spec import Changes
-from hta_widgets.formatting import brief, duration, signed
+from hta_widgets.formatting import duration, signed
+from hta_widgets.kernel_names import short_kernel_name
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
@@ -136,7 +137,7 @@ def sentence(frame: pd.DataFrame) -> str:
     top = found.iloc[int(found["change_ns"].abs().to_numpy().argmax())]
     words = {"added": "is new", "removed": "is gone", "moved": "has moved"}.get(top["change"], "changed most")
     change = signed(top["change_ns"], duration(top["change_ns"]))
-    text = f"{brief(top['line'])} {words}: {change} per step in {top['run']}."
+    text = f"{short_kernel_name(top['line'])} {words}: {change} per step in {top['run']}."
     if not found["significant"].any():
         return f"One step cannot tell a change from noise; {text}"
     count = len(found[["kind", "line"]].drop_duplicates())
