@@ -1,4 +1,4 @@
-"""Long names of kernels, cut to the part that tells what runs.
+"""Long names of kernels, cut to the part that tells what runs: in sentences, charts and tables alike.
 
 Demangled C++ names hold hundreds of characters of namespaces, parameters and wrappers around the function
 that a kernel applies; names of GEMM libraries hold the switches of their build. Cut in the middle, many
@@ -8,9 +8,14 @@ different kernels read the same.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
+from itertools import takewhile
 
-__all__ = ["short_kernel_name"]
+__all__ = ["NAME_COLUMNS", "short_kernel_name", "short_kernel_names"]
+
+# Columns of answers that hold names of events: tables show the short ones.
+NAME_COLUMNS = ("name", "operator", "top_operator", "op")
 
 _LENGTH = 64
 # Types, and words of C++, that may stand in any kernel's name.
@@ -33,6 +38,8 @@ _GENERIC = {"Kernel", "Kernel2", "kernel", "device_kernel", "kentry", "run_kerne
 _TENSILE = re.compile(
     r"^(Cijk_[A-Za-z]+_[A-Za-z]+_[A-Z0-9]+_[A-Z]+)\w*?_(MT\d+x\d+x\d+)(?:_(MI\d+x\d+x\d+))?"
 )
+# A Python function and its file, which a trace may name among kernels: the folders go.
+_FRAME = re.compile(r"[^/\\]+\.pyx?\(\d+\): .*$", re.DOTALL)
 _BUILD = re.compile(r"_(?:execute|segment_k_off|kernel|5x|cublas|warpgroupsize[\dx]+|sm\d+_xmma)(?=_|$)")
 
 
@@ -46,8 +53,10 @@ def short_kernel_name(name: str, length: int = _LENGTH) -> str:
     """
     if len(name) <= length:
         return name
-    tensile = _TENSILE.match(name)
-    if tensile:
+    tensile, frame = _TENSILE.match(name), _FRAME.search(name)
+    if frame:
+        text = frame[0]
+    elif tensile:
         text = " ".join(filter(None, tensile.groups()))
     elif re.search(r"[<(]|::", name):
         text = _of_template(name, length)
@@ -57,6 +66,38 @@ def short_kernel_name(name: str, length: int = _LENGTH) -> str:
         return text
     tail = length // 3
     return f"{text[: length - 1 - tail]}…{text[-tail:]}"
+
+
+def short_kernel_names(names: Iterable[str], length: int = _LENGTH) -> dict[str, str]:
+    """The short names of kernels that are shown together, by full name: different names stay different.
+
+    Names that would read the same keep the beginning of the short one, and the part in which they differ.
+    """
+    alike: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        alike.setdefault(short_kernel_name(name, length), []).append(name)
+    labels: dict[str, str] = {}
+    for short, group in alike.items():
+        if len(group) == 1:
+            labels[group[0]] = short
+        else:
+            labels |= _told_apart(short[: length - length // 3 - 1].rstrip("…"), group, length)
+    return labels
+
+
+def _told_apart(head: str, names: list[str], length: int) -> dict[str, str]:
+    """Labels of `length` that begin alike and go on where the names differ."""
+    room = length - len(head) - 1
+    same = sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False)))
+    first = max(same - room // 4, 0)  # with a little of what is before
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        rest = name[first:]
+        alike.setdefault(rest if len(rest) <= room else f"{rest[: room - 1]}…", []).append(name)
+    labels: dict[str, str] = {}
+    for rest, group in alike.items():
+        labels |= {group[0]: f"{head}…{rest}"} if len(group) == 1 else _told_apart(head, group, length)
+    return labels
 
 
 def _of_template(name: str, length: int) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hta_widgets import Trace
-from hta_widgets.kernel_names import short_kernel_name
+from hta_widgets.kernel_names import short_kernel_name, short_kernel_names
 from tests.support import GPU_TRACES, shared_trace
 
 NAMES = {
@@ -45,3 +45,38 @@ def test_names_of_recordings_stay_names(name: str) -> None:
     names = [found.names[code] for code in np.unique(found.name[found.is_device])]
     assert all(short_kernel_name(text).strip() for text in names)
     assert all(len(short_kernel_name(text)) <= 64 for text in names)
+
+
+def test_python_frames_keep_file_and_function() -> None:
+    name = "/opt/conda/lib/python3.11/site-packages/torch/nn/modules/module.py(1553): _call_impl"
+    assert short_kernel_name(name) == "module.py(1553): _call_impl"
+
+
+def test_names_that_would_read_the_same_keep_what_differs() -> None:
+    kernel = (
+        "void at::native::vectorized_elementwise_kernel"
+        "<{}, at::native::CUDAFunctor_add<float>, at::x<{}>>(int)"
+    )
+    names = [kernel.format(*both) for both in ((4, 1), (4, 2), (8, 1))]
+    other = "ampere_sgemm_128x64_nn"
+    labels = short_kernel_names([*names, other, names[0]])
+    assert len({short_kernel_name(name) for name in names}) == 1
+    assert list(labels) == [*names, other] and labels[other] == other
+    assert len(set(labels.values())) == 4
+    assert all(label.startswith("vectorized_elementwise_kernel<") for label in list(labels.values())[:3])
+    assert "<8, at" in labels[names[2]] and "x<2>" in labels[names[1]]
+    assert all(len(label) <= 64 for label in labels.values())
+
+
+@given(
+    st.lists(
+        st.sampled_from(["void f<", "(int)", ", 4", ", 8", ">", "at::native::", "g", "a" * 30]), max_size=12
+    )
+    .map("".join)
+    .flatmap(lambda start: st.lists(st.text("ab<", max_size=60).map(lambda end: start + end), max_size=8))
+)
+def test_different_names_have_different_labels(names: list[str]) -> None:
+    labels = short_kernel_names(names, 40)
+    assert labels.keys() == set(names)
+    assert len(set(labels.values())) == len(labels)
+    assert all(len(label) <= 40 for label in labels.values())

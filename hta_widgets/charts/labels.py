@@ -6,18 +6,31 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-__all__ = ["labels", "telling"]
+from hta_widgets.kernel_names import short_kernel_names
+
+__all__ = ["labels", "short_labels", "telling"]
 
 
 def labels(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """A text per row: what the columns hold, with the column's name before a number."""
+    return _joined(frame, columns, short=False)
+
+
+def short_labels(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The same with long names cut to what tells them apart."""
+    return _joined(frame, columns, short=True)
+
+
+def _joined(frame: pd.DataFrame, columns: Sequence[str], short: bool) -> list[str]:
     parts = []
     for name in columns:
         column = frame[name]
         if pd.api.types.is_numeric_dtype(column):
             parts.append([f"{name.replace('_', ' ')} {value}" for value in column])
         else:
-            parts.append(column.astype("object").where(column.notna(), "").astype("str").tolist())
+            texts = column.astype("object").where(column.notna(), "").astype("str").tolist()
+            cut = short_kernel_names(texts) if short else {}
+            parts.append([cut.get(text, text) for text in texts])
     return [" · ".join(filter(None, texts)) or "(none)" for texts in zip(*parts, strict=True)]
 
 

@@ -18,12 +18,13 @@ import pandas as pd
 
 from hta_widgets.charts.combined import combined
 from hta_widgets.charts.flame_boxes import flame_marks
-from hta_widgets.charts.labels import labels, telling
+from hta_widgets.charts.labels import labels, short_labels, telling
 from hta_widgets.charts.spec import Bars, Chart, Flame, Heat, Histogram, Lines, Spread, Stack, Waterfall
 from hta_widgets.charts.stacked import stacked
 from hta_widgets.charts.step_points import reduced
 from hta_widgets.charts.time_classes import time_classes
 from hta_widgets.charts.waterfall_bars import waterfall_bars
+from hta_widgets.kernel_names import short_kernel_names
 
 __all__ = ["Marks", "marks"]
 
@@ -70,13 +71,15 @@ def _stack(chart: Stack, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _bars(chart: Bars, frame: pd.DataFrame) -> Marks:
-    """Columns: label, value, count (of rows), time_class, names (JSON), [note], [rank], [start, end]."""
+    """Columns: label, short, value, count (of rows), time_class, names (JSON), [note, rank, start, end]."""
     of_rows = combined(chart, frame)
     bars = of_rows.bars
     shown = frame.iloc[bars["first"].to_numpy()]
+    told = telling(frame, chart.label)
     table = pd.DataFrame(
         {
-            "label": labels(shown, telling(frame, chart.label)),
+            "label": labels(shown, told),
+            "short": short_labels(shown, told),
             "value": bars["value"].to_numpy(),
             "count": bars["count"].to_numpy(),
             "time_class": time_classes(shown, chart.time_class),
@@ -140,7 +143,7 @@ def _heat(chart: Heat, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _spread(chart: Spread, frame: pd.DataFrame) -> Marks:
-    """Columns: line, rank, low, mid, high, time_class; the legend names the lines."""
+    """Columns: line, short (its name), rank, low, mid, high, time_class; the legend has the full names."""
     order = frame.groupby(chart.label, sort=True)[chart.order].sum()
     shown = order.sort_values(ascending=False, kind="stable").head(_MOST_SPREADS)
     number = {name: place for place, name in enumerate(shown.index)}
@@ -148,6 +151,7 @@ def _spread(chart: Spread, frame: pd.DataFrame) -> Marks:
     table = pd.DataFrame(
         {
             "line": rows[chart.label].map(number).astype("int64"),
+            "short": rows[chart.label].astype("str").map(short_kernel_names(map(str, number))),
             "rank": rows["rank"],
             "low": rows[chart.low],
             "mid": rows[chart.mid],
@@ -170,7 +174,9 @@ def _histogram(chart: Histogram, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _flame(chart: Flame, frame: pd.DataFrame) -> Marks:
+    """Columns as in `flame_marks`, and short, of the name."""
     table, left_out = flame_marks(chart, frame)
+    table["short"] = table["name"].map(short_kernel_names(table["name"]))
     return Marks(table, left_out=left_out)
 
 

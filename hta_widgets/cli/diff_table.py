@@ -18,6 +18,7 @@ from hta_widgets.cli.terminal import columns_of, painted, pieces_of, printable
 from hta_widgets.cli.verdicts import Verdict
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import byte_size, duration, percent, signed
+from hta_widgets.kernel_names import short_kernel_names
 
 __all__ = ["comparison_lines"]
 
@@ -103,10 +104,11 @@ def _changed(lines: pd.DataFrame) -> pd.DataFrame:
     if lines.empty:
         return lines
     runs, unknown = lines["run"].unique(), lines["low_ns"].isna()
-    was = " (was " + lines["moved_from"] + ")"
+    short = short_kernel_names([*lines["line"], *lines["moved_from"]])
+    was = " (was " + lines["moved_from"].map(short) + ")"
     shown: pd.DataFrame = lines.assign(
         time_ns=lines["exclusive_ns"],
-        line=lines["line"] + was.where(lines["moved_from"] != "", ""),
+        line=lines["line"].map(short) + was.where(lines["moved_from"] != "", ""),
     )
     changed = (lines["change"] != "same") | unknown & (lines["change_ns"] != 0)
     shown = shown[changed & (lines["run"] != runs[0])]

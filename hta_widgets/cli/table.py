@@ -11,6 +11,7 @@ from pandas.api import types
 
 from hta_widgets.cli.terminal import aligned, printable, shortened, width
 from hta_widgets.formatting import Unit, column_format, counted, unit_of
+from hta_widgets.kernel_names import NAME_COLUMNS, short_kernel_names
 
 __all__ = ["frame_lines"]
 
@@ -65,6 +66,9 @@ def _column(name: str, series: pd.Series, time: Unit | None = None) -> _Column:
         return _Column(name.replace("_", " "), ["yes" if value else "no" for value in series], False)
     if not types.is_numeric_dtype(series):
         texts = ["" if missing else str(value) for value, missing in zip(series, series.isna(), strict=True)]
+        if name in NAME_COLUMNS:
+            short = short_kernel_names(texts)
+            texts = [short[text] for text in texts]
         return _Column(name.replace("_", " "), [shortened(printable(text), _TEXT) for text in texts], False)
     values = [math.nan if pd.isna(value) else value for value in series.tolist()]
     shown = column_format(name, values, time if _is_time(name) else None)

@@ -14,7 +14,11 @@ import pandas as pd
 import traitlets as t
 from pandas.api import types
 
+from hta_widgets.kernel_names import NAME_COLUMNS, short_kernel_names
+
 Wire = dict[str, Any]
+
+_NAMES = (*NAME_COLUMNS, "line")  # a line of a comparison is a kernel's or an operator's name
 
 
 class Table(t.TraitType[Wire | None, Any]):
@@ -32,7 +36,10 @@ class Table(t.TraitType[Wire | None, Any]):
 
 
 def encode(frame: pd.DataFrame) -> Wire:
-    """`{"rows": n, "columns": [{"name", "kind", "offset" | "values"}], "data": bytes}`."""
+    """`{"rows": n, "columns": [{"name", "kind", "offset" | "values", "short"?}], "data": bytes}`.
+
+    `short` holds the names of events that are too long for a cell, cut, by their full name.
+    """
     columns: list[dict[str, Any]] = []
     chunks: list[bytes] = []
     offset = 0
@@ -49,4 +56,10 @@ def encode(frame: pd.DataFrame) -> Wire:
                 "" if missing else str(value) for value, missing in zip(series, series.isna(), strict=True)
             ]
             columns.append({"name": str(name), "kind": "text", "values": values})
+            if name in _NAMES and (short := _cut(values)):
+                columns[-1]["short"] = short
     return {"rows": len(frame), "columns": columns, "data": b"".join(chunks)}
+
+
+def _cut(names: list[str]) -> dict[str, str]:
+    return {name: short for name, short in short_kernel_names(names).items() if short != name}

@@ -3,13 +3,22 @@
 /** The trait's value: numbers lie in `data` as little-endian float64, text in the column itself. */
 export interface EncodedTable {
   rows: number;
-  columns: { name: string; kind: "int" | "float" | "text"; offset?: number; values?: string[] }[];
+  columns: {
+    name: string;
+    kind: "int" | "float" | "text";
+    offset?: number;
+    values?: string[];
+    short?: Short;
+  }[];
   data: DataView | null;
 }
 
 export type Column =
   | { name: string; kind: "int" | "float"; values: Float64Array }
-  | { name: string; kind: "text"; values: string[] };
+  | { name: string; kind: "text"; values: string[]; short: Short };
+
+/** What cells show instead of the names of events that are too long for them. */
+export type Short = Record<string, string>;
 
 /** Columns by position and by name. Missing numbers are NaN. */
 export class Table {
@@ -34,6 +43,17 @@ export class Table {
     return column?.kind === "text" ? column.values : [];
   }
 
+  short(name: string): Short {
+    const column = this.column(name);
+    return column?.kind === "text" ? column.short : {};
+  }
+
+  /** A text of a column as a cell shows it. */
+  cell(name: string, text: string): string {
+    const short = this.short(name);
+    return Object.hasOwn(short, text) ? (short[text] as string) : text;
+  }
+
   /** As CSV with full precision (RFC 4180). */
   toCsv(): string {
     const lines = [this.columns.map((column) => field(column.name)).join(",")];
@@ -47,12 +67,13 @@ export class Table {
 export function decode(encoded: EncodedTable | null | undefined): Table {
   if (!encoded) return new Table(0, []);
   const columns = encoded.columns.map((column): Column => {
-    if (column.kind === "text") return { name: column.name, kind: "text", values: column.values ?? [] };
+    const { name, values: texts = [], short = {} } = column;
+    if (column.kind === "text") return { name, kind: "text", values: texts, short };
     const values = new Float64Array(encoded.rows);
     const start = column.offset ?? 0;
     for (let row = 0; row < encoded.rows; row++)
       values[row] = encoded.data?.getFloat64(start + 8 * row, true) ?? Number.NaN;
-    return { name: column.name, kind: column.kind, values };
+    return { name, kind: column.kind, values };
   });
   return new Table(encoded.rows, columns);
 }

@@ -133,7 +133,8 @@ function printable(column: Column): Printable {
   const { name } = column;
   if (column.kind === "text") {
     const text = (row: number) => column.values[row] ?? "";
-    return { name, heading: name.replaceAll("_", " "), unit: "", numeric: false, cell: text, title: text };
+    const cell = (row: number) => table.cell(name, text(row));
+    return { name, heading: name.replaceAll("_", " "), unit: "", numeric: false, cell, title: text };
   }
   const value = (row: number) => column.values[row] ?? Number.NaN;
   if (name === "significant") {

@@ -44,6 +44,7 @@ const bars = {
   chart: { type: "bars", value: "sum_ns", label: ["name"], names: "name", window: null },
   marks: wire({
     label: ["gemm<b>", "copy"],
+    short: ["gemm<b>", "copy"],
     value: [4e6, 1e6],
     count: [2, 1],
     time_class: ["compute", "memory"],
@@ -466,6 +467,59 @@ it("offers of a cut table in a report what the report holds", async () => {
   const labels = [...el.querySelectorAll('[role="menuitem"]')].map((one) => one.textContent);
   expect(labels).toEqual(["CSV, first 2 rows", "SVG", "PNG", "Copy plotly figure"]);
   expect(model.sent).toEqual([]);
+});
+
+it("draws the short names that Python sends, and tells the full ones", async () => {
+  const full = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)";
+  const short = "add<float>";
+  const marks = { value: [4e6], count: [1], time_class: ["compute"], names: ['["x"]'] };
+  const { el } = await show({
+    ...bars,
+    marks: wire({ ...marks, label: [full], short: [short] }),
+    table: named(full, short),
+  });
+  expect(el.querySelector(".hta-bar-name")?.textContent).toBe(short);
+  expect(labels(el)[0]).toContain(full);
+  expect(rows(el)[0]?.querySelector("title")?.textContent).toContain(full);
+  const [cell, other] = el.querySelectorAll<HTMLElement>("td");
+  expect([cell?.textContent, cell?.title]).toEqual([short, full]);
+  expect([other?.textContent, other?.title]).toEqual(["toString", "toString"]);
+
+  const spread = { line: [0], rank: [0], low: [1e3], mid: [1e4], high: [1e5], time_class: ["compute"] };
+  const chart = {
+    type: "spread",
+    mid: "mean_ns",
+    label: "name",
+    item: "launch",
+    centre: "mean",
+    scale: "log",
+  };
+  const lines = await show({ ...panel, chart, legend: [full], marks: wire({ ...spread, short: [short] }) });
+  expect(lines.el.querySelector(".hta-bar-name")?.textContent).toBe(short);
+  expect(labels(lines.el)[0]).toContain(full);
+
+  const boxes = { parent: [-1], name: [full], short: [short], count: [1], width_0: [9], total_0: [9] };
+  const weights = [["dur_ns", "", "Time", "host"]];
+  const flame = await show({ ...panel, chart: { type: "flame", weights }, marks: wire(boxes) });
+  expect(flame.el.querySelector(".hta-bar-name")?.textContent).toBe(short);
+  expect(labels(flame.el)[0]).toContain(full);
+});
+
+/** A table whose first column is a long name, and whose second only looks as if it had a short one. */
+function named(full: string, short: string) {
+  const table = wire({ name: [full], line: ["toString"] });
+  for (const column of table.columns) column.short = { [full]: short };
+  return table;
+}
+
+it("keeps parameters where they alone tell names apart", () => {
+  const names = [
+    "void at::native::softmax<4>(int, float const*)",
+    "void at::native::softmax<4>(int, half const*)",
+  ];
+  const [one, other] = fittedNames(names, 203);
+  expect(one).not.toBe(other);
+  expect(fittedNames(names, 1000)).toEqual(names);
 });
 
 it("distinguishes kernels whose shortened names would be the same", () => {

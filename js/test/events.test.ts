@@ -38,7 +38,7 @@ const state = {
 /** Rows first to last as the kernel would send them: event 7 is called "op 7". */
 function page(first: number, count: number) {
   const ids = Array.from({ length: Math.max(0, Math.min(count, ROWS - first)) }, (_, i) => first + i);
-  return wire({
+  const rows = wire({
     rank: ids.map((id) => id % 4),
     event_id: ids,
     name: ids.map((id) => `op ${id}`),
@@ -47,6 +47,8 @@ function page(first: number, count: number) {
     correlation: ids.map((id) => (id % 2 ? Number.NaN : id)),
     category: ids.map(() => "kernel"),
   });
+  for (const column of rows.columns) if (column.name === "name") column.short = { "op 4": "four" };
+  return rows;
 }
 
 interface Call {
@@ -101,6 +103,8 @@ it("draws the rows in sight of as many as there are", async () => {
   expect(grid.getAttribute("aria-rowcount")).toBe(String(ROWS + 1));
   expect(cells(rowsOf(el)[2])).toEqual(["2", "op 2only", "2.001", "2"]);
   expect(rowsOf(el)[2]?.children[1]?.getAttribute("title")).toBe("op 2");
+  expect(cells(rowsOf(el)[4])[1]).toBe("fouronly");
+  expect(rowsOf(el)[4]?.children[1]?.getAttribute("title")).toBe("op 4");
   expect(rowsOf(el)[3]?.children[2]?.getAttribute("title")).toBe("3,001 ns");
   expect(cells(rowsOf(el)[3])[3]).toBe("");
   expect(rowsOf(el)[9]?.getAttribute("aria-rowindex")).toBe("11");

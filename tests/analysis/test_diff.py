@@ -133,7 +133,9 @@ def test_a_kernel_that_takes_twice_as_long_is_found_and_nothing_else():
     assert found(diff(runs, "op")) == {"aten::gelu"}
     assert found(diff(runs, "phase")) == {"forward"}
     assert not found(diff(runs, "collective"))
-    assert say("compare", frame).startswith("1 of 23 lines differs from before beyond noise; void at::native")
+    assert say("compare", frame).startswith(
+        "1 of 23 lines differs from before beyond noise; vectorized_elementwise_kernel<Gelu"
+    )
 
 
 def test_an_operator_that_is_new_is_found_and_nothing_else():

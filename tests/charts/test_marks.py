@@ -1,6 +1,7 @@
 """Charts show what the frame says: extremes kept, sums kept, nothing dropped without being counted."""
 
 import json
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from hta_widgets.analysis import ANALYSES
 from hta_widgets.analysis.memory.usage import BEFORE
 from hta_widgets.charts.flame_boxes import OTHER, flame_marks
 from hta_widgets.charts.marks import marks
+from hta_widgets.charts.plotly import figure
 from hta_widgets.charts.spec import Bars, Flame, Heat, Histogram, Lines, Spread, Stack
 from hta_widgets.charts.step_points import reduced
 from hta_widgets.errors import MissingDataError
@@ -234,3 +236,41 @@ def test_files_keep_digits_and_run_no_formula() -> None:
     ]  # fmt: skip
     with pytest.raises(ValueError, match="csv, parquet"):
         as_bytes(frame, "exe")
+
+
+KERNEL = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, {}>(int, {})"
+ALIKE = [KERNEL.format("a", "x"), KERNEL.format("b", "x"), "gemm"]
+
+
+def test_bars_are_named_by_what_tells_them_apart() -> None:
+    frame = pd.DataFrame({"name": ALIKE, "rank": [0, 1, 1], "sum_ns": [30, 20, 10]})
+    chart = Bars("sum_ns", ("name", "rank"), "compute", names="name")
+    table = marks(chart, frame).table
+    assert table["label"].tolist() == [
+        f"{name} · rank {rank}" for name, rank in zip(ALIKE, (0, 1, 1), strict=True)
+    ]
+    assert len(set(table["short"])) == 3
+    assert [text.split(" · ")[1] for text in table["short"]] == ["rank 0", "rank 1", "rank 1"]
+    assert all(text.startswith("vectorized_elementwise_kernel<") for text in table["short"][:2])
+    assert all(len(text) <= 64 + len(" · rank 0") for text in table["short"])
+    ticks = figure(chart, frame, "").layout.yaxis.ticktext
+    assert [unescape(text) for text in ticks] == table["short"].tolist()
+
+
+def test_spreads_and_boxes_have_both_names() -> None:
+    numbers = {"low": 1, "mid": 2, "high": [9, 8, 7], "n": [3, 2, 1]}
+    frame = pd.DataFrame({"name": ALIKE, "rank": 0, **numbers})
+    chart = Spread("name", "low", "mid", "high", "n", "compute", "launch")
+    drawn = marks(chart, frame)
+    assert drawn.legend == ALIKE
+    assert len(set(drawn.table["short"])) == 3 and drawn.table["short"].iloc[2] == "gemm"
+    assert [unescape(text) for text in figure(chart, frame, "").layout.yaxis.ticktext] == drawn.table[
+        "short"
+    ].tolist()
+    calls = pd.DataFrame(
+        {"rank": 0, "node": [0, 1, 2], "parent": -1, "name": ALIKE, "count": 1, "dur_ns": [50, 30, 20]}
+    )
+    flame = Flame("node", "parent", "name", (("dur_ns", "", "Time", "host"),))
+    boxes = marks(flame, calls).table
+    assert boxes["name"].tolist() == ALIKE and len(set(boxes["short"])) == 3
+    assert {unescape(text) for text in figure(flame, calls, "").data[0].labels} > set(boxes["short"])

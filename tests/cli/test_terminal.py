@@ -116,6 +116,17 @@ def test_limit_and_left_out_rows(run: Run) -> None:
     assert len(run("analyze", "idle_gaps", DDP, "--limit", "5", "--format", "json").json["rows"]) == 5
 
 
+def test_long_names_are_short_in_a_table_and_whole_in_json(run: Run, trace_file: Any) -> None:
+    kernel = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, {}>(int)"
+    names = [kernel.format("a"), kernel.format("b"), "gemm"]
+    path = trace_file(*names)
+    out = run("analyze", "kernel_breakdown", path).out
+    assert "at::native" not in out.partition("CUDAFunctor")[0] and "gemm" in out
+    assert len({line for line in out.splitlines() if "vectorized_elementwise_kernel<" in line}) == 2
+    rows = run("analyze", "kernel_breakdown", path, "--format", "json").json["rows"]
+    assert {row["name"] for row in rows} == set(names)
+
+
 def test_table() -> None:
     frame = pd.DataFrame(
         {

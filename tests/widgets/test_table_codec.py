@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.widgets.table_codec import encode
 
 
@@ -29,3 +30,18 @@ def test_empty() -> None:
     table = encode(pd.DataFrame({"rank": np.zeros(0, np.int64)}))
     assert table["rows"] == 0
     assert table["data"] == b""
+
+
+def test_long_names_of_events_have_short_ones_beside_them() -> None:
+    kernel = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, {}>(int)"
+    names = [kernel.format("a"), kernel.format("b"), "gemm", kernel.format("a")]
+    frame = pd.DataFrame({"name": names, "detail": names})
+    name, detail = encode(frame)["columns"]
+    assert name["values"] == names and detail["values"] == names
+    assert "short" not in detail  # a sentence is no name
+    assert name["short"].keys() == set(names) - {"gemm"}
+    first, second = name["short"].values()
+    assert first != second and first.startswith("vectorized_elementwise_kernel<")
+    (alone,) = encode(frame[:1])["columns"][0]["short"].values()
+    assert alone == short_kernel_name(names[0])
+    assert "short" not in encode(frame[2:3])["columns"][0]

@@ -19,7 +19,8 @@ from hta_widgets.analysis.compare.parts import parts
 from hta_widgets.analysis.compare.sampling import Scopes, Steps, check_runs, scope_of
 from hta_widgets.analysis.core.entry import Analysis, Option
 from hta_widgets.charts.spec import Changes
-from hta_widgets.formatting import brief, counted, duration, signed
+from hta_widgets.formatting import counted, duration, signed
+from hta_widgets.kernel_names import short_kernel_name
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
@@ -166,7 +167,7 @@ def _greatest(frame: pd.DataFrame) -> str:
     top = frame.iloc[int(frame["change_ns"].abs().to_numpy().argmax())]
     words = {"added": "is new", "removed": "is gone", "moved": "has moved"}.get(top["change"], "changed most")
     change = signed(top["change_ns"], duration(top["change_ns"]))
-    return f"{brief(top['line'])} {words}: {change} per step in {top['run']}"
+    return f"{short_kernel_name(top['line'])} {words}: {change} per step in {top['run']}"
 
 
 def _values(

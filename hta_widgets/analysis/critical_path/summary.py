@@ -6,7 +6,8 @@ from typing import Literal
 
 import pandas as pd
 
-from hta_widgets.formatting import brief, duration, percent
+from hta_widgets.formatting import duration, percent
+from hta_widgets.kernel_names import short_kernel_name
 
 __all__ = ["critical_path_summary", "sentence"]
 
@@ -62,7 +63,7 @@ def sentence(frame: pd.DataFrame) -> str:
     most = of_main.iloc[int(of_main["share_pct"].to_numpy().argmax())]
     spread = f"; on rank {most['rank']} most, {percent(most['share_pct'])}" if len(of_main) > 1 else ""
     share = percent(100.0 * of_main["dur_ns"].sum() / total)
-    longest = f"{brief(str(name.idxmax()))} ({percent(100.0 * name.max() / total)})"
+    longest = f"{short_kernel_name(str(name.idxmax()))} ({percent(100.0 * name.max() / total)})"
     return (
         f"The path leads through {_WORDS[main]} for {share} of {duration(total)}{spread}; "
         f"longest through {longest}."

@@ -14,7 +14,8 @@ from hta_widgets.analysis.device_time.busy import busy_ranks
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import CAUSES, IdleCauses, idle_causes
 from hta_widgets.charts.spec import Bars
-from hta_widgets.formatting import brief, counted, duration
+from hta_widgets.formatting import counted, duration
+from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
@@ -84,10 +85,10 @@ def explain(gap: pd.Series) -> str:
     )
     reasons = ", ".join(f"{duration(part)} {_REASONS[cause]}" for part, cause in parts)
     if gap["launch_id"] < 0:
-        return f"Idle for {length} until {brief(gap['name'])}: {reasons}."
+        return f"Idle for {length} until {short_kernel_name(gap['name'])}: {reasons}."
     launch = f"{gap['operator_name']} -> {gap['launch_name']}".removeprefix(" -> ")
     cause = f"launched by {launch} on thread {gap['thread']}"
-    return f"Idle for {length} until {brief(gap['name'])}, {cause}: {reasons}."
+    return f"Idle for {length} until {short_kernel_name(gap['name'])}, {cause}: {reasons}."
 
 
 def sentence(frame: pd.DataFrame) -> str:

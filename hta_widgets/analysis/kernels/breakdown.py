@@ -14,7 +14,8 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_ranks
 from hta_widgets.analysis.kernels.moments import MOMENTS, described, merged, moments
 from hta_widgets.charts.spec import Bars
-from hta_widgets.formatting import brief, counted, duration, percent
+from hta_widgets.formatting import counted, duration, percent
+from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
@@ -169,7 +170,7 @@ def sentence(frame: pd.DataFrame) -> str:
     whole, count = int(frame["sum_ns"].sum()), int(first["count"])
     launches = counted(count, "launch", "launches")
     return (
-        f"Of {duration(whole)} of device work, {brief(first['name'])} takes most: "
+        f"Of {duration(whole)} of device work, {short_kernel_name(first['name'])} takes most: "
         f"{duration(first['sum_ns'])} ({percent(100.0 * first['sum_ns'] / max(whole, 1))}) in {launches}."
     )
 

@@ -13,7 +13,8 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.breakdown import DeviceWork, device_work, device_work_of
 from hta_widgets.analysis.kernels.moments import STATISTICS, described, moments
 from hta_widgets.charts.spec import Spread
-from hta_widgets.formatting import brief, duration
+from hta_widgets.formatting import duration
+from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
@@ -70,17 +71,18 @@ def sentence(frame: pd.DataFrame) -> str:
     if frame.empty:
         return "No device work belongs to the selection."
     first = frame.iloc[0]
+    name = short_kernel_name(first["name"])
     kernel = frame[(frame["name"] == first["name"]) & (frame["event_class"] == first["event_class"])]
     if len(kernel) == 1:
         return (
-            f"A launch of {brief(first['name'])} on rank {first['rank']} takes "
+            f"A launch of {name} on rank {first['rank']} takes "
             f"{duration(first['median_ns'])} at the median, "
             f"{duration(first['min_ns'])} to {duration(first['max_ns'])}."
         )
     means = kernel["mean_ns"].to_numpy()
     slow, fast = kernel.iloc[means.argmax()], kernel.iloc[means.argmin()]
     return (
-        f"{brief(first['name'])} is slowest on rank {slow['rank']}, {duration(slow['mean_ns'])} a launch, "
+        f"{name} is slowest on rank {slow['rank']}, {duration(slow['mean_ns'])} a launch, "
         f"and fastest on rank {fast['rank']}, {duration(fast['mean_ns'])}."
     )
 

@@ -13,7 +13,8 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.device_time.busy import device_ranks
 from hta_widgets.charts.spec import Bars
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import brief, duration, percent
+from hta_widgets.formatting import duration, percent
+from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
@@ -126,7 +127,7 @@ def sentence(frame: pd.DataFrame) -> str:
     limiter = worst["limiter"]
     why = "for an unknown reason" if limiter == "unknown" else f"limited by {limiter}"
     return (
-        f"{text}; most is left unused by {brief(worst['name'])}, which fills "
+        f"{text}; most is left unused by {short_kernel_name(worst['name'])}, which fills "
         f"{percent(worst['used'] / worst['time_ns'])} for {duration(worst['time_ns'])}, {why}."
     )
 

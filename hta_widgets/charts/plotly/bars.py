@@ -7,9 +7,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from hta_widgets.charts.combined import Combined, combined
-from hta_widgets.charts.labels import labels, telling
+from hta_widgets.charts.labels import labels, short_labels, telling
 from hta_widgets.charts.plotly.axis_unit import AxisUnit, axis_unit, in_words
-from hta_widgets.charts.plotly.text import axis, plain, row_details, short
+from hta_widgets.charts.plotly.text import axis, plain, row_details
 from hta_widgets.charts.spec import Bars
 from hta_widgets.charts.time_classes import time_classes
 from hta_widgets.palette import colour
@@ -23,8 +23,7 @@ def bars(chart: Bars, frame: pd.DataFrame) -> go.Figure:
     """The bars that a panel shows; of a sum each row is a piece of its own, with all that it tells."""
     of_rows = combined(chart, frame)
     shown = frame.iloc[of_rows.bars["first"].to_numpy()]
-    names = labels(shown, telling(frame, chart.label))
-    ticks = [short(name) for name in names]
+    ticks = [plain(text) for text in short_labels(shown, telling(frame, chart.label))]
     if chart.note:
         ticks = [
             f"{tick} · {plain(note)}"
@@ -52,7 +51,7 @@ def bars(chart: Bars, frame: pd.DataFrame) -> go.Figure:
             **({"range": [0, chart.limit / unit.scale]} if chart.limit else {"rangemode": "tozero"}),
         },
         yaxis={
-            "tickvals": list(range(len(names))),
+            "tickvals": list(range(len(ticks))),
             "ticktext": ticks,
             "autorange": "reversed",
             "automargin": True,

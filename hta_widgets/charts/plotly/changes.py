@@ -10,9 +10,10 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from hta_widgets.charts.plotly.error_bars import error_bars
-from hta_widgets.charts.plotly.text import plain, short
+from hta_widgets.charts.plotly.text import plain
 from hta_widgets.charts.spec import Changes, Waterfall
 from hta_widgets.charts.waterfall_bars import waterfall_bars
+from hta_widgets.kernel_names import short_kernel_names
 from hta_widgets.palette import LIGHT, colour
 
 __all__ = ["changes", "waterfall"]
@@ -76,7 +77,8 @@ def changes(chart: Changes, frame: pd.DataFrame) -> go.Figure:
             col=place + 1,
             row=1,
         )
-    return _dressed(figure).update_yaxes(tickvals=places, ticktext=[short(line) for _, line in keys])
+    short = short_kernel_names(line for _, line in keys)
+    return _dressed(figure).update_yaxes(tickvals=places, ticktext=[plain(short[line]) for _, line in keys])
 
 
 def _side_by_side(names: Sequence[str]) -> go.Figure:

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 
 from hta_widgets.charts.plotly.text import plain, row_details
 from hta_widgets.charts.spec import Flame
+from hta_widgets.kernel_names import short_kernel_names
 from hta_widgets.palette import colour
 
 __all__ = ["flame"]
@@ -53,6 +54,8 @@ def _icicle(chart: Flame, frame: pd.DataFrame, total: str, own: str, time_class:
         width, of_tops = shown[own], pd.Series(0, index=tops)
     else:
         width, of_tops = shown[total], shown[total].where(is_top, 0).groupby(rank).sum()
+    names = shown[chart.label].astype("str")
+    short = short_kernel_names(names)
     columns = list(
         dict.fromkeys(
             [chart.label, "count", *(name for weight in chart.weights for name in weight[:2] if name)]
@@ -60,7 +63,7 @@ def _icicle(chart: Flame, frame: pd.DataFrame, total: str, own: str, time_class:
     )
     return go.Icicle(
         ids=[*tops, *key],
-        labels=[*tops, *(plain(text) for text in shown[chart.label])],
+        labels=[*tops, *(plain(short[text]) for text in names)],
         parents=[*([""] * len(tops)), *caller],
         values=[*of_tops[tops], *width],
         branchvalues="remainder" if own else "total",

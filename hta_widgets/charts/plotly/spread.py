@@ -7,9 +7,10 @@ import plotly.graph_objects as go
 
 from hta_widgets.charts.plotly.axis_unit import axis_unit
 from hta_widgets.charts.plotly.error_bars import error_bars
-from hta_widgets.charts.plotly.text import axis, row_details, short
+from hta_widgets.charts.plotly.text import axis, plain, row_details
 from hta_widgets.charts.spec import Spread
 from hta_widgets.charts.time_classes import time_classes
+from hta_widgets.kernel_names import short_kernel_names
 from hta_widgets.palette import colour
 
 __all__ = ["spread"]
@@ -57,7 +58,7 @@ def spread(chart: Spread, frame: pd.DataFrame) -> go.Figure:
         xaxis={"title": axis(chart.mid, unit, chart.measure), "type": chart.scale},
         yaxis={
             "tickvals": list(place.values()),
-            "ticktext": [short(str(label)) for label in place],
+            "ticktext": [plain(text) for text in short_kernel_names(map(str, place)).values()],
             "autorange": "reversed",
             "automargin": True,
         },

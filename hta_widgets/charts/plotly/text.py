@@ -10,9 +10,8 @@ import pandas as pd
 
 from hta_widgets.charts.plotly.axis_unit import AxisUnit, axis_unit, in_words
 
-__all__ = ["axis", "plain", "row_details", "short", "wrapped"]
+__all__ = ["axis", "plain", "row_details", "wrapped"]
 
-_WIDTH = 60
 _LINE, _MOST_LINES = 90, 12
 _LONGEST = 2000  # characters: what is longer would be cut anyway
 
@@ -20,11 +19,6 @@ _LONGEST = 2000  # characters: what is longer would be cut anyway
 def plain(text: str) -> str:
     """A name from the trace as text that plotly shows as it is."""
     return escape(text, quote=False)
-
-
-def short(name: str) -> str:
-    """A name that fits beside an axis: of a long one the middle is left out."""
-    return plain(name if len(name) <= _WIDTH else name[: _WIDTH // 2 - 1] + "…" + name[-_WIDTH // 2 :])
 
 
 def wrapped(text: str) -> str:

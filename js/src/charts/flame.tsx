@@ -7,7 +7,7 @@ import type { Table } from "../columns";
 import { grouped, percent } from "../format";
 import { combined } from "../shared";
 import type { ChartProps } from "./chart";
-import { brief, fitted, Mark } from "./mark";
+import { fittedNames, Mark } from "./mark";
 import { Plot } from "./plot";
 import { toggled } from "./select";
 import { unitOf } from "./unit";
@@ -39,6 +39,7 @@ export function Flame({ marks, chart, width, selecting }: ChartProps<FlameChart>
   const root = top.value === null ? -1 : tree.find(top.value);
   const { boxes, whole } = tree.layout(root, number, width);
   const totals = marks.numbers(`total_${number}`);
+  const short = marks.texts("short");
   const counts = marks.numbers("count");
   const unit = (value: number) => unitOf(column, [value]);
   const chosen = new Set(selecting.names.value);
@@ -121,7 +122,7 @@ export function Flame({ marks, chart, width, selecting }: ChartProps<FlameChart>
                 />
                 {width > 64 && (
                   <text class="hta-bar-name" x={start + 4} y={depth * ROW + 13}>
-                    {fitted(brief(name), width - 8)}
+                    {fittedNames([short[row] ?? name], width - 8)}
                   </text>
                 )}
               </Mark>

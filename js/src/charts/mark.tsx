@@ -79,9 +79,12 @@ export function fitted(text: string, width: number): string {
 
 /** Kernels' names that fit into so many pixels; those that would read the same keep the part that differs. */
 export function fittedNames(names: readonly string[], width: number): string[] {
-  const texts = new Map(names.map((name) => [name, brief(name)]));
-  const labels = new Map<string, string>();
   const room = Math.max(8, Math.floor(width / CHARACTER));
+  const plain = (name: string) => (name.length > room ? brief(name) : name);
+  const texts = new Map<string, string>();
+  for (const alike of collisions(names, plain))
+    for (const name of alike) texts.set(name, alike.length > 1 ? name : plain(name));
+  const labels = new Map<string, string>();
   for (const alike of collisions(texts.values(), (text) => fitted(text, width)))
     if (alike.length > 1) tellApart(alike, room, labels);
   return names.map((name) => {

@@ -46,7 +46,7 @@ export function Rows({ marks, chart, width, selecting }: ChartProps<BarsChart>) 
   const notes = marks.texts("note");
   const beside = chart.note ? labelWidth(notes, width * 0.2) : 0;
   const inner = Math.max(40, width - name - VALUE - beside - 16);
-  const shown = fittedNames(labels, name - 12);
+  const shown = fittedNames(marks.texts("short"), name - 12);
   const chosen = new Set(selecting.names.value);
 
   const picks = (row: number): [string, boolean, (event: MouseEvent | KeyboardEvent) => void] | null => {

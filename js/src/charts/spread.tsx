@@ -41,7 +41,11 @@ export function Spread({ marks, chart, legend, width, selecting }: ChartProps<Sp
   const at = log ? decades(lowest, top) : ticks(lowest, highest, Math.max(2, Math.floor(inner / 96)));
   const height = legend.length * ROW;
   const all = [...new Set(ranks)];
-  const shown = fittedNames(legend, name - 12);
+  const short = new Map(marks.texts("short").map((text, i) => [lines[i], text]));
+  const shown = fittedNames(
+    legend.map((label, line) => short.get(line) ?? label),
+    name - 12,
+  );
   const chosen = selecting.names.value;
   const any = legend.some((label) => chosen.includes(label));
   return (

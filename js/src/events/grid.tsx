@@ -5,6 +5,7 @@
 import type { Signal } from "@preact/signals";
 import type { ComponentChildren, RefObject } from "preact";
 import { Button } from "../button";
+import type { Table } from "../columns";
 import { ariaSort, classColour, type EventColumn, nextSort } from "./cells";
 import type { Row } from "./pages";
 
@@ -106,7 +107,7 @@ function EventRow({ index, grid: props }: { index: number; grid: GridProps }) {
       aria-selected={focused}
     >
       {props.columns.map((column) => (
-        <Cell key={column.name} column={column} value={value(row, column.name)} waiting={!row}>
+        <Cell key={column.name} column={column} value={value(row, column.name)} table={row?.table}>
           {column.name === "name" && row && (
             <Button
               class="hta-events-only"
@@ -134,17 +135,18 @@ function EventRow({ index, grid: props }: { index: number; grid: GridProps }) {
 interface CellProps {
   column: EventColumn;
   value: number | string | undefined;
-  waiting: boolean;
+  /** that the value is from; none: it is waited for */
+  table: Table | undefined;
   children: ComponentChildren;
 }
 
-function Cell({ column, value, waiting, children }: CellProps) {
+function Cell({ column, value, table, children }: CellProps) {
   return (
     <div role="gridcell" data-numeric={column.type === "number"} title={column.tip(value)}>
-      {column.name === "event_class" && !waiting && (
+      {column.name === "event_class" && table && (
         <span class="hta-swatch" style={{ background: classColour(String(value)) }} />
       )}
-      <span class="hta-events-text">{waiting ? "…" : column.cell(value)}</span>
+      <span class="hta-events-text">{table ? table.cell(column.name, column.cell(value)) : "…"}</span>
       {children}
     </div>
   );

@@ -108,7 +108,10 @@ function concatenate(tables: readonly Table[]): Table {
   const rows = tables.reduce((sum, table) => sum + table.rows, 0);
   const columns = (tables[0]?.columns ?? []).map(({ name, kind }): Column => {
     const parts = tables.map((table) => table.column(name)?.values ?? []);
-    if (kind === "text") return { name, kind, values: parts.flatMap((part) => [...part].map(String)) };
+    if (kind === "text") {
+      const short = Object.assign({}, ...tables.map((table) => table.short(name)));
+      return { name, kind, values: parts.flatMap((part) => [...part].map(String)), short };
+    }
     const values = new Float64Array(rows);
     let at = 0;
     for (const part of parts) {
@@ -128,7 +131,8 @@ function encode(all: Table, rows: readonly number[], names: ReadonlySet<string>)
     rows: rows.length,
     data,
     columns: columns.map(({ name, kind, values }, index) => {
-      if (kind === "text") return { name, kind, values: rows.map((row) => values[row] as string) };
+      if (kind === "text")
+        return { name, kind, values: rows.map((row) => values[row] as string), short: all.short(name) };
       const offset = 8 * index * rows.length;
       rows.forEach((row, at) => {
         data.setFloat64(offset + 8 * at, values[row] as number, true);
