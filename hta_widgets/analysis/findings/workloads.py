@@ -24,8 +24,8 @@ __all__ = ["Comparison", "Workloads"]
 SLOWER = 1.05
 # Kernels this close to those of the other ranks run as fast.
 ALIKE = 0.02
-# A slow device slows the kernels of many names; more names than this are not "a few".
-FEW_NAMES = 3
+# A slow device slows kernels with more than this part of the time.
+MOST_TIME = 0.5
 # A rank is slow if it is so in this part of the steps.
 MOST_STEPS = 0.75
 
@@ -44,7 +44,8 @@ class Comparison:
         slower_ns: time beyond the others' in equal work, of the kernels that take over 5 % longer.
         name: of these, the kernel that loses most time; "" if there is none.
         ratio: how many times as long that takes.
-        few: at most three names are slower, and all other equal work takes as long as elsewhere.
+        few: kernels with less than half of the time of equal work are slower, and the others take as long as
+            elsewhere, within 2 %.
         changes: in many steps it is not slower at that work.
         more_ns: compute time beyond the median of the others, in work that is not equal.
         more_launches: compute kernels of a step beyond the median of the others.
@@ -165,12 +166,11 @@ class Workloads:
         usual: pd.Series[float],
         launches: pd.Series[float],
     ) -> bool:
-        rest = usual.dropna().index.difference(slower)
-        names, others = set(slower.get_level_values("name")), set(rest.get_level_values("name"))
-        if len(names) > FEW_NAMES or len(others - names) < 2 * len(names):
-            return False
-        apart = ((mean[rest] - usual[rest]).abs() * launches[rest]).sum()
-        return bool(apart <= ALIKE * (usual[rest] * launches[rest]).sum())
+        times = (usual * launches).dropna()
+        rest = times.index.difference(slower)
+        apart = float(((mean[rest] - usual[rest]).abs() * launches[rest]).sum())
+        few = bool(times[slower].sum() < MOST_TIME * times.sum())
+        return few and apart <= ALIKE * float(times[rest].sum())
 
     def _changes(self, rank: int, slower: pd.Index[str]) -> bool:
         """Whether the rank is slower at some of its equal work in too few of the steps."""

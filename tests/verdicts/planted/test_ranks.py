@@ -88,6 +88,18 @@ def tensor_parallel(slow: int) -> dict[int, Program]:
     return programs
 
 
+def slow_link() -> dict[int, Program]:
+    """Pairs of ranks exchange something before all four do; one pair is slow at it."""
+    programs: dict[int, Program] = {}
+    for rank in range(4):
+        pair, dice = ((0, 1), (2, 3))[rank // 2], random.Random(rank)
+        programs[rank] = []
+        for step in range(4):
+            exchange = AllReduce(pair, (MS if rank < 2 else 100 * US) * 3 // 2)
+            programs[rank] += [Step(step), *work(dice, EQUAL, 4), exchange, AllReduce((0, 1, 2, 3))]
+    return programs
+
+
 def lengths(ranks: int, steps: int, grids: bool) -> dict[int, Program]:
     """In each step another rank has the longest sequences."""
     dice = random.Random(5)
@@ -204,7 +216,13 @@ CASES |= {
     "one_kernel_name_is_slow": Case(
         lambda: Play(data_parallel(one(4, 2, Pace(4.0, "moe_grouped")))),
         {"straggler": 2, "slow_kernels": 2},
-        {"slow_kernels": ("may be the data that these get to see", "moe_grouped")},
+        {"slow_kernels": ("may be the data that these few get to see", "moe_grouped")},
+    ),
+    "two_ranks_with_a_slow_link": Case(
+        lambda: Play(slow_link()),
+        {"straggler": None},
+        {"straggler": ("for ranks 0 and 1", "Meanwhile ranks 0 and 1 transfer data with other ranks")},
+        ("slower", "more work"),
     ),
     "late_host": Case(
         lambda: Play(data_parallel(one(4, 1, LATE))),
@@ -238,7 +256,7 @@ CASES |= {
     "balanced_pipeline_of_4": Case(
         lambda: Play(pipeline(among(4))),
         {"mutual_waiting": None},
-        {"mutual_waiting": ("no rank causes most of it",)},
+        {"mutual_waiting": ("no rank stands out",)},
         ("slower", "for rank"),
     ),
     "balanced_pipeline_of_3": Case(
