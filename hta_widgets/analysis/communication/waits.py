@@ -20,7 +20,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["exchanges", "waits"]
+__all__ = ["exchanges", "unclear", "waits"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -68,9 +68,19 @@ def exchanges(trace: Trace, scope: Scope) -> pd.DataFrame:
     return found[found["match"].isin(chosen)]
 
 
+def unclear(trace: Trace, scope: Scope) -> pd.Series[int]:
+    """Communication in a scope that may be waiting or not: of each rank, int64 ns by rank.
+
+    Kernels whose partners are unknown or were not recorded, without what they wait for recorded ranks.
+    """
+    found = _kernels(trace, scope.ranks)
+    found = found.merge(collectives(trace, scope)[["rank", "event_id"]], on=["rank", "event_id"])
+    return (found["dur_ns"] - found["waited_ns"]).where(~found["known"], 0).groupby(found["rank"]).sum()
+
+
 @memoize_per_rank(last=4)
-def _followed(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
-    """`waits` of these ranks among themselves, with the match of each exchange."""
+def _kernels(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
+    """`collectives` of these ranks among themselves, with what `follow` reads, and `exchange_iteration`."""
     found = collectives(trace, Scope(ranks=ranks))
     each = arrivals(found)
     apart = each["match"].isin(_uneven_ends(each))
@@ -79,18 +89,24 @@ def _followed(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
     found["waited_ns"] = each["waited_ns"].reindex(found.index, fill_value=0)
     found["last"] = _position_of_last(found, each[~apart])
     found["known"] = (complete & found["match"].isin(each["match"][~apart])).fillna(False).astype(bool)
-    scope = Scope()
+    found["exchange_iteration"] = each["iteration"].reindex(found.index)
+    return found
+
+
+@memoize_per_rank(last=4)
+def _followed(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
+    """`waits` of these ranks among themselves, with the match of each exchange."""
+    found, scope = _kernels(trace, ranks), Scope()
     devices = {}
     for rank in found["rank"].unique().tolist():
         checkpoint()
         devices[rank] = busy(trace.rank(rank), scope)
     parts = follow(found, {rank: device.compute for rank, device in devices.items()})
     of = parts["kernel"].to_numpy()
-    iteration = each["iteration"].reindex(found.index)
     last = np.append(found["rank"].to_numpy(np.int64), NOBODY)[found["last"].to_numpy()[of]]
     frame = pd.DataFrame(
         {
-            "iteration": iteration.to_numpy()[of],
+            "iteration": found["exchange_iteration"].array[of],
             "rank": found["rank"].to_numpy(np.int64)[of],
             "last": last,
             "culprit": parts["culprit"],

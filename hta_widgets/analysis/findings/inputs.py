@@ -11,7 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.communication.stragglers import stragglers
-from hta_widgets.analysis.communication.waits import waits
+from hta_widgets.analysis.communication.waits import unclear, waits
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.findings.workloads import Workloads
@@ -89,6 +89,11 @@ class Inputs:
     def waits(self) -> pd.DataFrame:
         """`waits`, whose sums are those of `late`."""
         return waits(self.trace, self.scope)
+
+    @cached_property
+    def unclear(self) -> pd.Series[int]:
+        """`unclear`: communication that may be waiting, by rank."""
+        return unclear(self.trace, self.scope)
 
     @cached_property
     def workloads(self) -> Workloads:

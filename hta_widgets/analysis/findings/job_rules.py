@@ -28,8 +28,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     cost, share = lost // len(frame), 100.0 * lost / int(frame["window_ns"].sum())
     hidden = 100.0 - 100.0 * exposed.sum() / frame["communication_ns"].sum()
     beyond = ", the waiting for other ranks aside" if waited.any() else ""
-    unmatched = inputs.collectives["match"].isna()
-    if 2 * inputs.collectives["dur_ns"][unmatched].sum() > inputs.collectives["dur_ns"].sum():
+    if 2 * int(inputs.unclear.sum()) > lost:
         beyond = ", waiting for other ranks included"
     who = "The device communicates" if len(frame) == 1 else "The devices communicate"
     return Finding(

@@ -88,7 +88,7 @@ def late_ranks(inputs: Inputs) -> LateRanks | None:
         MissingDataError: most of the waiting has no known cause, or nothing says that the recordings are of
             one run.
     """
-    if not inputs.late["waited_ns"].any() and not inputs.collectives["match"].isna().any():
+    if not inputs.late["waited_ns"].any() and not inputs.unclear.any():
         return None
     _require_known(inputs)
     ranks = standing_out(inputs.late)
@@ -120,9 +120,7 @@ def compute_longer(inputs: Inputs) -> list[int]:
 
 
 def _require_known(inputs: Inputs) -> None:
-    """Kernels whose partners are unknown may wait all the time."""
-    found, frame = inputs.collectives, inputs.temporal
-    alone = int(found.loc[found["match"].isna(), "dur_ns"].sum())
+    frame, unclear = inputs.temporal, int(inputs.unclear.sum())
     waited, unfollowed = (int(inputs.late[column].sum()) for column in ("waited_ns", "unfollowed_ns"))
     if not severity_of(100.0 * frame["exposed_communication_ns"].sum() / max(frame["window_ns"].sum(), 1)):
         return
@@ -133,10 +131,10 @@ def _require_known(inputs: Inputs) -> None:
             "(baseTimeNanoseconds).",
             "so the recordings may be of different runs",
         )
-    unknown = 100.0 * (unfollowed + alone) / max(waited + alone, 1)
+    unknown = 100.0 * (unfollowed + unclear) / max(waited + unclear, 1)
     if unknown > _MOSTLY_UNKNOWN_PCT:
         raise MissingDataError(
-            f"record of what {percent(unknown)} of the waiting is for",
+            f"record of the partners in {percent(unknown)} of the communication that may be waiting",
             "Record every rank, in the same run, with a PyTorch that writes the ranks of sends and receives "
             "(Src Rank, Dst Rank).",
             "the ranks wait for others whose own waits are not recorded",

@@ -114,10 +114,13 @@ class Workloads:
         time = sums["time_ns"].unstack("rank").sort_index()  # noqa: PD010
         return count / self._steps, time / count
 
+    def _others(self, rank: int) -> list[int]:
+        return [other for other in self.ranks if other != rank]
+
     def usual(self, rank: int) -> pd.Series[float]:
         """Mean time of each launch configuration on the ranks where it is equal work; NaN where on none."""
         count, mean = self._tables
-        others = [other for other in self.ranks if other != rank]
+        others = self._others(rank)
         equal = count[others].eq(count[rank], axis=0)
         return mean[others].where(equal).median(axis=1)
 
@@ -138,7 +141,7 @@ class Workloads:
             worst = excess.index[int(np.argmax(excess.to_numpy()))]
             name, ratio = str(worst[0]), float(mean[rank][worst] / usual[worst])
             few = self._few(excess.index, mean[rank], usual, launches)
-        others = [other for other in self.ranks if other != rank]
+        others = self._others(rank)
         per_step = (mean * count).sum() * steps
         typical = float(per_step[others].median())
         unequal = usual.isna()

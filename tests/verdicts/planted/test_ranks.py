@@ -27,7 +27,7 @@ from tests.verdicts.planted.rank_programs import (
     work,
 )
 
-BETWEEN_RANKS = {"straggler", "slow_kernels", "imbalance", "mutual_waiting"}
+BETWEEN_RANKS = {"straggler", "slow_kernels", "imbalance", "mutual_waiting", "exposed_communication"}
 SLOW, MORE, LATE, COPIES = Pace(1.5), Pace(extra=1), Pace(idle_ns=MS), Pace(copy_ns=MS)
 EQUAL = Pace()
 DAY = 24 * 3600 * 1_000_000_000
@@ -220,7 +220,7 @@ CASES |= {
     ),
     "two_ranks_with_a_slow_link": Case(
         lambda: Play(slow_link()),
-        {"straggler": None},
+        {"straggler": None, "exposed_communication": None},
         {"straggler": ("for ranks 0 and 1", "Meanwhile ranks 0 and 1 transfer data with other ranks")},
         ("slower", "more work"),
     ),
@@ -292,24 +292,33 @@ CASES |= {
     ),
     "unknown_partners": Case(
         lambda: Play(pipeline(one(4, 1, SLOW), after=((0, 1, 2, 3),) * 4), partners=""),
-        {"slow_kernels": 1},
-        never=("wait for", "This is why"),
+        {"slow_kernels": 1, "exposed_communication": None},
+        {"exposed_communication": ("waiting for other ranks included",)},
+        ("wait for rank", "This is why"),
         unknown=True,
     ),
     "unknown_partners_alone": Case(
         lambda: Play(pipeline(one(4, 1, SLOW)), partners=""),
-        {"slow_kernels": 1},
-        never=("wait for", "This is why"),
+        {"slow_kernels": 1, "exposed_communication": None},
+        {"exposed_communication": ("waiting for other ranks included",)},
+        ("wait for rank", "This is why"),
         unknown=True,
     ),
     "culprit_is_not_recorded_in_a_pipeline": Case(
         lambda: Play(pipeline(one(4, 0, Pace(2.0)))),
-        never=("wait for", "slower"),
+        {"exposed_communication": None},
+        {"exposed_communication": ("waiting for other ranks included",)},
+        ("wait for rank", "slower"),
         unknown=True,
         without=(0,),
     ),
     "culprit_is_not_recorded_in_data_parallel": Case(
-        lambda: Play(data_parallel(one(4, 3, SLOW))), never=("wait for", "slower"), without=(3,)
+        lambda: Play(data_parallel(one(4, 3, SLOW))),
+        {"exposed_communication": None},
+        {"exposed_communication": ("waiting for other ranks included",)},
+        ("wait for rank", "slower"),
+        unknown=True,
+        without=(3,),
     ),
     "victim_is_not_recorded": Case(
         lambda: Play(data_parallel(one(4, 1, SLOW))),
