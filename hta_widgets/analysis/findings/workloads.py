@@ -22,7 +22,7 @@ __all__ = ["Comparison", "Workloads"]
 
 # Ranks of equal devices run the same kernel within a few per cent of each other.
 SLOWER = 1.05
-# Kernels this close to those of the other ranks run as fast.
+# Kernels that take longer by no more than this part, all together, run as fast as on other ranks.
 ALIKE = 0.02
 # A slow device slows kernels with more than this part of the time.
 MOST_TIME = 0.5
@@ -44,8 +44,8 @@ class Comparison:
         slower_ns: time beyond the others' in equal work, of the kernels that take over 5 % longer.
         name: of these, the kernel that loses most time; "" if there is none.
         ratio: how many times as long that takes.
-        few: kernels with less than half of the time of equal work are slower, and the others take as long as
-            elsewhere, within 2 %.
+        few: kernels with less than half of the time of equal work are slower, and all others together take
+            at most 2 % longer.
         changes: in many steps it is not slower at that work.
         more_ns: compute time beyond the median of the others, in work that is not equal.
         more_launches: compute kernels of a step beyond the median of the others.
@@ -171,9 +171,9 @@ class Workloads:
     ) -> bool:
         times = (usual * launches).dropna()
         rest = times.index.difference(slower)
-        apart = float(((mean[rest] - usual[rest]).abs() * launches[rest]).sum())
+        longer = float(((mean[rest] - usual[rest]) * launches[rest]).sum())
         few = bool(times[slower].sum() < MOST_TIME * times.sum())
-        return few and apart <= ALIKE * float(times[rest].sum())
+        return few and longer <= ALIKE * float(times[rest].sum())
 
     def _changes(self, rank: int, slower: pd.Index[str]) -> bool:
         """Whether the rank is slower at some of its equal work in too few of the steps."""
