@@ -84,6 +84,13 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
     few = " Most equal kernels are as fast as elsewhere: it may be the data that these few get to see."
     explains = one.slower_ns >= one.more_ns and one.rank in compute_longer(inputs)
     why = " This is why the others wait for it, not another loss."
+    suggestion = (
+        "If their shapes are equal, too, compare clocks, power limits and temperatures of the devices."
+    )
+    if one.few:
+        suggestion = (
+            "Compare the data of these kernels (routing of tokens, lengths of sequences), then the devices."
+        )
     return Finding(
         "slow_kernels",
         one.slower_ns,
@@ -92,9 +99,7 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
         "same kernels, launched alike and as often, slower than the others; "
         f"{short_kernel_name(one.name)} takes {significant(one.ratio)} times as long.{few * one.few}"
         f"{why * explains}",
-        "Compare the data of these kernels first (routing of tokens, lengths of sequences), then the devices."
-        if one.few
-        else "If their shapes are equal, too, compare clocks, power limits and temperatures of the devices.",
+        inputs.is_it_always() + suggestion,
         "kernel_durations",
         Evidence(rank=one.rank, name=one.name),
     )

@@ -47,7 +47,7 @@ def imbalance(inputs: Inputs) -> Finding | None:
         f"Rank {one.rank} has more work than the others: it computes {percent(one.more_pct)} longer, "
         f"{inputs.share(share)}{inputs.per_step(one.more_ns)}; {how}. This is why the others wait for it, "
         "not another loss.",
-        _BALANCE,
+        inputs.is_it_always() + _BALANCE,
         "kernel_breakdown",
         Evidence(rank=one.rank),
     )

@@ -30,6 +30,8 @@ __all__ = ["Inputs"]
 
 # Sources that mark the steps of a job. Others guess them, so that time between guessed steps counts, too.
 _ANNOUNCED = ("ProfilerStep", "serving step")
+# In fewer steps one of the ranks is often the slowest in most of them by chance.
+_TELLING_STEPS = 3
 
 
 class Inputs:
@@ -104,13 +106,24 @@ class Inputs:
     def queues(self) -> pd.DataFrame:
         return _with_time(blocked_on_full_queue(self.trace, self.scope))
 
+    def is_it_always(self) -> str:
+        """The advice to begin with where too few steps are marked to tell a rank that is slow from chance."""
+        if self._complete_steps >= _TELLING_STEPS:
+            return ""
+        return "Record and mark more steps first, to see whether it is the same rank in all of them. "
+
+    @property
+    def _complete_steps(self) -> int:
+        """How many steps are announced and complete."""
+        return int(self.steps.loc[~self.steps["partial"], "iteration"].nunique()) if self.announced else 0
+
     def longest_gap(self, rank: int, causes: tuple[str, ...]) -> tuple[int | None, int] | None:
         """Of the gap of a rank with most time of these causes: the event that ends it, and that time."""
         return longest_gap(self.trace.rank(rank), self.scope, causes)
 
     def per_step(self, cost_ns: float) -> str:
         """` (1.2 ms per step)`, from the time lost on one rank; empty where no steps are announced."""
-        steps = int(self.steps.loc[~self.steps["partial"], "iteration"].nunique()) if self.announced else 0
+        steps = self._complete_steps
         return f" ({duration(cost_ns / steps)} per step)" if steps else f" ({duration(cost_ns)})"
 
     def share(self, value: float) -> str:

@@ -72,7 +72,7 @@ def straggler(inputs: Inputs) -> Finding | None:
         f"{_waiting(late.waits.index.tolist(), others)} for {named} {inputs.share(late.share_pct)}"
         f"{inputs.per_step(late.cost_ns)}, {percent(caused)} of all waiting{_recorded(inputs)}."
         f"{_through(late)}{_told(inputs, late)}",
-        _SUGGESTIONS[str(late.longer.index[0])].format(ranks=named),
+        inputs.is_it_always() + _SUGGESTIONS[str(late.longer.index[0])].format(ranks=named),
         "stragglers",
         Evidence(rank=late.ranks[0] if len(late.ranks) == 1 else None),
     )

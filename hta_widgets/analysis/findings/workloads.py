@@ -46,7 +46,7 @@ class Comparison:
         ratio: how many times as long that takes.
         few: kernels with less than half of the time of equal work are slower, and all others together take
             at most 2 % longer.
-        changes: in many steps it is not slower at that work.
+        changes: in many steps it is not among the slowest at that work.
         more_ns: compute time beyond the median of the others, in work that is not equal.
         more_launches: compute kernels of a step beyond the median of the others.
         larger: that work has more thread blocks than the others'.
@@ -176,14 +176,16 @@ class Workloads:
         return few and longer <= ALIKE * float(times[rest].sum())
 
     def _changes(self, rank: int, slower: pd.Index[str]) -> bool:
-        """Whether the rank is slower at some of its equal work in too few of the steps."""
+        """Whether the rank is among the slowest at the work that takes it longer in too few of the steps."""
         key = pd.MultiIndex.from_frame(self._by_step[_LAUNCH])
         rows = self._by_step[key.isin(slower)]
         times = rows.pivot_table("time_ns", "iteration", "rank", "sum").dropna()
         if times.empty or rank not in times:
             return False
-        late = times[rank] > SLOWER * times.drop(columns=rank).median(axis=1)
-        return bool(late.mean() < MOST_STEPS)
+        others = times.drop(columns=rank)
+        slow = times[rank] > SLOWER * others.median(axis=1)
+        among_slowest = SLOWER * times[rank] > others.max(axis=1)
+        return bool((slow & among_slowest).mean() < MOST_STEPS)
 
 
 def _blocks(grid: str) -> int:

@@ -359,6 +359,11 @@ def test_whoever_arrives_last_in_a_pipeline_is_mostly_a_victim(rank: int, tmp_pa
     assert parts["culprit"].ge(0).all()
 
 
-def test_a_duration_is_at_least_a_microsecond() -> None:
-    """The programs are as long as they say."""
-    assert min(ns for _, ns in LAYER) > 10 * US
+@pytest.mark.parametrize(("steps", "first"), [(2, True), (3, False)])
+def test_one_or_two_steps_do_not_tell_who_is_always_slow(steps: int, first: bool, tmp_path: Path) -> None:
+    for topic, pace in (("slow_kernels", SLOW), ("imbalance", MORE)):
+        folder = tmp_path / topic
+        folder.mkdir()
+        frame = overview(Play(data_parallel(one(4, 2, pace), steps=steps)).open(folder)).set_index("topic")
+        for suggestion in frame.loc[["straggler", topic], "suggestion"]:
+            assert suggestion.startswith("Record and mark more steps first") == first
