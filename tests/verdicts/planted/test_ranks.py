@@ -100,6 +100,18 @@ def slow_link() -> dict[int, Program]:
     return programs
 
 
+def sometimes_slow() -> dict[int, Program]:
+    """Rank 1 has the longer sequences in two of five steps, in kernels launched alike."""
+    programs: dict[int, Program] = {}
+    for rank in range(4):
+        dice = random.Random(rank)
+        programs[rank] = []
+        for step in range(5):
+            times = 1.6 if rank == 1 and step in (1, 3) else 1.0
+            programs[rank] += [Step(step), *work(dice, EQUAL, 3, times), AllReduce((0, 1, 2, 3))]
+    return programs
+
+
 def lengths(ranks: int, steps: int, grids: bool) -> dict[int, Program]:
     """In each step another rank has the longest sequences."""
     dice = random.Random(5)
@@ -199,7 +211,7 @@ CASES |= {
     "data_parallel_of_2_slow": Case(
         lambda: Play(data_parallel(one(2, 1, Pace(1.3)))),
         {"straggler": 1, "slow_kernels": 1},
-        {"straggler": ("Rank 0 waits for rank 1",)},
+        {"straggler": ("Rank 0 waits for rank 1",), "slow_kernels": ("1.30 times",)},
     ),
     "data_parallel_more_launches": Case(
         lambda: Play(data_parallel(one(4, 1, MORE))),
@@ -229,6 +241,12 @@ CASES |= {
         {"straggler": 1},
         {"straggler": ("is idle longer",)},
         ("slower", "more work"),
+    ),
+    "slow_in_two_of_five_steps": Case(
+        lambda: Play(sometimes_slow()),
+        {"straggler": 1},
+        {"straggler": ("computes longer",)},
+        ("slower", "clocks", "changes"),
     ),
     "slow_kernels_without_communication": Case(
         lambda: Play({rank: [*work(random.Random(rank), Pace(1 + rank / 5), 9)] for rank in range(2)}),
