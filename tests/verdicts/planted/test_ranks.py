@@ -193,6 +193,10 @@ CASES |= {
     "pipeline_of_2_slow_last": Case(
         lambda: Play(pipeline(one(2, 1, Pace(2.0)))), {"straggler": 1, "slow_kernels": 1}
     ),
+    "pipeline_of_12_slow_stage": Case(
+        lambda: Play(pipeline(one(12, 3, SLOW), microbatches=16, steps=2)),
+        {"straggler": 3, "slow_kernels": 3},
+    ),
     "tensor_parallel_slow_first_stage": Case(
         lambda: Play(tensor_parallel(0)),
         {"straggler": None, "slow_kernels": 0},
