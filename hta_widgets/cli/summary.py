@@ -188,7 +188,7 @@ def _by_rank(answers: Frames) -> pd.DataFrame | None:
     if isinstance(overlap, pd.DataFrame):
         frame = frame.join(overlap.set_index("rank")["overlap_pct"])
     if isinstance(late, pd.DataFrame):
-        frame = frame.join(late.groupby("rank")["caused_wait_ns"].sum())
+        frame = frame.join(late.groupby("rank")["blamed_ns"].sum())
     return frame.reset_index()
 
 

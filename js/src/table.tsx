@@ -26,7 +26,7 @@ export interface TableProps {
 }
 
 export function DataTable({ table, caption, sort = [], onSort, choosing }: TableProps) {
-  const columns = table.columns.map((column) => printable(column));
+  const columns = table.columns.map((column) => printable(column, table));
   const root = useRef<HTMLElement>(null);
   // Roving tabindex: one stop for Tab, arrows go from row to row.
   const [current, setCurrent] = useState(0);
@@ -129,7 +129,7 @@ function withinNoise(table: Table, row: number): boolean {
   return ["within noise", "negligible"].includes(table.texts("verdict")[row] ?? "");
 }
 
-function printable(column: Column): Printable {
+function printable(column: Column, table: Table): Printable {
   const { name } = column;
   if (column.kind === "text") {
     const text = (row: number) => column.values[row] ?? "";

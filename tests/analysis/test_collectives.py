@@ -175,6 +175,50 @@ def test_sends_and_receives_are_no_collectives(tmp_path):
     assert frame["match"].isna().all()
 
 
+def sent(
+    tmp_path, sends: list[tuple[int, int]], receives: list[tuple[int, int]], known="ranks", clock_ns=0
+) -> list[int | None]:
+    """The matches of sends of rank 0 to rank 3, then of the receives; both given as start and end in us."""
+    group = {"Process Group Name": "pp", "Process Group Ranks": [0, 3] if known == "pair" else [0, 1, 2, 3]}
+    files = []
+    for rank, times, name, side in ((0, sends, "send", "Dst Rank"), (3, receives, "recv", "Src Rank")):
+        file = RankFile(rank, clock_ns if rank else 0).step(0, 0, 100 * MS)
+        for number, (start, end) in enumerate(times):
+            args = {"Collective name": name, "Seq": 7 * rank + number, "Comms Id": 99 + rank, **group}
+            args |= {side: 3 - rank} if known == "ranks" else {}
+            file.kernel(start * US, end * US, launched=start * US - 9, **args)
+        files.append(file)
+    frame = collectives(job(tmp_path / "job", *files))
+    assert set(frame.loc[frame["match"].notna(), "match_key"]) <= {"pair"}
+    return frame["match"].astype(object).where(frame["match"].notna(), None).tolist()
+
+
+@pytest.mark.parametrize("known", ["ranks", "pair"])
+@pytest.mark.parametrize("clock_ns", [0, 4 * MS, -2 * MS])
+def test_the_nth_send_is_the_nth_receive_of_its_partner(tmp_path, known, clock_ns):
+    sends, receives = [(100, 300), (400, 600), (700, 800)], [(90, 300), (500, 600), (650, 800)]
+    assert sent(tmp_path, sends, receives, known, clock_ns) == [0, 1, 2, 0, 1, 2]
+
+
+def test_a_send_to_an_unknown_rank_matches_nothing(tmp_path):
+    assert sent(tmp_path, [(100, 300)], [(90, 300)], known="") == [None, None]
+
+
+def test_sends_and_receives_of_unequal_number_match_nothing(tmp_path):
+    assert sent(tmp_path, [(100, 300), (400, 600)], [(90, 300)]) == [None, None, None]
+
+
+def test_neither_side_of_a_buffered_send_waits(tmp_path):
+    sends, receives = [(100, 300), (400, 410), (700, 800)], [(90, 300), (500, 600), (650, 800)]
+    assert sent(tmp_path, sends, receives) == [0, None, 1, 0, None, 1]
+
+
+def test_a_receive_that_ends_before_its_send_is_another_ones(tmp_path):
+    """Each rank lacks one: the counts agree, the messages do not."""
+    sends, receives = [(100, 300), (400, 600), (700, 800)], [(90, 300), (310, 350), (650, 800)]
+    assert sent(tmp_path, sends, receives) == [None] * 6
+
+
 def test_streams_are_compared_by_their_place(tmp_path):
     ranks = [
         RankFile(rank)

@@ -12,6 +12,7 @@ import pytest
 
 from hta_widgets.analysis.communication.arrivals import arrivals
 from hta_widgets.analysis.communication.culprits import NOBODY, follow
+from hta_widgets.analysis.communication.standing_out import standing_out
 from hta_widgets.analysis.core.intervals import Intervals
 from tests.support import shared_job
 
@@ -241,6 +242,11 @@ def test_the_published_culprits_of_two_recorded_jobs(
     caused = parts.groupby("culprit")["wait_ns"].sum()
     assert sorted(caused.nlargest(len(culprits)).index) == culprits
     assert caused[culprits].sum() > 0.43 * caused.sum()
+    parts["iteration"] = kernels["iteration"].to_numpy()[parts["kernel"]]
+    blamed_ns = parts.groupby(["iteration", "culprit"])["wait_ns"].sum().rename_axis(["iteration", "rank"])
+    waited_ns = kernels.groupby(["iteration", "rank"])["waited_ns"].sum()
+    late = pd.DataFrame({"blamed_ns": blamed_ns, "waited_ns": waited_ns}).fillna(0).reset_index()
+    assert standing_out(late[late["rank"] != NOBODY]) == culprits
     # Those who arrive last most are others.
     direct = kernels.loc[parts["kernel"], "last"].to_numpy()
     naive = parts["wait_ns"].groupby(kernels["rank"].to_numpy()[direct]).sum()

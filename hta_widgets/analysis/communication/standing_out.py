@@ -11,9 +11,8 @@ __all__ = ["ranks_in_words", "standing_out"]
 # Chosen so that stages of a slow pipeline and the published culprits of recorded jobs are named, and the
 # bubbles of balanced pipelines and ranks that are late in turn name nobody.
 _MORE_THAN_NEXT: Final = 1.1
-_LEAST_SHARE: Final = 0.25
 _MORE_THAN_FAIR: Final = 1.25
-_OWN_WAITING: Final = 0.5
+_OWN_WAITING: Final = 0.6
 _MOST_STEPS: Final = 0.75
 
 
@@ -21,9 +20,9 @@ def standing_out(frame: pd.DataFrame) -> list[int]:
     """The ranks that cause the waiting, ascending; none if no few of them do.
 
     They are the smallest number of ranks, at most half, each of which causes at least 1.1 times as much as
-    any other, with these properties: together they cause a quarter of all waiting and 1.25 times their share
-    by number, or more; each of them waits at most half as long as the others do on average; and they cause
-    their share by number in iterations with three quarters of the waiting.
+    any other, with these properties: together they cause at least 1.25 times their share by number; each of
+    them waits at most 0.6 times as long as the others do on average; and they cause their share by number in
+    iterations with three quarters of the waiting.
 
     Args:
         frame: of `stragglers`.
@@ -42,7 +41,7 @@ def standing_out(frame: pd.DataFrame) -> list[int]:
         own = frame["blamed_ns"].where(frame["rank"].isin(ranks), 0).groupby(steps).sum()
         if (
             caused[count - 1] >= _MORE_THAN_NEXT * caused[count]
-            and share >= max(_LEAST_SHARE, _MORE_THAN_FAIR * count / size)
+            and share >= _MORE_THAN_FAIR * count / size
             and waited[:count].max() <= _OWN_WAITING * waited[count:].mean()
             and by_step[own * size >= by_step * count].sum() >= _MOST_STEPS * everything
         ):

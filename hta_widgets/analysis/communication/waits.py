@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.arrivals import NOISE_NS, arrivals
@@ -18,7 +20,9 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["exchanges", "waits"]
+__all__ = ["exchanges", "unclear", "waits"]
+
+Int64 = npt.NDArray[np.int64]
 
 # Ranks leave an exchange together. Where they do not, by more than this part of the waiting that follows from
 # it, the durations do not tell who arrived last.
@@ -30,7 +34,8 @@ def waits(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     `culprits.follow` says who is the culprit. A wait is not followed if the ranks of its exchange do not
     leave it together: with the clocks of each two ranks set by the median of their ends, the ends must agree
-    within 10 us or a quarter of the longest wait.
+    within 10 us or a quarter of the longest wait. Of ranks that arrive last within 10 us, each takes the
+    blame of an exchange in turn.
 
     Args:
         trace: the job.
@@ -63,9 +68,19 @@ def exchanges(trace: Trace, scope: Scope) -> pd.DataFrame:
     return found[found["match"].isin(chosen)]
 
 
+def unclear(trace: Trace, scope: Scope) -> pd.Series[int]:
+    """Communication in a scope that may be waiting or not: of each rank, int64 ns by rank.
+
+    Kernels whose partners are unknown or were not recorded, without what they wait for recorded ranks.
+    """
+    found = _kernels(trace, scope.ranks)
+    found = found.merge(collectives(trace, scope)[["rank", "event_id"]], on=["rank", "event_id"])
+    return (found["dur_ns"] - found["waited_ns"]).where(~found["known"], 0).groupby(found["rank"]).sum()
+
+
 @memoize_per_rank(last=4)
-def _followed(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
-    """`waits` of these ranks among themselves, with the match of each exchange."""
+def _kernels(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
+    """`collectives` of these ranks among themselves, with what `follow` reads, and `exchange_iteration`."""
     found = collectives(trace, Scope(ranks=ranks))
     each = arrivals(found)
     apart = each["match"].isin(_uneven_ends(each))
@@ -74,18 +89,24 @@ def _followed(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
     found["waited_ns"] = each["waited_ns"].reindex(found.index, fill_value=0)
     found["last"] = _position_of_last(found, each[~apart])
     found["known"] = (complete & found["match"].isin(each["match"][~apart])).fillna(False).astype(bool)
-    scope = Scope()
+    found["exchange_iteration"] = each["iteration"].reindex(found.index)
+    return found
+
+
+@memoize_per_rank(last=4)
+def _followed(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
+    """`waits` of these ranks among themselves, with the match of each exchange."""
+    found, scope = _kernels(trace, ranks), Scope()
     devices = {}
     for rank in found["rank"].unique().tolist():
         checkpoint()
         devices[rank] = busy(trace.rank(rank), scope)
     parts = follow(found, {rank: device.compute for rank, device in devices.items()})
     of = parts["kernel"].to_numpy()
-    iteration = each["iteration"].reindex(found.index)
     last = np.append(found["rank"].to_numpy(np.int64), NOBODY)[found["last"].to_numpy()[of]]
     frame = pd.DataFrame(
         {
-            "iteration": iteration.to_numpy()[of],
+            "iteration": found["exchange_iteration"].array[of],
             "rank": found["rank"].to_numpy(np.int64)[of],
             "last": last,
             "culprit": parts["culprit"],
@@ -108,11 +129,24 @@ def _followed(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
     return frame.sort_values(["iteration", "rank"], kind="stable", ignore_index=True)
 
 
-def _position_of_last(found: pd.DataFrame, each: pd.DataFrame) -> np.ndarray:
-    """For each kernel the position of that of the last to arrive at its exchange; -1 if nobody is known."""
+def _position_of_last(found: pd.DataFrame, each: pd.DataFrame) -> Int64:
+    """For each kernel the position of that of the last to arrive at its exchange; -1 if nobody is known.
+
+    Ranks that arrive within the noise of the last are as late: the others' waiting is charged to each of them
+    in turn.
+    """
     last = each[each["is_last"]]
-    position = pd.Series(found.index.get_indexer(last.index), last["match"].astype("int64"))
-    return found["match"].map(position).fillna(-1).to_numpy(np.int64)
+    position: dict[int, int] = dict(zip(last["match"].tolist(), last.index.tolist(), strict=True))
+    late = each[(each["waited_ns"] <= NOISE_NS) & each["counted"].eq(1)]
+    of_others, turns = dict(position), Counter[tuple[int, ...]]()
+    for _, of in late[late["match"].duplicated(keep=False)].groupby("match"):
+        ranks = tuple(of["rank"])
+        of_others[int(of["match"].iloc[0])] = int(of.index[turns[ranks] % len(ranks)])
+        turns[ranks] += 1
+    matches = found["match"].fillna(-1).tolist()
+    as_late = found.index.isin(late.index).tolist()
+    rows = zip(matches, as_late, strict=True)
+    return np.array([(position if itself else of_others).get(match, -1) for match, itself in rows], np.int64)
 
 
 def _uneven_ends(each: pd.DataFrame) -> pd.Series:

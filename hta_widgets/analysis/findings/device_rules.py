@@ -12,7 +12,7 @@ from hta_widgets.analysis.findings.critical import off_critical_path, said_of, s
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.job_rules import culprits
+from hta_widgets.analysis.findings.straggler import compute_longer
 from hta_widgets.formatting import brief, percent, significant
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
@@ -95,8 +95,16 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
     if one.changes or not one.slower_ns or not window:
         return None
     share = 100.0 * one.slower_ns / int(window)
-    few = " All other equal kernels are as fast as elsewhere: it may be the data that these get to see."
+    few = " Most equal kernels are as fast as elsewhere: it may be the data that these few get to see."
+    explains = one.slower_ns >= one.more_ns and one.rank in compute_longer(inputs)
     why = " This is why the others wait for it, not another loss."
+    suggestion = (
+        "If their shapes are equal, too, compare clocks, power limits and temperatures of the devices."
+    )
+    if one.few:
+        suggestion = (
+            "Compare the data of these kernels (routing of tokens, lengths of sequences), then the devices."
+        )
     return Finding(
         "slow_kernels",
         one.slower_ns,
@@ -104,10 +112,8 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
         f"Rank {one.rank} loses {inputs.share(share)}{inputs.per_step(one.slower_ns)} because it runs the "
         "same kernels, launched alike and as often, slower than the others; "
         f"{short_kernel_name(one.name)} takes {significant(one.ratio)} times as long.{few * one.few}"
-        f"{why * (one.rank in culprits(inputs))}",
-        "Compare the data of these kernels first (routing of tokens, lengths of sequences), then the devices."
-        if one.few
-        else "If their shapes are equal, too, compare clocks, power limits and temperatures of the devices.",
+        f"{why * explains}",
+        inputs.is_it_always() + suggestion,
         "kernel_durations",
         Evidence(rank=one.rank, name=one.name),
     )

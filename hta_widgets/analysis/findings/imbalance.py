@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from hta_widgets.analysis.findings.finding import Evidence, Finding
+import pandas as pd
+
+from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.job_rules import culprits, straggler, waiting_share
+from hta_widgets.analysis.findings.straggler import compute_longer, late_ranks
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent
 
@@ -25,7 +27,7 @@ def imbalance(inputs: Inputs) -> Finding | None:
     as often.
     """
     work = inputs.workloads
-    compared = [work.compared(rank) for rank in culprits(inputs) if rank in work.ranks]
+    compared = [work.compared(rank) for rank in compute_longer(inputs) if rank in work.ranks]
     if not compared:
         return None
     one = max(compared, key=lambda each: each.more_ns)
@@ -45,7 +47,7 @@ def imbalance(inputs: Inputs) -> Finding | None:
         f"Rank {one.rank} has more work than the others: it computes {percent(one.more_pct)} longer, "
         f"{inputs.share(share)}{inputs.per_step(one.more_ns)}; {how}. This is why the others wait for it, "
         "not another loss.",
-        _BALANCE,
+        inputs.is_it_always() + _BALANCE,
         "kernel_breakdown",
         Evidence(rank=one.rank),
     )
@@ -54,39 +56,46 @@ def imbalance(inputs: Inputs) -> Finding | None:
 def mutual_waiting(inputs: Inputs) -> Finding | None:
     """Ranks that wait for each other, none of which is the main cause."""
     try:
-        if straggler(inputs):
-            return None
-    except MissingDataError:  # nobody is known to wait for anybody
+        late = late_ranks(inputs)
+    except MissingDataError:  # who causes the waiting is not known
         return None
-    late = inputs.late
-    waited = int(late["waited_ns"].sum())
-    if not waited:
+    waited = inputs.late.groupby("rank")["waited_ns"].sum()
+    if not waited.any() or (late and severity_of(late.share_pct)):
         return None
-    cost, share = waiting_share(inputs)
-    by_step = late.pivot_table("blamed_ns", "iteration", "rank", "sum")
-    alone = by_step[2 * by_step.max(axis=1) > late.groupby("iteration")["waited_ns"].sum()]
-    often = alone.idxmax(axis=1).value_counts()
-    if 2 * len(alone) > len(by_step) > 1 and often.iloc[0] < _MOST_STEPS * len(by_step):
-        why = (
-            f"the slowest rank changes from step to step (rank {often.index[0]} in {often.iloc[0]} of "
-            f"{len(by_step)})"
-        )
-    else:
-        caused = late.groupby("rank")["blamed_ns"].sum()
-        most = int(caused.index.to_numpy()[caused.to_numpy().argmax()])
-        why = f"no rank causes most of it (rank {most} most, {percent(100.0 * caused[most] / waited)})"
+    frame = inputs.temporal.set_index("rank")
+    waits = waited.reindex(frame.index, fill_value=0).clip(upper=frame["exposed_communication_ns"])
+    cost, share = int(waits.sum()) // len(frame), 100.0 * int(waits.sum()) / int(frame["window_ns"].sum())
     found = inputs.collectives
     in_pairs = found["dur_ns"].where(found["match_key"].eq("pair"), 0).sum()
     suggestion = _BALANCE
     if 2 * in_pairs > found["dur_ns"].sum():
         suggestion = "Run more microbatches per step, interleave the stages, or move their boundaries."
-    elif 2 * inputs.waits["idle_ns"].sum() > waited:
+    elif 2 * inputs.waits["idle_ns"].sum() > waited.sum():
         suggestion = "Look at what delays the hosts in turn: the data loader, garbage collection, logging."
     return Finding(
         "mutual_waiting",
         cost,
         share,
-        f"The ranks wait for each other {inputs.share(share)}{inputs.per_step(cost)}, and {why}.",
+        f"The ranks wait for each other {inputs.share(share)}{inputs.per_step(cost)}, and "
+        f"{_who(inputs.late)}.",
         suggestion,
         "stragglers",
     )
+
+
+def _who(late: pd.DataFrame) -> str:
+    """Whether the rank that causes most changes between steps, or none does in any."""
+    step = late["iteration"].fillna(-1)
+    waited = late["waited_ns"].groupby(step).sum()
+    by_step = late["blamed_ns"].groupby([step, late["rank"]]).sum().unstack(fill_value=0)  # noqa: PD010
+    main = by_step.idxmax(axis=1)[2 * by_step.max(axis=1) > waited]
+    often = main.value_counts()
+    if 2 * len(main) > len(by_step) > 1 and often.iloc[0] < _MOST_STEPS * len(by_step):
+        return (
+            f"the slowest rank changes from step to step (rank {often.index[0]} in {often.iloc[0]} of "
+            f"{len(by_step)})"
+        )
+    caused = by_step.sum()
+    most = int(caused.to_numpy().argmax())
+    share = percent(100.0 * int(caused.iloc[most]) / int(waited.sum()))
+    return f"no rank stands out (rank {caused.index[most]} causes most of it: {share})"

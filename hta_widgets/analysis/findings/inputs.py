@@ -12,7 +12,7 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.communication.stragglers import stragglers
-from hta_widgets.analysis.communication.waits import waits
+from hta_widgets.analysis.communication.waits import unclear, waits
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
@@ -39,6 +39,8 @@ _COMPILED = re.compile(
 )
 _RUNTIME = re.compile(r"^(?:cuda|hip|cu)[A-Z]")
 _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
+# In fewer steps one of the ranks is often the slowest in most of them by chance.
+_TELLING_STEPS = 3
 
 
 def judged_scope(trace: Trace, scope: Scope | None = None) -> Scope:
@@ -166,6 +168,11 @@ class Inputs:
         return waits(self.trace, self.scope)
 
     @cached_property
+    def unclear(self) -> pd.Series[int]:
+        """`unclear`: communication that may be waiting, by rank."""
+        return unclear(self.trace, self.scope)
+
+    @cached_property
     def workloads(self) -> Workloads:
         """The compute kernels of each rank, to be compared between ranks."""
         return Workloads(self.trace, self.scope)
@@ -201,6 +208,12 @@ class Inputs:
     def per_step(self, cost_ns: float) -> str:
         """` (1.2 ms per step)`, from the time lost on one rank; empty where no steps are announced."""
         return f" ({duration(cost_ns / self.judged)} per step)" if self.judged else f" ({duration(cost_ns)})"
+
+    def is_it_always(self) -> str:
+        """The advice to begin with where too few steps are marked to tell a rank that is slow from chance."""
+        if self.judged >= _TELLING_STEPS:
+            return ""
+        return "Record and mark more steps first, to see whether it is the same rank in all of them. "
 
     def share(self, value: float) -> str:
         """`4.7 % of step time`; without marked steps, of the time."""

@@ -13,13 +13,14 @@ from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Open
 from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
 from hta_widgets.analysis.findings.imbalance import imbalance, mutual_waiting
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_steps, straggler
+from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_steps
 from hta_widgets.analysis.findings.recording_rules import (
     recording_verdict,
     require_device_work,
     require_steady_state,
     start_up,
 )
+from hta_widgets.analysis.findings.straggler import straggler
 from hta_widgets.analysis.findings.verdict_rules import compute_bound, no_work_due, unrecorded_idle
 from hta_widgets.charts.spec import Bars
 from hta_widgets.errors import MissingDataError
@@ -97,11 +98,12 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """What costs the job most time, and what can be done about it?
 
     Each rule reads one analysis: `idle_breakdown` (waiting for data, synchronising calls, a late host,
-    launches on their way, many small kernels, work that waits for other work), `stragglers`,
+    launches on their way, many small kernels, work that waits for other work), `stragglers` (a rank that
+    others wait for, what it does longer, ranks that wait for each other),
     `temporal_breakdown` (exposed communication, copies), `kernel_durations` (a rank with slow kernels),
     `step_times`. A cost below 3 % of the time is not reported, since the steps of a steady job differ by as
-    much; from 10 % on it is a warning. Findings may overlap (other ranks wait for a rank with slow kernels),
-    so their costs do not add up, and a cost is not what a change would save.
+    much; from 10 % on it is a warning. Findings may overlap (other ranks wait for a rank with slow kernels or
+    more work), so their costs do not add up, and a cost is not what a change would save.
 
     If the steps are marked (ProfilerStep, or a server's steps) and the scope names no iterations, only
     complete steps count, and of those the ones without start-up if there are any. Of a recording that cannot

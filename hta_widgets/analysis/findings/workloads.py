@@ -22,10 +22,10 @@ __all__ = ["Comparison", "Workloads"]
 
 # Ranks of equal devices run the same kernel within a few per cent of each other.
 SLOWER = 1.05
-# Kernels this close to those of the other ranks run as fast.
+# Kernels that take longer by no more than this part, all together, run as fast as on other ranks.
 ALIKE = 0.02
-# A slow device slows the kernels of many names; more names than this are not "a few".
-FEW_NAMES = 3
+# A slow device slows kernels with more than this part of the time.
+MOST_TIME = 0.5
 # A rank is slow if it is so in this part of the steps.
 MOST_STEPS = 0.75
 
@@ -44,8 +44,9 @@ class Comparison:
         slower_ns: time beyond the others' in equal work, of the kernels that take over 5 % longer.
         name: of these, the kernel that loses most time; "" if there is none.
         ratio: how many times as long that takes.
-        few: at most three names are slower, and all other equal work takes as long as elsewhere.
-        changes: in many steps it is not slower at that work.
+        few: kernels with less than half of the time of equal work are slower, and all others together take
+            at most 2 % longer.
+        changes: in many steps it is not among the slowest at that work.
         more_ns: compute time beyond the median of the others, in work that is not equal.
         more_launches: compute kernels of a step beyond the median of the others.
         larger: that work has more thread blocks than the others'.
@@ -113,10 +114,13 @@ class Workloads:
         time = sums["time_ns"].unstack("rank").sort_index()  # noqa: PD010
         return count / self._steps, time / count
 
+    def _others(self, rank: int) -> list[int]:
+        return [other for other in self.ranks if other != rank]
+
     def usual(self, rank: int) -> pd.Series[float]:
         """Mean time of each launch configuration on the ranks where it is equal work; NaN where on none."""
         count, mean = self._tables
-        others = [other for other in self.ranks if other != rank]
+        others = self._others(rank)
         equal = count[others].eq(count[rank], axis=0)
         return mean[others].where(equal).median(axis=1)
 
@@ -137,7 +141,7 @@ class Workloads:
             worst = excess.index[int(np.argmax(excess.to_numpy()))]
             name, ratio = str(worst[0]), float(mean[rank][worst] / usual[worst])
             few = self._few(excess.index, mean[rank], usual, launches)
-        others = [other for other in self.ranks if other != rank]
+        others = self._others(rank)
         per_step = (mean * count).sum() * steps
         typical = float(per_step[others].median())
         unequal = usual.isna()
@@ -165,22 +169,23 @@ class Workloads:
         usual: pd.Series[float],
         launches: pd.Series[float],
     ) -> bool:
-        rest = usual.dropna().index.difference(slower)
-        names, others = set(slower.get_level_values("name")), set(rest.get_level_values("name"))
-        if len(names) > FEW_NAMES or len(others - names) < 2 * len(names):
-            return False
-        apart = ((mean[rest] - usual[rest]).abs() * launches[rest]).sum()
-        return bool(apart <= ALIKE * (usual[rest] * launches[rest]).sum())
+        times = (usual * launches).dropna()
+        rest = times.index.difference(slower)
+        longer = float(((mean[rest] - usual[rest]) * launches[rest]).sum())
+        few = bool(times[slower].sum() < MOST_TIME * times.sum())
+        return few and longer <= ALIKE * float(times[rest].sum())
 
     def _changes(self, rank: int, slower: pd.Index[str]) -> bool:
-        """Whether the rank is slower at some of its equal work in too few of the steps."""
+        """Whether the rank is among the slowest at the work that takes it longer in too few of the steps."""
         key = pd.MultiIndex.from_frame(self._by_step[_LAUNCH])
         rows = self._by_step[key.isin(slower)]
         times = rows.pivot_table("time_ns", "iteration", "rank", "sum").dropna()
         if times.empty or rank not in times:
             return False
-        late = times[rank] > SLOWER * times.drop(columns=rank).median(axis=1)
-        return bool(late.mean() < MOST_STEPS)
+        others = times.drop(columns=rank)
+        slow = times[rank] > SLOWER * others.median(axis=1)
+        among_slowest = SLOWER * times[rank] > others.max(axis=1)
+        return bool((slow & among_slowest).mean() < MOST_STEPS)
 
 
 def _blocks(grid: str) -> int:

@@ -41,6 +41,7 @@ class Idle:
 @dataclass(frozen=True)
 class AllReduce:
     ranks: tuple[int, ...]
+    transfer_ns: int = TRANSFER
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ class Play:
             arrived.setdefault(rank, player.now)
             if len(arrived) < len(operation.ranks):
                 return False
-            end = max(arrived.values()) + TRANSFER
+            end = max(arrived.values()) + operation.transfer_ns
             args = self._group("allreduce", operation.ranks, f"group {operation.ranks}")
             args |= {"Seq": number, "In msg nelems": 4096}
             player.kernel(arrived[rank], end, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 20, **args)
