@@ -81,8 +81,9 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         lost // ranks,
         100.0 * lost / whole,
         f"{count} of {steps['iteration'].nunique()} steps {'takes' if count == 1 else 'take'} unusually long "
-        f"and {'costs' if count == 1 else 'cost'} {inputs.share(100.0 * lost / whole)}: iteration {worst['iteration']} takes "
-        f"{duration(worst['dur_ns'])} on rank {worst['rank']}, {duration(worst['usual_ns'])} is usual.",
+        f"and {'costs' if count == 1 else 'cost'} {inputs.share(100.0 * lost / whole)}: iteration "
+        f"{worst['iteration']} takes {duration(worst['dur_ns'])} on rank {worst['rank']}, "
+        f"{duration(worst['usual_ns'])} is usual.",
         "Look at what only happens in these steps: logging, checkpoints, evaluation, garbage collection, new "
         "shapes.",
         "temporal_breakdown",
