@@ -236,7 +236,7 @@ class Trace:
             findings.append(Finding(None, "warning", "several_jobs", len(self.ranks), detail, remedy))
         for rank in self.ranks:
             findings += self._about_rank_number(self._assigned[rank])
-            findings += rank_findings(self.rank(rank), 1 if self.several_jobs else self._job_size)
+            findings += rank_findings(self.rank(rank), 1 if self.several_jobs else self.job_size)
         return health_frame(findings)
 
     @cached_property
@@ -245,7 +245,7 @@ class Trace:
         return why_several_jobs([self.rank(rank) for rank in self.ranks])
 
     @cached_property
-    def _job_size(self) -> int:
+    def job_size(self) -> int:
         """How many ranks the job has: as its files say, or at least as many as there are files."""
         infos = [table.metadata.get("distributedInfo") for table in self._tables.values()]
         sizes = [info.get("world_size") for info in infos if isinstance(info, dict)]

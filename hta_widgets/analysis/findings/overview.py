@@ -9,7 +9,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.findings.device_rules import memory_copies, slow_kernels
-from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Open
+from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT, Finding, Open
 from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
 from hta_widgets.analysis.findings.imbalance import imbalance, mutual_waiting
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -21,7 +21,12 @@ from hta_widgets.analysis.findings.recording_rules import (
     start_up,
 )
 from hta_widgets.analysis.findings.straggler import straggler
-from hta_widgets.analysis.findings.verdict_rules import compute_bound, no_work_due, unrecorded_idle
+from hta_widgets.analysis.findings.verdict_rules import (
+    compute_bound,
+    maybe_communication,
+    no_work_due,
+    unrecorded_idle,
+)
 from hta_widgets.charts.spec import Bars
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted, percent
@@ -53,6 +58,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "slow_steps": ("which steps are unusual", slow_steps),
     "unrecorded_idle": ("why devices are idle", unrecorded_idle),
     "no_work_due": ("why devices are idle", no_work_due),
+    "maybe_communication": ("what communication costs", maybe_communication),
 }
 _WORDS = {
     "data_stall": "Waiting for the data loader",
@@ -134,6 +140,15 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 def sentence(frame: pd.DataFrame) -> str:
     """The answer of `overview` in one sentence."""
+    doubtful = frame["topic"] == "maybe_communication"
+    told = _sentence(frame[~doubtful])
+    if not doubtful.any() or frame.loc[doubtful, "share_pct"].iloc[0] < WARNING_PCT:
+        return told
+    share = percent(frame.loc[doubtful, "share_pct"].iloc[0])
+    return f"{told.removesuffix('.')}; {share} may be communication that does not count as such."
+
+
+def _sentence(frame: pd.DataFrame) -> str:
     if len(about := frame[frame["topic"].isin(_ABOUT_THE_RECORDING)]):
         return _ABOUT_THE_RECORDING[about["topic"].iloc[0]]
     found = frame[~frame["severity"].isin((OPEN, VERDICT))]

@@ -5,17 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.formatting import percent, significant
+from hta_widgets.formatting import duration, percent, significant
 from hta_widgets.kernel_names import short_kernel_name
+from hta_widgets.trace.suspects import suspects
 
-__all__ = ["compute_bound", "no_work_due", "unrecorded_idle"]
+__all__ = ["compute_bound", "maybe_communication", "no_work_due", "unrecorded_idle"]
 
 # From this share of the time on, what is not computing cannot be what makes the steps long.
 COMPUTE_BOUND_PCT = 80.0
 _MOST_KERNELS = 3
+
+_suspects = memoize_per_rank()(suspects)
 
 
 def compute_bound(inputs: Inputs) -> Finding | None:
@@ -44,6 +48,31 @@ def compute_bound(inputs: Inputs) -> Finding | None:
         "kernel_breakdown",
         Evidence(name=str(kernels.index[0]) if len(kernels) else ""),
         severity="verdict",
+    )
+
+
+def maybe_communication(inputs: Inputs) -> Finding | None:
+    """Device work that counts as compute or copies, but is surrounded by signs of exchange between ranks."""
+    longest, window, where = 0, 1, None
+    for rank, time in zip(inputs.temporal["rank"], inputs.temporal["window_ns"], strict=True):
+        found = _suspects(inputs.trace.rank(rank), inputs.trace.job_size)
+        if len(found) and int(found["dur_ns"].iloc[0]) > longest:
+            longest, window, where = int(found["dur_ns"].iloc[0]), int(time), (int(rank), found.iloc[0])
+    if where is None:
+        return None
+    rank, suspect = where
+    share = 100.0 * min(longest, window) / window
+    return Finding(
+        "maybe_communication",
+        longest,
+        share,
+        f"{duration(longest)} on stream {suspect['stream']} of rank {rank} may be communication: "
+        f"{short_kernel_name(suspect['name'])}, {suspect['why']}. It does not count as communication here.",
+        "If it is, count it as such: in the list of the trace's health, by classify.register, or in a file "
+        "hta_widgets.toml beside the traces.",
+        "kernel_breakdown",
+        Evidence(rank=rank if len(inputs.temporal) > 1 else None, name=str(suspect["name"])),
+        severity="note" if severity_of(share) else None,
     )
 
 

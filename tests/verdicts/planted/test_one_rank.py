@@ -314,6 +314,18 @@ def in_a_module(program: Program, number: int) -> None:
     program.synchronise()
 
 
+def exchanges(name: str) -> Callable[[], Program]:
+    """Kernels on a stream of their own, beside compute; the file states a job of two ranks."""
+
+    def body(program: Program, number: int) -> None:
+        for _ in range(20):
+            program.launch(100 * US)
+        program.launch(900 * US, name, stream=27)
+        program.synchronise()
+
+    return loop(body)
+
+
 def no_device() -> Program:
     program = Program()
     for number in STEPS:
@@ -425,6 +437,12 @@ CASES = {
     "two modules": Case(
         loop(in_a_module), "idle_host", words=("nn.Module: Rotary_0 (", "nn.Module: Embedding_0 (")
     ),
+    "exchange under an unknown name": Case(
+        exchanges("acme::token_dispatch_combine_kernel"),
+        "compute_bound",
+        ("maybe_communication",),
+    ),
+    "work beside compute": Case(exchanges("acme::gemm_kernel"), "compute_bound"),
     "no device": Case(no_device, "", unknown="device events"),
 }
 
