@@ -87,6 +87,16 @@ def test_each_action_can_be_undone_and_redone() -> None:
     assert selection.ranks == ()
 
 
+def test_what_was_redone_can_be_undone_again() -> None:
+    selection = Selection()
+    selection.ranks = (1,)
+    selection.ranks = (2,)
+    selection.undo()
+    selection.redo()
+    selection.undo()
+    assert (selection.ranks, selection.can_undo, selection.can_redo) == ((1,), True, True)
+
+
 def test_clear_is_one_action_and_focus_is_none() -> None:
     selection = Selection(ranks=(1,), query="gemm")
     selection.focus = (0, 5)
