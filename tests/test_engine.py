@@ -190,6 +190,29 @@ def test_superseded_map_stops_before_the_last_item(threads):
     assert len(done) < 100
 
 
+def test_superseding_a_map_stops_the_items_that_run():
+    ticket, begun, release, stopped = Ticket(), threading.Barrier(3), threading.Event(), []
+
+    def item(number):
+        begun.wait(SECONDS)
+        while not release.wait(0.001):
+            try:
+                checkpoint()
+            except Superseded:
+                stopped.append(number)
+                raise
+
+    answer = submit(lambda: map_ranks(item, range(2), threads=2), ticket)
+    begun.wait(SECONDS)
+    ticket.revoke()
+    try:
+        with pytest.raises(Superseded):
+            answer.result(SECONDS)
+    finally:
+        release.set()
+    assert sorted(stopped) == [0, 1]
+
+
 class PoolClient:
     """The part of `dask.distributed.Client` that `map_ranks` uses, on threads of this process."""
 
