@@ -14,6 +14,7 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.selection import Selection
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
+from tests.analysis.kineto_file import event, job, kernel, launch
 from tests.support import shared_trace
 
 
@@ -214,6 +215,23 @@ def test_the_critical_path_lies_on_the_lanes_of_its_events(trace):
     waits = expected["kind"].isin(["launch_delay", "kernel_kernel", "dependency"])
     special = waits + 2 * expected["inferred"] + 4 * (expected["kind"] == "host")
     assert np.frombuffer(data, np.uint8, n, 29 * n).tolist() == special.tolist()
+    widget.close()
+
+
+def test_waits_for_a_launch_and_for_another_stream_are_drawn_as_waits(tmp_path):
+    events = [
+        event("user_annotation", "ProfilerStep#1", 0, 90_000),
+        launch(0, 1, dur=1_000),
+        launch(5_000, 2, dur=1_000),
+        kernel("producer", 2_000, 58_000, stream=20, correlation=1),
+        kernel("consumer", 61_000, 29_000, stream=7, correlation=2),
+    ]
+    widget = ready(TimelineScrubber(job(tmp_path, events)))
+    layout, data = whole(widget, "path")
+    n = layout["n"]
+    spans = np.frombuffer(data, "<f8", 2 * n).reshape(2, n).T
+    waits = np.frombuffer(data, np.uint8, n, 29 * n) & 1 == 1
+    assert spans[waits].tolist() == [[1_000, 2_000], [60_000, 61_000]]
     widget.close()
 
 
