@@ -70,6 +70,22 @@ def test_a_large_trace_is_answered_by_the_window(trace):
     widget.close()
 
 
+def test_a_window_holds_the_lanes_that_are_asked_for(ddp):
+    """As when the user scrolls down: other lanes of the same time."""
+    widget = ready(TimelineScrubber(ddp, client_slices=100))
+    meta = json.loads(whole(widget, "meta")[1])
+    start, end = meta["extent"]
+
+    def sizes(lanes: list[int]) -> list[int]:
+        return whole(widget, "window", t0=start, t1=end, px=800, lanes=lanes)[0]["sizes"]
+
+    lanes = list(range(sum(len(track["sizes"]) for track in meta["tracks"])))
+    together = sizes(lanes)
+    assert len(set(together)) > 1
+    assert [sizes([lane]) for lane in lanes] == [[size] for size in together]
+    widget.close()
+
+
 def test_focus_and_the_timelines_own_number_follow_each_other(trace):
     selection = Selection()
     widget = ready(TimelineScrubber(trace, selection=selection))
