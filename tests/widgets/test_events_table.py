@@ -1,6 +1,7 @@
 """The events table shows, finds and writes the events that the selection chooses, in every order."""
 
 import io
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -147,6 +148,23 @@ def test_numbers_too_large_for_a_browser_come_as_text(tmp_path: Any) -> None:
     trace = Trace.open(write_trace(tmp_path / "t.json", events), cache=False)
     page = EventList(trace, Chosen()).page(None, 0, 2, ["external_id"])
     assert page["external_id"].tolist()[0] == str(large)
+
+
+def test_a_page_tells_of_which_answer_it_is(table: EventsTable, until: Any) -> None:
+    """The browser drops the pages that it kept, and those still on their way, as soon as others apply."""
+    versions = []
+    for sort in ("-dur_ns", "name", "-dur_ns"):
+        table.sort = sort
+        until(lambda: table.status == "idle")
+        versions.append(table._page({"first": 0, "count": 10, "columns": []})[0]["version"])
+        assert versions[-1] == table.version
+    assert len(set(versions)) == 3
+
+
+def test_a_page_fits_in_a_message_however_long_it_is_asked_for(table: EventsTable) -> None:
+    head, [data] = table._page({"first": 0, "count": table.rows, "columns": KNOWN_COLUMNS})
+    assert 0 < head["rows"] < table.rows
+    assert len(data) + len(json.dumps(head)) < 1_000_000
 
 
 def test_it_follows_the_selection(ddp: Trace, until: Any) -> None:
