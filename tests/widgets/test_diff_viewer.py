@@ -26,6 +26,7 @@ from hta_widgets.analysis.compare import event_names
 from hta_widgets.errors import MissingDataError, NotComparableError, TraceNotFoundError
 from hta_widgets.widgets.loading import LoadingCancelledError, open_all
 from hta_widgets.widgets.runs import default_names
+from tests.analysis.kineto_file import event, job, kernel, launch
 from tests.report.reading import content
 from tests.support import shared_trace
 from tests.widgets.comparing import SETUPS, Until, counted
@@ -242,6 +243,31 @@ def test_anchors_rise_in_every_run_and_hold_the_steps(
         corresponding = set(map(tuple, times.T.tolist()))
         assert set(zip(*starts, strict=True)) <= corresponding
     assert (layout["n"] > 20) == (align == "op")
+    viewer.close()
+
+
+def test_anchors_rise_where_one_run_pauses_between_steps_and_the_other_does_not(
+    tmp_path: Path, until: Until
+) -> None:
+    def run(name: str, pause: int) -> Trace:
+        events = []
+        for step in range(4):
+            start = step * (100_000 + pause)
+            events += [
+                event("user_annotation", f"ProfilerStep#{step}", start, 100_000),
+                launch(start + 10_000, step + 1),
+                kernel("gemm", start + 20_000, 50_000, correlation=step + 1),
+            ]
+        folder = tmp_path / name
+        folder.mkdir()
+        return job(folder, events)
+
+    viewer = DiffViewer({"with pauses": run("with", 5_000), "without": run("without", 0)})
+    until(lambda: at_rest(viewer))
+    _, times = anchors(viewer, 0, 0, 1e6)
+    assert (np.diff(times, axis=1) > 0).all()
+    begins = {(105_000 * step, 100_000 * step) for step in range(4)}
+    assert begins <= set(map(tuple, times.T.tolist()))
     viewer.close()
 
 
