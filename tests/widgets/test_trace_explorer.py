@@ -14,6 +14,7 @@ import traitlets as t
 from hta_widgets import Scope, Trace, TraceExplorer, analysis, examples
 from hta_widgets.errors import HtaWidgetsError, TraceFormatError, TraceNotFoundError
 from hta_widgets.widgets.loading import LoadingCancelledError
+from tests.analysis.kineto_file import job, kernel, launch
 from tests.support import shared_trace
 
 DDP = examples.path("ddp_4ranks")
@@ -94,6 +95,14 @@ def test_one_broken_rank_does_not_sink_the_others(tmp_path: Path, until: Any) ->
     assert explorer.trace.ranks == [0, 1]
     assert any("rank-2" in notice["text"] for notice in explorer.notices)
     assert any(row["severity"] == "error" for row in explorer.health)
+
+
+def test_what_several_ranks_have_in_common_is_counted_over_all(tmp_path: Path, until: Any) -> None:
+    lost = {rank: [launch(1_000 * at, at) for at in range(1, 3 + rank)] for rank in range(3)}
+    explorer = TraceExplorer(job(tmp_path, *([*calls, kernel("gemm", 9_000, 10)] for calls in lost.values())))
+    until(lambda: settled(explorer))
+    [row] = [row for row in explorer.health if row["check"] == "lost_launches"]
+    assert (row["count"], row["ranks"]) == (2 + 3 + 4, [0, 1, 2])
 
 
 def test_cpu_only_is_explained(until: Any) -> None:
