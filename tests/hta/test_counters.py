@@ -108,6 +108,13 @@ def test_blocked_time_of_hta(name):
     assert 0 < row["relative_duration_at_max_queue_length"] < 1
 
 
+def test_blocked_time_is_a_share_of_the_whole_recording(tmp_path):
+    """The queue of stream 7 holds two or more from 4 to 30 us; the recording goes on until 46."""
+    job = opened(tmp_path, test_queue.EVENTS)
+    frame = counters.time_spent_blocked_on_full_queue(job, counters.queue_length_time_series(job, None), 2)
+    assert frame.to_numpy().tolist() == [[0, 7, 26.0, 26 / 46]]
+
+
 def test_every_stream_has_a_blocked_time():
     """Q-16: HTA keeps one stream per rank, here 203."""
     job = job_of("hta/trace_filter")
