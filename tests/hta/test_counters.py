@@ -195,6 +195,18 @@ def test_times_count_from_the_first_event_that_hta_reads(tmp_path):
     assert frame["ts"].min() == 7.0
 
 
+def test_times_of_all_ranks_count_from_the_first_event_of_any(tmp_path):
+    for rank, later in ((0, 20), (1, 0)):
+        events = [{**event, "ts": event["ts"] + later} for event in EVENTS]
+        write(tmp_path / f"{rank}.json", events, distributedInfo={"rank": rank})
+    job = Trace.open(tmp_path, cache=False)
+    for ranks in ([0, 1], [0]):
+        first = {
+            rank: frame["ts"].min() for rank, frame in counters.queue_length_time_series(job, ranks).items()
+        }
+        assert first == {rank: {0: 20.0, 1: 0.0}[rank] for rank in ranks}
+
+
 # ---- traces with counters
 
 

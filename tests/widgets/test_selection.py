@@ -81,6 +81,9 @@ def test_each_action_can_be_undone_and_redone() -> None:
     selection.redo()
     selection.redo()
     assert selection.to_dict() == {"ranks": (2,), "window": (0, 10), "names": ("gemm",)}
+    selection.undo()
+    assert selection.to_dict() == {"ranks": (2,)}
+    selection.redo()
     selection.ranks = ()
     assert (selection.can_undo, selection.can_redo) == (True, False)
     selection.redo()

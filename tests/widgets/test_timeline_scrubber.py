@@ -14,6 +14,8 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.selection import Selection
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
+from tests.analysis.kineto_file import job
+from tests.analysis.test_critical_path import call, step, work
 from tests.support import shared_trace
 
 
@@ -214,6 +216,27 @@ def test_the_critical_path_lies_on_the_lanes_of_its_events(trace):
     waits = expected["kind"].isin(["launch_delay", "kernel_kernel", "dependency"])
     special = waits + 2 * expected["inferred"] + 4 * (expected["kind"] == "host")
     assert np.frombuffer(data, np.uint8, n, 29 * n).tolist() == special.tolist()
+    widget.close()
+
+
+def test_the_path_tells_waits_from_work(tmp_path):
+    """A graph's two kernels, and one that waits for them on another stream."""
+    events = [
+        call("cudaGraphLaunch", 0, 10_000, correlation=1),
+        call("cudaLaunchKernel", 10_000, 11_000, correlation=2),
+        work("first", 12_000, 20_000, 1, stream=20),
+        work("second", 21_000, 60_000, 1, stream=20),
+        work("consumer", 61_000, 90_000, 2, stream=7),
+    ]
+    small = job(tmp_path, [step(90_000), *events])
+    kinds = critical_path(small)["kind"]
+    widget = ready(TimelineScrubber(small))
+    layout, data = whole(widget, "path")
+    waits = np.frombuffer(data, np.uint8, layout["n"], 29 * layout["n"]) & 1
+    assert list(zip(kinds, waits.tolist(), strict=True)) == [
+        ("operator", 0), ("launch_delay", 1), ("kernel", 0), ("kernel_kernel", 1), ("kernel", 0),
+        ("dependency", 1), ("kernel", 0),
+    ]  # fmt: skip
     widget.close()
 
 
