@@ -190,6 +190,23 @@ def test_superseded_map_stops_before_the_last_item(threads):
     assert len(done) < 100
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_superseded_map_stops_the_items_that_run(threads):
+    ticket, stopped = Ticket(), []
+
+    def item(number):
+        ticket.revoke()
+        try:
+            checkpoint()
+        except Superseded:
+            stopped.append(number)
+            raise
+
+    with pytest.raises(Superseded):
+        submit(lambda: map_ranks(item, range(2), threads=threads), ticket).result(SECONDS)
+    assert stopped
+
+
 class PoolClient:
     """The part of `dask.distributed.Client` that `map_ranks` uses, on threads of this process."""
 

@@ -2,10 +2,12 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from hta_widgets import engine
 from hta_widgets.widgets.rpc import RpcHandler, rpc_method
 
 
@@ -26,7 +28,7 @@ class Recorder:
 class Calculator(RpcHandler, Recorder):
     def __init__(self) -> None:
         super().__init__()
-        self.gate = threading.Event()
+        self.begun, self.gate = threading.Event(), threading.Event()
 
     @rpc_method("double")
     def _double(self, params: dict[str, Any]) -> Any:
@@ -34,6 +36,7 @@ class Calculator(RpcHandler, Recorder):
 
     @rpc_method("slow")
     def _slow(self, _params: dict[str, Any]) -> str:
+        self.begun.set()
         self.gate.wait(10)
         return "late"
 
@@ -61,8 +64,12 @@ def test_errors_are_replies(calculator: Calculator, until: Any, method: str | No
     assert calculator.sent[0][0]["error"]["type"] == kind
 
 
-def test_cancelled_call_is_not_answered(calculator: Calculator, until: Any) -> None:
+def test_cancelled_call_is_not_answered(
+    calculator: Calculator, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_POOL", ThreadPoolExecutor(1))  # the second call waits for the first
     calculator.receive(id="a.1", method="slow", params={})
+    assert calculator.begun.wait(10)
     calculator.receive(id="a.1", cancel=True)
     calculator.gate.set()
     calculator.receive(id="a.2", method="double", params={"n": 1})
