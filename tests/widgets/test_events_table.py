@@ -264,6 +264,16 @@ def test_a_download_that_was_given_up_is_forgotten(table: EventsTable) -> None:
         piece(table, 2)
 
 
+def test_a_file_has_no_piece_of_another(table: EventsTable) -> None:
+    """Where a second tab begins to save, the first is told so."""
+    assert piece(table, 0)[0] > 2
+    second = {"form": "csv", "key": "of the second tab"}
+    assert table._on_file({**second, "chunk": 0})[0]["chunks"] > 1
+    with pytest.raises(LookupError, match="another download"):
+        piece(table, 1)
+    table._on_file({**second, "chunk": 1})
+
+
 def test_a_spreadsheet_runs_no_name() -> None:
     names = ['=HYPERLINK("x")', "+1", "-2.5e3", "@a", "-x", 'a"b,c\n', "plain", None]
     frame = pd.DataFrame({"name": pd.Categorical(names), "n": pd.array([1, None] * 4, "Int64")})

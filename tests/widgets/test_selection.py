@@ -7,6 +7,7 @@ import pytest
 import traitlets as t
 
 from hta_widgets import RankSelector, Scope, Selection
+from hta_widgets.engine import UI_LOCK
 
 
 def test_values_are_normalised() -> None:
@@ -126,6 +127,17 @@ def test_undo_survives_threads() -> None:
         assert selection.can_undo
         selection.undo()
     assert (selection.to_dict(), selection.can_undo) == ({}, False)
+
+
+def test_a_change_from_another_thread_waits_while_the_parts_are_updated() -> None:
+    selection = Selection()
+    thread = Thread(target=setattr, args=(selection, "ranks", (1,)))
+    with UI_LOCK:
+        thread.start()
+        thread.join(0.2)
+        meanwhile = selection.ranks
+    thread.join()
+    assert (meanwhile, selection.ranks) == ((), (1,))
 
 
 def test_undo_reaches_the_parts(ddp: object) -> None:
