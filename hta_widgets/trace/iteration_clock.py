@@ -25,6 +25,8 @@ Clock = Literal["host", "device"]
 # The device times the iterations if more than this share of their work runs outside the host's own window of
 # each. In recordings that keep up it is at most a seventh (the last kernels of each iteration).
 BEHIND_SHARE = 0.25
+# Less than this share of the only iteration spent waiting for earlier work hardly changes its time.
+EARLIER_SHARE = 0.1
 
 
 def timed(

@@ -94,7 +94,7 @@ class RankTrace:
         """This rank with its iterations timed by another clock; all that no clock changes is shared."""
         other = copy(self)
         other._clock = clock
-        for name in ("iterations", "iteration_clock"):
+        for name in ("iterations", "iteration_clock", "contradicted_iterations"):
             other.__dict__.pop(name, None)
         return other
 

@@ -42,6 +42,15 @@ it.each(columns)("prints a column as Python does: $name, $unit", ({ name, values
   expect([format.heading, format.unit, numbers.map(format.cell)]).toEqual([heading, unit, cells]);
 });
 
+it("reads infinity as no value, as Python does", () => {
+  const format = columnFormat("idle_ns", [Number.POSITIVE_INFINITY, 2_000_000]);
+  expect([format.unit, format.cell(2_000_000), format.cell(Number.POSITIVE_INFINITY)]).toEqual([
+    "ms",
+    "2.00",
+    "–",
+  ]);
+});
+
 it("prints all digits in tooltips", () => {
   expect([exact(12_345_678, "ns"), exact(0.1, "%"), exact(1.5, ""), exact(Number.NaN, "ns")]).toEqual([
     "12,345,678 ns",

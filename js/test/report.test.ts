@@ -36,12 +36,21 @@ const ask = (model: FrozenPart, method: string, params: object = {}) =>
 
 test("buffers come back where they were", async () => {
   const packed = await pack(
-    { parts: { a: { data: null } } },
-    [["parts", "a", "data"]],
-    [new Uint8Array([7, 8])],
+    { parts: { a: { data: null }, b: { tables: [null, null] } } },
+    [
+      ["parts", "a", "data"],
+      ["parts", "b", "tables", 0],
+      ["parts", "b", "tables", 1],
+    ],
+    [new Uint8Array([7, 8]), new Uint8Array([1, 2, 3, 4, 5, 6, 7, 8, 9]), new Uint8Array([0])],
   );
-  const content = (await unpack(packed)) as unknown as { parts: { a: { data: DataView } } };
-  expect([content.parts.a.data.getUint8(0), content.parts.a.data.getUint8(1)]).toEqual([7, 8]);
+  const { parts } = (await unpack(packed)) as unknown as {
+    parts: { a: { data: DataView }; b: { tables: DataView[] } };
+  };
+  const found = [parts.a.data, ...parts.b.tables].map((view) =>
+    Array.from({ length: view.byteLength }, (_, at) => view.getUint8(at)),
+  );
+  expect(found).toEqual([[7, 8], [1, 2, 3, 4, 5, 6, 7, 8, 9], [0]]);
 });
 
 describe("a frozen part", () => {

@@ -92,7 +92,9 @@ def test_equal_runs_do_not_differ(by, time):
         assert (frame["before_count"] == frame["count"]).all()
         assert (frame["moved_from"] == "").all()
         assert of(frame, "A")["kernels"].equals(of(frame, "B")["kernels"])
-        assert sentence(frame) == f"All {len(of(frame, 'A'))} lines are the same as in A."
+        lines = len(of(frame, "A"))
+        same = "The only line is" if lines == 1 else f"All {lines} lines are"
+        assert sentence(frame) == f"{same} the same as in A."
 
 
 def device_time(trace, steps):

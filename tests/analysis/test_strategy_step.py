@@ -7,7 +7,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hta_widgets.analysis.strategy.messages import FORWARD, HOOK, NODE, Message
-from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, PIPELINE, TENSOR, ZERO_BELOW_3, sent_bytes
+from hta_widgets.analysis.strategy.reading import (
+    NOT_RECOGNISED,
+    PIPELINE,
+    TENSOR,
+    ZERO_3,
+    ZERO_BELOW_3,
+    sent_bytes,
+)
 from hta_widgets.analysis.strategy.step import read_step
 
 
@@ -132,6 +139,13 @@ def test_sharded_steps_that_may_be_two_things_are_not_recognised(
 ) -> None:
     found = read_step(step(*messages), 4, {"FSDP"})
     assert (found.strategy, found.parameters, found.expected_bytes) == (NOT_RECOGNISED, None, None)
+
+
+def test_units_without_fsdp_are_some_stage_of_zero() -> None:
+    """DeepSpeed and others send what FSDP does: only a second gather tells that parameters are sharded."""
+    reduced = [REDUCED, REDUCED, LAST]
+    assert read_step(step(*FORWARDS, *BACKWARD), 4).strategy == ZERO_3
+    assert read_step(step(*FORWARDS, *reduced), 4).strategy == ZERO_BELOW_3
 
 
 def test_micro_batches_of_a_model_with_frozen_units_are_one_model() -> None:

@@ -108,6 +108,13 @@ def test_blocked_time_of_hta(name):
     assert 0 < row["relative_duration_at_max_queue_length"] < 1
 
 
+def test_blocked_time_is_a_share_of_the_whole_recording(tmp_path):
+    """The queue of stream 7 holds two or more from 4 to 30 us; the recording goes on until 46."""
+    job = opened(tmp_path, test_queue.EVENTS)
+    frame = counters.time_spent_blocked_on_full_queue(job, counters.queue_length_time_series(job, None), 2)
+    assert frame.to_numpy().tolist() == [[0, 7, 26.0, 26 / 46]]
+
+
 def test_every_stream_has_a_blocked_time():
     """Q-16: HTA keeps one stream per rank, here 203."""
     job = job_of("hta/trace_filter")
@@ -186,6 +193,18 @@ def test_times_count_from_the_first_event_that_hta_reads(tmp_path):
     ]
     frame = counters.queue_length_time_series(opened(tmp_path, events), None)[0]
     assert frame["ts"].min() == 7.0
+
+
+def test_times_of_all_ranks_count_from_the_first_event_of_any(tmp_path):
+    for rank, later in ((0, 20), (1, 0)):
+        events = [{**event, "ts": event["ts"] + later} for event in EVENTS]
+        write(tmp_path / f"{rank}.json", events, distributedInfo={"rank": rank})
+    job = Trace.open(tmp_path, cache=False)
+    for ranks in ([0, 1], [0]):
+        first = {
+            rank: frame["ts"].min() for rank, frame in counters.queue_length_time_series(job, ranks).items()
+        }
+        assert first == {rank: {0: 20.0, 1: 0.0}[rank] for rank in ranks}
 
 
 # ---- traces with counters

@@ -14,7 +14,7 @@ from hta_widgets.hta.methods.launches import (
     operator_table,
 )
 from hta_widgets.trace.model import Trace
-from tests.analysis.test_launches import EVENTS, opened
+from tests.analysis.test_launches import EVENTS, call, opened
 from tests.analysis.test_op_kernels import EVENTS as OPERATOR_EVENTS
 from tests.support import shared_trace
 from tests.trace.helpers import slice_
@@ -99,6 +99,17 @@ def test_launches_without_memory_events_and_their_pictures(tmp_path, shown):
     short, slow, late = (figure.data[0].x for figure in launch_figures(kernels, 3, 50, 100))
     assert (short <= 50).all() and (slow > 50).all() and (late > 100).all()
     assert len(late) == (kernels["launch_delay"] > 100).sum()
+
+
+def test_copies_and_fills_are_memory_events(tmp_path):
+    memory = [
+        call("cudaMemcpyAsync", 400, 2, 5), call("cudaMemsetAsync", 410, 2, 6),
+        slice_("Memcpy HtoD (Pageable -> Device)", "gpu_memcpy", 405, 3, 7, stream=7, correlation=5),
+        slice_("Memset (Device)", "gpu_memset", 415, 3, 7, stream=7, correlation=6),
+    ]  # fmt: skip
+    job = opened(tmp_path, [*EVENTS, *memory])
+    assert launches(job, 0)["correlation"].tolist() == [1, 2, 3, 3, 4, 5, 6]
+    assert launches(job, 0, include_memory_events=False)["correlation"].tolist() == [1, 2, 3, 3, 4]
 
 
 def test_launch_delay_counts_from_the_end_of_the_call_and_not_below_zero(tmp_path):

@@ -130,6 +130,19 @@ def test_the_default_on_a_frame_without_collectives_says_so(ddp):
         assert potential_stragglers(ddp, None, 2, False, default) == []
 
 
+def test_collectives_whose_arguments_are_not_recorded_are_matched_by_their_order(ddp):
+    """HTA's frame holds -1 for a number that an event lacks, which is no number that all events share: where
+    one rank lacks a step, the others are compared by the rest.
+    """
+
+    def default(df, *rest):
+        cut = df[(df["rank"] != 3) | (df["iteration"] != 12)]
+        absent = {"seq": -1, "comms_id": -1, "in_msg_nelems": -1}
+        return find_stragglers_with_late_start_comm_kernels(cut.assign(**absent), *rest)
+
+    assert potential_stragglers(ddp, None, 1, False, default) == [2]
+
+
 def test_steps_of_every_rank(ddp):
     frame = extract_iteration_info(ddp)
     assert list(frame) == ["rank", "iter", "ts", "dur", "end"]

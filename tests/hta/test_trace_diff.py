@@ -88,6 +88,17 @@ def test_devices_and_short_names(pair):
     assert len(names[DeviceType.ALL]) == len(names[DeviceType.GPU]) + len(names[DeviceType.CPU])
 
 
+def test_kernels_of_one_short_name_are_counted_together(pair, tmp_path):
+    more = [
+        slice_("cudaLaunchKernel", "cuda_runtime", 60, 4, correlation=2),
+        kernel("void gemm<float>(float)", 150, 9.75, correlation=2, stream=0),
+    ]
+    both = recording(tmp_path / "c", more)
+    frame = TraceDiff.compare_traces(pair[0], both, device_type=DeviceType.GPU, use_short_name=True)
+    assert frame.index.tolist() == ["gemm"]
+    assert frame.loc["gemm"].tolist() == [1, 30.25, 2, 40.0, 1, 9.75, "+"]
+
+
 def test_device_work_is_in_the_step_that_launched_it(pair):
     gpu = {"control_iteration": 5, "test_iteration": 4, "device_type": DeviceType.GPU}
     assert TraceDiff.ops_diff(*pair, **gpu)["added"] == ["void gemm<int>(int)"]

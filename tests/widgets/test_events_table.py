@@ -16,7 +16,7 @@ from hta_widgets import Scope, Selection, Trace
 from hta_widgets.widgets.chosen_events import Chosen, chosen_frame, chosen_rows
 from hta_widgets.widgets.event_columns import KNOWN_COLUMNS, NATURAL, is_text
 from hta_widgets.widgets.event_order import EventList, stable_order
-from hta_widgets.widgets.events_table import EventsTable
+from hta_widgets.widgets.events_table import MOST_ROWS, EventsTable
 from hta_widgets.widgets.files import as_bytes
 from tests.support import shared_trace
 from tests.trace.helpers import kernel, slice_
@@ -203,6 +203,26 @@ def test_a_storm_ends_on_the_last(table: EventsTable, until: Any) -> None:
     assert durations == sorted(durations, reverse=True)
 
 
+def test_a_page_tells_which_answer_it_is_of(table: EventsTable, until: Any) -> None:
+    """The view forgets the pages that it has when the version changes."""
+
+    def version() -> int:
+        return table._page({"first": 0, "count": 1, "columns": ()})[0]["version"]
+
+    seen = [version()]
+    for sort in ("-dur_ns", "name"):
+        table.sort = sort
+        until(lambda: table.status == "idle")
+        seen.append(version())
+    assert len(set(seen)) == 3
+    assert table.version == seen[-1]
+
+
+def test_a_page_is_small_enough_for_a_message(table: EventsTable) -> None:
+    assert table.rows > MOST_ROWS
+    assert len(page(table, 0, table.rows)["event_id"]) == MOST_ROWS
+
+
 def test_the_expression_gives_the_order_shown(table: EventsTable, until: Any) -> None:
     for sort in ("-dur_ns", "name", "-correlation", "-event_class"):
         table.sort = sort
@@ -260,6 +280,16 @@ def test_a_download_that_was_given_up_is_forgotten(table: EventsTable) -> None:
     table._forget_file({"key": "k"})
     with pytest.raises(LookupError, match="another download"):
         piece(table, 2)
+
+
+def test_a_file_has_no_piece_of_another(table: EventsTable) -> None:
+    """Where a second tab begins to save, the first is told so."""
+    assert piece(table, 0)[0] > 2
+    second = {"form": "csv", "key": "of the second tab"}
+    assert table._on_file({**second, "chunk": 0})[0]["chunks"] > 1
+    with pytest.raises(LookupError, match="another download"):
+        piece(table, 1)
+    table._on_file({**second, "chunk": 1})
 
 
 def test_a_spreadsheet_runs_no_name() -> None:

@@ -7,6 +7,7 @@ import pytest
 import traitlets as t
 
 from hta_widgets import RankSelector, Scope, Selection
+from hta_widgets.engine import UI_LOCK
 
 
 def test_values_are_normalised() -> None:
@@ -81,6 +82,9 @@ def test_each_action_can_be_undone_and_redone() -> None:
     selection.redo()
     selection.redo()
     assert selection.to_dict() == {"ranks": (2,), "window": (0, 10), "names": ("gemm",)}
+    selection.undo()
+    assert selection.to_dict() == {"ranks": (2,)}
+    selection.redo()
     selection.ranks = ()
     assert (selection.can_undo, selection.can_redo) == (True, False)
     selection.redo()
@@ -133,6 +137,17 @@ def test_undo_survives_threads() -> None:
         assert selection.can_undo
         selection.undo()
     assert (selection.to_dict(), selection.can_undo) == ({}, False)
+
+
+def test_a_change_from_another_thread_waits_while_the_parts_are_updated() -> None:
+    selection = Selection()
+    thread = Thread(target=setattr, args=(selection, "ranks", (1,)))
+    with UI_LOCK:
+        thread.start()
+        thread.join(0.2)
+        meanwhile = selection.ranks
+    thread.join()
+    assert (meanwhile, selection.ranks) == ((), (1,))
 
 
 def test_undo_reaches_the_parts(ddp: object) -> None:

@@ -198,10 +198,11 @@ def test_gaps_lie_between_slices(trace):
     widget.close()
 
 
-def test_the_critical_path_lies_on_the_lanes_of_its_events(trace):
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_critical_path_lies_on_the_lanes_of_its_events(trace, number):
     widget = ready(TimelineScrubber(trace))
-    layout, data = whole(widget, "path", ranks=[1], iterations=[552], window=None)
-    expected = critical_path(trace, Scope(ranks=(1,), iterations=(552,)))
+    layout, data = whole(widget, "path", ranks=[number], iterations=[552], window=None)
+    expected = critical_path(trace, Scope(ranks=(number,), iterations=(552,)))
     n = layout["n"]
     assert n == len(expected) > 100
     assert len(data) == n * (8 + 8 + 3 * 4 + 2)
@@ -215,7 +216,7 @@ def test_the_critical_path_lies_on_the_lanes_of_its_events(trace):
     assert [layout["limits"][i] for i in limit] == expected["bound_by"].tolist()
     assert "The path leads through" in layout["message"]
     meta = json.loads(whole(widget, "meta")[1])
-    rank = trace.rank(1)
+    rank = trace.rank(number)
     for i in range(0, n, 37):
         event = int(expected["event_id"].iloc[i])
         assert (position[i] >= 0) == (event >= 0)

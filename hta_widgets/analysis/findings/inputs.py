@@ -80,14 +80,8 @@ class Inputs:
             found = start_up_of(trace.rank(rank), scope, steps_of.get(rank, []))
             if found is not None:
                 self.start_up[rank] = found
-        starting = complete[
-            [
-                self._starts(rank, begin, end)
-                for rank, begin, end in zip(
-                    complete["rank"], complete["start_ns"], complete["end_ns"], strict=True
-                )
-            ]
-        ]
+        spans = zip(complete["rank"], complete["start_ns"], complete["end_ns"], strict=True)
+        starting = complete[np.array([self._starts(*span) for span in spans], np.bool_)]
         self.left_out: list[tuple[int, int]] = []
         if scope.iterations is None and len(complete):
             steady = sorted(set(complete["iteration"]) - set(starting["iteration"]))

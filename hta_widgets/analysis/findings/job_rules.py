@@ -67,7 +67,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         )
     steps = inputs.steps[~inputs.steps["partial"]]
     where = zip(steps["rank"].tolist(), steps["iteration"].tolist(), strict=True)
-    steps = steps[[step not in inputs.left_out for step in where]]
+    steps = steps[np.array([step not in inputs.left_out for step in where], np.bool_)]
     late = steps[steps["outlier"]]
     if late.empty:
         return None
