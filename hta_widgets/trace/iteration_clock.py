@@ -17,7 +17,7 @@ import pandas as pd
 
 from hta_widgets.trace.reader.schema import NULL
 
-__all__ = ["BEHIND_SHARE", "Clock", "contradicted", "timed"]
+__all__ = ["BEHIND_SHARE", "EARLIER_SHARE", "Clock", "contradicted", "timed"]
 
 Int64 = npt.NDArray[np.int64]
 Clock = Literal["host", "device"]

@@ -15,6 +15,7 @@ from hta_widgets.analysis.findings.imbalance import imbalance, mutual_waiting
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_steps
 from hta_widgets.analysis.findings.recording_rules import (
+    earlier_work,
     recording_verdict,
     require_device_work,
     require_steady_state,
@@ -141,7 +142,7 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 def sentence(frame: pd.DataFrame) -> str:
     """The answer of `overview` in one sentence."""
     doubtful = frame["topic"] == "maybe_communication"
-    told = _sentence(frame[~doubtful])
+    told = _sentence(frame[~doubtful & (frame["topic"] != "earlier_work")])
     if not doubtful.any() or frame.loc[doubtful, "share_pct"].iloc[0] < WARNING_PCT:
         return told
     share = percent(frame.loc[doubtful, "share_pct"].iloc[0])
@@ -185,7 +186,7 @@ def _judged(trace: Trace, scope: Scope) -> tuple[list[Finding], list[Open]]:
     """The findings of the rules, and the missing data, each once with all the questions it leaves open."""
     inputs = Inputs(trace, scope)
     starting = start_up(inputs)
-    found = [starting] if starting is not None and starting.severity else []
+    found = [finding for finding in (starting, earlier_work(inputs)) if finding and finding.severity]
     lacking: dict[tuple[str, str], list[str]] = {}
     for question, rule in _RULES.values():
         try:

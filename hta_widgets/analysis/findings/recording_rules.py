@@ -9,15 +9,17 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.idle.causes import blocked_threads, is_synchronising
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import duration, percent
+from hta_widgets.formatting import brief, duration, percent
+from hta_widgets.trace.iteration_clock import EARLIER_SHARE
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.recording import Recording
 
-__all__ = ["recording_verdict", "require_device_work", "require_steady_state", "start_up"]
+__all__ = ["earlier_work", "recording_verdict", "require_device_work", "require_steady_state", "start_up"]
 
 _MOST_CALLS = 3
 
@@ -131,6 +133,44 @@ def start_up(inputs: Inputs) -> Finding | None:
         "about the steady state.",
         "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
         "idle_breakdown",
+    )
+
+
+def earlier_work(inputs: Inputs) -> Finding | None:
+    """A host that waits, as the first step begins, for device work that was launched before the recording.
+
+    Such a step is timed on the device, so the wait is no part of it.
+    """
+    found: tuple[int, int, int, int] | None = None
+    for rank in inputs.trace.ranks_of(inputs.scope):
+        rank_trace = inputs.trace.rank(rank)
+        steps = rank_trace.iterations
+        if not inputs.announced or rank_trace.iteration_clock != "device" or rank in inputs.start_up:
+            continue  # a process that starts may block in calls of the driver, for nothing
+        begin, end, start = steps[["host_start_ns", "host_end_ns", "start_ns"]].iloc[0].tolist()
+        waits = blocked_threads(rank_trace).clip(begin, min(start, end))
+        longest = int((waits.end - waits.start).max(initial=0))
+        if longest >= EARLIER_SHARE * (end - begin) and (found is None or longest > found[0]):
+            place = int((waits.end - waits.start).argmax())
+            calls = np.flatnonzero(rank_trace.start == waits.start[place]).tolist()
+            calls = [row for row in calls if is_synchronising(rank_trace.names[int(rank_trace.name[row])])]
+            row = max(calls, key=lambda row: int(rank_trace.dur[row]), default=-1)
+            found = (longest, rank, int(steps["iteration"].iloc[0]), row)
+    if found is None:
+        return None
+    waited, rank, iteration, row = found
+    rank_trace = inputs.trace.rank(rank)
+    call = f" in {brief(rank_trace.names[int(rank_trace.name[row])])}" if row >= 0 else ""
+    return Finding(
+        "earlier_work",
+        waited,
+        0.0,
+        f"As iteration {iteration} begins on rank {rank}, the host waits {duration(waited)}{call} for work "
+        "that was launched before the recording. That is no part of the iteration as it is timed here.",
+        "Nothing to do; to leave it out of the file, synchronise the device before the profiler starts.",
+        "",
+        Evidence(rank=rank, iteration=iteration),
+        severity="note",
     )
 
 
