@@ -35,9 +35,6 @@ def test_one_click_and_back(lab: Lab, tmp_path: Path) -> None:
     expect(legend).to_contain_text("communication")  # the timeline's colours, too
     expect(health.locator("pre")).to_contain_text('class = "communication"')
     lab.shot("suspects-counted", root)
-    lab.use_theme(dark=True)
-    lab.shot("suspects-counted-dark", root)
-    lab.use_theme(dark=False)
     health.get_by_role("button", name="Undo").click()
     lab.expect_kernel("explorer.communication", ())
     expect(choices).to_have_count(2)
