@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hta_widgets.hta.common.trace_symbol_table import TraceSymbolTable, decode_symbol_id_to_symbol_name
 from hta_widgets.hta.common.types import DeviceType, GroupingPattern, infer_device_type, to_grouping_pattern
+from tests.support import TEXT_DTYPE
 
 
 def test_ids_follow_the_order_of_addition():
@@ -90,7 +91,9 @@ names = st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=20)
 
 @given(names, names)
 def test_coding_and_decoding_a_frame_is_the_identity(some, others):
-    frame = pd.DataFrame({"name": pd.Series(some, dtype="str"), "cat": pd.Series(some[::-1], dtype="str")})
+    frame = pd.DataFrame(
+        {"name": pd.Series(some, dtype=TEXT_DTYPE), "cat": pd.Series(some[::-1], dtype=TEXT_DTYPE)}
+    )
     original = frame.copy()
     table = TraceSymbolTable.create_from_df(frame)
     assert table.sym_table == sorted(set(some))
