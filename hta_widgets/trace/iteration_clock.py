@@ -57,10 +57,7 @@ def timed(
         for an iteration without device work), clock ("host" or "device"), and start_ns, end_ns by that clock.
     """
     frame = host.assign(host_start_ns=host["start_ns"], host_end_ns=host["end_ns"])
-    numbers = host["iteration"].to_numpy(np.int64)
-    order = np.argsort(numbers)
-    place = np.append(order, -1)[np.searchsorted(numbers, iteration, sorter=order)]
-    known = np.append(numbers, -1)[place] == iteration
+    place, known = _places(host, iteration)
     at, lane, start, end = place[known], lane[known], start[known], end[known]
     first, last = _device_windows(len(host), at, lane, start, end)
     missing = first == NULL
@@ -85,17 +82,22 @@ def contradicted(frame: pd.DataFrame, iteration: Int64, start: Int64, end: Int64
         frame: as `timed` returns it.
         iteration, start, end: of each device event, as for `timed`.
     """
-    numbers = frame["iteration"].to_numpy(np.int64)
-    order = np.argsort(numbers)
-    place = np.append(order, -1)[np.searchsorted(numbers, iteration, sorter=order)]
-    known = np.append(numbers, -1)[place] == iteration
+    place, known = _places(frame, iteration)
     at, start, end = place[known], start[known], end[known]
     begin, finish = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
     work, inside = np.zeros((2, len(frame)), np.int64)
     np.add.at(work, at, end - start)
     np.add.at(inside, at, np.maximum(np.minimum(end, finish[at]) - np.maximum(start, begin[at]), 0))
     outside = (2 * inside < work) & ~frame["partial"].to_numpy(np.bool_)
-    return [int(number) for number in numbers[outside]]
+    return [int(number) for number in frame["iteration"].to_numpy(np.int64)[outside]]
+
+
+def _places(frame: pd.DataFrame, iteration: Int64) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    """The place of each of these iterations in a frame, and whether it has one."""
+    numbers = frame["iteration"].to_numpy(np.int64)
+    order = np.argsort(numbers)
+    place = np.append(order, -1)[np.searchsorted(numbers, iteration, sorter=order)]
+    return place, np.append(numbers, -1)[place] == iteration
 
 
 def _device_windows(count: int, at: Int64, lane: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64]:

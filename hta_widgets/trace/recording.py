@@ -20,7 +20,7 @@ from hta_widgets.trace.reader.schema import NULL
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Kind", "Recording", "recording_of", "unanswered_launches"]
+__all__ = ["Kind", "Recording", "recording_of"]
 
 Int64 = npt.NDArray[np.int64]
 Kind = Literal["training", "serving", "forward", "graph capture", "unknown"]
@@ -70,7 +70,7 @@ class Recording:
 
 def recording_of(rank_trace: RankTrace) -> Recording:
     """What the file of a rank records."""
-    launches, unanswered = unanswered_launches(rank_trace)
+    launches, unanswered = _unanswered_launches(rank_trace)
     numbers = rank_trace.argument("external_id")[rank_trace.event_class == EventClass.HOST_OP]
     numbers = np.unique(numbers[(numbers != NULL) & (numbers > 0)])
     kept, filtered = 100.0, False
@@ -83,7 +83,7 @@ def recording_of(rank_trace: RankTrace) -> Recording:
     return Recording(kind, len(numbers), kept, filtered, len(launches), len(unanswered))
 
 
-def unanswered_launches(rank_trace: RankTrace) -> tuple[Int64, Int64]:
+def _unanswered_launches(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     """Rows of the calls that launch kernels or graphs, and of those whose device work is not recorded."""
     launching = np.array([bool(_LAUNCH.search(text)) for text in rank_trace.names], np.bool_)
     rows = np.flatnonzero(

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["data_stall", "device_wait", "idle_host", "launch_bound", "sync_calls", "tiny_kernels"]
 
-_LOADS_ITSELF = "_SingleProcessDataLoaderIter"
 # Parts of a training loop whose host work PyTorch itself can cut, by a word in their name.
 _REMEDIES = {
     "zero_grad": "zero_grad(set_to_none=True) launches nothing",
@@ -23,8 +22,7 @@ _REMEDIES = {
 
 def data_stall(inputs: Inputs, where: Where) -> str:
     """The loader's workers, or the function that its time goes to."""
-    ranks = (inputs.trace.rank(rank) for rank in inputs.trace.ranks_of(inputs.scope))
-    if any(_LOADS_ITSELF in name for rank_trace in ranks for name in rank_trace.names):
+    if inputs.loads_in_the_loop:
         return (
             "num_workers is 0, so the loop itself makes each batch: give the DataLoader workers, and "
             "pin_memory=True."

@@ -37,6 +37,7 @@ _ANNOUNCED = ("ProfilerStep", "serving step")
 _COMPILED = re.compile(
     r"^triton_(?:poi|red|per|tem|for|mm|bmm)_|Torch-Compiled Region|CompiledFunction|CompiledFxGraph"
 )
+_LOADS_ITSELF = re.compile("_SingleProcessDataLoaderIter")
 _RUNTIME = re.compile(r"^(?:cuda|hip|cu)[A-Z]")
 _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
 # In fewer steps one of the ranks is often the slowest in most of them by chance.
@@ -77,7 +78,8 @@ class Inputs:
         steps_of = {rank: of_rank["iteration"].tolist() for rank, of_rank in complete.groupby("rank")}
         self.start_up: dict[int, StartUp] = {}
         for rank in trace.ranks_of(scope):
-            found = start_up_of(trace.rank(rank), scope, steps_of.get(rank, []))
+            steps = tuple(steps_of.get(rank, ()))
+            found = start_up_of(trace.rank(rank), scope.streams, scope.names, steps)
             if found is not None:
                 self.start_up[rank] = found
         spans = zip(complete["rank"], complete["start_ns"], complete["end_ns"], strict=True)
@@ -175,6 +177,11 @@ class Inputs:
     def is_compiled(self) -> bool:
         """Whether code of torch.compile runs already: regions or kernels of its compiler are recorded."""
         return self._any_name(_COMPILED)
+
+    @cached_property
+    def loads_in_the_loop(self) -> bool:
+        """Whether the DataLoader has no workers."""
+        return self._any_name(_LOADS_ITSELF)
 
     @cached_property
     def replays_graphs(self) -> bool:

@@ -17,9 +17,8 @@ from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_
 from hta_widgets.analysis.findings.recording_rules import (
     earlier_work,
     recording_verdict,
-    require_device_work,
-    require_steady_state,
     start_up,
+    why_withheld,
 )
 from hta_widgets.analysis.findings.straggler import straggler
 from hta_widgets.analysis.findings.verdict_rules import (
@@ -187,11 +186,12 @@ def _judged(trace: Trace, scope: Scope) -> tuple[list[Finding], list[Open]]:
     inputs = Inputs(trace, scope)
     starting = start_up(inputs)
     found = [finding for finding in (starting, earlier_work(inputs)) if finding and finding.severity]
+    withheld = why_withheld(inputs, starting)
     lacking: dict[tuple[str, str], list[str]] = {}
     for question, rule in _RULES.values():
         try:
-            require_device_work(trace, scope)
-            require_steady_state(inputs)
+            if withheld:
+                raise withheld
             finding = rule(inputs)
         except MissingDataError as missing:
             questions = lacking.setdefault((missing.field, missing.remedy), [])

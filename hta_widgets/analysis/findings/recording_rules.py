@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.recording import Recording
 
-__all__ = ["earlier_work", "recording_verdict", "require_device_work", "require_steady_state", "start_up"]
+__all__ = ["earlier_work", "recording_verdict", "start_up", "why_withheld"]
 
 _MOST_CALLS = 3
 
@@ -64,33 +64,34 @@ def recording_verdict(trace: Trace, scope: Scope) -> Finding | None:
     return None
 
 
-def require_device_work(trace: Trace, scope: Scope) -> None:
-    """Raise MissingDataError where most launches have no device work: idle time cannot be told from loss."""
-    recordings = [trace.rank(rank).recording for rank in trace.ranks_of(scope)]
-    lacking = [recording for recording in recordings if recording.lacks_device_work]
-    if lacking and any(trace.rank(rank).is_device.any() for rank in trace.ranks_of(scope)):
-        raise MissingDataError(
+def why_withheld(inputs: Inputs, starting: Finding | None) -> MissingDataError | None:
+    """What keeps every rule about time from speaking; None if nothing does.
+
+    Args:
+        inputs: the answers about the job.
+        starting: what `start_up` found.
+    """
+    traces = [inputs.trace.rank(rank) for rank in inputs.trace.ranks_of(inputs.scope)]
+    lacking = [each.recording for each in traces if each.recording.lacks_device_work]
+    if lacking and any(each.is_device.any() for each in traces):
+        return MissingDataError(
             "device work of most launches",
             "Synchronise the device before the profiler stops, and drop no events.",
             f"{_unanswered(lacking)} of the launches have none",
         )
-
-
-def require_steady_state(inputs: Inputs) -> None:
-    """Raise MissingDataError where the time of the steps is start-up, or of other steps' work."""
     if inputs.contradicted:
-        raise MissingDataError(
+        return MissingDataError(
             "step whose time holds its own device work",
             'Time the steps on the device: Trace.open(..., clock="device").',
             "the device runs behind the host",
         )
-    finding = start_up(inputs) if not inputs.left_out else None
-    if finding is not None and finding.severity == "warning":
-        raise MissingDataError(
+    if starting is not None and starting.severity == "warning":
+        return MissingDataError(
             "steady state",
             "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
             "start-up takes much of all that was recorded",
         )
+    return None
 
 
 def start_up(inputs: Inputs) -> Finding | None:

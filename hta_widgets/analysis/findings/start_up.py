@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import idle_causes
 from hta_widgets.analysis.idle.driver_calls import long_driver_calls
@@ -41,14 +42,21 @@ class StartUp:
     calls: list[tuple[str, int, int]]
 
 
-def start_up_of(rank_trace: RankTrace, scope: Scope, steps: list[int]) -> StartUp | None:
+@memoize_per_rank(last=8)
+def start_up_of(
+    rank_trace: RankTrace,
+    streams: tuple[int, ...] | None,
+    names: tuple[str, ...] | None,
+    steps: tuple[int, ...],
+) -> StartUp | None:
     """The start-up of a rank, None if it shows none.
 
     Args:
         rank_trace: the rank.
-        scope: its streams and names choose the device work; its times do not matter.
+        streams, names: what to look at of the device work; None is everything.
         steps: the complete iterations that the program marks.
     """
+    scope = Scope(streams=streams, names=names)
     idle = idle_causes(rank_trace, scope, CONSECUTIVE_KERNEL_DELAY_NS)
     rows, parts = long_driver_calls(rank_trace, idle)
     rows = rows[~_recurring(rank_trace, rows, steps)]
@@ -66,7 +74,9 @@ def start_up_of(rank_trace: RankTrace, scope: Scope, steps: list[int]) -> StartU
     return StartUp(gaps, named)
 
 
-def _recurring(rank_trace: RankTrace, rows: npt.NDArray[np.int64], steps: list[int]) -> npt.NDArray[np.bool_]:
+def _recurring(
+    rank_trace: RankTrace, rows: npt.NDArray[np.int64], steps: tuple[int, ...]
+) -> npt.NDArray[np.bool_]:
     """Which of these calls have a name that is called in most steps."""
     where = {
         (int(name), int(step))
