@@ -66,8 +66,8 @@ class Fault:
 
 def _exists(root: Path, test: str) -> bool:
     file, _, function = test.partition("::")
-    if not function or not (root / file).exists():
-        return (root / file).exists()
+    if not function or not (root / file).is_file():
+        return (root / file).is_file()
     return f"def {function}(" in (root / file).read_text(encoding="utf-8")
 
 
