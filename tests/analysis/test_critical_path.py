@@ -180,6 +180,20 @@ def test_a_recorded_wait_between_streams_is_a_fact(tmp_path):
     assert not frame["inferred"].any()
 
 
+def test_a_wait_holds_for_what_another_thread_launches_next(tmp_path):
+    """A stream is ordered by the calls, whichever thread makes them: autograd waits, the main thread goes on."""
+    waits = {"wait_on_stream": 20, "wait_on_cuda_event_record_corr_id": 10}
+    frame = path_of(
+        tmp_path,
+        *two_streams(),
+        call("cudaEventRecord", 2_000, 3_000, correlation=10, tid=2),
+        call("cudaStreamWaitEvent", 3_500, 4_000, correlation=11, tid=2),
+        kernel("Stream Wait Event", 3_500, 0, stream=7, cat="cuda_sync", correlation=11, **waits),
+    )
+    assert segments(frame)[-2][2] == "dependency"
+    assert not frame["inferred"].any()
+
+
 def test_with_waits_recorded_none_is_inferred(tmp_path):
     other = kernel("Context Sync", 95_000, 1, cat="cuda_sync", correlation=99)
     frame = path_of(tmp_path, *two_streams(), other)

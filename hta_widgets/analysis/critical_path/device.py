@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.critical_path.waits import stream_waits
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.waits import stream_waits
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.critical_path.device import ALL, Device, group_of
-from hta_widgets.analysis.critical_path.waits import sync_calls
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.waits import sync_calls
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.critical_path.path import annotation_rows
-from hta_widgets.analysis.critical_path.waits import (
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.waits import (
     CONTEXT_SYNC,
     EVENT_SYNC,
     STREAM_WAIT,
     named_rows,
     sync_links,
 )
-from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace

@@ -6,14 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.critical_path.waits import (
-    CONTEXT_SYNC,
-    EVENT_SYNC,
-    STREAM_SYNC,
-    STREAM_WAIT,
-    stream_waits,
-    wait_sources,
-)
 from hta_widgets.hta.analyzers.critical_path.clip import Clip
 from hta_widgets.hta.analyzers.critical_path.model import (
     KERNEL_KERNEL,
@@ -25,6 +17,14 @@ from hta_widgets.hta.analyzers.critical_path.model import (
 from hta_widgets.hta.analyzers.critical_path.nodes import Numbered
 from hta_widgets.jit import kernel
 from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.waits import (
+    CONTEXT_SYNC,
+    EVENT_SYNC,
+    STREAM_SYNC,
+    STREAM_WAIT,
+    stream_waits,
+    wait_sources,
+)
 
 __all__ = ["device_edges", "launched_onto_idle"]
 

@@ -1,7 +1,7 @@
 """Recorded synchronisation (``cuda_sync`` events): which device event each wait waits for.
 
 An event record covers all work launched on its stream before it, so a wait on it waits for the last of that
-work. A stream's wait delays what its thread launches on that stream next.
+work. A stream's wait delays what is launched on that stream next, by whichever thread.
 """
 
 from __future__ import annotations
@@ -84,8 +84,7 @@ def stream_waits(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     effect = np.full(len(waits), -1, np.int64)
     launched = _by_launch(rank_trace)
     launch = rank_trace.launch[launched]
-    key = _thread_and_stream(rank_trace, launch, launched)
-    wanted = _thread_and_stream(rank_trace, call[waits], waits)
+    key, wanted = _place(rank_trace, launched), _place(rank_trace, waits)
     for pair in np.unique(wanted, axis=0):
         same = (key == pair).all(axis=1)
         of = np.flatnonzero((wanted == pair).all(axis=1))
@@ -122,6 +121,6 @@ def _by_launch(rank_trace: RankTrace) -> Int64:
     return rows[np.argsort(rank_trace.start[rank_trace.launch[rows]], kind="stable")]
 
 
-def _thread_and_stream(rank_trace: RankTrace, host: Int64 | Int32, device: Int64) -> Int64:
-    parts = (rank_trace.pid[host], rank_trace.tid[host], rank_trace.stream[device])
-    return np.stack([part.astype(np.int64) for part in parts], axis=1)
+def _place(rank_trace: RankTrace, rows: Int64) -> Int64:
+    """int64[k, 2]: device and stream of each row."""
+    return np.stack([rank_trace.device[rows], rank_trace.stream[rows]], axis=1)
