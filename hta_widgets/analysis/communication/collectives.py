@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "collective_of", "collectives"]
+__all__ = ["ANALYSIS", "belonging", "collective_of", "collectives"]
 
 Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 
 # What a name means once case and punctuation are gone; the first that occurs in it wins, so a name that holds
 # another one comes before it. Kernels called SendRecv serve send, recv and all-to-all alike.
@@ -103,15 +104,17 @@ def collectives(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     everything = _everything(trace)
     if scope == Scope():
         return everything.copy()
-    chosen = []
+    return everything[belonging(trace, scope)].reset_index(drop=True)
+
+
+@memoize_per_rank(last=4)
+def belonging(trace: Trace, scope: Scope) -> Bool:
+    """Which rows of `collectives(trace)` are those of `collectives(trace, scope)`."""
+    belong = np.zeros(len(_everything(trace)), np.bool_)
     for rank in trace.ranks_of(scope):
-        rank_trace = trace.rank(rank)
-        of_rank = everything[everything["rank"] == rank]
-        rows = np.searchsorted(
-            rank_trace.event_id, of_rank["event_id"].to_numpy(np.int32)
-        )  # they are in file order
-        chosen.append(of_rank[rank_trace.belong(rows, scope)])
-    return pd.concat(chosen or [everything.iloc[:0]], ignore_index=True)
+        at, rows = _places(trace)[rank]
+        belong[at] = trace.rank(rank).belong(rows, scope)
+    return belong
 
 
 def collective_of(text: str) -> str:
@@ -128,6 +131,20 @@ def _everything(trace: Trace) -> pd.DataFrame:
         frames.append(_of_rank(trace.rank(rank)))
     found = match(pd.concat(frames, ignore_index=True), common_clock=trace.clock.method != "start")
     return found[list(_COLUMNS)]
+
+
+@memoize_per_rank()
+def _places(trace: Trace) -> dict[int, tuple[slice, Int64]]:
+    """Where each rank's collectives lie in `_everything`, and their rows in the rank."""
+    everything = _everything(trace)
+    rank_of = everything["rank"].to_numpy()
+    event_id = everything["event_id"].to_numpy(np.int32)
+    places = {}
+    for rank in trace.ranks:
+        at = slice(*np.searchsorted(rank_of, [rank, rank + 1]).tolist())
+        # the rows of a rank are in file order
+        places[rank] = at, np.searchsorted(trace.rank(rank).event_id, event_id[at])
+    return places
 
 
 def _of_rank(rank_trace: RankTrace) -> pd.DataFrame:

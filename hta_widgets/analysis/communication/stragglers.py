@@ -11,7 +11,7 @@ from hta_widgets.analysis.communication.arrivals import arrivals
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.communication.culprits import NOBODY
 from hta_widgets.analysis.communication.standing_out import ranks_in_words, standing_out
-from hta_widgets.analysis.communication.waits import exchanges, waits
+from hta_widgets.analysis.communication.waits import arrived, waits
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.charts.spec import Heat
 from hta_widgets.errors import MissingDataError
@@ -71,8 +71,8 @@ def stragglers(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         MissingDataError: fewer than two ranks, no communication, or none of it is matched across ranks.
     """
     scope = scope or Scope()
-    _require(trace.ranks_of(scope), collectives(trace, Scope(ranks=scope.ranks)))
-    frame = lateness(exchanges(trace, scope), trace.clock.method != "start")
+    _require(trace, scope)
+    frame = _by_rank(arrived(trace, scope), trace.clock.method != "start")
     parts = waits(trace, scope)
     unknown = parts["culprit"] == NOBODY
     for column, of, chosen in (("blamed_ns", "culprit", ~unknown), ("unfollowed_ns", "rank", unknown)):
@@ -84,9 +84,12 @@ def stragglers(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 def lateness(frame: pd.DataFrame, common_clock: bool) -> pd.DataFrame:
     """The answer of `stragglers` for a frame like that of `collectives`."""
-    each = arrivals(frame)
-    each["collectives"] = 1
-    each["last"] = each["is_last"].astype(np.int64)
+    return _by_rank(arrivals(frame), common_clock)
+
+
+def _by_rank(each: pd.DataFrame, common_clock: bool) -> pd.DataFrame:
+    """The sums of `stragglers` over some `arrivals`."""
+    each = each.assign(collectives=1, last=each["is_last"].astype(np.int64))
     by = each.groupby(["iteration", "rank"], dropna=False)
     sums = by[["collectives", "counted", "last", *_SUMS, "start_offset_ns"]].sum()
     result = sums.astype(np.int64).reset_index()
@@ -144,13 +147,15 @@ def sentence(frame: pd.DataFrame) -> str:
     )
 
 
-def _require(ranks: list[int], found: pd.DataFrame) -> None:
+def _require(trace: Trace, scope: Scope) -> None:
+    ranks = trace.ranks_of(scope)
     if len(ranks) < 2:
         raise MissingDataError(
             "second rank",
             "Record every rank of the job with its own torch.profiler.profile and open their folder.",
             f"{len(ranks)} of its ranks selected, and waiting shows only between ranks",
         )
+    found = collectives(trace, Scope(ranks=scope.ranks))
     if found.empty:
         raise MissingDataError(
             "communication kernels",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.arrivals import NOISE_NS, arrivals
-from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.communication.collectives import belonging, collectives
 from hta_widgets.analysis.communication.culprits import NOBODY, follow
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
@@ -20,7 +20,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["exchanges", "unclear", "waits"]
+__all__ = ["arrived", "unclear", "waits"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -52,20 +52,32 @@ def waits(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     parts = _followed(trace, scope.ranks)
     if scope == Scope(ranks=scope.ranks):
         return parts.drop(columns="match").copy()
-    inside = parts["match"].isin(exchanges(trace, scope)["match"])
+    inside = parts["match"].isin(_exchanges(trace, scope))
     return parts[inside].drop(columns="match").reset_index(drop=True)
 
 
-def exchanges(trace: Trace, scope: Scope) -> pd.DataFrame:
-    """The matched kernels, on the ranks of a scope, of the exchanges that belong to it.
+def arrived(trace: Trace, scope: Scope) -> pd.DataFrame:
+    """`arrivals` of the exchanges, among the ranks of a scope, that belong to it.
 
     An exchange belongs to the scope and the iteration of the kernel of its lowest rank.
     """
-    found = collectives(trace, Scope(ranks=scope.ranks))
-    inside = collectives(trace, scope)[["rank", "event_id"]]
-    lowest = found[found["match"].notna()].drop_duplicates("match")
-    chosen = lowest.merge(inside, on=["rank", "event_id"])["match"]
-    return found[found["match"].isin(chosen)]
+    each = _arrivals(trace, scope.ranks)
+    if scope == Scope(ranks=scope.ranks):
+        return each
+    return each[each["match"].isin(_exchanges(trace, scope))]
+
+
+def _exchanges(trace: Trace, scope: Scope) -> pd.Series:
+    """The matches of the exchanges that belong to a scope."""
+    found = _kernels(trace, scope.ranks)
+    return found.loc[found["lowest"] & _inside(trace, scope), "match"]
+
+
+def _inside(trace: Trace, scope: Scope) -> npt.NDArray[np.bool_]:
+    """Which rows of `_kernels` belong to a scope."""
+    of_ranks = belonging(trace, Scope(ranks=scope.ranks))
+    inside: npt.NDArray[np.bool_] = belonging(trace, scope)[of_ranks]
+    return inside
 
 
 def unclear(trace: Trace, scope: Scope) -> pd.Series[int]:
@@ -74,15 +86,24 @@ def unclear(trace: Trace, scope: Scope) -> pd.Series[int]:
     Kernels whose partners are unknown or were not recorded, without what they wait for recorded ranks.
     """
     found = _kernels(trace, scope.ranks)
-    found = found.merge(collectives(trace, scope)[["rank", "event_id"]], on=["rank", "event_id"])
+    found = found[_inside(trace, scope)]
     return (found["dur_ns"] - found["waited_ns"]).where(~found["known"], 0).groupby(found["rank"]).sum()
 
 
 @memoize_per_rank(last=4)
+def _arrivals(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
+    """`arrivals` at all exchanges of these ranks among themselves."""
+    return arrivals(collectives(trace, Scope(ranks=ranks)))
+
+
+@memoize_per_rank(last=4)
 def _kernels(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
-    """`collectives` of these ranks among themselves, with what `follow` reads, and `exchange_iteration`."""
+    """`collectives` of these ranks among themselves, with what `follow` reads, and about their exchanges.
+
+    The latter are exchange_iteration, and lowest: the first kernel of an exchange on its lowest rank.
+    """
     found = collectives(trace, Scope(ranks=ranks))
-    each = arrivals(found)
+    each = _arrivals(trace, ranks)
     apart = each["match"].isin(_uneven_ends(each))
     size = found.groupby("match")["rank"].transform("size").reindex(found.index)
     complete = size >= _expected(found, trace)
@@ -90,6 +111,7 @@ def _kernels(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
     found["last"] = _position_of_last(found, each[~apart])
     found["known"] = (complete & found["match"].isin(each["match"][~apart])).fillna(False).astype(bool)
     found["exchange_iteration"] = each["iteration"].reindex(found.index)
+    found["lowest"] = found["match"].notna() & ~found["match"].duplicated()
     return found
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.charts.spec import Heat
 from hta_widgets.formatting import counted, duration
 from hta_widgets.trace.scope import Scope
@@ -60,6 +61,18 @@ def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         (bool), source (what marks the steps), confidence ("high", "medium", "low") (str).
     """
     scope = scope or Scope()
+    frame = _every_step(trace)
+    chosen = frame["rank"].isin(trace.ranks_of(scope))
+    if scope.iterations is not None:
+        chosen &= frame["iteration"].isin(scope.iterations)
+    if scope.window_ns is not None:
+        chosen &= (frame["start_ns"] < scope.window_ns[1]) & (frame["end_ns"] > scope.window_ns[0])
+    return frame[chosen].reset_index(drop=True)
+
+
+@memoize_per_rank()
+def _every_step(trace: Trace) -> pd.DataFrame:
+    """`step_times` of everything, which no scope changes."""
     frame = trace.iterations.assign(dur_ns=lambda steps: steps["end_ns"] - steps["start_ns"])
     complete = frame["dur_ns"].where(~frame["partial"])
     alike = [frame[name].astype("object").fillna("") for name in _ALIKE]
@@ -72,12 +85,7 @@ def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     frame["usual_ns"] = usual.round().astype("Int64")
     frame["excess_ns"] = frame["dur_ns"] - frame["usual_ns"]
     frame["outlier"] = (excess > limit) & ~frame["partial"]
-    chosen = frame["rank"].isin(trace.ranks_of(scope))
-    if scope.iterations is not None:
-        chosen &= frame["iteration"].isin(scope.iterations)
-    if scope.window_ns is not None:
-        chosen &= (frame["start_ns"] < scope.window_ns[1]) & (frame["end_ns"] > scope.window_ns[0])
-    steps = frame.loc[chosen, list(_COLUMNS)].astype(_COLUMNS)
+    steps = frame[list(_COLUMNS)].astype(_COLUMNS)
     return steps.sort_values(["rank", "iteration"], kind="stable", ignore_index=True)
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import ONE_BAR_PER, Analysis
+from hta_widgets.analysis.core.shares import with_shares
 from hta_widgets.analysis.device_time.busy import Busy, busy_ranks, iterations_in
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.formatting import duration, percent
@@ -69,10 +70,7 @@ def temporal_breakdown(
                 rows.append({"rank": rank, "iteration": iteration, **measured})
     keys = ["rank"] if by == "rank" else ["rank", "iteration"]
     frame = pd.DataFrame(rows, columns=[*keys, *_DURATIONS]).astype(np.int64)
-    whole = frame["window_ns"].where(frame["window_ns"] > 0)
-    for part in _PARTS:
-        frame[f"{part}_pct"] = 100.0 * frame[f"{part}_ns"] / whole
-    return frame
+    return with_shares(frame, _PARTS, "window")
 
 
 def sentence(frame: pd.DataFrame) -> str:

@@ -65,7 +65,7 @@ class Where:
 @dataclass(frozen=True)
 class _Cause:
     topic: str
-    causes: tuple[str, ...]
+    cause: str
     reason: str
     advise: Callable[[Inputs, Where], str]
     waits_for_host: bool = True
@@ -75,35 +75,35 @@ class _Cause:
 _CAUSES = (
     _Cause(
         "data_stall",
-        ("data_stall",),
+        "data_stall",
         "while the host waits for the data loader",
         advice.data_stall,
         known=is_data_loading,
     ),
     _Cause(
         "sync_calls",
-        ("host_sync",),
+        "host_sync",
         "while the host is blocked in a synchronising call",
         advice.sync_calls,
     ),
-    _Cause("idle_host", ("host_busy",), "because the host launches too late", advice.idle_host),
+    _Cause("idle_host", "host_busy", "because the host launches too late", advice.idle_host),
     _Cause(
         "launch_bound",
-        ("launch_latency",),
+        "launch_latency",
         "until a launch arrives, with nothing queued",
         advice.launch_bound,
         known=lambda name: "GraphLaunch" not in name,  # after the call, what the host does is no matter
     ),
     _Cause(
         "tiny_kernels",
-        ("kernel_wait",),
+        "kernel_wait",
         "between one queued kernel and the next",
         advice.tiny_kernels,
         waits_for_host=False,
     ),
     _Cause(
         "device_wait",
-        ("device_wait",),
+        "device_wait",
         "although work is launched, as if it waited for an event or another stream",
         advice.device_wait,
         waits_for_host=False,
@@ -127,13 +127,14 @@ def concerned(frame: pd.DataFrame, lost: pd.Series) -> pd.DataFrame:
 def _rule(cause: _Cause) -> Callable[[Inputs], Finding | None]:
     def judge(inputs: Inputs) -> Finding | None:
         frame = inputs.idle
-        if frame.empty:
+        lost = frame[f"{cause.cause}_ns"]
+        if not lost.any():
             return None
-        lost = frame[[f"{part}_ns" for part in cause.causes]].sum(axis=1)
         about = concerned(frame, lost)
         lost = lost[about.index]
         cost = int(lost.sum()) // len(about)
-        share = 100.0 * int(lost.sum()) / int(about["window_ns"].sum())
+        whole = int(about["window_ns"].sum())
+        share = 100.0 * int(lost.sum()) / whole
         if not severity_of(share):
             return None
         worst = int(about["rank"].iloc[int(lost.to_numpy().argmax())])
@@ -147,11 +148,11 @@ def _rule(cause: _Cause) -> Callable[[Inputs], Finding | None]:
         late = int(about["host_busy_ns"].sum())
         arriving = int(about["launch_latency_ns"].sum())
         follows = ""
-        if arriving < late and severity_of(100.0 * late / int(about["window_ns"].sum())):
+        if arriving < late and severity_of(100.0 * late / whole):
             if cause.topic == "launch_bound":  # what is launched late also takes its time to arrive
                 return None
             if cause.topic == "idle_host":
-                part = 100.0 * arriving / int(about["window_ns"].sum())
+                part = 100.0 * arriving / whole
                 follows = (
                     f"; its launches take another {percent(part)} to arrive" if severity_of(part) else ""
                 )
@@ -177,9 +178,7 @@ def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
     """What is known of the host on one rank during its idle time of a cause, start-up aside."""
     rank_trace, idle = inputs.trace.rank(rank), inputs.idle_causes(rank)
     windows = rank_trace.windows(inputs.scope)
-    part = Intervals.union([], [])
-    for name in cause.causes:
-        part |= idle.causes[name]
+    part = idle.causes[cause.cause]
     if rank in inputs.start_up:
         part -= inputs.start_up[rank].idle
     part &= Intervals.union(windows[:, 0], windows[:, 1])

@@ -26,8 +26,11 @@ def imbalance(inputs: Inputs) -> Finding | None:
     The cost is its compute time beyond the median of the others, in kernels that they do not launch alike and
     as often.
     """
+    late = compute_longer(inputs) if len(inputs.temporal) > 1 else []  # one has nobody to compare with
+    if not late:
+        return None
     work = inputs.workloads
-    compared = [work.compared(rank) for rank in compute_longer(inputs) if rank in work.ranks]
+    compared = [work.compared(rank) for rank in late if rank in work.ranks]
     if not compared:
         return None
     one = max(compared, key=lambda each: each.more_ns)

@@ -67,7 +67,6 @@ class Inputs:
 
     def __init__(self, trace: Trace, scope: Scope) -> None:
         self.trace = trace
-        self._hidden: dict[int, Intervals] = {}
         self.steps = step_times(trace, scope)
         self.announced = bool(len(self.steps)) and bool(self.steps["source"].isin(_ANNOUNCED).all())
         complete = self.steps[~self.steps["partial"]] if self.announced else self.steps.iloc[:0]
@@ -109,6 +108,8 @@ class Inputs:
     def idle(self) -> pd.DataFrame:
         """`idle_breakdown`, with the part of start-up in a column of its own: start_up_ns (int64, ns)."""
         frame = _with_time(idle_breakdown(self.trace, self.scope))
+        if not self.start_up:
+            return frame.assign(start_up_ns=np.int64(0))
         starting = {cause: np.zeros(len(frame), np.int64) for cause in CAUSES}
         for at, rank in enumerate(frame["rank"].tolist()):
             if rank not in self.start_up:
@@ -126,9 +127,7 @@ class Inputs:
 
     def hidden(self, rank: int) -> Intervals:
         """The busy time of a rank that does not lie on the critical path (`hidden_by_host`)."""
-        if rank not in self._hidden:
-            self._hidden[rank] = hidden_by_host(self.trace.rank(rank), self.idle_causes(rank))
-        return self._hidden[rank]
+        return hidden_by_host(self.trace.rank(rank), self.idle_causes(rank))
 
     @cached_property
     def compute_kernels(self) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -153,7 +152,7 @@ class Inputs:
     @cached_property
     def late(self) -> pd.DataFrame:
         """`stragglers`; without rows where ranks do not communicate, or are alone by design."""
-        if self.collectives.empty or (len(self.trace.ranks) == 1 and not self._has_peers()):
+        if self.collectives.empty or (len(self.trace.ranks) == 1 and not self._has_peers):
             columns = ("iteration", "rank", "waited_ns", "blamed_ns", "unfollowed_ns")
             return pd.DataFrame({column: [] for column in columns}, dtype="int64")
         return stragglers(self.trace, self.scope)
@@ -224,6 +223,7 @@ class Inputs:
         ranks = (self.trace.rank(rank) for rank in self.trace.ranks_of(self.scope))
         return any(pattern.search(name) for rank_trace in ranks for name in rank_trace.names)
 
+    @cached_property
     def _has_peers(self) -> bool:
         """Whether the job has further ranks, recorded or not."""
         sizes = self.collectives["group_size"].dropna()

@@ -56,9 +56,8 @@ def start_up_of(
         streams, names: what to look at of the device work; None is everything.
         steps: the complete iterations that the program marks.
     """
-    scope = Scope(streams=streams, names=names)
-    idle = idle_causes(rank_trace, scope, CONSECUTIVE_KERNEL_DELAY_NS)
-    rows, parts = long_driver_calls(rank_trace, idle)
+    idle = idle_causes(rank_trace, Scope(streams=streams, names=names), CONSECUTIVE_KERNEL_DELAY_NS)
+    rows, parts = _long_calls(rank_trace, idle)
     rows = rows[~_recurring(rank_trace, rows, steps)]
     if not len(rows):
         return None
@@ -72,6 +71,10 @@ def start_up_of(
         for row in longest_first
     ]
     return StartUp(gaps, named)
+
+
+# It takes a pass over all calls, and no steps.
+_long_calls = memoize_per_rank(last=8)(long_driver_calls)
 
 
 def _recurring(

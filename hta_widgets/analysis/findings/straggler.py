@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from hta_widgets.analysis.communication.standing_out import ranks_in_words, standing_out
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.errors import MissingDataError
@@ -78,6 +79,7 @@ def straggler(inputs: Inputs) -> Finding | None:
     )
 
 
+@memoize_per_rank()
 def late_ranks(inputs: Inputs) -> LateRanks | None:
     """The ranks that `standing_out` names, if they have more to do than the others; else None.
 

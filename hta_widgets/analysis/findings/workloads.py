@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
+import numpy.typing as npt
 
-from hta_widgets.analysis.kernels.breakdown import device_work
-from hta_widgets.trace.classify import EventClass
+from hta_widgets.analysis.findings.configurations import configurations
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ MOST_TIME = 0.5
 # A rank is slow if it is so in this part of the steps.
 MOST_STEPS = 0.75
 
-_LAUNCH = ["name", "grid", "block"]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -68,124 +69,127 @@ class Comparison:
 class Workloads:
     """The compute kernels of the ranks in a scope, by launch configuration.
 
+    Arrays have a row per rank, in the order of `ranks`, and a column per configuration, in ascending order.
+
     Attributes:
         ranks: those with compute kernels, ascending.
     """
 
     def __init__(self, trace: Trace, scope: Scope) -> None:
-        frames = []
-        for rank, rank_trace, work in device_work(trace, scope):
-            rows = work.rows[rank_trace.belong(work.rows, scope)]
-            rows = rows[work.event_class[work.group[rows]] == EventClass.COMPUTE]
-            if not len(rows):
-                continue
-            frame = pd.DataFrame(
-                {
-                    "name": rank_trace.name[rows],
-                    "grid": rank_trace.argument_codes("grid")[rows],
-                    "block": rank_trace.argument_codes("block")[rows],
-                    "iteration": rank_trace.iteration[rows].astype(np.int64),
-                    "time_ns": rank_trace.dur[rows],
-                    "count": np.int64(1),
-                }
-            )
-            frame = frame.groupby([*_LAUNCH, "iteration"], sort=False, as_index=False).sum()
-            texts = {
-                "name": rank_trace.names,
-                "grid": rank_trace.table.dictionary("grid"),
-                "block": rank_trace.table.dictionary("block"),
-            }
-            for column, values in texts.items():
-                # the code of an absent one is -1
-                frame[column] = np.array([*values, ""], object)[frame[column].to_numpy()]
-            frames.append(frame.assign(rank=np.int64(rank)))
-        self._by_step = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-        self.ranks: list[int] = sorted(self._by_step["rank"].unique().tolist()) if frames else []
+        self._trace, self._scope = trace, scope
+        self._all = configurations(trace, scope.ranks)
+        self._chosen = {
+            rank: trace.rank(rank).belong(rows, scope) for rank, rows in self._all.rows.items() if len(rows)
+        }
+        self.ranks: list[int] = [rank for rank, chosen in self._chosen.items() if chosen.any()]
 
     @cached_property
-    def _steps(self) -> pd.Series:
-        return self._by_step.groupby("rank")["iteration"].nunique()
+    def _steps(self) -> Float64:
+        """In how many iterations each rank has compute kernels."""
+        counts = [len(np.unique(self._iteration(rank))) for rank in self.ranks]
+        return np.array(counts, np.float64)
+
+    def _iteration(self, rank: int) -> npt.NDArray[np.int32]:
+        rows = self._all.rows[rank][self._chosen[rank]]
+        return self._trace.rank(rank).iteration[rows]
 
     @cached_property
-    def _tables(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Launches in a step, and mean time: a row per launch configuration, a column per rank."""
-        sums = self._by_step.groupby(["rank", *_LAUNCH])[["count", "time_ns"]].sum()
-        count = sums["count"].unstack("rank").sort_index()  # noqa: PD010 - one value each
-        time = sums["time_ns"].unstack("rank").sort_index()  # noqa: PD010
-        return count / self._steps, time / count
+    def _tables(self) -> tuple[Float64, Float64]:
+        """Launches in a step, and mean time; NaN where a rank does not launch it."""
+        size = len(self._all.known)
+        count, time = np.zeros((2, len(self.ranks), size))
+        for at, rank in enumerate(self.ranks):
+            number = self._all.number[rank][self._chosen[rank]]
+            dur = self._trace.rank(rank).dur[self._all.rows[rank][self._chosen[rank]]]
+            count[at] = np.bincount(number, minlength=size)
+            time[at] = np.bincount(number, dur, size)
+        count[count == 0] = np.nan
+        return count / self._steps[:, None], time / count
 
     def _others(self, rank: int) -> list[int]:
-        return [other for other in self.ranks if other != rank]
+        """The rows of the other ranks."""
+        return [at for at, other in enumerate(self.ranks) if other != rank]
 
-    def usual(self, rank: int) -> pd.Series[float]:
+    def usual(self, rank: int) -> Float64:
         """Mean time of each launch configuration on the ranks where it is equal work; NaN where on none."""
         count, mean = self._tables
         others = self._others(rank)
-        equal = count[others].eq(count[rank], axis=0)
-        return mean[others].where(equal).median(axis=1)
+        equal = count[others] == count[self.ranks.index(rank)]
+        return _median(np.where(equal, mean[others], np.nan))
 
-    def excess(self, rank: int) -> pd.Series[float]:
-        """Time that equal work takes beyond the others', by launch configuration, where that is over 5 %."""
-        count, mean = self._tables
+    def excess(self, rank: int) -> Float64:
+        """Time that equal work takes beyond the others', where that is over 5 %; else 0."""
+        (count, mean), at = self._tables, self.ranks.index(rank)
         usual = self.usual(rank)
-        slower = mean[rank] > SLOWER * usual
-        return ((mean[rank] - usual) * count[rank] * int(self._steps[rank]))[slower]
+        slower = mean[at] > SLOWER * usual
+        return np.where(slower, (mean[at] - usual) * count[at] * self._steps[at], 0.0)
 
     def compared(self, rank: int) -> Comparison:
         """One of the ranks with the others; there must be another."""
-        count, mean = self._tables
-        usual, steps, excess = self.usual(rank), int(self._steps[rank]), self.excess(rank)
-        launches = count[rank] * steps
+        (count, mean), at, others = self._tables, self.ranks.index(rank), self._others(rank)
+        usual, steps, excess = self.usual(rank), self._steps[at], self.excess(rank)
+        launches = count[at] * steps
         name, ratio, few = "", 1.0, False
-        if len(excess):
-            worst = excess.index[int(np.argmax(excess.to_numpy()))]
-            name, ratio = str(worst[0]), float(mean[rank][worst] / usual[worst])
-            few = self._few(excess.index, mean[rank], usual, launches)
-        others = self._others(rank)
-        per_step = (mean * count).sum() * steps
-        typical = float(per_step[others].median())
-        unequal = usual.isna()
-        own = float((mean[rank] * launches)[unequal].sum())
-        theirs = (mean[others] * count[others])[unequal].sum() * steps
-        size = np.array([_blocks(grid) for grid in unequal.index.get_level_values("grid")])
-        blocks = count[unequal].mul(size[unequal.to_numpy()], axis=0).sum()
+        if excess.any():
+            worst = int(np.argmax(excess))
+            name, ratio = self._all.known[worst][0], float(mean[at][worst] / usual[worst])
+            few = _few(excess > 0, mean[at], usual, launches)
+        per_step = np.nansum(mean * count, axis=1) * steps
+        typical = float(np.median(per_step[others]))
+        unequal = np.isnan(usual)
+        own = float(np.nansum((mean[at] * launches)[unequal]))
+        theirs = np.nansum((mean[others] * count[others])[:, unequal], axis=1) * steps
+        size = [_blocks(self._all.known[each][1]) for each in np.flatnonzero(unequal).tolist()]
+        blocks = np.nansum(count[:, unequal] * np.array(size), axis=1)
+        launched = np.nansum(count, axis=1)
         return Comparison(
             rank,
             round(float(excess.sum())),
             name,
             ratio,
             few,
-            self._changes(rank, excess.index),
-            max(0, round(min(own - float(theirs.median()), float(per_step[rank]) - typical))),
-            round(float(count[rank].sum() - count[others].sum().median())),
-            bool(blocks[rank] > blocks[others].median()),
-            100.0 * (float(per_step[rank]) / typical - 1.0) if typical else 0.0,
+            self._changes(rank, excess > 0),
+            max(0, round(min(own - float(np.median(theirs)), float(per_step[at]) - typical))),
+            round(float(launched[at] - np.median(launched[others]))),
+            bool(blocks[at] > np.median(blocks[others])),
+            100.0 * (float(per_step[at]) / typical - 1.0) if typical else 0.0,
         )
 
-    def _few(
-        self,
-        slower: pd.Index[str],
-        mean: pd.Series[float],
-        usual: pd.Series[float],
-        launches: pd.Series[float],
-    ) -> bool:
-        times = (usual * launches).dropna()
-        rest = times.index.difference(slower)
-        longer = float(((mean[rest] - usual[rest]) * launches[rest]).sum())
-        few = bool(times[slower].sum() < MOST_TIME * times.sum())
-        return few and longer <= ALIKE * float(times[rest].sum())
-
-    def _changes(self, rank: int, slower: pd.Index[str]) -> bool:
+    def _changes(self, rank: int, slower: Bool) -> bool:
         """Whether the rank is among the slowest at the work that takes it longer in too few of the steps."""
-        key = pd.MultiIndex.from_frame(self._by_step[_LAUNCH])
-        rows = self._by_step[key.isin(slower)]
-        times = rows.pivot_table("time_ns", "iteration", "rank", "sum").dropna()
-        if times.empty or rank not in times:
+        times: dict[int, dict[int, int]] = {}
+        for each in self.ranks:
+            at = slower[self._all.number[each]] & self._chosen[each]
+            rows = self._all.rows[each][at]
+            if not len(rows):
+                continue
+            steps, of = np.unique(self._trace.rank(each).iteration[rows], return_inverse=True)
+            sums = np.bincount(of, self._trace.rank(each).dur[rows])
+            times[each] = dict(zip(steps.tolist(), sums.tolist(), strict=True))
+        everywhere = set.intersection(*map(set, times.values())) if times else set()
+        if not everywhere or rank not in times:
             return False
-        others = times.drop(columns=rank)
-        slow = times[rank] > SLOWER * others.median(axis=1)
-        among_slowest = SLOWER * times[rank] > others.max(axis=1)
+        table = np.array([[times[each][step] for step in sorted(everywhere)] for each in times])
+        own, others = (table[[(each == rank) is mine for each in times]] for mine in (True, False))
+        slow = own[0] > SLOWER * np.median(others, axis=0)
+        among_slowest = SLOWER * own[0] > others.max(axis=0)
         return bool((slow & among_slowest).mean() < MOST_STEPS)
+
+
+def _few(slower: Bool, mean: Float64, usual: Float64, launches: Float64) -> bool:
+    times = usual * launches
+    known = ~np.isnan(times)
+    rest = known & ~slower
+    longer = float(((mean - usual) * launches)[rest].sum())
+    few = bool(times[slower].sum() < MOST_TIME * times[known].sum())
+    return few and longer <= ALIKE * float(times[rest].sum())
+
+
+def _median(values: Float64) -> Float64:
+    """Of each column, NaN where it has no value."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # what numpy says of columns without a value
+        return np.asarray(np.nanmedian(values, axis=0), np.float64)
 
 
 def _blocks(grid: str) -> int:

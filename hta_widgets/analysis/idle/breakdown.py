@@ -11,6 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import ONE_BAR_PER, Analysis
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.shares import with_shares
 from hta_widgets.analysis.device_time.busy import busy_ranks, iterations_in
 from hta_widgets.analysis.idle.causes import CAUSES, HOST_CAUSES, IdleCauses, idle_causes
 from hta_widgets.charts.spec import Series, Stack
@@ -116,10 +117,7 @@ def idle_breakdown(
     keys = ["rank"] if by == "rank" else ["rank", "iteration"]
     durations = ["window_ns", "busy_ns", "idle_ns", "host_wait_ns", *(f"{cause}_ns" for cause in CAUSES)]
     frame = pd.DataFrame(rows, columns=[*keys, *durations, "gaps"]).astype(np.int64)
-    frame["idle_pct"] = 100.0 * frame["idle_ns"] / frame["window_ns"].where(frame["window_ns"] > 0)
-    for cause in CAUSES:
-        frame[f"{cause}_pct"] = 100.0 * frame[f"{cause}_ns"] / frame["idle_ns"].where(frame["idle_ns"] > 0)
-    return frame
+    return with_shares(with_shares(frame, ["idle"], "window"), CAUSES, "idle")
 
 
 def sentence(frame: pd.DataFrame) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import IdleCauses, blocked_threads
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["hidden_by_host"]
 
 
+@memoize_per_rank(last=8)
 def hidden_by_host(rank_trace: RankTrace, idle: IdleCauses) -> Intervals:
     """The busy time of a device side that does not lie on the critical path, because the host is late anyway.
 
