@@ -4,7 +4,7 @@ from types import ModuleType
 
 import hta_widgets
 from docs import comparison_pages
-from hta_widgets import analysis, errors, examples
+from hta_widgets import analysis, edits, errors, examples
 
 # What `hta_widgets.__all__` offers from a package other than these answers under HTA's names.
 PACKAGES = {"trace": "traces", "widgets": "widgets"}
@@ -31,6 +31,8 @@ def _groups() -> dict[str, tuple[str, list[str]]]:
     functions = [name for name in analysis.__all__ if name.islower() and name not in described]
     groups["functions"] = "autofunction", [f"hta_widgets.analysis.{name}" for name in functions]
     groups["examples"] = "autofunction", [f"{examples.__name__}.{name}" for name in ("names", "path", "load")]
+    of_edits = ("autofunction", [f"{edits.__name__}.{name}" for name in edits.__all__ if name.islower()])
+    groups["edits"] = of_edits
     found = [
         item
         for item in vars(errors).values()

@@ -17,6 +17,7 @@ from hta_widgets.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from hta_widgets import analysis, examples
+    from hta_widgets.analysis.replay import edits
     from hta_widgets.hta.trace_analysis import TraceAnalysis
     from hta_widgets.hta.trace_diff import DeviceType, LabeledTrace, TraceDiff
     from hta_widgets.trace.model import Trace
@@ -50,6 +51,7 @@ __all__ = [
     "TraceDiff",
     "TraceExplorer",
     "analysis",
+    "edits",
     "examples",
 ]
 
@@ -76,6 +78,8 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
+    if name == "edits":
+        return import_module("hta_widgets.analysis.replay.edits")
     if name in __all__:
         return import_module(f"hta_widgets.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

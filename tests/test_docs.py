@@ -182,7 +182,7 @@ def main_part(page: Page) -> str:
 
 
 def test_every_public_name_is_described(site: dict[Path, Page]) -> None:
-    modules = {"analysis", "examples"}
+    modules = {"analysis", "edits", "examples"}
     anchors = page_of(site, "/api.html").anchors | page_of(site, "/hta.html").anchors
     assert {f"hta_widgets.{name}" for name in public_names if name not in modules} | modules <= anchors
 

@@ -12,7 +12,7 @@ import pytest
 import hta_widgets
 from docs.docstrings import sections
 from docs.terms import TERMS
-from hta_widgets import Trace, analysis, examples
+from hta_widgets import Trace, analysis, edits, examples
 from hta_widgets.errors import MissingDataError
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -24,7 +24,11 @@ CLASSES = {
 JOBS = ("ddp_4ranks", "single_gpu_dataloader_stall", "inference_cuda_graphs", "gpt2_fsdp_full_shard")
 RUNS = ("gpt2_ddp", "gpt2_fsdp_full_shard")
 # Arguments that some functions require.
-OPTIONS = {name: {"operator": "aten::linear"} for name in ("kernel_sequences", "sequence_instances")}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "kernel_sequences": {"operator": "aten::linear"},
+    "sequence_instances": {"operator": "aten::linear"},
+    "what_if": {"edits": edits.kernels(2.0)},
+}
 # These take neither a trace nor runs; their own tests check what they return.
 OF_SOMETHING_ELSE = {"critical_path_summary", "memory_categories"}
 # Others' names in backticks.

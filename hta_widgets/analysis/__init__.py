@@ -31,6 +31,7 @@ from hta_widgets.analysis.launches.queue import blocked_on_full_queue, queue_len
 from hta_widgets.analysis.memory.categories import memory_categories
 from hta_widgets.analysis.memory.usage import memory_peak, memory_timeline
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.analysis.replay import replay_quality, what_if
 from hta_widgets.analysis.strategy import strategies, strategy_memory, training_strategy
 from hta_widgets.charts.spec import Series
 
@@ -70,6 +71,7 @@ __all__ = [
     "overview",
     "queue_length",
     "queue_summary",
+    "replay_quality",
     "run_table",
     "sequence_instances",
     "step_times",
@@ -82,4 +84,5 @@ __all__ = [
     "temporal_breakdown",
     "training_strategy",
     "user_annotations",
+    "what_if",
 ]

@@ -37,6 +37,7 @@ def timed(
     end: Int64,
     wanted: Clock | None = None,
     drained: int | None = None,
+    duration: Int64 | None = None,
 ) -> pd.DataFrame:
     """The iterations of a rank with both windows, timed by one clock.
 
@@ -51,6 +52,7 @@ def timed(
         drained: when the device had finished what was launched before the recording, if it then had to wait
             for the recording's own launches. An only iteration that this lies in is timed on the device: its
             host begins it with waiting for work that is not its own.
+        duration: of each device event, ns, which tells the busiest queue; None: `end` - `start`.
 
     Returns:
         `host` with host_start_ns, host_end_ns (int64, ns), device_start_ns, device_end_ns (Int64, ns; missing
@@ -58,8 +60,9 @@ def timed(
     """
     frame = host.assign(host_start_ns=host["start_ns"], host_end_ns=host["end_ns"])
     place, known = _places(host, iteration)
+    duration = end - start if duration is None else duration
     at, lane, start, end = place[known], lane[known], start[known], end[known]
-    first, last = _device_windows(len(host), at, lane, start, end)
+    first, last = _device_windows(len(host), at, lane, start, end, duration[known])
     missing = first == NULL
     frame["device_start_ns"] = pd.arrays.IntegerArray(np.where(missing, 0, first), missing.copy())
     frame["device_end_ns"] = pd.arrays.IntegerArray(np.where(missing, 0, last), missing.copy())
@@ -100,7 +103,9 @@ def _places(frame: pd.DataFrame, iteration: Int64) -> tuple[Int64, npt.NDArray[n
     return place, np.append(numbers, -1)[place] == iteration
 
 
-def _device_windows(count: int, at: Int64, lane: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64]:
+def _device_windows(
+    count: int, at: Int64, lane: Int64, start: Int64, end: Int64, duration: Int64
+) -> tuple[Int64, Int64]:
     """First start and last end of each iteration's device work, NULL without; neighbours do not overlap.
 
     An iteration begins with its first work in the busiest queue, if it has work there: a copy for the next
@@ -110,7 +115,7 @@ def _device_windows(count: int, at: Int64, lane: Int64, start: Int64, end: Int64
     if not len(at):
         return first, last
     lanes, code = np.unique(lane, return_inverse=True)
-    busiest = code == np.bincount(code, (end - start).astype(np.float64), len(lanes)).argmax()
+    busiest = code == np.bincount(code, duration.astype(np.float64), len(lanes)).argmax()
     begun = np.full(count, np.iinfo(np.int64).max)
     np.minimum.at(begun, at[busiest], start[busiest])
     elsewhere = begun[at] == np.iinfo(np.int64).max

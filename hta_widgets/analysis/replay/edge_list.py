@@ -1,0 +1,82 @@
+"""The nodes and edges that building a dependency graph fills in, and the rule for what is left over."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.jit import outline
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+UInt8 = npt.NDArray[np.uint8]
+Whole = int | np.int64
+
+__all__ = ["Edges", "Nodes", "add", "empty", "settle"]
+
+
+class Nodes(NamedTuple):
+    """Where the points of host and device are in the order of the graph; node 0 is the origin.
+
+    Attributes:
+        time: int64[n], measured, ns from the first point.
+        row: int32[n], -1 for the origin and marks. kind: uint8[n], see `kinds`.
+        host: node of each host point; ``event``: node of the start of each device event, whose end is next.
+    """
+
+    time: Int64
+    row: Int32
+    kind: UInt8
+    host: Int64
+    event: Int64
+
+
+class Edges(NamedTuple):
+    """Edges, those into the same node next to each other.
+
+    Attributes:
+        source: int32 node; kind: uint8; weight, residual: int64 ns; thread: int32 index, -1 on the device.
+    """
+
+    source: Int32
+    kind: UInt8
+    weight: Int64
+    residual: Int64
+    thread: Int32
+
+
+def empty(size: int) -> Edges:
+    """Room for so many edges."""
+    return Edges(
+        source=np.empty(size, np.int32),
+        kind=np.empty(size, np.uint8),
+        weight=np.empty(size, np.int64),
+        residual=np.empty(size, np.int64),
+        thread=np.empty(size, np.int32),
+    )
+
+
+@outline
+def add(edges: Edges, at: Whole, source: Whole, kind: Whole, weight: Whole, thread: Whole) -> Whole:
+    """Add an edge at a place; returns the next place."""
+    edges.source[at], edges.kind[at], edges.weight[at] = source, kind, weight
+    edges.residual[at], edges.thread[at] = 0, thread
+    return at + 1
+
+
+@outline
+def settle(edges: Edges, time: Int64, low: Whole, high: Whole, now: Whole) -> Whole:
+    """Give what the weights of the edges into a node leave open to the latest cause; returns that edge.
+
+    No weight may say that the node happens after `now`, when it was measured: then the replay of an unchanged
+    recording is exact by construction.
+    """
+    best, latest = low, time[edges.source[low]] + edges.weight[low]
+    for edge in range(low + 1, high):
+        ready = time[edges.source[edge]] + edges.weight[edge]
+        if ready > latest:
+            best, latest = edge, ready
+    edges.residual[best] = now - latest
+    return best

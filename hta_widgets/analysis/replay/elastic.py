@@ -1,0 +1,86 @@
+"""What ran on other streams while an event started later than its dependencies explain.
+
+Such a delay comes from sharing the device, so under an edit it changes with the work that it ran beside.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.replay.delays import Delays
+from hta_widgets.analysis.replay.device_events import DeviceEvents
+from hta_widgets.analysis.replay.edge_list import Edges, Nodes
+from hta_widgets.analysis.replay.kinds import EVENT_STARTS
+from hta_widgets.jit import kernel
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+__all__ = ["shared_delays"]
+
+ELASTIC_FROM = 50_000
+"""A shorter residual is not worth explaining, ns."""
+
+
+def shared_delays(
+    nodes: Nodes, first: Int32, edges: Edges, device: DeviceEvents, delays: Delays
+) -> tuple[Int32, Int32, Int64]:
+    """Residuals of starts, and what ran in them on other streams of the device.
+
+    Returns:
+        Three arrays of one value per pair, by residual: its edge; the edge (of kind DEVICE) of an event that
+        ran in it; how much of the residual is that event's, ns. In proportion if more than one ran at a time.
+    """
+    target = np.repeat(np.arange(len(nodes.time)), np.diff(first))
+    late = edges.residual > max(ELASTIC_FROM, 3 * delays.latency)
+    at = np.flatnonzero(late & (nodes.kind[target] == EVENT_STARTS))
+    event_of_node = np.full(len(nodes.time), -1, np.int64)
+    event_of_node[nodes.event] = np.arange(len(nodes.event))
+    by_stream = np.lexsort((device.start, device.stream))
+    offsets = np.searchsorted(device.stream[by_stream], np.arange(device.streams + 1))
+    found = _beside(
+        at, event_of_node[target[at]], edges.residual, device, by_stream, offsets.astype(np.int64)
+    )  # fmt: skip
+    edge, event, share = found.T
+    return edge.astype(np.int32), first[nodes.event[event] + 1].astype(np.int32), share.copy()
+
+
+@kernel
+def _beside(
+    edge: Int64, event: Int64, residual: Int64, device: DeviceEvents, by_stream: Int64, offsets: Int64
+) -> Int64:
+    """int64[k, 3]: edge, event beside it, its share in ns."""
+    n, out = 0, np.empty((1024, 3), np.int64)
+    for i in range(len(edge)):
+        d, whole = event[i], residual[edge[i]]
+        until = device.start[d]
+        since = until - whole
+        low, total = n, np.int64(0)
+        for stream in range(device.streams):
+            a, z = offsets[stream], offsets[stream + 1]
+            if stream == device.stream[d] or a == z or device.gpu[by_stream[a]] != device.gpu[d]:
+                continue
+            begin = a
+            while a < z:  # the first that starts at or after `until`
+                middle = (a + z) // 2
+                if device.start[by_stream[middle]] < until:
+                    a = middle + 1
+                else:
+                    z = middle
+            j = a - 1
+            while j >= begin and device.end[by_stream[j]] > since:
+                other = by_stream[j]
+                if n == len(out):
+                    larger = np.empty((2 * len(out), 3), np.int64)
+                    larger[:n] = out
+                    out = larger
+                ran = min(device.end[other], until) - max(device.start[other], since)
+                out[n, 0], out[n, 1], out[n, 2] = edge[i], other, ran
+                total += ran
+                n += 1
+                j -= 1
+        if total > whole:
+            for k in range(low, n):
+                out[k, 2] = np.int64(out[k, 2] * (whole / total))
+    return out[:n]

@@ -1,0 +1,185 @@
+"""The dependency graph of one rank: what each call and each piece of device work had to wait for.
+
+A max-plus graph as flat arrays. A node happens at the latest of (time of the source + weight + residual) over
+its edges; nodes are in an order in which causes come first, so a replay is one pass (`passes`). The weight of
+an edge is what is usual or, if less, what was measured; what no weight explains is the residual of the latest
+cause. So the replay of an unchanged recording is exact, and without residuals it tells how much the graph
+explains (`quality`).
+
+The dependencies are those of HTA's critical path analysis (`CPGraph`), with launch queues, hand-offs between
+threads and waits between streams that no event records added.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.replay.delays import Delays, delays_of
+from hta_widgets.analysis.replay.device_events import DeviceEvents, device_events, device_rows, streams_of
+from hta_widgets.analysis.replay.edge_list import Edges, Nodes
+from hta_widgets.analysis.replay.edges import dependencies
+from hta_widgets.analysis.replay.elastic import shared_delays
+from hta_widgets.analysis.replay.groups import Group, groups_of
+from hta_widgets.analysis.replay.host_points import ALLOCATES, HostPoints, host_points, named
+from hta_widgets.analysis.replay.kinds import EVENT_ENDS, EVENT_STARTS, START
+from hta_widgets.analysis.replay.marks import marks_of
+from hta_widgets.engine import checkpoint
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.waits import stream_waits
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+UInt8 = npt.NDArray[np.uint8]
+
+__all__ = ["Graph", "graph_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The dependency graph of a rank: n nodes, m edges, those into the same node next to each other.
+
+    Attributes:
+        time: int64[n], measured, ns from ``origin_ns``.
+        row: int32[n], row of the rank, -1 for the origin and marks. node_kind: uint8[n] (`kinds`).
+        mark: int64[k], the node of each boundary of iterations, as `marks.Marks` lists them; -1 for none.
+        first: int32[n + 1]: the edges of node v are first[v] to first[v + 1].
+        source: int32[m], node. kind: uint8[m]. weight, residual: int64[m], ns.
+        thread: int32[m], index into ``threads`` (`RankTrace.thread`) of host edges, -1 on the device.
+        group: int32[m], index into ``groups``: edges that edits of a slider treat alike.
+        pair_edge, pair_device (int32[p], edges), pair_share (int64[p], ns): see `elastic.shared_delays`.
+        latency, graph_latency, gap: usual latency of launches and of launches of graphs, and usual gap on a
+            stream, ns. queue: launches that the queue holds, 0
+            where it was never full.
+        waits_recorded: the recording holds the waits between streams.
+        origin_ns: time of the origin on the job's axis.
+    """
+
+    time: Int64
+    row: Int32
+    node_kind: UInt8
+    mark: Int64
+    first: Int32
+    source: Int32
+    kind: UInt8
+    weight: Int64
+    residual: Int64
+    thread: Int32
+    threads: Int64
+    group: Int32
+    groups: tuple[Group, ...]
+    pair_edge: Int32
+    pair_device: Int32
+    pair_share: Int64
+    latency: int
+    graph_latency: int
+    gap: int
+    queue: int
+    waits_recorded: bool
+    origin_ns: int
+
+    @property
+    def extent(self) -> int:
+        """From the first point to the last, in ns."""
+        return int(self.time.max())
+
+    @property
+    def target(self) -> Int32:
+        """The node that each edge leads to."""
+        return np.repeat(np.arange(len(self.time), dtype=np.int32), np.diff(self.first))
+
+
+@memoize_per_rank()
+def graph_of(rank_trace: RankTrace) -> Graph | None:
+    """The dependency graph of a rank, built once; None without device work."""
+    rows = device_rows(rank_trace)
+    if not len(rows):
+        return None
+    stream, streams = streams_of(rank_trace, rows)
+    marks = marks_of(rank_trace)
+    host = host_points(rank_trace, rows, streams, (marks.time, marks.thread))
+    device = device_events(rank_trace, rows, stream, host)
+    checkpoint()
+    delays = delays_of(rank_trace, host, device)
+    origin = min(int(times.min()) for times in (device.start, host.time) if len(times))
+    nodes = _nodes(host, device, origin)
+    waits, recorded = _stream_waits(rank_trace)
+    allocates = named(rank_trace.names, ALLOCATES)
+    first, edges = dependencies(nodes, host, device, delays, waits, not recorded, rank_trace.name, allocates)
+    checkpoint()
+    groups, group = groups_of(rank_trace, nodes, first, edges, host.launches)
+    pairs = shared_delays(nodes, first, edges, device, delays)
+    return _graph(nodes, host, first, edges, groups, group, pairs, delays, recorded, origin, len(marks.time))
+
+
+def _nodes(host: HostPoints, device: DeviceEvents, origin: int) -> Nodes:
+    """Number the points: behind each host point the events that are placed there, start and end next."""
+    before = np.searchsorted(device.placed, np.arange(len(host.time)), side="left")
+    of_host = 1 + np.arange(len(host.time)) + 2 * before
+    of_event = 2 + device.placed + 2 * np.arange(len(device.row))
+    count = 1 + len(host.time) + 2 * len(device.row)
+    time, row = np.zeros(count, np.int64), np.full(count, -1, np.int32)
+    kind = np.full(count, START, np.uint8)
+    time[of_host], row[of_host], kind[of_host] = host.time - origin, host.row, host.kind
+    time[of_event], row[of_event], kind[of_event] = device.start - origin, device.row, EVENT_STARTS
+    time[of_event + 1], row[of_event + 1], kind[of_event + 1] = device.end - origin, device.row, EVENT_ENDS
+    return Nodes(time=time, row=row, kind=kind, host=of_host, event=of_event)
+
+
+def _stream_waits(rank_trace: RankTrace) -> tuple[tuple[Int64, Int64], bool]:
+    """(effect, cause) rows of the waits between streams, and whether the recording holds them."""
+    recorded = rank_trace.event_class == EventClass.SYNC
+    if not recorded.any():
+        return (np.empty(0, np.int64), np.empty(0, np.int64)), False
+    between = named(rank_trace.names, re.compile("Stream Wait"))[rank_trace.name]
+    return stream_waits(rank_trace), bool((recorded & between).any())
+
+
+def _graph(
+    nodes: Nodes,
+    host: HostPoints,
+    first: Int32,
+    edges: Edges,
+    groups: tuple[Group, ...],
+    group: Int32,
+    pairs: tuple[Int32, Int32, Int64],
+    delays: Delays,
+    recorded: bool,
+    origin: int,
+    marks: int,
+) -> Graph:
+    mark = np.full(marks, -1, np.int64)
+    is_mark = host.mark >= 0
+    mark[host.mark[is_mark]] = nodes.host[is_mark]
+    return Graph(
+        time=nodes.time,
+        row=nodes.row,
+        node_kind=nodes.kind,
+        mark=mark,
+        first=first,
+        source=edges.source,
+        kind=edges.kind,
+        weight=edges.weight,
+        residual=edges.residual,
+        thread=edges.thread,
+        threads=host.threads,
+        group=group,
+        groups=groups,
+        pair_edge=pairs[0],
+        pair_device=pairs[1],
+        pair_share=pairs[2],
+        latency=delays.latency,
+        graph_latency=delays.graph_latency,
+        gap=delays.gap,
+        queue=delays.queue,
+        waits_recorded=recorded,
+        origin_ns=origin,
+    )

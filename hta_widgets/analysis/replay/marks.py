@@ -1,0 +1,50 @@
+"""Where iterations begin and end on the host: points that a replay moves with their thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.trace.reader.schema import NULL
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+Int64 = npt.NDArray[np.int64]
+
+__all__ = ["Marks", "marks_of"]
+
+
+class Marks(NamedTuple):
+    """Attributes:
+    time, thread: int64, of each mark: ns, and `RankTrace.thread`.
+    begin, end: int64 for each row of `RankTrace.iterations`: its mark, -1 where nothing on the host
+        happens then (an iteration that ends with device work).
+    """
+
+    time: Int64
+    thread: Int64
+    begin: Int64
+    end: Int64
+
+
+def marks_of(rank_trace: RankTrace) -> Marks:
+    """The boundaries of a rank's iterations, on the threads of the longest calls that begin or end there."""
+    frame = rank_trace.iterations
+    boundaries = frame[["host_start_ns", "host_end_ns"]].to_numpy(np.int64)
+    rows = np.flatnonzero((rank_trace.stream == NULL) & ~rank_trace.is_device)
+    rows = rows[np.argsort(rank_trace.dur[rows], kind="stable")]
+    thread_at: dict[int, int] = {}
+    for times in (rank_trace.start[rows], rank_trace.end[rows]):
+        meets = np.isin(times, boundaries)
+        # Of several calls the longest comes last and stays.
+        thread_at |= dict(zip(times[meets].tolist(), rank_trace.thread[rows[meets]].tolist(), strict=True))
+    time = sorted(thread_at)
+    place = {when: at for at, when in enumerate(time)}
+    found = np.array([place.get(when, -1) for when in boundaries.reshape(-1).tolist()], np.int64)
+    begin, end = found.reshape(-1, 2).T
+    return Marks(
+        np.array(time, np.int64), np.array([thread_at[when] for when in time], np.int64), begin, end
+    )  # fmt: skip

@@ -1,0 +1,112 @@
+"""An edit, worked out on one graph: factors and removals by group of edges, and time cut out of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.replay.graph import Graph
+from hta_widgets.analysis.replay.groups import Group
+from hta_widgets.analysis.replay.kinds import HANDOFF, ON_HOST
+from hta_widgets.analysis.replay.passes import edited_weights, happens
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+__all__ = ["Plan"]
+
+
+class Plan:
+    """What edits do to a graph. They add up: factors multiply, and time is cut out once however often asked.
+
+    Attributes:
+        graph, rank_trace: what is edited.
+        group: int32 group of each edge: those of the graph, and the parts that edits split from them.
+        factor: float64 for each group, of its weights. removed: bool for each group.
+        weight, residual: int64 ns of each edge.
+    """
+
+    def __init__(self, graph: Graph, rank_trace: RankTrace) -> None:
+        self.graph, self.rank_trace = graph, rank_trace
+        self.group = graph.group
+        self.factor = np.ones(len(graph.groups))
+        self.removed = np.zeros(len(graph.groups), np.bool_)
+        self.weight, self.residual = graph.weight, graph.residual
+        self._cuts: dict[tuple[int, float], Intervals] = {}
+
+    def edges(self, matches: Callable[[Group], bool]) -> Bool:
+        """The edges whose group matches."""
+        chosen = np.array([matches(group) for group in self.graph.groups], np.bool_)
+        return chosen[self.graph.group]
+
+    def scale(self, edges: Bool, factor: float) -> None:
+        """Multiply the time of edges."""
+        self.factor[self._alone(edges)] *= factor
+
+    def remove(self, edges: Bool) -> None:
+        """Let what edges lead to no longer wait for what they come from.
+
+        Only for edges into nodes that others lead to as well.
+        """
+        self.removed[self._alone(edges)] = True
+
+    def cut(self, thread: int, spans: Intervals, keep: float = 0.0) -> None:
+        """Keep only a share of what a thread (index) spends in spans (as measured, on the job's axis)."""
+        key = (thread, keep)
+        self._cuts[key] = self._cuts[key] | spans if key in self._cuts else spans
+
+    def weights(self, mode: int) -> Int64:
+        """The weight of each edge; `mode`: see `passes.MODES`."""
+        graph = self.graph
+        return edited_weights(
+            self._cut_weights(), self.residual, self.group, self.factor, self.removed,
+            graph.pair_edge, graph.pair_device, graph.pair_share, mode,
+        )  # fmt: skip
+
+    def replay(self, mode: int) -> Int64:
+        """When each node happens, ns from the graph's origin."""
+        return happens(self.graph.first, self.graph.source, self.weights(mode))
+
+    def _alone(self, edges: Bool) -> Int64:
+        """The groups that consist of these edges, after splitting those of which only a part is meant."""
+        size = np.bincount(self.group, minlength=len(self.factor))
+        inside = np.bincount(self.group[edges], minlength=len(self.factor))
+        whole = np.flatnonzero((inside > 0) & (inside == size))
+        partly = np.flatnonzero((inside > 0) & (inside < size))
+        if not len(partly):
+            return whole
+        renamed = np.arange(len(self.factor))
+        renamed[partly] = len(self.factor) + np.arange(len(partly))
+        self.group = np.where(edges, renamed[self.group], self.group).astype(np.int32)
+        self.factor = np.append(self.factor, self.factor[partly])
+        self.removed = np.append(self.removed, self.removed[partly])
+        return np.append(whole, renamed[partly])
+
+    def _cut_weights(self) -> Int64:
+        """The weights without what is cut: of a hand-off what either of its two threads loses."""
+        if not self._cuts:
+            return self.weight
+        weight, graph = self.weight.copy(), self.graph
+        at = np.flatnonzero(np.isin(graph.kind, ON_HOST) & (weight > 0))
+        source = graph.source[at]
+        before = np.where(graph.kind[at] == HANDOFF, graph.thread[graph.first[source]], graph.thread[at])
+        begin = graph.origin_ns + graph.time[source]
+        windows = np.stack([begin, begin + weight[at]], axis=1)
+        pairs = np.stack([graph.thread[at], before], axis=1)
+        for pair in np.unique(pairs, axis=0):
+            mine, done = (pairs == pair).all(axis=1), Intervals.union([], [])
+            # Where several cuts meet, the one that leaves least counts.
+            for thread, keep in sorted(self._cuts, key=lambda cut: cut[1]):
+                if thread in pair:
+                    spans = self._cuts[thread, keep] - done
+                    lost = spans.within_each(windows[mine]) * (1 - keep)
+                    weight[at[mine]] -= np.floor(lost + 0.5).astype(np.int64)
+                    done = done | spans
+        return weight

@@ -1,0 +1,207 @@
+"""How far the replay of a recording can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.replay.graph import Graph, graph_of
+from hta_widgets.analysis.replay.kinds import (
+    COLLECTIVE,
+    EVENT_STARTS,
+    HANDOFF,
+    HOST,
+    INFERRED,
+    LATE,
+    LAUNCH,
+    LAUNCH_FIRST,
+    ORIGIN,
+    ORPHAN,
+    STREAM,
+    WAIT,
+)
+from hta_widgets.analysis.replay.passes import binding_chain, happens
+from hta_widgets.errors import RECORD_DEVICE, MissingDataError
+from hta_widgets.formatting import percent
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+Int64 = npt.NDArray[np.int64]
+
+__all__ = ["Quality", "quality_of", "replay_quality"]
+
+WORST_ERROR_PCT = 5.0
+"""A graph that misses the recorded time by more does not explain it."""
+WORST_UNLAUNCHED_PCT = 50.0
+WORST_UNSEEN_PCT = 20.0
+"""Of the critical path: work from before the recording, or host time in which nothing was recorded."""
+MODEL_GAP = 50_000
+"""The longest gap before an event without a launch that the model takes for granted, ns."""
+LONGEST_CALL = 0.5
+"""A call as long as this share of the recording says nothing about what happened in it."""
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How far a replay can be trusted; the columns of `replay_quality`."""
+
+    reason: str
+    exact_error_ns: int
+    model_error_pct: float
+    unlaunched_pct: float
+    unexplained: int
+    unexplained_ns: int
+    inferred: int
+    edges: int
+    before_recording_pct: float
+    unrecorded_host_pct: float
+
+    @property
+    def trusted(self) -> bool:
+        return not self.reason
+
+
+_COLUMNS = {
+    "rank": "int64",
+    "trusted": "bool",
+    "reason": "str",
+    "exact_error_ns": "int64",
+    "model_error_pct": "float64",
+    "unlaunched_pct": "float64",
+    "unexplained": "int64",
+    "unexplained_ns": "int64",
+    "inferred": "int64",
+    "edges": "int64",
+    "before_recording_pct": "float64",
+    "unrecorded_host_pct": "float64",
+}
+
+
+def replay_quality(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    """Can the replay of these recordings be trusted, and if not, why?
+
+    Args:
+        trace: the job.
+        scope: the ranks to look at; the rest of it is ignored, since a replay is of a whole recording.
+
+    Returns:
+        One row per rank with device work. Columns: rank int64; trusted bool; reason str, why not, else empty;
+        exact_error_ns int64, by how much the replay of the unchanged recording differs from it at most (0);
+        model_error_pct float64, how far its extent is off without what the graph does not explain (% of the
+        extent); unlaunched_pct float64, device time (or events, if that is more) without a recorded launch
+        (%); unexplained int64, device events that start late for no known cause, and unexplained_ns int64 by
+        how much in all; inferred int64, dependencies that no event records, of edges int64 in all;
+        before_recording_pct, unrecorded_host_pct float64, what the critical path spends waiting for work of
+        before the recording, and on the host while nothing was recorded there (% of the path).
+
+    Raises:
+        MissingDataError: no selected rank has device work.
+    """
+    rows = []
+    for rank in trace.ranks_of(scope or Scope()):
+        found = quality_of(trace.rank(rank))
+        if found is not None:
+            rows.append({"rank": rank, "trusted": found.trusted, **vars(found)})
+    if not rows:
+        raise MissingDataError("device events", RECORD_DEVICE)
+    return pd.DataFrame(rows)[list(_COLUMNS)].astype(_COLUMNS)
+
+
+@memoize_per_rank()
+def quality_of(rank_trace: RankTrace) -> Quality | None:
+    """How far the replay of a rank can be trusted; None without device work."""
+    graph = graph_of(rank_trace)
+    if graph is None:
+        return None
+    weight = graph.weight + graph.residual
+    exact = happens(graph.first, graph.source, weight)
+    chain = binding_chain(graph.first, graph.source, weight, graph.time)
+    model = happens(graph.first, graph.source, _model_weights(rank_trace, graph))
+    late = (graph.residual > graph.latency) & (graph.node_kind[graph.target] == EVENT_STARTS)
+    extent = max(graph.extent, 1)
+    error_pct = 100.0 * (int(model.max()) - graph.extent) / extent
+    unlaunched_pct = _unlaunched(rank_trace, graph)
+    before_pct = 100.0 * _before_recording(graph, chain, weight) / extent
+    unrecorded_pct = 100.0 * _unrecorded(rank_trace, graph, chain) / extent
+    return Quality(
+        reason=_reason(rank_trace, unlaunched_pct, error_pct, before_pct, unrecorded_pct),
+        exact_error_ns=int(np.abs(exact - graph.time).max()),
+        model_error_pct=error_pct,
+        unlaunched_pct=unlaunched_pct,
+        unexplained=int(late.sum()),
+        unexplained_ns=int(graph.residual[late].sum()),
+        inferred=int(np.isin(graph.kind, INFERRED).sum()),
+        edges=len(graph.kind),
+        before_recording_pct=before_pct,
+        unrecorded_host_pct=unrecorded_pct,
+    )
+
+
+def _reason(rank_trace: RankTrace, unlaunched: float, error: float, before: float, unrecorded: float) -> str:
+    """Why a replay is not to be trusted, empty if it is; all but the rank in % as in `Quality`."""
+    recording = rank_trace.recording
+    if recording.kind == "graph capture":
+        return "most of what it launches is captured into a graph and does not run"
+    if recording.filtered:
+        return "events were removed from the file"
+    if recording.lacks_device_work:
+        return f"{recording.unanswered} of {recording.launches} launches have no device work"
+    if unlaunched > WORST_UNLAUNCHED_PCT:
+        return f"{percent(unlaunched)} of the device work has no recorded launch"
+    if abs(error) > WORST_ERROR_PCT:
+        return f"its dependencies miss the recorded time by {percent(abs(error))}"
+    if before > WORST_UNSEEN_PCT:
+        return f"{percent(before)} of its time waits for work from before the recording"
+    if unrecorded > WORST_UNSEEN_PCT:
+        return f"for {percent(unrecorded)} of its time nothing is recorded on the host that decides it"
+    return ""
+
+
+def _model_weights(rank_trace: RankTrace, graph: Graph) -> Int64:
+    """Weights without residuals and with the usual latency and gaps: what the graph alone explains."""
+    weight = graph.weight.copy()
+    launch = np.flatnonzero(graph.kind == LAUNCH)
+    launches = np.bincount(rank_trace.launch[rank_trace.launch >= 0], minlength=rank_trace.n)
+    of_graph = launches[graph.row[graph.source[launch]]] > 1
+    weight[launch] = np.where(of_graph, graph.graph_latency, graph.latency)
+    weight[np.isin(graph.kind, (STREAM, WAIT, COLLECTIVE, LATE))] = graph.gap
+    orphan = graph.kind == ORPHAN
+    weight[orphan] = np.minimum(weight[orphan], MODEL_GAP)
+    return weight
+
+
+def _unlaunched(rank_trace: RankTrace, graph: Graph) -> float:
+    rows = graph.row[graph.node_kind == EVENT_STARTS]
+    missing = rank_trace.launch[rows] < 0
+    time, whole = int(rank_trace.dur[rows[missing]].sum()), int(rank_trace.dur[rows].sum())
+    return 100.0 * max(time / max(whole, 1), float(missing.mean()))
+
+
+def _before_recording(graph: Graph, chain: Int64, weight: Int64) -> int:
+    """What the critical path spends before the first thing that the recording explains, ns."""
+    early = chain[np.isin(graph.kind[chain], (ORIGIN, LAUNCH_FIRST))]
+    return max(int(weight[early].sum()) - graph.latency, 0)
+
+
+def _unrecorded(rank_trace: RankTrace, graph: Graph, chain: Int64) -> int:
+    """What the critical path spends on host threads while no call is open on them, ns."""
+    lost = 0
+    on_host = chain[np.isin(graph.kind[chain], (HOST, HANDOFF)) & (graph.weight[chain] > 0)]
+    calls = np.flatnonzero(~rank_trace.is_device & (rank_trace.dur < LONGEST_CALL * graph.extent))
+    for index, thread in enumerate(graph.threads.tolist()):
+        mine = on_host[graph.thread[on_host] == index]
+        rows = calls[rank_trace.thread[calls] == thread]
+        recorded = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+        begin = graph.origin_ns + graph.time[graph.source[mine]]
+        windows = np.stack([begin, begin + graph.weight[mine]], axis=1)
+        lost += int((graph.weight[mine] - recorded.within_each(windows)).sum())
+    return lost

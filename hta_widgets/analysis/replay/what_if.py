@@ -1,0 +1,183 @@
+"""What would a change save? The recording replayed under it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.device_time.busy import iterations_in
+from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.graph import Graph, graph_of
+from hta_widgets.analysis.replay.kinds import EVENT_STARTS
+from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED
+from hta_widgets.analysis.replay.plan import Plan
+from hta_widgets.analysis.replay.quality import quality_of
+from hta_widgets.analysis.replay.windows import replayed_iterations
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import RECORD_DEVICE, MissingDataError
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+Int64 = npt.NDArray[np.int64]
+
+__all__ = ["what_if"]
+
+_PERIOD = "device period"
+_PARTS = ("compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns")
+_COLUMNS = {
+    "rank": "int64",
+    "iteration": "Int64",
+    "clock": "str",
+    "before_ns": "int64",
+    "low_ns": "int64",
+    "after_ns": "int64",
+    "high_ns": "int64",
+    **dict.fromkeys(_PARTS, "int64"),
+    "model_error_pct": "float64",
+    "inferred": "int64",
+}
+
+
+def what_if(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = None) -> pd.DataFrame:
+    """How long would the iterations take after a change?
+
+    Each rank is replayed by itself through its dependencies: every call and every piece of device work
+    happens as soon as what it waits for has happened, in the recorded order. What other ranks do stays as it
+    was, so a collective takes as long as it did unless it is edited.
+
+    Args:
+        trace: the job.
+        edits: the change, or several made together, from the module `edits`; an empty list changes nothing.
+        scope: ranks and iterations to report. The whole recording is always replayed.
+
+    Returns:
+        For each rank one row for the whole recording (without a choice of iterations or of a window in the
+        scope), from the first call or device event to the last, and one per complete iteration. Columns:
+        rank int64; iteration Int64, NA for the whole recording; clock str, what times the iteration, before
+        and after: "host", "device", or, where the change lets the device fall behind a host that times the
+        recording, "device period" (from an iteration's first device work to the next one's); empty for the
+        whole recording; before_ns, low_ns, after_ns, high_ns (int64, ns): its time as recorded, and replayed:
+        the estimate between the shortest and the longest that the recording allows for. They differ where
+        work on other streams delays, by sharing the device, what does not depend on it; a change to be had
+        only in part (`bound`) may also change nothing. compute_ns, exposed_communication_ns,
+        exposed_memory_ns, idle_ns (int64, ns): where after_ns goes, as `temporal_breakdown` divides it; they
+        add up to after_ns. model_error_pct float64 and inferred int64: see `replay_quality`.
+
+    Raises:
+        MissingDataError: no selected rank has device work, or the replay of none can be trusted.
+    """
+    scope = scope or Scope()
+    changes = [edits] if isinstance(edits, Edit) else list(edits)
+    frames, reasons, ranks = [], [], trace.ranks_of(scope)
+    for rank in ranks:
+        checkpoint()
+        quality = quality_of(trace.rank(rank))
+        if quality is None:
+            continue
+        if quality.trusted:
+            rows = _of_rank(trace.rank(rank), changes, scope)
+            frames.append(
+                rows.assign(rank=rank, model_error_pct=quality.model_error_pct, inferred=quality.inferred)
+            )
+        else:
+            reasons.append(f"rank {rank}: {quality.reason}" if len(ranks) > 1 else quality.reason)
+    if frames:
+        return pd.concat(frames, ignore_index=True)[list(_COLUMNS)].astype(_COLUMNS)
+    if reasons:
+        raise MissingDataError(
+            "recording whose replay can be trusted",
+            "Record whole iterations with host and device: "
+            "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]).",
+            reasons[0],
+        )
+    raise MissingDataError("device events", RECORD_DEVICE)
+
+
+def _of_rank(rank_trace: RankTrace, edits: Sequence[Edit], scope: Scope) -> pd.DataFrame:
+    graph = graph_of(rank_trace)
+    assert graph is not None  # its quality is known
+    plan = Plan(graph, rank_trace)
+    for edit in edits:
+        edit.apply(plan)
+    runs = [plan.replay(mode) for mode in (PINNED, ESTIMATE, MOST)]
+    if any(edit.bound for edit in edits):
+        runs.append(graph.time)
+    estimate = runs[1]
+    rows = []
+    if scope.iterations is None and scope.window_ns is None:
+        times = [int(run.max()) for run in runs]
+        whole = (graph.origin_ns, graph.origin_ns + times[1])
+        rows.append(_row(rank_trace, graph, estimate, whole, times, graph.extent, None, ""))
+    clock = _clock(rank_trace, graph, estimate)
+    chosen = iterations_in(rank_trace, replace(scope, ranks=None)) if len(rank_trace.iterations) else []
+    frames = [_timed(rank_trace, graph, run, clock) for run in (graph.time, *runs)]
+    for at in np.flatnonzero(~frames[0]["partial"].to_numpy(np.bool_)).tolist():
+        number = int(frames[0]["iteration"].iloc[at])
+        windows = [(int(frame["start_ns"].iloc[at]), int(frame["end_ns"].iloc[at])) for frame in frames]
+        if number in chosen and all(end >= 0 for _, end in windows):
+            before, *times = (end - begin for begin, end in windows)
+            rows.append(_row(rank_trace, graph, estimate, windows[2], times, before, number, clock))
+    return pd.DataFrame(rows)
+
+
+def _clock(rank_trace: RankTrace, graph: Graph, time: Int64) -> str:
+    """What times the iterations of a recording and of its replay."""
+    if rank_trace.iteration_clock == "device":
+        return "device"
+    frame = replayed_iterations(rank_trace, graph, time, None)
+    return _PERIOD if (frame["clock"] == "device").any() else "host"
+
+
+def _timed(rank_trace: RankTrace, graph: Graph, time: Int64, clock: str) -> pd.DataFrame:
+    frame = replayed_iterations(rank_trace, graph, time, "host" if clock == "host" else "device")
+    if clock == _PERIOD:
+        frame["end_ns"] = np.append(frame["start_ns"].to_numpy(np.int64)[1:], frame["end_ns"].iloc[-1:])
+    return frame
+
+
+def _row(
+    rank_trace: RankTrace,
+    graph: Graph,
+    time: Int64,
+    window: tuple[int, int],
+    times: list[int],
+    before: int,
+    iteration: int | None,
+    clock: str,
+) -> dict[str, object]:
+    estimate = times[1]
+    parts = _parts(rank_trace, graph, time, window)
+    return {
+        "iteration": pd.NA if iteration is None else iteration,
+        "clock": clock,
+        "before_ns": before,
+        "low_ns": min(times),
+        "after_ns": estimate,
+        "high_ns": max(times),
+        **dict(zip(_PARTS, parts, strict=True)),
+    }
+
+
+def _parts(rank_trace: RankTrace, graph: Graph, time: Int64, window: tuple[int, int]) -> tuple[int, ...]:
+    """Where a window of the replay goes: compute, exposed communication, exposed memory, idle."""
+    starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
+    event_class = rank_trace.event_class[graph.row[starts]]
+    begin, end = graph.origin_ns + time[starts], graph.origin_ns + time[starts + 1]
+    communication = event_class == EventClass.COMMUNICATION
+    memory = (event_class == EventClass.MEMORY_COPY) | (event_class == EventClass.MEMORY_SET)
+    spans, used, so_far = np.array([window]), [], Intervals.union([], [])
+    for chosen in (~communication & ~memory, communication, memory):
+        so_far = so_far | Intervals.union(begin[chosen], end[chosen])
+        used.append(so_far.within(spans))
+    compute, communicating, busy = used
+    return compute, communicating - compute, busy - communicating, window[1] - window[0] - busy
