@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import iterations_in
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.graph import Graph, graph_of
@@ -77,15 +77,18 @@ def what_if(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = No
         MissingDataError: no selected rank has device work, or the replay of none can be trusted.
     """
     scope = scope or Scope()
-    changes = [edits] if isinstance(edits, Edit) else list(edits)
+    changes = (edits,) if isinstance(edits, Edit) else tuple(edits)
     frames, reasons, ranks = [], [], trace.ranks_of(scope)
     for rank in ranks:
         checkpoint()
-        quality = quality_of(trace.rank(rank))
+        rank_trace = trace.rank(rank)
+        quality = quality_of(rank_trace)
         if quality is None:
             continue
         if quality.trusted:
-            rows = _of_rank(trace.rank(rank), changes, scope)
+            rows = replayed(rank_trace, changes)
+            if scope.iterations is not None or scope.window_ns is not None:
+                rows = rows[rows["iteration"].isin(iterations_in(rank_trace, scope))]
             frames.append(
                 rows.assign(rank=rank, model_error_pct=quality.model_error_pct, inferred=quality.inferred)
             )
@@ -103,31 +106,37 @@ def what_if(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = No
     raise MissingDataError("device events", RECORD_DEVICE)
 
 
-def _of_rank(rank_trace: RankTrace, edits: Sequence[Edit], scope: Scope) -> pd.DataFrame:
+@memoize_per_rank(last=16)
+def replayed(rank_trace: RankTrace, edits: tuple[Edit, ...]) -> pd.DataFrame:
+    """The rows of `what_if` for a rank whose replay is trusted, without what `quality_of` knows of it."""
     graph = graph_of(rank_trace)
-    assert graph is not None  # its quality is known
+    assert graph is not None  # there is no quality without a graph
     plan = Plan(graph, rank_trace)
     for edit in edits:
         edit.apply(plan)
-    runs = [plan.replay(mode) for mode in (PINNED, ESTIMATE, MOST)]
+    runs = [plan.replay(mode) for mode in (ESTIMATE, PINNED, MOST)]
     if any(edit.bound for edit in edits):
         runs.append(graph.time)
-    estimate = runs[1]
-    rows = []
-    if scope.iterations is None and scope.window_ns is None:
-        times = [int(run.max()) for run in runs]
-        whole = (graph.origin_ns, graph.origin_ns + times[1])
-        rows.append(_row(rank_trace, graph, estimate, whole, times, graph.extent, None, ""))
+    estimate = runs[0]
     clock = _clock(rank_trace, graph, estimate)
-    chosen = iterations_in(rank_trace, replace(scope, ranks=None)) if len(rank_trace.iterations) else []
     frames = [_timed(rank_trace, graph, run, clock) for run in (graph.time, *runs)]
-    for at in np.flatnonzero(~frames[0]["partial"].to_numpy(np.bool_)).tolist():
-        number = int(frames[0]["iteration"].iloc[at])
-        windows = [(int(frame["start_ns"].iloc[at]), int(frame["end_ns"].iloc[at])) for frame in frames]
-        if number in chosen and all(end >= 0 for _, end in windows):
-            before, *times = (end - begin for begin, end in windows)
-            rows.append(_row(rank_trace, graph, estimate, windows[2], times, before, number, clock))
-    return pd.DataFrame(rows)
+    windows = np.stack([frame[["start_ns", "end_ns"]].to_numpy(np.int64) for frame in frames])
+    known = ~frames[0]["partial"].to_numpy(np.bool_) & (windows[:, :, 1] >= 0).all(axis=0)
+    whole = np.array([[[graph.origin_ns, graph.origin_ns + run.max()]] for run in (graph.time, *runs)])
+    windows = np.concatenate([whole, windows[:, known]], axis=1)
+    before, *after = windows[:, :, 1] - windows[:, :, 0]
+    numbers = frames[0]["iteration"].to_numpy(np.int64)[known]
+    return pd.DataFrame(
+        {
+            "iteration": pd.array([pd.NA, *numbers.tolist()], "Int64"),
+            "clock": ["", *[clock] * len(numbers)],
+            "before_ns": before,
+            "low_ns": np.min(after, axis=0),
+            "after_ns": after[0],
+            "high_ns": np.max(after, axis=0),
+            **dict(zip(_PARTS, _parts(rank_trace, graph, estimate, windows[1]), strict=True)),
+        }
+    )
 
 
 def _clock(rank_trace: RankTrace, graph: Graph, time: Int64) -> str:
@@ -145,39 +154,17 @@ def _timed(rank_trace: RankTrace, graph: Graph, time: Int64, clock: str) -> pd.D
     return frame
 
 
-def _row(
-    rank_trace: RankTrace,
-    graph: Graph,
-    time: Int64,
-    window: tuple[int, int],
-    times: list[int],
-    before: int,
-    iteration: int | None,
-    clock: str,
-) -> dict[str, object]:
-    estimate = times[1]
-    parts = _parts(rank_trace, graph, time, window)
-    return {
-        "iteration": pd.NA if iteration is None else iteration,
-        "clock": clock,
-        "before_ns": before,
-        "low_ns": min(times),
-        "after_ns": estimate,
-        "high_ns": max(times),
-        **dict(zip(_PARTS, parts, strict=True)),
-    }
-
-
-def _parts(rank_trace: RankTrace, graph: Graph, time: Int64, window: tuple[int, int]) -> tuple[int, ...]:
-    """Where a window of the replay goes: compute, exposed communication, exposed memory, idle."""
+def _parts(rank_trace: RankTrace, graph: Graph, time: Int64, windows: Int64) -> tuple[Int64, ...]:
+    """Where windows of a replay go: compute, exposed communication, exposed memory, idle."""
     starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
     event_class = rank_trace.event_class[graph.row[starts]]
     begin, end = graph.origin_ns + time[starts], graph.origin_ns + time[starts + 1]
     communication = event_class == EventClass.COMMUNICATION
     memory = (event_class == EventClass.MEMORY_COPY) | (event_class == EventClass.MEMORY_SET)
-    spans, used, so_far = np.array([window]), [], Intervals.union([], [])
+    used, so_far = [], Intervals.union([], [])
     for chosen in (~communication & ~memory, communication, memory):
         so_far = so_far | Intervals.union(begin[chosen], end[chosen])
-        used.append(so_far.within(spans))
+        used.append(so_far.within_each(windows))
     compute, communicating, busy = used
-    return compute, communicating - compute, busy - communicating, window[1] - window[0] - busy
+    idle = windows[:, 1] - windows[:, 0] - busy
+    return compute, communicating - compute, busy - communicating, idle
