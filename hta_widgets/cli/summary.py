@@ -145,7 +145,7 @@ def _findings(found: pd.DataFrame | MissingDataError, output: str, cells: int | 
     yield from ("", _heading(printable(ANALYSES["overview"].sentence(found)), output))
     for finding in found.to_dict("records"):
         share = percent(finding["share_pct"]) if finding["kind"] else "?" * (finding["severity"] == OPEN)
-        text = printable(f"{finding['text']} {finding['suggestion']}")
+        text = printable(" ".join(filter(None, (finding["text"], finding["saving"], finding["suggestion"]))))
         first, *others = pieces_of(text, cells and max(cells - 11, 20))
         yield f"  {share:>7}  {first}"
         for piece in others:

@@ -47,7 +47,7 @@ def _gap(gap: pd.Series) -> Note:
 
 
 def _finding(row: pd.Series) -> Note:
-    note: Note = {"text": row["text"], "severity": row["severity"], "hint": row["suggestion"]}
+    note: Note = {"text": row["text"], "severity": row["severity"], "hint": _hint(row)}
     if row["severity"] == OPEN or not row["kind"]:  # about the recording, and no panel shows more
         return note
     note |= {
@@ -60,6 +60,10 @@ def _finding(row: pd.Series) -> Note:
     if pd.notna(row["event_id"]):
         note["focus"] = [int(row["event_rank"]), int(row["event_id"])]
     return note
+
+
+def _hint(row: pd.Series) -> str:
+    return f"{row['saving']} {row['suggestion']}".strip()
 
 
 def _known(number: Any) -> list[int]:

@@ -181,7 +181,7 @@ def test_a_recorded_wait_between_streams_is_a_fact(tmp_path):
 
 
 def test_a_wait_holds_for_what_another_thread_launches_next(tmp_path):
-    """A stream is ordered by the calls, whichever thread makes them: autograd waits, the main thread goes on."""
+    """A stream is ordered by calls, whichever thread makes them: autograd waits, the main thread goes on."""
     waits = {"wait_on_stream": 20, "wait_on_cuda_event_record_corr_id": 10}
     frame = path_of(
         tmp_path,

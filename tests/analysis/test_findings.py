@@ -201,7 +201,8 @@ def test_findings_of_real_traces_are_sentences(name: str) -> None:
     empty = overview(Trace.open(shared_trace(name)), Scope(window_ns=(10**15, 10**15 + 1)))
     assert frame.dtypes.equals(empty.dtypes)
     assert frame.loc[frame["severity"] != VERDICT, "cost_ns"].is_monotonic_decreasing
-    for text in (*frame["text"], *frame["suggestion"], sentence(frame), sentence(empty)):
+    savings = filter(None, frame["saving"])
+    for text in (*frame["text"], *savings, *frame["suggestion"], sentence(frame), sentence(empty)):
         assert text.endswith(".")
         assert "nan" not in text.lower().split()
         assert "<NA>" not in text

@@ -50,6 +50,9 @@ def test_everything_says_the_same(run: Run, tmp_path: Path, name: str) -> None:
     frame = overview(trace)
     headline = ANALYSES["overview"].sentence(frame)
     findings = frame[["severity", "text", "suggestion"]].to_dict("records")
+    hints = [
+        f"{saving} {hint}".strip() for saving, hint in zip(frame["saving"], frame["suggestion"], strict=True)
+    ]
     assert findings
 
     panel = BreakdownPanel(trace, "overview")
@@ -62,10 +65,9 @@ def test_everything_says_the_same(run: Run, tmp_path: Path, name: str) -> None:
 
     assert {headline} == {panel.sentence, state["sentence"], answer["sentence"], text[0]}
     for notes in (panel.notes, state["notes"]):
-        said = [
-            {"severity": note["severity"], "text": note["text"], "suggestion": note["hint"]} for note in notes
-        ]
-        assert said == findings
+        said = [{"severity": note["severity"], "text": note["text"]} for note in notes]
+        assert said == frame[["severity", "text"]].to_dict("records")
+        assert [note["hint"] for note in notes] == hints
         assert [(note.get("share", UNKNOWN), f"{note['text']} {note['hint']}") for note in notes] == text[1]
     columns = ("severity", "text", "suggestion")
     assert [{name: row[name] for name in columns} for row in answer["rows"]] == findings

@@ -42,6 +42,10 @@ class Finding:
         suggestion: what to try.
         kind: the analysis that shows it.
         evidence: what to select.
+        saving: what `savings` says about taking the cost away, "" where nothing is known.
+        saving_low_ns, saving_ns, saving_high_ns: how much that saves, in ns of the judged time of one rank.
+        method: "replay", "bound" (of it: it can be had only in part), or "" without a saving.
+        edits: the Python expression of what was replayed.
         severity: "warning", "note" or "verdict"; None: not worth telling. It follows from the share unless
             a rule says otherwise.
     """
@@ -53,6 +57,12 @@ class Finding:
     suggestion: str
     kind: str
     evidence: Evidence = field(default_factory=Evidence)
+    saving: str = ""
+    saving_low_ns: int | None = None
+    saving_ns: int | None = None
+    saving_high_ns: int | None = None
+    method: Literal["replay", "bound", ""] = ""
+    edits: str = ""
     severity: Severity | None = None
 
     def __post_init__(self) -> None:

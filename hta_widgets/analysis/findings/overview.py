@@ -20,6 +20,7 @@ from hta_widgets.analysis.findings.recording_rules import (
     start_up,
     why_withheld,
 )
+from hta_widgets.analysis.findings.savings import with_saving
 from hta_widgets.analysis.findings.straggler import straggler
 from hta_widgets.analysis.findings.verdict_rules import (
     compute_bound,
@@ -92,6 +93,12 @@ _COLUMNS = {
     "cost_ns": "int64",
     "share_pct": "float64",
     "text": "str",
+    "saving": "str",
+    "saving_low_ns": "Int64",
+    "saving_ns": "Int64",
+    "saving_high_ns": "Int64",
+    "method": "str",
+    "edits": "str",
     "suggestion": "str",
     "kind": "str",
     "name": "str",
@@ -124,8 +131,12 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         (Int64; what it is about, NA for all), severity ("warning", "note", "verdict" for what the time is
         spent on or what the recording is, which costs nothing, or "open" for what could not be judged), topic
         (str), cost_ns (int64, ns lost in all of the selected time on each rank that it is about, on average),
-        share_pct (float64, % of the time of these ranks; 0 if open or about the recording), text, suggestion,
-        kind (the analysis that shows it, "" if open or about the recording), name (of the events it is about,
+        share_pct (float64, % of the time of these ranks; 0 if open or about the recording), text (str),
+        saving (str: what taking the cost away would save, by a replay of one rank as in `what_if`; "" where
+        no edit does that), saving_low_ns, saving_ns, saving_high_ns (Int64, ns of that rank's selected time:
+        at least, estimate, at most; NA without one), method (str: "replay"; "bound", of a change that can be had
+        only in part; ""), edits (str, the Python expression of the change), suggestion (what to try), kind
+        (the analysis that shows it, "" if open or about the recording), name (of the events it is about,
         or "") (str), event_rank, event_id (Int64; an event to look at, or NA).
     """
     scope = scope or Scope()
@@ -199,7 +210,7 @@ def _judged(trace: Trace, scope: Scope) -> tuple[list[Finding], list[Open]]:
                 questions.append(question)
             continue
         if finding is not None and finding.severity:
-            found.append(finding)
+            found.append(with_saving(inputs, finding))
     return found, [Open(_listed(questions), field, remedy) for (field, remedy), questions in lacking.items()]
 
 
@@ -220,6 +231,9 @@ def _open_row(gap: Open) -> dict[str, object]:
         "cost_ns": 0,
         "share_pct": 0.0,
         "text": f"It is unknown {gap.question}: the trace has no {gap.missing}.",
+        "saving": "",
+        "method": "",
+        "edits": "",
         "suggestion": gap.remedy,
         "kind": "",
         "name": "",

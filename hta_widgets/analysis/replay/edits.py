@@ -37,6 +37,7 @@ __all__ = [
     "allocator",
     "communication",
     "copies",
+    "exactly",
     "graphs",
     "host",
     "kernels",
@@ -62,6 +63,15 @@ class Edit:
     expression: str
     bound: bool = False
     apply: Callable[[Plan], None] = field(default=lambda plan: None, repr=False, compare=False)
+
+
+def exactly(name: str) -> str:
+    """The pattern that only this name matches.
+
+    Args:
+        name: of a call or kernel, with any characters.
+    """
+    return re.sub(r"([*?[])", r"[\1]", name)
 
 
 def host(time: float = 0.0, within: str | None = None) -> Edit:

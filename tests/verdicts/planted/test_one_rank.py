@@ -460,7 +460,7 @@ def test_a_planted_cause(case: Case, tmp_path: Path) -> None:
     assert set(said["topic"]) == {case.first, *case.also} - {""}, said[
         ["topic", "share_pct", "text"]
     ].to_string()
-    texts = [*frame["text"], *frame["suggestion"], sentence(frame)]
+    texts = [*frame["text"], *frame["saving"], *frame["suggestion"], sentence(frame)]
     for text in case.never:
         assert not any(text in other for other in texts), (text, texts)
     if case.first:

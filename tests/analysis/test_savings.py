@@ -1,0 +1,73 @@
+"""What the findings say about savings: checked against `what_if`, and against what an expert expects."""
+
+import math
+import re
+
+import pandas as pd
+import pytest
+
+from hta_widgets import Trace, edits, examples
+from hta_widgets.analysis import overview, what_if
+from hta_widgets.analysis.findings.inputs import judged_scope
+from hta_widgets.trace.scope import Scope
+from tests.support import GPU_TRACES, shared_trace
+
+
+def found(name: str) -> tuple[Trace, dict]:
+    trace = Trace.open(shared_trace(name)) if "/" in name else examples.load(name)
+    return trace, {row["topic"]: row for row in overview(trace).to_dict("records")}
+
+
+@pytest.mark.parametrize("name", [*GPU_TRACES, *examples.names()])
+def test_a_saving_is_what_the_replay_of_its_edits_saves(name):
+    trace, findings = found(name)
+    for finding in findings.values():
+        if not finding["method"]:
+            assert not finding["edits"]
+            continue
+        made = eval(finding["edits"], {"edits": edits, "math": math})
+        rank = int(re.search(r"\(rank (\d+)\)", finding["saving"] + f"(rank {trace.ranks[0]})")[1])
+        scope = judged_scope(trace)
+        rows = what_if(trace, made, Scope(ranks=(rank,), iterations=scope.iterations))
+        if rows["iteration"].notna().any():
+            rows = rows[rows["iteration"].notna()]
+        assert finding["saving_ns"] == (rows["before_ns"] - rows["after_ns"]).sum()
+        assert finding["saving_low_ns"] <= finding["saving_ns"] <= finding["saving_high_ns"]
+        assert (finding["method"] == "bound") == any(edit.bound for edit in made)
+        assert ("at most" in finding["saving"]) <= (finding["method"] == "bound")
+
+
+def test_the_loader_that_holds_a_job_up_can_be_saved_whole():
+    _, findings = found("single_gpu_dataloader_stall")
+    stall = findings["data_stall"]
+    assert stall["method"] == "replay"
+    assert stall["saving"].startswith("Replayed without the data loader's time, the steps take 52")
+    assert stall["saving_ns"] == pytest.approx(stall["cost_ns"], rel=0.02)
+
+
+def test_a_cost_that_hides_another_saves_nothing():
+    """All collectives gone, the recorded job takes as long: its host decides the time."""
+    _, findings = found("hta/nccl_parser_config")
+    exposed = findings["exposed_communication"]
+    assert exposed["cost_ns"] > 0 and exposed["saving_ns"] < 0.005 * exposed["cost_ns"]
+    assert exposed["saving"].endswith("the steps take as long: something else then decides the time.")
+
+
+def test_what_another_rank_may_take_back_is_said():
+    """A rank that arrives earlier at a collective waits there, unless its peers are earlier too."""
+    _, findings = found("ddp_4ranks")
+    assert findings["data_stall"]["saving"].endswith(", if its peers gain as much.")
+
+
+def test_a_recording_that_cannot_be_replayed_says_why():
+    _, findings = found("tracelens/mi210/gpu_only_trace")
+    host = findings["idle_host"]
+    assert host["saving"].startswith(
+        "What can be saved is unknown: for 38.6 % of its time nothing is recorded"
+    )
+    assert host["method"] == "" and pd.isna(host["saving_ns"])
+
+
+def test_graphs_promise_nothing_where_graphs_run_already():
+    _, findings = found("inference_cuda_graphs")
+    assert findings["tiny_kernels"]["saving"] == findings["launch_bound"]["saving"] == ""
