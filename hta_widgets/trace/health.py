@@ -174,6 +174,14 @@ def _links(trace: RankTrace) -> list[Finding]:
         remedy = "synchronise the device before the profiler stops"
         severity = "warning" if trace.recording.lacks_device_work else "info"
         findings.append(Finding(trace.rank, severity, "lost_launches", lost, detail, remedy))
+    if short := trace.recording.replays.short:
+        detail = (
+            "replays of graphs that lack kernels which others of the same graph have, of "
+            f"{trace.recording.replays.count:,}: the profiler dropped events"
+        )
+        remedy = "record fewer steps at a time; idle time in these replays is none"
+        severity = "warning" if trace.recording.cuts_replays else "info"
+        findings.append(Finding(trace.rank, severity, "short_replays", short, detail, remedy))
     if len(early):
         detail = "device events that start before their launch: host and device clocks disagree"
         findings.append(Finding(trace.rank, "warning", "device_before_launch", len(early), detail))

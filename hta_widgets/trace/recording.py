@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.graph_replays import Replays, replays_of
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ _LEAST_NUMBERED = 5
 # From this share of launches on whose work was not recorded, idle time says more about the file than about
 # the device.
 _UNANSWERED_SHARE = 0.5
+# From this share (%) of the device's time on, what replays of graphs lack would pass for idle time that is
+# worth telling.
+_MISSING_PCT = 3.0
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ class Recording:
             between the first and the last that they are; 0 and 100.0 without numbers.
         filtered: operators in between were removed from the file.
         launches, unanswered: launch calls, and those without device work.
+        replays: launches of graphs, and those whose device work is recorded in part.
+        missing_pct: the device work that these lack, in % of the time from the first to the last device work.
     """
 
     kind: Kind
@@ -61,6 +67,13 @@ class Recording:
     filtered: bool
     launches: int
     unanswered: int
+    replays: Replays
+    missing_pct: float
+
+    @property
+    def cuts_replays(self) -> bool:
+        """Whether replays of graphs lack so much of their device work that it may pass for idle time."""
+        return self.missing_pct >= _MISSING_PCT
 
     @property
     def lacks_device_work(self) -> bool:
@@ -80,7 +93,9 @@ def recording_of(rank_trace: RankTrace) -> Recording:
     kind = _kind(rank_trace, launches, unanswered)
     if filtered and kind == "forward":  # what shows no backward pass may have lost it
         kind = "unknown"
-    return Recording(kind, len(numbers), kept, filtered, len(launches), len(unanswered))
+    replays, span = replays_of(rank_trace), rank_trace.device_span
+    missing = 100.0 * replays.missing_ns / (span[1] - span[0]) if replays.missing_ns and span else 0.0
+    return Recording(kind, len(numbers), kept, filtered, len(launches), len(unanswered), replays, missing)
 
 
 def _unanswered_launches(rank_trace: RankTrace) -> tuple[Int64, Int64]:

@@ -79,6 +79,14 @@ def why_withheld(inputs: Inputs, starting: Finding | None) -> MissingDataError |
             "Synchronise the device before the profiler stops, and drop no events.",
             f"{_unanswered(lacking)} of the launches have none",
         )
+    cut = [each.recording.replays for each in traces if each.recording.cuts_replays]
+    if cut:
+        short, count = sum(replays.short for replays in cut), sum(replays.count for replays in cut)
+        return MissingDataError(
+            "complete record of its graph replays",
+            "Record fewer steps at a time, so that the profiler drops no events.",
+            f"{short:,} of {count:,} lack kernels that others of the same graph have",
+        )
     if inputs.contradicted:
         return MissingDataError(
             "step whose time holds its own device work",

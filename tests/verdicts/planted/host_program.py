@@ -101,14 +101,24 @@ class Program:
     def copy(self, ns: int, name: str = "Memcpy HtoD (Pageable -> Device)", **launching: Any) -> None:
         self.launch(ns, name, kind="gpu_memcpy", api="cudaMemcpyAsync", **launching)
 
-    def replay(self, kernels: int, ns: int, call: int = 20 * US) -> None:
-        """Launch a graph of kernels."""
+    def replay(
+        self,
+        kernels: int,
+        ns: int,
+        call: int = 20 * US,
+        recorded: int | None = None,
+        grid: int = 64,
+        **numbered: int,
+    ) -> None:
+        """Launch a graph of kernels, of which only some may be recorded."""
         self._calls += 1
         with self.inside("cuda_runtime", "cudaGraphLaunch", correlation=self._calls):
             self.now += call
         start = max(self.now + LATENCY, self.free.get(7, 0) + GAP)
-        for _ in range(kernels):
-            self.events.append(kernel("node", start, ns, 7, correlation=self._calls))
+        for node in range(kernels):
+            if recorded is None or node < recorded:
+                args = {"grid": [grid, 1, 1], "correlation": self._calls, **numbered}
+                self.events.append(kernel(f"node_{node % 4}", start, ns, 7, **args))
             start += ns + GAP
         self.free[7] = start - GAP
 

@@ -83,6 +83,44 @@ def graphs(program: Program, number: int) -> None:
     program.synchronise()
 
 
+def replays(recorded: dict[int, int], **numbered: int) -> Callable[[], Program]:
+    """A step is three replays of a graph; `recorded` says of which steps' second one how much is recorded."""
+
+    def body(program: Program, number: int) -> None:
+        for place in range(3):
+            program.operator("prepare", 10 * US)
+            kernels = recorded.get(number) if place == 1 else None
+            program.replay(40, 100 * US, recorded=kernels, **numbered)
+        program.synchronise()
+
+    return loop(body)
+
+
+def replays_of_batches(program: Program, number: int) -> None:
+    """Two graphs for batches of different sizes, one of which comes once."""
+    program.replay(40, 100 * US)
+    program.replay(40, 100 * US)
+    if number == 3:
+        program.replay(10, 100 * US, grid=8)
+    program.synchronise()
+
+
+def replays_in_pieces(program: Program, number: int) -> None:
+    """A step is many small graphs; the last piece of the last step is another one, as when it samples."""
+    for _ in range(20):
+        program.replay(8, 100 * US)
+    if number == 5:
+        program.replay(2, 100 * US)
+    program.synchronise()
+
+
+def replays_of_halves(program: Program, number: int) -> None:
+    """A large graph, and a small one of some of its kernels, in turn."""
+    program.replay(40, 100 * US)
+    program.replay(10, 100 * US)
+    program.synchronise()
+
+
 def stalls(program: Program, number: int) -> None:
     program.load(MS)
     busy(program, 10)
@@ -432,6 +470,17 @@ CASES = {
         loses_device_work(4), "", never=("launches too late",), unknown="device work of most launches"
     ),
     "some device work lost": Case(loses_device_work(1), "idle_host"),
+    "replays lack kernels": Case(
+        replays({2: 5, 3: 9, 5: 14}), "", never=("idle 1", "too late"), unknown="record of its graph replays"
+    ),
+    "replays lack some kernels": Case(
+        replays({2: 25, 3: 25, 5: 25}, **{"graph id": 3}), "", unknown="record of its graph replays"
+    ),
+    "a replay lacks few kernels": Case(replays({2: 37}, **{"graph id": 3}), "compute_bound"),
+    "a replay lacks kernels, which hardly matters": Case(replays({2: 19}), "compute_bound"),
+    "graphs for several sizes": Case(loop(replays_of_batches), "compute_bound"),
+    "graphs of some kernels of others": Case(loop(replays_of_halves), "compute_bound"),
+    "graphs of pieces of a step": Case(loop(replays_in_pieces), "compute_bound"),
     "launches not recorded": Case(
         loop(lacks_launches), "unrecorded_idle", words=("no recorded cause",), never=("too late",)
     ),
