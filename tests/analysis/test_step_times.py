@@ -12,6 +12,7 @@ from hta_widgets.analysis.findings import overview
 from tests.analysis.kineto_file import event
 from tests.analysis.kineto_file import job as kineto_job
 from tests.support import shared_trace
+from tests.verdicts.planted.host_program import MS, Program
 
 
 def job(folder: Path, steps: dict[int, list[int]]) -> Trace:
@@ -66,6 +67,40 @@ def test_a_step_that_was_cut_does_not_tell_what_is_usual(tmp_path: Path) -> None
     assert not frame["outlier"].any()
 
 
+def with_start_up(folder: Path, starting: int, steps: int = 6) -> Trace:
+    """Steps of 10 ms; in the first ones the driver loads code for 20 ms more while the device waits."""
+    program = Program()
+    for number in range(steps):
+        with program.step(number):
+            program.launch(5 * MS)
+            program.synchronise()
+            if number < starting:
+                program.driver(f"cuModuleLoadData_{number}", 20 * MS)
+            program.launch(5 * MS)
+            program.synchronise()
+    return program.open(folder)
+
+
+def test_start_up_does_not_tell_what_is_usual(tmp_path: Path) -> None:
+    trace = with_start_up(tmp_path, starting=2)
+    frame = step_times(trace)
+    assert frame["start_up"].tolist() == [True, True, False, False, False, False]
+    steady = sorted(frame["dur_ns"].tolist())[:4]
+    assert set(frame["usual_ns"]) == {round(sum(steady[1:3]) / 2)}
+    assert frame["excess_ns"].iloc[0] == pytest.approx(20 * MS, rel=0.01)
+    assert not frame["outlier"].any()
+    assert ", without 2 iterations with start-up; none is unusually long" in sentence(frame)
+    assert sentence(frame[:2]) == "Every complete step in the selection holds start-up."
+    alone = step_times(trace, Scope(iterations=(0,)))
+    assert alone["start_up"].tolist() == [True], "whatever the scope"
+    assert "slow_steps" not in set(overview(trace, Scope(iterations=(0, 3)))["topic"])
+
+
+def test_too_few_steps_are_steady(tmp_path: Path) -> None:
+    frame = step_times(with_start_up(tmp_path, starting=2, steps=5))
+    assert frame["usual_ns"].isna().all()
+
+
 def test_steps_of_other_batch_sizes_are_not_alike(tmp_path: Path) -> None:
     events, now = [], 0
     for length, batch in [(10, 4), (30, 32)] * 4:
@@ -88,10 +123,18 @@ def test_steps_of_a_server_are_compared_with_their_like() -> None:
     assert frame["usual_ns"].isna().sum() == 1
 
 
+@pytest.mark.parametrize("name", ["hta/critical_path/alexnet", "hta/execution_trace"])
+def test_real_programs_that_only_start(name: str) -> None:
+    frame = step_times(Trace.open(shared_trace(name)))
+    assert frame["start_up"].tolist() == [True]
+    assert sentence(frame) == "Every complete step in the selection holds start-up."
+
+
 @pytest.mark.parametrize("name", ["hta/trace_filter", "hta/cpu_only", "hta/mtia_inference_trace"])
 def test_real_steps_are_those_of_the_trace(name: str) -> None:
     trace = Trace.open(shared_trace(name))
     frame = step_times(trace)
+    assert not frame["start_up"].any()
     assert frame["dur_ns"].sum() == (trace.iterations["end_ns"] - trace.iterations["start_ns"]).sum()
     assert sentence(frame).endswith(".")
     nothing = step_times(trace, Scope(window_ns=(10**15, 10**15 + 1)))

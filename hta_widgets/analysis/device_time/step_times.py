@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.idle.start_up import start_up_of
 from hta_widgets.charts.spec import Heat
 from hta_widgets.formatting import counted, duration
 from hta_widgets.trace.scope import Scope
@@ -36,6 +38,7 @@ _COLUMNS = {
     "excess_ns": "Int64",
     "outlier": "bool",
     "partial": "bool",
+    "start_up": "bool",
     "source": "str",
     "confidence": "str",
 }
@@ -44,11 +47,15 @@ _COLUMNS = {
 def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """How long does each iteration take on each rank, and which take unusually long?
 
-    A step's usual time is the median of the complete steps of all ranks in the whole trace, whatever the
-    scope, so that selecting a step does not change whether it is unusual. The steps of a server are compared
-    with those of the same phase (prefill, decode) and batch size. A step is an outlier if it takes longer
-    than usual by more than a tenth and by more than three standard deviations (1.4826 times the median
-    absolute deviation each). With fewer than four complete steps there is no usual time.
+    A step's usual time is the median of the steady steps of all ranks in the whole trace, whatever the scope,
+    so that selecting a step does not change whether it is unusual. The steps of a server are compared with
+    those of the same phase (prefill, decode) and batch size. A step is an outlier if it takes longer than
+    usual by more than a tenth and by more than three standard deviations (1.4826 times the median absolute
+    deviation each). With fewer than four steady steps there is no usual time.
+
+    Steady are the steps that the recording does not cut and that hold no start-up. Start-up is idle time
+    around calls of the driver that take a millisecond or more with nothing to wait for, in few of the steps;
+    a step holds it if that is 3 % of its time or more.
 
     Args:
         trace: the job.
@@ -57,8 +64,9 @@ def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     Returns:
         One row per rank and iteration, ascending, each with its whole time. Columns: rank, iteration,
         start_ns, end_ns (ns on the job's axis), dur_ns (int64, ns), usual_ns, excess_ns (dur_ns - usual_ns)
-        (Int64, ns; NA without a usual time), outlier, partial (cut by the recording; never an outlier)
-        (bool), source (what marks the steps), confidence ("high", "medium", "low") (str).
+        (Int64, ns; NA without a usual time), outlier, partial (cut by the recording), start_up (holds
+        start-up; neither of these is ever an outlier) (bool), source (what marks the steps), confidence
+        ("high", "medium", "low") (str).
     """
     scope = scope or Scope()
     frame = _every_step(trace)
@@ -74,7 +82,9 @@ def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 def _every_step(trace: Trace) -> pd.DataFrame:
     """`step_times` of everything, which no scope changes."""
     frame = trace.iterations.assign(dur_ns=lambda steps: steps["end_ns"] - steps["start_ns"])
-    complete = frame["dur_ns"].where(~frame["partial"])
+    frame["start_up"] = _starting(trace, frame)
+    steady = ~frame["partial"] & ~frame["start_up"]
+    complete = frame["dur_ns"].where(steady)
     alike = [frame[name].astype("object").fillna("") for name in _ALIKE]
     by = complete.groupby(alike)
     enough = by.transform("count") >= LEAST_STEPS
@@ -84,9 +94,25 @@ def _every_step(trace: Trace) -> pd.DataFrame:
     limit = np.maximum(DEVIATIONS * spread, LEAST_EXCESS * usual)
     frame["usual_ns"] = usual.round().astype("Int64")
     frame["excess_ns"] = frame["dur_ns"] - frame["usual_ns"]
-    frame["outlier"] = (excess > limit) & ~frame["partial"]
+    frame["outlier"] = (excess > limit) & steady
     steps = frame[list(_COLUMNS)].astype(_COLUMNS)
     return steps.sort_values(["rank", "iteration"], kind="stable", ignore_index=True)
+
+
+def _starting(trace: Trace, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Which rows of a frame like `Trace.iterations` hold start-up."""
+    starting = np.zeros(len(frame), np.bool_)
+    for rank in trace.ranks:
+        rank_trace = trace.rank(rank)
+        rows = np.flatnonzero(frame["rank"] == rank)
+        of_rank = frame.iloc[rows]
+        contradicted = of_rank["iteration"].isin(rank_trace.contradicted_iterations)
+        judged = of_rank.loc[~of_rank["partial"] & ~contradicted, "iteration"]
+        found = start_up_of(rank_trace, None, None, tuple(sorted(judged.tolist())))
+        if found is not None:
+            spans = zip(of_rank["start_ns"].tolist(), of_rank["end_ns"].tolist(), strict=True)
+            starting[rows] = [found.takes(*span) for span in spans]
+    return starting
 
 
 def sentence(frame: pd.DataFrame) -> str:
@@ -94,15 +120,20 @@ def sentence(frame: pd.DataFrame) -> str:
     complete = frame[~frame["partial"]]
     if complete.empty:
         return "No complete step lies in the selection."
+    starting, complete = complete[complete["start_up"]], complete[~complete["start_up"]]
+    if complete.empty:
+        return "Every complete step in the selection holds start-up."
+    count = starting["iteration"].nunique()
+    aside = f", without {counted(count, 'iteration')} with start-up" if count else ""
     median = duration(complete["dur_ns"].median())
     late = complete[complete["outlier"]]
     worst = complete.iloc[int(complete["dur_ns"].to_numpy().argmax())]
     longest = f"{duration(worst['dur_ns'])} in iteration {worst['iteration']} on rank {worst['rank']}"
     if late.empty:
-        return f"A step takes {median} at the median, at most {longest}; none is unusually long."
+        return f"A step takes {median} at the median, at most {longest}{aside}; none is unusually long."
     count, whole = late["iteration"].nunique(), complete["iteration"].nunique()
     return (
-        f"A step takes {median} at the median; {count:,} of {counted(whole, 'iteration')} "
+        f"A step takes {median} at the median{aside}; {count:,} of {counted(whole, 'iteration')} "
         f"{'is' if count == 1 else 'are'} unusually long, up to {longest}."
     )
 

@@ -16,12 +16,11 @@ from hta_widgets.analysis.communication.waits import unclear, waits
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
-from hta_widgets.analysis.findings.finding import NOTE_PCT
-from hta_widgets.analysis.findings.start_up import StartUp, start_up_of
 from hta_widgets.analysis.findings.workloads import Workloads
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS, idle_breakdown
 from hta_widgets.analysis.idle.causes import CAUSES, IdleCauses, idle_causes
 from hta_widgets.analysis.idle.hidden import hidden_by_host
+from hta_widgets.analysis.idle.start_up import StartUp, start_up_of
 from hta_widgets.analysis.kernels.breakdown import device_work
 from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
@@ -82,7 +81,8 @@ class Inputs:
             if found is not None:
                 self.start_up[rank] = found
         spans = zip(complete["rank"], complete["start_ns"], complete["end_ns"], strict=True)
-        starting = complete[np.array([self._starts(*span) for span in spans], np.bool_)]
+        starts = [rank in self.start_up and self.start_up[rank].takes(*span) for rank, *span in spans]
+        starting = complete[np.array(starts, np.bool_)]
         self.left_out: list[tuple[int, int]] = []
         if scope.iterations is None and len(complete):
             steady = sorted(set(complete["iteration"]) - set(starting["iteration"]))
@@ -92,13 +92,6 @@ class Inputs:
                 )
             scope = replace(scope, iterations=tuple(steady or sorted(set(complete["iteration"]))))
         self.scope = scope
-
-    def _starts(self, rank: int, begin: int, end: int) -> bool:
-        """Whether start-up takes a part of a step that is worth telling."""
-        if rank not in self.start_up:
-            return False
-        starting = self.start_up[rank].idle.clip(begin, end).length
-        return 100.0 * starting >= NOTE_PCT * (end - begin)
 
     @cached_property
     def temporal(self) -> pd.DataFrame:

@@ -65,9 +65,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
             "Record more steps: torch.profiler.schedule(..., active=10).",
             f"what is usual takes {LEAST_STEPS} steps to tell",
         )
-    steps = inputs.steps[~inputs.steps["partial"]]
-    where = zip(steps["rank"].tolist(), steps["iteration"].tolist(), strict=True)
-    steps = steps[np.array([step not in inputs.left_out for step in where], np.bool_)]
+    steps = inputs.steps[~inputs.steps["partial"] & ~inputs.steps["start_up"]]
     late = steps[steps["outlier"]]
     if late.empty:
         return None

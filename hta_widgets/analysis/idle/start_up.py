@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["StartUp", "start_up_of"]
 
+# A step of which start-up takes this share (%) says nothing about the others: steady ones differ by less.
+_STEP_PCT = 3.0
 # A call that comes again in this many steps, and in half of them, belongs to the loop.
 _RECURS = 3
 
@@ -40,6 +42,10 @@ class StartUp:
 
     idle: Intervals
     calls: list[tuple[str, int, int]]
+
+    def takes(self, begin: int, end: int) -> bool:
+        """Whether it takes so much of a step (ns) that the step is not a steady one."""
+        return 100.0 * self.idle.clip(begin, end).length >= _STEP_PCT * (end - begin)
 
 
 @memoize_per_rank(last=8)
