@@ -127,17 +127,18 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         scope: ranks, iterations, time window, streams, names to look at; default everything.
 
     Returns:
-        Warnings, the verdict, notes, then a row per kind of data that is missing. Columns: rank, iteration
-        (Int64; what it is about, NA for all), severity ("warning", "note", "verdict" for what the time is
-        spent on or what the recording is, which costs nothing, or "open" for what could not be judged), topic
-        (str), cost_ns (int64, ns lost in all of the selected time on each rank that it is about, on average),
-        share_pct (float64, % of the time of these ranks; 0 if open or about the recording), text (str),
-        saving (str: what taking the cost away would save, by a replay of one rank as in `what_if`; "" where
-        no edit does that), saving_low_ns, saving_ns, saving_high_ns (Int64, ns of that rank's selected time:
-        at least, estimate, at most; NA without one), method (str: "replay"; "bound", of a change that can be had
-        only in part; ""), edits (str, the Python expression of the change), suggestion (what to try), kind
-        (the analysis that shows it, "" if open or about the recording), name (of the events it is about,
-        or "") (str), event_rank, event_id (Int64; an event to look at, or NA).
+        Warnings, the verdict, notes, then a row per kind of data that is missing. Columns: rank,
+        iteration (Int64; what it is about, NA for all), severity ("warning", "note", "verdict" for what
+        the time is spent on or what the recording is, which costs nothing, or "open" for what could not
+        be judged), topic (str), cost_ns (int64, ns lost in all of the selected time on each rank that it
+        is about, on average), share_pct (float64, % of the time of these ranks; 0 if open or about the
+        recording), text (str), saving (str: what taking the cost away would save, by a replay of one rank
+        as in `what_if`; "" where no edit does that), saving_low_ns, saving_ns, saving_high_ns (Int64, ns
+        of that rank's selected time: at least, estimate, at most; NA without one), method (str: "replay";
+        "bound", of a change that can be had only in part; ""), edits (str, the Python expression of the
+        change), suggestion (what to try), kind (the analysis that shows it, "" if open or about the
+        recording), name (of the events it is about, or "") (str), event_rank, event_id (Int64; an event
+        to look at, or NA).
     """
     scope = scope or Scope()
     verdict = recording_verdict(trace, scope)
