@@ -195,6 +195,24 @@ def hidden_communication() -> Program:
     return author.program()
 
 
+def prefetched_gathers() -> Program:
+    """As FSDP: each layer waits for its parameters, which are gathered while the one before computes."""
+    author = Author(11)
+    for _ in _steps(author):
+        _load(author, 150 * US)
+        author.copy("HtoD", 60 * US)
+        for suffix in ("", "Backward"):
+            gathered = _gather(author, 300 * US)
+            for layer in range(8):
+                following = _gather(author, 300 * US) if layer < 7 else None
+                author.wait(COMPUTE, gathered)
+                _layer(author, 90 * US, suffix)
+                gathered = following or gathered
+        _optimizer(author, 10, 40 * US)
+        author.item()
+    return author.program()
+
+
 def side_stream() -> Program:
     """A layer forks into two streams that meet again, each the longer one in its turn."""
     author = Author(9)
@@ -244,6 +262,7 @@ JOBS: Mapping[str, Callable[[], Program]] = {
     "queue_bound": queue_bound,
     "unread": unread,
     "hidden_communication": hidden_communication,
+    "prefetched_gathers": prefetched_gathers,
     "side_stream": side_stream,
     "graph_bound": graph_bound,
 }
@@ -306,6 +325,20 @@ def _all_reduce(author: Author, ns: int) -> int:
                 "cudaLaunchKernelExC",
                 elements=ns,
             )
+        return author.record(_NCCL)
+
+
+def _gather(author: Author, ns: int) -> int:
+    """Gather parameters on a stream that waits for nothing; the event of its end."""
+    with author.operator("c10d::_allgather_base_", 8 * US):
+        author.launch(
+            "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+            ns,
+            _NCCL,
+            "communication",
+            "cudaLaunchKernelExC",
+            elements=ns,
+        )
         return author.record(_NCCL)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from hta_widgets import Trace, analysis
+from hta_widgets.errors import MissingDataError
 from tests.replay.planted.cases import CASES
 from tests.replay.planted.recording import Truth
 from tests.replay.planted.recordings import NAMES, recording
@@ -21,16 +22,22 @@ WORST_PCT = 3.0
 SAME_PCT = 0.5
 """A known limit is known this well."""
 
-# What a replay cannot know: the error (%) of the whole recording and of the median step.
-#
-# Computing waits for all-reduces that were always done by then, and nothing records the wait. Nobody sees it
-# before it binds: when the all-reduces get slower, or all that runs beside them much faster.
-_UNSEEN_WAITS = {
-    "communication slower": (-6.2, -7.0),
-    "kernels free": (-21.9, -30.7),
-    "launches free, kernels much faster": (-5.3, -6.5),
+# Known limits: the error (%) of the whole recording and of the median step. All are of recordings without the
+# waits between streams, which then are inferred.
+LIMITS: dict[str, dict[str, tuple[float, float]]] = {
+    # A collective is taken to wait for a prefetched copy, too.
+    "hidden_communication, waits unrecorded": {"kernels free": (14.7, 15.0)},
+    # A layer waits for its own parameters; it is taken to wait for those of the next layer, which are also on
+    # their way, because nothing tells which of the two.
+    "prefetched_gathers, waits unrecorded": {
+        "kernels twice as fast": (4.2, 4.3),
+        "matrices twice as fast": (4.4, 4.5),
+        "host and kernels faster": (4.3, 4.3),
+        "no waits, kernels faster": (9.2, 9.0),
+    },
 }
-LIMITS: dict[str, dict[str, tuple[float, float]]] = {"hidden_communication, waits unrecorded": _UNSEEN_WAITS}
+# Work of two streams that was launched before the recording, of which it is not inferred what waits for what.
+UNTRUSTED = {"communication_bound, from step 2"}
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +56,12 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Opened:
 def test_a_recording_that_nothing_changes_stays_as_it_was(name: str, opened: Opened) -> None:
     trace = opened(name)
     quality = analysis.replay_quality(trace).iloc[0]
-    assert quality["trusted"], quality["reason"]
     assert quality["exact_error_ns"] == 0
+    assert quality["trusted"] == (name not in UNTRUSTED), quality["reason"]
+    if name in UNTRUSTED:
+        with pytest.raises(MissingDataError, match="miss the recorded time"):
+            analysis.what_if(trace, [])
+        return
     frame = analysis.what_if(trace, [])
     for column in ("low_ns", "after_ns", "high_ns"):
         assert frame[column].tolist() == frame["before_ns"].tolist()
@@ -60,7 +71,7 @@ def test_a_recording_that_nothing_changes_stays_as_it_was(name: str, opened: Ope
     assert steps == {step: truth.steps_ns[step] for step in steps}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in UNTRUSTED])
 def test_the_replay_foresees_what_a_changed_program_does(name: str, opened: Opened) -> None:
     """To 3 % of its time: as a whole, each part of it, and the median step."""
     made, trace = recording(name), opened(name)
