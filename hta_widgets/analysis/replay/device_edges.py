@@ -112,14 +112,15 @@ def _across(
 ) -> Whole:
     """Edges from the last work of other streams: into a collective from other work, and the other way round.
 
-    What had not ended by then is no cause.
+    What had not ended by then is no cause, nor is a copy: what is exchanged was computed.
     """
     for stream in range(device.streams):
         last = seen.last_event[stream]
         if stream == device.stream[d] or last < 0 or device.gpu[last] != device.gpu[d]:
             continue
         other_kind = device.is_communication[last] != device.is_communication[d]
-        if other_kind and nodes.time[nodes.event[last] + 1] <= now + CLOCK_SLACK:
+        done = nodes.time[nodes.event[last] + 1] <= now + CLOCK_SLACK
+        if other_kind and done and not device.is_copy[last]:
             at = _after(edges, at, last, COLLECTIVE, now, nodes, delays)
     return at
 

@@ -25,8 +25,6 @@ SAME_PCT = 0.5
 # Known limits: the error (%) of the whole recording and of the median step. All are of recordings without the
 # waits between streams, which then are inferred.
 LIMITS: dict[str, dict[str, tuple[float, float]]] = {
-    # A collective is taken to wait for a prefetched copy, too.
-    "hidden_communication, waits unrecorded": {"kernels free": (14.7, 15.0)},
     # A layer waits for its own parameters; it is taken to wait for those of the next layer, which are also on
     # their way, because nothing tells which of the two.
     "prefetched_gathers, waits unrecorded": {
