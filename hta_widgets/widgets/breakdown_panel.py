@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pandas as pd
+import traitlets as t
 
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.marks import Marks, marks
@@ -15,8 +17,14 @@ from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
 from hta_widgets.widgets.notes import notes_on
 from hta_widgets.widgets.panel import Panel, PanelState
 from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
+from hta_widgets.widgets.wholes import whole_of
 
 __all__ = ["BreakdownPanel"]
+
+
+@dataclass(frozen=True)
+class _Answer(PanelState):
+    whole: str
 
 
 class BreakdownPanel(Panel):
@@ -41,6 +49,7 @@ class BreakdownPanel(Panel):
     window = Window(help="(start, end) in ns analysed; None means all time").tag(sync=True)
     streams = Integers(help="streams analysed; () means all")
     names = Names(help="names of the events chosen by clicking marks").tag(sync=True)
+    whole = t.Unicode(help="the time that the answer is about, in words").tag(sync=True)
     focus = Focus(help="(rank, event_id) of the focused event, or None").tag(sync=True)
 
     def __init__(
@@ -63,18 +72,24 @@ class BreakdownPanel(Panel):
         """The DataFrame that the panel shows; see the analysis of the same name for its columns."""
         return cached_analysis(self.trace, self.kind, self._question(), self._given()).copy()
 
-    def _compute(self, scope: Scope) -> PanelState:
+    def _compute(self, scope: Scope) -> _Answer:
         frame = cached_analysis(self.trace, self.kind, scope, self._given())
         picture = self.analysis.chart_from
         pictured = cached_analysis(self.trace, picture, scope) if picture else frame
         chart = ANALYSES[picture or self.kind].chart
         drawn = marks(chart, pictured) if chart and len(pictured) else Marks(pd.DataFrame())
         without_time = isinstance(chart, Stack) and not chart.part and not pictured[chart.whole].any()
-        return PanelState(
+        return _Answer(
             frame,
             self.analysis.sentence(frame),
             drawn,
             notes_on(self.trace, self.kind, scope),
             list(scope.window_ns or self.trace.extent_ns),
             pictured.empty or without_time,
+            whole_of(self.trace, self.kind, scope),
         )
+
+    def _show(self, shown: PanelState) -> None:
+        super()._show(shown)
+        assert isinstance(shown, _Answer)
+        self.whole = shown.whole

@@ -158,7 +158,8 @@ def _answer(panel: BreakdownPanel) -> PanelPicture:
         return PanelPicture(panel.title, panel.message)
     chart = ANALYSES[panel.kind].chart
     bars = _bars(panel.frame(), chart) if isinstance(chart, Stack) and not chart.part else []
-    return PanelPicture(panel.title, panel.sentence, bars)
+    title = f"{panel.title} ({panel.whole})" if panel.whole else panel.title
+    return PanelPicture(title, panel.sentence, bars)
 
 
 def _bars(frame: pd.DataFrame, chart: Stack) -> list[Bar]:

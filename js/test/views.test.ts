@@ -111,6 +111,15 @@ const panel = {
   table: wire({ rank: [0, 1], window_ns: [4e6, 2e6], compute_ns: [1e6, 2e6], idle_ns: [3e6, 0] }),
 };
 
+it("says which time a panel is about, where it is about one", async () => {
+  const { el, model } = await show({ ...panel, status: "idle", message: "", whole: "over 5 steps, 402 ms" });
+  const beside = () => el.querySelector("h3 + .hta-muted")?.textContent;
+  expect(beside()).toBe("over 5 steps, 402 ms");
+  model.set("whole", "");
+  await drawn();
+  expect(beside()).toBeUndefined();
+});
+
 it("says why there is no breakdown", async () => {
   const text = "The trace has no device events. Record with ProfilerActivity.CUDA <b>now</b>";
   const { el } = await show({ ...panel, table: null, status: "empty", message: text });

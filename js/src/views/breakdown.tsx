@@ -30,6 +30,7 @@ export const breakdown: View = ({ model, el, signal }) => {
   const chart: Chart = model.get("chart");
   const form: Field[] = model.get("form") ?? [];
   const sentence = trait<string>(model, "sentence", signal);
+  const time = trait<string>(model, "whole", signal);
   const expression = trait<string>(model, "expression", signal);
   const drawing = trait<string>(model, "drawing", signal);
   const encoded = trait<EncodedTable | null>(model, "table", signal);
@@ -140,6 +141,7 @@ export const breakdown: View = ({ model, el, signal }) => {
       <section class="hta-breakdown" aria-busy={status.value === "busy"} aria-label={title}>
         <div class="hta-bar">
           <h3>{title}</h3>
+          {shown && time.value && <span class="hta-muted">{time.value}</span>}
           <BusyMark status={status} />
           <span class="hta-grow" />
           {shown && (

@@ -1,0 +1,46 @@
+"""The time that a panel is about, in words: findings and panels beside them may be about different times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hta_widgets.analysis.findings import judged_scope
+from hta_widgets.analysis.findings.recording_rules import recording_verdict
+from hta_widgets.formatting import counted, duration
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.scope import Scope
+
+__all__ = ["whole_of"]
+
+# Analyses of the windows of a scope; all others are about events, or choose their time themselves.
+_OF_WINDOWS = (
+    "temporal_breakdown",
+    "comm_comp_overlap",
+    "kernel_type_breakdown",
+    "idle_breakdown",
+    "idle_gaps",
+)
+
+
+def whole_of(trace: Trace, kind: str, scope: Scope) -> str:
+    """`over 5 steps, 402 ms` or `over all recorded device work, 812 ms`; "" where it is about no time."""
+    findings = kind == "overview"
+    if recording_verdict(trace, scope) if findings else kind not in _OF_WINDOWS:
+        return ""
+    judged = judged_scope(trace, scope) if findings else scope
+    traces = [trace.rank(rank) for rank in trace.ranks_of(judged)]
+    windows = [each.windows(judged) for each in traces if each.device_span is not None]
+    lengths = sorted({int((own[:, 1] - own[:, 0]).sum()) for own in windows} - {0})
+    if not lengths:
+        return ""
+    least, most = duration(lengths[0]), duration(lengths[-1])
+    time = most if least == most else f"{least} to {most}"
+    if judged.iterations is None:
+        what = "over all recorded device work" if judged.window_ns is None else "within the time window"
+    else:
+        # findings judge steps that are marked
+        what = f"over {counted(len(judged.iterations), 'step' if findings else 'iteration')}"
+        what += " within the time window" * (judged.window_ns is not None)
+    return f"{what}, {time}{' on each rank' * (len(windows) > 1)}"
