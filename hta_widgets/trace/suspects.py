@@ -78,12 +78,14 @@ def _candidates(trace: RankTrace) -> Int64:
     """Unruled compute and copies within the device, on streams other than the main one that run beside it."""
     work = np.flatnonzero(trace.is_device & (trace.stream != NULL))
     work = work[np.isin(trace.event_class[work], (EventClass.COMPUTE, EventClass.MEMORY_COPY))]
-    place = np.stack([trace.device[work], trace.stream[work]], 1)
-    streams, stream_of, counts = np.unique(place, axis=0, return_inverse=True, return_counts=True)
-    stream_of = stream_of.reshape(-1)
+    devices, device_of = np.unique(trace.device[work], return_inverse=True)
+    numbers, stream_of = np.unique(trace.stream[work], return_inverse=True)
+    stream_of = device_of * len(numbers) + stream_of
+    counts = np.bincount(stream_of, minlength=len(devices) * len(numbers))
     chosen = np.zeros(len(work), np.bool_)
-    for device in np.unique(streams[:, 0]).tolist():
-        here = np.flatnonzero(streams[:, 0] == device)
+    for device in range(len(devices)):
+        here = np.flatnonzero(counts[device * len(numbers) : (device + 1) * len(numbers)])
+        here += device * len(numbers)
         main = here[counts[here].argmax()]  # by number: one exchange can take longer than all compute
         compute = work[(stream_of == main) & (trace.event_class[work] == EventClass.COMPUTE)]
         for other in here[here != main].tolist():
