@@ -145,6 +145,6 @@ def _queue(
         full = length >= AT_PLATEAU * longest
         held_up = full & (rank_trace.dur[rows] > HELD_UP * own[rank_trace.name[rows]])
         if longest >= QUEUE_FROM and held_up.sum() >= ENOUGH:
-            held = longest - 1
+            held = longest
             blocked[rows[full]] = True
     return held, blocked
