@@ -48,14 +48,16 @@ class Plan:
 
     def scale(self, edges: Bool, factor: float) -> None:
         """Multiply the time of edges."""
-        self.factor[self._alone(edges)] *= factor
+        groups = self._alone(edges)  # this may replace the arrays
+        self.factor[groups] *= factor
 
     def remove(self, edges: Bool) -> None:
         """Let what edges lead to no longer wait for what they come from.
 
         Only for edges into nodes that others lead to as well.
         """
-        self.removed[self._alone(edges)] = True
+        groups = self._alone(edges)
+        self.removed[groups] = True
 
     def cut(self, thread: int, spans: Intervals, keep: float = 0.0) -> None:
         """Keep only a share of what a thread (index) spends in spans (as measured, on the job's axis)."""
