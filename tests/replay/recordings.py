@@ -11,7 +11,7 @@ import numpy as np
 from hta_widgets import examples
 from hta_widgets.analysis.replay.graph import Graph, graph_of
 from hta_widgets.analysis.replay.kinds import CALL_BEGINS, CALL_ENDS, EVENT_STARTS, KINDS, START
-from hta_widgets.analysis.replay.passes import ESTIMATE, MOST
+from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, edited_weights, happens
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from tests.support import GPU_TRACES, shared_trace
@@ -33,12 +33,25 @@ def ranks_of(trace: Trace) -> list[tuple[RankTrace, Graph]]:
     return [(rank, graph) for rank in ranks if (graph := graph_of(rank)) is not None]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Change:
     """An edit by groups, as arrays of one value per group."""
 
     factor: np.ndarray
     removed: np.ndarray
+
+    def together(self, other: Change) -> Change:
+        """What either of them shortens or removes, as far as the one that does more."""
+        return Change(np.minimum(self.factor, other.factor), self.removed | other.removed)
+
+
+def replayed(graph: Graph, change: Change, mode: int) -> np.ndarray:
+    """When each node happens under a change."""
+    weights = edited_weights(
+        graph.weight, graph.residual, graph.group, change.factor, change.removed,
+        graph.pair_edge, graph.pair_device, graph.pair_share, mode,
+    )  # fmt: skip
+    return happens(graph.first, graph.source, weights)
 
 
 def slow_weights(graph: Graph, change: Change, mode: int) -> list[int]:
@@ -104,7 +117,7 @@ Edge = tuple[str, str, int, int]
 
 
 def edges_of(trace: Trace, rank: int = 0) -> dict[str, list[Edge]]:
-    """The edges of a small recording in words: of each node the (kind, source, weight, residual) of its edges.
+    """The edges of a small recording in words: of each node (kind, source, weight, residual) of its edges.
 
     Nodes are "call x" and "return x" for the call that launches x (else of that name), "start x" and
     "finish x" for device work, "mark" and "origin".

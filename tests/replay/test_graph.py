@@ -5,7 +5,7 @@ import pytest
 
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.kinds import EVENT_ENDS, EVENT_STARTS, QUEUE
-from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED, edited_weights, happens
+from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED
 from hta_widgets.trace.classify import EventClass
 from tests.analysis.kineto_file import job, kernel
 from tests.replay.program import call, copy, launch, work
@@ -16,19 +16,12 @@ from tests.replay.recordings import (
     random_change,
     ranks_of,
     recorded,
+    replayed,
     slow_replay,
     slow_weights,
 )
 
 MODES = (PINNED, ESTIMATE, MOST)
-
-
-def replayed(graph, change, mode):
-    weights = edited_weights(
-        graph.weight, graph.residual, graph.group, change.factor, change.removed,
-        graph.pair_edge, graph.pair_device, graph.pair_share, mode,
-    )  # fmt: skip
-    return happens(graph.first, graph.source, weights)
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
@@ -177,7 +170,7 @@ def test_an_unexplained_start_just_after_work_on_another_stream(tmp_path):
 
 @pytest.mark.parametrize("until", [42_999, 70_501])
 def test_what_ended_long_before_or_later_is_no_cause(tmp_path, until):
-    """Within reach is what ended in the last 2 x 8 + 10 us; 0.5 us later is within the slack of the clocks."""
+    """Within reach is what ended in the last 2 x 8 + 10 us, and by the slack of the clocks 0.5 us later."""
     near = edges_of(job(tmp_path, other_stream(15_000, 44_000 if until < 70_000 else 70_500)))
     assert near["start b"][-1][:2] == ("late", "finish other")
     edges = edges_of(job(tmp_path, other_stream(15_000, until)))
