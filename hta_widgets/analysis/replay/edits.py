@@ -84,7 +84,8 @@ def host(time: float = 0.0, within: str | None = None) -> Edit:
     Raises:
         ValueError: the factor is negative or no number.
     """
-    return Edit(_said("host", time, within=within), time == 0, partial(_host, _factor(time), within))
+    time = _factor(time)
+    return Edit(_said("host", time, within=within), time == 0, partial(_host, time, within))
 
 
 def launches(time: float = 0.0) -> Edit:
@@ -96,7 +97,8 @@ def launches(time: float = 0.0) -> Edit:
     Raises:
         ValueError: the factor is negative or no number.
     """
-    return Edit(_said("launches", time), time == 0, partial(_launches, _factor(time)))
+    time = _factor(time)
+    return Edit(_said("launches", time), time == 0, partial(_launches, time))
 
 
 def syncs(call: str | None = None, within: str | None = None) -> Edit:
@@ -131,8 +133,9 @@ def without(name: str, keep_ns: int = 0) -> Edit:
     """
     if keep_ns < 0:
         raise ValueError(f"keep_ns must not be negative, it is {keep_ns}")
+    keep_ns = int(keep_ns)
     expression = _said("without", name, keep_ns=keep_ns or None)
-    return Edit(expression, False, partial(_without, name, int(keep_ns)))
+    return Edit(expression, False, partial(_without, name, keep_ns))
 
 
 def kernels(faster: float, name: str | None = None, within: str | None = None) -> Edit:
@@ -147,7 +150,7 @@ def kernels(faster: float, name: str | None = None, within: str | None = None) -
         ValueError: `faster` is not above 0.
     """
     share = _share(faster)
-    expression = _said("kernels", faster, name=name, within=within)
+    expression = _said("kernels", float(faster), name=name, within=within)
     return Edit(expression, share == 0, partial(_device, share, _COMPUTE, name, within))
 
 
@@ -163,7 +166,7 @@ def copies(faster: float, name: str | None = None, within: str | None = None) ->
         ValueError: `faster` is not above 0.
     """
     share = _share(faster)
-    expression = _said("copies", faster, name=name, within=within)
+    expression = _said("copies", float(faster), name=name, within=within)
     return Edit(expression, share == 0, partial(_device, share, _COPIES, name, within))
 
 
@@ -179,7 +182,8 @@ def communication(time: float = 0.0, name: str | None = None) -> Edit:
     Raises:
         ValueError: the factor is negative or no number.
     """
-    apply = partial(_device, _factor(time), (EventClass.COMMUNICATION,), name, None)
+    time = _factor(time)
+    apply = partial(_device, time, (EventClass.COMMUNICATION,), name, None)
     return Edit(_said("communication", time, name=name), time == 0, apply)
 
 

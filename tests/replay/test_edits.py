@@ -1,0 +1,331 @@
+"""Each edit on small recordings, with what it saves worked out by hand, to the nanosecond."""
+
+import math
+import pickle
+
+import pytest
+
+from hta_widgets import edits
+from hta_widgets.analysis.replay.graph import graph_of
+from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED
+from hta_widgets.analysis.replay.plan import Plan
+from tests.analysis.kineto_file import job
+from tests.replay.program import call, copy, launch, operator, work
+
+
+def extents(folder, events, *changes):
+    """The extent of the recording: pinned, estimated, at most."""
+    rank_trace = job(folder, events).rank(0)
+    graph = graph_of(rank_trace)
+    plan = Plan(graph, rank_trace)
+    for change in changes:
+        change.apply(plan)
+    assert int(Plan(graph, rank_trace).replay(ESTIMATE).max()) == graph.extent
+    return tuple(int(plan.replay(mode).max()) for mode in (PINNED, ESTIMATE, MOST))
+
+
+def extent(folder, events, *changes):
+    """The extent where nothing shared the device: all three are one."""
+    found = set(extents(folder, events, *changes))
+    assert len(found) == 1
+    return found.pop()
+
+
+def host_bound():
+    """Three operators with a launch of 10 us each, 6 us before its kernel or copy starts.
+
+    The last one ends at 91 us: its launch begins at 75, then come 6 us of latency and 10 of work.
+    """
+    return [
+        operator("aten::mm", 0, 30_000),
+        launch(1, 5_000, 15_000),
+        work("gemm_nn", 1, 11_000, 16_000),
+        operator("aten::add", 40_000, 70_000),
+        launch(2, 50_000, 60_000),
+        work("add", 2, 56_000, 61_000),
+        operator("aten::copy_", 71_000, 90_000),
+        launch(3, 75_000, 85_000, name="cudaMemcpyAsync"),
+        copy("Memcpy DtoD (Device -> Device)", 3, 81_000, 91_000),
+    ]
+
+
+def test_half_the_host(tmp_path):
+    assert extent(tmp_path, host_bound()) == 91_000
+    assert extent(tmp_path, host_bound(), edits.host(0.5)) == 37_500 + 6_000 + 10_000
+
+
+def test_a_free_host_leaves_latency_and_device_work(tmp_path):
+    # All launched at once: 6 us, 5 us, gap 1 us, 5 us, gap 1 us, 10 us
+    assert extent(tmp_path, host_bound(), edits.host(0)) == 28_000
+
+
+def test_the_host_within_an_operator(tmp_path):
+    # aten::add is open from 40 to 70 us. Without all of it launch 2 happens at 40 us and launch 3 at 45,
+    # so the copy waits for the stream: 40 + 6 + 5, gap 1, 10.
+    assert extent(tmp_path, host_bound(), edits.host(0.5, within="aten::add")) == 91_000 - 15_000
+    assert extent(tmp_path, host_bound(), edits.host(0, within="aten::add")) == 62_000
+    assert extent(tmp_path, host_bound(), edits.host(0, within="aten::ad")) == 91_000
+
+
+def test_free_launches(tmp_path):
+    # Launches 1 and 2 of 10 us each lie before launch 3, whose latency does not change.
+    assert extent(tmp_path, host_bound(), edits.launches()) == 71_000
+    assert extent(tmp_path, host_bound(), edits.launches(0.5)) == 81_000
+
+
+def test_without_an_operator(tmp_path):
+    # What it launched stays: launch 2 happens when the operator before has ended.
+    assert extent(tmp_path, host_bound(), edits.without("aten::add")) == 62_000
+    assert extent(tmp_path, host_bound(), edits.without("aten::add", keep_ns=12_000)) == 91_000 - 18_000
+    assert extent(tmp_path, host_bound(), edits.without("aten::add", keep_ns=29_999)) == 91_000 - 1
+    assert extent(tmp_path, host_bound(), edits.without("aten::add", keep_ns=30_000)) == 91_000
+
+
+def test_time_is_cut_once_however_often_asked(tmp_path):
+    twice = (edits.without("aten::add"), edits.without("aten::*d*"))
+    assert extent(tmp_path, host_bound(), *twice) == 62_000
+    both = (edits.host(0.5, within="aten::add"), edits.without("aten::add"))
+    assert extent(tmp_path, host_bound(), *both) == 62_000
+
+
+def test_names_are_patterns_for_the_whole_name(tmp_path):
+    for pattern, saved in (("aten::a*", 29_000), ("aten::a?d", 29_000), ("aten::[ab]dd", 29_000), ("add", 0)):
+        assert extent(tmp_path, host_bound(), edits.without(pattern)) == 91_000 - saved
+
+
+def device_bound():
+    """Three pieces of work launched at once: 40 us each, 2 us apart."""
+    return [
+        operator("aten::mm", 0, 1_900),
+        launch(1, 0, 1_000),
+        operator("aten::add", 2_000, 3_900),
+        launch(2, 2_000, 3_000),
+        launch(3, 4_000, 5_000),
+        work("gemm_nn", 1, 5_000, 45_000),
+        work("add", 2, 47_000, 87_000),
+        work("gemm_tn", 3, 89_000, 129_000),
+    ]
+
+
+def test_faster_kernels(tmp_path):
+    assert extent(tmp_path, device_bound(), edits.kernels(2.0)) == 69_000
+    assert extent(tmp_path, device_bound(), edits.kernels(4.0, name="gemm*")) == 5_000 + 10 + 40_000 + 23_990
+    assert extent(tmp_path, device_bound(), edits.kernels(2.0, name="mm")) == 129_000
+
+
+def test_kernels_launched_inside_an_operator(tmp_path):
+    assert extent(tmp_path, device_bound(), edits.kernels(2.0, within="aten::mm")) == 109_000
+    assert extent(tmp_path, device_bound(), edits.kernels(2.0, within="aten::*")) == 89_000
+    assert extent(tmp_path, device_bound(), edits.kernels(2.0, name="add", within="aten::mm")) == 129_000
+
+
+def test_kernels_without_time(tmp_path):
+    # Launch 3 happens at 4 us, its latency is 5 us; launch, latency and gap of those before fit in that.
+    assert extent(tmp_path, device_bound(), edits.kernels(math.inf)) == 9_000
+
+
+def test_slower_kernels_take_longer(tmp_path):
+    assert extent(tmp_path, device_bound(), edits.kernels(0.5)) == 249_000
+
+
+def test_factors_multiply(tmp_path):
+    changes = edits.kernels(2.0), edits.kernels(2.0, name="add")
+    assert extent(tmp_path, device_bound(), *changes) == 5_000 + 20_000 + 2_000 + 10_000 + 2_000 + 20_000
+    assert extent(tmp_path, device_bound(), *reversed(changes)) == 59_000
+
+
+def test_a_part_of_a_group_edited_first_keeps_its_factor(tmp_path):
+    changes = edits.kernels(4.0, within="aten::mm"), edits.kernels(2.0)
+    assert extent(tmp_path, device_bound(), *changes) == 5_000 + 5_000 + 2_000 + 20_000 + 2_000 + 20_000
+
+
+def transfers():
+    """A kernel, a copy and an all-reduce of 40 us each on one stream, 2 us apart."""
+    events = device_bound()
+    events[-2] = copy("Memcpy HtoD (Pinned -> Device)", 2, 47_000, 87_000)
+    events[-1] = work("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 3, 89_000, 129_000)
+    return events
+
+
+def test_copies_kernels_and_communication_are_three_things(tmp_path):
+    assert extent(tmp_path, transfers(), edits.kernels(2.0)) == 109_000
+    assert extent(tmp_path, transfers(), edits.copies(4.0)) == 99_000
+    assert extent(tmp_path, transfers(), edits.copies(4.0, name="*DtoH*")) == 129_000
+    assert extent(tmp_path, transfers(), edits.copies(4.0, within="aten::add")) == 99_000
+    assert extent(tmp_path, transfers(), edits.copies(4.0, within="aten::mm")) == 129_000
+    assert extent(tmp_path, transfers(), edits.communication()) == 89_000
+    assert extent(tmp_path, transfers(), edits.communication(0.25)) == 99_000
+    assert extent(tmp_path, transfers(), edits.communication(0, name="*AllGather*")) == 129_000
+
+
+def waiting(name: str = "cudaStreamSynchronize"):
+    """A kernel of 40 us; the host waits for it and then launches the next, of 10 us."""
+    return [
+        operator("aten::item", 2_000, 49_000),
+        launch(1, 0, 1_000),
+        work("gemm_nn", 1, 5_000, 45_000),
+        call(name, 3_000, 48_000),
+        launch(2, 50_000, 51_000),
+        work("add", 2, 55_000, 65_000),
+    ]
+
+
+def test_without_waits_the_host_goes_on(tmp_path):
+    # The call itself takes its 3 us: launch 2 at 8 us; its kernel is behind the first, 1 us after.
+    assert extent(tmp_path, waiting(), edits.syncs()) == 45_000 + 1_000 + 10_000
+    assert extent(tmp_path, waiting(), edits.syncs(within="aten::item")) == 56_000
+    assert extent(tmp_path, waiting(), edits.syncs(within="aten::mm")) == 65_000
+
+
+def test_waits_for_the_whole_device_are_left_unless_named(tmp_path):
+    events = waiting("cudaDeviceSynchronize")
+    assert extent(tmp_path, events, edits.syncs()) == 65_000
+    assert extent(tmp_path, events, edits.syncs("cudaDevice*")) == 56_000
+    assert extent(tmp_path, events, edits.syncs("cudaStream*")) == 65_000
+
+
+def test_a_blocking_copy_is_a_wait(tmp_path):
+    # The call's own time is that of a launch, 1 us: launch 3 at 5 us, its kernel behind the copy.
+    events = [
+        launch(1, 0, 1_000),
+        work("gemm_nn", 1, 5_000, 25_000),
+        launch(2, 2_000, 48_000, name="cudaMemcpyAsync"),
+        copy("Memcpy DtoH (Device -> Pageable)", 2, 26_000, 45_000),
+        launch(3, 50_000, 51_000),
+        work("add", 3, 55_000, 65_000),
+    ]
+    assert extent(tmp_path, events, edits.syncs()) == 45_000 + 1_000 + 10_000
+    # The call that blocks is no launch to be had for free, and launch 1 is not what the copy waits for.
+    assert extent(tmp_path, events, edits.launches()) == 65_000
+
+
+def test_a_caching_allocator_neither_takes_time_nor_waits(tmp_path):
+    # cudaMalloc takes 20 us, cudaFree waits until 95 us: without both, launch 2 comes right behind launch 1.
+    events = [
+        launch(1, 0, 1_000),
+        work("gemm_nn", 1, 5_000, 90_000),
+        call("cudaMalloc", 1_000, 21_000),
+        call("cudaFree", 21_000, 95_000),
+        launch(2, 95_000, 96_000),
+        work("add", 2, 100_000, 110_000),
+    ]
+    assert extent(tmp_path, events, edits.allocator()) == 90_000 + 1_000 + 10_000
+    assert extent(tmp_path, events, edits.allocator(), edits.kernels(math.inf)) == 1_000 + 5_000
+
+
+def run_of_launches(wait_after: int | None = None):
+    """20 launches of 4 us, 10 us apart, of kernels of 2 us; latency 5 us."""
+    events = []
+    for at in range(20):
+        begin = 10_000 * at
+        events += [launch(at + 1, begin, begin + 4_000), work("add", at + 1, begin + 5_000, begin + 7_000)]
+        if at == wait_after:
+            events.append(call("cudaStreamSynchronize", begin + 4_000, begin + 9_000))
+    return events
+
+
+def test_a_run_of_launches_as_a_graph(tmp_path):
+    # The first call of a thread begins no run. Launch 2 takes from 10 to 14 us, the others no time: 5 us
+    # later their first kernel starts, 18 of 2 us and between them 15 % of the usual gap of 1 us.
+    fused = 14_000 + 5_000 + 18 * 2_000 + 17 * 150
+    assert extent(tmp_path, run_of_launches()) == 197_000
+    assert extent(tmp_path, run_of_launches(), edits.graphs(at_least=19)) == fused
+    assert extent(tmp_path, run_of_launches(), edits.graphs(at_least=20)) == 197_000
+    assert extent(tmp_path, run_of_launches(), edits.graphs(19, shorter_than_ns=2_000)) == fused
+    assert extent(tmp_path, run_of_launches(), edits.graphs(19, shorter_than_ns=1_999)) == 197_000
+
+
+def test_a_wait_divides_runs(tmp_path):
+    assert extent(tmp_path, run_of_launches(wait_after=9), edits.graphs(at_least=11)) == 197_000
+    assert extent(tmp_path, run_of_launches(wait_after=9), edits.graphs(at_least=10)) < 197_000
+
+
+def beside():
+    """b on stream 7 starts 90 us after its launch, while a collective on stream 20 used the device."""
+    return [
+        launch(1, 0, 1_000),
+        launch(2, 2_000, 3_000),
+        launch(3, 200_000, 201_000),
+        launch(4, 198_000, 199_000),
+        work("a", 1, 5_000, 10_000),
+        work("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 2, 11_000, 150_000, stream=20),
+        work("b", 3, 295_000, 305_000),
+        work("long", 4, 203_000, 400_000, stream=21),
+    ]
+
+
+def test_a_delay_beside_other_work_is_shorter_with_it_or_stays(tmp_path):
+    """`long` ran in all of the delay of b, and ends last; without it b does.
+
+    Pinned, b ends at 305 us; estimated and at most the whole delay is gone: 200 + 5 + 10 us.
+    """
+    change = edits.kernels(math.inf, name="long")
+    assert extents(tmp_path, beside(), change) == (305_000, 215_000, 215_000)
+
+
+def test_an_edit_prints_as_what_makes_it():
+    made = {
+        edits.host(): "edits.host(0.0)",
+        edits.host(1): "edits.host(1.0)",
+        edits.host(0.5, within="aten::mm"): "edits.host(0.5, within='aten::mm')",
+        edits.launches(0.25): "edits.launches(0.25)",
+        edits.syncs(): "edits.syncs()",
+        edits.syncs("cuda*", "aten::item"): "edits.syncs(call='cuda*', within='aten::item')",
+        edits.allocator(): "edits.allocator()",
+        edits.without('a"b'): "edits.without('a\"b')",
+        edits.without("x", 5): "edits.without('x', keep_ns=5)",
+        edits.kernels(2): "edits.kernels(2.0)",
+        edits.kernels(math.inf, name="*gemm*"): "edits.kernels(math.inf, name='*gemm*')",
+        edits.copies(3.5, within="w"): "edits.copies(3.5, within='w')",
+        edits.communication(): "edits.communication(0.0)",
+        edits.graphs(): "edits.graphs(at_least=50, shorter_than_ns=50000)",
+    }
+    for edit, expression in made.items():
+        assert edit.expression == expression
+        assert eval(expression, {"edits": edits, "math": math}) == edit
+
+
+def test_an_edit_is_a_value():
+    one, same = edits.kernels(2, name="a"), edits.kernels(2.0, name="a")
+    assert one == same and hash(one) == hash(same)
+    assert one != edits.kernels(2.0) and one != edits.kernels(3.0, name="a")
+
+
+def test_an_edit_survives_a_pickle(tmp_path):
+    for edit in (edits.kernels(2.0, name="gemm*"), edits.without("aten::add"), edits.graphs(10)):
+        again = pickle.loads(pickle.dumps(edit))
+        assert again == edit
+        assert extent(tmp_path, device_bound(), again) == extent(tmp_path, device_bound(), edit)
+
+
+def test_only_what_can_be_had_in_full_is_no_bound():
+    bounds = [edits.host(), edits.launches(0), edits.syncs(), edits.communication(0), edits.graphs()]
+    assert all(edit.bound for edit in [*bounds, edits.kernels(math.inf), edits.copies(math.inf)])
+    others = [edits.host(0.1), edits.launches(0.5), edits.allocator(), edits.without("x"), edits.kernels(9.0)]
+    assert not any(edit.bound for edit in [*others, edits.copies(2.0), edits.communication(0.5)])
+
+
+@pytest.mark.parametrize("wrong", [-1, -0.001, math.inf, math.nan])
+def test_a_factor_of_time_is_a_number_from_zero_on(wrong):
+    for make in (edits.host, edits.launches, edits.communication):
+        with pytest.raises(ValueError, match="at least 0"):
+            make(wrong)
+
+
+@pytest.mark.parametrize("wrong", [0, -2.0, math.nan])
+def test_faster_is_above_zero(wrong):
+    for make in (edits.kernels, edits.copies):
+        with pytest.raises(ValueError, match="more than 0"):
+            make(wrong)
+
+
+def test_nothing_negative_is_kept():
+    with pytest.raises(ValueError, match="keep_ns must not be negative"):
+        edits.without("x", keep_ns=-1)
+
+
+def test_the_pattern_of_a_name_matches_only_it(tmp_path):
+    events = device_bound()
+    events[-1]["name"] = "gemm[a]*?"
+    assert extent(tmp_path, events, edits.kernels(2.0, name=edits.exactly("gemm[a]*?"))) == 109_000
+    assert extent(tmp_path, events, edits.kernels(2.0, name="gemm[a]*?")) == 129_000
