@@ -58,7 +58,8 @@ def what_if(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = No
     Args:
         trace: the job.
         edits: the change, or several made together, from the module `edits`; an empty list changes nothing.
-        scope: ranks and iterations to report. The whole recording is always replayed.
+        scope: ranks and iterations to report; of a window, the iterations that overlap it. The whole
+            recording is always replayed.
 
     Returns:
         For each rank one row for the whole recording (without a choice of iterations or of a window in the
@@ -88,7 +89,7 @@ def what_if(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = No
         if quality.trusted:
             rows = replayed(rank_trace, changes)
             if scope.iterations is not None or scope.window_ns is not None:
-                rows = rows[rows["iteration"].isin(iterations_in(rank_trace, scope))]
+                rows = rows[rows["iteration"].isin(_reported(rank_trace, scope))]
             frames.append(
                 rows.assign(rank=rank, model_error_pct=quality.model_error_pct, inferred=quality.inferred)
             )
@@ -104,6 +105,17 @@ def what_if(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = No
             reasons[0],
         )
     raise MissingDataError("device events", RECORD_DEVICE)
+
+
+def _reported(rank_trace: RankTrace, scope: Scope) -> list[int]:
+    """The iterations that a scope asks for."""
+    chosen = iterations_in(rank_trace, scope)
+    if scope.window_ns is None:
+        return chosen
+    begin, end = scope.window_ns
+    frame = rank_trace.iterations
+    overlaps = frame["iteration"][(frame["start_ns"] < end) & (frame["end_ns"] > begin)]
+    return sorted({*chosen} & {*overlaps.tolist()})
 
 
 @memoize_per_rank(last=16)

@@ -1,0 +1,202 @@
+"""The frame of `what_if`: its rows for a scope, its parts, its clocks, and when there is no answer."""
+
+import pandas as pd
+import pytest
+
+from hta_widgets import Scope, Trace, analysis, edits, examples
+from hta_widgets.errors import MissingDataError
+from tests.analysis.kineto_file import job
+from tests.replay.program import call, launch, operator, step, work
+from tests.replay.recordings import EXAMPLES
+from tests.support import TEXT_DTYPE, shared_trace
+
+PARTS = ["compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns"]
+TRUSTED = ["hta/trace_diff/control", "hta/trace_diff/test", "kineto/resnet50_num_workers_0"]
+COLUMNS = {
+    "rank": "int64",
+    "iteration": "Int64",
+    "clock": TEXT_DTYPE,
+    "before_ns": "int64",
+    "low_ns": "int64",
+    "after_ns": "int64",
+    "high_ns": "int64",
+    **dict.fromkeys(PARTS, "int64"),
+    "model_error_pct": "float64",
+    "inferred": "int64",
+}
+
+
+def opened(name: str) -> Trace:
+    return examples.load(name) if name in EXAMPLES else Trace.open(shared_trace(name))
+
+
+@pytest.mark.parametrize("name", [*TRUSTED, *EXAMPLES])
+def test_no_change_changes_nothing(name):
+    trace = opened(name)
+    frame = analysis.what_if(trace, [])
+    assert frame.dtypes.astype(str).to_dict() == COLUMNS
+    for column in ("low_ns", "after_ns", "high_ns"):
+        assert frame[column].tolist() == frame["before_ns"].tolist()
+    assert frame["rank"].unique().tolist() == trace.ranks
+
+
+@pytest.mark.parametrize("name", [*TRUSTED, *EXAMPLES])
+def test_where_the_time_goes_is_what_the_breakdown_says(name):
+    """Of an unchanged recording the iterations are the same windows, so their parts are the same."""
+    trace = opened(name)
+    found = analysis.what_if(trace, []).dropna(subset="iteration")
+    theirs = analysis.temporal_breakdown(trace, by="iteration").set_index(["rank", "iteration"])
+    assert len(found)
+    for row in found.to_dict("records"):
+        same = theirs.loc[(row["rank"], row["iteration"])]
+        assert row["before_ns"] == same["window_ns"]
+        assert [row[part] for part in PARTS] == [same[part] for part in PARTS]
+
+
+CHANGES = [edits.host(0.5), edits.kernels(3.0), edits.communication(0), edits.copies(0.5), edits.launches()]
+
+
+@pytest.mark.parametrize("name", [*TRUSTED, "ddp_4ranks", "inference_cuda_graphs"])
+def test_parts_add_up_and_the_estimate_lies_between(name):
+    trace = opened(name)
+    for change in CHANGES:
+        frame = analysis.what_if(trace, change)
+        assert frame[PARTS].sum(axis=1).tolist() == frame["after_ns"].tolist()
+        assert (frame[PARTS] >= 0).all(axis=None)
+        assert (frame["low_ns"] <= frame["after_ns"]).all()
+        assert (frame["after_ns"] <= frame["high_ns"]).all()
+        if change.bound:
+            assert (frame["high_ns"] >= frame["before_ns"]).all()
+
+
+def test_a_scope_chooses_rows_and_not_what_is_replayed():
+    trace = opened("ddp_4ranks")
+    change = edits.kernels(2.0)
+    everything = analysis.what_if(trace, change)
+    assert everything.groupby("rank")["iteration"].apply(lambda some: some.isna().sum()).tolist() == [1] * 4
+    numbers = everything["iteration"].dropna().unique().tolist()
+    two = analysis.what_if(trace, change, Scope(ranks=(1, 3)))
+    pd.testing.assert_frame_equal(two, everything[everything["rank"].isin([1, 3])].reset_index(drop=True))
+    some = analysis.what_if(trace, change, Scope(ranks=(1,), iterations=tuple(numbers[1:3])))
+    expected = everything[(everything["rank"] == 1) & everything["iteration"].isin(numbers[1:3])]
+    pd.testing.assert_frame_equal(some, expected.reset_index(drop=True))
+
+
+def test_a_window_chooses_the_iterations_that_overlap_it():
+    trace = opened("ddp_4ranks")
+    steps = trace.rank(0).iterations
+    number, begin, end = (steps[column].tolist() for column in ("iteration", "start_ns", "end_ns"))
+    for window, expected in (
+        ((begin[1], end[1]), number[1:2]),
+        ((begin[1] + 1, begin[1] + 2), number[1:2]),
+        ((begin[1], begin[2] + 1), number[1:3]),
+    ):
+        frame = analysis.what_if(trace, edits.kernels(2.0), Scope(ranks=(0,), window_ns=window))
+        assert frame["iteration"].tolist() == expected
+
+
+def test_one_edit_is_a_list_of_one():
+    trace = opened("gpt2_baseline")
+    pd.testing.assert_frame_equal(
+        analysis.what_if(trace, edits.host(0.5)), analysis.what_if(trace, [edits.host(0.5)])
+    )
+
+
+def steps_of(kernel_ns: int, count: int = 4, host_ns: int = 100_000):
+    """Steps of a host that takes 100 us for each and launches one kernel; a device with more runs behind."""
+    events, free = [], 0
+    for number in range(count):
+        begin = number * host_ns
+        start = max(begin + 15_000, free + 1_000 * (number > 0))
+        free = start + kernel_ns
+        events += [
+            step(number + 1, begin, begin + host_ns - 100),
+            operator("aten::mm", begin + 1_000, begin + host_ns - 1_000),
+            launch(number + 1, begin + 10_000, begin + 12_000),
+            work(f"gemm{number}", number + 1, start, free),
+        ]
+    return events, count * host_ns
+
+
+def test_steps_that_the_host_times(tmp_path):
+    events, end = steps_of(kernel_ns=40_000)
+    events.append(call("cudaDeviceSynchronize", end, end + 5_000))
+    frame = analysis.what_if(job(tmp_path, events), edits.host(0.75)).iloc[1:]
+    assert set(frame["clock"]) == {"host"}
+    assert frame["before_ns"].tolist() == [99_900] * 4
+    # Of step 1 to 3 the host takes 3/4. A step that ends with 100 ns of pause loses that pause's part, too.
+    assert frame["after_ns"].tolist()[:3] == [74_925] * 3
+    assert frame["compute_ns"].tolist()[:3] == [40_000] * 3
+
+
+def test_a_device_that_times_the_recording_times_the_replay(tmp_path):
+    events, _ = steps_of(kernel_ns=300_000)
+    frame = analysis.what_if(job(tmp_path, events), edits.kernels(2.0)).iloc[1:]
+    assert set(frame["clock"]) == {"device"}
+    assert frame["before_ns"].tolist() == [300_000] * 4
+    assert frame["after_ns"].tolist() == [150_000] * 4
+
+
+def test_a_device_that_falls_behind_is_timed_by_its_period(tmp_path):
+    """The host is ten times as fast and the device cannot follow: its steps follow each other by 41 us."""
+    events, end = steps_of(kernel_ns=40_000, count=6)
+    events.append(call("cudaDeviceSynchronize", end, end + 5_000))
+    frame = analysis.what_if(job(tmp_path, events), edits.host(0.1)).iloc[1:]
+    assert set(frame["clock"]) == {"device period"}
+    # Both times from the first kernel of a step to that of the next, of the last to its end.
+    assert frame["before_ns"].tolist() == [100_000] * 5 + [40_000]
+    assert frame["after_ns"].tolist() == [41_000] * 5 + [40_000]
+    assert frame["idle_ns"].tolist() == [1_000] * 5 + [0]
+
+
+def only_a_script():
+    """A launch and its kernel in a second of which the profiler saw nothing else."""
+    return [
+        launch(1, 0, 10_000),
+        work("a", 1, 15_000, 20_000),
+        launch(2, 10**9, 10**9 + 10_000),
+        work("b", 2, 10**9 + 15_000, 10**9 + 20_000),
+    ]
+
+
+def test_a_rank_that_cannot_be_trusted_says_why(tmp_path):
+    trace = job(tmp_path, only_a_script())
+    with pytest.raises(MissingDataError, match="nothing is recorded on the host") as raised:
+        analysis.what_if(trace, [])
+    assert "ProfilerActivity.CUDA" in raised.value.remedy
+    assert raised.value.detail.startswith("for 100 % of its time")
+    assert not analysis.replay_quality(trace)["trusted"].any()
+
+
+def test_of_several_ranks_those_answer_that_can_be_trusted(tmp_path):
+    events, _ = steps_of(kernel_ns=300_000)
+    trace = job(tmp_path, only_a_script(), events)
+    assert analysis.what_if(trace, edits.kernels(2.0))["rank"].unique().tolist() == [1]
+    assert analysis.replay_quality(trace)["trusted"].tolist() == [False, True]
+    assert analysis.replay_quality(trace, Scope(ranks=(1,)))["rank"].tolist() == [1]
+    with pytest.raises(MissingDataError) as raised:
+        analysis.what_if(trace, [], Scope(ranks=(0,)))
+    assert raised.value.detail.startswith("for 100 % of its time")
+
+
+def test_of_several_ranks_that_cannot_be_trusted_the_first_is_named(tmp_path):
+    trace = job(tmp_path, only_a_script(), only_a_script())
+    with pytest.raises(MissingDataError) as raised:
+        analysis.what_if(trace, [])
+    assert raised.value.detail.startswith("rank 0: for 100 % of its time")
+
+
+def test_without_device_work_there_is_nothing_to_replay(tmp_path):
+    trace = job(tmp_path, [operator("aten::mm", 0, 10_000)])
+    for ask in (lambda: analysis.what_if(trace, []), lambda: analysis.replay_quality(trace)):
+        with pytest.raises(MissingDataError, match="device events"):
+            ask()
+
+
+def test_most_of_the_work_without_a_launch(tmp_path):
+    events, _ = steps_of(kernel_ns=300_000, count=2)
+    orphans = [work(f"o{at}", 90 + at, 617_000 + 301_000 * at, 917_000 + 301_000 * at) for at in range(3)]
+    with pytest.raises(MissingDataError, match=r"60\.0 % of the device work has no recorded launch"):
+        analysis.what_if(job(tmp_path, [*events, *orphans]), [])
+    # Half of it is not most of it.
+    assert len(analysis.what_if(job(tmp_path, [*events, *orphans[:2]]), []))
