@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.compact import compact
 from hta_widgets.analysis.replay.host_points import HostPoints, named
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
@@ -65,10 +66,11 @@ def device_rows(rank_trace: RankTrace) -> Int64:
 
 def streams_of(rank_trace: RankTrace, rows: Int64) -> tuple[Int64, dict[tuple[int, int], int]]:
     """Index of the (device, stream) of each of these rows, and of each (device, stream)."""
-    pairs = np.stack([rank_trace.device[rows], rank_trace.stream[rows]])
-    keys, index = np.unique(pairs, axis=1, return_inverse=True)
-    found = {(int(gpu), int(stream)): at for at, (gpu, stream) in enumerate(keys.T)}
-    return index.reshape(-1).astype(np.int64), found
+    gpus, gpu = compact(rank_trace.device[rows])
+    numbers, number = compact(rank_trace.stream[rows])
+    keys, index = compact(gpu * len(numbers) + number)
+    pairs = zip(gpus[keys // len(numbers)].tolist(), numbers[keys % len(numbers)].tolist(), strict=True)
+    return index, {pair: at for at, pair in enumerate(pairs)}
 
 
 def device_events(rank_trace: RankTrace, rows: Int64, stream: Int64, host: HostPoints) -> DeviceEvents:
@@ -94,7 +96,7 @@ def device_events(rank_trace: RankTrace, rows: Int64, stream: Int64, host: HostP
         start=rank_trace.start[rows],
         end=rank_trace.end[rows],
         stream=stream[order],
-        gpu=np.unique(rank_trace.device[rows], return_inverse=True)[1].reshape(-1).astype(np.int64),
+        gpu=compact(rank_trace.device[rows])[1],
         launched=launched[order],
         placed=placed[order],
         previous=previous[order],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.compact import compact
 from hta_widgets.analysis.replay.edge_list import Edges, Nodes
 from hta_widgets.analysis.replay.kinds import (
     CALL,
@@ -66,7 +67,7 @@ def groups_of(
     on_device = edges.kind == DEVICE
     what = np.zeros(len(row), np.int64)
     by_name = np.isin(edges.kind, _NAMED)
-    what[by_name] = rank_trace.name[row[by_name]]
+    names, what[by_name] = compact(rank_trace.name[row[by_name]])
     by_thread = np.isin(edges.kind, (HOST, HANDOFF))
     what[by_thread] = edges.thread[by_thread]
     detail = np.where(on_device, rank_trace.event_class[row], 0).astype(np.int64)
@@ -74,7 +75,7 @@ def groups_of(
     detail[of_call] = launches[row[of_call]] > 0
     width, classes = max(int(what.max(initial=0)) + 1, 1), len(EventClass)
     code = (edges.kind.astype(np.int64) * classes + detail) * width + what
-    distinct, group = np.unique(code, return_inverse=True)
+    distinct, group = compact(code)
     groups = []
     for value in distinct.tolist():
         rest, at = divmod(value, width)
@@ -82,10 +83,10 @@ def groups_of(
         groups.append(
             Group(
                 kind,
-                rank_trace.names[at] if kind in _NAMED else "",
+                rank_trace.names[names[at]] if kind in _NAMED else "",
                 EventClass(about) if kind == DEVICE else None,
                 at if kind in (HOST, HANDOFF) else -1,
                 kind == CALL and about == 1,
             )
         )
-    return tuple(groups), group.reshape(-1).astype(np.int32)
+    return tuple(groups), group.astype(np.int32)

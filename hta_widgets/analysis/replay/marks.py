@@ -34,16 +34,20 @@ def marks_of(rank_trace: RankTrace) -> Marks:
     """The boundaries of a rank's iterations, on the threads of the longest calls that begin or end there."""
     frame = rank_trace.iterations
     boundaries = frame[["host_start_ns", "host_end_ns"]].to_numpy(np.int64)
-    rows = np.flatnonzero((rank_trace.stream == NULL) & ~rank_trace.is_device)
-    rows = rows[np.argsort(rank_trace.dur[rows], kind="stable")]
+    if not len(boundaries):
+        nothing = np.empty(0, np.int64)
+        return Marks(nothing, nothing, nothing, nothing)
+    edges = np.unique(boundaries)
     thread_at: dict[int, int] = {}
-    for times in (rank_trace.start[rows], rank_trace.end[rows]):
-        meets = np.isin(times, boundaries)
+    for times in (rank_trace.start, rank_trace.end):
+        place = np.minimum(np.searchsorted(edges, times), len(edges) - 1)
+        rows = np.flatnonzero((edges[place] == times) & ~rank_trace.is_device & (rank_trace.stream == NULL))
         # Of several calls the longest comes last and stays.
-        thread_at |= dict(zip(times[meets].tolist(), rank_trace.thread[rows[meets]].tolist(), strict=True))
+        rows = rows[np.argsort(rank_trace.dur[rows], kind="stable")]
+        thread_at |= dict(zip(times[rows].tolist(), rank_trace.thread[rows].tolist(), strict=True))
     time = sorted(thread_at)
-    place = {when: at for at, when in enumerate(time)}
-    found = np.array([place.get(when, -1) for when in boundaries.reshape(-1).tolist()], np.int64)
+    marks = {when: at for at, when in enumerate(time)}
+    found = np.array([marks.get(when, -1) for when in boundaries.reshape(-1).tolist()], np.int64)
     begin, end = found.reshape(-1, 2).T
     return Marks(
         np.array(time, np.int64), np.array([thread_at[when] for when in time], np.int64), begin, end
