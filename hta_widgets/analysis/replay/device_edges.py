@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.replay.delays import Delays
 from hta_widgets.analysis.replay.device_events import DeviceEvents
-from hta_widgets.analysis.replay.edge_list import Edges, Nodes, Whole, add, settle
+from hta_widgets.analysis.replay.edge_list import Edges, Nodes, Whole, add, last_until, settle
 from hta_widgets.analysis.replay.host_edges import CLOCK_SLACK
 from hta_widgets.analysis.replay.kinds import (
     COLLECTIVE,
@@ -144,7 +144,7 @@ def _just_ended(
     """
     found = np.int64(-1)
     since = now - max(REACH, 2 * delays.latency + 10_000)
-    j = np.searchsorted(ends, now + CLOCK_SLACK, side="right") - 1
+    j = last_until(ends, now + CLOCK_SLACK)
     while j >= 0 and ends[j] >= since:
         cause = by_end[j]
         earlier = cause < d and 0 <= device.launched[cause] < device.launched[d]

@@ -14,7 +14,7 @@ Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 Whole = int | np.int64
 
-__all__ = ["Edges", "Nodes", "add", "empty", "settle"]
+__all__ = ["Edges", "Nodes", "add", "empty", "last_until", "settle"]
 
 
 class Nodes(NamedTuple):
@@ -56,6 +56,22 @@ def empty(size: int) -> Edges:
         residual=np.empty(size, np.int64),
         thread=np.empty(size, np.int32),
     )
+
+
+@outline
+def last_until(values: Int64, limit: Whole) -> Whole:
+    """Position of the last of ascending values that is not above a limit, -1 if all are.
+
+    np.searchsorted would take numba seconds to compile.
+    """
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] <= limit:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
 
 
 @outline

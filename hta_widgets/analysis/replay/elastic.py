@@ -12,7 +12,7 @@ from hta_widgets.analysis.replay.delays import Delays
 from hta_widgets.analysis.replay.device_events import DeviceEvents
 from hta_widgets.analysis.replay.edge_list import Edges, Nodes
 from hta_widgets.analysis.replay.kinds import EVENT_STARTS
-from hta_widgets.jit import kernel
+from hta_widgets.jit import kernel, outline
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -46,6 +46,16 @@ def shared_delays(
     return edge.astype(np.int32), first[nodes.event[event] + 1].astype(np.int32), share.copy()
 
 
+@outline
+def _doubled(rows: Int64) -> Int64:
+    """The rows, and room for as many more; a slice as the target would take numba seconds to compile."""
+    larger = np.empty((2 * len(rows), 3), np.int64)
+    for i in range(len(rows)):
+        for k in range(3):
+            larger[i, k] = rows[i, k]
+    return larger
+
+
 @kernel
 def _beside(
     edge: Int64, event: Int64, residual: Int64, device: DeviceEvents, by_stream: Int64, offsets: Int64
@@ -72,9 +82,7 @@ def _beside(
             while j >= begin and device.end[by_stream[j]] > since:
                 other = by_stream[j]
                 if n == len(out):
-                    larger = np.empty((2 * len(out), 3), np.int64)
-                    larger[:n] = out
-                    out = larger
+                    out = _doubled(out)
                 ran = min(device.end[other], until) - max(device.start[other], since)
                 out[n, 0], out[n, 1], out[n, 2] = edge[i], other, ran
                 total += ran

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.replay.delays import Delays
 from hta_widgets.analysis.replay.device_events import DeviceEvents
-from hta_widgets.analysis.replay.edge_list import Edges, Nodes, Whole, add, settle
+from hta_widgets.analysis.replay.edge_list import Edges, Nodes, Whole, add, last_until, settle
 from hta_widgets.analysis.replay.host_points import NO_WAIT, WAITS_FOR_DEVICE, HostPoints
 from hta_widgets.analysis.replay.kinds import (
     CALL,
@@ -146,7 +146,7 @@ def _awaited(
             end = nodes.event[found] + 1
             inside = begun <= nodes.time[end] <= now + CLOCK_SLACK
             return found if inside and end < nodes.host[h] else np.int64(-1)
-    j = np.searchsorted(ends, now + CLOCK_SLACK, side="right") - 1
+    j = last_until(ends, now + CLOCK_SLACK)
     while j >= 0 and ends[j] >= begun:
         found = by_end[j]
         if device.placed[found] <= begin and (host.awaited[h] < 0 or device.stream[found] == host.awaited[h]):
