@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hta_widgets.widgets.selection import Selection
     from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
     from hta_widgets.widgets.trace_explorer import TraceExplorer
+    from hta_widgets.widgets.what_if import WhatIf
 
 __all__ = [
     "Breadcrumb",
@@ -50,6 +51,7 @@ __all__ = [
     "TraceAnalysis",
     "TraceDiff",
     "TraceExplorer",
+    "WhatIf",
     "analysis",
     "edits",
     "examples",
@@ -72,6 +74,7 @@ _MODULES = {
     "TraceAnalysis": "hta_widgets.hta.trace_analysis",
     "TraceDiff": "hta_widgets.hta.trace_diff",
     "TraceExplorer": "hta_widgets.widgets.trace_explorer",
+    "WhatIf": "hta_widgets.widgets.what_if",
 }
 
 

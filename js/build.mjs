@@ -22,6 +22,7 @@ const styles = {
 const context = await esbuild.context({
   entryPoints: {
     widgets: file("src/index.ts"),
+    what_if: file("src/what_if.ts"),
     report_explorer: file("src/report/explorer.ts"),
     report_diff: file("src/report/diff.ts"),
   },

@@ -22,7 +22,10 @@ from tests.support import ROOT
 
 pytestmark = pytest.mark.slow
 
-BUNDLES = {f"hta_widgets/widgets/static/{name}.js" for name in ("widgets", "report_explorer", "report_diff")}
+BUNDLES = {
+    f"hta_widgets/widgets/static/{name}.js"
+    for name in ("widgets", "what_if", "report_explorer", "report_diff")
+}
 BUNDLE_BUDGET_BYTES = 160 * 1024
 PACKAGE_FILES = {path.relative_to(ROOT).as_posix() for path in (ROOT / "hta_widgets").rglob("*.py")}
 

@@ -10,6 +10,7 @@ from hta_widgets.widgets.rank_selector import RankSelector
 from hta_widgets.widgets.selection import Selection
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 from hta_widgets.widgets.trace_explorer import TraceExplorer
+from hta_widgets.widgets.what_if import WhatIf
 
 __all__ = [
     "Breadcrumb",
@@ -22,4 +23,5 @@ __all__ = [
     "Selection",
     "TimelineScrubber",
     "TraceExplorer",
+    "WhatIf",
 ]

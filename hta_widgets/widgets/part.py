@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import anywidget
 import traitlets as t
@@ -17,7 +18,7 @@ from hta_widgets.engine import UI_LOCK
 from hta_widgets.formatting import counted
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.rpc import RpcHandler
-from hta_widgets.widgets.runtime import STUB, runtime
+from hta_widgets.widgets.runtime import BUNDLE, STUB, runtime
 from hta_widgets.widgets.selection import Guarded, Selection
 
 __all__ = ["Part", "as_selection", "as_trace", "describe", "variable_name"]
@@ -35,6 +36,7 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
     """
 
     _esm = STUB
+    _bundle: ClassVar[Path] = BUNDLE
     _links: Sequence[t.link] | None = None
     _runtime = anywidget.WidgetTrait().tag(sync=True)
     _view = t.Unicode().tag(sync=True)
@@ -55,7 +57,7 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
         with UI_LOCK:
             shared = [name for name in selection.traits() if name in self.class_traits()]
             started = {name: getattr(selection, name) for name in shared}
-            super().__init__(_runtime=runtime(), **{**started, **traits})
+            super().__init__(_runtime=runtime(self._bundle), **{**started, **traits})
             self._links = [t.link((selection, name), (self, name)) for name in shared]
 
     @property

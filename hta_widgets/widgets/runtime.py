@@ -1,8 +1,9 @@
-"""The one widget that carries the JavaScript bundle.
+"""The widget that carries a JavaScript bundle.
 
 anywidget copies and evaluates a widget's `_esm` for every instance. A page with ten panels would carry the
 bundle ten times, and the parts could share nothing. So one `Runtime` holds the bundle, and each part is a
-stub of two hundred bytes that asks the runtime to mount the view it names.
+stub of two hundred bytes that asks the runtime to mount the view it names. A part that few pages show has a
+bundle, and so a runtime, of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from hta_widgets.widgets.cell_thread import marimo
 
 STATIC = Path(__file__).parent / "static"
 BUNDLE = STATIC / "widgets.js"
+WHAT_IF_BUNDLE = STATIC / "what_if.js"
 REPORT_BUNDLES = {root: STATIC / f"report_{root}.js" for root in ("explorer", "diff")}
 
 STUB = """
@@ -30,7 +32,7 @@ export default {
 
 
 def bundle(path: Path = BUNDLE) -> str:
-    """The text of a JavaScript module: the widgets', or one of `REPORT_BUNDLES`, which open a report.
+    """The text of a JavaScript module: of widgets, or one of `REPORT_BUNDLES`, which open a report.
 
     Raises:
         RuntimeError: it has not been built.
@@ -44,30 +46,26 @@ def bundle(path: Path = BUNDLE) -> str:
 
 
 class Runtime(anywidget.AnyWidget):
-    """Holds the bundle; draws nothing."""
+    """Holds a bundle; draws nothing."""
 
     _esm = t.Unicode().tag(sync=True)
-
-    @t.default("_esm")
-    def _read_bundle(self) -> str:
-        return bundle()
 
     def __repr__(self) -> str:
         return "Runtime()"
 
 
-_shared: Runtime | None = None
+_shared: dict[Path, Runtime] = {}
 
 
-def runtime() -> Runtime:
-    """The kernel's runtime; created on first use, and again after its comm was closed.
+def runtime(path: Path = BUNDLE) -> Runtime:
+    """The kernel's runtime for a bundle; created on first use, and again after its comm was closed.
 
     In marimo every part has its own: a widget there belongs to its cell, and the page caches code by content.
     """
-    global _shared
     if marimo():
-        return Runtime()
+        return Runtime(_esm=bundle(path))
     with UI_LOCK:
-        if _shared is None or _shared.comm is None:
-            _shared = Runtime()
-        return _shared
+        known = _shared.get(path)
+        if known is None or known.comm is None:
+            known = _shared[path] = Runtime(_esm=bundle(path))
+        return known

@@ -21,7 +21,7 @@ from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.selection import Selection
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 
-__all__ = ["compared_picture", "picture"]
+__all__ = ["compared_picture", "origin", "picture"]
 
 _CLASSES = (("Compute", "compute"), ("Communication", "communication"), ("Memory", "memory"))
 _HOST = (("Host", "host"),)
@@ -44,7 +44,7 @@ def picture(title: str, header: Sequence[dict[str, str]], parts: Sequence[Part])
         selected=words(parts[0].selection),
         overview=_overview(timelines[0]) if timelines else None,
         answers=[_answer(panel) for panel in panels],
-        origin=_origin("explorer"),
+        origin=origin("explorer"),
     )
 
 
@@ -67,7 +67,7 @@ def compared_picture(
         selected="; ".join(selections_text) or "the whole of each run",
         overview=None,
         answers=[_difference(panel) for panel in panels],
-        origin=_origin("viewer"),
+        origin=origin("viewer"),
     )
 
 
@@ -92,7 +92,8 @@ def words(selection: Selection) -> str:
     return "; ".join(clauses) or _ALL
 
 
-def _origin(live: str) -> str:
+def origin(live: str) -> str:
+    """The last line of a picture: when it was made, and how to get what is alive."""
     made = f"{datetime.now().astimezone():%Y-%m-%d %H:%M}"
     return f"Static picture of {made}, hta_widgets {__version__}: run the cell for the live {live}."
 

@@ -14,13 +14,15 @@ export type Mount = (props: ViewProps) => Promise<void>;
  * A function that draws the view that a part's `_view` trait names.
  *
  * @param styles of views that not every bundle has
+ * @param sheet what the page knows them by: it may show parts of several bundles
  */
-export function mounting(views: Readonly<Record<string, View>>, styles = ""): Mount {
+export function mounting(views: Readonly<Record<string, View>>, styles = "", sheet = "more"): Mount {
   return async (props) => {
     const name: string = props.model.get("_view");
     const view = views[name];
     if (!view) throw new Error(`no view ${name} in this bundle`);
-    adoptStyles(props.el, "theme", theme + parts + styles);
+    adoptStyles(props.el, "theme", theme + parts);
+    adoptStyles(props.el, sheet, styles);
     props.el.classList.add("hta");
     followTheme(props.el, props.signal);
     keepShortcuts(props.el, props.signal);

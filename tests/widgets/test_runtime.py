@@ -1,11 +1,11 @@
-"""One bundle for all parts, and one for reports, each within its budget."""
+"""One bundle for the parts of an explorer, others for what few pages show, each within its budget."""
 
 from pathlib import Path
 
 import pytest
 
 from hta_widgets import RankSelector, Trace
-from hta_widgets.widgets.runtime import BUNDLE, REPORT_BUNDLES, runtime
+from hta_widgets.widgets.runtime import BUNDLE, REPORT_BUNDLES, WHAT_IF_BUNDLE, runtime
 
 BUDGET = 160 * 1024
 
@@ -18,6 +18,8 @@ def test_parts_share_one_runtime_and_are_small(ddp: Trace) -> None:
     assert RankSelector(ddp)._runtime.comm is not None
 
 
-@pytest.mark.parametrize("bundle", [BUNDLE, *REPORT_BUNDLES.values()], ids=lambda bundle: bundle.name)
+@pytest.mark.parametrize(
+    "bundle", [BUNDLE, WHAT_IF_BUNDLE, *REPORT_BUNDLES.values()], ids=lambda bundle: bundle.name
+)
 def test_bundle_is_within_its_budget(bundle: Path) -> None:
     assert bundle.stat().st_size <= BUDGET

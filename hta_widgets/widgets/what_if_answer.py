@@ -1,0 +1,171 @@
+"""What `WhatIf` shows of a rank: the answer of `analysis.what_if` in few numbers, and each edit by itself."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
+
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.replay import what_if
+from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.graph import Graph, graph_of
+from hta_widgets.analysis.replay.passes import ESTIMATE
+from hta_widgets.analysis.replay.plan import Plan
+from hta_widgets.analysis.replay.quality import quality_of
+from hta_widgets.engine import checkpoint
+from hta_widgets.formatting import duration, percent
+from hta_widgets.timeline import Packed
+from hta_widgets.trace.scope import Scope
+from hta_widgets.widgets.replay_codec import pack
+from hta_widgets.widgets.what_if_controls import CONTROLS, described, edits_of, effect_of, settings_of
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["PARTS", "Replayed", "packed_graph", "replayed", "sentence"]
+
+PARTS = ("compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns")
+MOST_NODES = 500_000
+"""A larger graph stays in Python: the browser would answer too slowly."""
+
+
+class Replayed(NamedTuple):
+    """What the view shows.
+
+    Attributes:
+        about: facts about the replay of the rank, whatever the edits are.
+        controls: the sliders and switches, as `what_if_controls.described` gives them.
+        answer: times in ns, as recorded and after the edits (``js/src/replay/answer.ts`` has the same).
+    """
+
+    about: dict[str, Any]
+    controls: list[dict[str, Any]]
+    answer: dict[str, Any]
+
+
+def replayed(trace: Trace, rank: int | None, edits: Sequence[Edit]) -> Replayed:
+    """The replay of a rank under edits.
+
+    Args:
+        trace: the job.
+        rank: which one; None: the first that can be answered for.
+        edits: made together.
+
+    Raises:
+        MissingDataError: the rank has no device work, or its replay cannot be trusted.
+    """
+    rank = _first_trusted(trace) if rank is None else rank
+    recorded = what_if(trace, (), Scope(ranks=(rank,)))
+    frame = what_if(trace, edits, Scope(ranks=(rank,))) if edits else recorded
+    rank_trace = trace.rank(rank)
+    graph, quality = graph_of(rank_trace), quality_of(rank_trace)
+    assert graph is not None and quality is not None  # there is an answer
+    about = {
+        "rank": rank,
+        "nodes": len(graph.time),
+        "live": len(graph.time) <= MOST_NODES,
+        "model_error_pct": quality.model_error_pct,
+        "inferred": quality.inferred,
+        "edges": quality.edges,
+    }
+    return Replayed(about, _sent(rank_trace)[0], _answer(rank_trace, graph, edits, recorded, frame))
+
+
+def packed_graph(rank_trace: RankTrace) -> Packed:
+    """The graph for the browser, of a rank that `replayed` answered for."""
+    return _sent(rank_trace)[1]
+
+
+def sentence(answer: dict[str, Any]) -> str:
+    """The answer in words."""
+    before, after = answer["before"], answer["after"]
+    if not answer["chain"]:
+        return f"The recording takes {duration(before)}. Nothing is changed."
+    text = (
+        f"The recording would take {duration(after)} instead of {duration(before)}: {_change(before, after)}."
+    )
+    step = answer["step"]
+    if step is not None:
+        text += f" A step: {duration(step['after'])} instead of {duration(step['before'])} (median)."
+    return text
+
+
+def _change(before: int, after: int) -> str:
+    if before == after:
+        return "no change"
+    share = percent(100.0 * abs(after - before) / max(before, 1))
+    return f"{share} {'less' if after < before else 'more'}"
+
+
+def _first_trusted(trace: Trace) -> int:
+    """The first rank whose replay can be trusted, else the first with device work, which says why not."""
+    with_work = []
+    for rank in trace.ranks:
+        checkpoint()
+        quality = quality_of(trace.rank(rank))
+        if quality is not None:
+            if quality.trusted:
+                return rank
+            with_work.append(rank)
+    return (with_work or trace.ranks)[0]
+
+
+@memoize_per_rank()
+def _sent(rank_trace: RankTrace) -> tuple[list[dict[str, Any]], Packed]:
+    """The controls of a rank, and its graph for the browser."""
+    graph = graph_of(rank_trace)
+    assert graph is not None
+    effects = {control.name: effect_of(control, graph, rank_trace) for control in CONTROLS}
+    controls = [described(control, effects[control.name]) for control in CONTROLS]
+    cuts = {name: effect.cut for name, effect in effects.items() if len(effect.cut[0])}
+    data = zlib.compress(pack(graph, rank_trace, cuts)) if len(graph.time) <= MOST_NODES else b""
+    return controls, Packed({}, data)
+
+
+def _answer(
+    rank_trace: RankTrace, graph: Graph, edits: Sequence[Edit], recorded: pd.DataFrame, frame: pd.DataFrame
+) -> dict[str, Any]:
+    whole, steps = frame[frame["iteration"].isna()].iloc[0], frame[frame["iteration"].notna()]
+    settings, further = settings_of(edits)
+    return {
+        "settings": settings,
+        "further": [edit.expression for edit in further],
+        "before": int(whole["before_ns"]),
+        "low": int(whole["low_ns"]),
+        "after": int(whole["after_ns"]),
+        "high": int(whole["high_ns"]),
+        "parts_before": [int(recorded[part].iloc[0]) for part in PARTS],
+        "parts_after": [int(whole[part]) for part in PARTS],
+        "step": _median(steps) if len(steps) else None,
+        "chain": _chain(rank_trace, graph, [*edits_of(settings), *further]),
+    }
+
+
+def _median(steps: pd.DataFrame) -> dict[str, Any]:
+    times = {name: int(steps[f"{name}_ns"].median()) for name in ("before", "low", "after", "high")}
+    return {**times, "count": len(steps), "clock": str(steps["clock"].iloc[0])}
+
+
+def _chain(rank_trace: RankTrace, graph: Graph, edits: Sequence[Edit]) -> list[dict[str, Any]]:
+    """Of each edit: how long the recording takes with it alone, and together with those before it."""
+    chain, together = [], Plan(graph, rank_trace)
+    for edit in edits:
+        checkpoint()
+        alone = Plan(graph, rank_trace)
+        edit.apply(alone)
+        edit.apply(together)
+        settings, _ = settings_of([edit])
+        chain.append(
+            {
+                "name": next(iter(settings), ""),
+                "expression": edit.expression,
+                "bound": edit.bound,
+                "alone": int(alone.replay(ESTIMATE).max()),
+                "together": int(together.replay(ESTIMATE).max()),
+            }
+        )
+    return chain

@@ -1,0 +1,175 @@
+"""The sliders and switches of `WhatIf`: each is one edit, by how much of the time it leaves.
+
+What a slider means to the browser (which groups of edges it scales or removes, which edges it cuts) is read
+off the edit itself: Python's edits are the only place that says what they do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.replay import edits
+from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.graph import Graph
+from hta_widgets.analysis.replay.passes import PINNED
+from hta_widgets.analysis.replay.plan import Plan
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+Int64 = npt.NDArray[np.int64]
+
+__all__ = ["CONTROLS", "Control", "Effect", "described", "edits_of", "effect_of", "settings_of"]
+
+_DIGITS = 12
+"""Of a speed, whose reciprocal is a time: enough to give back what was typed."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """A slider, or a switch.
+
+    Attributes:
+        name, label: for programs, and for readers.
+        hint: what it changes, in words.
+        edit: the edit that leaves this share of the time, 1 being as recorded.
+        off: what a switch does when it is on; empty for a slider.
+        speed: its edit takes how many times as fast it gets, not the time that is left.
+    """
+
+    name: str
+    label: str
+    hint: str
+    edit: Callable[[float], Edit]
+    off: str = ""
+    speed: bool = False
+
+
+def _faster(time: float) -> float:
+    return math.inf if time == 0 else float(f"{1 / time:.{_DIGITS}g}")
+
+
+CONTROLS = (
+    Control("host", "Host", "The host's own time, in calls and between them", edits.host),
+    Control("launches", "Launches", "The calls that launch device work and do not wait", edits.launches),
+    Control(
+        "kernels",
+        "Compute kernels",
+        "How long compute kernels run",
+        lambda time: edits.kernels(_faster(time)),
+        speed=True,
+    ),
+    Control(
+        "copies",
+        "Copies and fills",
+        "How long copies and fills run",
+        lambda time: edits.copies(_faster(time)),
+        speed=True,
+    ),
+    Control(
+        "communication",
+        "Communication",
+        "How long collectives, sends and receives run, including their waiting for other ranks",
+        edits.communication,
+    ),
+    Control(
+        "syncs",
+        "Synchronisation",
+        "Synchronising calls and blocking copies no longer wait for the device",
+        lambda _time: edits.syncs(),
+        "does not wait",
+    ),
+    Control(
+        "loader",
+        "Data loader",
+        "What the host spends in *DataLoader*",
+        lambda _time: edits.without("*DataLoader*"),
+        "takes no time",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a control does to a graph.
+
+    Attributes:
+        scaled, removed: groups of edges.
+        cut: the edges that it shortens, and their weights then, ns.
+    """
+
+    scaled: list[int]
+    removed: list[int]
+    cut: tuple[Int64, Int64]
+
+    @property
+    def nothing(self) -> bool:
+        return not (self.scaled or self.removed or len(self.cut[0]))
+
+
+def effect_of(control: Control, graph: Graph, rank_trace: RankTrace) -> Effect:
+    """What a control does to the graph of a rank."""
+    plan = Plan(graph, rank_trace)
+    control.edit(0.0 if control.off else 0.5).apply(plan)
+    assert len(plan.factor) == len(graph.groups)  # the edits of controls are of whole groups
+    by_group = (plan.factor != 1) | plan.removed
+    weight = plan.weights(PINNED) - graph.residual
+    cut = np.flatnonzero((weight != graph.weight) & ~by_group[graph.group])
+    return Effect(
+        np.flatnonzero(plan.factor != 1).tolist(), np.flatnonzero(plan.removed).tolist(), (cut, weight[cut])
+    )
+
+
+def edits_of(settings: Mapping[str, float]) -> list[Edit]:
+    """The edits that controls stand for, in the order of the controls.
+
+    Args:
+        settings: the share of the time that is left, by name of the control.
+    """
+    return [control.edit(settings[control.name]) for control in CONTROLS if control.name in settings]
+
+
+def settings_of(given: Iterable[Edit]) -> tuple[dict[str, float], list[Edit]]:
+    """The settings of the controls that make these edits, and the edits that no control makes."""
+    settings: dict[str, float] = {}
+    further = []
+    for edit in given:
+        found = next(((c.name, time) for c in CONTROLS if (time := _time(c, edit)) is not None), None)
+        if found is None or found[0] in settings:
+            further.append(edit)
+        else:
+            settings[found[0]] = found[1]
+    return settings, further
+
+
+def _time(control: Control, edit: Edit) -> float | None:
+    """The share of the time that is left where `edit` is one of the control's."""
+    if control.off:
+        return 0.0 if edit == control.edit(0.0) else None
+    found = re.fullmatch(rf"edits\.{control.name}\(([\d.e+-]+|math\.inf)\)", edit.expression)
+    if found is None:
+        return None
+    value = math.inf if found[1] == "math.inf" else float(found[1])
+    return 1 / value if control.speed else value
+
+
+def described(control: Control, effect: Effect) -> dict[str, Any]:
+    """A control as its view reads it."""
+    return {
+        "name": control.name,
+        "label": control.label,
+        "hint": control.hint,
+        "off": control.off,
+        "speed": control.speed,
+        "bound": control.edit(0.0).bound,
+        "scaled": effect.scaled,
+        "removed": effect.removed,
+        "nothing": effect.nothing,
+    }

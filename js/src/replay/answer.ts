@@ -1,0 +1,110 @@
+// What an edit changes, in few numbers: the browser's half of hta_widgets/widgets/what_if_answer.py.
+
+import { type Control, editOf, inUse, type Settings } from "./controls";
+import type { Graph } from "./graph";
+import { partsOf } from "./parts";
+import { ESTIMATE, MOST, PINNED, times, weights } from "./pass";
+
+/** A time as recorded, and replayed: the estimate between the shortest and the longest; ns. */
+export interface Times {
+  before: number;
+  low: number;
+  after: number;
+  high: number;
+}
+
+/** What the recording takes, ns. */
+export interface Whole extends Times {
+  parts_before: number[];
+  parts_after: number[];
+}
+
+/** One edit: what the recording takes with it alone, and with it and those before it; ns. */
+export interface Link {
+  /** of the control that makes it, empty for an edit that none makes */
+  name: string;
+  expression: string;
+  /** it can be had at most in part */
+  bound: boolean;
+  alone: number;
+  together: number;
+}
+
+/** As the kernel answers. */
+export interface Answer extends Whole {
+  settings: Settings;
+  further: string[];
+  chain: Link[];
+  /** medians over the complete iterations, if there are any */
+  step: (Times & { count: number; clock: string }) | null;
+}
+
+/** Replays a graph under settings of controls; it keeps its arrays from one answer to the next. */
+export class Replay {
+  #weight: Float64Array;
+  #time: Float64Array;
+  #before: number;
+  #partsBefore: number[];
+
+  constructor(
+    private readonly graph: Graph,
+    private readonly controls: readonly Control[],
+  ) {
+    this.#weight = new Float64Array(graph.source.length);
+    this.#time = new Float64Array(graph.nodes);
+    this.#before = this.#extent({}, PINNED);
+    this.#partsBefore = partsOf(graph, this.#time, this.#before);
+  }
+
+  /** When each node happens, valid until the next question. */
+  times(settings: Settings, mode: number): Float64Array {
+    const edit = editOf(this.graph, this.controls, settings);
+    return times(this.graph, weights(this.graph, edit, mode, this.#weight), this.#time);
+  }
+
+  whole(settings: Settings): Whole {
+    const [graph, before] = [this.graph, this.#before];
+    const ends = [this.#extent(settings, PINNED), this.#extent(settings, MOST)];
+    const after = this.#extent(settings, ESTIMATE);
+    const parts_after = partsOf(graph, this.#time, after);
+    // what can be had only in part may also change nothing
+    if (this.controls.some((control) => isBound(control, settings))) ends.push(before);
+    return {
+      before,
+      low: Math.min(after, ...ends),
+      after,
+      high: Math.max(after, ...ends),
+      parts_before: this.#partsBefore,
+      parts_after,
+    };
+  }
+
+  /** Each edit that is in use, by itself and together with those above it. */
+  chain(settings: Settings): Link[] {
+    const all: Record<string, number> = {};
+    return inUse(this.controls, settings).map((control) => {
+      const { name } = control;
+      const own = { [name]: settings[name] as number };
+      Object.assign(all, own);
+      const alone = this.#extent(own, ESTIMATE);
+      return {
+        name,
+        expression: "",
+        bound: isBound(control, settings),
+        alone,
+        together: this.#extent(all, ESTIMATE),
+      };
+    });
+  }
+
+  #extent(settings: Settings, mode: number): number {
+    let last = 0;
+    for (const time of this.times(settings, mode)) if (time > last) last = time;
+    return last;
+  }
+}
+
+/** Whether a control is in use and can be had at most in part. */
+function isBound({ name, bound }: Control, settings: Settings): boolean {
+  return bound && settings[name] === 0;
+}

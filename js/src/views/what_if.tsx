@@ -1,0 +1,143 @@
+// WhatIf: sliders for changes to a program, and how long the recording would take.
+
+import { signal as makeSignal } from "@preact/signals";
+import { Button } from "../button";
+import { copyText } from "../export";
+import { counted, grouped, percent } from "../format";
+import { trait, type View } from "../model";
+import type { Link } from "../replay/answer";
+import type { Control } from "../replay/controls";
+import { Rpc } from "../rpc";
+import { draw } from "../shared";
+import { BusyMark, StateNotice, type Status } from "../state";
+import { announceView } from "../static_preview";
+import { Figures, Parts } from "../what_if/figures";
+import { type About, follow, type Hand } from "../what_if/hand";
+import { Rows } from "../what_if/rows";
+
+const COPIED_MS = 1500;
+
+interface RankOption {
+  rank: number;
+  label: string;
+}
+
+export const whatIf: View = ({ model, el, signal }) => {
+  const rpc = new Rpc(model, signal);
+  const status = trait<Status>(model, "status", signal);
+  const message = trait<string>(model, "message", signal);
+  const about = trait<Partial<About>>(model, "about", signal);
+  const controls = trait<Control[]>(model, "controls", signal);
+  const options = trait<RankOption[]>(model, "options", signal);
+  const rank = trait<number | null>(model, "rank", signal);
+  const expression = trait<string>(model, "expression", signal);
+  const hand = follow(model, rpc, signal);
+  const copied = makeSignal(false);
+  announceView(model, el, signal);
+
+  const copy = async () => {
+    await copyText(expression.value);
+    copied.value = true;
+    setTimeout(() => {
+      copied.value = false;
+    }, COPIED_MS);
+  };
+
+  function WhatIf() {
+    const whole = hand.whole.value;
+    // without an answer, only the reason is shown
+    const shown = whole && status.value !== "empty" && status.value !== "error";
+    const changed = Object.keys(hand.settings.value).length + hand.further.value.length > 0;
+    const confirmed = hand.confirmed.value;
+    return (
+      <section
+        class="hta-what-if"
+        aria-label="What if"
+        data-live={hand.live.value}
+        aria-busy={status.value === "busy"}
+      >
+        <div class="hta-bar">
+          <h3>What if</h3>
+          {options.value.length > 1 && (
+            <label class="hta-form">
+              rank{" "}
+              <select
+                value={String(rank.value ?? about.value.rank ?? "")}
+                onChange={(event) => {
+                  rank.value = Number(event.currentTarget.value);
+                }}
+              >
+                {options.value.map((option) => (
+                  <option key={option.rank} value={String(option.rank)}>
+                    {option.label}
+                  </option>
+                ))}
+              </select>
+            </label>
+          )}
+          <BusyMark status={status} />
+          <span class="hta-grow" />
+          {shown && (
+            <>
+              <Button disabled={!changed || !hand.ready.value} onClick={hand.reset}>
+                Reset
+              </Button>
+              <Button
+                disabled={!confirmed}
+                onClick={copy}
+                title={confirmed ? `Copy ${expression.value}` : "When the hand rests"}
+              >
+                {copied.value ? "Copied" : "Copy Python"}
+              </Button>
+            </>
+          )}
+        </div>
+        <StateNotice status={status} message={message} />
+        {shown && (
+          <>
+            <Figures hand={hand} whole={whole} changed={changed} />
+            <Disagreement hand={hand} />
+            <Parts whole={whole} stale={hand.stale.value} />
+            <Rows hand={hand} controls={controls.value} />
+            <Trust about={about.value as About} bound={boundsOf(hand.chain.value, controls.value)} />
+          </>
+        )}
+      </section>
+    );
+  }
+  draw(<WhatIf />, el, signal);
+};
+
+/** The browser and the kernel replay the same graph: if they ever differ, the reader must know. */
+function Disagreement({ hand }: { hand: Hand }) {
+  const [whole, confirmed] = [hand.whole.value, hand.confirmed.value];
+  if (!whole || !confirmed || whole.after === confirmed.after) return null;
+  return (
+    <p class="hta-notice" role="alert" data-severity="error">
+      {`Python replays this in ${grouped(confirmed.after)} ns and not in ${grouped(whole.after)} ns: do not use it, and report it.`}
+    </p>
+  );
+}
+
+/** What can be had at most in part, in words. */
+function boundsOf(chain: readonly Link[], controls: readonly Control[]): string[] {
+  const label = (link: Link) =>
+    controls.find(({ name }) => name === link.name)?.label.toLowerCase() ?? link.expression;
+  return chain.filter(({ bound }) => bound).map(label);
+}
+
+/** What the answer rests on. */
+function Trust({ about, bound }: { about: About; bound: readonly string[] }) {
+  return (
+    <div class="hta-muted hta-wi-trust">
+      {bound.length > 0 && (
+        <p>
+          {`An upper bound (${bound.join(", ")}): no program gets all of it, so the saving may be anything down to nothing.`}
+        </p>
+      )}
+      <p title="How far the dependencies alone, without delays that none explains, miss the recorded time">
+        {`This rank replayed through its dependencies, while other ranks do what they did. Model error ${percent(Math.abs(about.model_error_pct))}; ${grouped(about.inferred)} of ${counted(about.edges, "dependency", "dependencies")} inferred.`}
+      </p>
+    </div>
+  );
+}

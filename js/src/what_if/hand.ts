@@ -1,0 +1,168 @@
+// What the sliders say, and the answer to it: from the browser while the hand moves, from the kernel when it rests.
+
+import { computed, effect, signal as makeSignal, type ReadonlySignal, type Signal } from "@preact/signals";
+import { type Model, trait } from "../model";
+import { onAbort } from "../page";
+import { type Answer, type Link, Replay, type Whole } from "../replay/answer";
+import type { Control, Settings } from "../replay/controls";
+import { unpack } from "../replay/graph";
+import type { Rpc } from "../rpc";
+import { inflate } from "../timeline/decode";
+
+const REST_MS = 250; // without a move, the hand rests
+const SPEED_DIGITS = 3;
+
+/** Facts about the replay, whatever the edits are. */
+export interface About {
+  rank?: number;
+  nodes: number;
+  /** the browser may replay it */
+  live: boolean;
+  model_error_pct: number;
+  inferred: number;
+  edges: number;
+}
+
+export interface Hand {
+  settings: ReadonlySignal<Settings>;
+  /** the edits that no slider makes */
+  further: Signal<string[]>;
+  /** what is shown: of the browser if it can, else the kernel's last answer */
+  whole: ReadonlySignal<Whole | null>;
+  chain: ReadonlySignal<Link[]>;
+  /** the browser answers */
+  live: ReadonlySignal<boolean>;
+  /** what is shown answers what the sliders said before */
+  stale: ReadonlySignal<boolean>;
+  /** the kernel's last answer */
+  known: ReadonlySignal<Answer | null>;
+  /** the same if it is to these settings, else null */
+  confirmed: ReadonlySignal<Answer | null>;
+  /** the sliders can be moved */
+  ready: ReadonlySignal<boolean>;
+  move(control: Control, time: number): void;
+  /** forget all changes */
+  reset(): void;
+  /** tell the kernel now */
+  commit(): void;
+}
+
+export function follow(model: Model, rpc: Rpc, signal: AbortSignal): Hand {
+  const saved = trait<Settings>(model, "settings", signal);
+  const further = trait<string[]>(model, "further", signal);
+  const answer = trait<Partial<Answer>>(model, "answer", signal);
+  const about = trait<Partial<About>>(model, "about", signal);
+  const controls = trait<Control[]>(model, "controls", signal);
+  const settings = makeSignal<Settings>(saved.value);
+  const replay = makeSignal<Replay | null>(null);
+  const own = makeSignal<Whole | null>(null);
+  const links = makeSignal<Link[]>([]);
+  const live = computed(() => replay.value !== null && further.value.length === 0);
+  const dead = model.get("no_kernel") === true;
+
+  let resting: ReturnType<typeof setTimeout> | undefined;
+  const commit = () => {
+    clearTimeout(resting);
+    resting = undefined;
+    saved.value = settings.value;
+  };
+  const moved = (next: Settings) => {
+    settings.value = next;
+    clearTimeout(resting);
+    resting = setTimeout(commit, REST_MS);
+  };
+
+  const unfollow = effect(() => {
+    const given = saved.value;
+    if (resting === undefined) settings.value = given;
+  });
+
+  let rank: number | undefined;
+  const unload = effect(() => {
+    const facts = about.value;
+    if (facts.rank === rank || facts.rank === undefined) return;
+    rank = facts.rank;
+    replay.value = null;
+    if (!facts.live || dead) return;
+    const wanted = rank;
+    void fetchGraph(rpc, wanted)
+      .then((graph) => {
+        if (rank === wanted && !signal.aborted) replay.value = new Replay(graph, controls.peek());
+      })
+      .catch(() => undefined); // the kernel answers then
+  });
+
+  let frame = 0;
+  let later: ReturnType<typeof setTimeout> | undefined;
+  const unreplay = effect(() => {
+    const [now, given] = [replay.value, settings.value];
+    cancelAnimationFrame(frame);
+    clearTimeout(later);
+    if (!now) {
+      own.value = null;
+      return;
+    }
+    frame = requestAnimationFrame(() => {
+      own.value = now.whole(given);
+      // the shares of single edits follow when the answer is on the page
+      later = setTimeout(() => {
+        links.value = now.chain(given);
+      });
+    });
+  });
+
+  onAbort(signal, () => {
+    for (const dispose of [unfollow, unload, unreplay]) dispose();
+    cancelAnimationFrame(frame);
+    clearTimeout(later);
+    clearTimeout(resting);
+  });
+
+  const known = computed(() => (answer.value.settings ? (answer.value as Answer) : null));
+  const confirmed = computed(() => {
+    const { value } = known;
+    const same = value && sameSettings(value.settings, settings.value);
+    return same && String(value.further) === String(further.value) ? value : null;
+  });
+  return {
+    settings,
+    further,
+    live,
+    whole: computed(() => (live.value && own.value) || known.value),
+    chain: computed(() => (live.value ? links.value : (known.value?.chain ?? []))),
+    stale: computed(() => !live.value && !confirmed.value),
+    known,
+    confirmed,
+    ready: computed(() => !dead && known.value !== null),
+    move({ name, speed }, time) {
+      const { [name]: _, ...others } = settings.value;
+      moved(time === 1 ? others : { ...others, [name]: speed ? roundedSpeed(time) : time });
+    },
+    reset() {
+      settings.value = {};
+      further.value = [];
+      commit();
+    },
+    commit,
+  };
+}
+
+/** A time whose reciprocal, the speed, has few digits: `kernels(1.82)` reads better than `kernels(1.8181818)`. */
+function roundedSpeed(time: number): number {
+  return time === 0 ? 0 : 1 / Number((1 / time).toPrecision(SPEED_DIGITS));
+}
+
+function sameSettings(one: Settings, two: Settings): boolean {
+  const names = Object.keys(one);
+  return names.length === Object.keys(two).length && names.every((name) => one[name] === two[name]);
+}
+
+async function fetchGraph(rpc: Rpc, rank: number) {
+  const parts: DataView[] = [];
+  for (let chunk = 0, chunks = 1; chunk < chunks; chunk++) {
+    const { result, buffers } = await rpc.call<{ chunks: number }>("graph", { rank, chunk });
+    chunks = result.chunks;
+    parts.push(...buffers);
+  }
+  return unpack(await inflate(parts));
+}

@@ -1,0 +1,73 @@
+// The replay of a dependency graph: a graph by hand, whose times anyone can follow.
+
+import { expect, it } from "vitest";
+import { Replay } from "../src/replay/answer";
+import { type Control, editOf } from "../src/replay/controls";
+import { unpack } from "../src/replay/graph";
+import { partsOf } from "../src/replay/parts";
+import { ESTIMATE, MOST, PINNED } from "../src/replay/pass";
+import { control, GRAPH, packed } from "./replay";
+
+const graph = unpack(packed(GRAPH));
+const host = control("host", { scaled: [0], bound: true });
+const kernels = control("kernels", { scaled: [2], speed: true });
+const syncs = control("syncs", { removed: [3], off: "does not wait", bound: true });
+const loader = control("loader", { off: "takes no time" });
+const controls: Control[] = [host, kernels, syncs, loader];
+const replay = new Replay(graph, controls);
+const times = (settings: object, mode = ESTIMATE) => [...replay.times(settings as never, mode)];
+
+it("unpacks sources, long weights, residuals and cuts", () => {
+  expect([...graph.first]).toEqual([0, 0, 1, 3, 4, 6, 7]);
+  expect([...graph.source]).toEqual([0, 1, 0, 2, 1, 3, 4]);
+  expect(graph.weight[2]).toBe(-(2 ** 31) - 5);
+  expect([...graph.residual]).toEqual([0, 7, 0, 0, 0, 0, 0]);
+  expect([...(graph.cuts.loader?.edge ?? [])]).toEqual([0]);
+});
+
+it("replays the recording, and scales, removes and cuts", () => {
+  expect(times({})).toEqual([0, 100, 117, 158, 158, 161]);
+  // floor(100 / 4 + .5), and floor(3 / 4 + .5)
+  expect(times({ host: 0.25 })).toEqual([0, 25, 42, 83, 83, 84]);
+  expect(times({ syncs: 0 })).toEqual([0, 100, 117, 158, 101, 104]);
+  expect(times({ loader: 0 })).toEqual([0, 40, 57, 98, 98, 101]);
+});
+
+it("lets a residual stay, share, or go with the work beside it", () => {
+  // the kernel of 41 ns takes 20.5; 4 of the 7 ns are shared with it
+  expect(times({ kernels: 0.5 }, PINNED)[3]).toBe(117 + 21);
+  expect(times({ kernels: 0.5 }, ESTIMATE)[3]).toBe(115 + 21);
+  expect(times({ kernels: 0.5 }, MOST)[3]).toBe(114 + 21);
+});
+
+it("answers with a range, which a bound widens to what was recorded", () => {
+  const { before, low, after, high } = replay.whole({ kernels: 0.5 });
+  expect([before, low, after, high]).toEqual([161, 138, 139, 141]);
+  expect(replay.whole({ syncs: 0 })).toMatchObject({ low: 158, after: 158, high: 161 });
+  expect(replay.chain({ syncs: 0, host: 0.1, kernels: 0 }).map(({ bound }) => bound)).toEqual([
+    false,
+    false,
+    true,
+  ]);
+});
+
+it("tells what each edit does alone and together with those above", () => {
+  expect(replay.chain({ loader: 0, kernels: 0.5 })).toEqual([
+    { name: "kernels", expression: "", bound: false, alone: 139, together: 139 },
+    { name: "loader", expression: "", bound: false, alone: 101, together: 79 },
+  ]);
+});
+
+it("does not change the graph", () => {
+  const edit = editOf(graph, controls, { loader: 0 });
+  expect([graph.weight[0], edit.weight[0]]).toEqual([100, 40]);
+});
+
+it("divides the time by precedence, without a gap", () => {
+  const event = Int32Array.from([0, 2, 4, 6]);
+  const eventPart = Uint8Array.from([0, 1, 2, 1]);
+  // compute 10 to 30, communication 20 to 50 and 70 to 71, a copy 40 to 60, to 100 nothing
+  const time = Float64Array.from([10, 30, 20, 50, 40, 60, 70, 71]);
+  expect(partsOf({ ...graph, event, eventPart }, time, 100)).toEqual([20, 21, 10, 49]);
+  expect(partsOf({ ...graph, event, eventPart }, new Float64Array(8), 0)).toEqual([0, 0, 0, 0]);
+});

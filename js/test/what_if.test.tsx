@@ -1,0 +1,160 @@
+// WhatIf: the hand moves sliders, the browser answers, and the kernel has the last word.
+
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { FrozenModel } from "../src/host";
+import { mount } from "../src/what_if";
+import { control, GRAPH, packed } from "./replay";
+import { drawn } from "./support";
+
+const KERNELS = control("kernels", { label: "Compute kernels", scaled: [2], speed: true });
+const SYNCS = control("syncs", { label: "Synchronisation", removed: [3], off: "does not wait", bound: true });
+const COPIES = control("copies", { label: "Copies", nothing: true });
+
+const RECORDED = {
+  settings: {},
+  further: [] as string[],
+  before: 161,
+  low: 161,
+  after: 161,
+  high: 161,
+  parts_before: [41, 0, 0, 120],
+  parts_after: [41, 0, 0, 120],
+  step: { before: 80, low: 80, after: 80, high: 80, count: 2, clock: "host" },
+  chain: [] as unknown[],
+};
+
+const ABOUT = { rank: 0, nodes: 6, live: true, model_error_pct: 3.04, inferred: 12, edges: 3400 };
+
+// jsdom cannot inflate
+vi.mock("../src/timeline/decode", () => ({
+  inflate: async ([view]: DataView<ArrayBuffer>[]) => new Uint8Array((view as DataView<ArrayBuffer>).buffer),
+}));
+
+let closing: AbortController;
+beforeEach(() => {
+  closing = new AbortController();
+});
+afterEach(() => {
+  closing.abort();
+  document.body.replaceChildren();
+});
+
+/** A widget whose kernel sends the graph; `graph` false: it does not. */
+async function show(state: Record<string, unknown> = {}, graph = true) {
+  const model = new FrozenModel({
+    _view: "what_if",
+    status: "idle",
+    message: "",
+    rank: null,
+    settings: {},
+    further: [],
+    options: [{ rank: 0, label: "0" }],
+    about: ABOUT,
+    controls: [KERNELS, COPIES, SYNCS],
+    answer: RECORDED,
+    expression: "analysis.what_if(trace, [])",
+    ...state,
+  });
+  const bytes = new DataView(packed(GRAPH).buffer);
+  model.on("test:sent", (content: { id: string; method: string }) => {
+    if (content.method !== "graph" || !graph) return;
+    model.emit("msg:custom", { rpc: 1, id: content.id, result: { chunks: 1 } }, [bytes]);
+  });
+  const el = document.body.appendChild(document.createElement("div"));
+  await mount({ model, el, signal: closing.signal, host: { getWidget: () => Promise.reject() } });
+  if (graph) await vi.waitFor(() => expect(el.querySelector("[data-live=true]")).not.toBeNull());
+  await drawn();
+  return { model, el };
+}
+
+const slider = (el: Element, name: string) =>
+  el.querySelector(`[data-control=${name}] input`) as HTMLInputElement;
+
+function drag(input: HTMLInputElement, value: number) {
+  input.value = String(value);
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+const numbers = (el: Element) =>
+  [...el.querySelectorAll(".hta-wi-number strong")].map((item) => item.textContent);
+
+const texts = (el: Element, selector: string) =>
+  [...el.querySelectorAll(selector)].map((item) => item.textContent);
+
+it("shows what was recorded, and what cannot change", async () => {
+  const { el } = await show();
+  expect(numbers(el)).toEqual(["161 ns", "80 ns"]);
+  expect(texts(el, "label")).toContain("Compute kernels");
+  expect(slider(el, "copies").disabled).toBe(true);
+  expect(el.querySelector("[data-control=copies]")?.textContent).toContain("not in this recording");
+  expect(el.querySelector(".hta-wi-trust")?.textContent).toContain(
+    "Model error 3.04 %; 12 of 3,400 dependencies inferred",
+  );
+  expect((el.querySelector("button") as HTMLButtonElement).disabled).toBe(true); // nothing to reset
+});
+
+it("answers while the hand moves, and tells the kernel when it rests", async () => {
+  const { el, model } = await show();
+  drag(slider(el, "kernels"), 145);
+  await vi.waitFor(() => expect(numbers(el)[0]).toBe("141 ns"));
+  expect(model.get("settings")).toEqual({});
+  // 55 % of the time is 1.82 times as fast
+  expect(el.querySelector("[data-control=kernels]")?.textContent).toContain("55 %, 1.82× as fast");
+  expect(el.querySelectorAll(".hta-wi-figures [data-stale]")).toHaveLength(1); // the step
+  await vi.waitFor(() => expect(model.get("settings")).toEqual({ kernels: 1 / 1.82 }));
+  const confirmed = { ...RECORDED, settings: { kernels: 1 / 1.82 }, low: 140, after: 141, high: 143 };
+  model.set("answer", { ...confirmed, step: { ...RECORDED.step, after: 70 } });
+  await vi.waitFor(() => expect(numbers(el)).toEqual(["141 ns", "70 ns"]));
+  expect(el.querySelectorAll("[data-stale]")).toHaveLength(0);
+  expect(el.querySelector("[role=alert]")).toBeNull();
+  model.set("answer", { ...confirmed, after: 142 });
+  await vi.waitFor(() => expect(el.querySelector("[role=alert]")?.textContent).toContain("142 ns"));
+});
+
+it("draws each edit's share, the bound, and what they do together", async () => {
+  const { el } = await show({ settings: { kernels: 0.5, syncs: 0 } });
+  await vi.waitFor(() => expect(el.querySelector(".hta-wi-total")).not.toBeNull());
+  expect(texts(el, ".hta-wi-row .hta-wi-alone")).toEqual(["13.7 % less", "1.86 % less", "15.5 % less"]);
+  expect(el.querySelector(".hta-wi-trust")?.textContent).toContain("An upper bound (synchronisation)");
+});
+
+it("follows Python, and forgets all on reset", async () => {
+  const { el, model } = await show();
+  model.set("settings", { kernels: 0.5, syncs: 0 });
+  await vi.waitFor(() => expect(slider(el, "kernels").value).toBe("150"));
+  expect(slider(el, "syncs").checked).toBe(true);
+  el.querySelector("button")?.click();
+  await drawn();
+  expect([slider(el, "kernels").value, slider(el, "syncs").checked]).toEqual(["100", false]);
+  expect(model.get("settings")).toEqual({});
+});
+
+it("leaves edits that no slider makes to the kernel, as text", async () => {
+  const expression = "edits.kernels(2.0, name='<img src=x>')";
+  const chain = [{ name: "", expression, bound: true, alone: 100, together: 100 }];
+  const answer = { ...RECORDED, further: [expression], after: 100, chain };
+  const { el, model } = await show({ further: [expression], answer }, false);
+  expect(numbers(el)[0]).toBe("100 ns");
+  expect(el.querySelector("img")).toBeNull();
+  expect(el.querySelector("code")?.textContent).toBe(expression);
+  [...el.querySelectorAll("button")].find((button) => button.textContent === "Drop")?.click();
+  await drawn();
+  expect(model.get("further")).toEqual([]);
+});
+
+it("waits for the kernel where it has no graph", async () => {
+  const { el, model } = await show({ about: { ...ABOUT, live: false } }, false);
+  drag(slider(el, "kernels"), 150);
+  await drawn();
+  expect(el.querySelectorAll(".hta-wi-figures [data-stale]")).toHaveLength(2);
+  await vi.waitFor(() => expect(model.get("settings")).toEqual({ kernels: 0.5 }));
+  model.set("answer", { ...RECORDED, settings: { kernels: 0.5 }, after: 139 });
+  await vi.waitFor(() => expect(numbers(el)[0]).toBe("139 ns"));
+});
+
+it("shows nothing but the reason where it abstains", async () => {
+  const message = "The trace has no recording whose replay can be trusted: <b>why</b>.";
+  const { el } = await show({ status: "empty", message, answer: {}, about: {}, controls: [] }, false);
+  expect(el.querySelector("[role=status]")?.textContent).toBe(message);
+  expect(el.querySelectorAll("input, .hta-wi-figures")).toHaveLength(0);
+});

@@ -1,0 +1,117 @@
+"""WhatIf in JupyterLab: the answer follows the hand in the page, and Python confirms it."""
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.axe import serious_violations
+from tests.browser.lab import Lab
+from tests.support import shared_trace
+
+pytestmark = pytest.mark.browser
+
+CELL = """
+from hta_widgets import Trace, WhatIf, analysis, edits
+trace = Trace.open({path!r})
+widget = WhatIf(trace)
+widget
+"""
+CONTROL, ABSTAINS = "hta/trace_diff/control", "hta/mtia_inference_trace"
+MOST_MS = 50
+
+# How long a move of a slider takes until the answer on the page is another one, ms.
+MOVE = """async (slider, value) => {
+  const answer = slider.closest('.hta-what-if').querySelector('.hta-wi-number strong');
+  const before = answer.textContent;
+  const begun = performance.now();
+  slider.value = value;
+  slider.dispatchEvent(new Event('input', { bubbles: true }));
+  while (answer.textContent === before) {
+    if (performance.now() - begun > 5000) throw new Error('the answer stays ' + before);
+    await new Promise((resolve) => { const { port1, port2 } = new MessageChannel();
+      port1.onmessage = resolve; port2.postMessage(0); });
+  }
+  return performance.now() - begun;
+}"""
+
+
+def show(lab: Lab, name: str) -> Locator:
+    lab.open_code(CELL.format(path=str(shared_trace(name))), name="what_if.ipynb")
+    widget = lab.page.locator(".hta-what-if")
+    expect(widget).to_be_visible(timeout=60_000)
+    expect(widget).to_have_attribute("aria-busy", "false", timeout=60_000)
+    return widget
+
+
+def slider(widget: Locator, name: str) -> Locator:
+    return widget.locator(f"[data-control={name}] input")
+
+
+@pytest.fixture
+def control(lab: Lab) -> Locator:
+    return show(lab, CONTROL)
+
+
+def test_the_page_answers_at_once_and_python_agrees(lab: Lab, control: Locator) -> None:
+    expect(control.locator(".hta-wi-number").first).to_contain_text("465 ms")
+    expect(control).to_have_attribute("data-live", "true", timeout=10_000)
+    spent = [
+        slider(control, name).evaluate(MOVE, value) for name, value in (("kernels", "145"), ("host", "150"))
+    ]
+    spent += [slider(control, "kernels").evaluate(MOVE, value) for value in ("120", "150", "170")]
+    assert sorted(spent)[len(spent) // 2] < MOST_MS
+    expect(control.get_by_role("button", name="Copy Python")).to_be_enabled(timeout=10_000)
+    lab.expect_kernel("widget.expression", "analysis.what_if(trace, [edits.host(0.5), edits.kernels(3.33)])")
+    # the view says so if the two differ
+    expect(control.get_by_role("alert")).to_have_count(0)
+    lab.expect_kernel("int(widget.frame()['after_ns'].iloc[0]) == widget.answer['after']", True)
+    shown = control.locator(".hta-wi-number strong")
+    lab.expect_kernel(
+        "__import__('hta_widgets.formatting').formatting.duration(widget.answer['after'])",
+        shown.first.inner_text(),
+    )
+    expect(shown).to_have_count(2)
+    expect(control.locator("[data-stale]")).to_have_count(0)
+    lab.shot("what-if-light", control)
+    assert not serious_violations(control)
+    lab.expect_no_errors()
+
+
+def test_python_moves_the_sliders(lab: Lab, control: Locator) -> None:
+    lab.kernel(
+        "setattr(widget, 'edits', [edits.communication(0), edits.syncs(), edits.without('*DataLoader*')])"
+    )
+    expect(slider(control, "communication")).to_have_js_property("value", "200")
+    expect(slider(control, "syncs")).to_be_checked()
+    expect(control.locator(".hta-wi-total")).to_be_visible()
+    slider(control, "syncs").uncheck()
+    lab.expect_kernel("[edit.expression for edit in widget.edits]",
+                      ["edits.communication(0.0)", "edits.without('*DataLoader*')"])  # fmt: skip
+    # what no slider makes is answered by Python, and can be dropped
+    lab.kernel("setattr(widget, 'edits', [*widget.edits, edits.graphs()])")
+    drop = control.get_by_role("button", name="Drop")
+    expect(drop).to_be_visible()
+    expect(control.locator("[data-stale]")).to_have_count(0, timeout=10_000)
+    lab.shot("what-if-further", control)
+    drop.click()
+    lab.expect_kernel("len(widget.edits)", 2)
+    control.get_by_role("button", name="Reset").click()
+    lab.expect_kernel("widget.edits", [])
+
+
+def test_dark_and_narrow(dark_lab: Lab) -> None:
+    widget = show(dark_lab, CONTROL)
+    dark_lab.kernel("setattr(widget, 'edits', [edits.host(0.5), edits.kernels(2), edits.communication(1.5)])")
+    expect(widget.locator(".hta-wi-total")).to_be_visible()
+    expect(widget.locator("[data-stale]")).to_have_count(0)
+    dark_lab.shot("what-if-dark", widget)
+    assert not serious_violations(widget)
+    dark_lab.page.set_viewport_size({"width": 700, "height": 900})
+    dark_lab.shot("what-if-narrow", widget)
+    dark_lab.page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_a_replay_that_cannot_be_trusted_says_why_and_has_no_sliders(lab: Lab) -> None:
+    widget = show(lab, ABSTAINS)
+    expect(widget.get_by_role("status")).to_contain_text("dependencies miss the recorded time")
+    expect(widget.locator("input")).to_have_count(0)
+    lab.shot("what-if-abstains", widget)

@@ -1,0 +1,18 @@
+// Replays packed graphs with the browser's code: node replay_node.mjs BUNDLE GRAPH CONTROLS QUESTIONS, which are JSON.
+// Prints for each question the hash of all times, the latest of them, and the parts of the device's time.
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
+const [bundle, graph, controls, questions] = process.argv.slice(2);
+const { Replay, partsOf, unpack } = await import(pathToFileURL(bundle).href);
+const read = (path) => JSON.parse(readFileSync(path, "utf8"));
+const unpacked = unpack(new Uint8Array(readFileSync(graph)));
+const replay = new Replay(unpacked, read(controls));
+for (const { settings, mode } of read(questions)) {
+  const times = replay.times(settings, mode);
+  let hash = 0; // the order counts; it stays below 2^53
+  for (const time of times) hash = (hash * 31 + time) % 2147483647;
+  const last = times.reduce((one, two) => Math.max(one, two), 0);
+  const { parts_after, ...whole } = mode === 1 ? replay.whole(settings) : { parts_after: partsOf(unpacked, times, last) };
+  console.log(JSON.stringify({ hash, last, parts: parts_after, low: whole.low, high: whole.high }));
+}

@@ -1,0 +1,185 @@
+"""WhatIf without a browser: edits move sliders, sliders make edits, `analysis.what_if` gives the answer."""
+
+import math
+from typing import Any
+
+import pytest
+import traitlets as t
+
+from hta_widgets import Trace, WhatIf, analysis, edits, examples
+from hta_widgets.analysis.replay.graph import graph_of
+from hta_widgets.analysis.replay.plan import Plan
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.scope import Scope
+from hta_widgets.widgets import what_if_answer
+from hta_widgets.widgets.freezing import settle
+from hta_widgets.widgets.runtime import WHAT_IF_BUNDLE, bundle, runtime
+from hta_widgets.widgets.what_if_controls import CONTROLS, edits_of, effect_of, settings_of
+from tests.support import shared_trace
+
+MANY = [edits.kernels(1.82), edits.host(0.5), edits.syncs(), edits.communication(0)]
+
+
+@pytest.fixture(scope="module")
+def stalled() -> Trace:
+    return examples.load("single_gpu_dataloader_stall")
+
+
+@pytest.fixture
+def widget(stalled: Trace) -> WhatIf:
+    widget = WhatIf(stalled)
+    settle([widget])
+    return widget
+
+
+def test_it_begins_with_what_was_recorded(widget: WhatIf) -> None:
+    answer = widget.answer
+    assert widget.status == "idle"
+    assert answer["before"] == answer["low"] == answer["after"] == answer["high"]
+    assert sum(answer["parts_before"]) == answer["before"]
+    assert answer["chain"] == []
+    assert widget.expression == "analysis.what_if(trace, [])"
+    assert widget._runtime is runtime(WHAT_IF_BUNDLE) is not runtime()
+    assert runtime(WHAT_IF_BUNDLE)._esm == bundle(WHAT_IF_BUNDLE)
+
+
+def test_edits_move_the_sliders_and_the_answer_is_that_of_the_analysis(
+    widget: WhatIf, stalled: Trace
+) -> None:
+    widget.edits = MANY
+    settle([widget])
+    assert widget.settings == {"kernels": 1 / 1.82, "host": 0.5, "syncs": 0, "communication": 0}
+    frame = analysis.what_if(stalled, MANY, Scope(ranks=(widget.about["rank"],)))
+    whole, steps = frame.iloc[0], frame[frame["iteration"].notna()]
+    answer = widget.answer
+    assert [answer[name] for name in ("before", "low", "after", "high")] == [
+        whole[f"{name}_ns"] for name in ("before", "low", "after", "high")
+    ]
+    assert answer["parts_after"] == [whole[part] for part in what_if_answer.PARTS]
+    assert sum(answer["parts_after"]) == answer["after"]
+    assert answer["step"]["after"] == int(steps["after_ns"].median())
+    assert answer["step"]["count"] == len(steps)
+    assert widget.frame().equals(frame)
+    assert eval(widget.expression, {"analysis": analysis, "edits": edits, "trace": stalled}).equals(frame)
+
+
+def test_each_edit_is_answered_alone_and_with_those_before(widget: WhatIf, stalled: Trace) -> None:
+    widget.edits = [*MANY, edits.graphs()]
+    settle([widget])
+    chain = widget.answer["chain"]
+    assert [link["name"] for link in chain] == ["host", "kernels", "communication", "syncs", ""]
+    assert [link["bound"] for link in chain] == [False, False, True, True, True]
+    assert chain[-1]["together"] == widget.answer["after"]
+    for link, edit in zip(chain[:2], (edits.host(0.5), edits.kernels(1.82)), strict=True):
+        assert link["alone"] == analysis.what_if(stalled, edit)["after_ns"].iloc[0]
+
+
+def test_a_moved_slider_makes_an_edit(widget: WhatIf) -> None:
+    widget.set_state({"settings": {"kernels": 0.5, "launches": 0, "host": 1}})
+    assert [edit.expression for edit in widget.edits] == ["edits.launches(0.0)", "edits.kernels(2.0)"]
+    widget.set_state({"settings": {}})
+    assert widget.edits == []
+
+
+def test_what_no_slider_makes_stays_until_it_is_dropped(widget: WhatIf) -> None:
+    given = [edits.graphs(), edits.kernels(2.0, name="*gemm*"), edits.host(0.5)]
+    widget.edits = given
+    assert widget.settings == {"host": 0.5}
+    assert widget.further == [edit.expression for edit in given[:2]]
+    widget.set_state({"settings": {"host": 0.25}})
+    assert [edit.expression for edit in widget.edits] == ["edits.host(0.25)", *widget.further]
+    widget.set_state({"further": widget.further[1:]})
+    assert [edit.expression for edit in widget.edits] == ["edits.host(0.25)", given[1].expression]
+    # the browser cannot make up an edit
+    widget.set_state({"further": [*widget.further, "edits.host(__import__('os'))"]})
+    assert len(widget.edits) == 2
+    assert widget.further == [given[1].expression]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"nothing": 0.5}, {"host": -0.1}, {"host": math.inf}, {"host": math.nan}]
+)
+def test_the_browser_can_set_only_shares_of_known_controls(widget: WhatIf, settings: Any) -> None:
+    with pytest.raises(t.TraitError):
+        widget.settings = settings
+
+
+@pytest.mark.parametrize("time", [0.0, 0.05, 1 / 3, 1 / 1.82, 0.9, 2.0])
+def test_settings_and_edits_are_the_same(time: float) -> None:
+    settings = {control.name: 0.0 if control.off else time for control in CONTROLS}
+    once = settings_of(edits_of(settings))
+    assert once == settings_of(edits_of(once[0]))
+    assert once[0] == pytest.approx(settings, rel=1e-11)
+    assert once[1] == []
+
+
+def test_of_two_edits_of_one_slider_the_second_is_no_slider(widget: WhatIf) -> None:
+    assert settings_of([edits.kernels(2.0), edits.kernels(3.0)]) == ({"kernels": 0.5}, [edits.kernels(3.0)])
+
+
+def test_what_a_control_does_was_read_off_its_edit(stalled: Trace) -> None:
+    rank_trace = stalled.rank(stalled.ranks[0])
+    graph = graph_of(rank_trace)
+    assert graph is not None
+    effects = {control.name: effect_of(control, graph, rank_trace) for control in CONTROLS}
+    kinds = {graph.groups[group].event_class for group in effects["kernels"].scaled}
+    assert {kind.label for kind in kinds if kind is not None} == {"compute"}
+    assert effects["syncs"].removed
+    assert not effects["syncs"].scaled
+    assert effects["communication"].nothing  # one device
+    edge, weight = effects["loader"].cut
+    assert (weight < graph.weight[edge]).all()
+    # the edges of the loader hold what it saves
+    plan = Plan(graph, rank_trace)
+    edits.without("*DataLoader*").apply(plan)
+    assert int((graph.weight[edge] - weight).sum()) == int(
+        (graph.weight + graph.residual - plan.weights(0)).sum()
+    )
+
+
+def test_ranks(ddp: Trace) -> None:
+    widget = WhatIf(ddp, rank=2, edits=edits.kernels(2.0))
+    settle([widget])
+    assert widget.about["rank"] == 2
+    assert set(widget.frame()["rank"]) == {2}
+    assert widget.expression == "analysis.what_if(trace, [edits.kernels(2.0)], Scope(ranks=(2,)))"
+    widget.rank = 1
+    settle([widget])
+    assert widget.about["rank"] == 1
+    with pytest.raises(ValueError, match="no rank 7"):
+        widget.rank = 7
+    assert [option["rank"] for option in widget.options] == ddp.ranks
+
+
+def test_the_graph_is_sent_in_chunks(widget: WhatIf) -> None:
+    result, (first, *_) = widget.ask("graph", {"rank": widget.about["rank"], "chunk": 0})
+    assert result["chunks"] == 1
+    assert 0 < len(first) < 20 * widget.about["nodes"]
+
+
+def test_a_large_graph_stays_in_python(stalled: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(what_if_answer, "MOST_NODES", 10)
+    widget = WhatIf(stalled, edits=[edits.host(0.5)])
+    settle([widget])
+    assert not widget.about["live"]
+    assert widget.answer["after"] < widget.answer["before"]
+
+
+def test_abstention_says_why_and_what_to_record() -> None:
+    widget = WhatIf(shared_trace("hta/mtia_inference_trace"))
+    settle([widget])
+    assert widget.status == "empty"
+    assert "dependencies miss the recorded time by" in widget.message
+    assert "torch.profiler.profile(" in widget.message
+    with pytest.raises(MissingDataError):
+        widget.frame()
+    assert "dependencies miss" in widget.snapshot().to_svg()
+
+
+def test_the_picture_has_the_answer(widget: WhatIf) -> None:
+    assert "Nothing is changed" in widget.snapshot().to_svg()
+    widget.edits = [edits.kernels(2.0)]
+    svg = widget.snapshot().to_svg()
+    assert "instead of" in svg
+    assert "edits.kernels(2.0)" in svg
+    assert "recorded" in svg
