@@ -21,6 +21,7 @@ examples:
   hta-widgets summary run_17/
   hta-widgets analyze temporal_breakdown run_17/ --ranks 0,2-5 --option by=iteration --format csv
   hta-widgets analyze idle_gaps run_17/ --window 10ms:25ms -o gaps.parquet
+  hta-widgets what-if run_17/ --edit "kernels(2.0, name='*gemm*')"
   hta-widgets health run_17/ --fail-on warning
   hta-widgets report run_17/ -o report.html
   hta-widgets diff run_17/ run_18/ --fail-on "step_time>+3%"
@@ -48,7 +49,7 @@ class _ListKinds(argparse.Action):
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments; `command` is the module of `hta_widgets.cli` that runs them.
+    """The arguments; `command` names the module of `hta_widgets.cli` that runs them.
 
     Raises:
         UsageError: they are invalid.
@@ -85,6 +86,21 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         type=_typed(_count),
         help="most rows to print (default: 40 in a table, else all)",
     )
+    _add_output(command)
+
+    command = _command(commands, "what-if", "how long the iterations would take after a change")
+    command.add_argument(
+        "--edit",
+        metavar="EDIT",
+        action="append",
+        required=True,
+        dest="edits",
+        help="a change as in 'kernels(2.0, name=\"*gemm*\")', by the functions of hta_widgets.edits; may be "
+        "given several times, for changes made together",
+    )
+    _add_window(_add_part(command))
+    command.set_defaults(streams=None)
+    _add_format(command)
     _add_output(command)
 
     command = _command(commands, "health", "what is wrong, missing or doubtful in the trace")
@@ -190,7 +206,11 @@ def _add_part(parser: argparse.ArgumentParser) -> Any:
 def _add_scope(parser: argparse.ArgumentParser) -> None:
     scope = _add_part(parser)
     scope.add_argument("--streams", metavar="7,20", type=_typed(numbers), help="device streams")
-    scope.add_argument(
+    _add_window(scope)
+
+
+def _add_window(part: Any) -> None:
+    part.add_argument(
         "--window",
         metavar="10ms:25ms",
         type=_typed(span),

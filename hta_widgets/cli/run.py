@@ -45,7 +45,8 @@ def _run(argv: Sequence[str] | None) -> int:
     except SystemExit as over:  # --help, --version, --list
         return int(over.code or 0)
     # by name: a command imports what it needs, and pandas alone would double the time of --help
-    code: int = import_module(f"hta_widgets.cli.{arguments.command}").run(arguments)
+    module = arguments.command.replace("-", "_")
+    code: int = import_module(f"hta_widgets.cli.{module}").run(arguments)
     return code
 
 

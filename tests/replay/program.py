@@ -27,3 +27,29 @@ def operator(name: str, start: int, end: int, tid: int = 1) -> Event:
 
 def step(number: int, start: int, end: int) -> Event:
     return event("user_annotation", f"ProfilerStep#{number}", start, end - start)
+
+
+def steps_of(kernel_ns: int, count: int = 4, host_ns: int = 100_000) -> tuple[list[Event], int]:
+    """Steps of a host that takes 100 us for each and launches one kernel; a device with more runs behind."""
+    events, free = [], 0
+    for number in range(count):
+        begin = number * host_ns
+        start = max(begin + 15_000, free + 1_000 * (number > 0))
+        free = start + kernel_ns
+        events += [
+            step(number + 1, begin, begin + host_ns - 100),
+            operator("aten::mm", begin + 1_000, begin + host_ns - 1_000),
+            launch(number + 1, begin + 10_000, begin + 12_000),
+            work(f"gemm{number}", number + 1, start, free),
+        ]
+    return events, count * host_ns
+
+
+def only_a_script() -> list[Event]:
+    """A launch and its kernel in a second of which the profiler saw nothing else."""
+    return [
+        launch(1, 0, 10_000),
+        work("a", 1, 15_000, 20_000),
+        launch(2, 10**9, 10**9 + 10_000),
+        work("b", 2, 10**9 + 15_000, 10**9 + 20_000),
+    ]

@@ -112,6 +112,23 @@ def test_a_queued_kernel_waits_for_the_one_before(tmp_path):
     assert edges["start c"] == [("launch", "call c", 5_000, 0), ("stream", "finish b", 3_000, 1_000)]
 
 
+def test_a_long_gap_says_nothing_of_usual_ones(tmp_path):
+    """c was launched long before, but 20 us and more after b nothing was waiting for the stream."""
+    events = [
+        launch(1, 0, 1_000),
+        launch(2, 2_000, 3_000),
+        launch(3, 4_000, 5_000),
+        work("a", 1, 5_000, 50_000),
+        work("b", 2, 52_000, 60_000),
+        work("c", 3, 80_000, 85_000),
+    ]
+    edges = edges_of(job(tmp_path, events))
+    assert edges["start c"][1] == ("stream", "finish b", 2_000, 18_000)
+    events[-1] = work("c", 3, 79_998, 85_000)
+    assert edges_of(job(tmp_path, events))["start b"][1] == ("stream", "finish a", 2_000, 0)
+    assert edges_of(job(tmp_path, events))["start c"][1] == ("stream", "finish b", 10_999, 8_999)
+
+
 WAIT = {"wait_on_stream": 20, "wait_on_cuda_event_record_corr_id": 10}
 
 
@@ -178,9 +195,17 @@ def test_what_ended_long_before_or_later_is_no_cause(tmp_path, until):
 
 
 def test_what_was_launched_later_is_no_cause(tmp_path):
-    edges = edges_of(job(tmp_path, other_stream(21_500, 69_000)))
-    # Usual are the 5 and 50 us of a and b, which found the device idle.
-    assert edges["start b"] == [("launch", "call b", 27_500, 22_500), ("stream", "finish a", 1_000, 0)]
+    quick = [
+        launch(4, 90_000, 91_000),
+        work("d", 4, 95_000, 96_000),
+        launch(5, 100_000, 101_000),
+        work("e", 5, 105_000, 106_000),
+    ]
+    # Usual are the 5 us of a, d and e.
+    edges = edges_of(job(tmp_path, [*other_stream(21_500, 69_000), *quick]))
+    assert edges["start b"] == [("launch", "call b", 5_000, 45_000), ("stream", "finish a", 1_000, 0)]
+    edges = edges_of(job(tmp_path, [*other_stream(15_000, 69_000), *quick]))
+    assert edges["start b"][-1] == ("late", "finish other", 1_000, 0)
 
 
 def collective(launched: int):
@@ -215,7 +240,9 @@ def test_compute_after_a_wait_call_waits_for_the_collective_before(tmp_path):
         call("cudaStreamWaitEvent", 40_000, 40_500),
         launch(3, 41_000, 42_000),
         launch(4, 50_000, 51_000),
+        launch(5, 6_000, 7_000),
         work("gemm", 1, 5_000, 10_000),
+        work("relu", 5, 11_000, 14_000, stream=21),  # compute: nothing says that add waits for it
         work("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 2, 15_000, 30_000, stream=20),
         work("add", 3, 46_000, 48_000),
         work("mul", 4, 55_000, 56_000),

@@ -6,7 +6,7 @@ import pytest
 from hta_widgets import Scope, Trace, analysis, edits, examples
 from hta_widgets.errors import MissingDataError
 from tests.analysis.kineto_file import job
-from tests.replay.program import call, launch, operator, step, work
+from tests.replay.program import call, only_a_script, operator, steps_of, work
 from tests.replay.recordings import EXAMPLES
 from tests.support import TEXT_DTYPE, shared_trace
 
@@ -102,22 +102,6 @@ def test_one_edit_is_a_list_of_one():
     )
 
 
-def steps_of(kernel_ns: int, count: int = 4, host_ns: int = 100_000):
-    """Steps of a host that takes 100 us for each and launches one kernel; a device with more runs behind."""
-    events, free = [], 0
-    for number in range(count):
-        begin = number * host_ns
-        start = max(begin + 15_000, free + 1_000 * (number > 0))
-        free = start + kernel_ns
-        events += [
-            step(number + 1, begin, begin + host_ns - 100),
-            operator("aten::mm", begin + 1_000, begin + host_ns - 1_000),
-            launch(number + 1, begin + 10_000, begin + 12_000),
-            work(f"gemm{number}", number + 1, start, free),
-        ]
-    return events, count * host_ns
-
-
 def test_steps_that_the_host_times(tmp_path):
     events, end = steps_of(kernel_ns=40_000)
     events.append(call("cudaDeviceSynchronize", end, end + 5_000))
@@ -147,16 +131,6 @@ def test_a_device_that_falls_behind_is_timed_by_its_period(tmp_path):
     assert frame["before_ns"].tolist() == [100_000] * 5 + [40_000]
     assert frame["after_ns"].tolist() == [41_000] * 5 + [40_000]
     assert frame["idle_ns"].tolist() == [1_000] * 5 + [0]
-
-
-def only_a_script():
-    """A launch and its kernel in a second of which the profiler saw nothing else."""
-    return [
-        launch(1, 0, 10_000),
-        work("a", 1, 15_000, 20_000),
-        launch(2, 10**9, 10**9 + 10_000),
-        work("b", 2, 10**9 + 15_000, 10**9 + 20_000),
-    ]
 
 
 def test_a_rank_that_cannot_be_trusted_says_why(tmp_path):

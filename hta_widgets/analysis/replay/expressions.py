@@ -1,0 +1,101 @@
+"""Edits as text: reads what `Edit.expression` says. Nothing is run but the function of a known name."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+from hta_widgets.analysis.replay import edits
+from hta_widgets.analysis.replay.edits import Edit
+
+__all__ = ["parse"]
+
+_MAKERS: dict[str, Callable[..., Edit]] = {
+    name: function
+    for name in edits.__all__
+    if inspect.isfunction(function := getattr(edits, name))
+    and inspect.signature(function).return_annotation == "Edit"
+}
+_LONGEST = 10_000
+_TYPES: dict[str, tuple[type, ...]] = {
+    "float": (int, float),
+    "int": (int,),
+    "str": (str,),
+    "str | None": (str, type(None)),
+}
+_WORDS = {"float": "a number", "int": "a whole number", "str": "a text", "str | None": "a text"}
+
+
+def parse(text: str) -> Edit:
+    """The edit that an expression such as ``kernels(2.0, name="*gemm*")`` makes, with or without ``edits.``.
+
+    Raises:
+        ValueError: it is no such expression; the message says what is wrong with it.
+    """
+    call = _call(text)
+    name = _name(call.func)
+    if name not in _MAKERS:
+        raise ValueError(f"{text!r} is not an edit: the edits are {', '.join(_MAKERS)}")
+    if any(isinstance(value, ast.Starred) for value in call.args) or any(
+        keyword.arg is None for keyword in call.keywords
+    ):
+        raise ValueError(f"{text!r} is not an edit: arguments must be written out")
+    values = [_value(text, value) for value in call.args]
+    named = {str(keyword.arg): _value(text, keyword.value) for keyword in call.keywords}
+    signature = inspect.signature(_MAKERS[name])
+    try:
+        bound = signature.bind(*values, **named)
+    except TypeError as error:
+        raise ValueError(f"{text!r}: {error}; it is {name}{_written(signature)}") from None
+    for argument, value in bound.arguments.items():
+        kind = str(signature.parameters[argument].annotation)
+        if isinstance(value, bool) or not isinstance(value, _TYPES[kind]):
+            raise ValueError(f"{text!r}: {argument} must be {_WORDS[kind]}, not {value!r}")
+    try:
+        return _MAKERS[name](*bound.args, **bound.kwargs)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{text!r}: {error}") from None
+
+
+def _call(text: str) -> ast.Call:
+    example = "an edit is a call such as kernels(2.0, name='*gemm*')"
+    if len(text) > _LONGEST:
+        raise ValueError(f"a text of {len(text):,} characters is not an edit: {example}")
+    try:
+        parsed = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError(f"{text!r} is not an edit: {example}") from None
+    if not isinstance(parsed, ast.Call):
+        raise ValueError(f"{text!r} is not an edit: {example}")
+    return parsed
+
+
+def _name(function: ast.expr) -> str:
+    """`kernels` of ``kernels`` and of ``edits.kernels``; else empty."""
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        return function.attr if function.value.id == "edits" else ""
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _value(text: str, value: ast.expr) -> Any:
+    """A literal, or infinity: ``inf`` or ``math.inf``."""
+    if ast.unparse(value) in ("inf", "math.inf"):
+        return math.inf
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        raise ValueError(
+            f"{text!r} is not an edit: its arguments must be numbers, texts in quotes, or inf"
+        ) from None
+
+
+def _written(signature: inspect.Signature) -> str:
+    """The arguments as one would write them."""
+    parts = [
+        name if parameter.default is parameter.empty else f"{name}={parameter.default!r}"
+        for name, parameter in signature.parameters.items()
+    ]
+    return f"({', '.join(parts)})"

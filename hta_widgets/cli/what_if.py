@@ -1,0 +1,75 @@
+"""`hta-widgets what-if`: how long the iterations would take after a change."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+
+import pandas as pd
+
+from hta_widgets.analysis.replay import replay_quality, what_if
+from hta_widgets.analysis.replay.answer import sentence
+from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.expressions import parse
+from hta_widgets.cli.document import json_lines, scope_as_dict
+from hta_widgets.cli.exits import Exit, UsageError
+from hta_widgets.cli.opening import open_trace, scope_of
+from hta_widgets.cli.output import check_writable, form_of, write_bytes, write_lines
+from hta_widgets.cli.table import frame_lines
+from hta_widgets.cli.terminal import columns_of, pieces_of, printable
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
+
+__all__ = ["run"]
+
+_TABLE_ROWS = 40
+
+
+def run(arguments: Namespace) -> Exit:
+    """Run the command."""
+    edits = [_edit(text) for text in arguments.edits]
+    output: str = arguments.output
+    check_writable(output)
+    form = form_of(arguments.format, output)
+    trace = open_trace(arguments)
+    scope = scope_of(arguments, trace)
+    frame = what_if(trace, edits, scope)
+    _warn_of_left_out(arguments, trace, scope)
+    if form == "table":
+        write_lines(output, _table(frame, output))
+    elif form == "json":
+        head = {
+            "kind": "what_if",
+            "scope": scope_as_dict(scope),
+            "edits": [edit.expression for edit in edits],
+            "sentence": sentence(frame),
+        }
+        write_lines(output, json_lines(head, frame))
+    else:
+        from hta_widgets.widgets.files import as_bytes  # the panels' files; the widgets take time to import
+
+        write_bytes(output, as_bytes(frame, form), text=form == "csv")
+    return Exit.FINE
+
+
+def _edit(text: str) -> Edit:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise UsageError(f"argument --edit: {error}") from None
+
+
+def _warn_of_left_out(arguments: Namespace, trace: Trace, scope: Scope) -> None:
+    """Warn of each rank whose replay cannot be trusted."""
+    if not arguments.quiet:
+        for found in replay_quality(trace, scope).query("not trusted").itertuples():
+            sys.stderr.write(f"hta-widgets: warning: rank {found.rank} is left out: {found.reason}\n")
+
+
+def _table(frame: pd.DataFrame, output: str) -> Iterator[str]:
+    cells = columns_of(sys.stdout) if output == "-" else None
+    yield from pieces_of(printable(sentence(frame)), cells)
+    if len(frame):
+        yield ""
+        yield from frame_lines(frame, _TABLE_ROWS, cells)

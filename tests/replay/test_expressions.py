@@ -1,0 +1,83 @@
+"""Edits as text: what is written is read again, and nothing else is."""
+
+import math
+
+import pytest
+
+from hta_widgets import edits
+from hta_widgets.analysis.replay.expressions import parse
+
+EDITS = [
+    edits.host(),
+    edits.host(0.5, within="aten::*"),
+    edits.launches(0.25),
+    edits.syncs(),
+    edits.syncs("cuda*", within="x"),
+    edits.allocator(),
+    edits.without("a'b\"c\\d\n", keep_ns=7),
+    edits.kernels(math.inf, name="*[gemm]*", within="é"),
+    edits.copies(3.5, name="*HtoD*"),
+    edits.communication(0.25, name="*AllReduce*"),
+    edits.graphs(20, 1_000),
+]
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.expression)
+def test_what_an_edit_prints_is_read_again(edit):
+    assert parse(edit.expression) == edit
+    assert parse(edit.expression.removeprefix("edits.")) == edit
+
+
+def test_every_edit_is_among_them():
+    makers = set(edits.__all__) - {"Edit", "exactly"}
+    assert {edit.expression.partition("(")[0].removeprefix("edits.") for edit in EDITS} == makers
+
+
+def test_as_one_writes_it():
+    assert parse(" kernels(faster=2, name='*gemm*') ") == edits.kernels(2.0, name="*gemm*")
+    assert parse("kernels(inf)") == parse("kernels(math.inf)") == edits.kernels(math.inf)
+    assert parse("syncs(None)") == edits.syncs()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "such as kernels"),
+        ("kernels", "such as kernels"),
+        ("kernels(2", "such as kernels"),
+        ("kernels(2); host()", "such as kernels"),
+        ("[host()]", "such as kernels"),
+        ("\0", "such as kernels"),
+        ("(" * 5_000, "such as kernels"),
+        ("host(" + "-" * 9_000 + "1)", "not an edit"),
+        ("x" * 10_001, "10,001 characters"),
+        ("gpus(2)", "the edits are allocator, communication"),
+        ("Edit('x')", "the edits are"),
+        ("exactly('x')", "the edits are"),
+        ("os.system('x')", "the edits are"),
+        ("__import__('os')", "the edits are"),
+        ("edits.host.__globals__['x']()", "the edits are"),
+        ("host(0)()", "the edits are"),
+        ("host(open('x'))", "numbers, texts"),
+        ("host(x)", "numbers, texts"),
+        ("host(1 if 1 else 2)", "numbers, texts"),
+        ("host(2**9)", "numbers, texts"),
+        ("host(*[1])", "written out"),
+        ("host(**{'time': 1})", "written out"),
+        ("kernels()", "faster"),
+        ("kernels(2, 3, 4, 5)", r"kernels\(faster, name=None, within=None\)"),
+        ("kernels(2, nme='x')", "nme"),
+        ("kernels('2')", "faster must be a number, not '2'"),
+        ("kernels(True)", "faster must be a number"),
+        ("kernels(2, name=3)", "name must be a text"),
+        ("without(None)", "name must be a text"),
+        ("graphs(2.5)", "at_least must be a whole number"),
+        ("kernels(0)", "more than 0"),
+        ("host(-1)", "at least 0"),
+        ("host(inf)", "at least 0"),
+        ("kernels(1" + "0" * 400 + ")", "too large"),
+    ],
+)
+def test_anything_else_is_refused(text, said):
+    with pytest.raises(ValueError, match=said):
+        parse(text)
