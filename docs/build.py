@@ -34,7 +34,13 @@ CONTENTS = {
         "Other tools <migration>",
         "Reference <api>",
     ),
-    "guide.md": ("Findings <findings>", "Hosts <hosts>", "performance", "Troubleshooting <troubleshooting>"),
+    "guide.md": (
+        "Findings <findings>",
+        "What would a change save? <what_if>",
+        "Hosts <hosts>",
+        "performance",
+        "Troubleshooting <troubleshooting>",
+    ),
     "migration.md": ("hta", "Differences from HTA <differences>"),
     "api.md": ("Command line <command_line>", "Columns of events <event_columns>", "terms"),
 }
