@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from hta_widgets.analysis.core.compact import compact
 from hta_widgets.analysis.replay.host_points import HostPoints, named
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
@@ -66,11 +66,11 @@ def device_rows(rank_trace: RankTrace) -> Int64:
 
 def streams_of(rank_trace: RankTrace, rows: Int64) -> tuple[Int64, dict[tuple[int, int], int]]:
     """Index of the (device, stream) of each of these rows, and of each (device, stream)."""
-    gpus, gpu = compact(rank_trace.device[rows])
-    numbers, number = compact(rank_trace.stream[rows])
-    keys, index = compact(gpu * len(numbers) + number)
+    gpu, gpus = pd.factorize(rank_trace.device[rows], sort=True)
+    number, numbers = pd.factorize(rank_trace.stream[rows], sort=True)
+    index, keys = pd.factorize(gpu * len(numbers) + number, sort=True)
     pairs = zip(gpus[keys // len(numbers)].tolist(), numbers[keys % len(numbers)].tolist(), strict=True)
-    return index, {pair: at for at, pair in enumerate(pairs)}
+    return index.astype(np.int64), {pair: at for at, pair in enumerate(pairs)}
 
 
 def device_events(rank_trace: RankTrace, rows: Int64, stream: Int64, host: HostPoints) -> DeviceEvents:
@@ -96,7 +96,7 @@ def device_events(rank_trace: RankTrace, rows: Int64, stream: Int64, host: HostP
         start=rank_trace.start[rows],
         end=rank_trace.end[rows],
         stream=stream[order],
-        gpu=compact(rank_trace.device[rows])[1],
+        gpu=pd.factorize(rank_trace.device[rows], sort=True)[0].astype(np.int64),
         launched=launched[order],
         placed=placed[order],
         previous=previous[order],

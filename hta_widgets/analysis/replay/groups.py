@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from hta_widgets.analysis.core.compact import compact
 from hta_widgets.analysis.replay.edge_list import Edges, Nodes
 from hta_widgets.analysis.replay.kinds import (
     CALL,
@@ -67,7 +67,7 @@ def groups_of(
     on_device = edges.kind == DEVICE
     what = np.zeros(len(row), np.int64)
     by_name = np.isin(edges.kind, _NAMED)
-    names, what[by_name] = compact(rank_trace.name[row[by_name]])
+    what[by_name], names = pd.factorize(rank_trace.name[row[by_name]])
     by_thread = np.isin(edges.kind, (HOST, HANDOFF))
     what[by_thread] = edges.thread[by_thread]
     detail = np.where(on_device, rank_trace.event_class[row], 0).astype(np.int64)
@@ -75,7 +75,7 @@ def groups_of(
     detail[of_call] = launches[row[of_call]] > 0
     width, classes = max(int(what.max(initial=0)) + 1, 1), len(EventClass)
     code = (edges.kind.astype(np.int64) * classes + detail) * width + what
-    distinct, group = compact(code)
+    group, distinct = pd.factorize(code, sort=True)
     groups = []
     for value in distinct.tolist():
         rest, at = divmod(value, width)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from hta_widgets.analysis.core.compact import compact
 from hta_widgets.analysis.replay.kinds import CALL_BEGINS, CALL_ENDS, MARK
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
@@ -119,7 +119,7 @@ def host_points(
     begin_of_row = np.full(n, -1, np.int64)
     begins = np.flatnonzero(kind == CALL_BEGINS)
     begin_of_row[row[begins]] = begins
-    threads, thread = compact(thread)
+    thread, threads = pd.factorize(thread, sort=True)
     stream, awaited_row = _recorded_waits(rank_trace, outer, streams)
     is_end = kind == CALL_ENDS
     waits = np.where(synchronises[rank_trace.name[row]] | (stream[row] != NOT_RECORDED), WAITS, NO_WAIT)
@@ -128,8 +128,8 @@ def host_points(
         kind=kind,
         time=time,
         row=row,
-        thread=thread,
-        threads=threads,
+        thread=thread.astype(np.int64),
+        threads=threads.astype(np.int64),
         begin=np.where(is_end, begin_of_row[row], -1),
         waits=np.where(is_end, waits, NO_WAIT).astype(np.uint8),
         awaited=np.where(is_end, stream[row], NOT_RECORDED),
