@@ -5,7 +5,7 @@ import { Replay } from "../src/replay/answer";
 import { type Control, editOf } from "../src/replay/controls";
 import { unpack } from "../src/replay/graph";
 import { partsOf } from "../src/replay/parts";
-import { ESTIMATE, MOST, PINNED } from "../src/replay/pass";
+import { ESTIMATE, MOST, PINNED, weights } from "../src/replay/pass";
 import { control, GRAPH, packed } from "./replay";
 
 const graph = unpack(packed(GRAPH));
@@ -31,6 +31,19 @@ it("replays the recording, and scales, removes and cuts", () => {
   expect(times({ host: 0.25 })).toEqual([0, 25, 42, 83, 83, 84]);
   expect(times({ syncs: 0 })).toEqual([0, 100, 117, 158, 101, 104]);
   expect(times({ loader: 0 })).toEqual([0, 40, 57, 98, 98, 101]);
+});
+
+it("scales no slack between the clocks, which is no time", () => {
+  const edit = editOf(graph, [control("all", { scaled: [0, 1, 2, 3] })], { all: 0.5 });
+  expect([...weights(graph, edit, PINNED, new Float64Array(7))]).toEqual([
+    50,
+    5 + 7,
+    -(2 ** 31) - 5,
+    21,
+    1,
+    0,
+    2,
+  ]);
 });
 
 it("lets a residual stay, share, or go with the work beside it", () => {
