@@ -46,6 +46,7 @@ PLACES = {
     "COMMAND": ["analyze"],
     "KIND": ["kernel_breakdown"],
     "PATH": ["run_17/"],
+    "EDIT": ["kernels(2.0)"],
     "A": ["before/"],
     "B": ["after/"],
     "[C": [],

@@ -163,6 +163,14 @@ def test_a_wait_for_what_was_recorded_before_any_launch_is_for_nothing(tmp_path)
     assert edges["start after"] == [("launch_first", "call after", 53_000, 0)]
 
 
+def test_a_wait_for_what_was_launched_later_is_contradicted(tmp_path):
+    """The event was recorded after the call that waits for it, and covers what was launched in between."""
+    events = two_streams(recorded_at=12_000)
+    events[0], events[2] = launch(1, 10_000, 11_000), work("before", 1, 16_000, 60_000, stream=20)
+    edges = edges_of(job(tmp_path, events))
+    assert edges["start after"] == [("launch_first", "call after", 53_000, 0)]
+
+
 def other_stream(call_of_other: int, until: int):
     """b on stream 7 starts 50 us after its launch; on stream 20 ran something else."""
     return [
@@ -223,6 +231,15 @@ def test_a_collective_waits_for_the_work_launched_before_it(tmp_path):
         ("launch_first", "call ncclDevKernel_AllReduce_Sum_f32_RING_LL", 5_000, 0),
         ("collective", "finish gemm", 1_000, 500),
     ]
+
+
+def test_a_collective_does_not_wait_for_a_copy(tmp_path):
+    """Nothing says that it sends what the copy brings: input for the next step is copied beside it."""
+    events = collective(launched=3_000)
+    events[2] = copy("Memcpy HtoD (Pinned -> Device)", 1, 5_000, 30_000)
+    edges = edges_of(job(tmp_path, events))
+    kinds = [edge[0] for edge in edges["start ncclDevKernel_AllReduce_Sum_f32_RING_LL"]]
+    assert kinds[0] == "launch_first" and "collective" not in kinds
 
 
 def test_compute_does_not_wait_for_compute_of_another_stream(tmp_path):
