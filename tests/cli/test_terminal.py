@@ -164,5 +164,6 @@ def test_numbers_and_windows() -> None:
     assert numbers("0, 2-5").among([0, 1, 3, 5, 9], "rank") == (0, 3, 5)
     assert span("10ms:25ms").within((0, 10**9)) == (10_000_000, 25_000_000)
     assert span("1.5us:").within((0, 5_000)) == (1_500, 5_000)
+    assert span(":5us").within((2_000, 9_000)) == (2_000, 5_000)
     assert span(":9007199254740993").within((0, 10**18)) == (0, 9_007_199_254_740_993)
     assert number_ranges([0, 1, 2, 5]) == "0-2, 5"
