@@ -54,6 +54,12 @@ def test_bars_of_means_are_those_with_most_weight() -> None:
     assert drawn.table["value"].tolist() == list(range(MOST_BARS))
 
 
+def test_rows_without_weight_make_no_bar() -> None:
+    frame = pd.DataFrame({"name": ["a", "b"], "busy_pct": [20.0, 90.0], "time_ns": [5, 0]})
+    drawn = marks(MEAN, frame)
+    assert (drawn.table["label"].tolist(), drawn.left_out) == (["a"], 0)
+
+
 def test_the_greatest_of_a_label() -> None:
     table = marks(Bars("busy_pct", ("name",), "compute", combine="max"), FRAME).table
     assert table[["label", "value"]].to_numpy().tolist() == [["c", 90.0], ["<i>a", 40.0]]

@@ -22,3 +22,15 @@ def test_a_bar_knows_both_times_and_their_difference() -> None:
         part = labels[bar["label"]]
         assert (bar["before"], bar["after"]) == (first[part], second[part])
         assert bar["value"] == bar["after"] - bar["before"] == bar["end"] - bar["start"]
+
+
+def test_the_bars_of_each_run_join_and_end_with_its_own_whole() -> None:
+    runs = {name: examples.load(name) for name in ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_full_shard")}
+    chart = COMPARISONS["step_waterfall"].chart
+    assert isinstance(chart, Waterfall)
+    bars, names = waterfall_bars(chart, step_waterfall(runs))
+    assert names == ["gpt2_ddp", "gpt2_fsdp_full_shard"]
+    for _, of_run in bars.groupby("run"):
+        parts, whole = of_run[of_run["whole"] == 0], of_run[of_run["whole"] == 1].iloc[0]
+        assert parts["start"].tolist() == [0, *parts["end"].tolist()[:-1]]
+        assert (whole["start"], whole["end"]) == (0, parts["end"].iloc[-1])

@@ -46,6 +46,24 @@ def test_text_is_cut_to_its_width() -> None:
     assert {drawn(length) for length in range(fits + 1, 60)} == {"m" * (fits - 1) + "…"}
 
 
+def test_a_band_lies_above_its_base_line() -> None:
+    """The outline visits the heights of the bins, above the line where SVG counts downwards."""
+    drawing = Drawing(200)
+    drawing.band(20, 50, 30, [(0, 4), (0, 10), (2, 10)], "#123456")
+    (path,) = (
+        shape for shape in ElementTree.fromstring(drawing.document(100, "")) if shape.tag.endswith("path")
+    )
+    assert path.attrib["transform"] == "translate(20.0 50.0) scale(10.0000 .1)"
+    x = y = 0
+    corners = []
+    for way, by in re.findall(r"([vh])(-?\d+)", path.attrib["d"]):
+        x, y = (x + int(by), y) if way == "h" else (x, y + int(by))
+        corners.append((x, y / 10))
+    assert corners == [
+        (0, -4), (1, -4), (1, -10), (3, -10), (3, -2), (2, -2), (2, 0), (0, 0),
+    ]  # fmt: skip
+
+
 def test_nothing_to_draw_is_drawn(ddp: Trace) -> None:
     assert "the whole job" in " ".join(texts(Picture("Empty", [], "the whole job", None, [], "")))
 
