@@ -162,14 +162,36 @@ def test_windows_without_anything_in_common_have_their_edges(tmp_path):
         anchors(base, (10, 10), other, window(other))
 
 
-def test_time_does_not_run_backwards_where_streams_overtake_each_other(tmp_path):
+def test_instances_of_one_kind_of_module_correspond(tmp_path):
+    def modules(folder, *numbers):
+        events = [event("user_annotation", "ProfilerStep#0", 0, 100_000)]
+        for place, number in enumerate(numbers):
+            at = 10_000 * (place + 1)
+            events += [
+                event("python_function", f"nn.Module: Linear_{number}", at, 5_000),
+                event("cpu_op", "aten::mm", at + 100, 500),
+                launch(at + 200, place + 1),
+                kernel("gemm", at + 1_000, 2_000, correlation=place + 1),
+            ]
+        folder.mkdir()
+        return job(folder, events).rank(0)
+
+    base, other = modules(tmp_path / "a", 0, 1, 2), modules(tmp_path / "b", 7, 8, 9)
+    found = between(base, other)
+    assert (found[:, 0] == found[:, 1]).all() and len(found) == 2 + 2 * 3
+
+
+@pytest.mark.parametrize("names", [("op0", "op1"), ("op", "op")])
+def test_time_does_not_run_backwards_where_streams_overtake_each_other(tmp_path, names):
+    """Also where only the order of their launches tells them apart."""
+
     def two_streams(folder, first, second):
         folder.mkdir()
         events = [event("user_annotation", "ProfilerStep#0", 0, 100_000)]
         for place, (stream, start) in enumerate(((7, first), (8, second))):
             at = 1_000 * (place + 1)
             events += [
-                event("cpu_op", f"op{place}", at, 500),
+                event("cpu_op", names[place], at, 500),
                 launch(at + 100, place + 1),
                 kernel("k", start, 1_000, stream=stream, correlation=place + 1),
             ]

@@ -310,6 +310,25 @@ def test_moves_pair_one_to_one_by_kernels_first_then_by_calls(tmp_path):
     assert not (operators["change"] == "removed").any()
 
 
+def test_calls_are_counted_per_step_to_find_what_has_moved(tmp_path):
+    """Neither kernels nor numbers of steps are the same: how often a step calls an operator tells."""
+
+    def once(module, kernel):
+        return [([f"nn.Module: {module}", "aten::mm"], [kernel])]
+
+    def twice(module, kernel):
+        return 2 * once(module, kernel)
+
+    runs = jobs(
+        tmp_path,
+        base=calls(*once("A_0", "a"), *twice("A_1", "b"), steps=4),
+        new=calls(*twice("B_0", "c"), *once("B_1", "d"), steps=8),
+    )
+    frame = of(assert_sums(runs, "call_path"), "new")
+    origin = frame.loc[(frame["change"] == "moved") & frame.index.str.endswith("mm"), "moved_from"].to_dict()
+    assert origin == {"B_0 / aten::mm": "A_1 / aten::mm", "B_1 / aten::mm": "A_0 / aten::mm"}
+
+
 def test_another_collective_has_not_moved():
     frame = diff({"DDP": run(), "FSDP": run(strategy="fsdp_full_shard")}, "call_path")
     ends = frame["line"].str.endswith("record_param_comms")

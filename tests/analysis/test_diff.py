@@ -415,6 +415,80 @@ def test_steps_count_only_where_all_ranks_have_them(tmp_path):
     assert steps.iterations.tolist() == [0, 1, 2, 3] and steps.excluded == {4: "not on every rank"}
 
 
+def test_a_step_that_the_recording_cuts_does_not_count(tmp_path):
+    """It takes as long as the others, but most of its work is missing."""
+    events = steps_of([(f"k{number}", 100) for number in range(10)])
+    last = max(number for number, item in enumerate(events) if item["cat"] == "user_annotation")
+    steps = sample({"A": job(tmp_path, events[: last + 4])})["A"]
+    assert steps.iterations.tolist() == [0, 1, 2, 3]
+    assert steps.excluded == {4: "cut by the recording"}
+
+
+def test_work_of_steps_that_do_not_count_is_in_no_line(tmp_path):
+    events = durations(*[100_000] * 3, 200_000, *[100_000] * 3)
+    events += [launch(300_500, 90), kernel("rare", 320_000, 5_000, correlation=90)]
+    trace = job(tmp_path, events)
+    assert sample({"A": trace})["A"].excluded == {3: "outlier"}
+    frame = diff({"A": trace, "B": trace})
+    assert set(frame["line"]) == {"k"} and set(frame["count"]) == {1}
+    assert set(diff({"A": trace, "B": trace}, "op")["kernels"]) == {"k"}
+
+
+@pytest.mark.parametrize(("count", "clock"), [(3, "host"), (4, "device")])
+def test_two_steps_on_the_device_are_too_few(tmp_path, count, clock):
+    """Nothing marks the end of the last one; two show no variation."""
+    runs = {}
+    for name, behind in (("A", 1_000_000), ("B", 0)):
+        events = []
+        for number in range(count):
+            begin = number * 100_000
+            events += [
+                event("user_annotation", f"ProfilerStep#{number}", begin, 90_000),
+                launch(begin + 10, number + 1),
+                kernel("k", behind + begin + 100, 60_000, correlation=number + 1),
+            ]
+        (tmp_path / name).mkdir()
+        runs[name] = job(tmp_path / name, events)
+    assert [trace.rank(0).iteration_clock for trace in runs.values()] == ["device", "host"]
+    assert {steps.clock for steps in sample(runs).values()} == {clock}
+
+
+def test_on_the_device_a_step_begins_with_its_first_work(tmp_path):
+    """Its last work comes at another time in each step, and changes nothing."""
+    runs = {}
+    for name, behind in (("A", 1_000_000), ("B", 0)):
+        events = []
+        for number in range(8):
+            begin = number * 100_000
+            events += [
+                event("user_annotation", f"ProfilerStep#{number}", begin, 99_000),
+                launch(begin + 10, 2 * number + 1),
+                launch(begin + 20, 2 * number + 2),
+                kernel("k", behind + begin + 100, 30_000, correlation=2 * number + 1),
+                kernel(
+                    "l", behind + begin + 31_000 + 7_000 * (number % 5), 9_000, correlation=2 * number + 2
+                ),
+            ]
+        (tmp_path / name).mkdir()
+        runs[name] = job(tmp_path / name, events)
+    for steps in sample(runs).values():
+        assert steps.clock == "device" and set(steps.durations.tolist()) == {100_000}
+
+
+def test_steps_are_found_by_number_though_they_are_in_order_of_time(tmp_path):
+    events = []
+    for place, number in enumerate((12, 13, 3, 4)):
+        begin = place * 100_000
+        events += [
+            event("user_annotation", f"ProfilerStep#{number}", begin, 99_000),
+            launch(begin + 10, place + 1),
+            kernel("k", begin + 100, 1_000, correlation=place + 1),
+        ]
+    steps = sample({"A": job(tmp_path, events)})["A"]
+    assert steps.iterations.tolist() == [12, 13, 3, 4]
+    assert steps.position(np.array([3, 4, 5, 12, 13, 99])).tolist() == [2, 3, -1, 0, 1, -1]
+
+
 # -- noise -----------------------------------------------------------------------------------------
 
 
@@ -485,6 +559,21 @@ def test_one_line_that_is_asked_about_bears_only_its_own_noise():
     assert slower.mean() >= 0.95 and together.mean() <= 0.5
     assert not beyond_alone(1_000, 1_100, math.nan, math.nan, 1)
     assert not beyond_alone(1_000, 1_009, 8, 10, 6)
+
+
+def test_lines_that_no_run_has_are_no_comparisons():
+    """The more lines are compared, the more it takes to be significant; absent ones are not compared."""
+    old, new = np.random.default_rng(8).normal(1_000, 20, size=(2, 6, 1))
+    absent, present = np.zeros((6, 400)), np.full((6, 400), 1_000.0)
+    found = []
+    for shift in range(0, 200, 5):
+        alone, beside_absent, beside_others = (
+            bool(difference(np.hstack([old, other]), np.hstack([new + shift, other])).significant[0])
+            for other in (absent[:, :0], absent, present)
+        )
+        assert alone == beside_absent
+        found.append((alone, beside_others))
+    assert {(True, False), (True, True)} <= set(found)
 
 
 def test_interval_of_one_sample():
@@ -573,6 +662,21 @@ def test_a_version_that_one_run_did_not_record_is_no_difference(tmp_path):
     assert versions["value"].tolist() == ["cuda_runtime 12010", "cuda_runtime 12010, cuda_driver 12020"]
     runs["C"] = written("c.json", cuda_runtime_version=11080, **nccl)
     assert comparability(runs).set_index("check").loc["versions", "severity"].eq("doubt").all()
+
+
+def test_a_device_that_one_run_did_not_record_is_no_difference(tmp_path):
+    def written(name, *devices):
+        path = write(tmp_path / name, durations(*[100_000] * 3))
+        metadata = {"deviceProperties": [{"id": 0, "name": device} for device in devices]}
+        path.write_text(path.read_text().replace("{", json.dumps(metadata)[:-1] + ", ", 1))
+        return Trace.open(path, cache=False)
+
+    runs = {"A": written("a.json", "H100"), "B": written("b.json")}
+    devices = comparability(runs).set_index("check").loc["devices"]
+    assert devices["value"].tolist() == ["H100", "not recorded"]
+    assert devices["severity"].eq("ok").all()
+    runs["C"] = written("c.json", "MI300")
+    assert comparability(runs).set_index("check").loc["devices", "severity"].eq("doubt").all()
 
 
 def test_arguments_are_checked():

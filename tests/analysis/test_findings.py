@@ -13,9 +13,11 @@ from hta_widgets.analysis import ANALYSES
 from hta_widgets.analysis.findings import OPEN, VERDICT, overview, sentence
 from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.idle.causes import CAUSES
 from tests.analysis.kineto_file import Event, kernel, launch
 from tests.analysis.kineto_file import job as kineto_job
 from tests.support import shared_trace
+from tests.verdicts.planted.host_program import MS, US, Program
 
 
 def opened(job: SimulatedJob, folder: Path) -> Trace:
@@ -123,6 +125,7 @@ def test_ranks_that_lose_about_as_much_are_told_together(tmp_path: Path) -> None
     ]
     first = found(kineto_job(tmp_path, *ranks)).iloc[0]
     assert first["topic"] == "idle_host" and pd.isna(first["rank"])
+    assert first["cost_ns"] == (300_000 + 400_000) // 2 - 10, "what a rank loses, not all of them together"
     assert first["text"].startswith("The devices are idle ")
     assert first["event_rank"] == 1, "the longest gap is that of the rank that loses most"
 
@@ -141,6 +144,37 @@ def test_the_only_rank_is_the_device_and_no_rank_to_select(tmp_path: Path) -> No
     assert only["text"].iloc[0].startswith("The device is idle 50.0 % of the time (500 µs) because the host ")
     assert only["rank"].isna().all() and (only["event_rank"] == 0).all()
     assert sentence(frame) == "Waiting for the host to launch work costs 50.0 % of the time."
+
+
+def test_a_rank_whose_peers_are_not_recorded_may_wait_for_them(tmp_path: Path) -> None:
+    """One file of a job of two: that nobody is late is not known."""
+    events = [
+        launch(0, 1, dur=10),
+        kernel("gemm", 10, 500_000, correlation=1),
+        launch(20, 2, dur=10),
+        kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 500_010, 500_000, stream=8, correlation=2),
+    ]
+    frame = overview(kineto_job(tmp_path, events))
+    assert (
+        frame.loc[frame["severity"] == OPEN, "text"]
+        .str.contains("wait for: the trace has no second rank")
+        .any()
+    )
+
+
+def test_start_up_is_no_other_idle_time(tmp_path: Path) -> None:
+    program = Program()
+    with program.step(1):
+        program.launch(100 * US)
+        program.synchronise()
+        program.driver("cudaFree", 30 * MS)
+        for _ in range(10):
+            program.operator("aten::slow_op", 100 * US)
+            program.launch(50 * US)
+        program.synchronise()
+    idle = Inputs(program.open(tmp_path), Scope()).idle.iloc[0]
+    assert idle["start_up_ns"] >= 30 * MS
+    assert idle["start_up_ns"] + sum(idle[f"{cause}_ns"] for cause in CAUSES) == idle["idle_ns"]
 
 
 def test_copies_of_the_only_device_are_no_rank_to_select(tmp_path: Path) -> None:

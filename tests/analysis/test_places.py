@@ -12,8 +12,9 @@ from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import IdleCauses, idle_causes
 from hta_widgets.analysis.idle.driver_calls import long_driver_calls
 from hta_widgets.analysis.idle.hidden import hidden_by_host
-from hta_widgets.analysis.idle.places import host_places, recorded_by_host, short_place
+from hta_widgets.analysis.idle.places import Place, host_places, recorded_by_host, short_place
 from hta_widgets.trace import RankTrace, Scope
+from tests.analysis.kineto_file import event, job, kernel, launch
 from tests.verdicts.planted.host_program import MS, US, Program
 
 
@@ -50,14 +51,14 @@ def test_times_in_calls_are_those_of_a_count_of_microseconds(seed: int, tmp_path
     waits = np.zeros(len(ticks), np.bool_)
     for begin, end in zip(part.start.tolist(), part.end.tolist(), strict=True):
         waits |= (ticks >= begin) & (ticks < end)
-    origin = min(float(event["ts"]) for event in program.events) * 1_000
+    origin = min(float(item["ts"]) for item in program.events) * 1_000
     shares = {}
-    for name in {event["name"] for event in program.events if event["cat"] in ("cpu_op", "cuda_runtime")}:
+    for name in {item["name"] for item in program.events if item["cat"] in ("cpu_op", "cuda_runtime")}:
         open_then = np.zeros(len(ticks), np.bool_)
-        for event in program.events:
-            if event["name"] == name and event["cat"] in ("cpu_op", "cuda_runtime"):
-                begin = float(event["ts"]) * 1_000 - origin
-                open_then |= (ticks >= begin) & (ticks < begin + event["dur"])
+        for item in program.events:
+            if item["name"] == name and item["cat"] in ("cpu_op", "cuda_runtime"):
+                begin = float(item["ts"]) * 1_000 - origin
+                open_then |= (ticks >= begin) & (ticks < begin + item["dur"])
         shares[name] = int((waits & open_then).sum()) * (US // 2)
     places = host_places(rank_trace, idle, part, windows)
     asked = int(waits.sum()) * (US // 2)
@@ -102,6 +103,65 @@ def test_some_work_is_hidden_and_some_is_not(tmp_path: Path) -> None:
     hidden = hidden_by_host(rank_trace, idle)
     lengths = (hidden.end - hidden.start).tolist()
     assert lengths == [100 * US], "the second kernel was waited for, as were those that end the loop"
+
+
+def test_what_ran_before_a_wait_returned_is_not_hidden(tmp_path: Path) -> None:
+    """The host waits for one stream while another works on: only what that does later is hidden."""
+    events = [
+        launch(0, 1),
+        kernel("short", 10 * US, 100 * US, correlation=1),
+        launch(3 * US, 2),
+        kernel("long", 10 * US, 300 * US, stream=8, correlation=2),
+        event("cuda_runtime", "cudaStreamSynchronize", 5 * US, 110 * US, correlation=3),
+        launch(600 * US, 4),
+        kernel("next", 605 * US, 50 * US, correlation=4),
+    ]
+    rank_trace = job(tmp_path, events).rank(0)
+    hidden = hidden_by_host(rank_trace, idle_causes(rank_trace, Scope(), CONSECUTIVE_KERNEL_DELAY_NS))
+    assert (hidden.start.tolist(), hidden.end.tolist()) == ([115 * US], [310 * US])
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_another_thread_waits_for_is_not_hidden(tmp_path: Path, waits: bool) -> None:
+    events = [
+        launch(0, 1),
+        kernel("long", 10 * US, 100 * US, correlation=1),
+        launch(5 * US, 2, tid=2),
+        kernel("short", 20 * US, 40 * US, stream=8, correlation=2),
+        event("cpu_op", "late", 20 * US, 380 * US),
+        launch(400 * US, 4),
+        kernel("next", 405 * US, 50 * US, correlation=4),
+    ]
+    if waits:
+        call = event("cuda_runtime", "cudaDeviceSynchronize", 8 * US, 190 * US, tid=2, correlation=3)
+        events.append(call)
+    rank_trace = job(tmp_path, events).rank(0)
+    hidden = hidden_by_host(rank_trace, idle_causes(rank_trace, Scope(), CONSECUTIVE_KERNEL_DELAY_NS))
+    assert hidden.length == (0 if waits else 100 * US)
+
+
+def waiting_in(folder: Path, *calls: tuple[str, int, int]) -> list[Place]:
+    """Where the host is while the device is idle from 100 to 500 us; calls: name, start and end in us."""
+    events = [
+        launch(0, 1),
+        kernel("before", 10 * US, 90 * US, correlation=1),
+        *(event("cpu_op", name, start * US, (end - start) * US) for name, start, end in calls),
+        launch(500 * US, 2),
+        kernel("after", 502 * US, 500 * US, correlation=2),
+    ]
+    rank_trace = job(folder, events).rank(0)
+    idle = idle_causes(rank_trace, Scope(), CONSECUTIVE_KERNEL_DELAY_NS)
+    return host_places(rank_trace, idle, idle.causes["host_busy"], rank_trace.windows(Scope()))
+
+
+def test_the_narrowest_of_the_calls_that_hold_most_of_the_time_is_the_place(tmp_path: Path) -> None:
+    (place,) = waiting_in(tmp_path, ("outer", 100, 510), ("inner", 150, 480))
+    assert (place.name, place.idle_ns, place.within) == ("inner", 330 * US, ("outer",))
+
+
+def test_places_that_lie_in_others_are_not_named_beside_them(tmp_path: Path) -> None:
+    places = waiting_in(tmp_path, ("outer", 100, 260), ("inner", 110, 250), ("other", 270, 380))
+    assert [(place.name, place.idle_ns) for place in places] == [("outer", 160 * US), ("other", 110 * US)]
 
 
 def test_a_long_call_of_the_driver_counts_only_while_the_device_is_idle(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hta_widgets.analysis.compare.waterfall import STEP
 from hta_widgets.analysis.device_time.overlap import comm_comp_overlap
 from hta_widgets.errors import NotComparableError
 from hta_widgets.trace import Scope, Trace
+from tests.analysis.kineto_file import event, job, kernel, launch
 from tests.support import TEXT_DTYPE, shared_trace
 
 EXAMPLES = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_full_shard", "gpt2_fsdp_shard_grad_op")
@@ -57,6 +58,37 @@ def test_communication_is_what_the_collectives_take_in_the_steps():
     frame = step_measures(runs()).set_index(["run", "measure"])
     expected = total / (len(steps) * len(steps.ranks))
     assert abs(frame.loc[("gpt2_ddp", "communication"), "time_ns"] - expected) <= 1
+
+
+@pytest.mark.parametrize(
+    ("cause", "category", "call"),
+    [
+        ("host_sync", "cuda_runtime", "cudaDeviceSynchronize"),
+        ("data_stall", "user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"),
+        ("host_busy", "cpu_op", "aten::slow"),
+    ],
+)
+def test_what_one_cause_of_idle_time_adds_is_what_all_of_them_add(tmp_path, cause, category, call):
+    """The second run waits longer in one call, and nothing else changes."""
+    found = {}
+    for name, longer in (("fast", 0), ("slow", 40_000)):
+        events = []
+        for number in range(6):
+            begin = 200_000 * number
+            wait = 20_000 + longer + 100 * number
+            events += [
+                event("user_annotation", f"ProfilerStep#{number}", begin, 199_000),
+                event(category, call, begin, wait),
+                launch(begin + wait, number + 1),
+                kernel("k", begin + wait + 10, 199_000 - wait - 10, correlation=number + 1),
+            ]
+        (tmp_path / name).mkdir()
+        found[name] = job(tmp_path / name, events)
+    frame = step_measures(found).set_index("measure")
+    assert frame.loc[cause, "change_ns"] == frame.loc["idle", "change_ns"] > 0
+    for edge in ("low_ns", "high_ns"):
+        assert frame.loc["idle", edge] == pytest.approx(frame.loc[cause, edge])
+    assert frame.loc["idle", "significant"]
 
 
 def test_nothing_between_a_run_and_itself():

@@ -52,6 +52,21 @@ def test_steps_that_accumulate_gradients_do_not_count(tmp_path: Path, name: str)
     assert "reduces no gradients" in alone["evidence"] or "no collective" in alone["evidence"]
 
 
+def test_steps_of_other_sizes_tell_the_strategy_but_not_the_size(tmp_path: Path) -> None:
+    def larger(events: list[Event]) -> list[Event]:
+        first = in_first_step(events)
+        for event in events:
+            if collective(event) and first(event):
+                event["args"]["In msg nelems"] *= 2
+                event["args"]["Out msg nelems"] *= 2
+        return events
+
+    row = only(training_strategy(edited(tmp_path, "gpt2_ddp", larger)))
+    assert row["strategy"] == "DDP" and row["reducing_steps"] == 3
+    assert pd.isna(row["parameters"]) and pd.isna(row["expected_bytes"])
+    assert "of other sizes in other steps" in row["evidence"]
+
+
 def test_frozen_units_are_gathered_but_not_reduced(tmp_path: Path) -> None:
     block = 7_087_872
 
