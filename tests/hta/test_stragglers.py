@@ -49,6 +49,13 @@ def test_steps_that_do_not_exist_are_ignored_or_refused(ddp):
         potential_stragglers(ddp, [99])
 
 
+def test_a_rank_that_is_not_late_is_no_straggler_however_many_are_asked_for():
+    late = stragglers(examples.load("ddp_4ranks"))
+    assert (late["lateness_ns"] == 0).any()
+    expected = (late["lateness_ns"] > 0).groupby(late["rank"]).sum()
+    assert straggler.counts(late, 4).sort_index().to_dict() == expected.to_dict()
+
+
 def test_both_ranks_of_the_real_job_as_in_hta():
     assert potential_stragglers(loaded(shared_trace("hta/trace_filter"))) == [0, 1]
 

@@ -72,6 +72,26 @@ def test_second_load_comes_from_disk(trace: Path, tmp_path: Path, monkeypatch: p
         cache.load(copy, cache=folder)
 
 
+def test_a_trace_that_was_moved_is_found_under_its_new_name(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.load(trace, cache=tmp_path / "cache")
+    moved = trace.rename(tmp_path / "moved.json")
+    forbid_scan(monkeypatch)
+    assert cache.load(moved, cache=tmp_path / "cache").path == str(moved)
+
+
+@pytest.mark.parametrize("later", [-1, 1])
+def test_an_entry_of_another_version_is_not_read(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: int
+) -> None:
+    cache.load(trace, cache=tmp_path / "cache")
+    (entry,) = files(tmp_path / "cache")
+    assert cache.read_table(entry) is not None
+    monkeypatch.setattr(cache, "FORMAT_VERSION", cache.FORMAT_VERSION + later)
+    assert cache.read_table(entry) is None
+
+
 def test_same_bytes_in_memory_hit(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.load(io.BytesIO(trace.read_bytes()), cache=tmp_path / "cache")
     forbid_scan(monkeypatch)

@@ -98,6 +98,7 @@ def test_every_rule_lets_a_similar_name_of_another_class_pass(rule):
         ("cuda_sync", "Stream Sync", EventClass.SYNC),
         ("cpu_op", "nccl:all_reduce", EventClass.HOST_OP),
         ("xyz_runtime", "launch", EventClass.RUNTIME),
+        ("xyz_driver", "launch", EventClass.RUNTIME),
         ("gpu_user_annotation", "ProfilerStep#5", EventClass.ANNOTATION),
         ("brand_new", "x", EventClass.OTHER),
         ("kernel", "", EventClass.COMPUTE),
@@ -129,10 +130,21 @@ def test_user_rules_come_first():
         register("x", EventClass.HOST_OP)
 
 
+def test_of_user_rules_the_latest_comes_first():
+    rules = [register("my_ring", label) for label in (EventClass.MEMORY_COPY, EventClass.COMMUNICATION)]
+    try:
+        assert classify("kernel", "my_ring")[0] == EventClass.COMMUNICATION
+    finally:
+        for rule in rules:
+            unregister(rule)
+
+
 def test_collective_metadata_decides_over_the_name(tmp_path):
     event = kernel("fused_thing", 0, 5)
     event["args"]["Collective name"] = "allreduce"
-    assert rank_of(tmp_path, [event]).event_class.tolist() == [EventClass.COMMUNICATION]
+    call = slice_("record_param_comms", "cpu_op", 0, 5, **{"Collective name": "allreduce"})
+    found = rank_of(tmp_path, [event, call]).event_class.tolist()
+    assert found == [EventClass.COMMUNICATION, EventClass.HOST_OP]
 
 
 def test_triton_launch_is_no_device_work(tmp_path):

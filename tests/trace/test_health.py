@@ -54,6 +54,54 @@ def test_faults(tmp_path):
     }
 
 
+def test_what_is_most_severe_comes_first(tmp_path):
+    cut = [slice_("ProfilerStep#3", "user_annotation", 200, 100), kernel("orphan", 50, 5, correlation=99)]
+    for rank in (0, 1):
+        path = tmp_path / f"rank{rank}.json"
+        write(path, [*CLEAN, *cut], distributedInfo={"rank": rank}, schemaVersion=1)
+    (tmp_path / "rank2.json").write_text("<html>")
+    severities = Trace.open(tmp_path, cache=False).health["severity"].tolist()
+    assert set(severities) == {"error", "warning", "info"}
+    assert severities == sorted(severities, key=["error", "warning", "info"].index)
+
+
+def test_few_orphans_are_no_reason_to_worry(tmp_path):
+    def severity(linked):
+        events = [slice_("ProfilerStep#1", "user_annotation", 0, 10_000), kernel("orphan", 9_000, 5)]
+        for at in range(1, linked + 1):
+            events += [
+                slice_("cudaLaunchKernel", "cuda_runtime", 10 * at, 2, correlation=at),
+                kernel("k", 10 * at + 5, 2, correlation=at),
+            ]
+        frame = Trace.open(write(tmp_path / "trace.json", events), cache=False).health
+        return frame.set_index("check").loc["orphans", "severity"]
+
+    assert severity(99) == "info"  # one of a hundred
+    assert severity(98) == "warning"
+
+
+def test_an_option_whose_data_is_there_was_on(tmp_path):
+    """Whatever the metadata say, or do not say."""
+    shaped = slice_("aten::add", "cpu_op", 5, 2, **{"Input Dims": [[2, 3]]})
+    found = checks(tmp_path, [*CLEAN, shaped], schemaVersion=1)
+    assert "with_stack_off" in found and "record_shapes_off" not in found
+
+
+def test_ranks_without_a_common_clock_are_a_warning(tmp_path):
+    def clock(begin):
+        for rank, at in enumerate((0, begin)):
+            write(
+                tmp_path / f"rank{rank}.json",
+                [kernel("k", at, 100)],
+                distributedInfo={"rank": rank, "world_size": 2},
+            )
+        return Trace.open(tmp_path, cache=False).health.set_index("check").loc["clock"]
+
+    assert clock(50)["severity"] == "info"
+    apart = clock(10_000_000_000)
+    assert apart["severity"] == "warning" and "not comparable" in apart["remedy"]
+
+
 def test_host_only_trace_names_the_flag(tmp_path):
     path = write(tmp_path / "trace.json", [slice_("aten::add", "cpu_op", 0, 5)])
     frame = Trace.open(path, cache=False).health.set_index("check")
@@ -68,4 +116,9 @@ def test_damage_is_counted_and_located(tmp_path: Path) -> None:
     path.write_text(f'{before}{{"ph": "X", "name" 5}}, {good}]}}')
     found = Trace.open(path, cache=False).health.set_index("check").loc["malformed_event"]
     assert found["count"] == 1
+    assert found["detail"].endswith(f"(first at byte {len(before)})")
+    bad = '{"ph": "X", "name" 5}'
+    path.write_text(f"{before}{bad}, {good}, {bad}, {good}, {bad}, {good}]}}")
+    found = Trace.open(path, cache=False).health.set_index("check").loc["malformed_event"]
+    assert found["count"] == 3
     assert found["detail"].endswith(f"(first at byte {len(before)})")

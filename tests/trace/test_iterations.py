@@ -121,6 +121,34 @@ def test_repeated_annotation_that_holds_the_work(tmp_path):
     assert columns(frame, "label", "source", "confidence") == [("loop body", "annotation", "medium")] * 3
 
 
+@pytest.mark.parametrize(("held", "source"), [(4, "whole trace"), (6, "annotation")])
+def test_an_annotation_that_holds_little_of_the_work_is_not_the_loop(tmp_path, held, source):
+    spans = [slice_("validate", "user_annotation", 1000 * k, 10 * held) for k in range(2)]
+    work = [event for k in range(2) for event in launches(1000 * k + 5, count=10)]
+    assert set(rank_of(tmp_path, [*spans, *work]).iterations["source"]) == {source}
+
+
+def test_a_step_that_runs_into_the_next_ends_where_that_begins(tmp_path):
+    steps = [slice_(f"ProfilerStep#{k}", "user_annotation", 100 * k, 120, tid=k) for k in range(2)]
+    frame = rank_of(tmp_path, [*steps, *launches(10), *launches(130)]).iterations
+    assert columns(frame, "start_ns", "end_ns") == [(0, 100_000), (100_000, 220_000)]
+
+
+@pytest.mark.parametrize(("work", "source"), [(100, "whole trace"), (40, "periodicity")])
+def test_repeats_that_hold_little_of_the_work_are_not_the_loop(tmp_path, work, source):
+    body = ["embed", "layer", "norm", "layer", "norm", "layer", "norm", "head"]
+    operators = [slice_(name, "cpu_op", 10 * k, 5) for k, name in enumerate(body * 4)]
+    calls = [slice_("cudaLaunchKernel", "cuda_runtime", 10 * k, 2, tid=2) for k in range(work)]
+    assert set(rank_of(tmp_path, [*operators, *calls]).iterations["source"]) == {source}
+
+
+def test_layers_repeat_inside_of_iterations(tmp_path):
+    body = ["embed", *["attention", "norm", "up", "down"] * 10, "head"]
+    events = [kernel(name, 10 * k, 5) for k, name in enumerate(body * 4)]
+    frame = rank_of(tmp_path, events).iterations
+    assert frame["start_ns"].tolist() == [10_000 * len(body) * k for k in range(4)]
+
+
 def test_periodic_work_without_any_annotation(tmp_path):
     body = ["embed", "layer", "norm", "layer", "norm", "layer", "norm", "head"]
     events = [kernel(name, 10 * k, 5) for k, name in enumerate(body * 4)]

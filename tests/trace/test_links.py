@@ -70,6 +70,13 @@ def test_forward_of_backward():
     assert forward_calls(backward, sequence, np.arange(5, dtype=np.int64)).tolist() == [-1, -1, -1, 1, -1]
 
 
+def test_a_call_that_starts_later_is_not_the_forward_of_a_backward():
+    """The numbers of another thread, or of a profiler that was restarted, may be the same."""
+    sequence, backward = np.array([3, 3], np.int64), np.array([1, 0], bool)
+    assert forward_calls(backward, sequence, np.array([0, 5], np.int64)).tolist() == [-1, -1]
+    assert forward_calls(backward, sequence, np.array([5, 0], np.int64)).tolist() == [1, -1]
+
+
 def test_windows_are_half_open():
     starts, ends = np.array([0, 10], np.int64), np.array([5, 20], np.int64)
     assert windows_of(np.array([-1, 0, 4, 5, 10, 19, 20], np.int64), starts, ends).tolist() == [
@@ -109,6 +116,8 @@ def test_work_launched_before_the_recording_is_of_no_iteration(tmp_path):
             kernel("launched before", 5, 10),
             kernel("launched", 20, 10, correlation=1),
             kernel("launch lost", 40, 10),
+            slice_("cudaLaunchKernel", "cuda_runtime", 55, 5, correlation=2),
+            kernel("launched later", 60, 10, correlation=2),
             kernel("stream without launches", 5, 10, stream=20),
         ],
     )
@@ -119,5 +128,6 @@ def test_work_launched_before_the_recording_is_of_no_iteration(tmp_path):
         "launched before": -1,
         "launched": 1,
         "launch lost": 1,
+        "launched later": 1,
         "stream without launches": 1,
     }

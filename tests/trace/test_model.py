@@ -77,6 +77,8 @@ def test_windows_of_a_scope(tmp_path):
     assert rank.windows(Scope()).tolist() == [[20_000, 160_000]]
     assert rank.windows(Scope(iterations=(1, 2))).tolist() == [[0, 100_000], [100_000, 200_000]]
     assert rank.windows(Scope(iterations=(1,), window_ns=(50_000, 150_000))).tolist() == [[50_000, 100_000]]
+    both = Scope(iterations=(1, 2), window_ns=(50_000, 150_000))
+    assert rank.windows(both).tolist() == [[50_000, 100_000], [100_000, 150_000]]
     assert rank.windows(Scope(iterations=(77,))).tolist() == []
 
 
@@ -109,8 +111,10 @@ def test_members_of_a_scope_share_no_row_with_neighbours(tmp_path):
         assert chosen[rank.belong(chosen, scope)].tolist() == [
             row for row in chosen.tolist() if row in rank.members(scope)
         ]
-    halves = [rank.members(Scope(window_ns=window)) for window in ((0, 25_000), (25_000, 999_000))]
-    assert sorted(np.concatenate(halves).tolist()) == list(range(rank.n))
+    for middle in (25_000, 20_000):  # at 20_000 a kernel starts
+        windows = ((0, middle), (middle, 999_000))
+        halves = [rank.members(Scope(window_ns=window)) for window in windows]
+        assert sorted(np.concatenate(halves).tolist()) == list(range(rank.n))
     assert names(rank.members(Scope(names=("a", "b"), streams=(20,)))) == ["b"]
 
 
@@ -183,6 +187,25 @@ def test_begin_end_pairs_are_slices(tmp_path):
         "unfinished": 1,
         "unmatched_end": 2,
     }
+
+
+def test_slices_are_in_the_order_of_the_file_however_they_are_written(tmp_path):
+    events = [
+        {"ph": "B", "name": "pair", "cat": "cpu_op", "ts": 1, "pid": 1, "tid": 1},
+        {"ph": "E", "ts": 4, "pid": 1, "tid": 1},
+        slice_("whole", "cpu_op", 10, 5),
+    ]
+    rank = rank_of(tmp_path, events)
+    assert [(rank.names[code], dur) for code, dur in zip(rank.name, rank.dur, strict=True)] == [
+        ("pair", 3_000),
+        ("whole", 5_000),
+    ]
+
+
+def test_the_device_of_a_rank_is_the_one_that_it_uses(tmp_path):
+    devices = [{"id": number, "name": name} for number, name in enumerate(("used", "idle"))]
+    for order in (devices, devices[::-1]):
+        assert rank_of(tmp_path, EVENTS, deviceProperties=order).device_name == "used"
 
 
 def test_ranks_share_an_axis_by_base_time(tmp_path):
