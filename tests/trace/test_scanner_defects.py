@@ -109,6 +109,17 @@ def test_only_the_broken_event_is_lost(defect: str, block_bytes: int, layout: ty
     assert problem.offset == text.index(b"{", text.index(b"n0")) if BROKEN[defect][:1] == b"{" else True
 
 
+@pytest.mark.parametrize("length", [10, 50_000, 100_000])
+def test_a_broken_event_is_located_behind_one_of_many_blocks(length: int) -> None:
+    before = HEAD + A + b", " + named(b"x" * length) + b", "
+    text = before + b'{"ph": "X", "name" 5}' + b", " + C + TAIL
+    table = scanner.scan(io.BytesIO(text), block_bytes=4096)
+    assert table.n == 3
+    assert [(problem.check, problem.offset) for problem in table.problems] == [
+        ("malformed_event", len(before))
+    ]
+
+
 def test_broken_last_event_costs_no_metadata() -> None:
     table = scanner.scan(io.BytesIO(HEAD + A + b", " + named(b'a"b') + TAIL))
     assert table.n == 1
