@@ -70,6 +70,18 @@ def test_a_selector_does_not_filter_itself_away(ddp: Trace, until: Any) -> None:
     assert steps.table["rows"] == ddp.iterations["iteration"].nunique()
 
 
+def test_the_bars_of_iterations_are_about_the_chosen_ranks(ddp: Trace, until: Any) -> None:
+    selection = Selection()
+    steps = IterationSelector(ddp, selection=selection)
+    until(lambda: steps.status == "idle")
+    for rank in ddp.ranks:
+        selection.ranks = (rank,)
+        until(lambda rank=rank: set(numbers(steps.table, "slowest_rank")) == {rank})
+        of_rank = ddp.rank(rank).iterations
+        assert numbers(steps.table, "slowest_ns") == (of_rank["end_ns"] - of_rank["start_ns"]).tolist()
+        assert set(numbers(steps.table, "ranks")) == {1}
+
+
 def test_step_times_take_the_slowest_rank() -> None:
     iterations = pd.DataFrame(
         {
