@@ -75,8 +75,12 @@ def wait_sources(rank_trace: RankTrace) -> Int64:
     return source
 
 
-def stream_waits(rank_trace: RankTrace) -> tuple[Int64, Int64]:
-    """(effect, cause) rows of each recorded wait of one stream for another's event, in order of the call."""
+def stream_waits(rank_trace: RankTrace, *, own_thread: bool = False) -> tuple[Int64, Int64]:
+    """(effect, cause) rows of each recorded wait of one stream for another's event, in order of the call.
+
+    Args:
+        own_thread: a wait holds only for what its own thread launches next, as in HTA's critical path.
+    """
     source, call = wait_sources(rank_trace), sync_links(rank_trace)
     waits = named_rows(rank_trace, STREAM_WAIT)
     waits = waits[(source[waits] >= 0) & (call[waits] >= 0)]
@@ -85,6 +89,9 @@ def stream_waits(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     launched = _by_launch(rank_trace)
     launch = rank_trace.launch[launched]
     key, wanted = _place(rank_trace, launched), _place(rank_trace, waits)
+    if own_thread:
+        key = np.column_stack([key, rank_trace.thread[launch]])
+        wanted = np.column_stack([wanted, rank_trace.thread[call[waits]]])
     for pair in np.unique(wanted, axis=0):
         same = (key == pair).all(axis=1)
         of = np.flatnonzero((wanted == pair).all(axis=1))

@@ -56,7 +56,7 @@ def device_edges(clip: Clip, numbered: Numbered, causal: bool) -> Int64:
         np.stack([rank_trace.device[rows], rank_trace.stream[rows]], axis=1), axis=0, return_inverse=True
     )
     source = wait_sources(rank_trace)
-    effect, cause = stream_waits(rank_trace)
+    effect, cause = stream_waits(rank_trace, own_thread=True)
     held = np.full(rank_trace.n, -1, np.int64)
     held[effect] = cause  # of several waits before one launch the last call counts, as in HTA
     return _in_order(
