@@ -470,6 +470,7 @@ def test_a_call_inside_a_call_is_none_of_its_own(tmp_path):
     events = [
         call("cudaLaunchKernelExC", 0, 10_000, correlation=5),
         launch(1, 2_000, 4_000),
+        call("cudaMalloc", 5_000, 6_000),
         work("a", 1, 15_000, 20_000),
     ]
     edges = edges_of(job(tmp_path, events))
