@@ -137,6 +137,11 @@ def test_factors_multiply(tmp_path):
 def test_a_part_of_a_group_edited_first_keeps_its_factor(tmp_path):
     changes = edits.kernels(4.0, within="aten::mm"), edits.kernels(2.0)
     assert extent(tmp_path, device_bound(), *changes) == 5_000 + 5_000 + 2_000 + 20_000 + 2_000 + 20_000
+    alike = [
+        event | ({"name": "gemm"} if event["name"] == "add" or "gemm" in event["name"] else {})
+        for event in device_bound()
+    ]
+    assert extent(tmp_path, alike, *changes) == extent(tmp_path, alike, *reversed(changes)) == 54_000
 
 
 def transfers():

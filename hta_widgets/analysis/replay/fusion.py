@@ -12,7 +12,6 @@ from hta_widgets.analysis.replay.kinds import (
     HOST,
     LAUNCH,
     STREAM,
-    WAITING_CALL,
 )
 from hta_widgets.analysis.replay.plan import Plan
 
@@ -33,7 +32,7 @@ def fuse(plan: Plan, at_least: int, shorter_than_ns: int) -> None:
     node = np.minimum(begin + 1, last - 1)
     length = np.where(launched, graph.time[node + 1] - graph.time[node], 0)
     plain = (graph.kind[own] == CALL) & (graph.kind[before] == HOST) & (graph.source[before] > 0)
-    breaks = (graph.kind[own] == WAITING_CALL) | ~plain | (length > shorter_than_ns)
+    breaks = ~plain | (length > shorter_than_ns)
     weight, residual = plan.weight.copy(), plan.residual.copy()
     for thread in np.unique(graph.thread[own]).tolist():
         mine = np.flatnonzero(graph.thread[own] == thread)
