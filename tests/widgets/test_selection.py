@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import traitlets as t
 
-from hta_widgets import RankSelector, Scope, Selection
+from hta_widgets import BreakdownPanel, RankSelector, Scope, Selection, Trace
 from hta_widgets.engine import UI_LOCK
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.widgets.freezing import settle
 
 
 def test_values_are_normalised() -> None:
@@ -158,3 +160,22 @@ def test_undo_reaches_the_parts(ddp: object) -> None:
     assert (part.ranks, selection.can_undo, selection.can_redo) == ((), False, True)
     selection.redo()
     assert part.ranks == (2,)
+
+
+def test_what_a_selector_chooses_itself_is_left_out_of_its_scope() -> None:
+    selection = Selection(ranks=(1,), window=(5, 9), streams=(7,))
+    assert selection.scope == Scope(ranks=(1,), window_ns=(5, 9), streams=(7,))
+    assert selection.scope_without(("ranks",)) == Scope(window_ns=(5, 9), streams=(7,))
+    assert selection.scope_without(("window", "iterations")) == Scope(ranks=(1,), streams=(7,))
+
+
+def test_the_answer_of_a_panel_follows_the_streams(ddp: Trace) -> None:
+    selection = Selection()
+    panel = BreakdownPanel(ddp, "kernel_breakdown", selection=selection)
+    settle([panel])
+    whole = panel.frame()
+    stream = int(ddp.rank(0).stream[ddp.rank(0).event_class == EventClass.COMMUNICATION][0])
+    selection.streams = (stream,)
+    settle([panel])
+    assert 0 < len(panel.frame()) < len(whole)
+    panel.close()
