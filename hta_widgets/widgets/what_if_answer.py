@@ -14,7 +14,8 @@ from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.graph import Graph, graph_of
 from hta_widgets.analysis.replay.passes import ESTIMATE
 from hta_widgets.analysis.replay.plan import Plan
-from hta_widgets.analysis.replay.quality import quality_of
+from hta_widgets.analysis.replay.quality import first_trusted, quality_of
+from hta_widgets.analysis.replay.what_if import PARTS
 from hta_widgets.engine import checkpoint
 from hta_widgets.formatting import duration, percent
 from hta_widgets.timeline import Packed
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PARTS", "Replayed", "packed_graph", "replayed", "sentence"]
 
-PARTS = ("compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns")
 MOST_NODES = 500_000
 """A larger graph stays in Python: the browser would answer too slowly."""
 
@@ -58,7 +58,7 @@ def replayed(trace: Trace, rank: int | None, edits: Sequence[Edit]) -> Replayed:
     Raises:
         MissingDataError: the rank has no device work, or its replay cannot be trusted.
     """
-    rank = _first_trusted(trace) if rank is None else rank
+    rank = first_trusted(trace, trace.ranks) if rank is None else rank
     recorded = what_if(trace, (), Scope(ranks=(rank,)))
     frame = what_if(trace, edits, Scope(ranks=(rank,))) if edits else recorded
     rank_trace = trace.rank(rank)
@@ -99,19 +99,6 @@ def _change(before: int, after: int) -> str:
         return "no change"
     share = percent(100.0 * abs(after - before) / max(before, 1))
     return f"{share} {'less' if after < before else 'more'}"
-
-
-def _first_trusted(trace: Trace) -> int:
-    """The first rank whose replay can be trusted, else the first with device work, which says why not."""
-    with_work = []
-    for rank in trace.ranks:
-        checkpoint()
-        quality = quality_of(trace.rank(rank))
-        if quality is not None:
-            if quality.trusted:
-                return rank
-            with_work.append(rank)
-    return (with_work or trace.ranks)[0]
 
 
 @memoize_per_rank()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.replay.device_events import device_rows
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.waits import stream_waits
@@ -56,11 +57,6 @@ class Device(NamedTuple):
     group_key: Int64
     group_offset: Int64
     group_items: Int64
-
-
-def device_rows(rank_trace: RankTrace) -> Int64:
-    """The rows that are device work (no waits), in file order."""
-    return np.flatnonzero(rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC))
 
 
 def device_side(rank_trace: RankTrace, thread: Int64, threads: Int64) -> Device:

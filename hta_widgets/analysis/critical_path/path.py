@@ -13,7 +13,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.critical_path.device import Device, device_rows, device_side
+from hta_widgets.analysis.critical_path.device import Device, device_side
 from hta_widgets.analysis.critical_path.host import Host, host_rows, host_side, thread_of
 from hta_widgets.analysis.critical_path.summary import sentence
 from hta_widgets.analysis.critical_path.walk import (
@@ -27,6 +27,7 @@ from hta_widgets.analysis.critical_path.walk import (
     SYNC,
     walk,
 )
+from hta_widgets.analysis.replay.device_events import device_rows
 from hta_widgets.charts.spec import Segments, Series, Stack
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError

@@ -117,12 +117,18 @@ def _busy(rank_trace: RankTrace, streams: tuple[int, ...] | None, names: tuple[s
     if names:
         known = np.array([name in names for name in rank_trace.names], np.bool_)
         chosen &= known[rank_trace.name[device.rows]]
-    communication = device.event_class == EventClass.COMMUNICATION
-    memory = np.isin(device.event_class, _MEMORY)
+    return busy_of(device.event_class[chosen], device.start[chosen], device.end[chosen])
+
+
+def busy_of(
+    event_class: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]
+) -> Busy:
+    """The busy time of device work of these classes and times (ns), in any order."""
+    communication = event_class == EventClass.COMMUNICATION
+    memory = np.isin(event_class, _MEMORY)
 
     def when(of_class: npt.NDArray[np.bool_]) -> Intervals:
         checkpoint()
-        rows = of_class & chosen
-        return Intervals.union(device.start[rows], device.end[rows])
+        return Intervals.union(start[of_class], end[of_class])
 
     return Busy(when(~(communication | memory)), when(communication), when(memory))

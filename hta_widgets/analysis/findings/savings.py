@@ -18,7 +18,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import is_data_loading
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
-from hta_widgets.analysis.replay.quality import quality_of
+from hta_widgets.analysis.replay.quality import first_trusted, quality_of
 from hta_widgets.analysis.replay.what_if import what_if
 from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
@@ -91,7 +91,7 @@ class Unknown:
 
     reason: str
 
-    def told(self, inputs: Inputs) -> str:
+    def told(self) -> str:
         """That in a sentence."""
         return f"What can be saved is unknown: {self.reason}."
 
@@ -102,7 +102,7 @@ def with_saving(inputs: Inputs, finding: Finding) -> Finding:
     if saving is None:
         return finding
     if isinstance(saving, Unknown):
-        return replace(finding, saving=saving.told(inputs))
+        return replace(finding, saving=saving.told())
     return replace(
         finding,
         saving=saving.told(inputs),
@@ -150,12 +150,7 @@ def _replayed_rank(inputs: Inputs, finding: Finding) -> int:
     """The rank that a finding is about; of several the first that can be replayed."""
     if finding.evidence.rank is not None:
         return finding.evidence.rank
-    ranks = inputs.trace.ranks_of(inputs.scope)
-    for rank in ranks:
-        quality = quality_of(inputs.trace.rank(rank))
-        if quality is not None and quality.trusted:
-            return rank
-    return ranks[0]
+    return first_trusted(inputs.trace, inputs.trace.ranks_of(inputs.scope))
 
 
 def _noise(before: pd.Series[int]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from hta_widgets.analysis.replay.kinds import (
     WAIT,
 )
 from hta_widgets.analysis.replay.passes import binding_chain, happens
+from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import percent
 from hta_widgets.trace.scope import Scope
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 Int64 = npt.NDArray[np.int64]
 
-__all__ = ["Quality", "quality_of", "replay_quality"]
+__all__ = ["Quality", "first_trusted", "quality_of", "replay_quality"]
 
 WORST_ERROR_PCT = 5.0
 """A graph that misses the recorded time by more does not explain it."""
@@ -144,6 +146,19 @@ def quality_of(rank_trace: RankTrace) -> Quality | None:
         before_recording_pct=before_pct,
         unrecorded_host_pct=unrecorded_pct,
     )
+
+
+def first_trusted(trace: Trace, ranks: Sequence[int]) -> int:
+    """The first of these ranks whose replay can be trusted, else the first with device work (or at all)."""
+    with_work = []
+    for rank in ranks:
+        checkpoint()
+        quality = quality_of(trace.rank(rank))
+        if quality is not None:
+            if quality.trusted:
+                return rank
+            with_work.append(rank)
+    return (with_work or ranks)[0]
 
 
 def _reason(rank_trace: RankTrace, unlaunched: float, error: float, before: float, unrecorded: float) -> str:

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.device_time.busy import iterations_in
+from hta_widgets.analysis.device_time.busy import busy_of, iterations_in
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.graph import Graph, graph_of
 from hta_widgets.analysis.replay.kinds import EVENT_STARTS
@@ -21,7 +20,6 @@ from hta_widgets.analysis.replay.quality import quality_of
 from hta_widgets.analysis.replay.windows import replayed_iterations
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
-from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -30,10 +28,10 @@ if TYPE_CHECKING:
 
 Int64 = npt.NDArray[np.int64]
 
-__all__ = ["what_if"]
+__all__ = ["PARTS", "replayed", "what_if"]
 
 _PERIOD = "device period"
-_PARTS = ("compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns")
+PARTS = ("compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns")
 _COLUMNS = {
     "rank": "int64",
     "iteration": "Int64",
@@ -42,7 +40,7 @@ _COLUMNS = {
     "low_ns": "int64",
     "after_ns": "int64",
     "high_ns": "int64",
-    **dict.fromkeys(_PARTS, "int64"),
+    **dict.fromkeys(PARTS, "int64"),
     "model_error_pct": "float64",
     "inferred": "int64",
 }
@@ -146,7 +144,7 @@ def replayed(rank_trace: RankTrace, edits: tuple[Edit, ...]) -> pd.DataFrame:
             "low_ns": np.min(after, axis=0),
             "after_ns": after[0],
             "high_ns": np.max(after, axis=0),
-            **dict(zip(_PARTS, _parts(rank_trace, graph, estimate, windows[1]), strict=True)),
+            **dict(zip(PARTS, _parts(rank_trace, graph, estimate, windows[1]), strict=True)),
         }
     )
 
@@ -169,14 +167,8 @@ def _timed(rank_trace: RankTrace, graph: Graph, time: Int64, clock: str) -> pd.D
 def _parts(rank_trace: RankTrace, graph: Graph, time: Int64, windows: Int64) -> tuple[Int64, ...]:
     """Where windows of a replay go: compute, exposed communication, exposed memory, idle."""
     starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
-    event_class = rank_trace.event_class[graph.row[starts]]
     begin, end = graph.origin_ns + time[starts], graph.origin_ns + time[starts + 1]
-    communication = event_class == EventClass.COMMUNICATION
-    memory = (event_class == EventClass.MEMORY_COPY) | (event_class == EventClass.MEMORY_SET)
-    used, so_far = [], Intervals.union([], [])
-    for chosen in (~communication & ~memory, communication, memory):
-        so_far = so_far | Intervals.union(begin[chosen], end[chosen])
-        used.append(so_far.within_each(windows))
-    compute, communicating, busy = used
-    idle = windows[:, 1] - windows[:, 0] - busy
-    return compute, communicating - compute, busy - communicating, idle
+    work = busy_of(rank_trace.event_class[graph.row[starts]], begin, end)
+    idle = windows[:, 1] - windows[:, 0] - work.any.within_each(windows)
+    used = (work.compute, work.exposed_communication, work.exposed_memory)
+    return *(part.within_each(windows) for part in used), idle

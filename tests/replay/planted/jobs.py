@@ -69,15 +69,7 @@ def loader_bound() -> Program:
         with author.annotation("DistributedDataParallel.forward"):
             for _ in range(8):
                 _layer(author, 70 * US)
-        with _backward(author):
-            reduced = []
-            for layer in range(8):
-                _layer(author, 70 * US, "Backward")
-                _layer(author, 70 * US, "Backward")
-                if layer % 2:
-                    reduced.append(_all_reduce(author, 700 * US))
-            for event in reduced:
-                author.wait(COMPUTE, event)
+        _reducing_backward(author, 8, 70 * US, 700 * US)
         _optimizer(author, 16, 25 * US)
         author.item()
     return author.program()
@@ -120,15 +112,7 @@ def communication_bound() -> Program:
         with author.annotation("DistributedDataParallel.forward"):
             for _ in range(6):
                 _layer(author, 90 * US)
-        with _backward(author):
-            reduced = []
-            for layer in range(6):
-                _layer(author, 90 * US, "Backward")
-                _layer(author, 90 * US, "Backward")
-                if layer % 2:
-                    reduced.append(_all_reduce(author, 3 * MS))
-            for event in reduced:
-                author.wait(COMPUTE, event)
+        _reducing_backward(author, 6, 90 * US, 3 * MS)
         _optimizer(author, 10, 30 * US)
     author.synchronise()
     return author.program()
@@ -181,15 +165,7 @@ def hidden_communication() -> Program:
             for _ in range(8):
                 _layer(author, 100 * US)
         prefetched = _prefetch(author)
-        with _backward(author):
-            reduced = []
-            for layer in range(9):
-                _layer(author, 100 * US, "Backward")
-                _layer(author, 100 * US, "Backward")
-                if layer % 2 and layer < 8:
-                    reduced.append(_all_reduce(author, 500 * US))
-            for event in reduced:
-                author.wait(COMPUTE, event)
+        _reducing_backward(author, 9, 100 * US, 500 * US)
         _optimizer(author, 12, 40 * US)
         author.item()
     return author.program()
@@ -310,6 +286,19 @@ def _backward(author: Author) -> Iterator[None]:
     yield
     author.hand_over(MAIN)
     author.host(15 * US)
+
+
+def _reducing_backward(author: Author, layers: int, kernel_ns: int, reduce_ns: int) -> None:
+    """A backward pass whose every other layer's gradients are exchanged, and waited for at its end."""
+    with _backward(author):
+        reduced = []
+        for layer in range(layers):
+            _layer(author, kernel_ns, "Backward")
+            _layer(author, kernel_ns, "Backward")
+            if layer % 2:
+                reduced.append(_all_reduce(author, reduce_ns))
+        for event in reduced:
+            author.wait(COMPUTE, event)
 
 
 def _all_reduce(author: Author, ns: int) -> int:
