@@ -176,6 +176,20 @@ def test_map_raises_the_failure_of_an_item(threads):
         map_ranks(lambda item: 1 // item, [1, 0, 1], threads=threads)
 
 
+def test_failure_of_an_item_spares_those_not_yet_begun():
+    begun = []
+
+    def item(number):
+        begun.append(number)
+        if number == 0:
+            raise ZeroDivisionError
+        threading.Event().wait(0.005)
+
+    with pytest.raises(ZeroDivisionError):
+        map_ranks(item, range(200), threads=2)
+    assert len(begun) < 200
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_superseded_map_stops_before_the_last_item(threads):
     ticket, done = Ticket(), []

@@ -1,6 +1,7 @@
 """Selectors and panels follow the selection and show what the analyses say."""
 
 import io
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from traitlets import TraitError
 from examples.simulator import SimulatedJob, simulate
 from hta_widgets import BreakdownPanel, IterationSelector, RankSelector, Scope, Selection, Trace, analysis
 from hta_widgets.analysis.device_time.step_times import slowest_steps
+from hta_widgets.engine import Superseded, checkpoint
 from tests.support import shared_trace
 
 
@@ -121,6 +123,42 @@ def test_an_analysis_that_fails_shows_its_error(
     panel = BreakdownPanel(ddp)
     until(lambda: panel.status == "error")
     assert panel.message == "ZeroDivisionError: boom"
+
+
+def test_the_next_answer_takes_the_error_away(
+    ddp: Trace, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> pd.DataFrame:
+        raise ZeroDivisionError("boom")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hta_widgets.widgets.breakdown_panel.cached_analysis", broken)
+        panel = BreakdownPanel(ddp)
+        until(lambda: panel.status == "error")
+    panel.selection.ranks = (1,)
+    until(lambda: panel.status == "idle")
+    assert panel.message == ""
+
+
+def test_closing_a_part_stops_its_work(ddp: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, closed, stopped = threading.Event(), threading.Event(), threading.Event()
+
+    def working(*_: Any) -> pd.DataFrame:
+        begun.set()
+        assert closed.wait(20)
+        try:
+            checkpoint()
+        except Superseded:
+            stopped.set()
+            raise
+        return pd.DataFrame()
+
+    monkeypatch.setattr("hta_widgets.widgets.breakdown_panel.cached_analysis", working)
+    panel = BreakdownPanel(ddp)
+    assert begun.wait(20)
+    panel.close()
+    closed.set()
+    assert stopped.wait(20)
 
 
 def test_repr_is_the_same_on_every_run(ddp: Trace) -> None:
