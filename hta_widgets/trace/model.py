@@ -21,7 +21,7 @@ from hta_widgets.trace.one_job import why_several_jobs
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.discovery import Assigned, Discovery, assign_ranks, discover, rank_of_table
 from hta_widgets.trace.reader.parallel import read_all
-from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.reader.stated import whole_number
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.slices import Slices, find_slices
@@ -248,8 +248,8 @@ class Trace:
     def job_size(self) -> int:
         """How many ranks the job has: as its files say, or at least as many as there are files."""
         infos = [table.metadata.get("distributedInfo") for table in self._tables.values()]
-        sizes = [info.get("world_size") for info in infos if isinstance(info, dict)]
-        return max([len(self.ranks), *(size for size in sizes if isinstance(size, int))])
+        sizes = [whole_number(info.get("world_size")) for info in infos if isinstance(info, dict)]
+        return max(len(self.ranks), *(size or 0 for size in sizes), 0)
 
     def _about_rank_number(self, assigned: Assigned) -> list[Finding]:
         if assigned.duplicate:
@@ -325,7 +325,4 @@ def _extent(slices: Slices) -> tuple[int, int] | None:
 
 
 def _base(table: EventTable) -> int | None:
-    base = table.metadata.get("baseTimeNanoseconds")
-    if isinstance(base, str) and base.isdecimal():
-        base = int(base)
-    return base if isinstance(base, int) and not isinstance(base, bool) and base != NULL else None
+    return whole_number(table.metadata.get("baseTimeNanoseconds"))

@@ -13,6 +13,7 @@ import numpy as np
 
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.reader.stated import whole_number
 
 __all__ = ["why_several_jobs"]
 
@@ -44,8 +45,7 @@ def why_several_jobs(ranks: Sequence[RankTrace]) -> str:
 def _world_size(metadata: dict[str, Any]) -> int:
     """The number of ranks that a file states, 0 if none."""
     info = metadata.get("distributedInfo")
-    size = info.get("world_size") if isinstance(info, dict) else None
-    return size if isinstance(size, int) else 0
+    return (whole_number(info.get("world_size")) if isinstance(info, dict) else None) or 0
 
 
 def _names(rank: RankTrace) -> set[str]:

@@ -5,6 +5,7 @@ iterations on first use. Times are int64 ns on the job's axis (see `clocks`). Ro
 `event_id` is the row of the `EventTable`, which holds the arguments.
 """
 
+import re
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
@@ -29,6 +30,8 @@ Int16 = npt.NDArray[np.int16]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
+
+_LAST_NUMBER = re.compile(r"(?:^| )(-?[0-9]{1,18})\Z")
 
 # Classes that call each other on a host thread: they nest together. Annotations cross Python frames, so they
 # nest apart.
@@ -99,12 +102,12 @@ class RankTrace:
         return other
 
     def _text(self, column: str) -> tuple[Int32, list[str]]:
-        """Codes and texts of a column, null being a text of its own: the empty one."""
+        """Codes and texts of a column; null is the empty text, which the file may have as well."""
         codes, texts = self.table.codes(column)[self.event_id], self.table.dictionary(column)
         null = codes < 0
         if null.any() or not texts:
-            codes = np.where(null, len(texts), codes).astype(np.int32)
-            texts = [*texts, ""]
+            texts = texts if "" in texts else [*texts, ""]
+            codes = np.where(null, texts.index(""), codes).astype(np.int32)
         return codes, texts
 
     def argument(self, column: str) -> npt.NDArray[Any]:
@@ -414,5 +417,5 @@ class RankTrace:
 
 def _number_in(text: str) -> int:
     """The number at the end of a pid or tid: 7 for ``"7"`` and ``"stream 7"``, NULL for ``"Spans"``."""
-    last = text.rsplit(" ", 1)[-1]
-    return int(last) if last.lstrip("-").isdecimal() and len(last) < 19 else NULL
+    match = _LAST_NUMBER.search(text)
+    return int(match[1]) if match else NULL

@@ -15,6 +15,7 @@ import fsspec
 import numpy as np
 
 from hta_widgets.errors import TraceNotFoundError
+from hta_widgets.trace.reader.stated import MOST_RANKS, whole_number
 from hta_widgets.trace.reader.table import EventTable
 
 ENDINGS = (".json", ".gz", ".zst")
@@ -60,10 +61,11 @@ def discover(path: Any) -> Discovery:
     Raises:
         TraceNotFoundError: a path does not exist, or there is no file to read.
         TypeError: ``path`` is none of the above.
+        ValueError: a rank is negative, or no number of 31 bits.
     """
     if isinstance(path, Mapping):
         files = [
-            TraceFile(entry.source, entry.name, entry.folder, int(rank))
+            TraceFile(entry.source, entry.name, entry.folder, _given_rank(rank))
             for rank, item in path.items()
             for entry in discover(item).files
         ]
@@ -88,6 +90,13 @@ def discover(path: Any) -> Discovery:
             raise TraceNotFoundError("the list of trace files is empty")
         return result
     raise TypeError(f"a trace is a path, URL, file object, list or {{rank: file}}, not {type(path).__name__}")
+
+
+def _given_rank(rank: Any) -> int:
+    number = int(rank)
+    if not 0 <= number < MOST_RANKS:
+        raise ValueError(f"a rank is a number from 0 to {MOST_RANKS - 1:,}, not {rank!r}")
+    return number
 
 
 def _discover_local(path: Path) -> Discovery:
@@ -164,18 +173,18 @@ def _last(name: str) -> str:
 def natural(name: str) -> list[tuple[int, int, str]]:
     """Sort key under which rank2 comes before rank10."""
     return [
-        (0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part
+        (0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part
     ]
 
 
 def rank_of_table(table: EventTable) -> int | None:
     """The rank that a file states: ``distributedInfo.rank``, else the only ``Rank`` of its collectives."""
     info = table.metadata.get("distributedInfo")
-    rank = info.get("rank") if isinstance(info, dict) else None
-    if isinstance(rank, int | str) and not isinstance(rank, bool) and str(rank).strip().isdigit():
-        return int(rank)
+    rank = whole_number(info.get("rank")) if isinstance(info, dict) else None
+    if rank is not None:
+        return rank
     carried = np.unique(table.sparse("process_rank")[1])
-    return int(carried[0]) if len(carried) == 1 and carried[0] >= 0 else None
+    return int(carried[0]) if len(carried) == 1 and 0 <= carried[0] < MOST_RANKS else None
 
 
 def rank_of_name(entry: TraceFile) -> int | None:

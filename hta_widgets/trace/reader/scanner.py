@@ -24,6 +24,7 @@ from hta_widgets.trace.reader.damage import (
 from hta_widgets.trace.reader.event_scan import DONE, MALFORMED, scan_block
 from hta_widgets.trace.reader.metadata import find_events, find_tail, read_metadata
 from hta_widgets.trace.reader.source import Source, TraceSource
+from hta_widgets.trace.reader.stated import in_words, unusable
 from hta_widgets.trace.reader.table import EventTable, Problem
 
 Progress = Callable[[int, int | None], None]
@@ -205,6 +206,8 @@ class _Reading:
         if not self._is_array:
             found = read_metadata(self._head, tail)
             metadata = found.values
+            if left_out := unusable(metadata):
+                problems.append(Problem("metadata", "warning", len(left_out), None, in_words(left_out)))
             if found.damaged_at is not None and self._unfinished_at is None:
                 problems.append(
                     Problem("metadata", "warning", 1, found.damaged_at, "part of the metadata is unreadable")

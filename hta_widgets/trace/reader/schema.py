@@ -19,7 +19,7 @@ from typing import Final, Literal
 NULL: Final[int] = -(1 << 63)
 """The null of an int64 column.  Text columns use the code -1, float columns nan."""
 
-FORMAT_VERSION: Final[int] = 1
+FORMAT_VERSION: Final[int] = 2
 """Raised whenever the columns or their meaning change; part of the cache key."""
 
 Kind = Literal["int", "float", "text", "json"]
