@@ -31,7 +31,7 @@ from hta_widgets.analysis.launches.queue import blocked_on_full_queue, queue_len
 from hta_widgets.analysis.memory.categories import memory_categories
 from hta_widgets.analysis.memory.usage import memory_peak, memory_timeline
 from hta_widgets.analysis.registry import ANALYSES
-from hta_widgets.analysis.replay import replay_quality, what_if
+from hta_widgets.analysis.replay import marginal_savings, replay_quality, what_if
 from hta_widgets.analysis.strategy import strategies, strategy_memory, training_strategy
 from hta_widgets.charts.spec import Series
 
@@ -60,6 +60,7 @@ __all__ = [
     "kernel_type_breakdown",
     "launch_stats",
     "launch_summary",
+    "marginal_savings",
     "memory_bandwidth",
     "memory_categories",
     "memory_peak",

@@ -1,6 +1,7 @@
 """What a change would save: a recording's dependencies, and its replay under an edit."""
 
+from hta_widgets.analysis.replay.marginal import marginal_savings
 from hta_widgets.analysis.replay.quality import replay_quality
 from hta_widgets.analysis.replay.what_if import what_if
 
-__all__ = ["replay_quality", "what_if"]
+__all__ = ["marginal_savings", "replay_quality", "what_if"]
