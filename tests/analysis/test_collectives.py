@@ -3,7 +3,8 @@
 import pytest
 
 from hta_widgets import examples
-from hta_widgets.analysis.communication.collectives import collective_of, collectives
+from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.communication.operations import collective_of
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.multirank import ALL_REDUCE, RankFile, job
@@ -30,6 +31,13 @@ MS = 1_000_000
         ("reduce_scatter_tensor_coalesced", "reduce_scatter"),
         ("barrier", "barrier"),
         ("send", "send"),
+        ("void c10d::(anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(x*)", "allreduce"),
+        ("void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)", "dispatch"),
+        ("void deep_ep::internode_ll::combine<3, 10, 7168, 9>(void*)", "combine"),
+        ("EpDispatchLLSendPhase_bf16", "dispatch"),
+        ("moe_a2a_single_kernel", "all_to_all"),
+        ("ncclSymkDevKernel_ReduceScatter_RailA2A_LsaLD_sum_f16", "reduce_scatter"),
+        ("void run_(AllReduce)", "unknown"),
     ],
 )
 def test_the_operation_is_read_from_recorded_names_and_kernel_names(text, word):

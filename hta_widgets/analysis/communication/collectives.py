@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.communication.bus import bandwidths
 from hta_widgets.analysis.communication.matching import match
+from hta_widgets.analysis.communication.operations import collective_of
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.charts.spec import Bars
@@ -23,29 +25,10 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "belonging", "collective_of", "collectives"]
+__all__ = ["ANALYSIS", "belonging", "collectives"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
-
-# What a name means once case and punctuation are gone; the first that occurs in it wins, so a name that holds
-# another one comes before it. Kernels called SendRecv serve send, recv and all-to-all alike.
-_KNOWN = (
-    ("allreduce", "allreduce"),
-    ("allgather", "allgather"),
-    ("reducescatter", "reduce_scatter"),
-    ("alltoall", "all_to_all"),
-    ("broadcast", "broadcast"),
-    ("barrier", "barrier"),
-    ("sendrecv", "sendrecv"),
-    ("gather", "gather"),
-    ("scatter", "scatter"),
-    ("crossdevicereduce", "allreduce"),
-    ("quickreduce", "allreduce"),
-    ("reduce", "reduce"),
-    ("send", "send"),
-    ("recv", "recv"),
-)
 
 # Bytes of an element, by the names of c10::ScalarType that PyTorch writes.
 _ITEM_BYTES = {
@@ -73,7 +56,7 @@ _NUMBERS = {
 _COLUMNS = (
     "rank", "event_id", "iteration", "name", "collective", "process_group", "group_size", "seq", "dtype",
     "in_elements", "out_elements", "bytes", "device", "stream", "start_ns", "end_ns", "dur_ns",
-    "match", "match_key", "match_ranks",
+    "match", "match_key", "match_ranks", "transfer_ns", "algbw_gbps", "busbw_gbps", "bandwidth_is",
 )  # fmt: skip
 
 
@@ -92,13 +75,16 @@ def collectives(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     Returns:
         One row per communication kernel, by rank, start_ns, event_id. Columns: rank, event_id (int64),
         iteration (Int64), name (str, the kernel), collective (str: allreduce, allgather, reduce_scatter,
-        all_to_all, broadcast, reduce, gather, scatter, barrier, send, recv, sendrecv, else the recorded
-        operation or "unknown"), process_group (str or NA), group_size, seq (Int64), dtype (str or NA),
-        in_elements, out_elements (Int64), bytes (Int64, of the larger of the two), device, stream (Int64),
+        all_to_all, dispatch, combine, broadcast, reduce, gather, scatter, barrier, send, recv, sendrecv, else
+        the recorded operation or "unknown"), process_group (str or NA), group_size, seq (Int64), dtype (str or
+        NA), in_elements, out_elements (Int64), bytes (Int64, of the larger of the two), device, stream (Int64),
         start_ns, end_ns, dur_ns (int64 ns), match (Int64, the same on all ranks of one collective, or of a
         send and its receive), match_key (str: "comms_id", "seq", "order" or "pair", see `matching.match`),
         match_ranks (Int64, ranks matched). The match columns are NA unless a kernel of another rank certainly
-        belongs to the same collective.
+        belongs to the same collective. And, as `bus.bandwidths` defines: transfer_ns (int64 ns, the duration
+        without waiting for other ranks, as far as these are matched), algbw_gbps, busbw_gbps (float64, 1e9
+        bytes per s, NaN where size, group or operation are not known), bandwidth_is (str: "exact", "at least"
+        where the transfer may hold waiting, or NA).
     """
     scope = scope or Scope()
     everything = _everything(trace)
@@ -117,12 +103,6 @@ def belonging(trace: Trace, scope: Scope) -> Bool:
     return belong
 
 
-def collective_of(text: str) -> str:
-    """The operation that a recorded operation (`_allgather_base`) or a kernel's name stands for."""
-    bare = re.sub(r"[^a-z0-9]", "", re.sub(r"[<(].*", "", text, flags=re.DOTALL).lower())
-    return next((word for part, word in _KNOWN if part in bare), "unknown")
-
-
 @memoize_per_rank()
 def _everything(trace: Trace) -> pd.DataFrame:
     frames = []
@@ -130,7 +110,7 @@ def _everything(trace: Trace) -> pd.DataFrame:
         checkpoint()
         frames.append(_of_rank(trace.rank(rank)))
     found = match(pd.concat(frames, ignore_index=True), common_clock=trace.clock.method != "start")
-    return found[list(_COLUMNS)]
+    return pd.concat([found, bandwidths(found)], axis=1)[list(_COLUMNS)]
 
 
 @memoize_per_rank()

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.communication.collectives import collective_of
+from hta_widgets.analysis.communication.operations import collective_of
 from hta_widgets.analysis.compare.entries import Line
 from hta_widgets.analysis.compare.lines import Table, occurs
 from hta_widgets.trace.classify import EventClass, classify

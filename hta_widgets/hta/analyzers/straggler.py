@@ -9,8 +9,8 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from hta_widgets.analysis.communication.collectives import collective_of
 from hta_widgets.analysis.communication.matching import match
+from hta_widgets.analysis.communication.operations import collective_of
 from hta_widgets.analysis.communication.stragglers import lateness
 from hta_widgets.errors import MissingDataError
 from hta_widgets.hta.methods.conventions import microseconds, show
