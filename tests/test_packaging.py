@@ -19,14 +19,14 @@ import pytest
 
 from hta_widgets import Trace
 from tests.support import ROOT
+from tests.widgets.test_runtime import budget_of
 
 pytestmark = pytest.mark.slow
 
 BUNDLES = {
     f"hta_widgets/widgets/static/{name}.js"
-    for name in ("widgets", "what_if", "report_explorer", "report_diff")
+    for name in ("widgets", "what_if", "report_explorer", "report_diff", "report_what_if")
 }
-BUNDLE_BUDGET_BYTES = 160 * 1024
 PACKAGE_FILES = {path.relative_to(ROOT).as_posix() for path in (ROOT / "hta_widgets").rglob("*.py")}
 
 
@@ -45,7 +45,7 @@ def test_wheel(distributions: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         for bundle in BUNDLES:
-            assert archive.getinfo(bundle).file_size <= BUNDLE_BUDGET_BYTES
+            assert archive.getinfo(bundle).file_size <= budget_of(Path(bundle))
     assert {"hta_widgets/py.typed"} | BUNDLES | PACKAGE_FILES <= names
     assert example_traces(names)
     assert {name.partition("/")[0] for name in names} == {"hta_widgets", dist_info(wheel)}

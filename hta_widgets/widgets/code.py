@@ -20,6 +20,7 @@ def explorer_code(
     panels: Sequence[str],
     clock: str = "auto",
     communication: Sequence[str] = (),
+    edits: Sequence[str] = (),
 ) -> str:
     """Lines to paste into a cell: they open `source` with this selection and these panels.
 
@@ -30,6 +31,7 @@ def explorer_code(
         panels: the kinds of the open panels.
         clock: what times the iterations.
         communication: names of device work that counts as communication.
+        edits: the expressions of the changes in the panel `what_if`.
     """
     arguments = [source_expression(source)]
     if selection:
@@ -39,10 +41,14 @@ def explorer_code(
         arguments.append(f"clock={clock!r}")
     if communication:
         arguments.append(f"communication={list(communication)!r}")
+    if edits:
+        arguments.append(f"edits=[{', '.join(edits)}]")
     line = f"{name} = TraceExplorer({', '.join(arguments)})"
     if len(line) > _LINE:
         line = f"{name} = TraceExplorer(\n" + "".join(f"    {text},\n" for text in arguments) + ")"
-    return f"from hta_widgets import TraceExplorer\n\n{line}\n{name}"
+    imported = "TraceExplorer, edits" if edits else "TraceExplorer"
+    infinite = "import math\n\n" if any("math.inf" in edit for edit in edits) else ""
+    return f"{infinite}from hta_widgets import {imported}\n\n{line}\n{name}"
 
 
 def source_expression(source: Any) -> str:

@@ -17,9 +17,8 @@ from hta_widgets.engine import UI_LOCK
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.report import Frozen, Question
 from hta_widgets.widgets.event_columns import DEFAULT_COLUMNS
-from hta_widgets.widgets.events_table import MOST_ROWS, EventsTable
+from hta_widgets.widgets.events_table import MOST_ROWS
 from hta_widgets.widgets.part import Part
-from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
 
 __all__ = ["SAVED_EVENTS", "freeze", "settle"]
 
@@ -48,8 +47,7 @@ def freeze(part: Part) -> tuple[Frozen, list[str]]:
         }
     if state["status"] != "idle":
         return Frozen(state), []
-    # traitlets derives a class for every instance that gets traits of its own
-    save = next((save for kind, save in _SAVED.items() if isinstance(part, kind)), None)
+    save = _SAVED.get(state["_view"])
     questions, notes = save(part, state) if save else ([], [])
     return Frozen(state, questions), notes
 
@@ -116,6 +114,18 @@ def _events(part: Part, state: dict[str, Any]) -> Saved:
     return [Question("saved", saved)], notes
 
 
+def _what_if(part: Part, state: dict[str, Any]) -> Saved:
+    """The graph that the sliders of `WhatIf` replay, if a browser can."""
+    about = state["about"]
+    if about["live"]:
+        return [_whole(part, "graph", {"rank": about["rank"]})], []
+    note = (
+        f"The {about['nodes']:,} points of the replay are too many for a report: What if shows its answer to "
+        "the saved changes, and its sliders stay where they are."
+    )
+    return [], [note]
+
+
 def _whole(part: Part, method: str, params: dict[str, Any]) -> Question:
     """The answer to a question that is answered in chunks, as one."""
     result, buffers = part.ask(method, {**params, "chunk": 0})
@@ -124,7 +134,9 @@ def _whole(part: Part, method: str, params: dict[str, Any]) -> Question:
     return Question(method, {**result, "chunks": 1}, [data])
 
 
-_SAVED: dict[type[Part], Callable[[Part, dict[str, Any]], Saved]] = {
-    TimelineScrubber: _timeline,
-    EventsTable: _events,
+_SAVED: dict[str, Callable[[Part, dict[str, Any]], Saved]] = {
+    "timeline": _timeline,
+    "events": _events,
+    "what_if": _what_if,
 }
+"""By the name of a part's view."""

@@ -14,6 +14,7 @@ from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.events_table import EventsTable
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.selection import Selection
+from hta_widgets.widgets.what_if import WhatIf
 
 __all__ = ["PanelKinds", "available_panels", "kinds_of", "known_panel", "make_panel"]
 
@@ -31,6 +32,17 @@ _OTHERS: dict[str, tuple[Make, Entry]] = {
             trace, selection=selection, python_expression=python_expression
         ),
         {"label": "Events", "title": "The selected events one by one", "group": "Events", "wide": True},
+    ),
+    "what_if": (
+        lambda trace, selection, python_expression: WhatIf(
+            trace, selection=selection, python_expression=python_expression
+        ),
+        {
+            "label": "What if",
+            "title": "How long would the recording take after a change?",
+            "group": "What if",
+            "wide": True,
+        },
     ),
 }
 

@@ -1,4 +1,4 @@
-"""An explorer, or runs side by side, as one HTML file."""
+"""An explorer, runs side by side, or sliders for changes, as one HTML file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hta_widgets.widgets.freezing import freeze, settle
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.runtime import REPORT_BUNDLES, bundle
 
-__all__ = ["Placed", "diff_page", "explorer_page"]
+__all__ = ["Placed", "diff_page", "explorer_page", "what_if_page"]
 
 Placed = tuple[str, Part, str]
 
@@ -30,7 +30,9 @@ def explorer_page(explorer: Part, placed: Sequence[Placed], title: str) -> str:
     state = dict(freeze(explorer)[0].state)
     available = [entry for entry in state["available_panels"] if entry["kind"] in kinds]
     parts["explorer"] = Frozen({**state, "parts": places, "panels": kinds, "available_panels": available})
-    return _page(parts, "explorer", title, notes)
+    # the views of What if are many: only reports that show it carry them
+    views = "what_if" if any(part.state["_view"] == "what_if" for part in parts.values()) else "explorer"
+    return _page(parts, "explorer", title, notes, views)
 
 
 def diff_page(viewer: Part, placed: Sequence[Placed], anchors: Question, title: str) -> str:
@@ -47,7 +49,13 @@ def diff_page(viewer: Part, placed: Sequence[Placed], anchors: Question, title: 
         if area == "timeline":  # its selection concerns that run alone
             parts[reference] = replace(parts[reference], state={**parts[reference].state, "run": run})
     parts["diff"] = Frozen({**freeze(viewer)[0].state, "parts": places}, [anchors])
-    return _page(parts, "diff", title, notes)
+    return _page(parts, "diff", title, notes, "diff")
+
+
+def what_if_page(widget: Part, title: str) -> str:
+    """The HTML document that shows sliders for changes, once they have settled."""
+    parts, _, notes = _saved([("", widget, "")])
+    return _page(parts, next(iter(parts)), title, notes, "what_if")
 
 
 def _saved(placed: Sequence[Placed]) -> tuple[dict[str, Frozen], list[list[str]], list[str]]:
@@ -63,10 +71,10 @@ def _saved(placed: Sequence[Placed]) -> tuple[dict[str, Frozen], list[list[str]]
     return parts, places, list(dict.fromkeys(notes))
 
 
-def _page(parts: dict[str, Frozen], root: str, title: str, notes: list[str]) -> str:
+def _page(parts: dict[str, Frozen], root: str, title: str, notes: list[str], views: str) -> str:
     about = {
         "made": f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}".rstrip(),
         "version": f"hta_widgets {__version__}",
         "notes": notes,
     }
-    return page(parts, root, title=title, bundle=bundle(REPORT_BUNDLES[root]), about=about)
+    return page(parts, root, title=title, bundle=bundle(REPORT_BUNDLES[views]), about=about)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 import pandas as pd
 
@@ -14,14 +13,15 @@ from hta_widgets.charts.spec import Stack, Waterfall
 from hta_widgets.charts.svg import Bar, Fall, Overview, PanelPicture, Picture, Step
 from hta_widgets.charts.waterfall_bars import waterfall_bars
 from hta_widgets.formatting import duration
-from hta_widgets.version import __version__
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.comparison_panel import ComparisonPanel
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.selection import Selection
+from hta_widgets.widgets.static_preview import origin
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
+from hta_widgets.widgets.what_if import WhatIf
 
-__all__ = ["compared_picture", "origin", "picture"]
+__all__ = ["compared_picture", "picture"]
 
 _CLASSES = (("Compute", "compute"), ("Communication", "communication"), ("Memory", "memory"))
 _HOST = (("Host", "host"),)
@@ -37,7 +37,7 @@ def picture(title: str, header: Sequence[dict[str, str]], parts: Sequence[Part])
         parts: the parts of the explorer.
     """
     timelines = [part for part in parts if isinstance(part, TimelineScrubber) and part.status == "idle"]
-    panels = [part for part in parts if isinstance(part, BreakdownPanel)]
+    panels = [part for part in parts if isinstance(part, BreakdownPanel | WhatIf)]
     return Picture(
         title=title,
         facts=[(field["label"], field["value"]) for field in header],
@@ -90,12 +90,6 @@ def words(selection: Selection) -> str:
     if selection.query.strip():
         clauses.append(f"search “{selection.query.strip()}”")
     return "; ".join(clauses) or _ALL
-
-
-def origin(live: str) -> str:
-    """The last line of a picture: when it was made, and how to get what is alive."""
-    made = f"{datetime.now().astimezone():%Y-%m-%d %H:%M}"
-    return f"Static picture of {made}, hta_widgets {__version__}: run the cell for the live {live}."
 
 
 def _difference(panel: ComparisonPanel) -> PanelPicture:
@@ -154,7 +148,9 @@ def _overview(timeline: TimelineScrubber) -> Overview:
     )
 
 
-def _answer(panel: BreakdownPanel) -> PanelPicture:
+def _answer(panel: BreakdownPanel | WhatIf) -> PanelPicture:
+    if isinstance(panel, WhatIf):
+        return panel.picture()
     if panel.status != "idle":
         return PanelPicture(panel.title, panel.message)
     chart = ANALYSES[panel.kind].chart

@@ -16,16 +16,18 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from hta_widgets.charts.svg import Picture
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.errors import HtaWidgetsError
+from hta_widgets.version import __version__
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Selection
 
-__all__ = ["Pictured", "StaticPreview"]
+__all__ = ["Pictured", "StaticPreview", "origin"]
 
 REST_SECONDS = 2.0  # a change that is followed by another one within this time is not drawn
 MOST_CELLS = 8  # the newest ones that display one part
@@ -181,6 +183,12 @@ class StaticPreview:
             if self._timer is threading.current_thread():  # else a newer one draws
                 for count in set(self._views.values()) & self._cells.keys():
                     self._cells[count].publish(bundle)
+
+
+def origin(live: str) -> str:
+    """The last line of a picture: when it was made, and how to get what is alive."""
+    made = f"{datetime.now().astimezone():%Y-%m-%d %H:%M}"
+    return f"Static picture of {made}, hta_widgets {__version__}: run the cell for the live {live}."
 
 
 def _shell() -> Any:

@@ -16,6 +16,8 @@ import pandas as pd
 import traitlets as t
 
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.analysis.replay import what_if
+from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.charts.svg import Picture
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.report import write
@@ -42,6 +44,7 @@ from hta_widgets.widgets.selection import Names, Selection
 from hta_widgets.widgets.snapshot import picture
 from hta_widgets.widgets.static_preview import Pictured
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
+from hta_widgets.widgets.what_if import WhatIf
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -61,6 +64,8 @@ class TraceExplorer(Pictured, LoadingPart):
             open trace, else "auto". Can be changed later.
         communication: names of device work to count as communication, beside what the rules say. Can be
             changed later; `save_rules` keeps it.
+        edits: changes from the module `edits`, with which the panel "what_if" begins; can be changed later,
+            by hand in the panel, too.
 
     Raises:
         TraceNotFoundError: the path does not exist, or the folder holds no trace file. Errors found while
@@ -71,6 +76,7 @@ class TraceExplorer(Pictured, LoadingPart):
     >>> explorer.selection.ranks = (0, 1)                      # doctest: +SKIP
     >>> explorer.panels = ["temporal_breakdown"]               # doctest: +SKIP
     >>> explorer.events                                        # doctest: +SKIP
+    >>> explorer.what_if(edits.kernels(2.0))                   # doctest: +SKIP
     """
 
     _view = t.Unicode("explorer").tag(sync=True)
@@ -89,6 +95,7 @@ class TraceExplorer(Pictured, LoadingPart):
         sync=True
     )
     communication = Names(help="names of device work that counts as communication here").tag(sync=True)
+    edits: t.List[Edit] = t.List(t.Instance(Edit), help="the changes that the panel `what_if` shows")
     rules = t.Unicode(help="what a file hta_widgets.toml says to keep `communication`").tag(sync=True)
     clocks: t.List[Any] = t.List(help="the clocks to choose from; empty if there is no choice").tag(sync=True)
 
@@ -101,6 +108,7 @@ class TraceExplorer(Pictured, LoadingPart):
         panels: Sequence[str] = ("overview", "temporal_breakdown", "comm_comp_overlap"),
         clock: IterationClock | None = None,
         communication: Iterable[str] = (),
+        edits: Edit | Sequence[Edit] = (),
     ) -> None:
         self._shown: dict[str, Part] = {}
         self._source, self._name = source, name_of(source)
@@ -112,6 +120,7 @@ class TraceExplorer(Pictured, LoadingPart):
             open_options={"clock": clock},
             clock=clock,
             communication=communication,
+            edits=[edits] if isinstance(edits, Edit) else list(edits),
             panels=kinds_of(panels),
             available_panels=available_panels(),
         )
@@ -150,7 +159,7 @@ class TraceExplorer(Pictured, LoadingPart):
         """The DataFrame of any analysis, as its panel shows it. Waits until the trace is loaded.
 
         Args:
-            kind: a key of `analysis.ANALYSES`, or "events".
+            kind: a key of `analysis.ANALYSES`, "events" or "what_if".
             options: further arguments of the analysis; by default those that are chosen in its panel.
         """
         trace, panel = self.trace, self._shown.get(kind)
@@ -158,12 +167,28 @@ class TraceExplorer(Pictured, LoadingPart):
             return panel.frame()
         if kind == "events":
             return self.events
+        if kind == "what_if":
+            return self.what_if()
         scope = self.selection.scope_without(ANALYSES[check_kind(kind)].ignores)
         return cached_analysis(trace, kind, scope, options).copy()
 
     def figure(self, kind: str, **options: Any) -> go.Figure:
         """The plotly figure of `frame(kind, **options)`."""
         return ANALYSES[check_kind(kind)].figure(self.frame(kind, **options))
+
+    def what_if(self, edits: Edit | Sequence[Edit] | None = None) -> pd.DataFrame:
+        """How long would the selected iterations take after a change? `analysis.what_if` of the selection.
+
+        Waits until the trace is loaded.
+
+        Args:
+            edits: the change, or several made together, from the module `edits`; by default those of the
+                panel, `explorer.edits`.
+
+        Raises:
+            MissingDataError: no selected rank has device work, or the replay of none can be trusted.
+        """
+        return what_if(self.trace, self.edits if edits is None else edits, self.selection.scope)
 
     def diff(self, *others: Any, names: Sequence[str] | None = None) -> DiffViewer:
         """A `DiffViewer` of this run and others that shares this selection. Waits until the trace is loaded.
@@ -304,9 +329,13 @@ class TraceExplorer(Pictured, LoadingPart):
 
     def _make_panel(self, kind: str) -> Part:
         def python_expression() -> str:
-            return f'{variable_name(self, "explorer")}.frame("{kind}")'
+            explorer = variable_name(self, "explorer")
+            return f"{explorer}.what_if" if kind == "what_if" else f'{explorer}.frame("{kind}")'
 
-        return make_panel(self.trace, kind, self.selection, python_expression)
+        panel = make_panel(self.trace, kind, self.selection, python_expression)
+        if isinstance(panel, WhatIf):
+            panel.share_edits(self)
+        return panel
 
     def _placed(self, parts: Sequence[tuple[str, Part]]) -> list[list[str]]:
         """`parts` as sent to the browser: [area, reference, kind of a panel]."""
@@ -315,6 +344,7 @@ class TraceExplorer(Pictured, LoadingPart):
 
     def _code(self) -> str:
         name = variable_name(self, "explorer")
+        edits = [edit.expression for edit in self.edits]
         return explorer_code(
-            name, self._source, self.selection.to_dict(), self.panels, self.clock, self.communication
+            name, self._source, self.selection.to_dict(), self.panels, self.clock, self.communication, edits
         )

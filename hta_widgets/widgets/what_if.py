@@ -7,7 +7,9 @@ When the hand rests, Python answers the same question with `analysis.what_if`, w
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -15,28 +17,22 @@ import traitlets as t
 
 from hta_widgets.analysis.replay import what_if
 from hta_widgets.analysis.replay.edits import Edit
-from hta_widgets.charts.svg import Bar, PanelPicture, Picture
+from hta_widgets.charts.svg import PanelPicture, Picture
 from hta_widgets.engine import UI_LOCK
-from hta_widgets.formatting import duration
+from hta_widgets.report import write
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.freezing import settle
-from hta_widgets.widgets.part import variable_name
+from hta_widgets.widgets.part import describe, variable_name
+from hta_widgets.widgets.reporting import what_if_page
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.runtime import WHAT_IF_BUNDLE
-from hta_widgets.widgets.snapshot import origin
-from hta_widgets.widgets.static_preview import Pictured
-from hta_widgets.widgets.what_if_answer import Replayed, packed_graph, replayed, sentence
+from hta_widgets.widgets.selection import Integers, Selection, Window
+from hta_widgets.widgets.static_preview import Pictured, origin
+from hta_widgets.widgets.what_if_answer import Replayed, packed_graph, pictured, replayed
 from hta_widgets.widgets.what_if_controls import CONTROLS, edits_of, settings_of
 
 __all__ = ["WhatIf"]
-
-_LABELS = (
-    ("Compute", "compute"),
-    ("Exposed communication", "communication"),
-    ("Exposed memory", "memory"),
-    ("Idle", "idle"),
-)
 
 
 class WhatIf(Pictured, Computed):
@@ -48,6 +44,9 @@ class WhatIf(Pictured, Computed):
         trace: an open `Trace`, or anything `Trace.open` takes.
         rank: the rank to replay; by default the first whose replay can be trusted.
         edits: changes to begin with, from the module `edits`.
+        selection: the `Selection` to share with other parts. Of its ranks one is replayed, always the whole
+            recording; of its iterations and its window the steps are told.
+        python_expression: returns the Python expression of the function that answers, without its arguments.
 
     Raises:
         ValueError: the trace has no such rank.
@@ -59,11 +58,14 @@ class WhatIf(Pictured, Computed):
 
     _bundle: ClassVar = WHAT_IF_BUNDLE
     _view = t.Unicode("what_if").tag(sync=True)
-    _depends: ClassVar = ("rank", "edits")
+    _depends: ClassVar = ("rank", "edits", "ranks", "iterations", "window")
 
     rank = t.Int(None, allow_none=True, help="the rank to replay; None: the first that can be trusted").tag(
         sync=True
     )
+    ranks = Integers(help="the ranks to choose from; () means all")
+    iterations = Integers(help="the iterations that are told; () means all")
+    window = Window(help="(start, end) in ns that the told iterations overlap; None means all time")
     edits: t.List[Edit] = t.List(t.Instance(Edit), help="the changes, made together")
     settings: t.Dict[str, float] = t.Dict(
         help="the edits of sliders and switches: the share of the time that is left, by name"
@@ -75,42 +77,76 @@ class WhatIf(Pictured, Computed):
     answer: t.Dict[str, Any] = t.Dict(help="times as recorded and after the edits, ns").tag(sync=True)
     expression = t.Unicode(help="Python expression of the answer").tag(sync=True)
 
-    def __init__(self, trace: Any, rank: int | None = None, edits: Edit | Sequence[Edit] = ()) -> None:
+    def __init__(
+        self,
+        trace: Any,
+        rank: int | None = None,
+        edits: Edit | Sequence[Edit] = (),
+        *,
+        selection: Selection | dict[str, Any] | None = None,
+        python_expression: Callable[[], str] | None = None,
+    ) -> None:
+        self._python_expression = python_expression
         given = [edits] if isinstance(edits, Edit) else list(edits)
-        super().__init__(trace, edits=given, rank=rank)
-        ranks = self.trace.ranks
-        self.options = [{"rank": number, "label": self.trace.rank(number).label} for number in ranks]
+        super().__init__(trace, selection=selection, edits=given, rank=rank)
+        self._list_ranks()
 
     def frame(self) -> pd.DataFrame:
-        """The rows of `analysis.what_if` for the rank and the edits that are shown.
+        """The rows of `analysis.what_if` for what is shown: the rank, the edits, the selected iterations.
 
         Raises:
             MissingDataError: the rank has no device work, or its replay cannot be trusted.
         """
-        settle([self])
+        scope, edits = self._shown()
+        return what_if(self.trace, edits, scope)
+
+    def share_edits(self, owner: t.HasTraits) -> None:
+        """Have the same `edits` as another object, from now on and until the widget is closed."""
         with UI_LOCK:
-            rank, edits = self.about.get("rank", self.rank), list(self.edits)
-        return what_if(self.trace, edits, Scope() if rank is None else Scope(ranks=(rank,)))
+            self._links = [*(self._links or ()), t.link((owner, "edits"), (self, "edits"))]
+
+    def to_html(self, path: str | PathLike[str], *, title: str = "") -> Path:
+        """Write what is shown to one HTML file that opens anywhere, offline and without Python.
+
+        The sliders work there: the file holds the dependency graph of the rank, and replays it. They stay
+        where they are for a graph of more than 500,000 nodes, and beside an edit that no slider makes.
+
+        Args:
+            path: the file to write; it is returned.
+            title: the page's title.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        return write(path, what_if_page(self, title or f"What if: {describe(self.trace)}"))
 
     def snapshot(self) -> Picture:
         """A static picture of what is shown, for the output of a cell in a saved notebook."""
         settle([self])
         with UI_LOCK:
-            answer, about, said = self.answer, self.about, [edit.expression for edit in self.edits]
-            message = "" if self.status == "idle" else self.message
-        bars = []
-        for name, whole in (("recorded", "before"), ("after", "after")) if not message else ():
-            times = zip(_LABELS, answer[f"parts_{whole}"], strict=True)
-            parts = [(label, time_class, float(time)) for (label, time_class), time in times]
-            bars.append(Bar(name, parts, duration(answer[whole])))
+            about, said = self.about, [edit.expression for edit in self.edits]
         return Picture(
             title="What if",
             facts=[("rank", str(about["rank"]))] if "rank" in about else [],
             selected="; ".join(said) or "nothing is changed",
             overview=None,
-            answers=[PanelPicture("What if", message or sentence(answer), bars)],
+            answers=[self.picture()],
             origin=origin("widget"),
         )
+
+    def picture(self) -> PanelPicture:
+        """What is shown as a panel of a static picture; the widget must have settled."""
+        with UI_LOCK:
+            return pictured(self.answer, "" if self.status == "idle" else self.message)
+
+    def _shown(self) -> tuple[Scope, list[Edit]]:
+        settle([self])
+        with UI_LOCK:
+            return self._scope(self.about.get("rank", self.rank)), list(self.edits)
+
+    def _scope(self, rank: int | None) -> Scope:
+        ranks = self.ranks or None if rank is None else (rank,)
+        return Scope(ranks=ranks, iterations=self.iterations or None, window_ns=self.window)
 
     @t.validate("rank")
     def _known_rank(self, proposal: Mapping[str, Any]) -> int | None:
@@ -134,6 +170,15 @@ class WhatIf(Pictured, Computed):
         known = [edit.expression for edit in self.edits]
         return [expression for expression in proposal["value"] if expression in known]
 
+    @t.observe("ranks")
+    def _list_ranks(self, _change: Any = None) -> None:
+        """Offer the selected ranks; one that is not selected is no longer shown."""
+        with UI_LOCK, self.hold_sync():
+            ranks = [rank for rank in self.trace.ranks if not self.ranks or rank in self.ranks]
+            self.options = [{"rank": rank, "label": self.trace.rank(rank).label} for rank in ranks]
+            if self.rank not in ranks:
+                self.rank = None
+
     @t.observe("edits")
     def _edits_changed(self, _change: Any) -> None:
         # both at once: between the two, `_controls_changed` would see an edit dropped
@@ -151,10 +196,10 @@ class WhatIf(Pictured, Computed):
             if settings != self.settings or len(kept) < len(others):
                 self.edits = [*edits_of(self.settings), *kept]
 
-    def _question(self) -> tuple[int | None, tuple[Edit, ...]]:
-        return self.rank, tuple(self.edits)
+    def _question(self) -> tuple[Scope, tuple[Edit, ...]]:
+        return self._scope(self.rank), tuple(self.edits)
 
-    def _compute(self, question: tuple[int | None, tuple[Edit, ...]]) -> Replayed:
+    def _compute(self, question: tuple[Scope, tuple[Edit, ...]]) -> Replayed:
         return replayed(self.trace, *question)
 
     def _show(self, result: Replayed) -> None:
@@ -162,11 +207,14 @@ class WhatIf(Pictured, Computed):
         self.expression = self._python()
 
     def _python(self) -> str:
-        """The expression of the answer: of one rank where the job has several."""
-        edits = ", ".join(edit.expression for edit in self.edits)
-        rank = self.about.get("rank", self.rank)
-        scope = f", Scope(ranks=({rank},))" if len(self.trace.ranks) > 1 and rank is not None else ""
-        return f"analysis.what_if({variable_name(self.trace, 'trace')}, [{edits}]{scope})"
+        """The expression of the answer."""
+        edits = f"[{', '.join(edit.expression for edit in self.edits)}]"
+        if self._python_expression is not None:
+            return f"{self._python_expression()}({edits})"
+        scope = self._scope(self.about.get("rank", self.rank) if len(self.trace.ranks) > 1 else None)
+        chosen = ", ".join(f"{name}={part!r}" for name, part in vars(scope).items() if part is not None)
+        name = variable_name(self.trace, "trace")
+        return f"analysis.what_if({name}, {edits}{f', Scope({chosen})' if chosen else ''})"
 
     @rpc_method("graph")
     def _on_graph(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -16,7 +17,9 @@ from hta_widgets.analysis.replay.passes import ESTIMATE
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.replay.quality import first_trusted, quality_of
 from hta_widgets.analysis.replay.what_if import PARTS
+from hta_widgets.charts.svg import Bar, PanelPicture
 from hta_widgets.engine import checkpoint
+from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import duration, percent
 from hta_widgets.timeline import Packed
 from hta_widgets.trace.scope import Scope
@@ -27,10 +30,18 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["PARTS", "Replayed", "packed_graph", "replayed", "sentence"]
+__all__ = ["PARTS", "Replayed", "packed_graph", "pictured", "replayed", "sentence"]
 
 MOST_NODES = 500_000
 """A larger graph stays in Python: the browser would answer too slowly."""
+
+_LABELS = (
+    ("Compute", "compute"),
+    ("Exposed communication", "communication"),
+    ("Exposed memory", "memory"),
+    ("Idle", "idle"),
+)
+"""Of `PARTS`: names and classes of time."""
 
 
 class Replayed(NamedTuple):
@@ -47,32 +58,38 @@ class Replayed(NamedTuple):
     answer: dict[str, Any]
 
 
-def replayed(trace: Trace, rank: int | None, edits: Sequence[Edit]) -> Replayed:
+def replayed(trace: Trace, scope: Scope, edits: Sequence[Edit]) -> Replayed:
     """The replay of a rank under edits.
 
     Args:
         trace: the job.
-        rank: which one; None: the first that can be answered for.
+        scope: the rank: of several the first that can be answered for; and which steps are told.
         edits: made together.
 
     Raises:
         MissingDataError: the rank has no device work, or its replay cannot be trusted.
     """
-    rank = first_trusted(trace, trace.ranks) if rank is None else rank
-    recorded = what_if(trace, (), Scope(ranks=(rank,)))
-    frame = what_if(trace, edits, Scope(ranks=(rank,))) if edits else recorded
+    ranks = trace.ranks_of(scope)
+    if not ranks:
+        raise MissingDataError("device events", RECORD_DEVICE)
+    rank = first_trusted(trace, ranks)
+    recorded, frame = (what_if(trace, made, Scope(ranks=(rank,))) for made in ((), edits))
+    steps = what_if(trace, edits, replace(scope, ranks=(rank,)))
     rank_trace = trace.rank(rank)
     graph, quality = graph_of(rank_trace), quality_of(rank_trace)
     assert graph is not None and quality is not None  # there is an answer
+    controls, packed = _sent(rank_trace)
     about = {
         "rank": rank,
         "nodes": len(graph.time),
         "live": len(graph.time) <= MOST_NODES,
+        "graph": zlib.crc32(packed.data),
         "model_error_pct": quality.model_error_pct,
         "inferred": quality.inferred,
         "edges": quality.edges,
     }
-    return Replayed(about, _sent(rank_trace)[0], _answer(rank_trace, graph, edits, recorded, frame))
+    answer = _answer(rank_trace, graph, edits, recorded, frame)
+    return Replayed(about, controls, {**answer, "step": _median(steps[steps["iteration"].notna()])})
 
 
 def packed_graph(rank_trace: RankTrace) -> Packed:
@@ -92,6 +109,16 @@ def sentence(answer: dict[str, Any]) -> str:
     if step is not None:
         text += f" A step: {duration(step['after'])} instead of {duration(step['before'])} (median)."
     return text
+
+
+def pictured(answer: dict[str, Any], message: str) -> PanelPicture:
+    """The answer as a panel of a static picture; `message`: why there is none."""
+    bars = []
+    for name, whole in (("recorded", "before"), ("after", "after")) if not message else ():
+        times = zip(_LABELS, answer[f"parts_{whole}"], strict=True)
+        parts = [(label, time_class, float(time)) for (label, time_class), time in times]
+        bars.append(Bar(name, parts, duration(answer[whole])))
+    return PanelPicture("What if", message or sentence(answer), bars)
 
 
 def _change(before: int, after: int) -> str:
@@ -116,7 +143,7 @@ def _sent(rank_trace: RankTrace) -> tuple[list[dict[str, Any]], Packed]:
 def _answer(
     rank_trace: RankTrace, graph: Graph, edits: Sequence[Edit], recorded: pd.DataFrame, frame: pd.DataFrame
 ) -> dict[str, Any]:
-    whole, steps = frame[frame["iteration"].isna()].iloc[0], frame[frame["iteration"].notna()]
+    whole = frame[frame["iteration"].isna()].iloc[0]
     settings, further = settings_of(edits)
     return {
         "settings": settings,
@@ -127,12 +154,14 @@ def _answer(
         "high": int(whole["high_ns"]),
         "parts_before": [int(recorded[part].iloc[0]) for part in PARTS],
         "parts_after": [int(whole[part]) for part in PARTS],
-        "step": _median(steps) if len(steps) else None,
         "chain": _chain(rank_trace, graph, [*edits_of(settings), *further]),
     }
 
 
-def _median(steps: pd.DataFrame) -> dict[str, Any]:
+def _median(steps: pd.DataFrame) -> dict[str, Any] | None:
+    """A step's times, of several the medians; None without any."""
+    if steps.empty:
+        return None
     times = {name: int(steps[f"{name}_ns"].median()) for name in ("before", "low", "after", "high")}
     return {**times, "count": len(steps), "clock": str(steps["clock"].iloc[0])}
 

@@ -23,7 +23,7 @@ const RECORDED = {
   chain: [] as unknown[],
 };
 
-const ABOUT = { rank: 0, nodes: 6, live: true, model_error_pct: 3.04, inferred: 12, edges: 3400 };
+const ABOUT = { rank: 0, graph: 1, nodes: 6, live: true, model_error_pct: 3.04, inferred: 12, edges: 3400 };
 
 // jsdom cannot inflate
 vi.mock("../src/timeline/decode", () => ({
@@ -39,8 +39,8 @@ afterEach(() => {
   document.body.replaceChildren();
 });
 
-/** A widget whose kernel sends the graph; `graph` false: it does not. */
-async function show(state: Record<string, unknown> = {}, graph = true) {
+/** A widget whose kernel sends the graph; `graph` false: it does not; "later": it is not used at first. */
+async function show(state: Record<string, unknown> = {}, graph: boolean | "later" = true) {
   const model = new FrozenModel({
     _view: "what_if",
     status: "idle",
@@ -62,7 +62,7 @@ async function show(state: Record<string, unknown> = {}, graph = true) {
   });
   const el = document.body.appendChild(document.createElement("div"));
   await mount({ model, el, signal: closing.signal, host: { getWidget: () => Promise.reject() } });
-  if (graph) await vi.waitFor(() => expect(el.querySelector("[data-live=true]")).not.toBeNull());
+  if (graph === true) await vi.waitFor(() => expect(el.querySelector("[data-live=true]")).not.toBeNull());
   await drawn();
   return { model, el };
 }
@@ -142,6 +142,17 @@ it("leaves edits that no slider makes to the kernel, as text", async () => {
   expect(model.get("further")).toEqual([]);
 });
 
+it("fetches another graph of the same rank", async () => {
+  const { el, model } = await show();
+  const asked = () => model.sent.filter(({ content }) => (content as { method: string }).method === "graph");
+  model.set("about", { ...ABOUT, inferred: 13 });
+  await drawn();
+  expect(asked()).toHaveLength(1);
+  model.set("about", { ...ABOUT, graph: 2 });
+  await vi.waitFor(() => expect(asked()).toHaveLength(2));
+  await vi.waitFor(() => expect(el.querySelector("[data-live=true]")).not.toBeNull());
+});
+
 it("waits for the kernel where it has no graph", async () => {
   const { el, model } = await show({ about: { ...ABOUT, live: false } }, false);
   drag(slider(el, "kernels"), 150);
@@ -150,6 +161,20 @@ it("waits for the kernel where it has no graph", async () => {
   await vi.waitFor(() => expect(model.get("settings")).toEqual({ kernels: 0.5 }));
   model.set("answer", { ...RECORDED, settings: { kernels: 0.5 }, after: 139 });
   await vi.waitFor(() => expect(numbers(el)[0]).toBe("139 ns"));
+});
+
+it("answers alone in a report, where no slider's edit takes the saved answer only", async () => {
+  const answer = { ...RECORDED, further: ["edits.graphs()"], after: 100 };
+  const { el, model } = await show({ frozen: true, further: ["edits.graphs()"], answer }, "later");
+  expect(numbers(el)).toEqual(["100 ns", "80 ns"]);
+  expect(slider(el, "kernels").disabled).toBe(true);
+  await vi.waitFor(() => expect(el.querySelector(".hta-notice")?.textContent).toContain("no slider makes"));
+  [...el.querySelectorAll("button")].find((button) => button.textContent === "Drop")?.click();
+  await vi.waitFor(() => expect(numbers(el)).toEqual(["161 ns"]));
+  drag(slider(el, "kernels"), 150);
+  await vi.waitFor(() => expect(numbers(el)).toEqual(["139 ns"]));
+  expect([...el.querySelectorAll("button")].map((button) => button.textContent)).toEqual(["Reset"]);
+  expect(model.get("further")).toEqual([]);
 });
 
 it("shows nothing but the reason where it abstains", async () => {

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Playwright, Route, expect
 
-from hta_widgets import DiffViewer, TimelineScrubber, TraceExplorer, examples
+from hta_widgets import DiffViewer, TimelineScrubber, TraceExplorer, WhatIf, analysis, edits, examples
+from hta_widgets.formatting import duration
+from hta_widgets.widgets import what_if_answer
 from tests.browser.lab import TIMELINE, Lab, chromium_page
 from tests.support import shared_trace
 
@@ -204,6 +206,59 @@ def test_runs_side_by_side(reader: Reader, tmp_path: Path) -> None:
     page.set_viewport_size(size)
     reader.expect_quiet()
     viewer.close()
+
+
+HOSTILE = edits.kernels(1.5, name="<img src=x onerror=document.body.dataset.ran=1>*")
+
+
+def test_sliders_of_what_if_work_offline(reader: Reader, tmp_path: Path) -> None:
+    """The page replays the graph that it holds, to the nanosecond as Python does."""
+    explorer = TraceExplorer(
+        examples.path("ddp_4ranks"), panels=["what_if"], edits=[edits.kernels(2.0), HOSTILE]
+    )
+    reader.open(explorer.to_html(tmp_path / "report.html"))
+    page, widget = reader.page, reader.page.locator(".hta-what-if")
+    shown = widget.locator(".hta-wi-number strong")
+    saved = explorer.what_if().iloc[0]
+    expect(shown.first).to_have_text(duration(saved["after_ns"]))
+    # what no slider makes has its saved answer only; without it, the browser answers
+    expect(widget.locator("input:not(:disabled)")).to_have_count(0)
+    expect(widget.locator("code")).to_have_text(HOSTILE.expression)
+    widget.get_by_role("button", name="Drop").click()
+    expect(widget).to_have_attribute("data-live", "true")
+    for value, left in (("150", 0.5), ("160", 0.4)):
+        slider = widget.locator("[data-control=host] input")
+        slider.fill(value)
+        (after,) = explorer.what_if([edits.kernels(2.0), edits.host(left)])["after_ns"].head(1)
+        expect(shown).to_have_text([duration(after)])
+        expect(widget.locator(".hta-wi-parts")).to_be_visible()
+    expect(widget.get_by_role("button", name="Copy Python")).to_have_count(0)
+    shots(page, "report-what-if")
+    widget.get_by_role("button", name="Reset").click()
+    expect(shown.first).to_have_text(duration(saved["before_ns"]))
+    assert page.evaluate("document.body.dataset.ran ?? null") is None
+    assert page.locator("img").count() == 0
+    reader.expect_quiet()
+
+
+def test_what_if_alone_and_too_large_to_save(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stalled = examples.load("single_gpu_dataloader_stall")
+    reader.open(WhatIf(stalled).to_html(tmp_path / "one.html"))
+    widget = reader.page.locator(".hta-what-if")
+    expect(widget).to_have_attribute("data-live", "true")
+    widget.locator("[data-control=loader] input").check()
+    expected = analysis.what_if(stalled, edits.without("*DataLoader*"))["after_ns"].iloc[0]
+    expect(widget.locator(".hta-wi-number strong")).to_have_text([duration(expected)])
+    reader.expect_quiet()
+    monkeypatch.setattr(what_if_answer, "MOST_NODES", 10)
+    reader.open(WhatIf(stalled, edits=edits.host(0.5)).to_html(tmp_path / "two.html"))
+    expect(reader.page.locator(".hta-report")).to_contain_text("too many for a report")
+    expected = analysis.what_if(stalled, edits.host(0.5))["after_ns"].iloc[0]
+    expect(widget.locator(".hta-wi-number strong").first).to_have_text(duration(expected))
+    expect(widget.locator("input:not(:disabled)")).to_have_count(0)
+    reader.expect_quiet()
 
 
 def test_name_from_a_trace_is_never_markup(reader: Reader, tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """WhatIf in JupyterLab: the answer follows the hand in the page, and Python confirms it."""
 
+import ast
+
 import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.axe import serious_violations
-from tests.browser.lab import Lab
+from tests.browser.lab import TIMELINE, Lab
 from tests.support import shared_trace
 
 pytestmark = pytest.mark.browser
@@ -14,6 +16,11 @@ from hta_widgets import Trace, WhatIf, analysis, edits
 trace = Trace.open({path!r})
 widget = WhatIf(trace)
 widget
+"""
+EXPLORER = """
+from hta_widgets import TraceExplorer, analysis, edits
+explorer = TraceExplorer({path!r}, panels=[])
+explorer
 """
 CONTROL, ABSTAINS = "hta/trace_diff/control", "hta/mtia_inference_trace"
 MOST_MS = 50
@@ -116,3 +123,41 @@ def test_a_replay_that_cannot_be_trusted_says_why_and_has_no_sliders(lab: Lab) -
     expect(widget.get_by_role("status")).to_contain_text("dependencies miss the recorded time")
     expect(widget.locator("input")).to_have_count(0)
     lab.shot("what-if-abstains", widget)
+
+
+def opened_in_explorer(lab: Lab, name: str) -> Locator:
+    """The panel in an explorer, after its button was clicked."""
+    lab.open_code(EXPLORER.format(path=str(shared_trace(name))), name="what_if_panel.ipynb")
+    explorer = lab.page.locator(".hta-explorer")
+    expect(explorer.locator(TIMELINE)).to_be_visible(timeout=60_000)
+    expect(lab.page.locator(".hta-what-if")).to_have_count(0)
+    explorer.locator(".hta-panel-bar [data-kind=what_if]").click()
+    panel = explorer.locator(".hta-panel[data-kind=what_if]")
+    expect(panel.locator(".hta-what-if")).to_have_attribute("aria-busy", "false", timeout=60_000)
+    return panel
+
+
+def test_in_an_explorer_it_follows_the_selection(lab: Lab) -> None:
+    panel = opened_in_explorer(lab, CONTROL)
+    expect(panel.locator(".hta-what-if")).to_have_attribute("data-live", "true", timeout=10_000)
+    slider(panel, "kernels").evaluate(MOVE, "150")
+    lab.expect_kernel("[edit.expression for edit in explorer.edits]", ["edits.kernels(2.0)"])
+    expect(panel.get_by_role("button", name="Copy Python")).to_be_enabled(timeout=10_000)
+    lab.expect_kernel("explorer.what_if().equals(analysis.what_if(explorer.trace, edits.kernels(2.0)))", True)
+    lab.shot("what-if-explorer-light")
+    numbers = ast.literal_eval(lab.kernel("explorer.trace.iterations['iteration'].tolist()"))
+    lab.kernel(f"setattr(explorer.selection, 'iterations', [{numbers[0]}])")
+    expect(panel.locator(".hta-wi-figures")).not_to_contain_text("median")
+    lab.use_theme(dark=True)
+    lab.shot("what-if-explorer-dark")
+    lab.use_theme(dark=False)
+    assert not serious_violations(panel)
+    panel.get_by_role("button", name="Close panel").click()
+    expect(lab.page.locator(".hta-what-if")).to_have_count(0)
+    lab.expect_kernel("[edit.expression for edit in explorer.edits]", ["edits.kernels(2.0)"])
+    lab.expect_no_errors()
+
+
+def test_in_an_explorer_it_says_why_there_is_no_answer(lab: Lab) -> None:
+    panel = opened_in_explorer(lab, ABSTAINS)
+    expect(panel.get_by_role("status")).to_contain_text("dependencies miss the recorded time")

@@ -8,6 +8,11 @@ from hta_widgets import RankSelector, Trace
 from hta_widgets.widgets.runtime import BUNDLE, REPORT_BUNDLES, WHAT_IF_BUNDLE, runtime
 
 BUDGET = 160 * 1024
+EVERY_VIEW = 180 * 1024  # of a report with What if: an explorer's views and that one
+
+
+def budget_of(bundle: Path) -> int:
+    return EVERY_VIEW if bundle.name == "report_what_if.js" else BUDGET
 
 
 def test_parts_share_one_runtime_and_are_small(ddp: Trace) -> None:
@@ -22,4 +27,4 @@ def test_parts_share_one_runtime_and_are_small(ddp: Trace) -> None:
     "bundle", [BUNDLE, WHAT_IF_BUNDLE, *REPORT_BUNDLES.values()], ids=lambda bundle: bundle.name
 )
 def test_bundle_is_within_its_budget(bundle: Path) -> None:
-    assert bundle.stat().st_size <= BUDGET
+    assert bundle.stat().st_size <= budget_of(bundle)

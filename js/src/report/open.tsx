@@ -47,6 +47,7 @@ export async function openReport(page: Document, { mount, views }: Drawing): Pro
       <Banner
         facts={about}
         sorts={tables.length > 0}
+        replays={Object.values(models).some((model) => model.savedAnswer("graph"))}
         moved={selection.moved}
         restore={() => selection.restore()}
       />,
@@ -65,16 +66,19 @@ interface BannerProps {
   facts: ReportFacts;
   /** whether there is a table of events, which can be sorted here */
   sorts: boolean;
+  /** whether there are sliders that work here */
+  replays: boolean;
   moved: ReadonlySignal<boolean>;
   restore(): void;
 }
 
-function Banner({ facts, sorts, moved, restore }: BannerProps) {
-  const can = sorts ? "Hover, zoom and sort" : "Hover and zoom";
+function Banner({ facts, sorts, replays, moved, restore }: BannerProps) {
+  const hover = sorts ? "Hover, zoom and sort" : "Hover and zoom";
+  const can = replays ? `${hover}; move the sliders of What if` : hover;
   return (
     <div class="hta-report">
       <p class="hta-muted">
-        {`Frozen report of ${facts.made}, ${facts.version}. ${can}; figures recompute in a notebook only.`}
+        {`Frozen report of ${facts.made}, ${facts.version}. ${can}; ${replays ? "other figures" : "figures"} recompute in a notebook only.`}
       </p>
       {facts.notes.map((note) => (
         <p key={note} class="hta-notice">

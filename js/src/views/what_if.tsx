@@ -33,7 +33,7 @@ export const whatIf: View = ({ model, el, signal }) => {
   const expression = trait<string>(model, "expression", signal);
   const hand = follow(model, rpc, signal);
   const copied = makeSignal(false);
-  announceView(model, el, signal);
+  if (!el.closest(".hta-explorer")) announceView(model, el, signal); // whose picture has this one's answer
 
   const copy = async () => {
     await copyText(expression.value);
@@ -58,7 +58,10 @@ export const whatIf: View = ({ model, el, signal }) => {
       >
         <div class="hta-bar">
           <h3>What if</h3>
-          {options.value.length > 1 && (
+          {options.value.length > 1 && hand.frozen && (
+            <span class="hta-muted">{`rank ${about.value.rank}`}</span>
+          )}
+          {options.value.length > 1 && !hand.frozen && (
             <label class="hta-form">
               rank{" "}
               <select
@@ -79,16 +82,18 @@ export const whatIf: View = ({ model, el, signal }) => {
           <span class="hta-grow" />
           {shown && (
             <>
-              <Button disabled={!changed || !hand.ready.value} onClick={hand.reset}>
+              <Button disabled={!changed || !hand.answers.value} onClick={hand.reset}>
                 Reset
               </Button>
-              <Button
-                disabled={!confirmed}
-                onClick={copy}
-                title={confirmed ? `Copy ${expression.value}` : "When the hand rests"}
-              >
-                {copied.value ? "Copied" : "Copy Python"}
-              </Button>
+              {(confirmed || !hand.frozen) && (
+                <Button
+                  disabled={!confirmed}
+                  onClick={copy}
+                  title={confirmed ? `Copy ${expression.value}` : "When the hand rests"}
+                >
+                  {copied.value ? "Copied" : "Copy Python"}
+                </Button>
+              )}
             </>
           )}
         </div>
@@ -97,6 +102,12 @@ export const whatIf: View = ({ model, el, signal }) => {
           <>
             <Figures hand={hand} whole={whole} changed={changed} />
             <Disagreement hand={hand} />
+            {hand.frozen && hand.answers.value && hand.further.value.length > 0 && (
+              <p class="hta-notice">
+                This is the answer that was saved: no slider makes the last changes below. Without them, the
+                sliders can be moved.
+              </p>
+            )}
             <Parts whole={whole} stale={hand.stale.value} />
             <Rows hand={hand} controls={controls.value} />
             <Trust about={about.value as About} bound={boundsOf(hand.chain.value, controls.value)} />

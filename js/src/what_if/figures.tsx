@@ -27,13 +27,14 @@ interface FiguresProps {
 }
 
 export function Figures({ hand, whole, changed }: FiguresProps) {
-  const step = hand.known.value?.step;
+  // nothing times the steps of a report anew
+  const step = hand.frozen && !hand.confirmed.value ? null : hand.known.value?.step;
   return (
     <div class="hta-wi-figures">
       <Figure label="Recording" times={whole} changed={changed} stale={hand.stale.value} />
       {step && (
         <Figure
-          label={`Step, median of ${step.count}`}
+          label={step.count > 1 ? `Step, median of ${step.count}` : "Step"}
           hint={step.clock === "device period" ? "From a step's first device work to the next one's" : ""}
           times={step}
           changed={changed}

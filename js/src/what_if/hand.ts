@@ -15,6 +15,8 @@ const SPEED_DIGITS = 3;
 /** Facts about the replay, whatever the edits are. */
 export interface About {
   rank?: number;
+  /** tells one graph from another */
+  graph: number;
   nodes: number;
   /** the browser may replay it */
   live: boolean;
@@ -38,6 +40,10 @@ export interface Hand {
   known: ReadonlySignal<Answer | null>;
   /** the same if it is to these settings, else null */
   confirmed: ReadonlySignal<Answer | null>;
+  /** a report: nothing else than the browser answers */
+  frozen: boolean;
+  /** something answers a change, once edits that no slider makes are dropped */
+  answers: ReadonlySignal<boolean>;
   /** the sliders can be moved */
   ready: ReadonlySignal<boolean>;
   move(control: Control, time: number): void;
@@ -59,6 +65,8 @@ export function follow(model: Model, rpc: Rpc, signal: AbortSignal): Hand {
   const links = makeSignal<Link[]>([]);
   const live = computed(() => replay.value !== null && further.value.length === 0);
   const dead = model.get("no_kernel") === true;
+  const frozen = !dead && model.get("frozen") === true;
+  const answers = computed(() => !dead && (!frozen || replay.value !== null));
 
   let resting: ReturnType<typeof setTimeout> | undefined;
   const commit = () => {
@@ -77,17 +85,17 @@ export function follow(model: Model, rpc: Rpc, signal: AbortSignal): Hand {
     if (resting === undefined) settings.value = given;
   });
 
-  let rank: number | undefined;
+  let held: string | undefined;
   const unload = effect(() => {
-    const facts = about.value;
-    if (facts.rank === rank || facts.rank === undefined) return;
-    rank = facts.rank;
+    const { rank, graph, live } = about.value;
+    const wanted = `${rank} ${graph}`;
+    if (rank === undefined || wanted === held) return;
+    held = wanted;
     replay.value = null;
-    if (!facts.live || dead) return;
-    const wanted = rank;
-    void fetchGraph(rpc, wanted)
+    if (!live || dead) return;
+    void fetchGraph(rpc, rank)
       .then((graph) => {
-        if (rank === wanted && !signal.aborted) replay.value = new Replay(graph, controls.peek());
+        if (held === wanted && !signal.aborted) replay.value = new Replay(graph, controls.peek());
       })
       .catch(() => undefined); // the kernel answers then
   });
@@ -133,7 +141,9 @@ export function follow(model: Model, rpc: Rpc, signal: AbortSignal): Hand {
     stale: computed(() => !live.value && !confirmed.value),
     known,
     confirmed,
-    ready: computed(() => !dead && known.value !== null),
+    frozen,
+    answers,
+    ready: computed(() => answers.value && known.value !== null && (!frozen || live.value)),
     move({ name, speed }, time) {
       const { [name]: _, ...others } = settings.value;
       moved(time === 1 ? others : { ...others, [name]: speed ? roundedSpeed(time) : time });

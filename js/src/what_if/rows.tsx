@@ -130,7 +130,7 @@ function Further({
       </code>
       <Button
         class="hta-quiet"
-        disabled={!hand.ready.value}
+        disabled={!hand.answers.value}
         onClick={() => {
           hand.further.value = hand.further.value.filter((other) => other !== expression);
         }}
