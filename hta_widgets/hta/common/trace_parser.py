@@ -23,6 +23,7 @@ from hta_widgets.hta.configs.parser_config import ParserBackend, ParserConfig
 from hta_widgets.hta.utils.utils import get_value_from_dict
 from hta_widgets.trace.model import Trace as Job
 from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.reader.head import HeadSearch
 
 __all__ = [
     "MetaData",
@@ -46,7 +47,6 @@ _DEVICE_OF_CALL = {
     "hipLaunchKernel": "AMD GPU",
     "runFunction - job_prep_and_submit_for_execution": "MTIA",
 }
-_EVENTS = b'"traceEvents"'
 _CHUNK = 1 << 16
 
 _default_backend = ParserBackend.JSON
@@ -146,26 +146,14 @@ def parse_metadata_ijson(fh: BinaryIO) -> MetaData:
     Raises:
         ValueError: there is no JSON object.
     """
-    head = b""
+    head = HeadSearch()
     while chunk := fh.read(_CHUNK):
-        # The key may begin in one chunk and end in the next.
-        at = max(len(head) - len(_EVENTS), 0)
-        head += chunk
-        while (at := head.find(_EVENTS, at)) >= 0:
-            if (metadata := _closed(head[:at])) is not None:
-                return metadata
-            at += len(_EVENTS)
-    document: MetaData = json.loads(head)
+        if (events := head.feed(chunk, last=False)) is not None:
+            before = bytes(head.text[: events.key]).rstrip().removesuffix(b",")
+            metadata: MetaData = json.loads(before + b"}")
+            return metadata
+    document: MetaData = json.loads(head.text)
     return document
-
-
-def _closed(head: bytes) -> MetaData | None:
-    """The object that begins with `head`; None if that ends within one of its values."""
-    try:
-        metadata: MetaData = json.loads(head.rstrip().removesuffix(b",") + b"}")
-    except ValueError:
-        return None
-    return metadata
 
 
 def round_down_time_stamps(df: pd.DataFrame) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*(?P<value>[^\s])')
-_KEY = re.compile(r'\s*,?\s*"((?:[^"\\]|\\.)*)"\s*:\s*')
-_ARRAY_END = re.compile(rb'\}\s*\]\s*(?=,\s*"|\})')
+# Possessive: going back over white space would cost the square of its length.
+_KEY = re.compile(r'\s*+(?:,\s*+)?"((?:[^"\\]|\\.)*+)"\s*+:\s*+')
+_NEXT_KEY = re.compile(r'(?<![\s,])(?P<gap>[\s,]++)(?="(?:[^"\\]|\\.)*+"\s*+:)')
+_ARRAY_END = re.compile(rb'\}\s*+\]\s*+(?=,\s*+"|\})')
 _DECODER = json.JSONDecoder(strict=False)
 _SEARCHED_ENDS = 64
+_MOST_DAMAGED = 64
+"""How many unreadable values are passed over: each may have been read to the end of the text."""
 
 
 @dataclass(frozen=True)
@@ -20,19 +24,6 @@ class Metadata:
 
     values: dict[str, Any]
     damaged_at: int | None = None
-
-
-def find_events(head: bytes) -> re.Match[bytes] | None:
-    """The top-level `traceEvents` key in the start of a file; the match ends just past the first byte of its
-    value.
-
-    A `traceEvents` inside another value is passed over, unless nothing better is there (damaged metadata).
-    """
-    matches = list(EVENTS_KEY.finditer(head))
-    for match in matches:
-        if _loads(head[: match.start()] + b'"traceEvents": []}') is not None:
-            return match
-    return matches[0] if matches else None
 
 
 def read_metadata(head: bytes, tail: bytes) -> Metadata:
@@ -57,7 +48,7 @@ def read_metadata(head: bytes, tail: bytes) -> Metadata:
 
 def find_tail(text: bytes) -> bytes:
     """What follows the events in the text after a last, unreadable event; empty where no end is found."""
-    for match in list(_ARRAY_END.finditer(text))[:_SEARCHED_ENDS]:
+    for match in islice(_ARRAY_END.finditer(text), _SEARCHED_ENDS):
         tail = text[match.end() :]
         if _loads(b'{"traceEvents": []' + tail) is not None:
             return tail
@@ -77,7 +68,7 @@ def _members(raw: bytes) -> tuple[dict[str, Any], int | None]:
     text = raw.decode("utf-8", "replace")
     values: dict[str, Any] = {}
     damaged_at: int | None = None
-    i = 0
+    i = damaged = 0
     while match := _KEY.match(text, i):
         try:
             value, i = _DECODER.raw_decode(text, match.end())
@@ -87,8 +78,11 @@ def _members(raw: bytes) -> tuple[dict[str, Any], int | None]:
             pass
         if damaged_at is None:
             damaged_at = match.start()
-        following = re.compile(r'[\n,]\s*(?="(?:[^"\\]|\\.)*"\s*:)').search(text, match.end())
-        if following is None:
+        damaged += 1
+        # from the end of the key on: the gap must be seen from its beginning
+        gaps = (gap for gap in _NEXT_KEY.finditer(text, match.end(1) + 1) if {"\n", ","} & {*gap["gap"]})
+        following = next(gaps, None)
+        if following is None or damaged == _MOST_DAMAGED:
             return values, damaged_at
         i = following.end()
     if damaged_at is None and text[i:].strip(" \t\r\n,}"):

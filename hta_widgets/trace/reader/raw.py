@@ -22,7 +22,8 @@ from isal import igzip
 
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace.reader.bytes import PADDING, Text
-from hta_widgets.trace.reader.metadata import find_events, find_tail, read_metadata
+from hta_widgets.trace.reader.head import HeadSearch
+from hta_widgets.trace.reader.metadata import find_tail, read_metadata
 from hta_widgets.trace.reader.raw_scan import Int64, find_spans, find_values, joined, padded_text, spliced
 from hta_widgets.trace.reader.source import Source
 
@@ -214,14 +215,14 @@ def _first_event(path: str, text: Text) -> tuple[int, bool]:
     opening = text[: min(_BLOCK, size)].tobytes()
     if opening.removeprefix(_BOM).lstrip(_SPACE).startswith(b"["):
         return opening.index(b"[") + 1, True
-    read = 0
-    while read < size:
-        read = min(size, read + _BLOCK)
-        match = find_events(text[:read].tobytes())
-        if match is not None:
-            if match["value"] != b"[":
-                raise TraceFormatError(path, "traceEvents is not an array", match.start("value"))
-            return match.end(), False
+    search = HeadSearch()
+    for start in range(0, size, _BLOCK):
+        stop = min(size, start + _BLOCK)
+        events = search.feed(text[start:stop].tobytes(), last=stop == size)
+        if events is not None:
+            if not events.is_array:
+                raise TraceFormatError(path, "traceEvents is not an array", events.value)
+            return events.value + 1, False
     raise TraceFormatError(path, "no traceEvents array: JSON, but not a trace", None)
 
 

@@ -22,7 +22,8 @@ from hta_widgets.trace.reader.damage import (
     next_head,
 )
 from hta_widgets.trace.reader.event_scan import DONE, MALFORMED, scan_block
-from hta_widgets.trace.reader.metadata import find_events, find_tail, read_metadata
+from hta_widgets.trace.reader.head import HeadSearch
+from hta_widgets.trace.reader.metadata import find_tail, read_metadata
 from hta_widgets.trace.reader.source import Source, TraceSource
 from hta_widgets.trace.reader.stated import in_words, unusable
 from hta_widgets.trace.reader.table import EventTable, Problem
@@ -80,6 +81,7 @@ class _Reading:
         self._path = path
         self._columns = columns
         self._head = b""
+        self._search = HeadSearch()
         self._tail: list[bytes] = []
         self._tail_bytes = 0
         self._carry = b""
@@ -102,21 +104,21 @@ class _Reading:
 
     def _read_head(self, block: Block) -> None:
         text = block.text[block.start : block.stop].tobytes()
-        start = len(self._head)
-        self._head += text
-        body = self._head[:_LONGEST_HEAD].removeprefix(_BOM).lstrip(SPACE) if start == 0 else self._head
+        start = len(self._search.text)
         if start == 0:
+            body = text.removeprefix(_BOM).lstrip(SPACE)
             self._refuse_foreign(body, block.last)
             if body.startswith(b"["):
                 self._is_array = True
+                self._search.text += text
                 self._begin_events(block, len(text) - len(body) + 1, 0)
                 return
-        match = find_events(self._head)
-        if match is not None:
-            if match["value"] != b"[":
-                raise TraceFormatError(self._path, "traceEvents is not an array", match.start("value"))
-            self._begin_events(block, match.end(), start)
-        elif block.last or len(self._head) > _LONGEST_HEAD:
+        events = self._search.feed(text, block.last)
+        if events is not None:
+            if not events.is_array:
+                raise TraceFormatError(self._path, "traceEvents is not an array", events.value)
+            self._begin_events(block, events.value + 1, start)
+        elif block.last or len(self._search.text) > _LONGEST_HEAD:
             raise TraceFormatError(self._path, "no traceEvents array: JSON, but not a trace", None)
 
     def _refuse_foreign(self, body: bytes, last: bool) -> None:
@@ -127,8 +129,13 @@ class _Reading:
             raise TraceFormatError(self._path, f"{what}: it starts with {body[:12]!r}", 0)
 
     def _begin_events(self, block: Block, end_of_head: int, start_of_block: int) -> None:
-        self._head = self._head[:end_of_head]
-        block.start += end_of_head - start_of_block
+        read = self._search.text
+        self._head = bytes(read[:end_of_head])
+        if end_of_head < start_of_block:  # an earlier block had the key of a damaged head
+            block.prepend(bytes(read[end_of_head:start_of_block]))
+        else:
+            block.start += end_of_head - start_of_block
+        self._search = HeadSearch()  # frees the text
         self._phase = self._read_events
         self._read_events(block)
 
