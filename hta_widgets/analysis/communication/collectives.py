@@ -76,8 +76,8 @@ def collectives(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         One row per communication kernel, by rank, start_ns, event_id. Columns: rank, event_id (int64),
         iteration (Int64), name (str, the kernel), collective (str: allreduce, allgather, reduce_scatter,
         all_to_all, dispatch, combine, broadcast, reduce, gather, scatter, barrier, send, recv, sendrecv, else
-        the recorded operation or "unknown"), process_group (str or NA), group_size, seq (Int64), dtype (str or
-        NA), in_elements, out_elements (Int64), bytes (Int64, of the larger of the two), device, stream (Int64),
+        the recorded operation or "unknown"), process_group (str or NA), group_size, seq (Int64), dtype (str
+        or NA), in_elements, out_elements (Int64), bytes (Int64, of the larger), device, stream (Int64),
         start_ns, end_ns, dur_ns (int64 ns), match (Int64, the same on all ranks of one collective, or of a
         send and its receive), match_key (str: "comms_id", "seq", "order" or "pair", see `matching.match`),
         match_ranks (Int64, ranks matched). The match columns are NA unless a kernel of another rank certainly
