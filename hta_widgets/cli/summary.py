@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from hta_widgets.analysis.findings import OPEN, judged_scope
+from hta_widgets.analysis.findings import CHECKED, HEADINGS, OPEN, judged_scope
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.spec import Stack
 from hta_widgets.cli.ask import ask
@@ -143,8 +143,13 @@ def _findings(found: pd.DataFrame | MissingDataError, output: str, cells: int | 
     if isinstance(found, MissingDataError):
         return
     yield from ("", _heading(printable(ANALYSES["overview"].sentence(found)), output))
+    section = ""
     for finding in found.to_dict("records"):
-        share = percent(finding["share_pct"]) if finding["kind"] else "?" * (finding["severity"] == OPEN)
+        if finding["section"] != section and finding["section"] in HEADINGS:
+            yield f"  {HEADINGS[finding['section']]}:"
+        section = finding["section"]
+        unknown = {OPEN: "?", CHECKED: "-"}.get(finding["severity"], "")
+        share = percent(finding["share_pct"]) if finding["kind"] else unknown
         text = printable(" ".join(filter(None, (finding["text"], finding["saving"], finding["suggestion"]))))
         first, *others = pieces_of(text, cells and max(cells - 11, 20))
         yield f"  {share:>7}  {first}"

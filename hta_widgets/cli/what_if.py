@@ -11,7 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.replay import replay_quality, what_if
 from hta_widgets.analysis.replay.answer import sentence
 from hta_widgets.analysis.replay.edits import Edit
-from hta_widgets.analysis.replay.expressions import parse
+from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.cli.document import json_lines, scope_as_dict
 from hta_widgets.cli.exits import Exit, UsageError
 from hta_widgets.cli.opening import open_trace, scope_of
@@ -28,7 +28,7 @@ _TABLE_ROWS = 40
 
 def run(arguments: Namespace) -> Exit:
     """Run the command."""
-    edits = [_edit(text) for text in arguments.edits]
+    edits = [edit for text in arguments.edits for edit in _edits(text)]
     output: str = arguments.output
     check_writable(output)
     form = form_of(arguments.format, output)
@@ -53,9 +53,9 @@ def run(arguments: Namespace) -> Exit:
     return Exit.FINE
 
 
-def _edit(text: str) -> Edit:
+def _edits(text: str) -> tuple[Edit, ...]:
     try:
-        return parse(text)
+        return parse_all(text)
     except ValueError as error:
         raise UsageError(f"argument --edit: {error}") from None
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from hta_widgets.analysis.findings import OPEN
+from hta_widgets.analysis.findings import CHECKED, HEADINGS, OPEN
 from hta_widgets.analysis.idle.gaps import explain
 from hta_widgets.formatting import percent
 from hta_widgets.widgets.answer_cache import cached_analysis
@@ -25,13 +25,14 @@ _BETWEEN_RANKS = ("stragglers", "kernel_durations")
 Note = dict[str, Any]
 """`text`, and what "Show" does: traits of a selection to set (`window`, `focus`, `ranks`, `iterations`,
 `names`; those that are not there are left alone), and the `kind` of a panel to open. A finding also has its
-`severity`, its `share` of the time as a text, and a `hint` on what to try."""
+`severity`, its `share` of the time as a text, a `hint` on what it saves and what to try, and, if it is the
+first of its section, the `heading` of that."""
 
 
 def notes_on(trace: Trace, kind: str, scope: Scope) -> list[Note]:
     """The notes of a panel `kind`."""
     if kind == "overview":
-        return [_finding(row) for _, row in cached_analysis(trace, kind, scope).iterrows()]
+        return _findings(cached_analysis(trace, kind, scope))
     if kind == "idle_gaps" or (kind == "idle_breakdown" and scope.window_ns):
         gaps = cached_analysis(trace, "idle_gaps", scope).nlargest(_MOST, "dur_ns")
         return [_gap(row) for _, row in gaps.iterrows()]
@@ -46,8 +47,20 @@ def _gap(gap: pd.Series) -> Note:
     }
 
 
+def _findings(frame: pd.DataFrame) -> list[Note]:
+    notes = [_finding(row) for _, row in frame.iterrows()]
+    section = ""
+    for note, own in zip(notes, frame["section"], strict=True):
+        if own != section and own in HEADINGS:
+            note["heading"] = HEADINGS[own]
+        section = own
+    return notes
+
+
 def _finding(row: pd.Series) -> Note:
     note: Note = {"text": row["text"], "severity": row["severity"], "hint": _hint(row)}
+    if row["severity"] == CHECKED:
+        return note | {"share": "-"}
     if row["severity"] == OPEN or not row["kind"]:  # about the recording, and no panel shows more
         return note
     note |= {

@@ -13,14 +13,21 @@ type Traits = Record<string, Signal<any>>;
 export interface Note {
   text: string;
   hint?: string;
-  severity?: "warning" | "note" | "verdict" | "open";
+  heading?: string;
+  severity?: "warning" | "note" | "verdict" | "checked" | "open";
   share?: string;
   kind?: string;
   [trait: string]: unknown;
 }
 
 /** Colours say the same to those who see them. */
-const SEVERITIES = { warning: "Warning", note: "Note", verdict: "Verdict", open: "Unknown" };
+const SEVERITIES = {
+  warning: "Warning",
+  note: "Note",
+  verdict: "Verdict",
+  checked: "Checked",
+  open: "Unknown",
+};
 
 export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Traits }) {
   const findings = notes.some((note) => note.severity);
@@ -37,6 +44,7 @@ export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Trait
     <ul class="hta-notes" aria-label={findings ? "What was found" : "The longest gaps"}>
       {notes.map((note) => (
         <li key={note.text} data-severity={note.severity}>
+          {note.heading && <b>{note.heading}</b>}
           {note.severity && (
             <strong class="hta-share">
               <span class="hta-hidden">{SEVERITIES[note.severity]}: </span>
@@ -46,7 +54,7 @@ export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Trait
           <span class="hta-grow">
             {note.text} {note.hint && <span class="hta-muted">{note.hint}</span>}
           </span>
-          {note.severity !== "open" && (
+          {note.severity !== "open" && note.severity !== "checked" && (
             <Button
               class="hta-note-show"
               title={findings ? "Select what this is about and open its panel" : GAP}

@@ -10,7 +10,7 @@ import pytest
 from examples.simulator import SimulatedJob, simulate
 from hta_widgets import Scope, Trace, analysis, examples
 from hta_widgets.analysis import ANALYSES
-from hta_widgets.analysis.findings import OPEN, VERDICT, overview, sentence
+from hta_widgets.analysis.findings import CHECKED, OPEN, VERDICT, overview, sentence
 from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import CAUSES
@@ -27,7 +27,7 @@ def opened(job: SimulatedJob, folder: Path) -> Trace:
 
 def found(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     frame = overview(trace, scope)
-    return frame[~frame["severity"].isin((OPEN, VERDICT))].reset_index(drop=True)
+    return frame[~frame["severity"].isin((OPEN, VERDICT, CHECKED))].reset_index(drop=True)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_clean_job_has_no_warning(job: SimulatedJob, tmp_path: Path) -> None:
     frame = overview(opened(job, tmp_path))
     assert not (frame["severity"] == "warning").any()
     if job.strategy == "single":
-        assert frame["severity"].tolist() == [VERDICT]
+        assert frame["severity"].tolist() == [VERDICT, CHECKED]
         assert sentence(frame).startswith("Computing takes 9")
 
 
@@ -195,10 +195,10 @@ def test_copies_of_the_only_device_are_no_rank_to_select(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("others", "of_rank", "end"),
     [
-        (1, 2, " costs 14.6 % of the time."),
-        (2, 2, " costs most, 14.6 % of the time; 1 more cause stands out."),
-        (1, 3, " costs most, 14.6 % of the time; 1 more cause stands out."),
-        (2, 3, " costs most, 14.6 % of the time; 2 more causes stand out."),
+        (1, 2, "."),
+        (2, 2, "; 1 more cause stands out."),
+        (1, 3, "; 1 more cause stands out."),
+        (2, 3, "; 2 more causes stand out."),
     ],
 )
 def test_the_sentence_counts_the_other_causes(others: int, of_rank: int, end: str) -> None:
@@ -206,7 +206,8 @@ def test_the_sentence_counts_the_other_causes(others: int, of_rank: int, end: st
     told = overview(examples.load("ddp_4ranks"))
     told = told[told["severity"].isin(["warning", "note"])].head(1 + others)
     told["rank"] = told["rank"].where(told["topic"] != "slow_kernels", of_rank)
-    assert sentence(told) == f"Waiting for a late rank{end}"
+    first = "Waiting for a late rank costs 14.6 % of the time; without it, most is saved (at most 14.6 %)"
+    assert sentence(told) == f"{first}{end}"
 
 
 @pytest.mark.parametrize(
@@ -234,9 +235,13 @@ def test_findings_of_real_traces_are_sentences(name: str) -> None:
     frame = overview(Trace.open(shared_trace(name)))
     empty = overview(Trace.open(shared_trace(name)), Scope(window_ns=(10**15, 10**15 + 1)))
     assert frame.dtypes.equals(empty.dtypes)
-    assert frame.loc[frame["severity"] != VERDICT, "cost_ns"].is_monotonic_decreasing
-    savings = filter(None, frame["saving"])
-    for text in (*frame["text"], *savings, *frame["suggestion"], sentence(frame), sentence(empty)):
+    order = ["recording", "saves", "unknown", "not now", "nothing found", "open"]
+    places = [order.index(section) for section in frame["section"] if section != VERDICT]
+    assert places == sorted(places)
+    for section, column in (("saves", "saving_ns"), ("unknown", "share_pct"), ("not now", "cost_ns")):
+        assert frame.loc[frame["section"] == section, column].is_monotonic_decreasing
+    optional = filter(None, (*frame["saving"], *frame["suggestion"]))
+    for text in (*frame["text"], *optional, sentence(frame), sentence(empty)):
         assert text.endswith(".")
         assert "nan" not in text.lower().split()
         assert "<NA>" not in text

@@ -10,7 +10,7 @@ import pytest
 from hta_widgets import Trace, examples
 from hta_widgets.analysis import ANALYSES, COMPARISONS
 from hta_widgets.analysis.compare.waterfall import STEP
-from hta_widgets.analysis.findings.overview import _WORDS as CAUSES
+from hta_widgets.analysis.findings.headline import WORDS as CAUSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted
 from tests.support import shared_trace
@@ -151,8 +151,8 @@ def test_lines_that_differ(changes, verdict, begins):
 
 @pytest.mark.parametrize("number", range(4))
 def test_findings(number):
-    columns = ["severity", "topic", "share_pct", "rank", "text"]
-    rows = [("note", topic, 5.0, pd.NA, "") for topic in list(CAUSES)[:number]]
+    columns = ["section", "severity", "topic", "share_pct", "rank", "text"]
+    rows = [("unknown", "note", topic, 5.0, pd.NA, "") for topic in list(CAUSES)[:number]]
     frame = pd.DataFrame(rows, columns=columns).astype({"rank": "Int64", "text": "str"})
     text = ANALYSES["overview"].sentence(frame)
     assert not slips(text)

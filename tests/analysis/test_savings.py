@@ -1,7 +1,6 @@
 """What the findings say about savings: checked against `what_if`, and against what an expert expects."""
 
 import math
-import re
 
 import pandas as pd
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from hta_widgets import Trace, edits, examples
 from hta_widgets.analysis import overview, what_if
 from hta_widgets.analysis.findings.inputs import judged_scope
+from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.trace.scope import Scope
 from tests.support import GPU_TRACES, shared_trace
 
@@ -22,16 +22,20 @@ def found(name: str) -> tuple[Trace, dict]:
 def test_a_saving_is_what_the_replay_of_its_edits_saves(name):
     trace, findings = found(name)
     for finding in findings.values():
-        if not finding["method"]:
-            assert not finding["edits"]
+        if finding["method"] not in ("replay", "bound"):
+            assert not finding["edits"] and pd.isna(finding["saving_rank"])
             continue
         made = eval(finding["edits"], {"edits": edits, "math": math})
-        rank = int(re.search(r"\(rank (\d+)\)", finding["saving"] + f"(rank {trace.ranks[0]})")[1])
+        assert parse_all(finding["edits"]) == tuple(made)
+        rank = int(finding["saving_rank"])
+        if len(trace.ranks) > 1:
+            assert f"(rank {rank})" in finding["saving"]
         scope = judged_scope(trace)
         rows = what_if(trace, made, Scope(ranks=(rank,), iterations=scope.iterations))
         if rows["iteration"].notna().any():
             rows = rows[rows["iteration"].notna()]
         assert finding["saving_ns"] == (rows["before_ns"] - rows["after_ns"]).sum()
+        assert finding["saving_pct"] == pytest.approx(100 * finding["saving_ns"] / rows["before_ns"].sum())
         assert finding["saving_low_ns"] <= finding["saving_ns"] <= finding["saving_high_ns"]
         assert (finding["method"] == "bound") == any(edit.bound for edit in made)
         assert ("at most" in finding["saving"]) <= (finding["method"] == "bound")
@@ -50,7 +54,8 @@ def test_a_cost_that_hides_another_saves_nothing():
     _, findings = found("hta/nccl_parser_config")
     exposed = findings["exposed_communication"]
     assert exposed["cost_ns"] > 0 and exposed["saving_ns"] < 0.005 * exposed["cost_ns"]
-    assert exposed["saving"].endswith("the steps take as long: something else then decides the time.")
+    assert "the steps take as long: something else then decides the time." in exposed["saving"]
+    assert exposed["section"] == "not now"
 
 
 def test_what_another_rank_may_take_back_is_said():
@@ -70,4 +75,6 @@ def test_a_recording_that_cannot_be_replayed_says_why():
 
 def test_graphs_promise_nothing_where_graphs_run_already():
     _, findings = found("inference_cuda_graphs")
-    assert findings["tiny_kernels"]["saving"] == findings["launch_bound"]["saving"] == ""
+    for topic in ("tiny_kernels", "launch_bound"):
+        assert findings[topic]["section"] == "unknown" and pd.isna(findings[topic]["saving_ns"])
+        assert findings[topic]["saving"].startswith("What can be saved is unknown: as CUDA graphs")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hta_widgets import Trace
-from hta_widgets.analysis.findings.overview import OPEN, VERDICT, overview, sentence
+from hta_widgets.analysis.findings import CHECKED, OPEN, VERDICT, overview, sentence
 from tests.analysis.kineto_file import Event, event, job, kernel, launch
 from tests.support import shared_trace
 
@@ -36,7 +36,7 @@ def computing(ns: int, name: str = "gemm", linked: bool = True, count: int = 4) 
 
 def topics(trace: Trace) -> dict[str, dict[str, Any]]:
     frame = overview(trace)
-    return {row["topic"]: row for row in frame[frame["severity"] != OPEN].to_dict("records")}
+    return {row["topic"]: row for row in frame[~frame["severity"].isin((OPEN, CHECKED))].to_dict("records")}
 
 
 @pytest.mark.parametrize(("ns", "fires"), [(80_000, True), (79_999, False)])
@@ -97,7 +97,8 @@ def test_time_after_the_last_device_work_is_nobodys_fault(tmp_path: Path, last: 
 
 def test_a_warning_comes_before_the_verdict(tmp_path: Path) -> None:
     frame = overview(job(tmp_path, [*steps(), *computing(85_000)]))
-    assert frame["topic"].tolist()[:2] == ["idle_host", "compute_bound"]
+    told = frame["topic"].tolist()
+    assert told[0] == "idle_host" and "compute_bound" in told
     assert sentence(frame).startswith("Waiting for the host to launch work")
 
 

@@ -35,10 +35,13 @@ def marked_up(folder: Path) -> Path:
 
 
 def found_in_text(out: str) -> tuple[str, list[tuple[str, str]]]:
-    """The headline and the findings (share, text) of `summary`, which wraps no lines unless on a terminal."""
+    """The headline, and lines of headings ("", heading) and of findings (share, text), of `summary`.
+
+    It wraps no lines unless on a terminal.
+    """
     paragraph = out.split("\n\n")[1].splitlines()
-    findings = [line.strip().split("  ", 1) for line in paragraph[1:]]
-    return paragraph[0], [(share, text) for share, text in findings]
+    lines = [line.strip().rpartition("  ")[::2] for line in paragraph[1:]]
+    return paragraph[0], [(share.strip(), text) for share, text in lines]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +52,7 @@ def test_everything_says_the_same(run: Run, tmp_path: Path, name: str) -> None:
     trace = Trace.open(path)
     frame = overview(trace)
     headline = ANALYSES["overview"].sentence(frame)
-    findings = frame[["severity", "text", "suggestion"]].to_dict("records")
+    findings = frame[["section", "severity", "text", "suggestion"]].to_dict("records")
     hints = [
         f"{saving} {hint}".strip() for saving, hint in zip(frame["saving"], frame["suggestion"], strict=True)
     ]
@@ -68,8 +71,12 @@ def test_everything_says_the_same(run: Run, tmp_path: Path, name: str) -> None:
         said = [{"severity": note["severity"], "text": note["text"]} for note in notes]
         assert said == frame[["severity", "text"]].to_dict("records")
         assert [note["hint"] for note in notes] == hints
-        assert [(note.get("share", UNKNOWN), f"{note['text']} {note['hint']}") for note in notes] == text[1]
-    columns = ("severity", "text", "suggestion")
+        lines: list[tuple[str, str]] = []
+        for note in notes:
+            lines += [("", f"{note['heading']}:")] if "heading" in note else []
+            lines.append((note.get("share", UNKNOWN), f"{note['text']} {note['hint']}".strip()))
+        assert lines == text[1]
+    columns = ("section", "severity", "text", "suggestion")
     assert [{name: row[name] for name in columns} for row in answer["rows"]] == findings
     panel.close()
 

@@ -67,6 +67,25 @@ def test_the_host_within_an_operator(tmp_path):
     assert extent(tmp_path, host_bound(), edits.host(0, within="aten::ad")) == 91_000
 
 
+def test_the_host_outside_an_operator(tmp_path):
+    # aten::add is open for 30 us before launch 3.
+    assert extent(tmp_path, host_bound(), edits.host(0, outside="aten::add")) == 30_000 + 6_000 + 10_000
+    assert extent(tmp_path, host_bound(), edits.host(0, "aten::*", outside="aten::add")) == 91_000 - 34_000
+
+
+def test_the_host_while_no_device_works(tmp_path):
+    # Two streams. The device works from 5 to 15 us, and idles for the other 30 before launch 2.
+    events = [
+        launch(1, 0, 2_000),
+        work("gemm", 1, 5_000, 15_000),
+        launch(2, 40_000, 42_000),
+        work("add", 2, 45_000, 50_000, stream=8),
+    ]
+    assert extent(tmp_path, events, edits.host(0, exposed=True)) == 10_000 + 5_000 + 5_000
+    assert extent(tmp_path, events, edits.host(0.5, exposed=True)) == 10_000 + 15_000 + 5_000 + 5_000
+    assert extent(tmp_path, events, edits.host(0)) == 15_000
+
+
 def test_free_launches(tmp_path):
     # Launches 1 and 2 of 10 us each lie before launch 3, whose latency does not change.
     assert extent(tmp_path, host_bound(), edits.launches()) == 71_000
@@ -273,6 +292,7 @@ def test_an_edit_prints_as_what_makes_it():
         edits.host(): "edits.host(0.0)",
         edits.host(1): "edits.host(1.0)",
         edits.host(0.5, within="aten::mm"): "edits.host(0.5, within='aten::mm')",
+        edits.host(0, None, "load", True): "edits.host(0.0, outside='load', exposed=True)",
         edits.launches(0.25): "edits.launches(0.25)",
         edits.syncs(): "edits.syncs()",
         edits.syncs("cuda*", "aten::item"): "edits.syncs(call='cuda*', within='aten::item')",

@@ -5,11 +5,12 @@ import math
 import pytest
 
 from hta_widgets import edits
-from hta_widgets.analysis.replay.expressions import parse
+from hta_widgets.analysis.replay.expressions import parse, parse_all
 
 EDITS = [
     edits.host(),
     edits.host(0.5, within="aten::*"),
+    edits.host(0, outside="enumerate(DataLoader)*", exposed=True),
     edits.launches(0.25),
     edits.syncs(),
     edits.syncs("cuda*", within="x"),
@@ -26,6 +27,17 @@ EDITS = [
 def test_what_an_edit_prints_is_read_again(edit):
     assert parse(edit.expression) == edit
     assert parse(edit.expression.removeprefix("edits.")) == edit
+
+
+def test_several_are_read_as_they_are_printed():
+    text = f"[{', '.join(edit.expression for edit in EDITS)}]"
+    assert parse_all(text) == tuple(EDITS)
+    assert parse_all("[]") == ()
+    for edit in EDITS:
+        assert parse_all(edit.expression) == (edit,)
+    for wrong in ("[host(), 2]", "[[host()]]", "host(), host()", "[host()"):
+        with pytest.raises(ValueError, match="such as kernels"):
+            parse_all(wrong)
 
 
 def test_every_edit_is_among_them():
@@ -69,6 +81,7 @@ def test_as_one_writes_it():
         ("kernels(2, nme='x')", "nme"),
         ("kernels('2')", "faster must be a number, not '2'"),
         ("kernels(True)", "faster must be a number"),
+        ("host(exposed=1)", "exposed must be True or False"),
         ("kernels(2, name=3)", "name must be a text"),
         ("without(None)", "name must be a text"),
         ("graphs(2.5)", "at_least must be a whole number"),

@@ -1,6 +1,8 @@
 """Findings: what costs a job most time, in a sentence each, and what to try."""
 
+from hta_widgets.analysis.findings.headline import sentence
 from hta_widgets.analysis.findings.inputs import judged_scope
-from hta_widgets.analysis.findings.overview import OPEN, VERDICT, overview, sentence
+from hta_widgets.analysis.findings.overview import overview
+from hta_widgets.analysis.findings.sections import CHECKED, HEADINGS, OPEN, VERDICT
 
-__all__ = ["OPEN", "VERDICT", "judged_scope", "overview", "sentence"]
+__all__ = ["CHECKED", "HEADINGS", "OPEN", "VERDICT", "judged_scope", "overview", "sentence"]

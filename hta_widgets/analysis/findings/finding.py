@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.changes import Change
 
 __all__ = ["NOTE_PCT", "WARNING_PCT", "Evidence", "Finding", "Open", "severity_of"]
 
@@ -44,8 +47,12 @@ class Finding:
         evidence: what to select.
         saving: what `savings` says about taking the cost away, "" where nothing is known.
         saving_low_ns, saving_ns, saving_high_ns: how much that saves, in ns of the judged time of one rank.
-        method: "replay", "bound" (of it: it can be had only in part), or "" without a saving.
+        saving_pct: the estimate in % of that time. saving_rank: that rank.
+        method: "replay", "bound" (of it: it can be had only in part), "analytic" (a bound by what is lost,
+            without a replay), or "" without a saving.
         edits: the Python expression of what was replayed.
+        change: what to replay, where that is not known by the topic.
+        section: whether it saves something now, or nothing now, or that is unknown.
         severity: "warning", "note" or "verdict"; None: not worth telling. It follows from the share unless
             a rule says otherwise.
     """
@@ -61,8 +68,12 @@ class Finding:
     saving_low_ns: int | None = None
     saving_ns: int | None = None
     saving_high_ns: int | None = None
-    method: Literal["replay", "bound", ""] = ""
+    saving_pct: float | None = None
+    saving_rank: int | None = None
+    method: Literal["replay", "bound", "analytic", ""] = ""
     edits: str = ""
+    change: Change | None = None
+    section: Literal["saves", "not now", "unknown"] = "unknown"
     severity: Severity | None = None
 
     def __post_init__(self) -> None:

@@ -9,7 +9,8 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.findings.device_rules import memory_copies, slow_kernels
-from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT, Finding, Open
+from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Open
+from hta_widgets.analysis.findings.headline import MAIN_QUESTION, WORDS, sentence
 from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
 from hta_widgets.analysis.findings.imbalance import imbalance, mutual_waiting
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -20,7 +21,8 @@ from hta_widgets.analysis.findings.recording_rules import (
     start_up,
     why_withheld,
 )
-from hta_widgets.analysis.findings.savings import with_saving
+from hta_widgets.analysis.findings.savings import with_savings
+from hta_widgets.analysis.findings.sections import CHECKED, NOTHING, OPEN, ordered
 from hta_widgets.analysis.findings.straggler import straggler
 from hta_widgets.analysis.findings.verdict_rules import (
     compute_bound,
@@ -30,26 +32,18 @@ from hta_widgets.analysis.findings.verdict_rules import (
 )
 from hta_widgets.charts.spec import Bars
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import counted, percent
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "OPEN", "overview", "sentence"]
-
-OPEN = "open"
-"""The severity of a question that the trace cannot answer."""
-
-VERDICT = "verdict"
-"""The severity of a sentence about what the time is spent on, which costs nothing."""
+__all__ = ["ANALYSIS", "findings_with_savings", "overview"]
 
 Rule = Callable[[Inputs], Finding | None]
 
-_MAIN_QUESTION = "what devices do"
 _RULES: dict[str, tuple[str, Rule]] = {
     **{topic: ("why devices are idle", rule) for topic, rule in IDLE_RULES.items()},
-    "compute_bound": (_MAIN_QUESTION, compute_bound),
+    "compute_bound": (MAIN_QUESTION, compute_bound),
     "straggler": ("whom the ranks wait for", straggler),
     "exposed_communication": ("what communication costs", exposed_communication),
     "memory_copies": ("what copies cost", memory_copies),
@@ -61,33 +55,10 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "no_work_due": ("why devices are idle", no_work_due),
     "maybe_communication": ("what communication costs", maybe_communication),
 }
-_WORDS = {
-    "data_stall": "Waiting for the data loader",
-    "sync_calls": "Waiting for the host, blocked in synchronising calls,",
-    "idle_host": "Waiting for the host to launch work",
-    "launch_bound": "Waiting for launches to arrive",
-    "tiny_kernels": "Going from one kernel to the next",
-    "device_wait": "Launched work that does not start",
-    "straggler": "Waiting for a late rank",
-    "exposed_communication": "Communication without compute",
-    "memory_copies": "Copying memory without compute",
-    "slow_kernels": "A rank with slow kernels",
-    "imbalance": "A rank with more work",
-    "mutual_waiting": "Waiting of the ranks for each other in turn",
-    "start_up": "Starting up",
-    "slow_steps": "Extra time in unusually long steps",
-    "unrecorded_idle": "Idle time without a recorded cause",
-    "no_work_due": "Time without any device work, at an end of the recording,",
-}
-_ABOUT_THE_RECORDING = {
-    "several_jobs": "These recordings are not the ranks of one job: nothing is compared.",
-    "filtered": "Events were removed from this recording: where time goes cannot be told from it.",
-    "fragment": "The recording holds one piece of device work: too little to tell where time goes.",
-    "graph_capture": "A graph is being captured: what is launched does not run.",
-}
 _COLUMNS = {
     "rank": "Int64",
     "iteration": "Int64",
+    "section": "str",
     "severity": "str",
     "topic": "str",
     "cost_ns": "int64",
@@ -97,6 +68,8 @@ _COLUMNS = {
     "saving_low_ns": "Int64",
     "saving_ns": "Int64",
     "saving_high_ns": "Int64",
+    "saving_pct": "float64",
+    "saving_rank": "Int64",
     "method": "str",
     "edits": "str",
     "suggestion": "str",
@@ -104,6 +77,17 @@ _COLUMNS = {
     "name": "str",
     "event_rank": "Int64",
     "event_id": "Int64",
+}
+
+_NO_FINDING = {
+    "cost_ns": 0,
+    "share_pct": 0.0,
+    "saving": "",
+    "method": "",
+    "edits": "",
+    "suggestion": "",
+    "kind": "",
+    "name": "",
 }
 
 
@@ -127,80 +111,52 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         scope: ranks, iterations, time window, streams, names to look at; default everything.
 
     Returns:
-        Warnings, the verdict, notes, then a row per kind of data that is missing. Columns: rank,
-        iteration (Int64; what it is about, NA for all), severity ("warning", "note", "verdict" for what
-        the time is spent on or what the recording is, which costs nothing, or "open" for what could not
-        be judged), topic (str), cost_ns (int64, ns lost in all of the selected time on each rank that it
-        is about, on average), share_pct (float64, % of the time of these ranks; 0 if open or about the
-        recording), text (str), saving (str: what taking the cost away would save, by a replay of one rank
-        as in `what_if`; "" where no edit does that), saving_low_ns, saving_ns, saving_high_ns (Int64, ns
-        of that rank's selected time: at least, estimate, at most; NA without one), method (str: "replay";
-        "bound", of a change that can be had only in part; ""), edits (str, the Python expression of the
-        change), suggestion (what to try), kind (the analysis that shows it, "" if open or about the
-        recording), name (of the events it is about, or "") (str), event_rank, event_id (Int64; an event
-        to look at, or NA).
+        What there is to say of the recording; findings whose cost a change takes away, by what it saves;
+        those for which that is unknown, by cost; those whose change saves nothing now, by cost; a row that
+        names what was looked for and not found; and a row per kind of data that is missing. That devices
+        compute comes before the findings, or behind those of the first two kinds where one is a warning.
+        A saving is one if it is 0.5 % of the time and twice the standard error of the median step or more.
+        Columns: rank, iteration (Int64; what it is about, NA for all), section (str: "recording", "saves",
+        "unknown", "verdict", "not now", "nothing found" or "open"), severity (str: "warning", "note",
+        "verdict" for what the time is spent on or what the recording is, which costs nothing, "checked" for
+        what was not found, or "open" for what could not be judged), topic (str), cost_ns (int64, ns lost in
+        all of the selected time on each rank that it is about, on average), share_pct (float64, % of the
+        time of these ranks; 0 if open or about the recording), text (str), saving (str: what taking the
+        cost away would save, by a replay of one rank as in `what_if`, or why that is unknown),
+        saving_low_ns, saving_ns, saving_high_ns (Int64, ns of that rank's selected time: at least,
+        estimate, at most; NA without one), saving_pct (float64, the estimate in % of that time),
+        saving_rank (Int64, the rank that was replayed), method (str: "replay"; "bound", of a change that
+        can be had only in part; "analytic", at most what ranks lose to each other, without a replay; ""),
+        edits (str, the Python expression of the change, as `hta-widgets what-if --edit` takes it),
+        suggestion (what to try), kind (the analysis that shows it, "" if open or about the recording), name
+        (of the events it is about, or "") (str), event_rank, event_id (Int64; an event to look at, or NA).
     """
     scope = scope or Scope()
     verdict = recording_verdict(trace, scope)
-    found, missing = ([verdict], []) if verdict else _judged(trace, scope)
-    order = {"warning": 0, VERDICT: 1, "note": 2}
-    found.sort(key=lambda finding: (order[finding.severity or "note"], -finding.cost_ns, finding.topic))
-    rows = [_row(finding) for finding in found] + [_open_row(gap) for gap in missing]
+    found, absent, missing = ([verdict], [], []) if verdict else _judged(Inputs(trace, scope))
+    rows = [_row(section, finding) for section, finding in ordered(found)]
+    rows += [_checked_row(absent)] if absent else []
+    rows += [_open_row(gap) for gap in missing]
     frame = pd.DataFrame(rows, columns=list(_COLUMNS))
     return frame.astype(_COLUMNS)
 
 
-def sentence(frame: pd.DataFrame) -> str:
-    """The answer of `overview` in one sentence."""
-    doubtful = frame["topic"] == "maybe_communication"
-    told = _sentence(frame[~doubtful & (frame["topic"] != "earlier_work")])
-    if not doubtful.any() or frame.loc[doubtful, "share_pct"].iloc[0] < WARNING_PCT:
-        return told
-    share = percent(frame.loc[doubtful, "share_pct"].iloc[0])
-    return f"{told.removesuffix('.')}; {share} may be communication that does not count as such."
+def findings_with_savings(inputs: Inputs) -> list[Finding]:
+    """The findings of all rules about a recording that can be judged."""
+    return _judged(inputs)[0]
 
 
-def _sentence(frame: pd.DataFrame) -> str:
-    if len(about := frame[frame["topic"].isin(_ABOUT_THE_RECORDING)]):
-        return _ABOUT_THE_RECORDING[about["topic"].iloc[0]]
-    found = frame[~frame["severity"].isin((OPEN, VERDICT))]
-    verdict = frame[frame["severity"] == VERDICT]
-    if len(verdict) and not found["severity"].eq("warning").any():
-        computing = f"Computing takes {percent(verdict['share_pct'].iloc[0])} of the time"
-        if found.empty:
-            return f"{computing}: what takes longest are the kernels themselves."
-        most = _WORDS[found["topic"].iloc[0]].rstrip(",")
-        return f"{computing}; {most[0].lower()}{most[1:]} costs {percent(found['share_pct'].iloc[0])}."
-    if len(found):
-        first, others = found.iloc[0], len(found) - 1 - _same_rank(found)
-        more = f"; {counted(others, 'more cause')} {'stands' if others == 1 else 'stand'} out"
-        most = "costs most, " if others else "costs "
-        return (
-            f"{_WORDS[first['topic']]} {most}{percent(first['share_pct'])} of the time{more * (others > 0)}."
-        )
-    if len(frame) and frame["text"].str.contains(_MAIN_QUESTION, regex=False).any():
-        lacking = frame.loc[frame["text"].str.contains(_MAIN_QUESTION, regex=False), "text"].iloc[0]
-        return f"Where time goes cannot be told: {lacking.rpartition(': ')[2]}"
-    limit = f"no known cause takes {NOTE_PCT:g} % of the time or more"
-    if len(frame):
-        return f"Nothing stands out in what can be judged: {limit}."
-    return f"Nothing stands out: {limit}."
+def _judged(inputs: Inputs) -> tuple[list[Finding], list[str], list[Open]]:
+    """What the rules find; the topics of those that find nothing; and the missing data.
 
-
-def _same_rank(found: pd.DataFrame) -> bool:
-    """Whether a rank that the others wait for is told twice: that they wait, and why it is late."""
-    reasons = found.loc[found["topic"].isin(("slow_kernels", "imbalance")), "rank"]
-    return bool(reasons.isin(found.loc[found["topic"] == "straggler", "rank"]).any())
-
-
-def _judged(trace: Trace, scope: Scope) -> tuple[list[Finding], list[Open]]:
-    """The findings of the rules, and the missing data, each once with all the questions it leaves open."""
-    inputs = Inputs(trace, scope)
+    Missing data is told once with all the questions that it leaves open.
+    """
     starting = start_up(inputs)
     found = [finding for finding in (starting, earlier_work(inputs)) if finding and finding.severity]
     withheld = why_withheld(inputs, starting)
+    absent: list[str] = []
     lacking: dict[tuple[str, str], list[str]] = {}
-    for question, rule in _RULES.values():
+    for topic, (question, rule) in _RULES.items():
         try:
             if withheld:
                 raise withheld
@@ -211,33 +167,61 @@ def _judged(trace: Trace, scope: Scope) -> tuple[list[Finding], list[Open]]:
                 questions.append(question)
             continue
         if finding is not None and finding.severity:
-            found.append(with_saving(inputs, finding))
-    return found, [Open(_listed(questions), field, remedy) for (field, remedy), questions in lacking.items()]
+            found.append(finding)
+        else:
+            absent.append(topic)
+    gaps = [Open(_listed(questions), field, remedy) for (field, remedy), questions in lacking.items()]
+    return with_savings(inputs, found), _looked_for(inputs, absent, found), gaps
+
+
+def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list[str]:
+    """Of the topics that were not found those that could have been, and are no part of another finding."""
+    try:
+        ranks = len(inputs.temporal)
+    except MissingDataError:  # no device work: then hardly anything was looked for
+        return []
+    if not ranks:
+        return []
+    not_asked = {"compute_bound", "maybe_communication"}
+    if ranks < 2:
+        not_asked |= {"straggler", "slow_kernels", "imbalance", "mutual_waiting"}
+    if not len(inputs.steps):
+        not_asked.add("slow_steps")
+    if any(finding.topic == "idle_host" for finding in found):  # it tells of launches on their way, too
+        not_asked.add("launch_bound")
+    return [topic for topic in absent if topic not in not_asked]
 
 
 def _listed(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 
 
-def _row(finding: Finding) -> dict[str, object]:
+def _row(section: str, finding: Finding) -> dict[str, object]:
     evidence = vars(finding.evidence)
-    fields = {name: value for name, value in vars(finding).items() if name != "evidence"}
-    return {**fields, **evidence}
+    fields = {name: value for name, value in vars(finding).items() if name not in ("evidence", "change")}
+    return {**fields, **evidence, "section": section}
+
+
+def _checked_row(topics: list[str]) -> dict[str, object]:
+    words = [WORDS[topic].rstrip(",") for topic in topics]
+    said = _listed([f"{word[0].lower()}{word[1:]}" for word in words])
+    return {
+        **_NO_FINDING,
+        "section": NOTHING,
+        "severity": CHECKED,
+        "topic": "nothing_found",
+        "text": f"Checked, nothing found that takes {NOTE_PCT:g} % of the time: {said}.",
+    }
 
 
 def _open_row(gap: Open) -> dict[str, object]:
     return {
+        **_NO_FINDING,
+        "section": OPEN,
         "severity": OPEN,
         "topic": "not_judged",
-        "cost_ns": 0,
-        "share_pct": 0.0,
         "text": f"It is unknown {gap.question}: the trace has no {gap.missing}.",
-        "saving": "",
-        "method": "",
-        "edits": "",
         "suggestion": gap.remedy,
-        "kind": "",
-        "name": "",
     }
 
 

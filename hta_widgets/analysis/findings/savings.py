@@ -6,28 +6,27 @@ its saving is the most that there is to gain.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import pandas as pd
 
+from hta_widgets.analysis.findings.changes import BETWEEN_RANKS, CHANGES, NO_CHANGE, Change
 from hta_widgets.analysis.findings.finding import Finding
-from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.idle.causes import is_data_loading
-from hta_widgets.analysis.replay import edits
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.analysis.replay.quality import first_trusted, quality_of
 from hta_widgets.analysis.replay.what_if import what_if
+from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
+    from hta_widgets.analysis.findings.inputs import Inputs
+    from hta_widgets.analysis.replay.edits import Edit
 
-__all__ = ["with_saving"]
+__all__ = ["Saved", "edits_of", "saved", "with_savings"]
 
 _ONLY_WITH_EFFECT = ("launch_bound", "tiny_kernels")
 """Where graphs bring nothing, that need not be because other work takes the time: there may be no runs."""
@@ -37,140 +36,185 @@ LEAST_PCT = 0.5
 
 
 @dataclass(frozen=True)
-class Saving:
-    """What a change saves of the judged time of one rank, by replay.
+class Saved:
+    """What edits save of the judged time of one rank, by replay, ns.
 
     Attributes:
-        rank: that was replayed.
-        change: as it is said.
-        edits: the Python expression of the change.
-        bound: the change can be had only in part.
         whole_ns: the judged time. low_ns, ns, high_ns: what is saved of it: least, estimate, most.
         noise_ns: twice the standard error of the median, for all the judged iterations.
-        has_peers: the rank communicates: who waits for it, or makes it wait, is taken to be as much faster.
+        bound: the edits can be had only in part.
     """
 
-    rank: int
-    change: str
-    edits: str
-    bound: bool
     whole_ns: int
     low_ns: int
     ns: int
     high_ns: int
     noise_ns: int
-    has_peers: bool
+    bound: bool
 
     @property
     def method(self) -> Literal["replay", "bound"]:
         """How it was found."""
         return "bound" if self.bound else "replay"
 
-    @property
-    def none(self) -> bool:
-        """Whether nothing worth telling is saved."""
-        return 100.0 * self.ns < LEAST_PCT * self.whole_ns or self.ns <= self.noise_ns
+    def matters(self, ns: int) -> bool:
+        """Whether so much of the time is worth telling."""
+        return 100.0 * ns >= LEAST_PCT * self.whole_ns and ns > self.noise_ns
 
-    def told(self, inputs: Inputs) -> str:
-        """The saving in a sentence."""
-        on_rank = f" (rank {self.rank})" if len(inputs.trace.ranks_of(inputs.scope)) > 1 else ""
-        takes = "the steps take" if inputs.judged > 1 else "the step takes" if inputs.judged else "all takes"
-        replayed = f"Replayed{on_rank} {self.change}, {takes}"
-        pct, low, high = (100.0 * ns / self.whole_ns for ns in (self.ns, self.low_ns, self.high_ns))
-        if self.none:
-            return f"{replayed} as long: something else then decides the time."
-        if self.bound:
-            return f"{replayed} at most {percent(pct)} less."
-        span = f" ({percent(low)} to {percent(high)})" if high - low >= LEAST_PCT else ""
-        return f"{replayed} {percent(pct)} less{span}{', if its peers gain as much' * self.has_peers}."
+    def said(self, ns: int) -> str:
+        """`5.2 %`, or `at most 5.2 %`."""
+        return f"{'at most ' * self.bound}{percent(100.0 * ns / self.whole_ns)}"
 
 
-@dataclass(frozen=True)
-class Unknown:
-    """Why what a change saves cannot be told."""
-
-    reason: str
-
-    def told(self) -> str:
-        """That in a sentence."""
-        return f"What can be saved is unknown: {self.reason}."
-
-
-def with_saving(inputs: Inputs, finding: Finding) -> Finding:
-    """A finding with what taking away its cost saves, as far as a replay can tell."""
-    saving = _saving_of(inputs, finding)
-    if saving is None:
-        return finding
-    if isinstance(saving, Unknown):
-        return replace(finding, saving=saving.told())
-    return replace(
-        finding,
-        saving=saving.told(inputs),
-        saving_low_ns=saving.low_ns,
-        saving_ns=saving.ns,
-        saving_high_ns=saving.high_ns,
-        method=saving.method,
-        edits=saving.edits,
-    )
-
-
-def _saving_of(inputs: Inputs, finding: Finding) -> Saving | Unknown | None:
-    """What taking away the cost of a finding saves; None where no edit of the replay does that."""
-    if finding.topic not in _CHANGES:
-        return None
-    change, edits_of = _CHANGES[finding.topic]
-    rank = _replayed_rank(inputs, finding)
-    rank_trace = inputs.trace.rank(rank)
-    quality = quality_of(rank_trace)
-    if quality is None or not quality.trusted:
-        return Unknown(quality.reason) if quality else None
-    made = edits_of(rank_trace)
-    rows = what_if(inputs.trace, made, Scope(ranks=(rank,), iterations=inputs.scope.iterations))
+def saved(inputs: Inputs, rank: int, edits: Sequence[Edit]) -> Saved | None:
+    """What edits save on a rank whose replay is trusted; None if nothing that is judged can be replayed."""
+    rows = what_if(inputs.trace, tuple(edits), Scope(ranks=(rank,), iterations=inputs.scope.iterations))
     marked = rows["iteration"].notna()
     rows = rows[marked] if marked.any() else rows
     if rows.empty:
         return None
-    before, low, after, high = (rows[f"{name}_ns"] for name in ("before", "low", "after", "high"))
-    saving = Saving(
-        rank=rank,
-        change=change,
-        edits=f"[{', '.join(edit.expression for edit in made)}]",
-        bound=any(edit.bound for edit in made),
+    before, low, after, high = (
+        rows[f"{name}_ns"].to_numpy(np.int64) for name in ("before", "low", "after", "high")
+    )
+    spread = float(np.median(np.abs(before - np.median(before))))
+    return Saved(
         whole_ns=int(before.sum()),
         low_ns=int((before - high).sum()),
         ns=int((before - after).sum()),
         high_ns=int((before - low).sum()),
-        noise_ns=_noise(before),
-        has_peers=bool((rank_trace.event_class == EventClass.COMMUNICATION).any()),
+        noise_ns=int(2 * spread / np.sqrt(len(before)) * len(before)),
+        bound=any(edit.bound for edit in edits),
     )
-    return None if finding.topic in _ONLY_WITH_EFFECT and saving.none else saving
+
+
+def with_savings(inputs: Inputs, findings: list[Finding]) -> list[Finding]:
+    """The findings with what taking away the cost of each saves, now or after the first ones."""
+    late = {finding.evidence.rank for finding in findings if finding.topic == "straggler"}
+    told = [
+        _between_ranks(finding, late) if finding.topic in BETWEEN_RANKS else _with_saving(inputs, finding)
+        for finding in findings
+    ]
+    first = sorted((finding for finding in told if finding.section == "saves"), key=_most_first)
+    return [
+        _later(inputs, finding, first) if finding.section == "not now" else finding for finding in told
+    ]  # fmt: skip
+
+
+def edits_of(findings: Sequence[Finding]) -> tuple[Edit, ...]:
+    """All that was replayed for these findings, made together."""
+    return tuple(edit for finding in findings for edit in parse_all(finding.edits))
+
+
+def _most_first(finding: Finding) -> tuple[int, str]:
+    return -(finding.saving_ns or 0), finding.topic
+
+
+def _with_saving(inputs: Inputs, finding: Finding) -> Finding:
+    """A finding with what taking away its cost saves now, or why that is unknown."""
+    change = finding.change or CHANGES.get(finding.topic)
+    if change is None:
+        reason = NO_CHANGE.get(finding.topic)
+        return _unknown(finding, reason) if reason else finding
+    rank = _replayed_rank(inputs, finding)
+    rank_trace = inputs.trace.rank(rank)
+    quality = quality_of(rank_trace)
+    if quality is None or not quality.trusted:
+        return _unknown(finding, quality.reason if quality else "no device work is recorded")
+    made = change.edits_of(rank_trace)
+    saving = saved(inputs, rank, made)
+    if saving is None:
+        return _unknown(finding, "of the judged steps none can be replayed")
+    saves = saving.matters(saving.ns)
+    if finding.topic in _ONLY_WITH_EFFECT and not saves:
+        return _unknown(finding, "as CUDA graphs, its runs of short kernels save nothing, or there are none")
+    return replace(
+        finding,
+        section="saves" if saves else "not now",
+        saving=_told(inputs, rank, change, saving, saves),
+        saving_low_ns=saving.low_ns,
+        saving_ns=saving.ns,
+        saving_high_ns=saving.high_ns,
+        saving_pct=100.0 * saving.ns / saving.whole_ns,
+        saving_rank=rank,
+        method=saving.method,
+        edits=f"[{', '.join(edit.expression for edit in made)}]",
+    )
+
+
+def _between_ranks(finding: Finding, late: set[int | None]) -> Finding:
+    """Ranks that wait less for each other end a step sooner by no more than they waited.
+
+    What makes one late is known to matter to the others if they are seen to wait for it.
+    """
+    if finding.topic not in ("straggler", "mutual_waiting") and finding.evidence.rank not in late:
+        return _unknown(finding, "a replay is of one rank, and no other is seen to wait for it")
+    return replace(
+        finding,
+        section="saves",
+        saving=f"At most {percent(finding.share_pct)} can be saved: a replay of one rank cannot tell more.",
+        saving_low_ns=0,
+        saving_ns=finding.cost_ns,
+        saving_high_ns=finding.cost_ns,
+        saving_pct=finding.share_pct,
+        method="analytic",
+    )
+
+
+def _unknown(finding: Finding, reason: str) -> Finding:
+    return replace(finding, saving=f"What can be saved is unknown: {reason}.")
+
+
+def _told(inputs: Inputs, rank: int, change: Change, saving: Saved, saves: bool) -> str:
+    """The saving in a sentence."""
+    on_rank = f" (rank {rank})" if len(inputs.trace.ranks_of(inputs.scope)) > 1 else ""
+    takes = "the steps take" if inputs.judged > 1 else "the step takes" if inputs.judged else "all takes"
+    replayed = f"Replayed{on_rank} {change.words}, {takes}"
+    if not saves:
+        return f"{replayed} as long: something else then decides the time."
+    if saving.bound:
+        return f"{replayed} {saving.said(saving.ns)} less."
+    low, high = (100.0 * ns / saving.whole_ns for ns in (saving.low_ns, saving.high_ns))
+    span = f" ({percent(low)} to {percent(high)})" if high - low >= LEAST_PCT else ""
+    peers = (inputs.trace.rank(rank).event_class == EventClass.COMMUNICATION).any()
+    return f"{replayed} {saving.said(saving.ns)} less{span}{', if its peers gain as much' * bool(peers)}."
+
+
+def _later(inputs: Inputs, finding: Finding, first: list[Finding]) -> Finding:
+    """What saves nothing now, with what it saves once the first changes on its rank are made."""
+    rank = finding.saving_rank
+    before = [other for other in first if other.saving_rank == rank]
+    if rank is None or not before:
+        return finding
+    for count in range(1, len(before) + 1):
+        made = edits_of(before[:count])
+        without, both = saved(inputs, rank, made), saved(inputs, rank, (*made, *edits_of([finding])))
+        assert without is not None and both is not None  # each was replayed alone
+        more = both.ns - without.ns
+        if both.matters(more):
+            then = f"{'at most ' * both.bound}{percent(100.0 * more / both.whole_ns)} less"
+            after = _changes_in_words(before[:count])
+            return replace(finding, saving=f"{finding.saving} After {after}: {then}.")
+    after = _changes_in_words(before)
+    return replace(finding, saving=f"{finding.saving} Nor does it save anything after {after}.")
+
+
+def _changes_in_words(findings: list[Finding]) -> str:
+    """`the change above`, or how many."""
+    return "the first change above" if len(findings) == 1 else f"the first {len(findings)} changes above"
 
 
 def _replayed_rank(inputs: Inputs, finding: Finding) -> int:
-    """The rank that a finding is about; of several the first that can be replayed."""
+    """The rank that a finding is about; of several the one that waits least for others, if it is trusted.
+
+    What a collective takes on that rank is transfer: on others it also is waiting, which has another cause.
+    """
     if finding.evidence.rank is not None:
         return finding.evidence.rank
-    return first_trusted(inputs.trace, inputs.trace.ranks_of(inputs.scope))
-
-
-def _noise(before: pd.Series[int]) -> int:
-    """Twice the standard error of the median of the iterations' times, for all of them together."""
-    spread = float(np.median(np.abs(before - before.median())))
-    return int(2 * spread / np.sqrt(len(before)) * len(before))
-
-
-def _loaders(rank_trace: RankTrace) -> list[Edit]:
-    names = sorted({name for name in rank_trace.names if is_data_loading(name)})
-    return [edits.without(edits.exactly(name)) for name in names]
-
-
-_CHANGES: dict[str, tuple[str, Callable[[RankTrace], list[Edit]]]] = {
-    "data_stall": ("without the data loader's time", _loaders),
-    "sync_calls": ("without waiting in synchronising calls", lambda _: [edits.syncs()]),
-    "idle_host": ("with a host that takes no time", lambda _: [edits.host(0)]),
-    "launch_bound": ("with runs of short kernels as graphs", lambda _: [edits.graphs()]),
-    "tiny_kernels": ("with runs of short kernels as graphs", lambda _: [edits.graphs()]),
-    "exposed_communication": ("without the time of communication", lambda _: [edits.communication(0)]),
-    "memory_copies": ("without the time of copies", lambda _: [edits.copies(float("inf"))]),
-}
-"""Topic -> how the change is said, and the edits of a rank."""
+    ranks = inputs.trace.ranks_of(inputs.scope)
+    if len(ranks) > 1:
+        try:
+            waited = inputs.late.groupby("rank")["waited_ns"].sum()
+        except MissingDataError:
+            return first_trusted(inputs.trace, ranks)
+        ranks = sorted(ranks, key=lambda rank: (int(waited.get(rank, 0)), rank))
+    return first_trusted(inputs.trace, ranks)

@@ -25,6 +25,7 @@ from hta_widgets.analysis.replay import kinds
 from hta_widgets.analysis.replay.fusion import fuse
 from hta_widgets.analysis.replay.groups import Group
 from hta_widgets.analysis.replay.host_points import ALLOCATES
+from hta_widgets.analysis.replay.kinds import EVENT_STARTS
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
@@ -74,18 +75,23 @@ def exactly(name: str) -> str:
     return re.sub(r"([*?[])", r"[\1]", name)
 
 
-def host(time: float = 0.0, within: str | None = None) -> Edit:
+def host(
+    time: float = 0.0, within: str | None = None, outside: str | None = None, exposed: bool = False
+) -> Edit:
     """The host's own time, in calls and between them, times a factor: 0.5 is a host twice as fast, 0 is free.
 
     Args:
         time: what is left of each ns, at least 0.
         within: only inside operators, annotations and Python functions of this name.
+        outside: only while none of this name is open, such as a data loader.
+        exposed: only while no device works.
 
     Raises:
         ValueError: the factor is negative or no number.
     """
     time = _factor(time)
-    return Edit(_said("host", time, within=within), time == 0, partial(_host, time, within))
+    expression = _said("host", time, within=within, outside=outside, exposed=exposed or None)
+    return Edit(expression, time == 0, partial(_host, time, within, outside, bool(exposed)))
 
 
 def launches(time: float = 0.0) -> Edit:
@@ -222,12 +228,15 @@ def _share(faster: float) -> float:
     return 1.0 / faster
 
 
-def _host(time: float, within: str | None, plan: Plan) -> None:
-    if within is None:
+def _host(time: float, within: str | None, outside: str | None, exposed: bool, plan: Plan) -> None:
+    if within is None and outside is None and not exposed:
         plan.scale(plan.edges(_on_host), time)
         return
-    for thread, spans in _spans(plan, within).items():
-        plan.cut(thread, spans, time)
+    spared = {} if outside is None else _spans(plan, outside)
+    busy = _device_works(plan) if exposed else Intervals.union([], [])
+    for thread, when in (_always(plan) if within is None else _spans(plan, within)).items():
+        when = when - spared[thread] if thread in spared else when
+        plan.cut(thread, when - busy, time)
 
 
 def _on_host(group: Group) -> bool:
@@ -294,6 +303,20 @@ def _spans(plan: Plan, pattern: str, keep_ns: int = 0) -> dict[int, Intervals]:
         if len(mine):
             found[index] = Intervals.union(rank_trace.start[mine] + keep_ns, rank_trace.end[mine])
     return found
+
+
+def _always(plan: Plan) -> dict[int, Intervals]:
+    """By thread (index), all of the recording."""
+    graph = plan.graph
+    whole = Intervals.union([graph.origin_ns], [graph.origin_ns + graph.extent])
+    return dict.fromkeys(range(len(graph.threads)), whole)
+
+
+def _device_works(plan: Plan) -> Intervals:
+    """When any device of the recording works."""
+    graph = plan.graph
+    starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
+    return Intervals.union(graph.origin_ns + graph.time[starts], graph.origin_ns + graph.time[starts + 1])
 
 
 def _inside(plan: Plan, pattern: str | None) -> Bool:

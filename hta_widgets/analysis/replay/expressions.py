@@ -11,7 +11,7 @@ from typing import Any
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 
-__all__ = ["parse"]
+__all__ = ["parse", "parse_all"]
 
 _MAKERS: dict[str, Callable[..., Edit]] = {
     name: function
@@ -20,13 +20,21 @@ _MAKERS: dict[str, Callable[..., Edit]] = {
     and inspect.signature(function).return_annotation == "Edit"
 }
 _LONGEST = 10_000
+_EXAMPLE = "an edit is a call such as kernels(2.0, name='*gemm*')"
 _TYPES: dict[str, tuple[type, ...]] = {
+    "bool": (bool,),
     "float": (int, float),
     "int": (int,),
     "str": (str,),
     "str | None": (str, type(None)),
 }
-_WORDS = {"float": "a number", "int": "a whole number", "str": "a text", "str | None": "a text"}
+_WORDS = {
+    "bool": "True or False",
+    "float": "a number",
+    "int": "a whole number",
+    "str": "a text",
+    "str | None": "a text",
+}
 
 
 def parse(text: str) -> Edit:
@@ -35,7 +43,25 @@ def parse(text: str) -> Edit:
     Raises:
         ValueError: it is no such expression; the message says what is wrong with it.
     """
-    call = _call(text)
+    parsed = _parsed(text)
+    return _made(text, parsed)
+
+
+def parse_all(text: str) -> tuple[Edit, ...]:
+    """The edits of one expression or of several in square brackets, as findings print them.
+
+    Raises:
+        ValueError: one of them is no such expression; the message says what is wrong with it.
+    """
+    parsed = _parsed(text)
+    if isinstance(parsed, ast.List):
+        return tuple(_made(ast.unparse(each), each) for each in parsed.elts)
+    return (_made(text, parsed),)
+
+
+def _made(text: str, call: ast.expr) -> Edit:
+    if not isinstance(call, ast.Call):
+        raise ValueError(f"{text!r} is not an edit: {_EXAMPLE}")
     name = _name(call.func)
     if name not in _MAKERS:
         raise ValueError(f"{text!r} is not an edit: the edits are {', '.join(_MAKERS)}")
@@ -52,7 +78,7 @@ def parse(text: str) -> Edit:
         raise ValueError(f"{text!r}: {error}; it is {name}{_written(signature)}") from None
     for argument, value in bound.arguments.items():
         kind = str(signature.parameters[argument].annotation)
-        if isinstance(value, bool) or not isinstance(value, _TYPES[kind]):
+        if isinstance(value, bool) != (kind == "bool") or not isinstance(value, _TYPES[kind]):
             raise ValueError(f"{text!r}: {argument} must be {_WORDS[kind]}, not {value!r}")
     try:
         return _MAKERS[name](*bound.args, **bound.kwargs)
@@ -60,17 +86,13 @@ def parse(text: str) -> Edit:
         raise ValueError(f"{text!r}: {error}") from None
 
 
-def _call(text: str) -> ast.Call:
-    example = "an edit is a call such as kernels(2.0, name='*gemm*')"
+def _parsed(text: str) -> ast.expr:
     if len(text) > _LONGEST:
-        raise ValueError(f"a text of {len(text):,} characters is not an edit: {example}")
+        raise ValueError(f"a text of {len(text):,} characters is not an edit: {_EXAMPLE}")
     try:
-        parsed = ast.parse(text.strip(), mode="eval").body
+        return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError(f"{text!r} is not an edit: {example}") from None
-    if not isinstance(parsed, ast.Call):
-        raise ValueError(f"{text!r} is not an edit: {example}")
-    return parsed
+        raise ValueError(f"{text!r} is not an edit: {_EXAMPLE}") from None
 
 
 def _name(function: ast.expr) -> str:

@@ -1,0 +1,115 @@
+"""The answer of the overview in one sentence: what to change first, in the order of the findings."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
+from hta_widgets.analysis.findings.sections import CHECKED, LATER, OPEN, RECORDING, SAVES, UNKNOWN, VERDICT
+from hta_widgets.formatting import counted, percent
+
+__all__ = ["MAIN_QUESTION", "WORDS", "sentence"]
+
+MAIN_QUESTION = "what devices do"
+
+WORDS = {
+    "data_stall": "Waiting for the data loader",
+    "sync_calls": "Waiting for the host, blocked in synchronising calls,",
+    "idle_host": "Waiting for the host to launch work",
+    "launch_bound": "Waiting for launches to arrive",
+    "tiny_kernels": "Going from one kernel to the next",
+    "device_wait": "Launched work that does not start",
+    "straggler": "Waiting for a late rank",
+    "exposed_communication": "Communication without compute",
+    "memory_copies": "Copying memory without compute",
+    "slow_kernels": "A rank with slow kernels",
+    "imbalance": "A rank with more work",
+    "mutual_waiting": "Waiting of the ranks for each other in turn",
+    "start_up": "Starting up",
+    "slow_steps": "Extra time in unusually long steps",
+    "unrecorded_idle": "Idle time without a recorded cause",
+    "no_work_due": "Time without any device work, at an end of the recording,",
+}
+_ABOUT_THE_RECORDING = {
+    "several_jobs": "These recordings are not the ranks of one job: nothing is compared.",
+    "filtered": "Events were removed from this recording: where time goes cannot be told from it.",
+    "fragment": "The recording holds one piece of device work: too little to tell where time goes.",
+    "graph_capture": "A graph is being captured: what is launched does not run.",
+}
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of `overview` in one sentence."""
+    doubtful = frame["topic"] == "maybe_communication"
+    told = _sentence(frame[~doubtful & (frame["topic"] != "earlier_work")])
+    if not doubtful.any() or frame.loc[doubtful, "share_pct"].iloc[0] < WARNING_PCT:
+        return told
+    share = percent(frame.loc[doubtful, "share_pct"].iloc[0])
+    return f"{told.removesuffix('.')}; {share} may be communication that does not count as such."
+
+
+def _sentence(frame: pd.DataFrame) -> str:
+    if len(about := frame[frame["section"] == RECORDING]):
+        return _ABOUT_THE_RECORDING[about["topic"].iloc[0]]
+    found = frame[~frame["severity"].isin((OPEN, VERDICT, CHECKED))]
+    verdict = frame[frame["section"] == VERDICT]
+    now = found[found["section"] != LATER]
+    if len(verdict) and not now["severity"].eq("warning").any():
+        computing = f"Computing takes {percent(verdict['share_pct'].iloc[0])} of the time"
+        if now.empty:
+            return f"{computing}: what takes longest are the kernels themselves."
+        most = _cost(now.iloc[0])
+        return f"{computing}; {most[0].lower()}{most[1:]}{_saving(now.iloc[0])}."
+    if len(found):
+        return f"{_first(found)}{_others(found)}."
+    if len(frame) and frame["text"].str.contains(MAIN_QUESTION, regex=False).any():
+        lacking = frame.loc[frame["text"].str.contains(MAIN_QUESTION, regex=False), "text"].iloc[0]
+        return f"Where time goes cannot be told: {lacking.rpartition(': ')[2].removesuffix('.')}."
+    limit = f"no known cause takes {NOTE_PCT:g} % of the time or more"
+    if frame["severity"].eq(OPEN).any():
+        return f"Nothing stands out in what can be judged: {limit}."
+    return f"Nothing stands out: {limit}."
+
+
+def _first(found: pd.DataFrame) -> str:
+    """The first finding: what it costs, and what a change saves."""
+    first = found.iloc[0]
+    if first["section"] == SAVES:
+        return f"{_cost(first)} of the time{_saving(first, most=len(found) > 1)}"
+    if first["section"] == LATER:
+        return f"{_cost(first)} of the time, but without it nothing is saved now"
+    most = len(found) > 1 and bool(first["share_pct"] == found["share_pct"].max())
+    return f"{WORDS[first['topic']]} costs {'most, ' * most}{percent(first['share_pct'])} of the time"
+
+
+def _others(found: pd.DataFrame) -> str:
+    """A larger cost whose saving is unknown, and how many more causes there are."""
+    first, rest = found.iloc[0], found.iloc[1:]
+    others = len(rest) - int(_same_rank(found))
+    larger = rest[(rest["section"] == UNKNOWN) & (rest["share_pct"] > first["share_pct"])]
+    said = ""
+    if first["section"] == SAVES and len(larger):
+        most = _cost(larger.iloc[0])
+        said, others = f"; {most[0].lower()}{most[1:]}, how much of it can be saved is unknown", others - 1
+    if others <= 0:
+        return said
+    return f"{said}; {counted(others, 'more cause')} {'stands' if others == 1 else 'stand'} out"
+
+
+def _cost(finding: pd.Series) -> str:
+    return f"{WORDS[finding['topic']]} costs {percent(finding['share_pct'])}"
+
+
+def _saving(finding: pd.Series, most: bool = False) -> str:
+    """`; without it, at most 20.1 % is saved`; empty where that is not known."""
+    if finding["section"] != SAVES:
+        return ""
+    at_most = "" if finding["method"] == "replay" else "at most "
+    share = f"{at_most}{percent(finding['saving_pct'])}"
+    return f"; without it, most is saved ({share})" if most else f"; without it, {share} is saved"
+
+
+def _same_rank(found: pd.DataFrame) -> bool:
+    """Whether a rank that the others wait for is told twice: that they wait, and why it is late."""
+    reasons = found.loc[found["topic"].isin(("slow_kernels", "imbalance")), "rank"]
+    return bool(reasons.isin(found.loc[found["topic"] == "straggler", "rank"]).any())
