@@ -23,6 +23,7 @@ from hta_widgets.analysis.idle.breakdown import idle_breakdown
 from hta_widgets.analysis.idle.gaps import idle_gaps
 from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
 from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
+from hta_widgets.analysis.kernels.by_class import kernel_classes
 from hta_widgets.analysis.kernels.durations import kernel_durations
 from hta_widgets.analysis.kernels.occupancy import occupancy
 from hta_widgets.analysis.launches.delays import launch_stats, launch_summary
@@ -55,6 +56,7 @@ __all__ = [
     "idle_breakdown",
     "idle_gaps",
     "kernel_breakdown",
+    "kernel_classes",
     "kernel_durations",
     "kernel_sequences",
     "kernel_type_breakdown",

@@ -18,7 +18,7 @@ from hta_widgets.analysis.findings.overview import ANALYSIS as OVERVIEW
 from hta_widgets.analysis.idle import breakdown as idle_breakdown
 from hta_widgets.analysis.idle import gaps, streams
 from hta_widgets.analysis.kernels import breakdown as kernel_breakdown
-from hta_widgets.analysis.kernels import durations, occupancy
+from hta_widgets.analysis.kernels import by_class, durations, occupancy
 from hta_widgets.analysis.launches import delays, op_kernels, queue
 from hta_widgets.analysis.memory import usage
 from hta_widgets.analysis.strategy import table as strategy
@@ -39,6 +39,7 @@ ANALYSES: dict[str, Analysis] = {
         kernel_breakdown.ANALYSIS,
         durations.ANALYSIS,
         occupancy.ANALYSIS,
+        by_class.ANALYSIS,
         op_kernels.ANALYSIS,
         frequent_sequences.ANALYSIS,
         cupti.ANALYSIS,

@@ -1,0 +1,133 @@
+"""On which units, with which tiles and from which libraries do kernels compute?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.kernels.breakdown import kernel_moments
+from hta_widgets.analysis.kernels.classes import MATRIX, KernelClass, kernel_class
+from hta_widgets.charts.spec import Bars
+from hta_widgets.formatting import duration, percent
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["ANALYSIS", "kernel_classes", "sentence"]
+
+_UNITS = {
+    "simt_fp64": "SIMT fp64",
+    "simt_fp32": "SIMT fp32",
+    "simt_fp16": "SIMT fp16",
+    "tensor_fp64": "tensor cores fp64",
+    "tensor_fp32": "tensor cores fp32",
+    "tensor_tf32": "tensor cores TF32",
+    "tensor_16bit": "tensor cores 16 bits",
+    "tensor_8bit": "tensor cores 8 bits",
+    "tensor_4bit": "tensor cores 4 bits",
+}
+_COLUMNS: dict[str, Any] = {
+    "rank": np.int64,
+    "name": "str",
+    "kind": "str",
+    "count": np.int64,
+    "time_ns": np.int64,
+    "pct": np.float64,
+    "library": "str",
+    "operation": "str",
+    "unit": "str",
+    "tile": "str",
+    "layout": "str",
+    "split_k": "boolean",
+    "alignment": "Int64",
+    "stages": "Int64",
+    "epilogue": "str",
+}
+
+
+def kernel_classes(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    """On which units do kernels multiply, with which tiles, from which libraries, as their names say?
+
+    Names of kernels follow conventions of the libraries that they come from (cuBLAS, cuBLASLt, CUTLASS,
+    cuDNN, Tensile, Composable Kernel, MIOpen, aiter, flash-attention, Triton, PyTorch and others). Only what
+    a name says is told: other parts are null. The unit is what multiplies: the same fp32 tensors may be
+    multiplied on SIMT units or, several times as fast, on tensor cores as TF32.
+
+    Args:
+        trace: the job.
+        scope: ranks, iterations, time window, streams, names to look at; default everything. Launches count
+            with their whole duration, as in `kernel_breakdown`.
+
+    Returns:
+        One row per rank and compute kernel, those with most time first. Columns: rank (int64), name (str),
+        kind (str: ``"gemm: SIMT fp32"``, ``"attention: tensor cores 16 bits"``, ``"elementwise"``, ...,
+        ``"unknown"``), count (int64, launches), time_ns (int64, ns), pct (float64, % of the rank's compute
+        kernels), library, operation, unit, tile, layout (str or null), split_k (boolean), alignment (Int64,
+        elements loaded at once), stages (Int64), epilogue (str or null); `KernelClass` describes them.
+
+    Raises:
+        MissingDataError: no selected rank has device events.
+    """
+    moments = kernel_moments(trace, scope)
+    moments = moments[moments["event_class"] == EventClass.COMPUTE.label]
+    classes = [kernel_class(name) for name in moments["name"]]
+    whole = moments.groupby("rank")["sum_ns"].transform("sum")
+    frame = pd.DataFrame(
+        {
+            "rank": moments["rank"],
+            "name": moments["name"],
+            "kind": [kind_of(found) for found in classes],
+            "count": moments["count"],
+            "time_ns": moments["sum_ns"],
+            "pct": 100.0 * moments["sum_ns"] / whole.where(whole > 0),
+        }
+    )
+    for part in KernelClass.__dataclass_fields__:
+        frame[part] = [getattr(found, part) for found in classes]
+    by = ["time_ns", "name", "rank"]
+    frame = frame.astype(_COLUMNS)[list(_COLUMNS)]
+    return frame.sort_values(by, ascending=[False, True, True], ignore_index=True)
+
+
+def kind_of(found: KernelClass) -> str:
+    """What a kernel does and on which unit, in words."""
+    if found.operation in MATRIX:
+        return f"{found.operation}: {_UNITS[found.unit] if found.unit else 'unknown unit'}"
+    return found.operation or "unknown"
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of a `kernel_classes` frame in one sentence: where matrix products are computed."""
+    if not frame["time_ns"].sum():
+        return "No compute kernel belongs to the selection."
+    products = frame[frame["operation"].isin(MATRIX)]
+    whole, total = int(products["time_ns"].sum()), int(frame["time_ns"].sum())
+    if not whole:
+        return f"No kernel's name tells a matrix product in {duration(total)} of compute kernels."
+    by_unit = products.groupby(products["unit"].fillna(""))["time_ns"].sum().sort_values(ascending=False)
+    parts = [
+        f"{percent(100.0 * time / whole)} on {_UNITS.get(str(unit), 'units that their names do not tell')}"
+        for unit, time in by_unit.items()
+        if time
+    ]
+    return (
+        f"Matrix products, convolutions and attention take {percent(100.0 * whole / total)} of the time of "
+        f"compute kernels: {', '.join(parts)}."
+    )
+
+
+ANALYSIS = Analysis(
+    kind="kernel_classes",
+    label="Kernel classes",
+    group="Kernels",
+    title="What computes: units, libraries and tiles, by the names of kernels",
+    function=kernel_classes,
+    sentence=sentence,
+    chart=Bars("time_ns", ("kind",), EventClass.COMPUTE.label, names="name", measure="Kernel time"),
+    requires=("device events",),
+)

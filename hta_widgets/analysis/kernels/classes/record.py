@@ -1,0 +1,88 @@
+"""What a kernel's name says about it, and the words that names of several libraries share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hta_widgets.analysis.kernels.units import Unit
+
+__all__ = ["MATRIX", "UNIT_OF_TYPE", "KernelClass", "epilogue_of", "layout_of", "unit_of_types"]
+
+MATRIX = ("gemm", "convolution", "attention")
+"""The operations that tensor cores are made for. A matrix times one vector (gemv) only waits for memory."""
+
+
+@dataclass(frozen=True)
+class KernelClass:
+    """What a kernel's name says; None where it says nothing.
+
+    Attributes:
+        library: who wrote the kernel, such as "cuBLAS"; NCCL stands for RCCL, too, whose names are the same.
+        operation: "gemm", "gemv", "convolution", "attention", "softmax", "normalization", "elementwise",
+            "reduction", "copy", "fill", "layout", "indexing", "embedding", "optimizer", "sort", "scan" or
+            "collective".
+        unit: what multiplies in a gemm, gemv, convolution or attention.
+        tile: the part of the result that a block computes at once, as "MxN" or "MxNxK".
+        layout: of a gemm whether A and B are transposed ("nn", "nt", "tn", "tt"), of a convolution the order
+            of the input ("nhwc", "nchw").
+        split_k: whether several blocks share a sum, which is then added up.
+        alignment: elements that are loaded at once; 1 is the slow path of odd sizes.
+        stages: how many tiles are on their way at once.
+        epilogue: what the kernel can apply to the result, such as "bias+relu". Libraries also run such a
+            kernel without using that.
+    """
+
+    library: str | None = None
+    operation: str | None = None
+    unit: Unit | None = None
+    tile: str | None = None
+    layout: str | None = None
+    split_k: bool | None = None
+    alignment: int | None = None
+    stages: int | None = None
+    epilogue: str | None = None
+
+
+UNIT_OF_TYPE: dict[str, Unit] = {
+    **dict.fromkeys(("f64", "fp64", "double"), "tensor_fp64"),
+    **dict.fromkeys(("f32", "fp32", "float", "tf32"), "tensor_tf32"),
+    **dict.fromkeys(("f16", "fp16", "half", "half_t", "bf16", "bfloat16", "bfloat16_t"), "tensor_16bit"),
+    **dict.fromkeys(("e4m3", "e5m2", "fp8", "f8", "s8", "u8", "i8", "int8"), "tensor_8bit"),
+    **dict.fromkeys(("float_e4m3_t", "float_e5m2_t", "ue8m0xe4m3", "ue8m0xe5m2"), "tensor_8bit"),
+    **dict.fromkeys(("e2m1", "s4", "u4", "int4", "float_e2m1_t", "ue4m3xe2m1"), "tensor_4bit"),
+}
+"""Type of an operand, in lower case -> the tensor cores of NVIDIA that multiply it: fp32 only as TF32."""
+
+_WIDEST_FIRST: tuple[Unit, ...] = (
+    "tensor_fp64", "tensor_tf32", "tensor_16bit", "tensor_8bit", "tensor_4bit",
+)  # fmt: skip
+
+
+def unit_of_types(types: Iterable[str]) -> Unit | None:
+    """The tensor cores that multiply such operands: the wider type decides; None if one is unknown."""
+    units = [UNIT_OF_TYPE.get(type_.lower()) for type_ in types]
+    return next((unit for unit in _WIDEST_FIRST if unit in units), None) if None not in units else None
+
+
+_EPILOGUES = {
+    "bias": "bias", "relu": "relu", "drelu": "drelu", "gelu": "gelu", "dgelu": "dgelu", "silu": "silu",
+    "swiglu": "swiglu", "bgrada": "bgrad", "bgradb": "bgrad",
+}  # fmt: skip
+
+
+def epilogue_of(words: Iterable[str]) -> str | None:
+    """What is applied to the result, as far as words of a name say it."""
+    return "+".join(dict.fromkeys(_EPILOGUES[word] for word in words if word in _EPILOGUES)) or None
+
+
+_TRANSPOSED = re.compile(r"[nt]{2,4}$", re.IGNORECASE)
+
+
+def layout_of(words: Sequence[str]) -> str | None:
+    """The order of a convolution's input, or which operands of a gemm are transposed."""
+    for word in words:
+        if word.startswith(("nhwc", "nchw", "ndhwc", "ncdhw")):
+            return word[: 5 if "d" in word[:5] else 4]
+    return next((word[:2].lower() for word in words if _TRANSPOSED.match(word)), None)
