@@ -31,7 +31,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "what_if": {"edits": edits.kernels(2.0)},
 }
 # These take neither a trace nor runs; their own tests check what they return.
-OF_SOMETHING_ELSE = {"critical_path_summary", "memory_categories"}
+OF_SOMETHING_ELSE = {"critical_path_summary", "memory_categories", "register_formula"}
 # Others' names in backticks.
 FOREIGN = ("nn.", "torch.")
 

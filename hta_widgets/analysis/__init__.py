@@ -31,6 +31,9 @@ from hta_widgets.analysis.launches.op_kernels import op_kernels
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue, queue_length, queue_summary
 from hta_widgets.analysis.memory.categories import memory_categories
 from hta_widgets.analysis.memory.usage import memory_peak, memory_timeline
+from hta_widgets.analysis.operators.coverage import formula_coverage
+from hta_widgets.analysis.operators.formulas import register_formula
+from hta_widgets.analysis.operators.table import operators
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.analysis.replay import marginal_savings, replay_quality, what_if
 from hta_widgets.analysis.strategy import strategies, strategy_memory, training_strategy
@@ -53,6 +56,7 @@ __all__ = [
     "critical_path_summary",
     "cupti_counters",
     "diff",
+    "formula_coverage",
     "idle_breakdown",
     "idle_gaps",
     "kernel_breakdown",
@@ -71,9 +75,11 @@ __all__ = [
     "occupancy",
     "op_counts",
     "op_kernels",
+    "operators",
     "overview",
     "queue_length",
     "queue_summary",
+    "register_formula",
     "replay_quality",
     "run_table",
     "sequence_instances",

@@ -21,6 +21,7 @@ from hta_widgets.analysis.kernels import breakdown as kernel_breakdown
 from hta_widgets.analysis.kernels import by_class, durations, occupancy
 from hta_widgets.analysis.launches import delays, op_kernels, queue
 from hta_widgets.analysis.memory import usage
+from hta_widgets.analysis.operators import table as operators
 from hta_widgets.analysis.strategy import table as strategy
 
 __all__ = ["ANALYSES"]
@@ -40,6 +41,7 @@ ANALYSES: dict[str, Analysis] = {
         durations.ANALYSIS,
         occupancy.ANALYSIS,
         by_class.ANALYSIS,
+        operators.ANALYSIS,
         op_kernels.ANALYSIS,
         frequent_sequences.ANALYSIS,
         cupti.ANALYSIS,

@@ -6,15 +6,14 @@ of the innermost operator (or module) around it, so that no nanosecond counts tw
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.calls.modules import PREFIX
+from hta_widgets.analysis.calls.phases import PHASES, phases
 from hta_widgets.analysis.calls.stacks import stacks
-from hta_widgets.analysis.calls.tree import CallTree, owners
+from hta_widgets.analysis.calls.tree import CallTree
 from hta_widgets.analysis.compare.entries import Entries, Line, Named
 from hta_widgets.analysis.compare.paths import Paths, call_paths, module_paths
 from hta_widgets.errors import MissingDataError
@@ -34,11 +33,6 @@ Bool = npt.NDArray[np.bool_]
 
 NOWHERE = {"op": "(no operator)", "call_path": "(no operator)", "module": "(no module)"}
 """The lines of work that no operator, or module, encloses."""
-
-_PHASES = ("forward", "backward", "optimizer", "other")
-_OPTIMIZER = re.compile(r"^Optimizer\.")
-_BACKWARD = re.compile(r"^autograd::engine::evaluate_function|backward ##$")
-_FORWARD = re.compile(rf"^{PREFIX}|^## forward ##$|^\w*(DataParallel|FSDP\w*)\.forward$")
 
 
 def operator_lines(rank_trace: RankTrace, scope: Scope, time: str) -> Entries:
@@ -69,38 +63,20 @@ def module_lines(rank_trace: RankTrace, scope: Scope, time: str) -> Entries:
 
 
 def phase_lines(rank_trace: RankTrace, scope: Scope, time: str) -> Entries:
-    """By phase of a training step. Count: pieces of device work, or calls.
-
-    The outermost of these calls decides: `Optimizer.*`; `autograd::engine::evaluate_function*` or an
-    annotation that ends in `backward ##`; an `nn.Module`'s or data-parallel wrapper's forward, or an operator
-    that a backward operator belongs to (by sequence number). Work in none of them is "other".
-    """
-    tree = stacks(rank_trace)
-    phase_of = np.array([_phase(name) for name in rank_trace.names] or [-1], np.int64)[rank_trace.name]
-    phase_of[
-        (phase_of < 0) & np.isin(np.arange(rank_trace.n), rank_trace.forward[rank_trace.forward >= 0])
-    ] = 0
-    owner = owners(tree, (phase_of >= 0) & (tree.depth >= 0) & ~rank_trace.is_device)
-    phase = np.where(owner >= 0, phase_of[owner], len(_PHASES) - 1)
+    """By phase of a training step, as `Phases` tells them. Count: pieces of device work, or calls."""
+    found, tree = phases(rank_trace), stacks(rank_trace)
     work = _work(rank_trace, scope)
     if time == "device":
         rows, spent = work, rank_trace.dur[work]
     else:
         rows = _calls(rank_trace, tree)
         spent = tree.self_ns[rows]
-    outermost = np.flatnonzero((owner >= 0) & (owner == np.arange(rank_trace.n)))
-    lines = [Line("phase", name) for name in _PHASES]
+    lines = [Line("phase", name) for name in PHASES]
     return Entries(
-        lines, phase[rows], rank_trace.iteration[rows], np.ones_like(spent), spent, spent,
-        _named(rank_trace, work, phase[work]), _named(rank_trace, outermost, phase[outermost]),
+        lines, found.of[rows], rank_trace.iteration[rows], np.ones_like(spent), spent, spent,
+        _named(rank_trace, work, found.of[work]),
+        _named(rank_trace, found.outermost, found.of[found.outermost]),
     )  # fmt: skip
-
-
-def _phase(name: str) -> int:
-    for number, form in enumerate((_FORWARD, _BACKWARD, _OPTIMIZER)):
-        if form.search(name):
-            return number
-    return -1
 
 
 def _by_path(rank_trace: RankTrace, scope: Scope, time: str, paths: Paths, by: str) -> Entries:

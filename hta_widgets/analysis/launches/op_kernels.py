@@ -231,9 +231,9 @@ def _walk(op: Int64, name: Int64, first: Int64, count: Int64, key: Int64, child:
 
 ANALYSIS = Analysis(
     kind="op_kernels",
-    label="Operators",
+    label="Kernel order",
     group="Kernels",
-    title="Which operators keep the device busy",
+    title="Which kernels operators launch, one after the other",
     function=op_kernels,
     sentence=sentence,
     chart=Bars("device_ns", ("op",), "compute", names="op", measure="Device time"),

@@ -1,0 +1,10 @@
+"""Operators: their time, their floating-point operations and their memory traffic.
+
+table       the analysis;  `groups` tells what its rows are, `totals` sums them
+calls       operators and modules as they nest, with the work launched in them
+costs       formulas evaluated;  `coverage` tells how much of the device work has one
+formulas    which formula an operator has;  `inputs` what they read, `cost` what they answer
+matmul, convolution, attention, norms, pointwise, reductions, embeddings, optimizers, copies, quantization,
+compiled    the formulas, a module for each family
+categories  the category of an operator
+"""

@@ -1,0 +1,144 @@
+"""The calls of some kind on a rank, nested, with their time and the device work launched directly in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.calls.modules import PREFIX
+from hta_widgets.analysis.calls.stacks import stacks
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.jit import kernel
+from hta_widgets.trace.classify import EventClass
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["Calls", "is_module", "module_calls", "operator_calls"]
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+class Calls:
+    """Some of a rank's host calls, callers before what they call, and the rank's device work.
+
+    Attributes:
+        rows: int64 row of each call.
+        parent: int64 the chosen call around each one on its thread, -1 for none.
+        around: int64[rows of the rank] the innermost chosen call around each row, itself included; that of
+            its launch for device work; -1 for none.
+        self_ns: int64 time of each call in which no chosen call inside it was open.
+        runtime_ns: int64 time of the runtime calls (launches, copies, waits) made by each call itself.
+        work: int64 rows of the device work; ``owner``: the call that launched each, -1 for none.
+        device_ns: int64 device work launched by each call and those inside it.
+    """
+
+    def __init__(self, rank_trace: RankTrace, chosen: Bool, owner: Int64 | None = None) -> None:
+        tree = stacks(rank_trace)
+        chosen = chosen & (tree.depth >= 0) & ~rank_trace.is_device
+        order = tree.order
+        self.rows: Int64 = order[chosen[order]]
+        number = np.full(rank_trace.n, -1, np.int64)
+        number[self.rows] = np.arange(len(self.rows))
+        self.around = np.full(rank_trace.n, -1, np.int64)
+        above = np.full(len(self.rows), -1, np.int64)
+        self.runtime_ns = np.zeros(len(self.rows), np.int64)
+        is_call = rank_trace.event_class == EventClass.RUNTIME
+        _enclose(
+            order, tree.parent, rank_trace.thread, rank_trace.is_device, is_call, rank_trace.dur,
+            number, self.around, above, self.runtime_ns,
+        )  # fmt: skip
+        self.parent = above
+        start, end = rank_trace.start[self.rows], rank_trace.end[self.rows]
+        self.self_ns: Int64 = end - start
+        _leave_inner(np.argsort(start, kind="stable"), start, end, above, self.self_ns)
+        self.work: Int64 = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC))
+        self.owner: Int64 = self.around[self.work] if owner is None else owner
+        self.device_ns = np.zeros(len(self.rows), np.int64)
+        _add_up(self.parent, self.owner, rank_trace.dur[self.work], self.device_ns)
+
+
+@memoize_per_rank()
+def operator_calls(rank_trace: RankTrace) -> Calls:
+    """The operators of a rank."""
+    return Calls(rank_trace, rank_trace.event_class == EventClass.HOST_OP)
+
+
+@memoize_per_rank()
+def module_calls(rank_trace: RankTrace) -> tuple[Calls, Int64]:
+    """The calls of `nn.Module`s, and the one that each operator (of `operator_calls`) works for.
+
+    An operator works for the innermost module open around it. Backward passes run outside modules: what
+    autograd runs works for the module of the forward operator that it differentiates (the same sequence
+    number), and so does what that calls. -1: for none.
+    """
+    calls = Calls(rank_trace, is_module(rank_trace))
+    operators = operator_calls(rank_trace)
+    of = calls.around[operators.rows]
+    forward = rank_trace.forward[operators.rows]
+    through = np.where(forward >= 0, calls.around[forward], -1)
+    of = np.where(of >= 0, of, through)
+    _inherit(operators.parent, of)
+    owner = np.where(operators.owner >= 0, of[operators.owner] if len(of) else -1, calls.owner)
+    return Calls(rank_trace, is_module(rank_trace), owner), of
+
+
+def is_module(rank_trace: RankTrace) -> Bool:
+    """The rows that are frames of an `nn.Module`'s call."""
+    named = np.array([name.startswith(PREFIX) for name in rank_trace.names], np.bool_)
+    found: Bool = named[rank_trace.name] & (rank_trace.event_class == EventClass.PYTHON)
+    return found
+
+
+@kernel
+def _enclose(
+    order: Int64, parent: Int32, thread: Int64, is_device: Bool, is_call: Bool, dur: Int64,
+    number: Int64, around: Int64, above: Int64, runtime: Int64,
+) -> None:  # fmt: skip
+    in_call = np.zeros(len(parent), np.bool_)
+    for i in range(len(order)):
+        row = order[i]
+        caller = parent[row]
+        outer = -1
+        if caller >= 0 and (is_device[row] or thread[caller] == thread[row]):
+            outer = around[caller]
+            in_call[row] = is_call[caller] or (in_call[caller] and number[caller] < 0)
+        around[row] = outer
+        if number[row] >= 0:
+            above[number[row]] = outer
+            around[row] = number[row]
+        elif is_call[row] and not in_call[row] and outer >= 0:
+            runtime[outer] += dur[row]
+
+
+@kernel
+def _leave_inner(by_start: Int64, start: Int64, end: Int64, parent: Int64, own: Int64) -> None:
+    """Subtract the time of direct callees, what overlaps once."""
+    covered = start.copy()
+    for i in range(len(by_start)):
+        call = by_start[i]
+        caller = parent[call]
+        if caller >= 0 and end[call] > covered[caller]:
+            own[caller] -= end[call] - max(start[call], covered[caller])
+            covered[caller] = end[call]
+
+
+@kernel
+def _add_up(parent: Int64, owner: Int64, dur: Int64, total: Int64) -> None:
+    for i in range(len(owner)):
+        if owner[i] >= 0:
+            total[owner[i]] += dur[i]
+    for call in range(len(parent) - 1, -1, -1):
+        if parent[call] >= 0:
+            total[parent[call]] += total[call]
+
+
+@kernel
+def _inherit(parent: Int64, of: Int64) -> None:
+    for call in range(len(parent)):
+        if of[call] < 0 and parent[call] >= 0:
+            of[call] = of[parent[call]]

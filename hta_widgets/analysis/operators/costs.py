@@ -1,0 +1,203 @@
+"""What the calls of a rank cost, evaluated once for each distinct operator and inputs."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.operators.calls import Calls, module_calls, operator_calls
+from hta_widgets.analysis.operators.cost import Cost, Formula
+from hta_widgets.analysis.operators.formulas import RegisteredFormula, formula_of
+from hta_widgets.analysis.operators.inputs import (
+    Inputs,
+    UnknownInputError,
+    parse_shapes,
+    parse_types,
+    parse_values,
+)
+from hta_widgets.jit import kernel
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["SUMS", "Costs", "module_costs", "operator_costs"]
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+SUMS: Final = (
+    "flops", "counted", "bytes", "sized", "timed_flops", "flops_ns", "timed_bytes", "bytes_ns", "both_flops",
+    "both_bytes", "covered_ns", "device_ns", "bounded",
+)  # fmt: skip
+"""The columns of `Costs.sums`.
+
+counted, sized: calls with flops, with bytes. timed_flops, timed_bytes: those of calls with device work;
+flops_ns, bytes_ns: its time. both_flops, both_bytes: those of calls with both. covered_ns: device work of
+calls with a formula; device_ns: of all. bounded: calls whose figures are bounds.
+"""
+
+
+class Costs:
+    """Figures of calls that can be added up.
+
+    A formula describes a call with all that it calls. A call without one costs what the calls in it cost.
+
+    Attributes:
+        sums: float64[calls, len(SUMS)].
+        has_formula: for each call whether a formula gave figures.
+        named: for each call whether its operator has a formula at all.
+    """
+
+    def __init__(self, values: Float64, has_formula: Bool, named: Bool) -> None:
+        self.sums, self.has_formula, self.named = values, has_formula, named
+
+
+@memoize_per_rank(last=2)
+def operator_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...]) -> Costs:
+    """The costs of `operator_calls`; `own`: formulas that come before the built-in ones."""
+    calls = operator_calls(rank_trace)
+    formulas = [formula_of(name, own) for name in rank_trace.names]
+    name = rank_trace.name[calls.rows]
+    named = np.array([formula is not None for formula in formulas] or [False], np.bool_)[name]
+    values = np.zeros((len(calls.rows), len(SUMS)))
+    chosen = np.flatnonzero(named)
+    arguments = _Arguments(rank_trace, calls)
+    group, examples = arguments.distinct(chosen)
+    found = [_cost(formulas[name[call]], arguments.inputs(call)) for call in examples.tolist()]
+    figures = np.array([(cost.flops, cost.bytes, not cost.exact) for cost in found], np.float64)
+    has_formula = np.zeros(len(calls.rows), np.bool_)
+    _evaluate(chosen, group, figures.reshape(-1, 3), calls.device_ns, values, has_formula)
+    _from_inside(calls.parent, has_formula, values)
+    values[:, SUMS.index("device_ns")] = calls.device_ns
+    return Costs(values, has_formula, named)
+
+
+@memoize_per_rank(last=2)
+def module_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...]) -> Costs:
+    """The costs of `module_calls`: of the operators that work for each module, and for those in it."""
+    calls, module = module_calls(rank_trace)
+    operators, costs = operator_calls(rank_trace), operator_costs(rank_trace, own)
+    inside = np.zeros(len(operators.rows), np.bool_)
+    _mark_inside(operators.parent, costs.has_formula, inside)
+    counted = costs.has_formula & ~inside & (module >= 0)
+    values = np.zeros((len(calls.rows), len(SUMS)))
+    np.add.at(values, module[counted], costs.sums[counted])
+    nothing = np.zeros(len(calls.rows), np.bool_)
+    _from_inside(calls.parent, nothing, values)
+    values[:, SUMS.index("device_ns")] = calls.device_ns
+    return Costs(values, nothing, nothing)
+
+
+def _cost(formula: Formula | None, inputs: Inputs) -> Cost:
+    try:
+        return formula(inputs) if formula else Cost()
+    except UnknownInputError:
+        return Cost()
+
+
+class _Arguments:
+    """The recorded inputs of calls."""
+
+    def __init__(self, rank_trace: RankTrace, calls: Calls) -> None:
+        self.names, self.name = rank_trace.names, rank_trace.name[calls.rows]
+        columns = ("input_dims", "input_type", "concrete_inputs")
+        self.codes = [rank_trace.argument_codes(column)[calls.rows] for column in columns]
+        self.texts = [rank_trace.table.dictionary(column) for column in columns]
+        self.element = _element_names(rank_trace, calls)
+
+    def distinct(self, chosen: Int64) -> tuple[Int64, Int64]:
+        """A number for the operator and inputs of each of these calls, and a call of each number."""
+        code = self.name[chosen].astype(np.int64)
+        arguments: list[npt.NDArray[np.integer]] = [*self.codes, self.element]
+        for argument in arguments:
+            of = argument[chosen].astype(np.int64) + 1
+            code = pd.factorize(code * (int(of.max(initial=0)) + 1) + of)[0].astype(np.int64)
+        examples = np.zeros(int(code.max(initial=-1)) + 1, np.int64)
+        examples[code] = chosen
+        return code, examples
+
+    def inputs(self, call: int) -> Inputs:
+        """Those of one call."""
+        dims, types, values = (
+            texts[codes[call]] if codes[call] >= 0 else ""
+            for codes, texts in zip(self.codes, self.texts, strict=True)
+        )
+        kinds = parse_types(types)
+        shapes = parse_shapes(dims, kinds)
+        if self.element[call] >= 0 and kinds[:1] == ("TensorList",):
+            kinds = (_element_of(self.names[self.element[call]]), *kinds[1:])
+        return Inputs(self.names[self.name[call]], shapes, kinds, parse_values(values))
+
+
+_ELEMENT = re.compile(r"Functor<\s*(double|float|c10::Half|c10::BFloat16)\b|OpaqueType<(\d+)u?>")
+_OF_SIZE = {"1": "uint8", "2": "int16", "4": "int32", "8": "int64", "16": "complex128"}
+_CTYPES = {"double": "float64", "float": "float32", "c10::Half": "float16", "c10::BFloat16": "bfloat16"}
+
+
+@cache
+def _element_of(kernel_name: str) -> str:
+    """The type of the elements of a list of tensors, of which their kernel is an instance; "" if unknown."""
+    found = _ELEMENT.search(kernel_name)
+    if not found:
+        return ""
+    return _CTYPES[found[1]] if found[1] else _OF_SIZE.get(found[2], "")
+
+
+def _element_names(rank_trace: RankTrace, calls: Calls) -> Int64:
+    """For each call the name of a kernel that tells the type of the elements in its lists, -1 for none."""
+    tells = np.array([bool(_element_of(name)) for name in rank_trace.names] or [False], np.bool_)
+    name = rank_trace.name[calls.work].astype(np.int64)
+    useful = np.flatnonzero(tells[name] & (calls.owner >= 0))
+    found = np.full(len(calls.rows), -1, np.int64)
+    found[calls.owner[useful]] = name[useful]
+    return found
+
+
+@kernel
+def _evaluate(
+    chosen: Int64, group: Int64, figures: Float64, device_ns: Int64, values: Float64, has_formula: Bool
+) -> None:
+    """The columns `SUMS` of calls from (flops, bytes, bounded) of their groups, NaN for unknown."""
+    for i in range(len(chosen)):
+        call = chosen[i]
+        flops, moved, bounded = figures[group[i], 0], figures[group[i], 1], figures[group[i], 2]
+        time = device_ns[call]
+        sums = values[call]
+        if flops == flops:  # no NaN
+            sums[0], sums[1] = flops, 1
+            if time:
+                sums[4], sums[5] = flops, time
+        if moved == moved:
+            sums[2], sums[3] = moved, 1
+            if time:
+                sums[6], sums[7] = moved, time
+        if sums[1] and sums[3]:
+            sums[8], sums[9] = flops, moved
+        if sums[1] or sums[3]:
+            has_formula[call] = True
+            sums[10], sums[12] = time, bounded
+
+
+@kernel
+def _from_inside(parent: Int64, has_formula: Bool, values: Float64) -> None:
+    """Add the figures of calls to those of their callers without a formula; callers come first."""
+    for call in range(len(parent) - 1, -1, -1):
+        caller = parent[call]
+        if caller >= 0 and not has_formula[caller]:
+            for column in range(values.shape[1]):
+                values[caller, column] += values[call, column]
+
+
+@kernel
+def _mark_inside(parent: Int64, has_formula: Bool, inside: Bool) -> None:
+    """Which calls are part of one with a formula; callers come first."""
+    for call in range(len(parent)):
+        caller = parent[call]
+        inside[call] = caller >= 0 and (has_formula[caller] or inside[caller])

@@ -1,0 +1,118 @@
+"""How much of the device work has a formula, and what has none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.operators.calls import operator_calls
+from hta_widgets.analysis.operators.costs import Costs, operator_costs
+from hta_widgets.analysis.operators.formulas import registered
+from hta_widgets.analysis.operators.table import OUTSIDE
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import RECORD_DEVICE, MissingDataError
+from hta_widgets.jit import kernel
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["formula_coverage"]
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+_STATES: Final = ("formula", "communication", "no operator", "inputs not recorded", "no formula")
+_COLUMNS: Final = {
+    "rank": "int64",
+    "state": "str",
+    "name": "str",
+    "device_ns": "int64",
+    "device_pct": "float64",
+}
+
+
+def formula_coverage(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    """How much of the device work does a formula describe, and what is the rest?
+
+    Device work is described if the operator that launched it, or one around that, has a formula that its
+    recorded inputs suffice for (see `operators`).
+
+    Args:
+        trace: the job.
+        scope: device work that belongs to it, as in `operators`.
+
+    Returns:
+        One row per rank, state and operator, by rank, then most device_ns first. Columns: rank int64, state
+        (str): "formula"; "communication": collectives, which `collectives` describes; "no operator": launched
+        by none; "inputs not recorded": there is a formula, but shapes or values are missing; "no formula";
+        name (str, the operator that launched the work), device_ns (int64, ns), device_pct (float64, % of the
+        rank's device work in the scope). The device_ns of a rank add up to all of that work.
+
+    Raises:
+        MissingDataError: no selected rank has device events.
+    """
+    scope = scope or Scope()
+    ranks = trace.ranks_of(scope)
+    frames, with_device = [], False
+    for rank in ranks:
+        checkpoint()
+        rank_trace = trace.rank(rank)
+        with_device |= rank_trace.device_span is not None
+        frames.append(_of_rank(rank_trace, scope))
+    if ranks and not with_device:
+        raise MissingDataError(
+            "device events", RECORD_DEVICE, f"none of the ranks {', '.join(map(str, ranks))} has any"
+        )
+    frames = [frame for frame in frames if len(frame)]
+    if not frames:
+        return pd.DataFrame({name: [] for name in _COLUMNS}).astype(_COLUMNS)
+    return pd.concat(frames, ignore_index=True)
+
+
+def _of_rank(rank_trace: RankTrace, scope: Scope) -> pd.DataFrame:
+    calls, costs = operator_calls(rank_trace), operator_costs(rank_trace, registered())
+    inside = np.flatnonzero(rank_trace.belong(calls.work, scope))
+    work, owner = calls.work[inside], calls.owner[inside]
+    state = _states(calls.parent, costs)
+    of = np.where(owner >= 0, np.append(state, -1)[owner], _STATES.index("no operator"))
+    of[(of > 0) & (rank_trace.event_class[work] == EventClass.COMMUNICATION)] = _STATES.index("communication")
+    pieces = pd.DataFrame(
+        {
+            "state": of,
+            "name": np.where(owner >= 0, np.append(rank_trace.name[calls.rows], -1)[owner], -1),
+            "device_ns": rank_trace.dur[work],
+        }
+    )
+    frame = pieces.groupby(["state", "name"], sort=True).sum().reset_index()
+    frame = frame.sort_values(
+        ["device_ns", "state", "name"], ascending=[False, True, True], ignore_index=True
+    )
+    whole = int(frame["device_ns"].sum())
+    frame["device_pct"] = 100.0 * frame["device_ns"] / whole if whole else np.nan
+    frame["name"] = [rank_trace.names[name] if name >= 0 else OUTSIDE["name"] for name in frame["name"]]
+    frame["state"] = [_STATES[each] for each in frame["state"]]
+    frame.insert(0, "rank", rank_trace.rank)
+    return frame.astype(_COLUMNS)
+
+
+def _states(parent: Int64, costs: Costs) -> Int64:
+    """For each call the state of what it launches itself."""
+    covered, named = costs.has_formula.copy(), costs.named.copy()
+    _inherit(parent, covered)
+    _inherit(parent, named)
+    rest = np.where(named, _STATES.index("inputs not recorded"), _STATES.index("no formula"))
+    return np.where(covered, _STATES.index("formula"), rest)
+
+
+@kernel
+def _inherit(parent: Int64, holds: Bool) -> None:
+    """What holds for a call holds for those in it; callers come first."""
+    for call in range(len(parent)):
+        if parent[call] >= 0 and holds[parent[call]]:
+            holds[call] = True

@@ -1,0 +1,108 @@
+"""What the rows of the table of operators are: calls of one name, shape, category, path or module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.calls.modules import PREFIX
+from hta_widgets.analysis.compare.paths import call_paths
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.operators.calls import Calls, module_calls, operator_calls
+from hta_widgets.analysis.operators.categories import category_of
+from hta_widgets.analysis.operators.inputs import parse_shapes, parse_types, text_of
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["BY", "By", "Groups", "groups_of"]
+
+Int64 = npt.NDArray[np.int64]
+By = Literal["name", "shapes", "module", "category", "call_path"]
+BY: Final[tuple[By, ...]] = get_args(By)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups of a rank's calls.
+
+    Attributes:
+        of: int64 group of each call.
+        names: the name of each group.
+        further: other columns, each with a text for each group.
+    """
+
+    of: Int64
+    names: list[str]
+    further: dict[str, list[str]] = field(default_factory=dict)
+
+
+@memoize_per_rank(last=len(BY))
+def groups_of(rank_trace: RankTrace, by: By) -> Groups:
+    """The groups of `operator_calls`, or of `module_calls` by module."""
+    if by == "module":
+        calls, _ = module_calls(rank_trace)
+        found = _named(calls, rank_trace)
+        return Groups(found.of, [name.removeprefix(PREFIX) for name in found.names])
+    calls = operator_calls(rank_trace)
+    if by == "shapes":
+        return _shaped(calls, rank_trace)
+    if by == "call_path":
+        paths = call_paths(rank_trace)
+        code, used = _codes(paths.around[calls.rows].astype(np.int64))
+        return Groups(
+            code, [paths.leaves[path] for path in used], {"call_path": [paths.texts[path] for path in used]}
+        )
+    found = _named(calls, rank_trace)
+    if by == "name":
+        return found
+    categories = [category_of(name) for name in found.names]
+    names = sorted({*categories})
+    number = np.array([names.index(category) for category in categories] or [0], np.int64)
+    return Groups(number[found.of], names)
+
+
+def _codes(values: Int64) -> tuple[Int64, list[int]]:
+    code, used = pd.factorize(values)
+    return code.astype(np.int64), used.tolist()
+
+
+def _named(calls: Calls, rank_trace: RankTrace) -> Groups:
+    code, used = _codes(rank_trace.name[calls.rows].astype(np.int64))
+    return Groups(code, [rank_trace.names[name] for name in used])
+
+
+def _shaped(calls: Calls, rank_trace: RankTrace) -> Groups:
+    """By name, shapes and types; texts that mean the same shapes are one group."""
+    dims = rank_trace.argument_codes("input_dims")[calls.rows].astype(np.int64)
+    types = rank_trace.argument_codes("input_type")[calls.rows].astype(np.int64)
+    inputs, used = _codes((dims + 1) * (len(rank_trace.table.dictionary("input_type")) + 1) + types + 1)
+    known: dict[tuple[str, str], int] = {}
+    texts = [
+        _input_texts(rank_trace, *divmod(each, len(rank_trace.table.dictionary("input_type")) + 1))
+        for each in used
+    ]
+    number = np.array([known.setdefault(text, len(known)) for text in texts] or [0], np.int64)
+    kinds = list(known)
+    code, pairs = _codes(rank_trace.name[calls.rows].astype(np.int64) * len(kinds) + number[inputs])
+    which = [divmod(pair, max(len(kinds), 1)) for pair in pairs]
+    return Groups(
+        code,
+        [rank_trace.names[name] for name, _ in which],
+        {
+            "input_shapes": [kinds[kind][0] for _, kind in which],
+            "input_types": [kinds[kind][1] for _, kind in which],
+        },
+    )
+
+
+def _input_texts(rank_trace: RankTrace, dims: int, types: int) -> tuple[str, str]:
+    """The words for codes that are one more than theirs; 0: nothing was recorded."""
+    table = rank_trace.table
+    kinds = parse_types(table.dictionary("input_type")[types - 1]) if types else ()
+    shapes = parse_shapes(table.dictionary("input_dims")[dims - 1], kinds) if dims else ()
+    return text_of(shapes), ", ".join(kinds)
