@@ -1,6 +1,7 @@
 """The critical path: hand-made chains with a known cause for every instant, and full cover on real traces."""
 
 import functools
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,10 +11,14 @@ from hypothesis import strategies as st
 from hta_widgets import examples
 from hta_widgets.analysis.critical_path import critical_path, critical_path_summary, path, sentence
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.analysis.replay.kinds import KINDS
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 from tests.analysis.kineto_file import event, job, kernel
+from tests.replay.program import queued
+from tests.replay.recordings import RECORDINGS, ranks_of, recorded
 from tests.support import GPU_TRACES, shared_trace
 
 
@@ -160,6 +165,102 @@ def test_without_a_selection_it_is_the_first_whole_step(tmp_path):
     assert (frame["start_ns"].iloc[0], frame["end_ns"].iloc[-1]) == (100_000, 200_000)
 
 
+def test_a_collective_waits_for_what_it_exchanges(tmp_path):
+    """It was launched long before its stream could start it: after the gradients on the other stream."""
+    frame = path_of(
+        tmp_path,
+        step(90_000),
+        call("cudaLaunchKernel", 0, 1_000, correlation=1),
+        call("cudaLaunchKernel", 2_000, 3_000, correlation=2),
+        work("gradients", 4_000, 30_000, 1, stream=7),
+        work("ncclDevKernel_AllReduce", 60_000, 90_000, 2, stream=20),
+    )
+    assert segments(frame)[-3:] == [
+        (4_000, 30_000, "kernel", "gradients"),
+        (30_000, 60_000, "dependency", "ncclDevKernel_AllReduce"),
+        (60_000, 90_000, "kernel", "ncclDevKernel_AllReduce"),
+    ]
+    assert frame["inferred"].tolist()[-3:] == [False, True, False]
+
+
+def test_a_launch_into_a_full_queue_waits_for_an_earlier_one(tmp_path):
+    """The queue holds 1,000 launches: the last of 1,500 returns when the 500th kernel is done."""
+    events = queued(1_500, holds=1_000)
+    done = (
+        5_000 + 500 * 11_000 - 1_000
+    )  # the first kernel starts after 5 us; each takes 10, and 1 to the next
+    returned = done + 700
+    after = op("aten::more", returned, 30_000_000)
+    frame = critical_path(job(tmp_path, [*events, after]), Scope(window_ns=(0, 30_000_000)))
+    assert segments(frame)[-3:] == [
+        (done - 10_000, done, "kernel", "k499"),
+        (done, returned, "sync", "cudaLaunchKernel"),
+        (returned, 30_000_000, "operator", "aten::more"),
+    ]
+    assert frame["inferred"].tolist()[-3:] == [False, True, False]
+
+
+def unlaunched(*other: dict, until: int = 50_000) -> list[dict]:
+    """Two kernels without a launch, 300 us apart if the first ends after 50, and one with."""
+    return [
+        step(500_000),
+        op("aten::mm", 100_000, 200_000),
+        work("first", 10_000, until, 8),
+        work("second", 350_000, 400_000, 9),
+        call("cudaLaunchKernel", 0, 1_000, correlation=1),
+        work("third", 401_000, 500_000, 1),
+        *other,
+    ]
+
+
+def test_work_without_a_launch_that_an_idle_device_begins_is_taken_for_the_hosts(tmp_path):
+    frame = path_of(tmp_path, *unlaunched())
+    assert segments(frame)[2:8] == [
+        (10_000, 50_000, "kernel", "first"),
+        (50_000, 100_000, "host", "ProfilerStep#1"),
+        (100_000, 200_000, "operator", "aten::mm"),
+        (200_000, 350_000, "host", "ProfilerStep#1"),
+        (350_000, 400_000, "kernel", "second"),
+        (400_000, 401_000, "kernel_kernel", "third"),
+    ]
+    # Nor is it known what the first waited for.
+    assert frame["inferred"].tolist() == [True, True, False, True, True, True, False, False, False]
+
+
+def test_work_without_a_launch_that_starts_at_once_follows_its_stream(tmp_path):
+    frame = path_of(tmp_path, *unlaunched(until=330_000))
+    assert segments(frame)[3] == (330_000, 350_000, "kernel_kernel", "second")
+    frame = path_of(tmp_path, *unlaunched(until=329_999))
+    assert segments(frame)[3] == (329_999, 350_000, "host", "ProfilerStep#1")
+
+
+def test_work_without_a_launch_may_wait_for_what_else_the_device_does(tmp_path):
+    frame = path_of(tmp_path, *unlaunched(work("beside", 52_000, 300_000, 10, stream=20)))
+    assert segments(frame)[3] == (50_000, 350_000, "kernel_kernel", "second")
+    assert frame["inferred"].tolist()[3]
+
+
+def test_a_short_pause_of_a_thread_is_its_own(tmp_path):
+    """The other thread ended something in it, but a pause of 50 us needs no cause."""
+
+    def frame(pause: int):
+        events = [
+            step(200_000),
+            call("cudaLaunchKernel", 0, 10_000, correlation=1),
+            work("a", 12_000, 13_000, 1),
+            op("aten::other", 14_000, 40_000, tid=2),
+            call("cudaLaunchKernel", 30_000, 35_000, tid=2, correlation=2),
+            work("b", 36_000, 37_000, 2),
+            call("cudaLaunchKernel", 10_000 + pause, 20_000 + pause, correlation=3),
+            work("c", 22_000 + pause, 200_000, 3),
+        ]
+        return path_of(tmp_path, *events)
+
+    assert (10_000, 60_000, "host", "ProfilerStep#1") in segments(frame(50_000))
+    assert (40_000, 60_001, "host", "ProfilerStep#1") in segments(frame(50_001))
+    assert frame(50_001)["thread"].tolist()[1:5] == ["100/2"] * 4
+
+
 def test_no_wait_is_inferred_between_devices(tmp_path):
     *others, consumer = two_streams()
     elsewhere = {**consumer, "pid": 1, "args": {**consumer["args"], "device": 1}}
@@ -198,6 +299,15 @@ def test_with_waits_recorded_none_is_inferred(tmp_path):
     other = kernel("Context Sync", 95_000, 1, cat="cuda_sync", correlation=99)
     frame = path_of(tmp_path, *two_streams(), other)
     assert segments(frame)[-2] == (6_000, 61_000, "launch_delay", "consumer")
+
+
+def test_a_wait_that_was_asked_for_but_not_recorded_is_inferred(tmp_path):
+    """The profiler may record what calls wait for and leave out what streams do."""
+    asked = call("cudaStreamWaitEvent", 3_500, 4_000, correlation=11)
+    other = kernel("Context Sync", 95_000, 1, cat="cuda_sync", correlation=99)
+    frame = path_of(tmp_path, *two_streams(), asked, other)
+    assert segments(frame)[-2] == (60_000, 61_000, "dependency", "consumer")
+    assert frame["inferred"].tolist()[-2]
 
 
 def test_an_event_sync_waits_for_what_was_launched_before_its_record(tmp_path):
@@ -276,6 +386,51 @@ def test_threads_that_take_turns(tmp_path):
         (85_000, 100_000, "operator", "optimizer"),
     ]
     assert frame["inferred"].sum() == 2
+
+
+def test_a_thread_goes_on_when_the_other_ended_while_it_rested(tmp_path):
+    """What another thread ends while this one works did not let it go on."""
+    frame = path_of(
+        tmp_path,
+        step(150_000),
+        call("cudaLaunchKernel", 1_000, 2_000, correlation=1),
+        work("f", 3_000, 4_000, 1),
+        call("cudaLaunchKernel", 20_000, 22_000, tid=2, correlation=2),
+        work("b", 23_000, 24_000, 2),
+        op("backward", 5_000, 40_000, tid=2),
+        op("cleanup", 45_000, 60_000, tid=2),
+        op("optimizer", 50_000, 150_000),
+        call("cudaLaunchKernel", 80_000, 82_000, correlation=3),
+        work("o", 83_000, 84_000, 3),
+    )
+    assert segments(frame)[4:7] == [
+        (20_000, 22_000, "operator", "cudaLaunchKernel"),
+        (22_000, 40_000, "operator", "backward"),
+        (40_000, 50_000, "host", "ProfilerStep#1"),
+    ]
+    assert frame["inferred"].tolist()[4:8] == [False, False, True, False]
+
+
+def test_a_window_that_ends_after_all_that_the_graph_knows(tmp_path):
+    """Of the threads busy then the one that launches most went on when another had launched."""
+    frame = path_of(
+        tmp_path,
+        call("cudaLaunchKernel", 0, 2_000, correlation=1),
+        work("f", 3_000, 4_000, 1),
+        call("cudaLaunchKernel", 5_000, 6_000, correlation=2),
+        work("g", 7_000, 8_000, 2),
+        call("cudaLaunchKernel", 110_000, 112_000, tid=2, correlation=3),
+        work("b", 113_000, 114_000, 3),
+        op("report", 150_000, 200_000),
+        op("worker", 100_000, 200_000, tid=3),
+        scope=Scope(window_ns=(0, 200_000)),
+    )
+    assert segments(frame)[-3:] == [
+        (110_000, 112_000, "operator", "cudaLaunchKernel"),
+        (112_000, 150_000, "host", "(no operator recorded)"),
+        (150_000, 200_000, "operator", "report"),
+    ]
+    assert frame["thread"].tolist()[-3:] == ["100/2", "100/1", "100/1"]
 
 
 def test_host_time_inside_the_data_loader_is_data_loading(tmp_path):
@@ -368,6 +523,72 @@ def test_shares_are_of_each_ranks_own_path(tmp_path):
     ]  # fmt: skip
 
 
+def slow_chain(graph, until: int) -> Counter[str]:
+    """ns of the chain back from the last node, by kind of edge: read from the definition, edge by edge."""
+    first, source, kind = graph.first.tolist(), graph.source.tolist(), graph.kind.tolist()
+    time, length = graph.time.tolist(), (graph.weight + graph.residual).tolist()
+    node = max(range(len(time)), key=lambda node: (time[node], node))
+    found: Counter[str] = Counter()
+    now = time[node]
+    while node:
+        causes = [e for e in range(first[node], first[node + 1]) if time[source[e]] + length[e] == time[node]]
+        if not causes:
+            break
+        cause = causes[-1]
+        begun = min(now, time[source[cause]])
+        found[KINDS[kind[cause]]] += now - begun
+        now, node = begun, source[cause]
+    assert now == until
+    return found
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_the_path_of_a_whole_recording_is_what_binds_its_replay(name):
+    """The kinds of time that segments do not share out by what the host did then."""
+    for rank_trace, graph in ranks_of(recorded(name)):
+        if not (rank_trace.launch >= 0).any():
+            continue
+        last = graph.origin_ns + graph.extent
+        frame = critical_path(
+            recorded(name), Scope(ranks=(rank_trace.rank,), window_ns=(graph.origin_ns, last))
+        )
+        slow = slow_chain(graph, until=0)
+        by_kind = Counter(frame.groupby("kind")["dur_ns"].sum().to_dict())
+        assert by_kind["kernel"] == slow["device"]
+        assert by_kind["sync"] == slow["sync"] + slow["copy"] + slow["queue"]
+        assert by_kind["dependency"] == slow["wait"] + slow["collective"] + slow["late"]
+        assert slow["stream"] <= by_kind["kernel_kernel"] <= slow["stream"] + slow["orphan"]
+        assert by_kind["launch_delay"] <= slow["launch"] + slow["launch_first"]
+        assert sum(by_kind.values()) == sum(slow.values()) == graph.extent
+
+
+@pytest.mark.parametrize("name", ["hta/trace_diff/control", "kineto/resnet50_num_workers_0", "hta/amd_trace"])
+def test_host_time_is_that_of_the_innermost_call(name):
+    """Of some segments, against all calls on their thread: the one that began last of those still open."""
+    trace = opened(name)
+    rank = trace.ranks[0]
+    frame = critical_path(trace, Scope(ranks=(rank,), window_ns=trace.extent_ns))
+    frame = frame[frame["kind"].isin(["operator", "host"])]
+    rank_trace = trace.rank(rank)
+    on_host = ~rank_trace.is_device & (rank_trace.stream == NULL) & (rank_trace.dur > 0)
+    for segment in frame.sample(min(len(frame), 200), random_state=3).itertuples():
+        pid, tid = segment.thread.split("/")
+        on_thread = (rank_trace.pid == rank_trace.pids.index(pid)) & (
+            rank_trace.tid == rank_trace.tids.index(tid)
+        )
+        inside = (rank_trace.start <= segment.start_ns) & (rank_trace.end >= segment.end_ns)
+        around = np.flatnonzero(on_host & on_thread & inside)
+        if segment.event_id < 0:
+            assert segment.name == "(no operator recorded)" and not len(around)
+            continue
+        innermost = max(around.tolist(), key=lambda row: (rank_trace.start[row], -rank_trace.end[row]))
+        assert rank_trace.start[innermost] == rank_trace.start[segment_row(rank_trace, segment.event_id)]
+
+
+def segment_row(rank_trace, event_id: int) -> int:
+    return int(np.flatnonzero(rank_trace.event_id == event_id)[0])
+
+
 def assert_covers(frame, first: int, last: int) -> None:
     assert frame["dur_ns"].sum() == last - first
     assert frame["start_ns"].iloc[0] == first
@@ -422,7 +643,7 @@ def test_a_stalling_data_loader_is_on_the_path():
 times = st.tuples(st.integers(0, 60), st.integers(0, 20))
 
 
-def test_many_windows_are_walked_once_and_made_into_one_table(tmp_path, monkeypatch):
+def test_many_windows_are_followed_back_once_and_made_into_one_table(tmp_path, monkeypatch):
     """What a window costs depends on its own events, not on those of the whole trace."""
     events = []
     for number in range(200):
@@ -435,11 +656,13 @@ def test_many_windows_are_walked_once_and_made_into_one_table(tmp_path, monkeypa
             call("cudaDeviceSynchronize", at + 25_000, at + 60_000),
         ]
     trace = job(tmp_path, events)
-    steps, passes = [], {"device_side": 0, "_frame": 0}
+    steps, passes = [], {"segments_of": 0, "table_of": 0}
+    chain_of = path.chain_of
 
-    def walk(*arguments):
-        steps.append(len(found := path.walk_of_module(*arguments)))
-        return found
+    def chained(*arguments):
+        chain = chain_of(*arguments)
+        steps.append(len(chain.start))
+        return chain
 
     def counted(name):
         function = getattr(path, name)
@@ -450,14 +673,13 @@ def test_many_windows_are_walked_once_and_made_into_one_table(tmp_path, monkeypa
 
         return counting
 
-    monkeypatch.setattr(path, "walk_of_module", path.walk, raising=False)
-    monkeypatch.setattr(path, "walk", walk)
+    monkeypatch.setattr(path, "chain_of", chained)
     for name in passes:
         monkeypatch.setattr(path, name, counted(name))
     frame = critical_path(trace, Scope(iterations=tuple(range(200))))
     assert len(steps) == 200
-    assert max(steps) <= 2 * 5
-    assert passes == {"device_side": 1, "_frame": 1}
+    assert max(steps) <= 10
+    assert passes == {"segments_of": 1, "table_of": 1}
     assert int(frame["dur_ns"].sum()) == 200 * 100_000
 
 

@@ -45,6 +45,21 @@ def steps_of(kernel_ns: int, count: int = 4, host_ns: int = 100_000) -> tuple[li
     return events, count * host_ns
 
 
+def queued(count: int, holds: int) -> list[Event]:
+    """Launches of 1 us every 2 us of kernels of 10 us, into a queue that holds so many."""
+    events: list[Event] = []
+    now, done = 0, list[int]()
+    for number in range(count):
+        start = max(now + 5_000, done[-1] + 1_000 if done else 0)
+        returns = now + 1_000
+        if number >= holds:
+            returns = max(returns, done[number - holds] + 700)
+        events += [launch(number, now, returns), work(f"k{number}", number, start, start + 10_000)]
+        done.append(start + 10_000)
+        now = returns + 1_000
+    return events
+
+
 def only_a_script() -> list[Event]:
     """A launch and its kernel in a second of which the profiler saw nothing else."""
     return [

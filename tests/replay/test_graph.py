@@ -8,7 +8,7 @@ from hta_widgets.analysis.replay.kinds import EVENT_ENDS, EVENT_STARTS, QUEUE
 from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED
 from hta_widgets.trace.classify import EventClass
 from tests.analysis.kineto_file import job, kernel
-from tests.replay.program import call, copy, launch, work
+from tests.replay.program import call, copy, launch, queued, work
 from tests.replay.recordings import (
     RECORDINGS,
     Change,
@@ -355,20 +355,6 @@ def test_a_wait_for_a_stream_that_found_it_done_is_for_the_last_that_its_thread_
     assert edges["return cudaStreamSynchronize"][1:] == [("sync", "finish b", 3_000, 0)]
 
 
-def queued(count: int, holds: int):
-    """Launches of 1 us every 2 us of kernels of 10 us, into a queue that holds so many."""
-    events, now, done = [], 0, []
-    for number in range(count):
-        start = max(now + 5_000, done[-1] + 1_000 if done else 0)
-        returns = now + 1_000
-        if number >= holds:
-            returns = max(returns, done[number - holds] + 700)
-        events += [launch(number, now, returns), work(f"k{number}", number, start, start + 10_000)]
-        done.append(start + 10_000)
-        now = returns + 1_000
-    return events
-
-
 def test_a_launch_into_a_full_queue_waits_for_an_earlier_one(tmp_path):
     trace = job(tmp_path, queued(1_500, holds=1_000))
     graph = graph_of(trace.rank(0))
@@ -417,10 +403,10 @@ def test_a_thread_that_rests_waits_for_the_other(tmp_path):
 
 
 def test_a_short_pause_is_the_thread_s_own(tmp_path):
-    edges = edges_of(job(tmp_path, handed_over(pause=100_000, backward_ends=80_000)))
-    assert edges["call c"] == [("host", "return a", 100_000, 0)]
-    edges = edges_of(job(tmp_path, handed_over(pause=100_001, backward_ends=80_000)))
-    assert edges["call c"][1] == ("handoff", "return b", 30_001, 0)
+    edges = edges_of(job(tmp_path, handed_over(pause=50_000, backward_ends=40_000)))
+    assert edges["call c"] == [("host", "return a", 50_000, 0)]
+    edges = edges_of(job(tmp_path, handed_over(pause=50_001, backward_ends=40_000)))
+    assert edges["call c"][1] == ("handoff", "return b", 20_001, 0)
 
 
 def test_what_ended_with_the_thread_s_own_last_call_did_not_let_it_go_on(tmp_path):

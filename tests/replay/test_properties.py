@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hta_widgets import edits
-from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED, binding_chain, happens
+from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED, WHOLE, binding_chain, happens
 from hta_widgets.analysis.replay.plan import Plan
 from tests.replay.recordings import RECORDINGS, Change, random_change, ranks_of, recorded, replayed
 
@@ -98,7 +98,7 @@ def test_what_binds_adds_up_to_the_whole(replays):
     """The chain leads from the last node to the origin without a gap."""
     for _, graph in replays[0]:
         weight = graph.weight + graph.residual
-        chain = binding_chain(graph.first, graph.source, weight, graph.time)
+        chain = binding_chain(graph.first, graph.source, weight, graph.time, graph.last, WHOLE)
         assert int(weight[chain].sum()) == graph.extent
         assert graph.time[graph.target[chain[0]]] == graph.extent and graph.source[chain[-1]] == 0
         np.testing.assert_array_equal(graph.source[chain[:-1]], graph.target[chain[1:]])

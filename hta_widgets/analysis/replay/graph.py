@@ -12,7 +12,6 @@ threads and waits between streams that no event records added.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,17 +20,36 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.replay.delays import Delays, delays_of
-from hta_widgets.analysis.replay.device_events import DeviceEvents, device_events, device_rows, streams_of
+from hta_widgets.analysis.replay.device_events import (
+    STREAM_WAITS,
+    DeviceEvents,
+    device_events,
+    device_rows,
+    streams_of,
+)
 from hta_widgets.analysis.replay.edge_list import Edges, Nodes
 from hta_widgets.analysis.replay.edges import dependencies
 from hta_widgets.analysis.replay.elastic import shared_delays
 from hta_widgets.analysis.replay.groups import Group, groups_of
-from hta_widgets.analysis.replay.host_points import ALLOCATES, HostPoints, host_points, named
-from hta_widgets.analysis.replay.kinds import EVENT_ENDS, EVENT_STARTS, START
+from hta_widgets.analysis.replay.host_points import (
+    ALLOCATES,
+    NOT_RECORDED,
+    HostPoints,
+    host_points,
+    named,
+)
+from hta_widgets.analysis.replay.kinds import EVENT_ENDS, EVENT_STARTS, INFERRED, START, SYNC
 from hta_widgets.analysis.replay.marks import marks_of
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.waits import stream_waits
+from hta_widgets.trace.waits import (
+    CONTEXT_SYNC,
+    EVENT_SYNC,
+    STREAM_SYNC,
+    STREAM_WAIT,
+    named_rows,
+    stream_waits,
+)
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -39,6 +57,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
+Bool = npt.NDArray[np.bool_]
 
 __all__ = ["Graph", "graph_of"]
 
@@ -54,6 +73,7 @@ class Graph:
         first: int32[n + 1]: the edges of node v are first[v] to first[v + 1].
         source: int32[m], node. kind: uint8[m]. weight, residual: int64[m], ns.
         thread: int32[m], index into ``threads`` (`RankTrace.thread`) of host edges, -1 on the device.
+        inferred: bool[m], no event records this dependency.
         group: int32[m], index into ``groups``: edges that edits of a slider treat alike.
         pair_edge, pair_device (int32[p], edges), pair_share (int64[p], ns): see `elastic.shared_delays`.
         latency, graph_latency, gap: usual latency of launches and of launches of graphs, and usual gap on a
@@ -74,6 +94,7 @@ class Graph:
     residual: Int64
     thread: Int32
     threads: Int64
+    inferred: Bool
     group: Int32
     groups: tuple[Group, ...]
     pair_edge: Int32
@@ -90,6 +111,11 @@ class Graph:
     def extent(self) -> int:
         """From the first point to the last, in ns."""
         return int(self.time.max())
+
+    @property
+    def last(self) -> int:
+        """The node that happens last."""
+        return len(self.time) - 1 - int(self.time[::-1].argmax())
 
     @property
     def target(self) -> Int32:
@@ -135,12 +161,26 @@ def _nodes(host: HostPoints, device: DeviceEvents, origin: int) -> Nodes:
 
 
 def _stream_waits(rank_trace: RankTrace) -> tuple[tuple[Int64, Int64], bool]:
-    """(effect, cause) rows of the waits between streams, and whether the recording holds them."""
-    recorded = rank_trace.event_class == EventClass.SYNC
-    if not recorded.any():
+    """(effect, cause) rows of the waits between streams, and whether the recording holds them.
+
+    Where the profiler recorded what calls wait for, and no call let a stream wait, there are none.
+    """
+    if not (rank_trace.event_class == EventClass.SYNC).any():
         return (np.empty(0, np.int64), np.empty(0, np.int64)), False
-    between = named(rank_trace.names, re.compile("Stream Wait"))[rank_trace.name]
-    return stream_waits(rank_trace), bool((recorded & between).any())
+    between = len(named_rows(rank_trace, STREAM_WAIT)) > 0
+    of_calls = len(named_rows(rank_trace, EVENT_SYNC, STREAM_SYNC, CONTEXT_SYNC)) > 0
+    asked = any(STREAM_WAITS.search(name) for name in rank_trace.names)
+    return stream_waits(rank_trace), between or (of_calls and not asked)
+
+
+def _inferred(nodes: Nodes, host: HostPoints, first: Int32, edges: Edges) -> Bool:
+    """Which edges no event records: by their kind, or since nothing tells what the call waits for."""
+    inferred = np.isin(edges.kind, INFERRED)
+    recorded = np.zeros(len(nodes.time), np.bool_)
+    recorded[nodes.host[host.awaited != NOT_RECORDED]] = True
+    waits = np.flatnonzero(edges.kind == SYNC)
+    inferred[waits] = ~recorded[np.searchsorted(first, waits, side="right") - 1]
+    return inferred
 
 
 def _graph(
@@ -171,6 +211,7 @@ def _graph(
         residual=edges.residual,
         thread=edges.thread,
         threads=host.threads,
+        inferred=_inferred(nodes, host, first, edges),
         group=group,
         groups=groups,
         pair_edge=pairs[0],

@@ -24,9 +24,9 @@ from hta_widgets.jit import outline
 
 Int64 = npt.NDArray[np.int64]
 
-__all__ = ["CLOCK_SLACK", "call_ends", "call_or_mark"]
+__all__ = ["CLOCK_SLACK", "call_ends", "call_or_mark", "lets_go_on"]
 
-OWN_GAP = 100_000
+OWN_GAP = 50_000
 """A shorter pause of a thread is its own, ns."""
 BEFORE_PAUSE = 1_000
 """What ended at most this long after the thread's own last point did not let it go on, ns."""
@@ -36,6 +36,12 @@ COPY_SLACK = 1_000
 """A blocking copy may be stamped as done this much after its call, ns."""
 RETURN = 3_000
 """A synchronising call returns about this long after what it waits for, ns."""
+
+
+@outline
+def lets_go_on(mine: Whole, other: Whole, now: Whole) -> bool:
+    """Whether a thread whose last point is `mine` goes on at `now` because another one ended something."""
+    return bool(now - mine > OWN_GAP and other > mine + BEFORE_PAUSE)
 
 
 @outline
@@ -50,12 +56,10 @@ def call_or_mark(edges: Edges, at: Whole, h: Whole, nodes: Nodes, host: HostPoin
     if mine < 0:
         kind = HANDOFF if seen.done[NODE] else ORIGIN
         return add(edges, at, seen.done[NODE], kind, now - seen.done[TIME], thread)
-    gap = now - nodes.time[mine]
-    handed = seen.done[THREAD] != thread and seen.done[TIME] > nodes.time[mine] + BEFORE_PAUSE
-    if gap > OWN_GAP and handed:
+    if seen.done[THREAD] != thread and lets_go_on(nodes.time[mine], seen.done[TIME], now):
         at = add(edges, at, mine, HOST, 0, thread)
         return add(edges, at, seen.done[NODE], HANDOFF, now - seen.done[TIME], thread)
-    return add(edges, at, mine, HOST, gap, thread)
+    return add(edges, at, mine, HOST, now - nodes.time[mine], thread)
 
 
 @outline

@@ -30,8 +30,8 @@ KINDS = (
     DEVICE, SYNC, COPY, QUEUE,
 ) = range(len(KINDS))  # fmt: skip
 
-INFERRED = (HANDOFF, COLLECTIVE, LATE, QUEUE)
-"""Dependencies that no event records; of the kind SYNC, some are recorded and some are inferred."""
+INFERRED = (HANDOFF, ORPHAN, COLLECTIVE, LATE, COPY, QUEUE)
+"""Dependencies that no event records; of the kind SYNC, some are recorded (see `Graph.inferred`)."""
 
 ON_HOST = (HOST, CALL, WAITING_CALL, HANDOFF)
 """Time of a host thread."""

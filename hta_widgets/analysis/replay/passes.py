@@ -16,10 +16,15 @@ Int32 = npt.NDArray[np.int32]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
-__all__ = ["ESTIMATE", "GONE", "MODES", "MOST", "PINNED", "binding_chain", "edited_weights", "happens"]
+__all__ = [
+    "ESTIMATE", "GONE", "MODES", "MOST", "PINNED", "WHOLE", "binding_chain", "edited_weights", "happens",
+]  # fmt: skip
 
 GONE = -(1 << 52)
 """Weight of a removed edge: before any time, and exact as a float64 in the browser."""
+
+WHOLE = -1
+"""Before the first point: a chain that is followed until then is whole."""
 
 MODES = ("pinned", "estimate", "most")
 """What becomes of a residual beside edited work: it stays; the part of each event beside it changes with
@@ -88,21 +93,23 @@ def happens(first: Int32, source: Int32, weight: Int64) -> Int64:
 
 
 @kernel
-def binding_chain(first: Int32, source: Int32, weight: Int64, time: Int64) -> Int64:
-    """The edges that decide when the last node happens, from the last to the first."""
-    node = 0
-    for other in range(len(time)):
-        if time[other] >= time[node]:
-            node = other
-    chain, n = np.empty(len(time), np.int64), 0
-    while node:
+def binding_chain(
+    first: Int32, source: Int32, weight: Int64, time: Int64, node: int | np.int64, until: int | np.int64
+) -> Int64:
+    """The edges that decide when a node happens, from the node back to what happens at `until` or before."""
+    chain, n, at = np.empty(64, np.int64), 0, np.int64(node)
+    while time[at] > until:
         binding = -1
-        for e in range(first[node], first[node + 1]):
-            if time[source[e]] + weight[e] == time[node]:
+        for e in range(first[at], first[at + 1]):
+            if time[source[e]] + weight[e] == time[at]:
                 binding = e
         if binding < 0:  # as early as the origin: nothing decides it
             break
+        if n == len(chain):
+            longer = np.empty(2 * n, np.int64)
+            longer[:n] = chain
+            chain = longer
         chain[n] = binding
         n += 1
-        node = source[binding]
+        at = np.int64(source[binding])
     return chain[:n].copy()

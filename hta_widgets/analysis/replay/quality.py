@@ -18,7 +18,6 @@ from hta_widgets.analysis.replay.kinds import (
     EVENT_STARTS,
     HANDOFF,
     HOST,
-    INFERRED,
     LATE,
     LAUNCH,
     LAUNCH_FIRST,
@@ -27,7 +26,7 @@ from hta_widgets.analysis.replay.kinds import (
     STREAM,
     WAIT,
 )
-from hta_widgets.analysis.replay.passes import binding_chain, happens
+from hta_widgets.analysis.replay.passes import WHOLE, binding_chain, happens
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import percent
@@ -126,7 +125,7 @@ def quality_of(rank_trace: RankTrace) -> Quality | None:
         return None
     weight = graph.weight + graph.residual
     exact = happens(graph.first, graph.source, weight)
-    chain = binding_chain(graph.first, graph.source, weight, graph.time)
+    chain = binding_chain(graph.first, graph.source, weight, graph.time, graph.last, WHOLE)
     model = happens(graph.first, graph.source, _model_weights(rank_trace, graph))
     late = (graph.residual > graph.latency) & (graph.node_kind[graph.target] == EVENT_STARTS)
     extent = max(graph.extent, 1)
@@ -141,7 +140,7 @@ def quality_of(rank_trace: RankTrace) -> Quality | None:
         unlaunched_pct=unlaunched_pct,
         unexplained=int(late.sum()),
         unexplained_ns=int(graph.residual[late].sum()),
-        inferred=int(np.isin(graph.kind, INFERRED).sum()),
+        inferred=int(graph.inferred.sum()),
         edges=len(graph.kind),
         before_recording_pct=before_pct,
         unrecorded_host_pct=unrecorded_pct,

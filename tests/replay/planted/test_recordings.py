@@ -67,29 +67,35 @@ def test_the_device_spends_its_time_as_it_was_spent(job: str, tmp_path: Path) ->
     }
 
 
-@pytest.mark.parametrize("job", JOBS)
-def test_the_critical_path_is_that_of_the_machine(job: str, tmp_path: Path) -> None:
-    """By class within 2 % of the extent: the walk counts a launch's delay from the end of its call."""
-    made = Recording(JOBS[job]())
+SPENT = {"operator": "host", "host": "host", "launch_delay": "host", "sync": "host", "dependency": "gap"}
+CLASSES = {
+    "compute": "compute",
+    "communication": "communication",
+    "memory_copy": "copy",
+    "memory_set": "fill",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.endswith("from step 2")])
+def test_the_critical_path_is_that_of_the_machine(name: str, tmp_path: Path) -> None:
+    """Within 0.5 % of the extent, by what the machine spent it on, whether or not waits were recorded.
+
+    What a call does after it waited is not told from its return, nor a launch's own time from its latency.
+    """
+    made = recording(name)
     trace = made.trace(tmp_path)
     extent = made.run.extent_ns
     begin = trace.rank(0).extent[0]
     frame = analysis.critical_path(trace, Scope(window_ns=(begin, begin + extent)))
-    classes = {
-        "compute": "compute",
-        "communication": "communication",
-        "memory_copy": "copy",
-        "memory_set": "fill",
-    }
     found: Counter[str] = Counter()
     for kind, event_class, ns in zip(frame["kind"], frame["event_class"], frame["dur_ns"], strict=True):
-        found[classes[event_class] if kind == "kernel" else "else"] += ns
+        found[CLASSES[event_class] if kind == "kernel" else SPENT.get(kind, "gap")] += ns
     truth: Counter[str] = Counter()
     for spent_on, ns in made.run.path().items():
-        truth[spent_on if spent_on in classes.values() else "else"] += ns
+        truth["host" if spent_on in ("launch", "return") else spent_on] += ns
     assert sum(truth.values()) == sum(found.values()) == extent
-    assert {kind: found[kind] / extent for kind in truth} == pytest.approx(
-        {kind: ns / extent for kind, ns in truth.items()}, abs=0.02
+    assert {kind: found[kind] / extent for kind in truth | found} == pytest.approx(
+        {kind: truth[kind] / extent for kind in truth | found}, abs=0.005
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.critical_path.host import caller_first, thread_of
+from hta_widgets.analysis.critical_path.host_time import caller_first
 from hta_widgets.hta.analyzers.critical_path.clip import Clip
 from hta_widgets.hta.analyzers.critical_path.model import DEPENDENCY, NO_EVENT, OPERATOR_KERNEL, ROOT
 from hta_widgets.hta.analyzers.critical_path.nodes import Numbered
@@ -41,7 +41,7 @@ def stack_edges(clip: Clip, numbered: Numbered) -> Int64:
     """
     rank_trace = clip.rank_trace
     rows = clip.host
-    thread = thread_of(rank_trace)[rows]
+    thread = rank_trace.thread[rows]
     forward, backward = _only_thread(clip, "forward"), _only_thread(clip, "autograd")
     if forward >= 0 and backward >= 0 and forward != backward:
         moved = rank_trace.tid[rows] == backward

@@ -1,0 +1,167 @@
+"""What host threads did: at each instant the innermost open call of a thread, or that none was open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.jit import kernel
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+__all__ = ["NOTHING", "HostTime", "busy_until", "caller_first", "handed_over", "host_time", "pieces_of"]
+
+NOTHING = -1
+"""The row of a piece in which no call is open."""
+
+# Of calls with equal times, the first of these classes is the caller.
+_CALLER_FIRST = {EventClass.ANNOTATION: 0, EventClass.PYTHON: 1, EventClass.HOST_OP: 2, EventClass.RUNTIME: 3}
+_ON_THREADS = (*_CALLER_FIRST, EventClass.OVERHEAD)
+_WORKS = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.OVERHEAD)
+
+
+class HostTime(NamedTuple):
+    """The time of each host thread, cut where its innermost open call changes.
+
+    Attributes:
+        start: int64 ns: a piece lasts until the next one of its thread starts; the first of a thread starts
+            before, and its last ends after, all time.
+        row: int64 row of the call, NOTHING where none is open.
+        works: bool, the call is an operator or runtime call; else a Python frame, an annotation or nothing.
+        offset: int64, the first piece of each thread, and the number of pieces.
+        threads: int64, their numbers (`RankTrace.thread`), ascending.
+        rows: int64, all host rows, by thread and start.
+    """
+
+    start: Int64
+    row: Int64
+    works: Bool
+    offset: Int64
+    threads: Int64
+    rows: Int64
+
+    def of_thread(self, thread: int) -> slice:
+        """The pieces of a thread; none of one that has no calls."""
+        at = int(np.searchsorted(self.threads, thread))
+        if at == len(self.threads) or self.threads[at] != thread:
+            return slice(0, 0)
+        return slice(int(self.offset[at]), int(self.offset[at + 1]))
+
+
+def caller_first(rank_trace: RankTrace, rows: Int64) -> Int64:
+    """Position of each row among rows of equal times: callers before the called, then file order."""
+    rank = np.full(len(EventClass), len(_CALLER_FIRST), np.int64)
+    rank[list(_CALLER_FIRST)] = list(_CALLER_FIRST.values())
+    return rank[rank_trace.event_class[rows]]
+
+
+@memoize_per_rank()
+def host_time(rank_trace: RankTrace) -> HostTime:
+    """The time of each host thread of a rank that has calls."""
+    on_host = (rank_trace.stream == NULL) & np.isin(rank_trace.event_class, _ON_THREADS)
+    rows = np.flatnonzero(on_host & (rank_trace.dur > 0) & ~rank_trace.is_device)
+    thread = rank_trace.thread[rows]
+    order = np.lexsort(
+        (caller_first(rank_trace, rows), -rank_trace.end[rows], rank_trace.start[rows], thread)
+    )
+    rows, thread = rows[order], thread[order]
+    threads, first = np.unique(thread, return_index=True)
+    first = np.append(first, len(rows)).astype(np.int64)
+    start, row, offset = _innermost(rows, first, rank_trace.start, rank_trace.end)
+    works = np.isin(rank_trace.event_class[row], _WORKS) & (row != NOTHING)
+    return HostTime(start, row, works, offset, threads.astype(np.int64), rows)
+
+
+def pieces_of(
+    host: HostTime, thread: int, start: Int64, end: Int64
+) -> tuple[Int64, Int64, Int64, Int64, Bool]:
+    """Cut spans of time of a thread where its innermost call changes.
+
+    Returns:
+        For each piece: the position of its span, start, end, row (NOTHING for none), and whether that works.
+    """
+    mine = host.of_thread(thread)
+    if mine.start == mine.stop:
+        n = len(start)
+        return np.arange(n), start, end, np.full(n, NOTHING), np.zeros(n, np.bool_)
+    starts = host.start[mine]
+    low = np.searchsorted(starts, start, side="right") - 1
+    count = np.searchsorted(starts, end, side="left") - low
+    span = np.repeat(np.arange(len(start)), count)
+    piece = np.arange(len(span)) - np.repeat(np.cumsum(count) - count, count) + low[span]
+    until = np.append(starts[1:], _NEVER)
+    row, works = host.row[mine][piece], host.works[mine][piece]
+    return span, np.maximum(starts[piece], start[span]), np.minimum(until[piece], end[span]), row, works
+
+
+def handed_over(host: HostTime, giver: int, taker: int, start: Int64, end: Int64) -> Int64:
+    """When one thread let another go on, within each of these spans.
+
+    The last time that recorded work of the giver ended while the taker recorded none; without any, the start.
+    """
+    of_giver = host.of_thread(giver)
+    works = host.works[of_giver]
+    ends = host.start[of_giver][1:][works[:-1] & ~works[1:]]
+    of_taker = host.of_thread(taker)
+    before = np.searchsorted(host.start[of_taker], ends, side="left") - 1
+    if of_taker.start < of_taker.stop:
+        ends = ends[~host.works[of_taker][before]]
+    last = np.searchsorted(ends, end, side="right") - 1
+    # Position -1, none, finds the appended one.
+    found: Int64 = np.maximum(np.append(ends, _EVER)[last], start)
+    return found
+
+
+def busy_until(host: HostTime, thread: int, time: int) -> int | None:
+    """When a thread last had a call open up to a time; None if never."""
+    mine = host.of_thread(thread)
+    at = mine.start + int(np.searchsorted(host.start[mine], time, side="left")) - 1
+    if at < mine.start:
+        return None
+    if host.row[at] != NOTHING:
+        return time
+    return int(host.start[at]) if at > mine.start else None
+
+
+_EVER, _NEVER = -(1 << 62), 1 << 62
+
+
+@kernel
+def _innermost(rows: Int64, first: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
+    """Starts, rows and offsets of the pieces of each thread; `rows` by thread, start, longest first."""
+    most = 2 * len(rows) + len(first)
+    piece_start, piece_row = np.empty(most, np.int64), np.empty(most, np.int64)
+    offset, stack = np.zeros(len(first), np.int64), np.empty(len(rows), np.int64)
+    n = np.int64(0)
+    for thread in range(len(first) - 1):
+        piece_start[n], piece_row[n] = _EVER, NOTHING
+        n += 1
+        top = 0
+        for i in range(first[thread], first[thread + 1] + 1):
+            now = start[rows[i]] if i < first[thread + 1] else np.int64(_NEVER)
+            while top and end[stack[top - 1]] <= now:
+                over = end[stack[top - 1]]
+                while top and end[stack[top - 1]] <= over:
+                    top -= 1
+                if piece_start[n - 1] < over:
+                    piece_start[n] = over
+                    n += 1
+                piece_row[n - 1] = stack[top - 1] if top else NOTHING
+            if now < _NEVER:
+                stack[top] = rows[i]
+                top += 1
+                if piece_start[n - 1] < now:
+                    piece_start[n] = now
+                    n += 1
+                piece_row[n - 1] = rows[i]
+        offset[thread + 1] = n
+    return piece_start[:n], piece_row[:n], offset

@@ -1,0 +1,139 @@
+"""The segments of a critical path as a table: their events, and what limits each of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.critical_path.chain import NO_THREAD
+from hta_widgets.analysis.critical_path.host_time import host_time
+from hta_widgets.analysis.critical_path.segments import (
+    DEPENDENCY,
+    HOST,
+    KERNEL,
+    KERNEL_KERNEL,
+    KINDS,
+    LAUNCH_DELAY,
+    OPERATOR,
+    SYNC,
+    Segments,
+)
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+__all__ = ["COLUMNS", "NO_OPERATOR", "table_of"]
+
+NO_OPERATOR = "(no operator recorded)"
+COLUMNS = {
+    "rank": "int64",
+    "start_ns": "int64",
+    "end_ns": "int64",
+    "dur_ns": "int64",
+    "kind": "str",
+    "event_id": "int64",
+    "name": "str",
+    "event_class": "str",
+    "thread": "str",
+    "stream": "Int64",
+    "bound_by": "str",
+    "inferred": "bool",
+}
+_BOUND_BY_KIND = {
+    SYNC: "sync",
+    LAUNCH_DELAY: "kernel_launch_overhead",
+    KERNEL_KERNEL: "kernel_kernel_overhead",
+    DEPENDENCY: "sync",
+}
+_BOUND_BY_CLASS = {
+    EventClass.COMMUNICATION: "gpu_communication_bound",
+    EventClass.MEMORY_COPY: "gpu_memory_bound",
+    EventClass.MEMORY_SET: "gpu_memory_bound",
+}
+_LIMITS = (
+    "cpu_bound",
+    "data_loading",
+    "gpu_compute_bound",
+    *dict.fromkeys([*_BOUND_BY_CLASS.values(), *_BOUND_BY_KIND.values()]),
+)
+
+
+def table_of(rank_trace: RankTrace, segments: Segments, data_loading: Sequence[str]) -> pd.DataFrame:
+    """The answer of `critical_path` for the segments of one rank, by time."""
+    start, end, kind, row, thread, inferred = segments
+    known = row >= 0
+    event_class = np.where(known, rank_trace.event_class[row], len(EventClass))
+    no_stream = (thread != NO_THREAD) | (rank_trace.stream[row] == NULL)
+    threads, which = np.unique(thread, return_inverse=True)
+    return pd.DataFrame(
+        {
+            "rank": rank_trace.rank,
+            "start_ns": start,
+            "end_ns": end,
+            "dur_ns": end - start,
+            "kind": _text(KINDS, kind),
+            "event_id": np.where(known, rank_trace.event_id[row], -1),
+            "name": _text(
+                [*rank_trace.names, NO_OPERATOR],
+                np.where(known, rank_trace.name[row], len(rank_trace.names)),
+            ),
+            "event_class": _text([*(event_class.label for event_class in EventClass), ""], event_class),
+            "thread": _text([_label(rank_trace, number) for number in threads.tolist()], which),
+            "stream": pd.Series(rank_trace.stream[row], dtype="Int64").mask(no_stream),
+            "bound_by": _bound_by(rank_trace, segments, event_class, data_loading),
+            "inferred": inferred,
+        }
+    )
+
+
+def _text(texts: Sequence[str], codes: Int64) -> pd.Series[str]:
+    return pd.Series(pd.array(list(texts), dtype="str").take(codes))
+
+
+def _label(rank_trace: RankTrace, thread: int) -> str:
+    if thread == NO_THREAD:
+        return ""
+    pid, tid = divmod(thread, len(rank_trace.tids))
+    return f"{rank_trace.pids[pid]}/{rank_trace.tids[tid]}"
+
+
+def _bound_by(
+    rank_trace: RankTrace, segments: Segments, event_class: Int64, data_loading: Sequence[str]
+) -> pd.Series[str]:
+    by_class = np.full(len(EventClass) + 1, _LIMITS.index("gpu_compute_bound"))
+    by_class[list(_BOUND_BY_CLASS)] = [_LIMITS.index(label) for label in _BOUND_BY_CLASS.values()]
+    by_kind = np.zeros(len(KINDS), np.int64)
+    by_kind[list(_BOUND_BY_KIND)] = [_LIMITS.index(label) for label in _BOUND_BY_KIND.values()]
+    bound = np.where(segments.kind == KERNEL, by_class[event_class], by_kind[segments.kind])
+    loading = np.flatnonzero((segments.kind == OPERATOR) | (segments.kind == HOST))
+    loading = loading[_within(rank_trace, segments.thread[loading], segments.start[loading], data_loading)]
+    bound[loading] = _LIMITS.index("data_loading")
+    return _text(_LIMITS, bound)
+
+
+def _within(rank_trace: RankTrace, thread: Int64, time: Int64, patterns: Sequence[str]) -> Bool:
+    """Which (thread, time) lie within a host row whose name matches one of the patterns."""
+    within = np.zeros(len(time), np.bool_)
+    named = np.array(
+        [any(re.search(pattern, name) for pattern in patterns) for name in rank_trace.names], np.bool_
+    )
+    rows = host_time(rank_trace).rows
+    rows = rows[named[rank_trace.name[rows]]]
+    of_row = rank_trace.thread[rows]
+    for number in np.unique(of_row).tolist():
+        mine = rows[of_row == number]
+        starts, ends = rank_trace.start[mine], np.maximum.accumulate(rank_trace.end[mine])
+        here = np.flatnonzero(thread == number)
+        at = np.searchsorted(starts, time[here], side="right") - 1
+        within[here] = (at >= 0) & (ends[np.maximum(at, 0)] > time[here])
+    return within
