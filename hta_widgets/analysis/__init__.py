@@ -18,7 +18,7 @@ from hta_widgets.analysis.device_time.kernel_types import kernel_type_breakdown
 from hta_widgets.analysis.device_time.overlap import comm_comp_overlap
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
-from hta_widgets.analysis.findings import overview
+from hta_widgets.analysis.findings import overview, savings
 from hta_widgets.analysis.idle.breakdown import idle_breakdown
 from hta_widgets.analysis.idle.gaps import idle_gaps
 from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
@@ -82,6 +82,7 @@ __all__ = [
     "register_formula",
     "replay_quality",
     "run_table",
+    "savings",
     "sequence_instances",
     "step_times",
     "step_waterfall",

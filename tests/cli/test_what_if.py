@@ -40,6 +40,15 @@ def test_the_numbers_are_those_of_the_api(run: Run, expected: pd.DataFrame) -> N
     assert table["after_ns"].tolist() == expected["after_ns"].tolist()
 
 
+def test_it_takes_what_a_finding_prints(run: Run) -> None:
+    path = examples.path("single_gpu_dataloader_stall")
+    finding = analysis.overview(examples.load("single_gpu_dataloader_stall")).iloc[0]
+    assert finding["edits"].startswith("[edits.without(")
+    rows = run("what-if", path, "--edit", finding["edits"], "--format", "json").json["rows"]
+    steps = [row for row in rows if row["iteration"] is not None]
+    assert sum(row["before_ns"] - row["after_ns"] for row in steps) == finding["saving_ns"]
+
+
 def test_a_part_of_the_job(run: Run) -> None:
     arguments = ("--ranks", "1-2", "--iterations", "11", "--format", "json")
     rows = run("what-if", DDP, *CHANGE, *arguments).json["rows"]

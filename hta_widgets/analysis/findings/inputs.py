@@ -56,7 +56,7 @@ class Inputs:
     program still starts up are left out if there are others.
 
     Attributes:
-        scope: what is judged.
+        scope: what is judged. asked: what was asked for.
         steps: `step_times` of the scope as it was asked for.
         announced: the steps are marked by the program.
         start_up: rank -> what it does to start up; ranks that do nothing of the kind are left out.
@@ -65,7 +65,7 @@ class Inputs:
     """
 
     def __init__(self, trace: Trace, scope: Scope) -> None:
-        self.trace = trace
+        self.trace, self.asked = trace, scope
         self.steps = step_times(trace, scope)
         self.announced = bool(len(self.steps)) and bool(self.steps["source"].isin(_ANNOUNCED).all())
         complete = self.steps[~self.steps["partial"]] if self.announced else self.steps.iloc[:0]

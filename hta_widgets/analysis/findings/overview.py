@@ -37,7 +37,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "findings_with_savings", "overview"]
+__all__ = ["ANALYSIS", "found_with_savings", "overview"]
 
 Rule = Callable[[Inputs], Finding | None]
 
@@ -141,9 +141,9 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     return frame.astype(_COLUMNS)
 
 
-def findings_with_savings(inputs: Inputs) -> list[Finding]:
-    """The findings of all rules about a recording that can be judged."""
-    return _judged(inputs)[0]
+def found_with_savings(inputs: Inputs) -> list[Finding]:
+    """The findings of all rules; none about a recording that cannot be judged."""
+    return [] if recording_verdict(inputs.trace, inputs.asked) else _judged(inputs)[0]
 
 
 def _judged(inputs: Inputs) -> tuple[list[Finding], list[str], list[Open]]:
