@@ -4,8 +4,8 @@ They say what is drawn, not how: the front end draws them as SVG, `hta_widgets.c
 Units follow from the columns' suffixes (`_ns`, `_pct`, `_bytes`, `_gbps`, `_flops`); the title of an axis is
 the chart's `measure`, or else the name of the column.
 
-A `Chart` is drawn in panels and by plotly. `Table`, `Segments` and `Changes` are figures of plotly only: a
-panel has its table, its timeline and its lines for them.
+A `Chart` is drawn in panels and by plotly. `Table`, `Segments`, `Changes` and `Savings` are figures of plotly
+only: a panel has its table, its timeline, its lines and its sliders for them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ __all__ = [
     "Heat",
     "Histogram",
     "Lines",
+    "Savings",
     "Segments",
     "Series",
     "Spread",
@@ -244,6 +245,25 @@ class Waterfall:
 
 
 @dataclass(frozen=True)
+class Savings:
+    """A bar per change, which begins where the one above ends, and one for all; a mark shows it alone.
+
+    Attributes:
+        label: the column that names a change.
+        alone, adds, together: the columns with what it saves by itself, after those above, and with them.
+        whole: the column with the time that all of it is saved of.
+        time_class: the column with the class of time whose colour a bar takes.
+    """
+
+    label: str
+    alone: str
+    adds: str
+    together: str
+    whole: str
+    time_class: str
+
+
+@dataclass(frozen=True)
 class Table:
     """The frame as it is.
 
@@ -296,4 +316,4 @@ class Changes:
 
 
 Chart = Stack | Bars | Lines | Heat | Spread | Histogram | Flame | Waterfall
-Figure = Chart | Table | Segments | Changes
+Figure = Chart | Table | Segments | Changes | Savings

@@ -10,13 +10,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.replay import what_if
+from hta_widgets.analysis.replay import marginal_savings, what_if
 from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.charts.spec import Savings
 from hta_widgets.charts.svg import PanelPicture, Picture
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.report import write
@@ -30,9 +31,15 @@ from hta_widgets.widgets.runtime import WHAT_IF_BUNDLE
 from hta_widgets.widgets.selection import Integers, Selection, Window
 from hta_widgets.widgets.static_preview import Pictured, origin
 from hta_widgets.widgets.what_if_answer import Replayed, packed_graph, pictured, replayed
-from hta_widgets.widgets.what_if_controls import CONTROLS, edits_of, settings_of
+from hta_widgets.widgets.what_if_controls import CONTROLS, edits_of, settings_of, time_class
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 __all__ = ["WhatIf"]
+
+
+_SAVINGS = Savings("edits", "alone_ns", "next_ns", "together_ns", "before_ns", "time_class")
 
 
 class WhatIf(Pictured, Computed):
@@ -99,6 +106,24 @@ class WhatIf(Pictured, Computed):
         """
         scope, edits = self._shown()
         return what_if(self.trace, edits, scope)
+
+    def savings(self) -> pd.DataFrame:
+        """What each of the edits saves: `analysis.marginal_savings` for what is shown.
+
+        Raises:
+            MissingDataError: the rank has no device work, or its replay cannot be trusted.
+        """
+        scope, edits = self._shown()
+        return marginal_savings(self.trace, edits, scope)
+
+    def figure(self) -> go.Figure:
+        """The plotly figure of `savings()`."""
+        from hta_widgets.charts import plotly  # takes half a second: only when somebody asks for a figure
+
+        scope, edits = self._shown()
+        frame = marginal_savings(self.trace, edits, scope)
+        classes = [time_class(edits[change]) for change in frame["change"]]
+        return plotly.figure(_SAVINGS, frame.assign(time_class=classes), "What each change saves")
 
     def share_edits(self, owner: t.HasTraits) -> None:
         """Have the same `edits` as another object, from now on and until the widget is closed."""

@@ -10,21 +10,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.replay import what_if
+from hta_widgets.analysis.replay import marginal_savings, what_if
 from hta_widgets.analysis.replay.edits import Edit
-from hta_widgets.analysis.replay.graph import Graph, graph_of
-from hta_widgets.analysis.replay.passes import ESTIMATE
-from hta_widgets.analysis.replay.plan import Plan
+from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.quality import first_trusted, quality_of
 from hta_widgets.analysis.replay.what_if import PARTS
 from hta_widgets.charts.svg import Bar, PanelPicture
-from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import duration, percent
 from hta_widgets.timeline import Packed
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.replay_codec import pack
-from hta_widgets.widgets.what_if_controls import CONTROLS, described, edits_of, effect_of, settings_of
+from hta_widgets.widgets.what_if_controls import (
+    CONTROLS,
+    described,
+    edits_of,
+    effect_of,
+    settings_of,
+    time_class,
+)
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
@@ -88,8 +92,12 @@ def replayed(trace: Trace, scope: Scope, edits: Sequence[Edit]) -> Replayed:
         "inferred": quality.inferred,
         "edges": quality.edges,
     }
-    answer = _answer(rank_trace, graph, edits, recorded, frame)
-    return Replayed(about, controls, {**answer, "step": _median(steps[steps["iteration"].notna()])})
+    answer = {
+        **_answer(edits, recorded, frame),
+        "step": _median(steps[steps["iteration"].notna()]),
+        "chain": _chain(trace, rank, edits, graph.extent),
+    }
+    return Replayed(about, controls, answer)
 
 
 def packed_graph(rank_trace: RankTrace) -> Packed:
@@ -140,9 +148,7 @@ def _sent(rank_trace: RankTrace) -> tuple[list[dict[str, Any]], Packed]:
     return controls, Packed({}, data)
 
 
-def _answer(
-    rank_trace: RankTrace, graph: Graph, edits: Sequence[Edit], recorded: pd.DataFrame, frame: pd.DataFrame
-) -> dict[str, Any]:
+def _answer(edits: Sequence[Edit], recorded: pd.DataFrame, frame: pd.DataFrame) -> dict[str, Any]:
     whole = frame[frame["iteration"].isna()].iloc[0]
     settings, further = settings_of(edits)
     return {
@@ -154,7 +160,6 @@ def _answer(
         "high": int(whole["high_ns"]),
         "parts_before": [int(recorded[part].iloc[0]) for part in PARTS],
         "parts_after": [int(whole[part]) for part in PARTS],
-        "chain": _chain(rank_trace, graph, [*edits_of(settings), *further]),
     }
 
 
@@ -166,22 +171,19 @@ def _median(steps: pd.DataFrame) -> dict[str, Any] | None:
     return {**times, "count": len(steps), "clock": str(steps["clock"].iloc[0])}
 
 
-def _chain(rank_trace: RankTrace, graph: Graph, edits: Sequence[Edit]) -> list[dict[str, Any]]:
-    """Of each edit: how long the recording takes with it alone, and together with those before it."""
-    chain, together = [], Plan(graph, rank_trace)
-    for edit in edits:
-        checkpoint()
-        alone = Plan(graph, rank_trace)
-        edit.apply(alone)
-        edit.apply(together)
-        settings, _ = settings_of([edit])
-        chain.append(
-            {
-                "name": next(iter(settings), ""),
-                "expression": edit.expression,
-                "bound": edit.bound,
-                "alone": int(alone.replay(ESTIMATE).max()),
-                "together": int(together.replay(ESTIMATE).max()),
-            }
-        )
-    return chain
+def _chain(trace: Trace, rank: int, edits: Sequence[Edit], before: int) -> list[dict[str, Any]]:
+    """Of each edit in greedy order: how long the recording takes with it alone, and with those before it."""
+    settings, further = settings_of(edits)
+    made = [*edits_of(settings), *further]
+    names = [control.name for control in CONTROLS if control.name in settings] + [""] * len(further)
+    return [
+        {
+            "name": names[row["change"]],
+            "expression": row["edits"],
+            "bound": row["bound"],
+            "time_class": time_class(made[row["change"]]),
+            "alone": before - row["alone_ns"],
+            "together": before - row["together_ns"],
+        }
+        for row in marginal_savings(trace, made, Scope(ranks=(rank,))).to_dict("records")
+    ]

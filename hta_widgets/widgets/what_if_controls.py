@@ -26,8 +26,16 @@ if TYPE_CHECKING:
 
 Int64 = npt.NDArray[np.int64]
 
-__all__ = ["CONTROLS", "Control", "Effect", "described", "edits_of", "effect_of", "settings_of"]
+__all__ = ["CONTROLS", "Control", "Effect", "described", "edits_of", "effect_of", "settings_of", "time_class"]
 
+_CLASSES = {
+    **dict.fromkeys(("host", "launches", "allocator", "without", "graphs"), "host"),
+    "syncs": "sync",
+    "kernels": "compute",
+    "copies": "memory",
+    "communication": "communication",
+}
+"""By the function that makes an edit: the class of time (`palette`) that it is about."""
 _DIGITS = 12
 """Of a speed, whose reciprocal is a time: enough to give back what was typed."""
 
@@ -50,6 +58,12 @@ class Control:
     edit: Callable[[float], Edit]
     off: str = ""
     speed: bool = False
+
+
+def time_class(edit: Edit) -> str:
+    """The class of the time that an edit is about, for its colour."""
+    function = edit.expression.removeprefix("edits.").partition("(")[0]
+    return _CLASSES.get(function, "idle")
 
 
 def _faster(time: float) -> float:
@@ -172,4 +186,5 @@ def described(control: Control, effect: Effect) -> dict[str, Any]:
         "scaled": effect.scaled,
         "removed": effect.removed,
         "nothing": effect.nothing,
+        "time_class": time_class(control.edit(0.0)),
     }

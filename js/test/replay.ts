@@ -59,6 +59,7 @@ export function control(name: string, given: Partial<Control> = {}): Control {
     scaled: [],
     removed: [],
     nothing: false,
+    time_class: "host",
     ...given,
   };
 }

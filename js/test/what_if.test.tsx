@@ -113,8 +113,10 @@ it("answers while the hand moves, and tells the kernel when it rests", async () 
 
 it("draws each edit's share, the bound, and what they do together", async () => {
   const { el } = await show({ settings: { kernels: 0.5, syncs: 0 } });
-  await vi.waitFor(() => expect(el.querySelector(".hta-wi-total")).not.toBeNull());
-  expect(texts(el, ".hta-wi-row .hta-wi-alone")).toEqual(["13.7 % less", "1.86 % less", "15.5 % less"]);
+  await vi.waitFor(() => expect(el.querySelectorAll("tbody tr")).toHaveLength(3));
+  expect(texts(el, "tbody th")).toEqual(["Compute kernels", "Synchronisation", "Together"]);
+  expect(texts(el, "tbody td:nth-child(3)")).toEqual(["13.7 % less", "1.86 % less", "15.5 % less"]);
+  expect(texts(el, "tbody td:nth-child(4)")).toEqual(["13.7 % less", "1.86 % less", ""]);
   expect(el.querySelector(".hta-wi-trust")?.textContent).toContain("An upper bound (synchronisation)");
 });
 
@@ -131,12 +133,13 @@ it("follows Python, and forgets all on reset", async () => {
 
 it("leaves edits that no slider makes to the kernel, as text", async () => {
   const expression = "edits.kernels(2.0, name='<img src=x>')";
-  const chain = [{ name: "", expression, bound: true, alone: 100, together: 100 }];
+  const chain = [{ name: "", expression, bound: true, time_class: "compute", alone: 100, together: 100 }];
   const answer = { ...RECORDED, further: [expression], after: 100, chain };
   const { el, model } = await show({ further: [expression], answer }, false);
   expect(numbers(el)[0]).toBe("100 ns");
   expect(el.querySelector("img")).toBeNull();
   expect(el.querySelector("code")?.textContent).toBe(expression);
+  expect(texts(el, "tbody th")).toEqual([expression]);
   [...el.querySelectorAll("button")].find((button) => button.textContent === "Drop")?.click();
   await drawn();
   expect(model.get("further")).toEqual([]);

@@ -90,7 +90,7 @@ def test_python_moves_the_sliders(lab: Lab, control: Locator) -> None:
     )
     expect(slider(control, "communication")).to_have_js_property("value", "200")
     expect(slider(control, "syncs")).to_be_checked()
-    expect(control.locator(".hta-wi-total")).to_be_visible()
+    expect(control.locator(".hta-wi-savings [data-whole]")).to_be_visible()
     slider(control, "syncs").uncheck()
     lab.expect_kernel("[edit.expression for edit in widget.edits]",
                       ["edits.communication(0.0)", "edits.without('*DataLoader*')"])  # fmt: skip
@@ -109,7 +109,7 @@ def test_python_moves_the_sliders(lab: Lab, control: Locator) -> None:
 def test_dark_and_narrow(dark_lab: Lab) -> None:
     widget = show(dark_lab, CONTROL)
     dark_lab.kernel("setattr(widget, 'edits', [edits.host(0.5), edits.kernels(2), edits.communication(1.5)])")
-    expect(widget.locator(".hta-wi-total")).to_be_visible()
+    expect(widget.locator(".hta-wi-savings [data-whole]")).to_be_visible()
     expect(widget.locator("[data-stale]")).to_have_count(0)
     dark_lab.shot("what-if-dark", widget)
     assert not serious_violations(widget)

@@ -8,11 +8,17 @@ const { Replay, partsOf, unpack } = await import(pathToFileURL(bundle).href);
 const read = (path) => JSON.parse(readFileSync(path, "utf8"));
 const unpacked = unpack(new Uint8Array(readFileSync(graph)));
 const replay = new Replay(unpacked, read(controls));
+function finished(steps) {
+  let step = steps.next();
+  while (!step.done) step = steps.next();
+  return step.value;
+}
 for (const { settings, mode } of read(questions)) {
   const times = replay.times(settings, mode);
   let hash = 0; // the order counts; it stays below 2^53
   for (const time of times) hash = (hash * 31 + time) % 2147483647;
   const last = times.reduce((one, two) => Math.max(one, two), 0);
   const { parts_after, ...whole } = mode === 1 ? replay.whole(settings) : { parts_after: partsOf(unpacked, times, last) };
-  console.log(JSON.stringify({ hash, last, parts: parts_after, low: whole.low, high: whole.high }));
+  const chain = mode === 1 ? finished(replay.chain(settings)).map(({ name, alone, together }) => [name, alone, together]) : [];
+  console.log(JSON.stringify({ hash, last, parts: parts_after, low: whole.low, high: whole.high, chain }));
 }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hta_widgets import Trace, examples
-from hta_widgets.analysis import what_if
+from hta_widgets.analysis import marginal_savings, what_if
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.passes import ESTIMATE, MODES
 from hta_widgets.analysis.replay.plan import Plan
@@ -107,6 +107,13 @@ def test_recorded_traces_replay_in_node_as_in_python(name: str, bundle: Path, tm
         assert (answer["low"], answer["last"], answer["high"]) == (
             whole["low_ns"], whole["after_ns"], whole["high_ns"]
         )  # fmt: skip
+        made = edits_of(settings)
+        names = [control.name for control in CONTROLS if control.name in settings]
+        savings = marginal_savings(trace, made, Scope(ranks=(rank,))).to_dict("records")
+        assert answer["chain"] == [
+            [names[row["change"]], row["before_ns"] - row["alone_ns"], row["before_ns"] - row["together_ns"]]
+            for row in savings
+        ]
 
 
 @pytest.mark.parametrize("name", ["ddp_4ranks", "single_gpu_dataloader_stall"])

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import traitlets as t
 
@@ -10,6 +11,7 @@ from hta_widgets import Trace, WhatIf, analysis, edits, examples
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.errors import MissingDataError
+from hta_widgets.palette import LIGHT
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets import what_if_answer
 from hta_widgets.widgets.freezing import settle
@@ -66,12 +68,50 @@ def test_edits_move_the_sliders_and_the_answer_is_that_of_the_analysis(
 def test_each_edit_is_answered_alone_and_with_those_before(widget: WhatIf, stalled: Trace) -> None:
     widget.edits = [*MANY, edits.graphs()]
     settle([widget])
-    chain = widget.answer["chain"]
-    assert [link["name"] for link in chain] == ["host", "kernels", "communication", "syncs", ""]
-    assert [link["bound"] for link in chain] == [False, False, True, True, True]
+    chain, before = widget.answer["chain"], widget.answer["before"]
+    frame = widget.savings()
+    assert frame.equals(analysis.marginal_savings(stalled, widget.edits))
+    assert [link["expression"] for link in chain] == frame["edits"].tolist()
+    assert [before - link["alone"] for link in chain] == frame["alone_ns"].tolist()
+    assert [before - link["together"] for link in chain] == frame["together_ns"].tolist()
+    by_name = {link["name"]: link for link in chain}
+    assert {name: link["bound"] for name, link in by_name.items()} == {
+        "host": False, "kernels": False, "communication": True, "syncs": True, "": True
+    }  # fmt: skip
+    assert {name: link["time_class"] for name, link in by_name.items()} == {
+        "host": "host", "kernels": "compute", "communication": "communication", "syncs": "sync", "": "host"
+    }  # fmt: skip
     assert chain[-1]["together"] == widget.answer["after"]
-    for link, edit in zip(chain[:2], (edits.host(0.5), edits.kernels(1.82)), strict=True):
-        assert link["alone"] == analysis.what_if(stalled, edit)["after_ns"].iloc[0]
+    for name, edit in (("host", edits.host(0.5)), ("kernels", edits.kernels(1.82))):
+        assert by_name[name]["alone"] == analysis.what_if(stalled, edit)["after_ns"].iloc[0]
+
+
+def test_the_figure_is_the_waterfall(widget: WhatIf) -> None:
+    widget.edits = MANY
+    frame, figure = widget.savings(), widget.figure()
+    bars, alone, whole = figure.data
+    adds, base = np.array(bars.x, float), np.array(bars.base, float)
+    assert (adds * 1e6).round().tolist() == frame["next_ns"].tolist()
+    assert ((base + adds) * 1e6).round().tolist() == frame["together_ns"].tolist()
+    assert (np.array(alone.x, float) * 1e6).round().tolist() == frame["alone_ns"].tolist()
+    assert round(whole.x[0] * 1e6) == frame["together_ns"].iloc[-1]
+    assert list(figure.layout.yaxis.ticktext) == [*frame["edits"], "together"]
+    colours = dict(zip(frame["edits"], bars.marker.color, strict=True))
+    assert colours["edits.kernels(1.82)"] == LIGHT["compute"]
+    assert colours["edits.syncs()"] == LIGHT["sync"]
+    assert "together: " in whole.hovertemplate
+    widget.edits = [edits.kernels(2.0, name="<b>*")]
+    assert widget.figure().layout.yaxis.ticktext[0] == "edits.kernels(2.0, name='&lt;b&gt;*')"
+    widget.edits = []
+    assert len(widget.figure().data[0].x) == 0
+
+
+def test_a_second_edit_of_a_slider_is_told_by_its_expression(widget: WhatIf) -> None:
+    widget.edits = [edits.kernels(2.0), edits.kernels(3.0)]
+    settle([widget])
+    assert {(link["name"], link["expression"]) for link in widget.answer["chain"]} == {
+        ("kernels", "edits.kernels(2.0)"), ("", "edits.kernels(3.0)")
+    }  # fmt: skip
 
 
 def test_a_moved_slider_makes_an_edit(widget: WhatIf) -> None:

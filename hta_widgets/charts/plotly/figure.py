@@ -15,6 +15,7 @@ from hta_widgets.charts.plotly.flame import flame
 from hta_widgets.charts.plotly.heat import heat
 from hta_widgets.charts.plotly.histogram import histogram
 from hta_widgets.charts.plotly.lines import lines
+from hta_widgets.charts.plotly.savings import savings
 from hta_widgets.charts.plotly.segments import segments
 from hta_widgets.charts.plotly.spread import spread
 from hta_widgets.charts.plotly.stack import stack
@@ -29,6 +30,7 @@ _DRAW: dict[type[spec.Figure], Callable[[Any, pd.DataFrame], go.Figure]] = {
     spec.Heat: heat,
     spec.Histogram: histogram,
     spec.Lines: lines,
+    spec.Savings: savings,
     spec.Segments: segments,
     spec.Spread: spread,
     spec.Stack: stack,

@@ -19,13 +19,15 @@ export interface Whole extends Times {
   parts_after: number[];
 }
 
-/** One edit: what the recording takes with it alone, and with it and those before it; ns. */
+/** One edit, in the greedy order of savings: what the recording takes with it alone, and with those before it; ns. */
 export interface Link {
   /** of the control that makes it, empty for an edit that none makes */
   name: string;
   expression: string;
   /** it can be had at most in part */
   bound: boolean;
+  /** whose colour it takes */
+  time_class: string;
   alone: number;
   together: number;
 }
@@ -79,22 +81,28 @@ export class Replay {
     };
   }
 
-  /** Each edit that is in use, by itself and together with those above it. */
-  chain(settings: Settings): Link[] {
-    const all: Record<string, number> = {};
-    return inUse(this.controls, settings).map((control) => {
-      const { name } = control;
-      const own = { [name]: settings[name] as number };
-      Object.assign(all, own);
-      const alone = this.#extent(own, ESTIMATE);
-      return {
-        name,
-        expression: "",
-        bound: isBound(control, settings),
-        alone,
-        together: this.#extent(all, ESTIMATE),
-      };
-    });
+  /** The edits that are in use: first what saves most, then what adds most. It yields after each replay. */
+  *chain(settings: Settings): Generator<undefined, Link[]> {
+    const left = inUse(this.controls, settings);
+    const alone = new Map<Control, number>();
+    const made: Record<string, number> = {};
+    const links: Link[] = [];
+    while (left.length) {
+      let [best, together] = [0, Number.POSITIVE_INFINITY];
+      for (const [i, control] of left.entries()) {
+        const { name } = control;
+        const time = this.#extent({ ...made, [name]: settings[name] as number }, ESTIMATE);
+        if (!links.length) alone.set(control, time);
+        if (time < together) [best, together] = [i, time];
+        yield;
+      }
+      const [control] = left.splice(best, 1) as [Control];
+      const { name, time_class } = control;
+      made[name] = settings[name] as number;
+      const bound = isBound(control, settings);
+      links.push({ name, expression: "", bound, time_class, alone: alone.get(control) as number, together });
+    }
+    return links;
   }
 
   #extent(settings: Settings, mode: number): number {

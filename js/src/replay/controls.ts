@@ -19,6 +19,8 @@ export interface Control {
   removed: number[];
   /** the recording has nothing that it would change */
   nothing: boolean;
+  /** whose colour its saving takes */
+  time_class: string;
 }
 
 /** By name of a control, the share of the time that is left; what is not listed is as recorded. */

@@ -14,6 +14,7 @@ import { announceView } from "../static_preview";
 import { Figures, Parts } from "../what_if/figures";
 import { type About, follow, type Hand } from "../what_if/hand";
 import { Rows } from "../what_if/rows";
+import { Savings } from "../what_if/savings";
 
 const COPIED_MS = 1500;
 
@@ -109,7 +110,10 @@ export const whatIf: View = ({ model, el, signal }) => {
               </p>
             )}
             <Parts whole={whole} stale={hand.stale.value} />
-            <Rows hand={hand} controls={controls.value} />
+            <div class="hta-wi-work">
+              <Rows hand={hand} controls={controls.value} />
+              <Savings hand={hand} controls={controls.value} />
+            </div>
             <Trust about={about.value as About} bound={boundsOf(hand.chain.value, controls.value)} />
           </>
         )}

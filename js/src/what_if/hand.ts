@@ -10,6 +10,7 @@ import type { Rpc } from "../rpc";
 import { inflate } from "../timeline/decode";
 
 const REST_MS = 250; // without a move, the hand rests
+const SLICE_MS = 8; // that a longer computation may hold up the page
 const SPEED_DIGITS = 3;
 
 /** Facts about the replay, whatever the edits are. */
@@ -112,10 +113,16 @@ export function follow(model: Model, rpc: Rpc, signal: AbortSignal): Hand {
     }
     frame = requestAnimationFrame(() => {
       own.value = now.whole(given);
-      // the shares of single edits follow when the answer is on the page
-      later = setTimeout(() => {
-        links.value = now.chain(given);
-      });
+      // the shares of single edits follow when the answer is on the page, piece by piece: the hand may still move
+      const chain = now.chain(given);
+      const further = () => {
+        const until = performance.now() + SLICE_MS;
+        let step = chain.next();
+        while (!step.done && performance.now() < until) step = chain.next();
+        if (step.done) links.value = step.value;
+        else later = setTimeout(further);
+      };
+      later = setTimeout(further);
     });
   });
 

@@ -1,69 +1,31 @@
-// One row for each slider and switch, and beside it what it adds to the saving: a waterfall down the rows.
+// One row for each slider and switch, and for each edit that neither makes.
 
 import { useId } from "preact/hooks";
 import { Button } from "../button";
-import { duration, grouped } from "../format";
-import type { Link } from "../replay/answer";
+import { grouped } from "../format";
 import type { Control } from "../replay/controls";
-import { change } from "./figures";
 import type { Hand } from "./hand";
 
 const SLOWEST = 200; // % of the recorded time, at the left end
 const STEP = 5;
 
 export function Rows({ hand, controls }: { hand: Hand; controls: readonly Control[] }) {
-  const whole = hand.whole.value;
-  const chain = hand.chain.value;
-  const scale = whole && scaleOf(whole.before, chain);
-  const fall = (link: Link | undefined) => {
-    if (!whole || !scale || !link) return null;
-    const at = chain.indexOf(link);
-    const from = at > 0 ? (chain[at - 1] as Link).together : whole.before;
-    return <Fall scale={scale} before={whole.before} from={from} to={link.together} alone={link.alone} />;
-  };
   return (
     <div class="hta-wi-rows">
       <span class="hta-fact-label">Change</span>
       <span class="hta-fact-label">Slower ← as recorded → faster</span>
       <span class="hta-fact-label">Time left</span>
-      <span class="hta-fact-label">{chain.length > 0 && "Saves, added up from above"}</span>
-      <span class="hta-fact-label hta-wi-alone">{chain.length > 0 && "Alone"}</span>
       {controls.map((control) => (
-        <Row key={control.name} {...{ hand, control }}>
-          {fall(chain.find((link) => link.name === control.name))}
-        </Row>
+        <Row key={control.name} {...{ hand, control }} />
       ))}
       {hand.further.value.map((expression) => (
-        <Further key={expression} {...{ hand, expression }}>
-          {fall(chain.find((link) => link.expression === expression && !link.name))}
-        </Further>
+        <Further key={expression} {...{ hand, expression }} />
       ))}
-      {whole && scale && chain.length > 1 && (
-        <div class="hta-wi-row hta-wi-total">
-          <strong>Together</strong>
-          <span />
-          <span />
-          <Fall
-            scale={scale}
-            before={whole.before}
-            from={whole.before}
-            to={whole.after}
-            alone={whole.after}
-          />
-        </div>
-      )}
     </div>
   );
 }
 
-interface RowProps {
-  hand: Hand;
-  control: Control;
-  // biome-ignore lint/suspicious/noExplicitAny: whatever Preact draws
-  children: any;
-}
-
-function Row({ hand, control, children }: RowProps) {
+function Row({ hand, control }: { hand: Hand; control: Control }) {
   const time = hand.settings.value[control.name] ?? 1;
   const disabled = control.nothing || !hand.ready.value;
   const id = useId();
@@ -103,7 +65,6 @@ function Row({ hand, control, children }: RowProps) {
         />
       )}
       <span class={time === 1 ? "hta-muted" : ""}>{text}</span>
-      {children}
     </div>
   );
 }
@@ -114,15 +75,7 @@ function fill(time: number): Record<string, number> {
   return { "--hta-from": Math.min(at, 0.5), "--hta-to": Math.max(at, 0.5) };
 }
 
-function Further({
-  hand,
-  expression,
-  children,
-}: {
-  hand: Hand;
-  expression: string;
-  children: RowProps["children"];
-}) {
+function Further({ hand, expression }: { hand: Hand; expression: string }) {
   return (
     <div class="hta-wi-row">
       <code class="hta-cut" title={expression}>
@@ -137,7 +90,6 @@ function Further({
       >
         Drop
       </Button>
-      {children}
     </div>
   );
 }
@@ -149,41 +101,4 @@ function left({ off, name }: Control, time: number): string {
   if (time === 0) return name === "host" || name === "launches" ? "free" : "none";
   const speed = time < 1 ? `, ${grouped(Math.round(100 / time) / 100)}× as fast` : "";
   return `${grouped(Math.round(100 * time))} %${speed}`;
-}
-
-interface Scale {
-  low: number;
-  high: number;
-}
-
-/** The axis of what is saved: from the most that is lost, or 0, to the most that is saved, or 0. */
-function scaleOf(before: number, chain: readonly Link[]): Scale {
-  const saved = chain.map((link) => before - link.together);
-  return { low: Math.min(0, ...saved), high: Math.max(0, ...saved) };
-}
-
-interface FallProps {
-  scale: Scale;
-  before: number;
-  from: number;
-  to: number;
-  alone: number;
-}
-
-function Fall({ scale: { low, high }, before, from, to, alone }: FallProps) {
-  const place = (time: number) => (100 * (before - time - low)) / Math.max(high - low, 1);
-  const [start, end] = [place(from), place(to)].sort((a, b) => a - b) as [number, number];
-  return (
-    <>
-      <span
-        class="hta-wi-fall"
-        role="img"
-        aria-label={`adds ${change(from, to)}`}
-        title={`${duration(from)} → ${duration(to)}`}
-      >
-        <span data-worse={to > from || undefined} style={{ left: `${start}%`, width: `${end - start}%` }} />
-      </span>
-      <span class="hta-wi-alone">{change(before, alone)}</span>
-    </>
-  );
 }
