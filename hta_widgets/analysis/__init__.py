@@ -35,7 +35,7 @@ from hta_widgets.analysis.operators.coverage import formula_coverage
 from hta_widgets.analysis.operators.formulas import register_formula
 from hta_widgets.analysis.operators.table import operators
 from hta_widgets.analysis.registry import ANALYSES
-from hta_widgets.analysis.replay import marginal_savings, replay_quality, what_if
+from hta_widgets.analysis.replay import marginal_savings, replay_quality, speed_map, what_if
 from hta_widgets.analysis.strategy import strategies, strategy_memory, training_strategy
 from hta_widgets.charts.spec import Series
 
@@ -84,6 +84,7 @@ __all__ = [
     "run_table",
     "savings",
     "sequence_instances",
+    "speed_map",
     "step_times",
     "step_waterfall",
     "stragglers",

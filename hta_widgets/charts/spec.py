@@ -4,8 +4,8 @@ They say what is drawn, not how: the front end draws them as SVG, `hta_widgets.c
 Units follow from the columns' suffixes (`_ns`, `_pct`, `_bytes`, `_gbps`, `_flops`); the title of an axis is
 the chart's `measure`, or else the name of the column.
 
-A `Chart` is drawn in panels and by plotly. `Table`, `Segments`, `Changes` and `Savings` are figures of plotly
-only: a panel has its table, its timeline, its lines and its sliders for them.
+A `Chart` is drawn in panels and by plotly. `Table`, `Segments`, `Changes`, `Contour` and `Savings` are
+figures of plotly only: a panel has its table, its timeline, its lines and its sliders for them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ __all__ = [
     "Changes",
     "Chart",
     "Combine",
+    "Contour",
     "Figure",
     "Flame",
     "Heat",
@@ -245,6 +246,27 @@ class Waterfall:
 
 
 @dataclass(frozen=True)
+class Contour:
+    """Lines of equal value over two axes, each a column of factors, with the recorded point and a chosen one.
+
+    Attributes:
+        x, y: the columns of the axes, which are logarithmic.
+        value: the column with the value of a pair. whole: the column with what it is a share of.
+        time_class: the class of time whose colour the least value takes.
+        measures: what the axes are, in words.
+        point: (x, y) that is marked.
+    """
+
+    x: str
+    y: str
+    value: str
+    whole: str
+    time_class: str
+    measures: tuple[str, str]
+    point: tuple[float, float] = (1.0, 1.0)
+
+
+@dataclass(frozen=True)
 class Savings:
     """A bar per change, which begins where the one above ends, and one for all; a mark shows it alone.
 
@@ -316,4 +338,4 @@ class Changes:
 
 
 Chart = Stack | Bars | Lines | Heat | Spread | Histogram | Flame | Waterfall
-Figure = Chart | Table | Segments | Changes | Savings
+Figure = Chart | Table | Segments | Changes | Contour | Savings

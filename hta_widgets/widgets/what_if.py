@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.replay import marginal_savings, what_if
+from hta_widgets.analysis.replay import marginal_savings, speed_map, what_if
 from hta_widgets.analysis.replay.edits import Edit
-from hta_widgets.charts.spec import Savings
+from hta_widgets.analysis.replay.speed_map import SPEEDS
+from hta_widgets.charts.spec import Contour, Savings
 from hta_widgets.charts.svg import PanelPicture, Picture
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.report import write
@@ -40,6 +42,13 @@ __all__ = ["WhatIf"]
 
 
 _SAVINGS = Savings("edits", "alone_ns", "next_ns", "together_ns", "before_ns", "time_class")
+_SPEEDS = ("host", "kernels")
+"""The controls that the map varies."""
+_MAP = Contour(
+    "host_factor", "device_factor", "after_ns", "before_ns", "compute", ("Host", "Compute kernels")
+)
+_MOST = SPEEDS[-1]
+"""A faster point is marked at the map's edge."""
 
 
 class WhatIf(Pictured, Computed):
@@ -116,14 +125,40 @@ class WhatIf(Pictured, Computed):
         scope, edits = self._shown()
         return marginal_savings(self.trace, edits, scope)
 
-    def figure(self) -> go.Figure:
-        """The plotly figure of `savings()`."""
+    def speed_map(self) -> pd.DataFrame:
+        """Where am I bound? `analysis.speed_map` for what is shown, beside the edits of other controls.
+
+        Raises:
+            MissingDataError: the rank has no device work, or its replay cannot be trusted.
+        """
+        scope, edits = self._shown()
+        settings, further = settings_of(edits)
+        others = {name: time for name, time in settings.items() if name not in _SPEEDS}
+        return speed_map(self.trace, scope, [*edits_of(others), *further])
+
+    def figure(self, kind: Literal["savings", "speed_map"] = "savings") -> go.Figure:
+        """A plotly figure.
+
+        Args:
+            kind: "savings": the waterfall of `savings()`; "speed_map": contours of `speed_map()`, on which
+                the speeds of the sliders are marked.
+
+        Raises:
+            MissingDataError: the rank has no device work, or its replay cannot be trusted.
+            ValueError: there is no such figure.
+        """
         from hta_widgets.charts import plotly  # takes half a second: only when somebody asks for a figure
 
         scope, edits = self._shown()
-        frame = marginal_savings(self.trace, edits, scope)
-        classes = [time_class(edits[change]) for change in frame["change"]]
-        return plotly.figure(_SAVINGS, frame.assign(time_class=classes), "What each change saves")
+        if kind == "savings":
+            frame = marginal_savings(self.trace, edits, scope)
+            classes = [time_class(edits[change]) for change in frame["change"]]
+            return plotly.figure(_SAVINGS, frame.assign(time_class=classes), "What each change saves")
+        if kind == "speed_map":
+            settings, _ = settings_of(edits)
+            host, device = (1 / max(settings.get(name, 1.0), 1 / _MOST) for name in _SPEEDS)
+            return plotly.figure(replace(_MAP, point=(host, device)), self.speed_map(), "Where is it bound?")
+        raise ValueError(f"there is no figure {kind!r}; the figures are savings, speed_map")
 
     def share_edits(self, owner: t.HasTraits) -> None:
         """Have the same `edits` as another object, from now on and until the widget is closed."""

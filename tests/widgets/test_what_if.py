@@ -106,6 +106,21 @@ def test_the_figure_is_the_waterfall(widget: WhatIf) -> None:
     assert len(widget.figure().data[0].x) == 0
 
 
+def test_the_map_marks_the_sliders(widget: WhatIf, stalled: Trace) -> None:
+    widget.edits = [edits.host(0.5), edits.kernels(math.inf), edits.syncs(), edits.graphs()]
+    frame = widget.speed_map()
+    assert frame.equals(analysis.speed_map(stalled, beside=[edits.syncs(), edits.graphs()]))
+    contour, recorded, now = widget.figure("speed_map").data
+    assert (recorded.x[0], recorded.y[0]) == (0, 0)
+    assert (now.x[0], now.y[0]) == (1, 2)  # the logarithms of twice and of the most
+    place = (list(contour.y).index(0), list(contour.x).index(1))
+    (row,) = frame.query("host_factor == 2 and device_factor == 1").to_dict("records")
+    assert contour.z[place] == pytest.approx(100 * row["after_ns"] / row["before_ns"])
+    assert contour.customdata[place].tolist() == [2, 1]
+    with pytest.raises(ValueError, match="no figure 'pie'"):
+        widget.figure("pie")
+
+
 def test_a_second_edit_of_a_slider_is_told_by_its_expression(widget: WhatIf) -> None:
     widget.edits = [edits.kernels(2.0), edits.kernels(3.0)]
     settle([widget])

@@ -19,7 +19,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["Change", "marginal_savings"]
+__all__ = ["Change", "marginal_savings", "saved", "time_of"]
 
 Change = Edit | Sequence[Edit]
 """An edit, or several that are one change."""
@@ -65,11 +65,11 @@ def marginal_savings(trace: Trace, changes: Sequence[Change], scope: Scope | Non
     rows = []
     for rank, of_rank in recorded.groupby("rank", sort=False):
         own = replace(scope, ranks=(int(str(rank)),))
-        before = _time(of_rank, "before_ns")
-        alone = [_saved(trace, change, own) for change in taken]
+        before = time_of(of_rank, "before_ns")
+        alone = [saved(trace, change, own) for change in taken]
         left, made, together = list(range(len(taken))), tuple[Edit, ...](), 0
         while left:
-            with_it = [_saved(trace, made + taken[i], own) for i in left] if made else alone
+            with_it = [saved(trace, made + taken[i], own) for i in left] if made else alone
             best = max(range(len(left)), key=lambda place: with_it[place])
             i, above, together = left.pop(best), together, with_it[best]
             made += taken[i]
@@ -88,12 +88,12 @@ def marginal_savings(trace: Trace, changes: Sequence[Change], scope: Scope | Non
     return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
 
 
-def _saved(trace: Trace, edits: Sequence[Edit], scope: Scope) -> int:
+def saved(trace: Trace, edits: Sequence[Edit], scope: Scope) -> int:
     """What edits save of a rank, ns: of the whole recording, or of the iterations of the scope together."""
     checkpoint()
     if scope.iterations is not None or scope.window_ns is not None:
         rows = what_if(trace, edits, scope)
-        return _time(rows, "before_ns") - _time(rows, "after_ns")
+        return time_of(rows, "before_ns") - time_of(rows, "after_ns")
     (rank,) = trace.ranks_of(scope)
     rank_trace = trace.rank(rank)
     graph = graph_of(rank_trace)
@@ -104,7 +104,7 @@ def _saved(trace: Trace, edits: Sequence[Edit], scope: Scope) -> int:
     return graph.extent - int(plan.replay(ESTIMATE).max())
 
 
-def _time(rows: pd.DataFrame, column: str) -> int:
+def time_of(rows: pd.DataFrame, column: str) -> int:
     """Of the whole recording if it is there, else of the iterations together, ns."""
     whole = rows["iteration"].isna()
     return int(rows.loc[whole if whole.any() else ~whole, column].sum())

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from hta_widgets.charts import spec
 from hta_widgets.charts.plotly.bars import bars
 from hta_widgets.charts.plotly.changes import changes, waterfall
+from hta_widgets.charts.plotly.contour import contour
 from hta_widgets.charts.plotly.flame import flame
 from hta_widgets.charts.plotly.heat import heat
 from hta_widgets.charts.plotly.histogram import histogram
@@ -26,6 +27,7 @@ __all__ = ["figure"]
 _DRAW: dict[type[spec.Figure], Callable[[Any, pd.DataFrame], go.Figure]] = {
     spec.Bars: bars,
     spec.Changes: changes,
+    spec.Contour: contour,
     spec.Flame: flame,
     spec.Heat: heat,
     spec.Histogram: histogram,
