@@ -15,7 +15,7 @@ from hta_widgets.cli.document import json_lines, plain, scope_as_dict
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.kinds import known_kind, values_of
 from hta_widgets.cli.opening import open_trace, scope_of
-from hta_widgets.cli.output import check_writable, form_of, write_bytes, write_lines
+from hta_widgets.cli.output import check_writable, form_of, write_frame, write_lines
 from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import columns_of, pieces_of, printable
 from hta_widgets.trace.scope import Scope
@@ -42,9 +42,7 @@ def run(arguments: Namespace) -> Exit:
         head = _head(analysis, scope, options, frame)
         write_lines(output, json_lines(head, frame.head(limit)))
     else:
-        from hta_widgets.widgets.files import as_bytes  # the panels' files; the widgets take time to import
-
-        write_bytes(output, as_bytes(frame.head(limit), form), text=form == "csv")
+        write_frame(output, frame.head(limit), form, analysis.kind)
     return Exit.FINE
 
 

@@ -14,7 +14,7 @@ from hta_widgets.version import __version__
 
 __all__ = ["parse"]
 
-FORMATS = ("table", "csv", "json", "parquet")
+FORMATS = ("table", "csv", "json", "parquet", "xlsx")
 
 _EXAMPLES = """\
 examples:
@@ -120,7 +120,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="KIND,...",
         help="the panels to show, or all (default: those for a first look that the trace has data for)",
     )
-    command.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file to write")
+    command.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        help="the HTML file to write; with the ending .xlsx an Excel workbook of the run's tables",
+    )
 
     command = _command(
         commands, "diff", "what changed between runs, and whether it is within limits", many=True

@@ -11,7 +11,7 @@ from hta_widgets.cli.diff_table import comparison_lines
 from hta_widgets.cli.document import dumped
 from hta_widgets.cli.exits import Exit, UsageError
 from hta_widgets.cli.opening import open_trace, scope_of
-from hta_widgets.cli.output import check_writable, form_of, write_bytes, write_lines
+from hta_widgets.cli.output import check_writable, form_of, write_frame, write_lines
 from hta_widgets.errors import NotComparableError
 
 __all__ = ["run"]
@@ -39,9 +39,7 @@ def run(arguments: Namespace) -> Exit:
     elif form == "json":
         write_lines(output, [dumped(comparison_as_dict(found, arguments.top))])
     else:
-        from hta_widgets.widgets.files import as_bytes  # as for `analyze`
-
-        write_bytes(output, as_bytes(found.first_lines(arguments.top), form), text=form == "csv")
+        write_frame(output, found.first_lines(arguments.top), form, "diff")
     return Exit.FOUND if found.failed else Exit.FINE
 
 

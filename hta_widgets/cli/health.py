@@ -10,7 +10,7 @@ from typing import Any
 from hta_widgets.cli.document import json_lines
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.opening import open_trace
-from hta_widgets.cli.output import check_writable, write_lines
+from hta_widgets.cli.output import check_writable, text_form_of, write_lines
 from hta_widgets.cli.terminal import columns_of, painted, pieces_of, printable
 from hta_widgets.cli.values import number_ranges
 from hta_widgets.formatting import counted
@@ -24,8 +24,9 @@ SEVERITIES = ("error", "warning", "info")
 def run(arguments: Namespace) -> Exit:
     """Run the command; `Exit.FOUND` if there is a finding at least as severe as `--fail-on`."""
     check_writable(arguments.output)
+    form = text_form_of(arguments.json, arguments.output)
     trace = open_trace(arguments, warn=False)  # the findings list the files left out
-    if arguments.json:
+    if form == "json":
         write_lines(arguments.output, json_lines(_head(trace), trace.health))
     else:
         write_lines(arguments.output, _lines(trace, arguments.output))

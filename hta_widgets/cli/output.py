@@ -8,14 +8,31 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
+import pandas as pd
+
 from hta_widgets.cli.exits import OutputError, UsageError
 from hta_widgets.cli.terminal import is_terminal, printable
 
-__all__ = ["check_writable", "form_of", "to_terminal", "write_bytes", "write_lines"]
+__all__ = [
+    "check_writable",
+    "form_of",
+    "text_form_of",
+    "to_terminal",
+    "write_bytes",
+    "write_frame",
+    "write_lines",
+]
 
 
 _PIECE = 1 << 15
-_ENDINGS = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
+_ENDINGS = {
+    **dict.fromkeys(("", ".txt", ".text", ".log", ".md"), "table"),
+    ".csv": "csv",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".xlsx": "xlsx",
+}
+BINARY = ("parquet", "xlsx")
 _NOT_SHOWN = "this format is not for terminals: name a file with -o, or pipe it"
 
 
@@ -25,15 +42,39 @@ def to_terminal(output: str) -> bool:
 
 
 def form_of(asked: str | None, output: str) -> str:
-    """The given format, or the one of the file's ending; else a table.
+    """The given format, or the one of the file's ending; a table without one.
 
     Raises:
-        UsageError: the format is not for terminals, and the output is one; raised before the work, not after.
+        UsageError: no format has that ending, or the format is not for terminals, and the output is one;
+            raised before the work, not after.
     """
-    form = asked or _ENDINGS.get(PurePath(output).suffix.lower(), "table")
-    if form == "parquet" and to_terminal(output):
+    form = asked or _form_of_ending(output)
+    if form in BINARY and to_terminal(output):
         raise UsageError(_NOT_SHOWN)
     return form
+
+
+def text_form_of(as_json: bool, output: str) -> str:
+    """The form of a page of text: JSON if asked for or the file's ending says so; else a table.
+
+    Raises:
+        UsageError: the ending is that of another format.
+    """
+    form = "json" if as_json else _form_of_ending(output)
+    if form not in ("json", "table"):
+        raise UsageError(
+            f"this command writes text or JSON, not {PurePath(output).suffix} files; analyze writes those, "
+            "and report a workbook of the whole run"
+        )
+    return form
+
+
+def _form_of_ending(output: str) -> str:
+    ending = PurePath(output).suffix.lower()
+    if ending not in _ENDINGS:
+        known = ", ".join(filter(None, _ENDINGS))
+        raise UsageError(f"no format has the ending {ending!r}: use one of {known}, or name a --format")
+    return _ENDINGS[ending]
 
 
 def check_writable(output: str) -> None:
@@ -90,6 +131,23 @@ def write_bytes(output: str, content: bytes, *, text: bool) -> None:
             sys.stdout.write(f"{printable(line)}\n")
     else:
         raise UsageError(_NOT_SHOWN)
+
+
+def write_frame(output: str, frame: pd.DataFrame, form: str, sheet: str) -> None:
+    """Write a frame as CSV, Parquet or a workbook with one sheet.
+
+    Raises:
+        OutputError: the file cannot be written.
+        HtaWidgetsError: it is a workbook, and openpyxl is not installed.
+    """
+    if form == "xlsx":
+        from hta_widgets.report.excel import workbook
+
+        write_bytes(output, workbook({sheet: frame}), text=False)
+    else:
+        from hta_widgets.widgets.files import as_bytes  # the panels' files; the widgets take time to import
+
+        write_bytes(output, as_bytes(frame, form), text=form == "csv")
 
 
 def _write_file(path: Path, fill: Callable[[BinaryIO], object]) -> None:

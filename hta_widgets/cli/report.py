@@ -1,17 +1,19 @@
-"""`hta-widgets report`: the explorer as one HTML file."""
+"""`hta-widgets report`: the explorer as one HTML file, or the run's tables as an Excel workbook."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from contextlib import suppress
+from pathlib import PurePath
 from time import sleep
 from typing import Any
 
 from hta_widgets.cli.exits import Exit, OutputError, UsageError
-from hta_widgets.cli.opening import reading, scope_of, source_of, warn_of_failed
-from hta_widgets.cli.output import check_writable, write_lines
+from hta_widgets.cli.opening import open_trace, reading, scope_of, source_of, warn_of_failed
+from hta_widgets.cli.output import check_writable, write_bytes, write_lines
 from hta_widgets.cli.terminal import printable
 from hta_widgets.errors import MissingDataError
+from hta_widgets.report.excel import whole_run
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
@@ -37,6 +39,12 @@ _SECONDS_BETWEEN_REPORTS = 0.05
 def run(arguments: Namespace) -> Exit:
     """Run the command; prints the name of the file."""
     check_writable(arguments.output)
+    if _is_workbook(arguments.output):
+        trace = open_trace(arguments)
+        content = whole_run(trace, scope_of(arguments, trace))
+        write_bytes(arguments.output, content, text=False)
+        write_lines("-", [printable(arguments.output)])
+        return Exit.FINE
     asked = _asked(arguments.panels)
     explorer = _opened(arguments)
     try:
@@ -53,6 +61,13 @@ def run(arguments: Namespace) -> Exit:
         explorer.close()
     write_lines("-", [printable(arguments.output)])
     return Exit.FINE
+
+
+def _is_workbook(output: str) -> bool:
+    ending = PurePath(output).suffix.lower()
+    if ending not in ("", ".html", ".htm", ".xlsx"):
+        raise UsageError(f"a report is an HTML file or an Excel workbook (.xlsx), not a file {ending}")
+    return ending == ".xlsx"
 
 
 def _opened(arguments: Namespace) -> TraceExplorer:

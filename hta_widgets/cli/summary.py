@@ -18,7 +18,7 @@ from hta_widgets.cli.document import dumped, frame_as_dict, missing_as_dict, pla
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.health import finding_lines, in_words
 from hta_widgets.cli.opening import open_trace, scope_of
-from hta_widgets.cli.output import check_writable, write_lines
+from hta_widgets.cli.output import check_writable, text_form_of, write_lines
 from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import aligned, columns_of, painted, pieces_of, printable
 from hta_widgets.errors import MissingDataError
@@ -55,12 +55,13 @@ Frames = Mapping[str, pd.DataFrame | MissingDataError]
 def run(arguments: Namespace) -> Exit:
     """Run the command."""
     check_writable(arguments.output)
+    form = text_form_of(arguments.json, arguments.output)
     trace = open_trace(arguments)
     scope = scope_of(arguments, trace)
     # the same steps for all numbers of the page: those that its first sentences judge
     judged = judged_scope(trace, scope)
     answers = {kind: _answer(trace, kind, scope if kind == "overview" else judged) for kind in _QUESTIONS}
-    if arguments.json:
+    if form == "json":
         write_lines(arguments.output, [dumped(_document(trace, judged, answers))])
     else:
         write_lines(arguments.output, _lines(trace, judged, answers, arguments))

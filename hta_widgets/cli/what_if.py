@@ -15,7 +15,7 @@ from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.cli.document import json_lines, scope_as_dict
 from hta_widgets.cli.exits import Exit, UsageError
 from hta_widgets.cli.opening import open_trace, scope_of
-from hta_widgets.cli.output import check_writable, form_of, write_bytes, write_lines
+from hta_widgets.cli.output import check_writable, form_of, write_frame, write_lines
 from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import columns_of, pieces_of, printable
 from hta_widgets.trace.model import Trace
@@ -47,9 +47,7 @@ def run(arguments: Namespace) -> Exit:
         }
         write_lines(output, json_lines(head, frame))
     else:
-        from hta_widgets.widgets.files import as_bytes  # the panels' files; the widgets take time to import
-
-        write_bytes(output, as_bytes(frame, form), text=form == "csv")
+        write_frame(output, frame, form, "what_if")
     return Exit.FINE
 
 

@@ -20,7 +20,7 @@ from hta_widgets.analysis.replay import what_if
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.charts.svg import Picture
 from hta_widgets.engine import UI_LOCK, Latest
-from hta_widgets.report import write
+from hta_widgets.report import to_excel, write
 from hta_widgets.trace.class_rules import append_rules, as_text
 from hta_widgets.trace.model import ITERATION_CLOCKS, IterationClock, Trace
 from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
@@ -238,6 +238,22 @@ class TraceExplorer(Pictured, LoadingPart):
         finally:
             for panel in made.values():
                 panel.close()
+
+    def to_excel(self, path: str | PathLike[str]) -> Path:
+        """Write the tables of the current selection into one Excel workbook.
+
+        Its sheets are findings, steps, operators, kernels, kernel classes and collectives; what the trace has
+        no data for is listed on one more. Needs openpyxl: `pip install 'hta_widgets[excel]'`.
+
+        Args:
+            path: the file to write; it is returned.
+
+        Raises:
+            HtaWidgetsError: openpyxl is not installed.
+            OSError: the file cannot be written.
+        """
+        self.wait()
+        return to_excel(self.trace, path, self.selection.scope)
 
     def snapshot(self) -> Picture:
         """A static picture of what is shown, for the output of a cell in a saved notebook.

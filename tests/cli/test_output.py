@@ -35,6 +35,48 @@ def test_a_csv_has_as_many_rows_as_are_asked_for(run: Run, tmp_path: Path) -> No
     assert len(pd.read_csv(path)) == 5
 
 
+def test_a_workbook_has_the_frame_as_its_sheet(run: Run, tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    path = tmp_path / "gaps.xlsx"
+    assert run("analyze", "temporal_breakdown", DDP, "-o", path).code == 0
+    sheet = openpyxl.load_workbook(path)["temporal_breakdown"]
+    assert [row[0] for row in sheet.iter_rows(values_only=True)] == ["rank", 0, 1, 2, 3]
+
+
+def test_a_workbook_of_the_whole_run(run: Run, tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    path = tmp_path / "run.xlsx"
+    assert run("report", DDP, "-o", path, "--ranks", "2").out.strip() == str(path)
+    sheet = openpyxl.load_workbook(path)["kernels"]
+    assert {row[0] for row in sheet.iter_rows(values_only=True, min_row=2)} == {2}
+
+
+@pytest.mark.parametrize("command", [("analyze", "overview"), ("summary",), ("health",), ("report",)])
+@pytest.mark.parametrize("ending", [".xls", ".pickle", ".7"])
+def test_an_ending_without_a_format_is_refused(
+    run: Run, tmp_path: Path, command: tuple[str, ...], ending: str
+) -> None:
+    path = tmp_path / f"answer{ending}"
+    done = run(*command, DDP, "-o", path)
+    assert done.code == 2 and ending in done.err and not path.exists()
+
+
+@pytest.mark.parametrize("command", ["summary", "health"])
+def test_a_page_of_text_is_no_table(run: Run, tmp_path: Path, command: str) -> None:
+    for ending in (".csv", ".parquet", ".xlsx"):
+        assert run(command, DDP, "-o", tmp_path / f"page{ending}").code == 2
+    assert run(command, DDP, "-o", tmp_path / "page.json").code == 0
+    assert json.loads((tmp_path / "page.json").read_text())["kind"] == command
+    assert run(command, DDP, "-o", tmp_path / "page.txt").code == 0
+    assert not (tmp_path / "page.txt").read_text().startswith("{")
+
+
+@pytest.mark.parametrize("name", ["answer", "answer.txt", "answer.LOG"])
+def test_a_text_is_a_table(run: Run, tmp_path: Path, name: str) -> None:
+    assert run("analyze", "temporal_breakdown", DDP, "-o", tmp_path / name).code == 0
+    assert "compute" in (tmp_path / name).read_text()
+
+
 def test_a_link_is_written_through(run: Run, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     target, link = tmp_path / "there" / "real.csv", tmp_path / "link.csv"
