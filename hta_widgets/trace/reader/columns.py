@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.trace.reader import event_scan, values
+from hta_widgets.trace.reader import event_scan, json_text, values
 from hta_widgets.trace.reader.bytes import PADDING, Text
 from hta_widgets.trace.reader.dictionary import Dictionary
 from hta_widgets.trace.reader.event_scan import ARGUMENTS, DEFERRED, FIRST_SPARSE, NO_ROOM, ROWS, SKIP, START
@@ -23,6 +23,12 @@ _TIMES = DENSE_COLUMNS[START:]
 _KEYS = 1024
 _BYTES_PER_EVENT = 64  # a guess; a fuller block is scanned in two goes
 _KIND = {"int": event_scan.INT, "float": event_scan.FLOAT, "text": event_scan.TEXT, "json": event_scan.JSON}
+
+_ODD = {
+    event_scan.ODD_SEPARATORS: "events with a comma missing or too many; read all the same",
+    event_scan.ODD_SCALARS: "events with numbers that are none in JSON, such as 01 or .5; read all the same",
+    event_scan.ODD_NESTING: "events with lists or objects that are no JSON, such as [1, 2}; read as text",
+}
 
 Sparse = tuple[npt.NDArray[np.int32], npt.NDArray[Any]]
 
@@ -52,6 +58,8 @@ class ColumnScanner:
         self._pieces: list[_Piece] = []
         self._unreadable: Counter[str] = Counter()
         self._first_unreadable: dict[str, int] = {}
+        self._odd: Counter[int] = Counter()
+        self._first_odd: dict[int, int] = {}
 
     def scan(self, text: Text, start: int, stop: int, offset: int, longest: int) -> tuple[int, int]:
         """Read events of text[start : stop]; `offset` is the file offset of text[0].  (cursor, status) as
@@ -59,7 +67,7 @@ class ColumnScanner:
 
         The PADDING bytes behind `stop` are overwritten.
         """
-        text[stop : stop + PADDING] = event_scan.QUOTE
+        text[stop : stop + PADDING] = json_text.QUOTE
         while True:
             start, status = event_scan.scan_block(
                 text, start, stop, longest, self._names.entries, self._plan, self._found
@@ -74,6 +82,10 @@ class ColumnScanner:
                     deferred=np.empty((2 * len(self._found.deferred), 4), np.int64)
                 )
 
+    def forget_separators(self) -> None:
+        """Expect no comma before the next event: text before it was left out."""
+        self._found.filled[event_scan.COMMAS] = event_scan.NO_EVENT_YET
+
     def _keep(self, text: Text, offset: int, n: int) -> None:
         """Copy the block's columns out of the shared arrays and empty those."""
         found = self._found
@@ -87,8 +99,13 @@ class ColumnScanner:
             )
         piece = _Piece(n, found.texts[:, :n].copy(), found.times[:, :n].copy(), sparse)
         self._resolve(text, offset, piece, found.deferred[: int(found.filled[DEFERRED])].tolist())
+        for odd, (count, first, _) in enumerate(found.odd.tolist()):
+            self._odd[odd] += count
+            if count:
+                self._first_odd.setdefault(odd, offset + first)
+        found.odd[:] = [0, -1, -1]
         found.counts[:] = 0
-        found.filled[:] = 0
+        found.filled[[ROWS, DEFERRED]] = 0
         if n:
             self._pieces.append(piece)
             self.n += n
@@ -113,8 +130,12 @@ class ColumnScanner:
             piece.sparse[j] = _merge(piece.sparse.get(j), cells, self.columns[j].kind == "float")
 
     def problems(self) -> list[Problem]:
-        """Values that could not be read; they are null."""
-        return [
+        """Values that could not be read; they are null.  Text that was read though it is not JSON."""
+        odd = [
+            Problem("not_json", "warning", self._odd[kind], self._first_odd[kind], _ODD[kind])
+            for kind in sorted(self._first_odd)
+        ]
+        return odd + [
             Problem(
                 "unreadable_value",
                 "warning",
@@ -184,7 +205,8 @@ def _output(columns: int, rows: int, deferred: int) -> event_scan.Columns:
         integers=integers,
         floats=integers.view(np.float64),
         deferred=np.empty((deferred, 4), np.int64),
-        filled=np.zeros(2, np.int64),
+        filled=np.array([0, 0, event_scan.NO_EVENT_YET, 0], np.int64),
+        odd=np.array([[0, -1, -1]] * event_scan.ODD_KINDS, np.int64),
     )
 
 

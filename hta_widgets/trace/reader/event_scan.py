@@ -1,6 +1,6 @@
 """The scanner proper: JSON text of events -> columns, one pass, one byte cursor.
 
-From small to large: white space, string, nested value, scalar; then key, value, event, block.  The cursor `i`
+From small to large: key, value, event, block; `json_text` has what they are made of.  The cursor `i`
 is an index into the block's text.  Text past `end` is filled with quotes, which stops every loop soon after;
 a caller that finds i >= end knows that the text ran out.
 
@@ -10,7 +10,7 @@ when that fails.
 
 Values in an unusual notation (exponents, quoted numbers, more than three decimals, NaN ...) are `deferred`:
 their place is recorded, and `values.resolve` reads them.  A malformed or incomplete event is rolled back as a
-whole.
+whole.  What can be read though it is not JSON is read, and counted with its first place.
 """
 
 from __future__ import annotations
@@ -21,29 +21,28 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.jit import inline, kernel, outline
-from hta_widgets.trace.reader.bytes import (
-    PADDING,
-    Text,
-    borrowed,
-    byte_at,
-    count_bits,
-    first_bit,
-    mask_above,
-    mask_equal,
-    mask_folded,
-    same_bytes,
-    u64,
-)
+from hta_widgets.trace.reader.bytes import PADDING, Text, borrowed, byte_at, same_bytes
 from hta_widgets.trace.reader.dictionary import FULL, Entries, borrowed_entries, intern
+from hta_widgets.trace.reader.grammar import has_leading_zero, is_nested, is_plain, is_scalar
+from hta_widgets.trace.reader.json_text import (
+    CLOSE_BRACE,
+    CLOSE_BRACKET,
+    COLON,
+    COMMA,
+    OPEN_BRACE,
+    OPEN_BRACKET,
+    QUOTE,
+    nested_end,
+    scalar_end,
+    skip_space,
+    string_end,
+)
 from hta_widgets.trace.reader.numbers import read_decimal, read_int, read_microseconds
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-QUOTE, BACKSLASH, COMMA, COLON = ord('"'), ord("\\"), ord(","), ord(":")
-OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE = ord("["), ord("]"), ord("{"), ord("}")
-SPACE, LETTER_N = ord(" "), ord("n")
-NO_BITS, ALL_BITS = u64(0), u64(0xFFFFFFFFFFFFFFFF)
+LETTER_N = ord("n")
 
 # status of a scan
 DONE: Final = 0  # an event: read.  A block: the array's closing bracket was seen
@@ -70,6 +69,9 @@ LONGEST_KEY = PADDING // 2  # a longer one is unknown; comparing must not leave 
 
 SCALAR, STRING, NESTED = 0, 1, 2
 
+# what is read though it is not JSON
+ODD_SEPARATORS, ODD_SCALARS, ODD_NESTING, ODD_KINDS = range(4)
+
 
 class Plan(NamedTuple):
     """What to look for."""
@@ -90,111 +92,49 @@ class Columns(NamedTuple):
     integers: Int64
     floats: npt.NDArray[np.float64]  # the same memory as `integers`
     deferred: Int64  # [cell] -> row, action, start and stop in the text
-    filled: Int64  # [0] rows, [1] deferred cells
+    filled: Int64  # see ROWS and what follows
+    odd: Int64  # [kind] -> events with it, its first place, and its place in the event being read; -1: none
 
 
-ROWS, DEFERRED = 0, 1
-
-
-@outline
-def skip_long_space(text: Text, i: int) -> int:
-    """`skip_space` over line breaks and indents."""
-    while True:
-        mask = mask_above(text, i, SPACE)
-        if mask != NO_BITS:
-            return i + first_bit(mask)
-        i += 64
-
-
-@inline
-def skip_space(text: Text, i: int) -> int:
-    """The next byte that is no white space (control characters count as white space)."""
-    if byte_at(text, i) > SPACE:
-        return i
-    i += 1
-    if byte_at(text, i) > SPACE:
-        return i
-    return skip_long_space(text, i)
-
-
-@inline
-def string_end(text: Text, i: int, end: int) -> int:
-    """The closing quote of the string whose first character is at i; at least `end` where there is none."""
-    while i < end:
-        quotes = mask_equal(text, i, QUOTE)
-        escapes = mask_equal(text, i, BACKSLASH)
-        if escapes == NO_BITS:
-            if quotes != NO_BITS:
-                return i + first_bit(quotes)
-            i += 64
-        elif quotes != NO_BITS and first_bit(quotes) < first_bit(escapes):
-            return i + first_bit(quotes)
-        else:
-            i += first_bit(escapes) + 2
-    return i
-
-
-@inline
-def inside_strings(quotes: np.uint64, carry: np.uint64) -> np.uint64:
-    """Bits from each opening quote to just before its closing quote: prefix parity of the quotes, flipped by
-    `carry`.
-    """
-    quotes ^= quotes << u64(1)
-    quotes ^= quotes << u64(2)
-    quotes ^= quotes << u64(4)
-    quotes ^= quotes << u64(8)
-    quotes ^= quotes << u64(16)
-    quotes ^= quotes << u64(32)
-    return quotes ^ carry
+ROWS, DEFERRED, COMMAS, ODD = range(
+    4
+)  # rows, deferred cells, commas since the last event, odd kinds in this one
+NO_EVENT_YET: Final = -(1 << 40)  # of COMMAS: then none is due
+ODD_COUNT, ODD_FIRST, ODD_HERE = range(3)
 
 
 @outline
-def nested_end(text: Text, i: int, end: int) -> int:
-    """Just past the bracket that closes the one at i; at least `end` where there is none."""
-    depth = 0
-    while i < end:
-        # 64 bytes at once where they hold no escape; a string that is open at their end is finished apart
-        if mask_equal(text, i, BACKSLASH) == NO_BITS:
-            strings = inside_strings(mask_equal(text, i, QUOTE), NO_BITS)
-            opening = mask_folded(text, i, OPEN_BRACE) & ~strings
-            closing = mask_folded(text, i, CLOSE_BRACE) & ~strings
-            while closing != NO_BITS:
-                lowest = closing & (~closing + u64(1))
-                before = lowest - u64(1)
-                depth += count_bits(opening & before) - 1
-                if depth <= 0:
-                    return i + first_bit(lowest) + 1
-                opening &= ~before
-                closing &= closing - u64(1)
-            depth += count_bits(opening)
-            i += 64
-            if strings >> u64(63) != NO_BITS:
-                i = string_end(text, i, end) + 1
-            continue
-        stop = i + 64
-        while i < stop and i < end:
-            c = byte_at(text, i)
-            if c == QUOTE:
-                i = string_end(text, i + 1, end)
-            elif c in (OPEN_BRACE, OPEN_BRACKET):
-                depth += 1
-            elif c in (CLOSE_BRACE, CLOSE_BRACKET):
-                depth -= 1
-                if depth <= 0:
-                    return i + 1
-            i += 1
-    return i
+def note_odd(columns: Columns, kind: int, at: int) -> None:
+    """Note that the event being read is no JSON, but can be read."""
+    if columns.odd[kind, ODD_HERE] < 0:
+        columns.odd[kind, ODD_HERE] = at
+        columns.filled[ODD] += 1
+
+
+@outline
+def settle_odd(columns: Columns, keep: bool) -> None:
+    """Count what was noted for an event that was read, or forget it."""
+    for kind in range(ODD_KINDS):
+        if columns.odd[kind, ODD_HERE] >= 0:
+            if keep:
+                columns.odd[kind, ODD_COUNT] += 1
+                if columns.odd[kind, ODD_FIRST] < 0:
+                    columns.odd[kind, ODD_FIRST] = columns.odd[kind, ODD_HERE]
+            columns.odd[kind, ODD_HERE] = -1
+    columns.filled[ODD] = 0
+
+
+@outline
+def check_scalar(text: Text, start: int, stop: int, columns: Columns) -> None:
+    """Note a number or literal that is none in JSON."""
+    if not is_scalar(text, start, stop):
+        note_odd(columns, ODD_SCALARS, start)
 
 
 @inline
-def scalar_end(text: Text, i: int) -> int:
-    """Just past a number or literal: the next comma, closing bracket, quote or white space."""
-    while True:
-        mask = mask_equal(text, i, COMMA) | mask_folded(text, i, CLOSE_BRACE)
-        mask |= ~mask_above(text, i, SPACE) | mask_equal(text, i, QUOTE)
-        if mask != NO_BITS:
-            return i + first_bit(mask)
-        i += 64
+def is_number(plan: Plan, action: int) -> bool:
+    """Whether the value goes where times, integers or fractions are stored."""
+    return action < FIRST_SPARSE or plan.kind[action - FIRST_SPARSE] <= FLOAT
 
 
 @inline
@@ -219,8 +159,10 @@ def drop_cell(columns: Columns, j: int, row: int) -> None:
 
 
 @outline
-def defer(columns: Columns, row: int, action: int, start: int, stop: int) -> int:
+def defer(text: Text, columns: Columns, row: int, action: int, start: int, stop: int) -> int:
     """Leave a value to `values.resolve`; whatever stood there before is void."""
+    if byte_at(text, start) != QUOTE:
+        check_scalar(text, start, stop, columns)
     cell = columns.filled[DEFERRED]
     if cell >= columns.deferred.shape[0]:
         return NO_ROOM
@@ -278,25 +220,31 @@ def store_value(
         if shape == SCALAR:
             time, ok = read_microseconds(text, start, length)
             if ok:
+                if has_leading_zero(text, start):
+                    note_odd(columns, ODD_SCALARS, start)
                 columns.times[action - START, row] = time
                 return DONE
-        return defer(columns, row, action, start, stop)
+        return defer(text, columns, row, action, start, stop)
     j = action - FIRST_SPARSE
     kind = plan.kind[j]
     if kind == INT:
         if shape == SCALAR:
             value, ok = read_int(text, start, length)
             if ok:
+                if has_leading_zero(text, start):
+                    note_odd(columns, ODD_SCALARS, start)
                 columns.integers[j, claim_cell(columns, j, row)] = value
                 return DONE
-        return defer(columns, row, action, start, stop)
+        return defer(text, columns, row, action, start, stop)
     if kind == FLOAT:
         if shape == SCALAR:
             number, ok = read_decimal(text, start, length)
             if ok:
+                if has_leading_zero(text, start):
+                    note_odd(columns, ODD_SCALARS, start)
                 columns.floats[j, claim_cell(columns, j, row)] = number
                 return DONE
-        return defer(columns, row, action, start, stop)
+        return defer(text, columns, row, action, start, stop)
     if is_null:
         return DONE
     if kind == JSON:
@@ -323,6 +271,7 @@ def scan_event(
     columns.times[0, row] = np.int64(-(1 << 63))
     columns.times[1, row] = np.int64(-(1 << 63))
     in_args = 0
+    fresh = True  # no member since the last opening brace
     args_start = 0
     args_stop = 0
     previous = EVENT_START
@@ -331,19 +280,26 @@ def scan_event(
     while True:
         i = skip_space(text, i)
         c = byte_at(text, i)
-        if c == COMMA:
+        comma = c == COMMA
+        if comma:
             i = skip_space(text, i + 1)
             c = byte_at(text, i)
         if c == CLOSE_BRACE:
+            if comma:
+                note_odd(columns, ODD_SEPARATORS, i)
             i += 1
             if in_args == 0:
                 break
             in_args = 0
+            fresh = False
             previous = ARGS_END
             args_stop = i
             continue
         if c != QUOTE or i >= end:
             return i, MALFORMED
+        if comma == fresh:
+            note_odd(columns, ODD_SEPARATORS, i)
+        fresh = False
 
         # key: the predicted one, or looked up
         i += 1
@@ -375,6 +331,7 @@ def scan_event(
             i = string_end(text, i + 1, end) + 1
         elif c == OPEN_BRACE and action == ARGUMENTS:
             in_args = 1
+            fresh = True
             args_start = i
             previous = ARGS_START
             i += 1
@@ -387,6 +344,12 @@ def scan_event(
             i = scalar_end(text, i)
         if i >= end:
             return end, UNFINISHED
+        if shape == SCALAR:
+            # a number that is stored is looked at when it is read, or when that fails
+            if (action < START or not is_number(plan, action)) and not is_plain(text, start, i - start):
+                check_scalar(text, start, i, columns)
+        elif shape == NESTED and not is_nested(text, start, i):
+            note_odd(columns, ODD_NESTING, start)
         if action >= 0:
             status = store_value(text, start, i, shape, action, row, names, plan, columns)
             if status != DONE:
@@ -424,6 +387,7 @@ def scan_block(
         borrowed(columns.floats),
         borrowed(columns.deferred),
         borrowed(columns.filled),
+        borrowed(columns.odd),
     )
     while True:
         row = columns.filled[ROWS]
@@ -432,9 +396,13 @@ def scan_block(
             return stop, UNFINISHED
         c = byte_at(text, i)
         if c == COMMA:
+            columns.filled[COMMAS] += 1
             i += 1
             continue
         if c == CLOSE_BRACKET:
+            if columns.filled[COMMAS] != 0 and columns.filled[COMMAS] != NO_EVENT_YET:
+                note_odd(columns, ODD_SEPARATORS, i)
+                settle_odd(columns, True)
             return i + 1, DONE
         if c != OPEN_BRACE:
             return i, MALFORMED
@@ -442,9 +410,14 @@ def scan_block(
             return i, NO_ROOM
         end = min(stop, i + longest)
         cells_deferred = columns.filled[DEFERRED]
+        if columns.filled[COMMAS] != 1 and columns.filled[COMMAS] != NO_EVENT_YET:
+            note_odd(columns, ODD_SEPARATORS, i)
         after, status = scan_event(text, i, end, row, names, plan, columns)
+        if columns.filled[ODD] > 0:
+            settle_odd(columns, status == DONE)
         if status == DONE:
             columns.filled[ROWS] = row + 1
+            columns.filled[COMMAS] = 0
             i = after
             continue
         for j in range(columns.counts.size):

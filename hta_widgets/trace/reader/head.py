@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hta_widgets.jit import kernel
 
-__all__ = ["EVENTS_KEY", "Events", "HeadSearch"]
+__all__ = ["Events", "HeadSearch", "second_key"]
 
 EVENTS_KEY: Final = b'"traceEvents"'
 _ASSIGNED: Final = re.compile(EVENTS_KEY + rb"\s*+:\s*+(?P<value>[^\s])")
@@ -72,6 +72,13 @@ class HeadSearch:
                 return Events(match.start(), match.start("value"), match["value"][0])
             self._first_key = -1  # what was searched has no value; go on behind it
         return None
+
+
+def second_key(tail: bytes) -> int | None:
+    """Where in the text behind the events another `traceEvents` key of the same object is."""
+    state = np.zeros(_STATES, np.int64)
+    state[_DEPTH] = 1
+    return int(state[_KEY_AT]) if _search(np.frombuffer(tail, np.uint8), state) >= 0 else None
 
 
 @kernel

@@ -11,19 +11,16 @@ import numpy.typing as npt
 from hta_widgets.jit import inline, kernel
 from hta_widgets.trace.reader.bytes import PADDING, Text, borrowed, byte_at, u64, word_at
 from hta_widgets.trace.reader.damage import LONGEST_EVENT, LONGEST_EVENT_AFTER_DAMAGE, next_head
-from hta_widgets.trace.reader.event_scan import (
+from hta_widgets.trace.reader.event_scan import DONE, MALFORMED, NO_ROOM, UNFINISHED
+from hta_widgets.trace.reader.json_text import (
     CLOSE_BRACE,
     CLOSE_BRACKET,
     COLON,
     COMMA,
-    DONE,
-    MALFORMED,
-    NO_ROOM,
     OPEN_BRACE,
     OPEN_BRACKET,
     QUOTE,
     SPACE,
-    UNFINISHED,
     nested_end,
     scalar_end,
     skip_space,

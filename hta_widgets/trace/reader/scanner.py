@@ -22,7 +22,7 @@ from hta_widgets.trace.reader.damage import (
     next_head,
 )
 from hta_widgets.trace.reader.event_scan import DONE, MALFORMED, scan_block
-from hta_widgets.trace.reader.head import HeadSearch
+from hta_widgets.trace.reader.head import HeadSearch, second_key
 from hta_widgets.trace.reader.metadata import find_tail, read_metadata
 from hta_widgets.trace.reader.source import Source, TraceSource
 from hta_widgets.trace.reader.stated import in_words, unusable
@@ -84,6 +84,7 @@ class _Reading:
         self._search = HeadSearch()
         self._tail: list[bytes] = []
         self._tail_bytes = 0
+        self._tail_at = 0
         self._carry = b""
         self._phase = self._read_head
         self._longest_event = LONGEST_EVENT
@@ -170,6 +171,7 @@ class _Reading:
         if self._malformed == 0:
             self._malformed_at = offset
         self._malformed += 1
+        self._columns.forget_separators()
         if left > self._longest_event:
             self._longest_event = max(LONGEST_EVENT_AFTER_DAMAGE, self._longest_event // 2)
 
@@ -199,6 +201,8 @@ class _Reading:
     # ---- tail
 
     def _read_tail(self, block: Block) -> None:
+        if not self._tail:
+            self._tail_at = block.offset + block.start
         if self._tail_bytes < _LONGEST_TAIL:
             self._tail.append(block.text[block.start : block.stop].tobytes())
             self._tail_bytes += len(self._tail[-1])
@@ -213,6 +217,9 @@ class _Reading:
         if not self._is_array:
             found = read_metadata(self._head, tail)
             metadata = found.values
+            if self._tail and (second := second_key(tail)) is not None:
+                text = "a second traceEvents; its events are not read"
+                problems.append(Problem("second_events", "warning", 1, self._tail_at + second, text))
             if left_out := unusable(metadata):
                 problems.append(Problem("metadata", "warning", len(left_out), None, in_words(left_out)))
             if found.damaged_at is not None and self._unfinished_at is None:
