@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
@@ -12,6 +11,7 @@ import pandas as pd
 
 from hta_widgets.cli.exits import OutputError, UsageError
 from hta_widgets.cli.terminal import is_terminal, printable
+from hta_widgets.whole_files import write_whole
 
 __all__ = [
     "check_writable",
@@ -157,13 +157,7 @@ def _write_file(path: Path, fill: Callable[[BinaryIO], object]) -> None:
                 fill(file)
             return
         path = path.resolve()  # a link stays a link
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with beside.open("wb") as file:
-                fill(file)
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_whole(path, fill)
     except BrokenPipeError:
         raise
     except OSError as error:

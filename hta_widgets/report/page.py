@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hta_widgets.report.payload import pack
+from hta_widgets.whole_files import replacing
 
 __all__ = ["Frozen", "Question", "page", "write"]
 
@@ -115,13 +116,9 @@ def write(path: str | os.PathLike[str], document: str) -> Path:
         OSError: it cannot be written.
     """
     target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
+    with replacing(target) as file:
         # bytes: converted line ends would break the script's hash
-        beside.write_bytes(document.encode("utf-8", "backslashreplace"))
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
+        file.write(document.encode("utf-8", "backslashreplace"))
     return target
 
 

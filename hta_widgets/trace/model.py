@@ -19,6 +19,7 @@ from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_f
 from hta_widgets.trace.iteration_clock import Clock
 from hta_widgets.trace.one_job import why_several_jobs
 from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.reader.cache import Cache
 from hta_widgets.trace.reader.discovery import Assigned, Discovery, assign_ranks, discover, rank_of_table
 from hta_widgets.trace.reader.parallel import read_all
 from hta_widgets.trace.reader.stated import whole_number
@@ -71,7 +72,7 @@ class Trace:
         cls,
         path: Any,
         client: Any = None,
-        cache: bool | Path = True,
+        cache: Cache = True,
         progress: Callable[[int, int, str], None] | None = None,
         clock: IterationClock = "auto",
         classes: Classes | None = None,
@@ -83,8 +84,9 @@ class Trace:
                 {rank: one of these}.
             client: a ``dask.distributed.Client`` whose workers read the files and send the columns back; they
                 need access to the paths. Without a client, threads of this process read the files.
-            cache: cache the parsed columns on disk: True for the default folder, False for no cache, or a
-                folder.
+            cache: cache the parsed columns on disk: True for the default folder, False for no cache, a
+                folder, or "verify": the default folder, and every byte of the files is compared with those
+                that were cached, where else samples, the size and the time are.
             progress: called as progress(done, total, text) with the number of files read, the number of
                 files, and what is being read; an exception that it raises cancels the reading and propagates.
             clock: what times the iterations: the "host" that announces them, the "device" that runs their

@@ -3,13 +3,16 @@
 import io
 import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hta_widgets.trace.reader import cache
+from hta_widgets.trace.reader import cache, sealed
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 
 
@@ -107,7 +110,7 @@ def test_changed_trace_and_other_arguments_miss(trace: Path, tmp_path: Path) -> 
     assert len(files(folder)) == 3
 
 
-@pytest.mark.parametrize("at", [0, 500_000, 999_999])
+@pytest.mark.parametrize("at", [0, 123_456, 500_000, 876_543, 999_999])
 def test_other_bytes_of_the_same_size_and_time_are_another_trace(tmp_path: Path, at: int) -> None:
     path = tmp_path / "trace.json"
     content = bytearray(1_000_000)
@@ -125,8 +128,123 @@ def test_damaged_entry_is_rebuilt(trace: Path, tmp_path: Path, damage: bytes | N
     first = cache.load(trace, cache=folder)
     (entry,) = files(folder)
     entry.write_bytes(entry.read_bytes()[:-100] if damage is None else damage)
+    again = cache.load(trace, cache=folder)
+    told = again.problems.pop()  # a damaged copy is never passed over in silence
+    assert (told.check, told.severity) == ("cache", "warning") and "read again" in told.detail
+    assert_same(first, again)
+    stored = cache.read_table(entry)
+    assert stored is not None and stored.problems == first.problems
     assert_same(first, cache.load(trace, cache=folder))
-    assert cache.read_table(entry) is not None
+
+
+def test_no_block_is_believed_unread(trace: Path, tmp_path: Path) -> None:
+    """Every part of an entry is zeroed once: the table is the same, or nothing was changed."""
+    folder = tmp_path / "cache"
+    first = cache.load(trace, cache=folder)
+    (entry,) = files(folder)
+    content = entry.read_bytes()
+    silent = 0
+    for start in range(0, len(content), 64):
+        damaged = content[:start] + bytes(len(content[start : start + 64])) + content[start + 64 :]
+        entry.write_bytes(damaged)
+        again = cache.load(trace, cache=folder)
+        if again.problems[-1].check == "cache":
+            again.problems.pop()
+        else:
+            silent += 1
+            assert damaged == content  # these bytes were zero before
+        assert_same(first, again)
+    assert silent < len(content) // 64
+
+
+@pytest.mark.parametrize("size", [0, 1, sealed.BLOCK - 1, sealed.BLOCK, 3 * sealed.BLOCK + 5])
+def test_sealed_files_are_read_as_written_and_each_bit_counts(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "file"
+    content = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    with path.open("wb") as file:
+        sealing = sealed.Sealing(file)
+        for start in range(0, size, 700_001):
+            sealing.write(content[start : start + 700_001])
+        sealing.seal()
+    assert sealed.read_sealed(path).to_pybytes() == content
+    stored = path.read_bytes()
+    for at in {0, size // 2, max(0, size - 1), size, len(stored) - 13, len(stored) - 1}:
+        path.write_bytes(stored[:at] + bytes([stored[at] ^ 1]) + stored[at + 1 :])
+        with pytest.raises(sealed.DamagedFileError):
+            sealed.read_sealed(path)
+    for cut in (0, 5, len(stored) // 2, len(stored) - 1):
+        path.write_bytes(stored[:cut])
+        with pytest.raises(sealed.DamagedFileError):
+            sealed.read_sealed(path)
+
+
+def test_an_entry_cut_while_its_table_is_in_use_does_not_end_the_process(trace: Path, tmp_path: Path) -> None:
+    """A mapped file that is cut would be SIGBUS."""
+    code = """
+import os, sys
+from pathlib import Path
+from hta_widgets.trace.reader import cache
+trace, folder = Path(sys.argv[1]), Path(sys.argv[2])
+table = cache.load(trace, cache=folder)
+table = cache.load(trace, cache=folder)
+(entry,) = folder.iterdir()
+os.truncate(entry, 0)
+print(int(table.ints("start_ns").sum()), len(table.dictionary("name")))
+"""
+    write(trace, 20_000)
+    argv = [sys.executable, "-c", code, str(trace), str(tmp_path / "cache")]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(sum(range(20_000)) * 1000 + NULL), "7"]
+
+
+def test_an_entry_is_on_the_disk_before_it_gets_its_name(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: (done.append("sync"), fsync(handle))[1])
+    monkeypatch.setattr(Path, "replace", lambda path, to: (done.append("rename"), replace(path, to))[1])
+    cache.load(trace, cache=tmp_path / "cache")
+    assert done == ["sync", "rename"]
+
+
+GONE = 4_000_000_000  # no process has this number
+
+
+def test_what_killed_writers_left_goes_and_what_others_write_counts(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "cache"
+    cache.load(trace, cache=folder)
+    (entry,) = files(folder)
+    left = [folder / f".a.trace.arrow.{GONE}.0", folder / f"b.{GONE}.tmp", folder / "tmpold.tmp"]
+    kept = [folder / f".c.trace.arrow.{os.getpid()}.0", folder / "tmpnew.tmp", folder / "notes.txt"]
+    for file in (*left, *kept):
+        file.write_bytes(bytes(10_000))
+    os.utime(folder / "tmpold.tmp", (0, 0))
+    cache.evict(folder)
+    assert set(files(folder)) == {entry, *kept}
+    monkeypatch.setenv("HTA_WIDGETS_CACHE_BYTES", str(20_000 + entry.stat().st_size - 1))
+    cache.evict(folder)
+    assert set(files(folder)) == set(kept)
+
+
+def test_verify_reads_every_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTA_WIDGETS_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "trace.json"
+    write(path, 40_000)
+    status, before = path.stat(), cache.load(path, cache="verify")
+    text = path.read_bytes()
+    at = text.index(b'"ts": 20017,')
+    path.write_bytes(text[:at] + b'"ts": 30017,' + text[at + 12 :])
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    after = cache.load(path, cache="verify")
+    changed = np.flatnonzero(before.ints("start_ns") != after.ints("start_ns"))
+    assert changed.tolist() == [20_017] and after.ints("start_ns")[20_017] == 30_017_000
+    with monkeypatch.context() as hit:
+        forbid_scan(hit)
+        assert_same(after, cache.load(path, cache="verify"))
 
 
 def test_environment_moves_or_disables(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

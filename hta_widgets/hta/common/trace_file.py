@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import orjson
 from hta_widgets.errors import TraceFormatError, TraceNotFoundError
 from hta_widgets.trace.reader.discovery import assign_ranks, discover
 from hta_widgets.trace.reader.parallel import read_all
+from hta_widgets.whole_files import replacing
 
 _ENDINGS = (".gz", ".json")
 
@@ -53,9 +53,8 @@ def write_trace(trace_data: Mapping[str, Any], file_path: str | Path) -> None:
     compressed = path.name.endswith(".gz")
     options = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
     text = orjson.dumps(trace_data, option=options if compressed else options | orjson.OPT_INDENT_2)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_bytes(gzip.compress(text, 6) if compressed else text)
-    unfinished.replace(path)
+    with replacing(path) as file:
+        file.write(gzip.compress(text, 6) if compressed else text)
 
 
 def update_trace_rank(file_path: str | Path, rank: int) -> None:

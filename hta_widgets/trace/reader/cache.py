@@ -1,9 +1,10 @@
-"""The cache of scanned columns: one Arrow IPC file per trace, memory-mapped when the trace is opened again.
+"""The cache of scanned columns: one Arrow IPC file per trace, with checksums (`sealed`).
 
 A file's key combines a fingerprint of the trace (not its name), the format version and the extra arguments,
-so that a changed trace or a newer library misses.  Files are written under a temporary name and renamed, so
-that no reader sees a partial file; the least recently used are deleted when the folder exceeds its budget.  A
-cache that cannot be read or written is no error: the trace is scanned.
+so that a changed trace or a newer library misses.  Files are written under a temporary name, forced to the
+disk and renamed, so that no reader sees a partial file; the least recently used are deleted when the folder
+exceeds its budget.  A cache that cannot be read or written is no error: the trace is scanned.  A damaged file
+is deleted, the trace scanned again, and the table says so.
 
 HTA_WIDGETS_CACHE names the folder ("0" or "off": no cache); HTA_WIDGETS_CACHE_BYTES its budget (4 GiB).
 """
@@ -14,21 +15,26 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import platformdirs
 import pyarrow as pa
 
 from hta_widgets.trace.reader.scanner import Progress, scan
 from hta_widgets.trace.reader.schema import FORMAT_VERSION
+from hta_widgets.trace.reader.sealed import DamagedFileError, Sealing, read_sealed
 from hta_widgets.trace.reader.source import TraceSource, describe, is_url
 from hta_widgets.trace.reader.table import EventTable, Problem
+from hta_widgets.whole_files import is_left_over, replacing
+
+Cache = bool | Path | Literal["verify"]
 
 _BUDGET = 4 << 30
 _SAMPLE = 1 << 16
+_SAMPLES = 17  # the first is the head, the last the tail
 _OFF = ("0", "off")
 _SUFFIX = ".trace.arrow"
 
@@ -36,20 +42,27 @@ _SUFFIX = ".trace.arrow"
 def load(
     source: TraceSource,
     *,
-    cache: bool | Path = True,
+    cache: Cache = True,
     extra_args: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> EventTable:
     """`scanner.scan` with a cache: the same arguments, the same table, the same errors.
 
-    `cache` is True for the default folder, False for none, or a folder.
+    `cache` is True for the default folder, False for none, a folder, or "verify": the default folder, with a
+    key for which every byte of the trace is read.
     """
     folder = cache_folder(cache)
-    key = fingerprint(source, extra_args) if folder is not None else None
+    key = fingerprint(source, extra_args, whole=cache == "verify") if folder is not None else None
     if folder is None or key is None:
         return scan(source, extra_args=extra_args, progress=progress)
     file = folder / f"{key}{_SUFFIX}"
-    table = read_table(file)
+    damage = None
+    try:
+        table = read_table(file)
+    except DamagedFileError as error:
+        table, damage = None, error
+        with contextlib.suppress(OSError):
+            file.unlink()
     if table is not None:
         table.path = describe(source)
         if progress is not None:
@@ -59,14 +72,17 @@ def load(
     with contextlib.suppress(OSError, pa.ArrowException):
         write_table(table, file)
         evict(folder, keep=file)
+    if damage is not None:  # not part of what is written: it is true of this reading alone
+        detail = f"the cached copy was damaged ({damage}); the file was read again"
+        table.problems.append(Problem("cache", "warning", 1, None, detail))
     return table
 
 
-def cache_folder(cache: bool | Path = True) -> Path | None:
+def cache_folder(cache: Cache = True) -> Path | None:
     """The folder in use, None where there is no cache."""
     if cache is False:
         return None
-    if cache is not True:
+    if cache is not True and cache != "verify":
         return Path(cache)
     named = os.environ.get("HTA_WIDGETS_CACHE", "")
     if named.lower() in _OFF:
@@ -74,11 +90,12 @@ def cache_folder(cache: bool | Path = True) -> Path | None:
     return Path(named) if named else Path(platformdirs.user_cache_dir("hta_widgets", appauthor=False))
 
 
-def fingerprint(source: Any, extra_args: Sequence[str] = ()) -> str | None:
+def fingerprint(source: Any, extra_args: Sequence[str] = (), *, whole: bool = False) -> str | None:
     """A key that changes with the trace's content; None if that would take reading all of it.
 
-    Local files: size, modification time and samples of head, middle and tail.  URLs and fsspec files: what
-    the file system reports (size, ETag, modification time).  Streams: all of their bytes.
+    Local files: size, modification time and samples from head to tail, with `whole` all of their bytes.  URLs
+    and fsspec files: what the file system reports (size, ETag, modification time).  Streams: all of their
+    bytes.
     """
     digest = hashlib.blake2b(digest_size=16)
     digest.update(json.dumps([FORMAT_VERSION, list(extra_args)]).encode())
@@ -97,17 +114,24 @@ def fingerprint(source: Any, extra_args: Sequence[str] = ()) -> str | None:
             digest.update(f"{source if is_url(source) else path}".encode())
             digest.update(str(fs.ukey(path)).encode())
         else:
-            _sample_file(Path(source), digest)
+            _sample_file(Path(source), digest, whole)
     except Exception:  # any file system, any failure: the scan itself will report what is wrong
         return None
     return digest.hexdigest()
 
 
-def _sample_file(path: Path, digest: Any) -> None:
-    with path.open("rb") as file:
+def _sample_file(path: Path, digest: Any, whole: bool) -> None:
+    with path.open("rb", buffering=0) as file:
         status = os.fstat(file.fileno())
-        digest.update(f"{status.st_size} {status.st_mtime_ns}".encode())
-        for at in sorted({0, max(0, status.st_size // 2 - _SAMPLE // 2), max(0, status.st_size - _SAMPLE)}):
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError("what a pipe holds can be read once")
+        digest.update(f"{status.st_size} {status.st_mtime_ns} {whole}".encode())
+        if whole:
+            while data := file.read(1 << 20):
+                digest.update(data)
+            return
+        last = max(0, status.st_size - _SAMPLE)
+        for at in sorted({last * k // (_SAMPLES - 1) for k in range(_SAMPLES)}):
             file.seek(at)
             digest.update(file.read(_SAMPLE))
 
@@ -139,23 +163,25 @@ def write_table(table: EventTable, file: Path) -> None:
         metadata={"about": json.dumps(about)},
     )
     file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(suffix=".tmp", dir=file.parent)
-    os.close(handle)
-    try:
-        with pa.OSFile(temporary, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+    with replacing(file, durable=True) as sink:
+        sealing = Sealing(sink)
+        with pa.ipc.new_file(pa.PythonFile(sealing, "w"), schema) as writer:
             writer.write_batch(pa.record_batch(lists, schema=schema))
-        Path(temporary).replace(file)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
-        raise
+        sealing.seal()
 
 
 def read_table(file: Path) -> EventTable | None:
-    """The table in a cache file, its columns mapped, not read; None where there is none or it is damaged."""
+    """The table in a cache file; None where there is none for this version.
+
+    Raises:
+        DamagedFileError: the file is not what was written.
+    """
     try:
-        with pa.memory_map(str(file)) as mapped:
-            batch = pa.ipc.open_file(mapped).get_batch(0)
+        content = read_sealed(file)
+    except OSError:
+        return None
+    try:
+        batch = pa.ipc.open_file(pa.BufferReader(content)).get_batch(0)
         about = json.loads(batch.schema.metadata[b"about"])
         if about["version"] != FORMAT_VERSION:
             return None
@@ -170,13 +196,15 @@ def read_table(file: Path) -> EventTable | None:
         }
         n = about["n"]
         if any(len(array) != n for array in dense.values()):
-            return None
+            raise DamagedFileError("its columns differ in length")
         problems = [Problem(**problem) for problem in about["problems"]]
         with contextlib.suppress(OSError):
             os.utime(file)  # marks it as recently used
         return EventTable(about["path"], n, dense, sparse, _Texts(parts["text"]), about["metadata"], problems)
-    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, pa.ArrowException):
-        return None
+    except DamagedFileError:
+        raise
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, pa.ArrowException) as error:
+        raise DamagedFileError(f"{type(error).__name__}: {error}") from error
 
 
 class _Texts(Mapping[str, list[str]]):
@@ -201,18 +229,30 @@ class _Texts(Mapping[str, list[str]]):
         return len(self._arrays)
 
 
+def _is_unfinished(name: str) -> bool:
+    return name.endswith(".tmp") or (name.startswith(".") and f"{_SUFFIX}." in name)
+
+
 def evict(folder: Path, keep: Path | None = None) -> None:
-    """Delete the least recently used files, but never `keep`, until the folder fits its budget."""
+    """Delete what killed writers left, then the least recently used files, but never `keep`, until the folder
+    fits its budget. Files that others are writing count.
+    """
     try:
         budget = int(os.environ.get("HTA_WIDGETS_CACHE_BYTES", _BUDGET))
     except ValueError:
         budget = _BUDGET
-    files = []
-    for file in folder.glob(f"*{_SUFFIX}"):
+    files, total = [], 0
+    for file in folder.iterdir():
         with contextlib.suppress(OSError):
             status = file.stat()
-            files.append((status.st_mtime_ns, status.st_size, file))
-    total = sum(size for _, size, _ in files)
+            if file.name.endswith(_SUFFIX):
+                files.append((status.st_mtime_ns, status.st_size, file))
+            elif not _is_unfinished(file.name):
+                continue
+            elif is_left_over(file):
+                file.unlink()
+                continue
+            total += status.st_size
     for _, size, file in sorted(files):
         if total <= budget:
             return

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from hta_widgets.engine import map_ranks
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.formatting import counted
 from hta_widgets.trace.reader import cache as _cache
+from hta_widgets.trace.reader.cache import Cache
 from hta_widgets.trace.reader.discovery import TraceFile
 from hta_widgets.trace.reader.scanner import is_compiled
 from hta_widgets.trace.reader.table import EventTable
@@ -27,7 +27,7 @@ class _Cancelled(Exception):  # noqa: N818 - a signal, not an error
 
 def read_all(
     files: Sequence[TraceFile],
-    cache: bool | Path,
+    cache: Cache,
     progress: Callable[[int, int, str], None] | None = None,
     client: Any = None,
 ) -> tuple[list[EventTable | None], dict[str, Exception]]:
@@ -71,7 +71,7 @@ def read_all(
 
 def _read_remotely(
     files: Sequence[TraceFile],
-    cache: bool | Path,
+    cache: Cache,
     progress: Callable[[int, int, str], None] | None,
     client: Any,
 ) -> tuple[list[EventTable | None], dict[str, Exception]]:
@@ -86,7 +86,7 @@ def _read_remotely(
     }
 
 
-def _attempt(file: TraceFile, cache: bool | Path) -> EventTable | Exception:
+def _attempt(file: TraceFile, cache: Cache) -> EventTable | Exception:
     """The table, or the reason there is none: one bad file must not fail the other tasks."""
     try:
         return _load(file, cache, None)
@@ -99,9 +99,7 @@ def _label(files: Sequence[TraceFile], at: int) -> str:
     return name if len(alike) == 1 else f"{name} ({alike.index(at) + 1} of {len(alike)})"
 
 
-def _read(
-    file: TraceFile, cache: bool | Path, stop: threading.Event, share: list[float], at: int
-) -> EventTable:
+def _read(file: TraceFile, cache: Cache, stop: threading.Event, share: list[float], at: int) -> EventTable:
     def report(done: int, total: int | None) -> None:
         if stop.is_set():
             raise _Cancelled
@@ -110,9 +108,7 @@ def _read(
     return _load(file, cache, report)
 
 
-def _load(
-    file: TraceFile, cache: bool | Path, progress: Callable[[int, int | None], None] | None
-) -> EventTable:
+def _load(file: TraceFile, cache: Cache, progress: Callable[[int, int | None], None] | None) -> EventTable:
     table = _cache.load(file.source, cache=cache, progress=progress)
     if not table.n:
         raise TraceFormatError(file.name, "skipped: it holds no trace events")

@@ -7,10 +7,8 @@ bytes, and an edited event keeps the text of its numbers.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -26,6 +24,7 @@ from hta_widgets.trace.reader.head import HeadSearch
 from hta_widgets.trace.reader.metadata import find_tail, read_metadata
 from hta_widgets.trace.reader.raw_scan import Int64, find_spans, find_values, joined, padded_text, spliced
 from hta_widgets.trace.reader.source import Source
+from hta_widgets.whole_files import replacing
 
 __all__ = ["RawTrace"]
 
@@ -135,19 +134,12 @@ class RawTrace:
         wrong = [i for i in edits if not 0 <= i < self.n]
         if wrong:
             raise IndexError(f"no event {wrong[0]}: {self.path} has {self.n}")
-        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-        try:
-            with temporary.open("xb") as file:
-                if target.name.endswith(".gz"):
-                    with _GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-                        self._write_to(packed, edits, keep, append)
-                else:
-                    self._write_to(file, edits, keep, append)
-            temporary.replace(target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
+        with replacing(target) as file:
+            if target.name.endswith(".gz"):
+                with _GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                    self._write_to(packed, edits, keep, append)
+            else:
+                self._write_to(file, edits, keep, append)
 
     def _write_to(
         self,
