@@ -108,6 +108,59 @@ def test_lanes_are_disjoint_and_hold_every_slice_once(first, second):
     assert lanes.classes.tolist() == told
 
 
+def plain_lanes(rank):
+    """Per lane (event_id, start, dur, name, category, class), with its track's label: row after row."""
+    threads = {"10": "main"}
+    tracks = {}
+    for i in range(rank.n):
+        category = rank.categories[rank.category[i]]
+        place = f"GPU 0 stream {rank.stream[i]}"
+        thread = rank.tids[rank.tid[i]]
+        name = threads.get(thread, f"thread {thread}")
+        kind, label = {
+            "kernel": (0, place),
+            "cuda_sync": (1, f"{place} sync"),
+            "user_annotation": (2, f"annotations · {name}"),
+            "cpu_op": (3, name),
+        }[category]
+        at = int(rank.stream[i]) if kind < 2 else int(thread)
+        tracks.setdefault((kind, at, label), []).append(i)
+    drawn = []
+    for key in sorted(tracks, key=lambda k: (k[0], -len(tracks[k]) if k[0] > 1 else 0, k[1])):
+        lanes, calls = [], []  # calls: (end, lane) of what is open
+        for i in sorted(tracks[key], key=lambda i: (rank.start[i], -rank.dur[i], i)):
+            start, end = int(rank.start[i]), int(rank.start[i] + rank.dur[i])
+            while calls and calls[-1][0] <= start:
+                calls.pop()
+            at = calls[-1][1] + 1 if calls else 0
+            while at < len(lanes) and lanes[at] and lanes[at][-1][1] + lanes[at][-1][2] > start:
+                at += 1
+            if at == len(lanes):
+                lanes.append([])
+            name, category = rank.names[rank.name[i]], rank.categories[rank.category[i]]
+            lanes[at].append((2 * i, start, end - start, name, category, int(rank.event_class[i])))
+            if key[0]:
+                calls.append((end, at))
+        drawn += [(key[2], lane) for lane in lanes]
+    return drawn
+
+
+@settings(max_examples=60, deadline=None)
+@given(slices, slices)
+def test_lanes_are_those_of_a_plain_computation(first, second):
+    ranks = [rank_of(first, 0), rank_of(second, 4)]
+    lanes = build_lanes(ranks)
+    told = []
+    for a, b in pairwise(lanes.offsets.tolist()):
+        kinds = lanes.kind[a:b].tolist()
+        told.append((lanes.track_of(a).label, list(zip(
+            lanes.event_id[a:b].tolist(), lanes.start[a:b].tolist(), lanes.dur[a:b].tolist(),
+            [lanes.kinds.names[k] for k in kinds], [lanes.kinds.categories[k] for k in kinds],
+            lanes.classes[a:b].tolist(), strict=True,
+        ))))  # fmt: skip
+    assert told == [lane for rank in ranks for lane in plain_lanes(rank)]
+
+
 def test_an_event_is_found_on_its_own_rank_only():
     lanes = build_lanes([rank_of([(1, 0, 0, 5)], 0), rank_of([(1, 0, 0, 5), (1, 0, 9, 5)], 4)])
     assert [lanes.find(rank, event) for rank, event in ((0, 0), (4, 0), (4, 2), (0, 2))] == [0, 1, 2, -1]
@@ -218,6 +271,46 @@ def test_every_level_conserves_counts_and_busy_time(rows):
         assert level.busy.sum() == lanes.dur.sum()
         assert (level.start[1:] >= level.end[:-1]).sum() >= len(level) - len(lanes.offsets) - 1
         finer = level
+
+
+def plain_level(lanes, width):
+    """(start, end, count, busy) of the items of a level: slice after slice."""
+    items = []
+    for a, b in pairwise(lanes.offsets.tolist()):
+        run = None
+        for start, dur in zip(lanes.start[a:b].tolist(), lanes.dur[a:b].tolist(), strict=True):
+            if run is not None and dur < width and run == start // width:
+                first, _, count, busy = items[-1]
+                items[-1] = (first, start + dur, count + 1, busy + dur)
+            else:
+                items.append((start, start + dur, 1, dur))
+                run = start // width if dur < width else None
+    return items
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_stored_levels_are_the_small_ones_of_a_plain_computation(seed):
+    random = np.random.default_rng(seed)
+    start = np.cumsum(random.choice([1, 50, 700, 20_000], 800, p=[0.5, 0.3, 0.15, 0.05]))
+    dur = random.choice([0, 1, 40, 900, 5000], 800, p=[0.2, 0.3, 0.3, 0.19, 0.01])
+    rows = np.stack([random.integers(0, 2, 800), np.zeros(800, np.int64), start, dur], 1)
+    rank = rank_of([*rows.tolist(), (1, 0, 80_000_000, 5)])
+    rank.start -= int(random.choice([0, 100_000]))  # what a file holds before its job's start
+    lanes = build_lanes([rank])
+    pyramid = Pyramid(lanes)
+    first, last = lanes.extent
+    expected = []
+    for bits in range(10, 40):
+        items = plain_level(lanes, 1 << bits)
+        if (1 << bits) * 256 <= last - first and len(items) <= lanes.n / 4:
+            expected.append((1 << bits, items))
+    told = [
+        (level.width_ns, list(zip(*(getattr(level.items, name).tolist() for name in
+                                    ("start", "end", "count", "busy")), strict=True)))
+        for level in pyramid.levels[1:]
+    ]  # fmt: skip
+    assert told == expected
+    assert len(told) > 2
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,12 +1,14 @@
 """The timeline's data: slices on lanes, level of detail, and the columns that are sent to the browser."""
 
-from hta_widgets.timeline.lanes import Kinds, Lanes, Track, build_lanes
+from hta_widgets.timeline.kinds import Kinds
+from hta_widgets.timeline.lanes import Lanes, build_lanes
 from hta_widgets.timeline.matches import Matches, matching_kinds
 from hta_widgets.timeline.neighbours import gap_at, relative
 from hta_widgets.timeline.outline import outline
 from hta_widgets.timeline.pack import Packed, pack_json, pack_slices, pack_window
 from hta_widgets.timeline.path_lanes import pack_path
 from hta_widgets.timeline.pyramid import Pyramid
+from hta_widgets.timeline.tracks import Track
 
 __all__ = [
     "Kinds",

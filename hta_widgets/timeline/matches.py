@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hta_widgets.timeline.lanes import Kinds, Lanes
+from hta_widgets.timeline.kinds import Kinds
+from hta_widgets.timeline.lanes import Lanes
 
 __all__ = ["Matches", "matching_kinds"]
 

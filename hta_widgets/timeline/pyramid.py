@@ -3,7 +3,7 @@
 Level `w` merges *consecutive* slices of a lane that are each shorter than `w` ns and start in the same bucket
 of `w` ns. A merged item holds the number of its slices, their busy time, the longest of them (to name it) and
 the event class with the most busy time (to colour it). Widths double from level to level, so each level is
-made from the finer one: its runs, counts, busy times and longest slices are exactly those of merging the
+made from the last one kept: its runs, counts, busy times and longest slices are exactly those of merging the
 slices themselves. (Its class is the dominant one of the finer items' dominant classes.) Only levels that are
 much smaller than the slices are stored: below that, a binary search in the slices is as fast.
 Invariant (tested): at every level and in every window, counts and busy time are conserved.
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from hta_widgets.jit import kernel
 from hta_widgets.timeline.lanes import Lanes
 
-FINEST_WIDTH_NS = 1024
+FINEST_BITS = 10  # the finest level is 1024 ns wide
 KEPT_FRACTION = 0.25  # a level is stored only if it has at most this share of the slices
 COARSEST_BUCKETS = 256  # levels stop when the whole extent has fewer buckets than this
 
@@ -65,14 +65,13 @@ class Pyramid:
         )
         self.levels = [Level(0, base)]
         first, last = lanes.extent
-        width, finer = FINEST_WIDTH_NS, base
-        while lanes.n and width * COARSEST_BUCKETS <= last - first:
-            checkpoint()
-            merged = merge(finer, width, lanes.dur)
-            if len(merged) <= KEPT_FRACTION * lanes.n:
-                self.levels.append(Level(width, merged))
-                finer = merged
-            width *= 2
+        left = lanes.n - np.cumsum(_first_merges(lanes.start, lanes.dur, lanes.offsets))
+        coarsest = (last - first) // COARSEST_BUCKETS
+        for bits in range(FINEST_BITS, coarsest.bit_length()):
+            if left[bits] <= KEPT_FRACTION * lanes.n:
+                checkpoint()
+                merged = merge(self.levels[-1].items, 1 << bits, lanes.dur)
+                self.levels.append(Level(1 << bits, merged))
 
     def window(self, start_ns: float, end_ns: float, pixels: int, lanes: Sequence[int]) -> Items:
         """Items of `lanes` that touch [start_ns, end_ns), merged so that none hides inside another's pixel.
@@ -91,7 +90,9 @@ class Pyramid:
 
 
 def merge(items: Items, width_ns: int, durations: NDArray[np.int64]) -> Items:
-    """The next coarser level. `durations` are those of the slices, to find the longest one."""
+    """The next coarser level, whose width is a power of two. `durations` are those of the slices, to find the
+    longest one.
+    """
     return Items(*_merge(_fields(items), durations, width_ns))
 
 
@@ -160,6 +161,26 @@ def _combine(
 
 
 @kernel
+def _first_merges(start: Times, dur: Times, offsets: Times) -> Times:
+    """How many pairs of neighbours are first merged at each width 2^k.
+
+    Both must be shorter than the width and begin in one of its buckets. Buckets of twice the width hold whole
+    ones, so what was merged once stays merged, and this tells the size of every level.
+    """
+    pairs = np.zeros(65, np.int64)
+    for lane in range(len(offsets) - 1):
+        for i in range(offsets[lane] + 1, offsets[lane + 1]):
+            # The highest bit of any of the three; starts on either side of 0 never share a bucket.
+            left = np.uint64((start[i] ^ start[i - 1]) | dur[i] | dur[i - 1])
+            bits = 0
+            while left:
+                left >>= np.uint64(1)
+                bits += 1
+            pairs[bits] += 1
+    return pairs
+
+
+@kernel
 def _merge(columns: Columns, durations: Times, width: int) -> Columns:
     start, end, offsets = columns[0], columns[1], columns[6]
     out = _empty(len(start), len(offsets))
@@ -170,8 +191,8 @@ def _merge(columns: Columns, durations: Times, width: int) -> Columns:
         while i < offsets[lane + 1]:
             j = i + 1
             if end[i] - start[i] < width:
-                bucket = start[i] // width
-                while j < offsets[lane + 1] and end[j] - start[j] < width and start[j] // width == bucket:
+                bucket = start[i] & -width
+                while j < offsets[lane + 1] and end[j] - start[j] < width and start[j] & -width == bucket:
                     j += 1
             _combine(columns, i, j, durations, out, n, class_busy)
             n += 1

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.trace.ordering import distinct
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 
@@ -16,7 +17,7 @@ def threads(table: EventTable, pid: Codes, pids: list[str], tid: Codes, tids: li
     Returns columns pid, tid (str), process_name, thread_name (str or None, as the trace names them),
     sort_index (Int64).
     """
-    keys = np.unique(pid.astype(np.int64) * len(tids) + tid) if len(pid) else np.empty(0, np.int64)
+    keys, _ = distinct(pid.astype(np.int64) * len(tids) + tid)
     processes, labels = (
         _named(table, "process_name", "args_name"),
         _named(table, "process_labels", "args_labels"),

@@ -1,0 +1,43 @@
+"""Sorting and numbering of long columns with few distinct values, as those of tracks, lanes and names are.
+
+The functions give what numpy's `argsort`, `lexsort` and `unique` give, in a fraction of the time.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+Int64 = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.integer[Any]]
+
+
+def grouped(group: Integers) -> Int64:
+    """Positions by group, then as they stand: ``np.argsort(group, kind="stable")``."""
+    if not len(group) or (group.min() >= 0 and group.max() < 1 << 16):
+        group = group.astype(np.uint16)  # numpy sorts 16 bits by counting
+    return np.argsort(group, kind="stable")
+
+
+def order_in_groups(group: Integers, start: Int64, *ties: Integers) -> Int64:
+    """Positions by group, then start, then the ties one after the other, then as they stand.
+
+    The same as ``np.lexsort((*reversed(ties), start, group))``. Few rows of a recording begin at once, and
+    the ties are sorted for these alone.
+    """
+    order = np.argsort(start, kind="stable")  # quick: files are almost in order
+    sorted_start = start[order]
+    equal = np.zeros(len(order) + 1, np.bool_)
+    equal[1:-1] = sorted_start[1:] == sorted_start[:-1]
+    places = np.flatnonzero(equal[1:] | equal[:-1])
+    rows = order[places]
+    keys = [key[rows] for key in (*reversed(ties), start)]
+    order[places] = rows[np.lexsort(keys)]
+    return order[grouped(group[order])]
+
+
+def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Int64]:
+    """The distinct values, sorted, and which of them each one is: ``np.unique(..., return_inverse=True)``."""
+    codes, found = pd.factorize(values, sort=True)
+    return found, codes
