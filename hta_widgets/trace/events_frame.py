@@ -11,7 +11,8 @@ import pandas as pd
 
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, NULL
+from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, NULL, Column
+from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.scope import Scope
 
 CORE = ("correlation", "device", "stream")
@@ -58,27 +59,41 @@ def _of_rank(trace: RankTrace, rows: Rows) -> pd.DataFrame:
         "parent_id": _event_ids(trace, trace.parent[rows]),
         "depth": _nullable(trace.depth[rows].astype(np.int64), -1),
     }
+    place = np.full(trace.table.n, -1, np.int32)  # of each event in the frame
+    place[event_id[rows]] = np.arange(len(rows), dtype=np.int32)
     for column in ARGUMENT_COLUMNS:
-        if column.name in CORE or not trace.table.has(column.name):
-            continue
-        values: object
-        if column.kind == "int":
-            ints = trace.table.ints(column.name)[event_id[rows]]
-            if (ints == NULL).all():
-                continue
-            values = _nullable(ints, NULL)
-        elif column.kind == "float":
-            floats = trace.table.floats(column.name)[event_id[rows]]
-            if np.isnan(floats).all():
-                continue
-            values = floats
-        else:
-            codes = trace.table.codes(column.name)[event_id[rows]]
-            if (codes < 0).all():
-                continue
-            values = _categorical(codes, trace.table.dictionary(column.name))
-        columns[column.name] = values
-    return pd.DataFrame(columns)
+        if column.name not in CORE and trace.table.has(column.name):
+            values = _argument(trace.table, column, place, len(rows))
+            if values is not None:
+                columns[column.name] = values
+    # The arrays are the frame's own; blocks of columns of one type would copy them all once more.
+    return pd.DataFrame(columns, copy=False)
+
+
+def _argument(table: EventTable, column: Column, place: npt.NDArray[np.int32], n: int) -> object | None:
+    """The values of a column, put where its events stand in the frame; None if none of these has it."""
+    events, values = table.sparse(column.name)
+    at = place[events]
+    known = (at >= 0) & (~np.isnan(values) if values.dtype.kind == "f" else values != _null(column))
+    at, values = at[known], values[known]
+    if not len(at):
+        return None
+    if column.kind == "float":
+        floats = np.full(n, np.nan)
+        floats[at] = values
+        return floats
+    if column.kind == "int":
+        ints, absent = np.zeros(n, np.int64), np.ones(n, np.bool_)
+        ints[at], absent[at] = values, False
+        return pd.arrays.IntegerArray(ints, absent)
+    texts = table.dictionary(column.name)
+    codes = np.full(n, -1, np.min_scalar_type(-len(texts)))
+    codes[at] = values
+    return _categorical(codes, texts)
+
+
+def _null(column: Column) -> int:
+    return NULL if column.kind in ("int", "float") else -1
 
 
 def _event_ids(trace: RankTrace, rows: npt.NDArray[np.int32]) -> pd.arrays.IntegerArray:
@@ -93,7 +108,8 @@ def _nullable(values: Rows, null: int) -> pd.arrays.IntegerArray:
 
 
 def _categorical(codes: npt.NDArray[np.integer], texts: list[str]) -> pd.Categorical[Any]:
-    return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(pd.Index(texts, dtype="str")))
+    dtype = pd.CategoricalDtype(pd.Index(texts, dtype="str"))
+    return pd.Categorical.from_codes(codes, dtype=dtype, validate=False)
 
 
 def _share_categories(frames: list[pd.DataFrame], column: str) -> None:

@@ -1,5 +1,6 @@
 """Scopes, windows, the events frame, clocks."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from hta_widgets.trace import Scope, Trace
 from hta_widgets.trace.clocks import align
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.scanner import scan
-from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, NULL
 from tests.trace.helpers import kernel, rank_of, slice_, write
 
 EVENTS = [
@@ -127,6 +128,59 @@ def test_selected_slices_are_linked_anew_on_the_same_axis(tmp_path):
     assert rank.device_span == (70_000, 80_000)
     assert rank.event_id[rank.launch[rank.is_device]].tolist() == [3]
     assert part.keep(lambda item: np.zeros(item.n, np.bool_)).extent_ns == (0, 0)
+
+
+def assert_told_by_the_json(frame, events):
+    """Every argument of every row of the frame is the one in the file, or absent as there."""
+    told = set()
+    for column in ARGUMENT_COLUMNS:
+        values = [events[i].get("args", {}).get(column.key) for i in frame["event_id"]]
+        if column.name in ("correlation", "device", "stream") or all(value is None for value in values):
+            assert column.name in frame.columns[:17] or column.name not in frame
+            continue
+        told.add(column.name)
+        kind = {"int": "Int64", "float": "float64"}.get(column.kind, "category")
+        assert frame[column.name].dtype == kind, column.name
+        found = frame[column.name].astype(object).where(frame[column.name].notna(), None)
+        if column.kind == "json":
+            found = found.map(lambda text: None if text is None else json.loads(text))
+        assert found.tolist() == values, column.name
+    assert set(frame.columns[17:]) == told
+
+
+def test_arguments_of_the_frame_are_those_of_the_file(tmp_path):
+    random = np.random.default_rng(3)
+    choices = {
+        "Ev Idx": [0, 5, -7, 2**62],
+        "blocks per SM": [0.5, 8.727],
+        "grid": [[1, 1, 1], [64, 2, 1]],
+        "dtype": [f"type {number}" for number in range(200)],  # more than eight bits tell apart
+    }
+    events = []
+    for _ in range(600):
+        args = {key: values[random.integers(len(values))] for key, values in choices.items()
+                if random.random() < 0.6}  # fmt: skip
+        events.append(slice_("op", "cpu_op", int(random.integers(500)), 1, **args))
+    events.append(slice_("alone", "cpu_op", 0, 1, **{"Sequence number": 4}))
+    trace = Trace.open(write(tmp_path / "rank0.json", events), cache=False)
+    assert_told_by_the_json(trace.events(), events)
+    part = trace.events(Scope(names=("op",)))
+    assert "sequence_number" not in part
+    assert_told_by_the_json(part, events)
+
+
+def test_the_frame_is_the_callers_own(tmp_path):
+    """Of a file that is already in order no column is a view of the trace."""
+    trace = Trace.open(
+        write(tmp_path / "rank0.json", [slice_("op", "cpu_op", i, 1, **{"Ev Idx": i}) for i in range(5)]),
+        cache=False,
+    )
+    before = trace.events()
+    changed = trace.events()
+    for name in changed:
+        if changed[name].dtype.kind in "iuf":
+            changed.loc[:, name] = 77
+    pd.testing.assert_frame_equal(trace.events(), before)
 
 
 def test_events_frame(tmp_path):
