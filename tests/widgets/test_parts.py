@@ -220,7 +220,9 @@ def test_the_overview_tells_findings_and_does_not_hide_what_it_selects(ddp: Trac
     until(lambda: panel.status == "idle" and panel.rows > 0)
     assert panel.chart["type"] == "heat"
     assert panel.marks["rows"] == len(ddp.iterations)
-    assert panel.sentence.startswith("Waiting for a late rank costs most")
+    assert panel.sentence.startswith(
+        "Waiting for a late rank costs 14.6 % of the time; without it, most is saved"
+    )
     late, verdict, slow, stall = panel.notes
     assert (verdict["severity"], verdict["kind"]) == ("verdict", "kernel_breakdown")
     assert (late["kind"], late["severity"]) == ("stragglers", "warning")
@@ -239,7 +241,7 @@ def test_an_overview_without_findings_shows_the_steps(tmp_path: Path, until: Any
     simulate(SimulatedJob("clean", "single", steps=4, layers=6, batch=16)).write(tmp_path)
     panel = BreakdownPanel(tmp_path, "overview")
     until(lambda: panel.status == "idle")
-    assert (panel.rows, [note["severity"] for note in panel.notes]) == (1, ["verdict"])
+    assert (panel.rows, [note["severity"] for note in panel.notes]) == (2, ["verdict", "checked"])
     assert panel.marks["rows"] == 4
     assert panel.sentence.startswith("Computing takes 9")
     assert panel.figure().layout.title.text == "What stands out"

@@ -81,10 +81,12 @@ def collectives(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         start_ns, end_ns, dur_ns (int64 ns), match (Int64, the same on all ranks of one collective, or of a
         send and its receive), match_key (str: "comms_id", "seq", "order" or "pair", see `matching.match`),
         match_ranks (Int64, ranks matched). The match columns are NA unless a kernel of another rank certainly
-        belongs to the same collective. And, as `bus.bandwidths` defines: transfer_ns (int64 ns, the duration
-        without waiting for other ranks, as far as these are matched), algbw_gbps, busbw_gbps (float64, 1e9
-        bytes per s, NaN where size, group or operation are not known), bandwidth_is (str: "exact", "at least"
-        where the transfer may hold waiting, or NA).
+        belongs to the same collective. transfer_ns (int64 ns, the duration without waiting for other ranks:
+        the shortest of those matched). Bandwidths as nccl-tests defines them (doc/PERFORMANCE.md), in 1e9
+        bytes per s, NaN where size, group or operation are not known: algbw_gbps (float64, bytes by
+        transfer_ns), busbw_gbps (float64, that times 2(n-1)/n for an allreduce among n ranks, (n-1)/n for
+        allgather, reduce_scatter, all_to_all, gather and scatter, 1 for others), bandwidth_is (str: "exact",
+        "at least" where the transfer may hold waiting, or NA).
     """
     scope = scope or Scope()
     everything = _everything(trace)
