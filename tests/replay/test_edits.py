@@ -6,9 +6,11 @@ import pickle
 import pytest
 
 from hta_widgets import edits
+from hta_widgets.analysis.replay.device_times import slowing
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED
 from hta_widgets.analysis.replay.plan import Plan
+from hta_widgets.errors import MissingDataError
 from tests.analysis.kineto_file import job
 from tests.replay.program import call, copy, launch, operator, work
 
@@ -237,6 +239,98 @@ def test_a_caching_allocator_neither_takes_time_nor_waits(tmp_path):
     assert extent(tmp_path, events, edits.allocator(), edits.kernels(math.inf)) == 1_000 + 5_000
 
 
+def test_copies_at_a_bandwidth(tmp_path):
+    # 400 kB take 40 us at 10 GB/s.
+    events = transfers()
+    events[-2]["args"]["bytes"] = 400_000
+    assert extent(tmp_path, events, edits.copy_bandwidth(20.0)) == 109_000
+    assert extent(tmp_path, events, edits.copy_bandwidth(5.0)) == 129_000, "never slower"
+    assert extent(tmp_path, events, edits.copy_bandwidth(20.0, name="*DtoH*")) == 129_000
+    assert extent(tmp_path, events, edits.copy_bandwidth(20.0, within="aten::mm")) == 129_000
+    with pytest.raises(MissingDataError, match="bytes of copies"):
+        extent(tmp_path, transfers(), edits.copy_bandwidth(20.0))
+
+
+@pytest.mark.parametrize(
+    ("collective", "share"), [("allreduce", 1.5), ("_allgather_base", 0.75), ("broadcast", 1.0)]
+)
+def test_collectives_at_a_bus_bandwidth(tmp_path, collective, share):
+    # Of 4 ranks, 100,000 floats: 400 kB, of which a link carries a share.
+    events = transfers()
+    described = {"Collective name": collective, "In msg nelems": 100_000, "dtype": "Float", "Group size": 4}
+    events[-1]["args"] |= described
+    found = extent(tmp_path, events, edits.bus_bandwidth(50.0))
+    assert found == 89_000 + 400_000 * share / 50
+    assert extent(tmp_path, events, edits.bus_bandwidth(1.0)) == 129_000, "never slower"
+    with pytest.raises(MissingDataError, match="sizes of collectives"):
+        extent(tmp_path, transfers(), edits.bus_bandwidth(50.0))
+
+
+def test_kernels_of_a_given_time(tmp_path):
+    assert extent(tmp_path, device_bound(), edits.kernel_time(15_000, "gemm*")) == 79_000
+    assert extent(tmp_path, device_bound(), edits.kernel_time(50_000, "gemm*")) == 129_000
+    assert extent(tmp_path, device_bound(), edits.kernel_time(15_000, "gemm*", within="aten::mm")) == 104_000
+
+
+def beside_communication(slower: int):
+    """Six kernels on stream 7, 10 us alone, and as many times as long in the first 70 us of an all-reduce.
+
+    All are launched at once. The all-reduce takes 100 us, of which 30 are exposed, and then a kernel waits.
+    """
+    events, at = [], 20_000
+    for number in range(6):
+        taken = 10_000 * (slower if number < 3 else 1)
+        at = 20_000 + 20_000 * number if number < 3 else 130_000 + 15_000 * (number - 3)
+        events += [
+            launch(number + 1, 1_000 * number, 1_000 * number + 500),
+            work("gemm", number + 1, at, at + taken, grid=[1, 1, 1]),
+        ]
+    name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+    return [*events, launch(9, 7_000, 7_500), work(name, 9, 20_000, 120_000, stream=20)]
+
+
+@pytest.mark.parametrize("slower", [1, 2])
+def test_overlapped_communication_costs_what_it_slows_down(tmp_path, slower):
+    # Of the all-reduce (3 * 10 * slower) us are hidden; the rest is gone but for what it slows compute by.
+    rank_trace = job(tmp_path, beside_communication(slower)).rank(0)
+    assert slowing(rank_trace) == slower
+    plan = Plan(graph_of(rank_trace), rank_trace)
+    edits.overlap().apply(plan)
+    exposed = 100_000 - 30_000 * slower
+    lost = (plan.graph.weight - plan.weight).tolist()
+    assert sum(lost) == exposed * (2 - slower)
+
+
+def test_too_few_kernels_tell_no_slowing(tmp_path):
+    events = [event for event in beside_communication(2) if event["args"].get("correlation") != 1]
+    assert slowing(job(tmp_path, events).rank(0)) == 1.0
+
+
+def test_work_on_a_stream_of_its_own(tmp_path):
+    # `add` runs from 7 to 47 us beside gemm_nn; gemm_tn follows that with the gap that it had behind add.
+    assert extent(tmp_path, device_bound(), edits.own_stream("add")) == 45_000 + 2_000 + 40_000
+    assert extent(tmp_path, device_bound(), edits.own_stream("add", within="aten::mm")) == 129_000
+    # Both gemms follow each other on their stream.
+    assert extent(tmp_path, device_bound(), edits.own_stream("gemm*")) == 45_000 + 2_000 + 40_000
+    # All of a stream on its own: nothing changes.
+    assert extent(tmp_path, device_bound(), edits.own_stream("*")) == 129_000
+
+
+def test_a_fused_optimizer(tmp_path):
+    # Three launches of 2 us, 10 us apart, in 40 us; the next one comes behind.
+    events = [operator("Optimizer.step#SGD.step", 0, 40_000), operator("aten::mm", 41_000, 50_000)]
+    for number in range(3):
+        begin = 5_000 + 10_000 * number
+        events += [
+            launch(number + 1, begin, begin + 2_000),
+            work("add", number + 1, begin + 5_000, begin + 6_000),
+        ]
+    events += [launch(9, 45_000, 47_000), work("gemm", 9, 50_000, 60_000)]
+    # Of 40 us 6 are of launches; a tenth of the other 34 is left.
+    assert extent(tmp_path, events, edits.fused_optimizer()) == 3_400 + 5_000 + 5_000 + 10_000
+    assert extent(tmp_path, events, edits.fused_optimizer("Adam*")) == 60_000
+
+
 def run_of_launches(wait_after: int | None = None):
     """20 launches of 4 us, 10 us apart, of kernels of 2 us; latency 5 us."""
     events = []
@@ -303,6 +397,12 @@ def test_an_edit_prints_as_what_makes_it():
         edits.kernels(math.inf, name="*gemm*"): "edits.kernels(math.inf, name='*gemm*')",
         edits.copies(3.5, within="w"): "edits.copies(3.5, within='w')",
         edits.communication(): "edits.communication(0.0)",
+        edits.copy_bandwidth(24): "edits.copy_bandwidth(24.0)",
+        edits.bus_bandwidth(300, "*Reduce*"): "edits.bus_bandwidth(300.0, name='*Reduce*')",
+        edits.kernel_time(5, "gemm"): "edits.kernel_time(5, 'gemm')",
+        edits.overlap(): "edits.overlap()",
+        edits.own_stream("a", within="b"): "edits.own_stream('a', within='b')",
+        edits.fused_optimizer(): "edits.fused_optimizer('Optimizer.step*')",
         edits.graphs(): "edits.graphs(at_least=50, shorter_than_ns=50000)",
     }
     for edit, expression in made.items():
@@ -344,7 +444,16 @@ def test_faster_is_above_zero(wrong):
             make(wrong)
 
 
+@pytest.mark.parametrize("wrong", [0, -2.0, math.nan, math.inf])
+def test_a_bandwidth_is_above_zero(wrong):
+    for make in (edits.copy_bandwidth, edits.bus_bandwidth):
+        with pytest.raises(ValueError, match="more than 0"):
+            make(wrong)
+
+
 def test_nothing_negative_is_kept():
+    with pytest.raises(ValueError, match="ns must not be negative"):
+        edits.kernel_time(-1, "x")
     with pytest.raises(ValueError, match="keep_ns must not be negative"):
         edits.without("x", keep_ns=-1)
 

@@ -20,6 +20,12 @@ EDITS = [
     edits.copies(3.5, name="*HtoD*"),
     edits.communication(0.25, name="*AllReduce*"),
     edits.graphs(20, 1_000),
+    edits.copy_bandwidth(24.0, name="*Pageable*", within="a"),
+    edits.bus_bandwidth(300.0, name="*AllReduce*"),
+    edits.kernel_time(1_000, "gemm", within="b"),
+    edits.overlap(),
+    edits.own_stream("Memcpy*", within="c"),
+    edits.fused_optimizer(),
 ]
 
 
@@ -63,7 +69,7 @@ def test_as_one_writes_it():
         ("(" * 5_000, "such as kernels"),
         ("host(" + "-" * 9_000 + "1)", "not an edit"),
         ("x" * 10_001, "10,001 characters"),
-        ("gpus(2)", "the edits are allocator, communication"),
+        ("gpus(2)", "the edits are allocator, bus_bandwidth, communication"),
         ("Edit('x')", "the edits are"),
         ("exactly('x')", "the edits are"),
         ("os.system('x')", "the edits are"),

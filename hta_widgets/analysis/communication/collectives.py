@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "belonging", "collectives"]
+__all__ = ["ANALYSIS", "belonging", "collectives", "described"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -110,7 +110,7 @@ def _everything(trace: Trace) -> pd.DataFrame:
     frames = []
     for rank in trace.ranks:
         checkpoint()
-        frames.append(_of_rank(trace.rank(rank)))
+        frames.append(described(trace.rank(rank)))
     found = match(pd.concat(frames, ignore_index=True), common_clock=trace.clock.method != "start")
     return pd.concat([found, bandwidths(found)], axis=1)[list(_COLUMNS)]
 
@@ -129,7 +129,8 @@ def _places(trace: Trace) -> dict[int, tuple[slice, Int64]]:
     return places
 
 
-def _of_rank(rank_trace: RankTrace) -> pd.DataFrame:
+def described(rank_trace: RankTrace) -> pd.DataFrame:
+    """What `collectives` says of the communication kernels of one rank, before any is matched with others."""
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION))
     rows = rows[np.lexsort((rank_trace.event_id[rows], rank_trace.start[rows]))]
     source = _described_by(rank_trace, rows)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import partial
@@ -22,11 +22,13 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.replay import kinds
+from hta_widgets.analysis.replay.device_times import at_bandwidth, at_bus_bandwidth, hidden_by_compute
 from hta_widgets.analysis.replay.fusion import fuse
 from hta_widgets.analysis.replay.groups import Group
 from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.analysis.replay.kinds import EVENT_STARTS
 from hta_widgets.analysis.replay.plan import Plan
+from hta_widgets.analysis.replay.streams import move
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
@@ -36,16 +38,25 @@ Bool = npt.NDArray[np.bool_]
 __all__ = [
     "Edit",
     "allocator",
+    "bus_bandwidth",
     "communication",
     "copies",
+    "copy_bandwidth",
     "exactly",
+    "fused_optimizer",
     "graphs",
     "host",
+    "kernel_time",
     "kernels",
     "launches",
+    "overlap",
+    "own_stream",
     "syncs",
     "without",
 ]
+
+LEFT_OF_OPTIMIZER = 0.1
+"""Of the host's time in an optimizer that launches its work for all parameters at once."""
 
 _COPIES = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
 _COMPUTE = tuple(set(EventClass) - {*_COPIES, EventClass.COMMUNICATION, EventClass.SYNC})
@@ -193,6 +204,95 @@ def communication(time: float = 0.0, name: str | None = None) -> Edit:
     return Edit(_said("communication", time, name=name), time == 0, apply)
 
 
+def copy_bandwidth(gbps: float, name: str | None = None, within: str | None = None) -> Edit:
+    """Copies and fills take no longer than their bytes do at a bandwidth.
+
+    Args:
+        gbps: in 1e9 bytes per s, more than 0.
+        name: only copies of this name.
+        within: only copies launched inside operators, annotations and Python functions of this name.
+
+    Raises:
+        ValueError: the bandwidth is not above 0.
+    """
+    gbps = _bandwidth(gbps)
+    expression = _said("copy_bandwidth", gbps, name=name, within=within)
+    return Edit(expression, False, partial(_copy_bandwidth, gbps, name, within))
+
+
+def bus_bandwidth(gbps: float, name: str | None = None) -> Edit:
+    """Collectives take no longer than at a bus bandwidth: bytes of the larger buffer, times 2 (n - 1) / n for
+    an all-reduce of n ranks, (n - 1) / n where ranks gather, scatter or exchange, by time.
+
+    Their recorded duration includes waiting for other ranks, which this takes away, too: this is a bound.
+
+    Args:
+        gbps: in 1e9 bytes per s, more than 0.
+        name: only kernels of this name.
+
+    Raises:
+        ValueError: the bandwidth is not above 0.
+    """
+    gbps = _bandwidth(gbps)
+    return Edit(_said("bus_bandwidth", gbps, name=name), True, partial(_bus_bandwidth, gbps, name))
+
+
+def kernel_time(ns: int, name: str, within: str | None = None) -> Edit:
+    """Compute kernels of a name take no longer than this.
+
+    Args:
+        ns: the longest that one of them takes, at least 0.
+        name: of the kernels.
+        within: only kernels launched inside operators, annotations and Python functions of this name.
+
+    Raises:
+        ValueError: `ns` is negative.
+    """
+    if ns < 0:
+        raise ValueError(f"ns must not be negative, it is {ns}")
+    expression = _said("kernel_time", int(ns), name, within=within)
+    return Edit(expression, ns == 0, partial(_kernel_time, int(ns), name, within))
+
+
+def overlap(name: str | None = None) -> Edit:
+    """Communication that nothing hides runs beside compute, which it slows down.
+
+    Compute takes as many times as long beside it as kernels of the same name and grid do in the recording,
+    by the medians of three or more beside communication and alone; as long as it did, where there are none.
+    Whether there is compute that does not need the result is not known: this is a bound.
+
+    Args:
+        name: only kernels of this name.
+    """
+    return Edit(_said("overlap", name=name), True, partial(_overlap, name))
+
+
+def own_stream(name: str, within: str | None = None) -> Edit:
+    """Kernels, copies and collectives of a name on a stream of their own.
+
+    They keep the waits that are recorded or inferred, but no longer wait for the work before them on their
+    stream, nor that behind for them. Work may need what it no longer waits for: this is a bound.
+
+    Args:
+        name: of the device work.
+        within: only what is launched inside operators, annotations and Python functions of this name.
+    """
+    expression = _said("own_stream", name, within=within)
+    return Edit(expression, True, partial(_own_stream, name, within))
+
+
+def fused_optimizer(name: str = "Optimizer.step*") -> Edit:
+    """The optimizer updates all parameters in a few launches: `fused=True`.
+
+    A tenth of the host's time in it is left, and its launches take none; its kernels take as long together,
+    as they read and write as much. What is left of the host was not measured: this is a bound.
+
+    Args:
+        name: of its annotation.
+    """
+    return Edit(_said("fused_optimizer", name), True, partial(_fused_optimizer, name))
+
+
 def graphs(at_least: int = 50, shorter_than_ns: int = 50_000) -> Edit:
     """Runs of launches of short kernels without a wait between them as CUDA graphs: one launch, short gaps.
 
@@ -220,6 +320,12 @@ def _factor(time: float) -> float:
     if not time >= 0 or time == math.inf:
         raise ValueError(f"the factor of a time must be a number of at least 0, not {time!r}")
     return float(time)
+
+
+def _bandwidth(gbps: float) -> float:
+    if not 0 < gbps < math.inf:
+        raise ValueError(f"the bandwidth must be a number of more than 0, not {gbps!r}")
+    return float(gbps)
 
 
 def _share(faster: float) -> float:
@@ -275,10 +381,43 @@ def _without(name: str, keep_ns: int, plan: Plan) -> None:
 def _device(
     share: float, classes: tuple[EventClass, ...], name: str | None, within: str | None, plan: Plan
 ) -> None:
+    plan.scale(_device_edges(plan, classes, name, within), share)
+
+
+def _device_edges(
+    plan: Plan, classes: Container[EventClass | None], name: str | None, within: str | None
+) -> Bool:
     def chosen(group: Group) -> bool:
         return group.event_class in classes and (name is None or _matches(name, group.name))
 
-    plan.scale(plan.edges(chosen) & _inside(plan, within), share)
+    return plan.edges(chosen) & _inside(plan, within)
+
+
+def _copy_bandwidth(gbps: float, name: str | None, within: str | None, plan: Plan) -> None:
+    at_bandwidth(plan, _device_edges(plan, _COPIES, name, within), gbps)
+
+
+def _bus_bandwidth(gbps: float, name: str | None, plan: Plan) -> None:
+    at_bus_bandwidth(plan, _device_edges(plan, (EventClass.COMMUNICATION,), name, None), gbps)
+
+
+def _kernel_time(ns: int, name: str, within: str | None, plan: Plan) -> None:
+    chosen = _device_edges(plan, _COMPUTE, name, within)
+    plan.at_most(chosen, np.full(int(chosen.sum()), ns, np.int64))
+
+
+def _overlap(name: str | None, plan: Plan) -> None:
+    hidden_by_compute(plan, _device_edges(plan, (EventClass.COMMUNICATION,), name, None))
+
+
+def _own_stream(name: str, within: str | None, plan: Plan) -> None:
+    move(plan, _device_edges(plan, tuple(EventClass), name, within))
+
+
+def _fused_optimizer(name: str, plan: Plan) -> None:
+    for thread, spans in _spans(plan, name).items():
+        plan.cut(thread, spans, LEFT_OF_OPTIMIZER)
+    plan.scale(plan.edges(lambda group: group.launches) & _inside(plan, name), 0.0)
 
 
 def _matches(pattern: str, name: str) -> bool:

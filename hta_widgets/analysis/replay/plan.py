@@ -30,7 +30,8 @@ class Plan:
         graph, rank_trace: what is edited.
         group: int32 group of each edge: those of the graph, and the parts that edits split from them.
         factor: float64 for each group, of its weights. removed: bool for each group.
-        weight, residual: int64 ns of each edge.
+        moved: bool for each node: the start of an event that left its stream.
+        source: int32 node that each edge comes from. weight, residual: int64 ns of each edge.
     """
 
     def __init__(self, graph: Graph, rank_trace: RankTrace) -> None:
@@ -38,7 +39,8 @@ class Plan:
         self.group = graph.group
         self.factor = np.ones(len(graph.groups))
         self.removed = np.zeros(len(graph.groups), np.bool_)
-        self.weight, self.residual = graph.weight, graph.residual
+        self.moved = np.zeros(len(graph.time), np.bool_)
+        self.source, self.weight, self.residual = graph.source, graph.weight, graph.residual
         self._cuts: dict[tuple[int, float], Intervals] = {}
 
     def edges(self, matches: Callable[[Group], bool]) -> Bool:
@@ -59,6 +61,12 @@ class Plan:
         groups = self._alone(edges)
         self.removed[groups] = True
 
+    def at_most(self, edges: Bool, ns: Int64) -> None:
+        """Let each of these edges take no longer than this; their own factors come on top."""
+        weight = self.weight.copy()
+        weight[edges] = np.minimum(weight[edges], ns)
+        self.weight = weight
+
     def cut(self, thread: int, spans: Intervals, keep: float = 0.0) -> None:
         """Keep only a share of what a thread (index) spends in spans (as measured, on the job's axis)."""
         key = (thread, keep)
@@ -74,7 +82,7 @@ class Plan:
 
     def replay(self, mode: int) -> Int64:
         """When each node happens, ns from the graph's origin."""
-        return happens(self.graph.first, self.graph.source, self.weights(mode))
+        return happens(self.graph.first, self.source, self.weights(mode))
 
     def _alone(self, edges: Bool) -> Int64:
         """The groups that consist of these edges, after splitting those of which only a part is meant."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 
 __all__ = ["PARTS", "replayed", "what_if"]
 
@@ -128,8 +129,9 @@ def replayed(rank_trace: RankTrace, edits: tuple[Edit, ...]) -> pd.DataFrame:
     if any(edit.bound for edit in edits):
         runs.append(graph.time)
     estimate = runs[0]
-    clock = _clock(rank_trace, graph, estimate)
-    frames = [_timed(rank_trace, graph, run, clock) for run in (graph.time, *runs)]
+    clock = _clock(rank_trace, graph, estimate, plan.moved)
+    frames = [_timed(rank_trace, graph, graph.time, clock, None)]
+    frames += [_timed(rank_trace, graph, run, clock, plan.moved) for run in runs]
     windows = np.stack([frame[["start_ns", "end_ns"]].to_numpy(np.int64) for frame in frames])
     known = ~frames[0]["partial"].to_numpy(np.bool_) & (windows[:, :, 1] >= 0).all(axis=0)
     whole = np.array([[[graph.origin_ns, graph.origin_ns + run.max()]] for run in (graph.time, *runs)])
@@ -149,16 +151,16 @@ def replayed(rank_trace: RankTrace, edits: tuple[Edit, ...]) -> pd.DataFrame:
     )
 
 
-def _clock(rank_trace: RankTrace, graph: Graph, time: Int64) -> str:
+def _clock(rank_trace: RankTrace, graph: Graph, time: Int64, moved: Bool) -> str:
     """What times the iterations of a recording and of its replay."""
     if rank_trace.iteration_clock == "device":
         return "device"
-    frame = replayed_iterations(rank_trace, graph, time, None)
+    frame = replayed_iterations(rank_trace, graph, time, None, moved)
     return _PERIOD if (frame["clock"] == "device").any() else "host"
 
 
-def _timed(rank_trace: RankTrace, graph: Graph, time: Int64, clock: str) -> pd.DataFrame:
-    frame = replayed_iterations(rank_trace, graph, time, "host" if clock == "host" else "device")
+def _timed(rank_trace: RankTrace, graph: Graph, time: Int64, clock: str, moved: Bool | None) -> pd.DataFrame:
+    frame = replayed_iterations(rank_trace, graph, time, "host" if clock == "host" else "device", moved)
     if clock == _PERIOD:
         frame["end_ns"] = np.append(frame["start_ns"].to_numpy(np.int64)[1:], frame["end_ns"].iloc[-1:])
     return frame

@@ -17,18 +17,20 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 
 __all__ = ["replayed_iterations"]
 
 
 def replayed_iterations(
-    rank_trace: RankTrace, graph: Graph, time: Int64, clock: Clock | None
+    rank_trace: RankTrace, graph: Graph, time: Int64, clock: Clock | None, moved: Bool | None = None
 ) -> pd.DataFrame:
     """The iterations at replayed times.
 
     Args:
         time: when each node of the graph happens, ns from its origin.
         clock: what times them; None: what would time a recording of this.
+        moved: for each node whether it is the start of an event that left its stream; None: none is.
 
     Returns:
         `RankTrace.iterations` with the host's windows moved where a point of the host begins or ends them,
@@ -41,9 +43,9 @@ def replayed_iterations(
     node = np.append(graph.mark, -1)
     begin, end = node[marks.begin], node[marks.end]
     shown = (begin >= 0) & (end >= 0)
-    moved = frame[["iteration", "label", "source", "partial"]].copy()
+    windows = frame[["iteration", "label", "source", "partial"]].copy()
     for name, at in (("start_ns", begin), ("end_ns", end)):
-        moved[name] = np.where(at >= 0, graph.origin_ns + time[at], frame[f"host_{name}"])
+        windows[name] = np.where(at >= 0, graph.origin_ns + time[at], frame[f"host_{name}"])
     starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
     rows = graph.row[starts]
     iteration = rank_trace.iteration[rows].astype(np.int64)
@@ -52,10 +54,12 @@ def replayed_iterations(
     lane = (
         rank_trace.stream[rows] * (int(rank_trace.device[rows].max(initial=0)) + 1) + rank_trace.device[rows]
     )
-    moved = timed(
-        moved, iteration, lane, graph.origin_ns + time[starts], graph.origin_ns + time[starts + 1], clock,
+    if moved is not None:
+        lane = np.where(moved[starts], -1 - lane, lane)
+    windows = timed(
+        windows, iteration, lane, graph.origin_ns + time[starts], graph.origin_ns + time[starts + 1], clock,
         rank_trace.drained, rank_trace.dur[rows],
     )  # fmt: skip
-    hidden = ~shown & (moved["clock"] == "host").to_numpy(np.bool_)
-    moved.loc[hidden, ["start_ns", "end_ns"]] = -1
-    return moved
+    hidden = ~shown & (windows["clock"] == "host").to_numpy(np.bool_)
+    windows.loc[hidden, ["start_ns", "end_ns"]] = -1
+    return windows

@@ -26,17 +26,23 @@ from tests.replay.planted.program import (
     Spend,
     Synchronise,
     Wait,
+    Work,
 )
 
 __all__ = [
     "Change",
     "allocator",
+    "bus_bandwidth",
     "communication",
     "copies",
+    "copy_bandwidth",
+    "fused_optimizer",
     "host",
+    "kernel_time",
     "kernels",
     "later",
     "launches",
+    "own_stream",
     "syncs",
     "together",
     "without",
@@ -73,6 +79,62 @@ def kernels(faster: float, name: str = "*") -> Change:
 def copies(faster: float) -> Change:
     """Copies and fills run so many times as fast."""
     return together(_work("copy", 1 / faster), _work("fill", 1 / faster))
+
+
+def copy_bandwidth(gbps: float) -> Change:
+    """Copies take no longer than at a bandwidth: a recording has 20 bytes for each ns that they took."""
+    return _at_most(lambda work: math.ceil(20 * work.ns / gbps) if work.kind in ("copy", "fill") else work.ns)
+
+
+def bus_bandwidth(gbps: float) -> Change:
+    """All-reduces of two ranks take no longer than 4 bytes for each element do at a bandwidth."""
+    return _at_most(
+        lambda work: math.ceil(4 * work.elements / gbps) if work.kind == "communication" else work.ns
+    )
+
+
+def kernel_time(ns: int, name: str) -> Change:
+    """Compute kernels with such a name take no longer than this."""
+    return _at_most(
+        lambda work: min(ns, work.ns) if work.kind == "compute" and fnmatchcase(work.name, name) else work.ns
+    )
+
+
+def own_stream(name: str) -> Change:
+    """Work with such a name runs on a stream of its own, unless it has its stream for itself already."""
+
+    def changed(program: Program) -> Program:
+        launched = [each for each in program.operations if isinstance(each, Launch)]
+        others = {work.stream for each in launched for work in each.work if not fnmatchcase(work.name, name)}
+        return _each_work(
+            lambda work: (
+                replace(work, stream=100 + work.stream)
+                if fnmatchcase(work.name, name) and work.stream in others
+                else work
+            ),
+            in_graphs=False,
+        )(program)
+
+    return changed
+
+
+def fused_optimizer(name: str = "Optimizer.step*") -> Change:
+    """A tenth of the host's time in ranges with such a name is left, and none of it in launches."""
+
+    def changed(program: Program) -> Program:
+        left: list[Operation] = []
+        opened: list[bool] = []  # all ranges, as the optimizer runs while no other thread does
+        for operation in program.operations:
+            if isinstance(operation, Enter):
+                opened.append(fnmatchcase(operation.name, name))
+            elif isinstance(operation, Leave):
+                opened.pop()
+            elif any(opened):
+                operation = _times(operation, 0.0 if isinstance(operation, Launch) else 0.1)
+            left.append(operation)
+        return replace(program, operations=tuple(left))
+
+    return changed
 
 
 def communication(factor: float) -> Change:
@@ -162,6 +224,20 @@ def later(change: Change, since: int, under_way: set[int]) -> Change:
 
 def _each(change: Callable[[Operation], Operation]) -> Change:
     return lambda program: replace(program, operations=tuple(map(change, program.operations)))
+
+
+def _each_work(change: Callable[[Work], Work], in_graphs: bool = True) -> Change:
+    return _each(
+        lambda operation: (
+            replace(operation, work=tuple(map(change, operation.work)))
+            if isinstance(operation, Launch) and (in_graphs or len(operation.work) == 1)
+            else operation
+        )
+    )
+
+
+def _at_most(longest: Callable[[Work], int]) -> Change:
+    return _each_work(lambda work: replace(work, ns=min(work.ns, longest(work))))
 
 
 def _work(kind: str, factor: float, name: str = "*") -> Change:
