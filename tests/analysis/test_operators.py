@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from hta_widgets import Scope, Trace
-from hta_widgets.analysis import formula_coverage, kernel_breakdown, operators, register_formula
+from hta_widgets.analysis import formula_coverage, kernel_breakdown, op_kernels, operators, register_formula
 from hta_widgets.analysis.operators.table import sentence
 from hta_widgets.errors import MissingDataError
 from tests.analysis.kineto_file import Event, event, job, kernel, launch
@@ -174,6 +174,28 @@ def test_backward_work_belongs_to_the_module_of_its_forward_operator(tmp_path: P
     assert frame.loc["Linear_0", "parent"] == "Net_0"
 
 
+def test_memory_belongs_to_the_operator_that_was_open(tmp_path: Path) -> None:
+    def memory(at: int, change: int, kind: int, tid: int = 1) -> Event:
+        item = {"Bytes": change, "Addr": at, "Device Type": kind, "Device Id": 0 if kind else -1}
+        return {**event("cpu_instant_event", "[memory]", at, 0, tid, **item), "ph": "i", "s": "t"}
+
+    events = [op("outer", 0, 100), op("inner", 20, 30), memory(10, 512, 1), memory(30, 1024, 1),
+              memory(40, -8, 0), memory(60, -256, 1), memory(150, 7, 0),
+              memory(30, 99, 1, tid=2)]  # fmt: skip
+    trace = job(tmp_path, events)
+    columns = ["device_memory_self_bytes", "device_memory_total_bytes", "host_memory_self_bytes",
+               "host_memory_total_bytes"]  # fmt: skip
+    frame = operators(trace).set_index("name")[columns]
+    assert frame.loc["outer"].tolist() == [256, 1280, 0, -8]
+    assert frame.loc["inner"].tolist() == [1024, 1024, -8, -8]
+    assert frame.loc["(no operator)"].tolist() == [99, 99, 7, 7]
+    early = operators(trace, Scope(window_ns=(0, 35))).set_index("name")[columns]
+    assert early.loc["outer"].tolist() == [512, 1536, 0, 0]
+    other = tmp_path / "without"
+    other.mkdir()
+    assert operators(job(other, events[:2]))[columns].isna().all(axis=None)
+
+
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     trace = job(tmp_path, [op("aten::add", 0, 10)])
     assert operators(trace)["host_self_ns"].tolist() == [10]
@@ -315,6 +337,27 @@ def test_parts_add_up_in_every_scope(pattern: str, by: Any) -> None:
         parts.append(frame.groupby("name")[["calls", "host_self_ns", "device_self_ns"]].sum())
     early, late, whole = parts
     assert early.add(late, fill_value=0).astype("int64").equals(whole)
+
+
+def test_overloads_that_call_each_other_are_one_call(tmp_path: Path) -> None:
+    inner = [op("aten::sum", 0, 100), op("aten::sum", 10, 80), launch(20, 1), op("aten::fill_", 60, 20)]
+    work = [kernel("k", 200, 7, correlation=1)]
+    frame = operators(job(tmp_path, [*inner, *work])).set_index("name")
+    columns = ["calls", "host_self_ns", "host_total_ns", "device_self_ns"]
+    assert frame.loc["aten::sum", columns].tolist() == [1, 80, 100, 7]
+    # One that does more than that is a call of its own.
+    frame = operators(job(tmp_path, [*inner, op("aten::empty", 92, 5), *work])).set_index("name")
+    assert frame.loc["aten::sum", columns].tolist() == [2, 75, 100, 7]
+    frame = operators(job(tmp_path, [*inner, launch(95, 9), *work])).set_index("name")
+    assert frame.loc["aten::sum", columns].tolist() == [2, 80, 100, 7]
+
+
+@pytest.mark.parametrize("pattern", MODELS)
+def test_sequences_of_kernels_have_the_time_of_their_operators(pattern: str) -> None:
+    trace = Trace.open(recorded(pattern))
+    frame = operators(trace).set_index("name")
+    frame = frame[(frame["kernels"] > 0) & (frame.index != "(no operator)")]
+    assert op_kernels(trace).groupby("op")["device_ns"].sum().to_dict() == frame["device_self_ns"].to_dict()
 
 
 def test_categories_are_parts_of_the_whole() -> None:

@@ -37,7 +37,7 @@ def op_kernels(
     scope: Scope | None = None,
     prefix: str = "",
     by: Literal["sequence", "instance"] = "sequence",
-    include_memory: bool = False,
+    include_memory: bool = True,
 ) -> pd.DataFrame:
     """Which kernels does each host operator launch itself, and how long does it take until the first?
 
@@ -55,7 +55,8 @@ def op_kernels(
         prefix: only operators whose name starts with it, e.g. "aten::"; launches inside another operator
             belong to the innermost of these around it. Empty: all operators.
         by: one row per operator name and sequence, or one per operator instance.
-        include_memory: copies and fills count as kernels too.
+        include_memory: copies and fills count as kernels too; then the device_ns of an operator is its
+            device_self_ns in `operators`.
 
     Returns:
         By sequence, most frequent first within a rank: rank int64, op, kernel_sequence (str, names joined by

@@ -64,8 +64,17 @@ class Calls:
 
 @memoize_per_rank()
 def operator_calls(rank_trace: RankTrace) -> Calls:
-    """The operators of a rank."""
-    return Calls(rank_trace, rank_trace.event_class == EventClass.HOST_OP)
+    """The operators of a rank.
+
+    An operator that is all that a caller of its name does is part of that: one overload called another.
+    `key_averages` leaves it out as well.
+    """
+    tree = stacks(rank_trace)
+    chosen = rank_trace.event_class == EventClass.HOST_OP
+    again = np.zeros(rank_trace.n, np.bool_)
+    is_call = rank_trace.event_class == EventClass.RUNTIME
+    _find_overloads(tree.order, tree.parent, rank_trace.thread, rank_trace.name, chosen, is_call, again)
+    return Calls(rank_trace, chosen & ~again)
 
 
 @memoize_per_rank()
@@ -92,6 +101,26 @@ def is_module(rank_trace: RankTrace) -> Bool:
     named = np.array([name.startswith(PREFIX) for name in rank_trace.names], np.bool_)
     found: Bool = named[rank_trace.name] & (rank_trace.event_class == EventClass.PYTHON)
     return found
+
+
+@kernel
+def _find_overloads(
+    order: Int64, parent: Int32, thread: Int64, name: Int32, chosen: Bool, is_call: Bool, again: Bool
+) -> None:
+    """Mark what has a caller of its own name in which no other operator and no call of the runtime ran."""
+    around = np.full(len(parent), -1, np.int64)
+    inside = np.zeros(len(parent), np.int64)
+    for i in range(len(order)):
+        row = order[i]
+        caller = parent[row]
+        if caller >= 0 and thread[caller] == thread[row]:
+            around[row] = caller if chosen[caller] else around[caller]
+        if around[row] >= 0 and (chosen[row] or is_call[row]):
+            inside[around[row]] += 1
+    for i in range(len(order)):
+        row = order[i]
+        outer = around[row]
+        again[row] = chosen[row] and outer >= 0 and name[outer] == name[row] and inside[outer] == 1
 
 
 @kernel

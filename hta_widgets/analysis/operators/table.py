@@ -15,6 +15,7 @@ from hta_widgets.analysis.operators.categories import category_of
 from hta_widgets.analysis.operators.costs import SUMS, module_costs, operator_costs
 from hta_widgets.analysis.operators.formulas import registered
 from hta_widgets.analysis.operators.groups import BY, By, Groups, groups_of
+from hta_widgets.analysis.operators.memory import COLUMNS, memory_of
 from hta_widgets.analysis.operators.totals import Totals
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
@@ -44,6 +45,7 @@ _COLUMNS: Final = {
     "device_self_pct": "float64", **{f"{phase}_ns": "int64" for phase in PHASES}, "longest_kernel": "str",
     "flops": "float64", "bytes": "float64", "formula_pct": "float64", "bounded": "bool",
     "tflops_s": "float64", "gb_s": "float64", "flops_per_byte": "float64",
+    **{f"{name}_bytes": "Int64" for name in COLUMNS},
 }  # fmt: skip
 
 
@@ -51,9 +53,10 @@ def operators(trace: Trace, scope: Scope | None = None, by: By = "name") -> pd.D
     """What does each operator cost the host and the device, and how fast is its work done?
 
     The table of `torch.profiler`'s `key_averages`, from the recording. An operator is a call that PyTorch
-    recorded as `cpu_op`. Device work (kernels, copies, fills, collectives) belongs to the innermost operator
-    open on the launching thread when it was launched. What no operator launched is the row "(no operator)",
-    so device_self_ns adds up to the time of all device work of the scope.
+    recorded as `cpu_op`; one that is all that a caller of its name does is part of that call. Device work
+    (kernels, copies, fills, collectives) belongs to the innermost operator open on the launching thread when
+    it was launched. What no operator launched is the row "(no operator)", so device_self_ns adds up to the
+    time of all device work of the scope.
 
     Calls belong to the iteration and the window that they start in, with their whole time on the host;
     device work belongs as in `RankTrace.members`, and streams and names choose among it. Totals count a
@@ -84,7 +87,9 @@ def operators(trace: Trace, scope: Scope | None = None, by: By = "name") -> pd.D
         training step), longest_kernel (str; the name with most device_self_ns), flops, bytes (float64, NaN:
         unknown), formula_pct (float64, % of the time of its calls' device work that a formula describes),
         bounded (bool; shapes only bound some of the figures), tflops_s, gb_s (float64, 1e12 operations and
-        1e9 bytes per second), flops_per_byte (float64, of calls with both).
+        1e9 bytes per second), flops_per_byte (float64, of calls with both), host_memory_self_bytes,
+        host_memory_total_bytes, device_memory_self_bytes, device_memory_total_bytes (Int64, bytes allocated
+        less bytes freed in its calls, without and with inner operators; NA without memory events).
 
     Raises:
         MissingDataError: no selected rank has operators, their shapes (by shapes), or frames of modules (by
@@ -103,7 +108,7 @@ def operators(trace: Trace, scope: Scope | None = None, by: By = "name") -> pd.D
         checkpoint()
         rank_trace = trace.rank(rank)
         if _answers(rank_trace, by):
-            frames.append(_of_rank(rank_trace, scope, by))
+            frames.append(_of_rank(rank_trace, trace.clock.offset_ns.get(rank, 0), scope, by))
     if ranks and not frames:
         raise _missing(trace, by)
     frames = [frame for frame in frames if len(frame)] or frames[:1]
@@ -153,18 +158,29 @@ def _missing(trace: Trace, by: By) -> MissingDataError:
     return MissingDataError("operators", f"{profile}(activities=[ProfilerActivity.CPU, ...]).")
 
 
-def _of_rank(rank_trace: RankTrace, scope: Scope, by: By) -> pd.DataFrame:
+def _of_rank(rank_trace: RankTrace, offset_ns: int, scope: Scope, by: By) -> pd.DataFrame:
     groups, own = groups_of(rank_trace, by), registered()
     if by == "module":
         calls, costs = module_calls(rank_trace)[0], module_costs(rank_trace, own)
     else:
         calls, costs = operator_calls(rank_trace), operator_costs(rank_trace, own)
     totals = Totals(rank_trace, calls, costs, groups.of, len(groups.names), scope)
-    keep = np.flatnonzero((totals.calls > 0) | (totals.kernels > 0))
+    memory = memory_of(
+        rank_trace, offset_ns, calls.parent, groups.of, len(groups.names), scope, by == "module"
+    )
+    shown = (totals.calls > 0) | (totals.kernels > 0)
+    if memory is not None:
+        shown |= memory.any(axis=1)
+    keep = np.flatnonzero(shown)
     names = np.array([*groups.names, OUTSIDE[by]], object)
     order = np.lexsort((keep, -totals.host_self_ns[keep], -totals.device_self_ns[keep]))
     keep = keep[order]
-    return _typed(_columns(rank_trace, groups, totals, names, keep, by), by, len(keep))
+    columns = _columns(rank_trace, groups, totals, names, keep, by)
+    for at, name in enumerate(COLUMNS):
+        columns[f"{name}_bytes"] = pd.array(
+            [pd.NA] * len(keep) if memory is None else memory[keep, at], "Int64"
+        )
+    return _typed(columns, by, len(keep))
 
 
 def _columns(

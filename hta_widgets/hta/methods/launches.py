@@ -75,7 +75,9 @@ def aten_op_kernels_and_delay(
     result = {}
     for rank in chosen_ranks(job, ranks):
         try:
-            frame = _operators(op_kernels(job, Scope(ranks=(rank,)), prefix="aten::"), by)
+            frame = _operators(
+                op_kernels(job, Scope(ranks=(rank,)), prefix="aten::", include_memory=False), by
+            )
         except MissingDataError as missing:
             warnings.warn(str(missing), MissingDataWarning, stacklevel=3)
             result[rank] = pd.DataFrame(columns=list(_OPERATOR_COLUMNS)).astype(_OPERATOR_COLUMNS)

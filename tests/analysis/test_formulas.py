@@ -1,0 +1,299 @@
+"""Operations and traffic of operators, computed by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from hta_widgets.analysis.operators.categories import CATEGORIES, category_of
+from hta_widgets.analysis.operators.cost import Cost
+from hta_widgets.analysis.operators.costs import _element_of
+from hta_widgets.analysis.operators.formulas import BUILT_IN, formula_of
+from hta_widgets.analysis.operators.inputs import (
+    Inputs,
+    UnknownInputError,
+    parse_shapes,
+    parse_types,
+    text_of,
+)
+
+UNKNOWN = math.nan
+HALF, FULL = "bfloat16", "float32"
+
+
+def cost(name: str, shapes: Any, kind: str = HALF, values: Any = None, types: Any = None) -> Cost:
+    """The cost of a call with tensors of one type; `values` by position."""
+    types = types or tuple("" if shape is None else kind for shape in shapes)
+    texts = [""] * len(shapes)
+    for at, value in (values or {}).items():
+        texts += [""] * (at + 1 - len(texts))
+        texts[at] = str(value)
+    formula = formula_of(name)
+    assert formula is not None, name
+    return formula(Inputs(name, tuple(shapes), tuple(types), tuple(texts) if values else ()))
+
+
+def figures(found: Cost) -> tuple[float | None, float | None, bool]:
+    flops, moved = (None if math.isnan(value) else value for value in (found.flops, found.bytes))
+    return flops, moved, found.exact
+
+
+Q, K, V = (2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 4)  # [B, H, S, D]
+FIVE = (2, 3, 5, 8)
+NO = None
+CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | None, bool]]] = [
+    # name, shapes (bfloat16), values, (flops, bytes, exact)
+    ("aten::mm", [(4, 8), (8, 2)], None, (2 * 4 * 8 * 2, 2 * (32 + 16 + 8), True)),
+    ("aten::addmm", [(2,), (4, 8), (8, 2), NO, NO], None, (128, 2 * (2 + 32 + 16 + 8), True)),
+    ("aten::addmm_", [(4, 2), (4, 8), (8, 2), NO, NO], None, (128, 2 * (8 + 32 + 16 + 8), True)),
+    ("aten::bmm", [(3, 4, 8), (3, 8, 2)], None, (3 * 128, 2 * 3 * (32 + 16 + 8), True)),
+    ("aten::baddbmm", [(3, 4, 2), (3, 4, 8), (3, 8, 2)], None, (3 * 128, 2 * 3 * (8 + 32 + 16 + 8), True)),
+    ("aten::mv", [(4, 8), (8,)], None, (64, 2 * (32 + 8 + 4), True)),
+    ("aten::addmv", [(4,), (4, 8), (8,)], None, (64, 2 * (4 + 32 + 8 + 4), True)),
+    ("aten::dot", [(8,), (8,)], None, (16, 2 * (8 + 8 + 1), True)),
+    ("aten::linear", [(3, 4, 8), (2, 8), (2,)], None, (2 * 12 * 8 * 2, 2 * (96 + 16 + 2 + 24), True)),
+    ("aten::_grouped_mm", [(10, 8), (3, 8, 2), (3,)], None, (2 * 10 * 8 * 2, 2 * (80 + 48 + 20), False)),
+    ("aten::_grouped_mm", [(3, 4, 8), (3, 8, 2)], None, (3 * 128, 2 * 3 * (32 + 16 + 8), True)),
+    ("aten::_grouped_mm", [(4, 8), (8, 2), (3,)], None, (128, 2 * (32 + 16 + 3 * 8), False)),
+    # 2 x 3 images of 7 x 7, stride 2, padding 1: 4 x 4 of 6 channels, in 3 groups of one.
+    ("aten::convolution", [(2, 3, 7, 7), (6, 1, 3, 3), (6,), NO, NO, NO, NO, NO, NO],
+     {3: "[2, 2]", 4: "[1, 1]", 5: "[1, 1]", 6: "False", 7: "[0, 0]", 8: "3"},
+     (2 * 2 * 6 * 16 * 9, 2 * (2 * 3 * 49 + 54 + 6 + 2 * 6 * 16), True)),
+    # The vendors' operators have the padding before the stride.
+    ("aten::cudnn_convolution", [(2, 3, 7, 7), (6, 3, 3, 3), NO, NO, NO],
+     {2: "[1, 1]", 3: "[2, 2]", 4: "[1, 1]", 5: "1"},
+     (2 * 2 * 6 * 16 * 27, 2 * (294 + 162 + 192), True)),
+    ("aten::miopen_convolution", [(2, 3, 7, 7), (6, 3, 3, 3), NO, NO, NO, NO],
+     {3: "[1, 1]", 4: "[2, 2]", 5: "[1, 1]", 6: "1"}, (2 * 2 * 6 * 16 * 27, 2 * (294 + 162 + 192), True)),
+    # Transposed: 3 x 3 with stride 2 and kernel 3 becomes 7 x 7; each input position meets each weight.
+    ("aten::convolution", [(1, 4, 3, 3), (4, 5, 3, 3), NO, NO, NO, NO, NO, NO, NO],
+     {3: "[2, 2]", 4: "[0, 0]", 5: "[1, 1]", 6: "True", 7: "[0, 0]", 8: "1"},
+     (2 * 9 * 4 * 5 * 9, 2 * (36 + 180 + 5 * 49), True)),
+    ("aten::convolution_backward", [(2, 6, 4, 4), (2, 3, 7, 7), (6, 3, 3, 3)],
+     {7: "False", 10: "[True, True, True]"},
+     (2 * 2 * 2 * 6 * 16 * 27, 2 * (192 + 162 + 294 + 294 + 162 + 6), True)),
+    ("aten::convolution_backward", [(2, 6, 4, 4), (2, 3, 7, 7), (6, 3, 3, 3)],
+     {7: "False", 10: "[False, True, False]"}, (2 * 2 * 6 * 16 * 27, 2 * (192 + 294 + 162), True)),
+    ("aten::convolution_backward", [(2, 6, 4, 4), (2, 3, 7, 7), (6, 3, 3, 3)], None,
+     (2 * 2 * 2 * 6 * 16 * 27, 2 * (192 + 162 + 294 + 294 + 162), False)),
+    ("aten::cudnn_convolution_backward_input", [NO, (2, 6, 4, 4), (6, 3, 3, 3)], {0: "[2, 3, 7, 7]"},
+     (2 * 2 * 6 * 16 * 27, 2 * (192 + 162 + 294), True)),
+    ("aten::cudnn_convolution_backward_weight", [NO, (2, 6, 4, 4), (2, 3, 7, 7)], {0: "[6, 3, 3, 3]"},
+     (2 * 2 * 6 * 16 * 27, 2 * (192 + 294 + 162), True)),
+    # 2 x 3 heads, 35 pairs, widths 8 and 4.
+    ("aten::_scaled_dot_product_flash_attention", [Q, K, V], {4: "False"},
+     (2 * 6 * 35 * 12, 2 * (240 + 336 + 168 + 120), True)),
+    # A causal mask leaves query i the keys up to i: 1 + 2 + 3 + 4 + 5.
+    ("aten::_scaled_dot_product_flash_attention", [Q, K, V], {4: "True"},
+     (2 * 6 * 15 * 12, 2 * (240 + 336 + 168 + 120), True)),
+    ("aten::_scaled_dot_product_flash_attention", [Q, K, V], None,
+     (2 * 6 * 35 * 12, 2 * (240 + 336 + 168 + 120), False)),
+    ("aten::_scaled_dot_product_efficient_attention", [Q, K, V, (5, 7)], {6: "False"},
+     (2 * 6 * 35 * 12, 2 * (240 + 336 + 168 + 120), False)),
+    ("aten::_scaled_dot_product_cudnn_attention", [Q, K, V, NO], {6: "False"},
+     (2 * 6 * 35 * 12, 2 * (240 + 336 + 168 + 120), True)),
+    ("aten::_scaled_dot_product_flash_attention_backward", [FIVE, FIVE, FIVE, FIVE, FIVE], {11: "False"},
+     (2.5 * 2 * 6 * 25 * 16, 2 * (2 * 3 * 240 + 2 * 240), True)),
+    # [B, S, H, D]; with fewer heads of keys; causal from the last query: 3 + 4 + 5 + 6 + 7 pairs.
+    ("aten::_flash_attention_forward", [(2, 5, 4, 8), (2, 7, 2, 8), (2, 7, 2, 8), NO, NO],
+     {5: "5", 6: "7", 8: "True"}, (2 * 8 * 25 * 16, 2 * (320 + 224 + 224 + 320), True)),
+    # A window leaves fewer.
+    ("aten::_flash_attention_forward", [(2, 5, 4, 8), (2, 7, 2, 8), (2, 7, 2, 8), NO, NO],
+     {5: "5", 6: "7", 8: "False", 11: "3", 12: "0"}, (2 * 8 * 35 * 16, 2 * (320 + 224 + 224 + 320), False)),
+    # Packed: 12 queries of at most 6 keys each.
+    ("aten::_flash_attention_forward", [(12, 4, 8), (14, 4, 8), (14, 4, 8), (4,), (4,)],
+     {5: "5", 6: "6", 8: "False"}, (2 * 4 * 72 * 16, 2 * (384 + 448 + 448 + 384), False)),
+    ("aten::_flash_attention_forward", [(12, 4, 8), (12, 4, 8), (12, 4, 8), (2,), (2,)],
+     {5: "12", 6: "12", 8: "True"}, (2 * 4 * 78 * 16, 2 * 4 * 384, True)),
+    ("aten::_efficient_attention_forward", [(2, 5, 3, 8), (2, 7, 3, 8), (2, 7, 3, 4), NO, NO, NO],
+     {9: "2"}, (2 * 6 * 25 * 12, 2 * (240 + 336 + 168 + 120), True)),
+    ("aten::_efficient_attention_forward", [(2, 5, 3, 8), (2, 7, 3, 8), (2, 7, 3, 4), NO, NO, NO],
+     {9: "1"}, (2 * 6 * 15 * 12, 2 * (240 + 336 + 168 + 120), True)),
+    ("flash_attn::_flash_attn_forward", [(2, 5, 3, 8), (2, 7, 3, 8), (2, 7, 3, 4)],
+     {5: "False", 6: "-1", 7: "-1"}, (2 * 6 * 35 * 12, 2 * (240 + 336 + 168 + 120), True)),
+    ("flash_attn::_flash_attn_varlen_forward", [(12, 4, 8), (14, 4, 8), (14, 4, 8), (4,), (4,)],
+     {5: "5", 6: "6", 9: "False", 10: "-1", 11: "-1"}, (2 * 4 * 72 * 16, 2 * (384 + 448 + 448 + 384), False)),
+    # Norms: input, weights, result; statistics are float32.
+    ("aten::native_layer_norm", [(2, 5, 8), NO, (8,), (8,)], None,
+     (None, 2 * (80 + 80 + 16) + 2 * 10 * 4, True)),
+    ("aten::native_layer_norm_backward",
+     [(2, 5, 8), (2, 5, 8), NO, (2, 5, 1), (2, 5, 1), (8,), (8,)], None,
+     (None, 2 * (80 + 80 + 80) + 2 * (10 + 10 + 8) + 2 * (8 + 8), True)),
+    ("aten::native_batch_norm", [(2, 3, 4, 4), (3,), (3,), (3,), (3,)], {5: "True"},
+     (None, 2 * (96 + 96 + 12) + 2 * 6 + 2 * 3 * 4, True)),
+    ("aten::native_batch_norm", [(2, 3, 4, 4), (3,), (3,), (3,), (3,)], {5: "False"},
+     (None, 2 * (96 + 96 + 12), True)),
+    ("aten::native_batch_norm_backward", [(2, 3, 4, 4), (2, 3, 4, 4), (3,), (3,), (3,), (3,), (3,)], None,
+     (None, 2 * (3 * 96 + 9 + 6), True)),
+    ("aten::native_group_norm", [(2, 4, 8), (4,), (4,)], {6: "2"},
+     (None, 2 * (64 + 64 + 8) + 2 * 4 * 4, True)),
+    ("aten::_softmax", [(4, 8)], {2: "False"}, (None, 2 * 64, True)),
+    ("aten::_log_softmax", [(4, 8)], {2: "True"}, (None, 2 * 32 + 4 * 32, True)),
+    ("aten::_softmax_backward_data", [(4, 8), (4, 8), NO, NO], {3: "15"}, (None, 2 * 96, True)),
+    # Elementwise: operands, result; broadcast; in place; a tensor for the result is no operand.
+    ("aten::add", [(4, 1, 8), (3, 8), NO], None, (96, 2 * (32 + 24 + 96), True)),
+    ("aten::add_", [(4, 8), (8,), NO], None, (32, 2 * (32 + 8 + 32), True)),
+    ("aten::mul", [(4, 8), ()], None, (32, 2 * (32 + 1 + 32), True)),
+    ("aten::addcmul", [(8,), (8,), (8,)], None, (24, 2 * 32, True)),
+    ("aten::gelu", [(4, 8), NO], None, (None, 2 * 64, True)),
+    ("aten::gelu_backward", [(4, 8), (4, 8), NO], None, (None, 2 * 96, True)),
+    ("aten::nan_to_num", [(4, 8), NO, NO, NO, (4, 8)], None, (None, 2 * 64, True)),
+    ("aten::gt", [(4, 8), NO], None, (None, 2 * 32 + 32, True)),
+    ("aten::native_dropout", [(4, 8)], None, (None, 2 * 64 + 32, True)),
+    # Reductions.
+    ("aten::sum", [(4, 8), NO, NO, NO], {1: "[0]", 2: "False"}, (32, 2 * (32 + 8), True)),
+    ("aten::sum", [(4, 8), NO, NO, NO], {1: "[-1]", 2: "True", 3: "6"}, (32, 2 * 32 + 4 * 4, True)),
+    ("aten::sum", [(4, 8), NO], {1: ""}, (32, 2 * 33, True)),
+    ("aten::sum", [(4, 8), NO], None, (32, 2 * 32, False)),
+    ("aten::mean", [(4, 8), NO], {1: "[]"}, (32, 2 * 33, True)),
+    ("aten::argmax", [(4, 8), NO], {1: "-1"}, (None, 2 * 32 + 8 * 4, True)),
+    ("aten::max", [(4, 8), NO], {1: "1", 2: "False"}, (None, 2 * 32 + 4 * (2 + 8), True)),
+    ("aten::topk", [(4, 8)], {1: "2", 2: "-1"}, (None, 2 * 32 + 8 * (2 + 8), True)),
+    # 6 x 6, kernel 3, stride 2, no padding: 2 x 2, and 3 x 3 rounded up.
+    ("aten::max_pool2d_with_indices", [(2, 3, 6, 6)],
+     {1: "[3, 3]", 2: "[2, 2]", 3: "[0, 0]", 4: "[1, 1]", 5: "False"}, (None, 2 * 216 + 24 * (2 + 8), True)),
+    ("aten::max_pool2d_with_indices", [(2, 3, 6, 6)],
+     {1: "[3, 3]", 2: "[2, 2]", 3: "[0, 0]", 4: "[1, 1]", 5: "True"}, (None, 2 * 216 + 54 * (2 + 8), True)),
+    ("aten::mse_loss", [(4, 8), (4, 8)], {2: "1"}, (96, 2 * (64 + 1), True)),
+    # Copies.
+    ("aten::copy_", [(4, 8), (4, 8), NO], None, (0, 2 * 64, True)),
+    ("aten::fill_", [(4, 8), NO], None, (0, 64, True)),
+    ("aten::constant_pad_nd", [(4, 8)], {1: "[1, 2, 0, 3]"}, (0, 2 * (32 + 11 * 7), True)),
+    ("aten::cat", [[(4, 8), (2, 8)], NO], None, (0, 2 * 2 * 48, True)),
+    # Lists of tensors: 8 + 4 elements.
+    ("aten::_foreach_add_", [[(2, 4), (4,)], [(2, 4), (4,)], NO], None, (12, 2 * 36, True)),
+    ("aten::_foreach_mul_", [[(2, 4), (4,)], NO], None, (12, 2 * 24, True)),
+    ("aten::_foreach_copy_", [[(2, 4), (4,)], [(2, 4), (4,)]], None, (None, 2 * 24, True)),
+    ("aten::_foreach_norm", [[(2, 4), (4,)]], None, (None, 2 * 14, True)),
+    ("aten::_fused_adamw_", [[(12,)], [(12,)], [(12,)], [(12,)], [], [()]], None, (None, 2 * 7 * 12, True)),
+    ("aten::_fused_sgd_", [[(12,)], [(12,)], [(12,)]], None, (None, 2 * 5 * 12, True)),
+    # Quantisation.
+    ("fbgemm::FloatToHFP8Quantized", [(100,), NO], None, (None, 200 + 100, True)),
+    ("triton_poi_fused_add_0", [(4, 8), (4, 8), (8,), NO], None, (None, 2 * 72, False)),
+    ("triton_red_fused_mean_1", [(4, 8), (4,)], None, (None, 2 * 36, False)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "shapes", "values", "expected"), CASES)
+def test_by_hand(
+    name: str, shapes: Any, values: Any, expected: tuple[float | None, float | None, bool]
+) -> None:
+    assert figures(cost(name, shapes, values=values)) == expected
+
+
+MIXED: list[tuple[str, Any, Any, Any, float]] = [
+    # A cast reads one type and writes the other.
+    ("aten::copy_", [(4,), (4,)], ("float32", "bfloat16"), None, 4 * 4 + 4 * 2),
+    # A tensor without dimensions does not widen its own kind, but another kind does.
+    ("aten::mul", [(4,), ()], ("bfloat16", "float32"), None, 4 * 2 + 4 + 4 * 2),
+    ("aten::mul", [(4,), ()], ("int64", "float32"), None, 4 * 8 + 4 + 4 * 4),
+    ("aten::add", [(4,), (4,)], ("float16", "bfloat16"), None, 4 * 2 + 4 * 2 + 4 * 4),
+    ("aten::div", [(4,), (4,)], ("int64", "int64"), None, 4 * 8 + 4 * 8 + 4 * 4),
+    ("aten::where", [(4,), (4,), (4,)], ("bool", "float32", "float32"), None, 4 + 16 + 16 + 16),
+    ("aten::embedding", [(100, 8), (5,)], ("float32", "int64"), None, 5 * 8 + 2 * 5 * 8 * 4),
+    ("aten::embedding_dense_backward", [(5, 8), (5,)], ("float32", "int64"), {2: "100"}, 160 + 40 + 3200),
+    ("aten::_embedding_bag", [(100, 8), (6,), (2,)], ("float32", "int64", "int64"), None,
+     6 * 8 + 2 * 8 + (6 + 2) * 8 * 4),
+    ("aten::index_select", [(10, 8), None, (3,)], ("float32", "", "int64"), {1: "0"}, 3 * 8 + 2 * 3 * 8 * 4),
+    ("aten::gather", [(10, 8), None, (3, 8)], ("float32", "", "int64"), None, 24 * 8 + 2 * 24 * 4),
+    ("aten::scatter_add_", [(10,), None, (6,), (6,)], ("float32", "", "int64", "float32"), None,
+     6 * 8 + 3 * 6 * 4),
+    ("aten::cumsum", [(6,)], ("int32",), {1: "0"}, 6 * 4 + 6 * 8),
+    ("aten::nll_loss_forward", [(4, 10), (4,)], ("float32", "int64"), {3: "1"}, 4 * 4 + 4 * 8 + 2 * 4),
+    ("aten::nll_loss_backward", [(), (4, 10), (4,)], ("float32", "float32", "int64"), None, 4 + 32 + 160),
+    ("fbgemm::FloatToFP8RowwiseQuantized", [(10, 256)], ("float32",), None, 10 * 256 * 4 + 10 * 264),
+    ("fbgemm::FP8RowwiseQuantizedToFloat", [(10, 264)], ("uint8",), None, 10 * 264 + 10 * 256 * 4),
+    ("aten::_scaled_mm", [(4, 8), (8, 2), (), (), None, None], ("float8_e4m3fn", "float8_e4m3fn", "float32",
+     "float32", "", ""), {6: "15"}, 32 + 16 + 4 + 4 + 8 * 2),
+    # Before PyTorch 2.5 the type of the result came third.
+    ("aten::_scaled_mm", [(4, 8), (8, 2), None, None, (), ()], ("float8_e4m3fn", "float8_e4m3fn", "", "",
+     "float32", "float32"), {3: "15"}, 32 + 16 + 4 + 4 + 8 * 2),
+    ("aten::_int_mm", [(4, 8), (8, 2)], ("int8", "int8"), None, 32 + 16 + 8 * 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "shapes", "types", "values", "expected"), MIXED)
+def test_types_decide_the_traffic(name: str, shapes: Any, types: Any, values: Any, expected: float) -> None:
+    assert cost(name, shapes, values=values, types=types).bytes == expected
+
+
+def test_operations_need_no_types_but_traffic_does() -> None:
+    assert figures(cost("aten::mm", [(4, 8), (8, 2)], types=("", ""))) == (128, None, True)
+    assert figures(cost("aten::_foreach_add_", [[(4,)], [(4,)]], types=("TensorList", "TensorList"))) == (
+        4, None, True,
+    )  # fmt: skip
+
+
+WITHOUT: list[tuple[str, Any, Any]] = [
+    ("aten::mm", [(4, 8), (9, 2)], None),
+    ("aten::mm", [None, (8, 2)], None),
+    ("aten::mm", [(4, 8)], None),
+    ("aten::convolution", [(2, 3, 7, 7), (6, 1, 3, 3)], None),
+    ("aten::cudnn_convolution", [(2, 3, 7, 7), (6, 3, 3, 3)], {2: "oops", 3: "[1]", 4: "[1]"}),
+    ("aten::cudnn_convolution_backward_weight", [None, (2, 6, 4, 4), (2, 3, 7, 7)], None),
+    ("aten::_flash_attention_forward", [(12, 4, 8), (14, 4, 8), (14, 4, 8), None], None),
+    ("aten::_efficient_attention_forward", [(2, 5, 3, 8), (2, 7, 3, 8), (2, 7, 3, 4)], {9: "7"}),
+    ("aten::add", [(4, 8), (3, 8)], None),
+    ("aten::cat", [[], None], None),
+]
+
+
+@pytest.mark.parametrize(("name", "shapes", "values"), WITHOUT)
+def test_what_was_not_recorded_is_not_made_up(name: str, shapes: Any, values: Any) -> None:
+    with pytest.raises(UnknownInputError):
+        cost(name, shapes, values=values)
+
+
+def test_shapes_and_types_have_one_form() -> None:
+    kinds = parse_types('["c10::BFloat16", "Long", "Scalar", "", "TensorList", "double"]')
+    assert kinds == ("bfloat16", "int64", "Scalar", "", "TensorList", "float64")
+    shapes = parse_shapes("[[5185, 64], [], [], [], [[2], []], []]", kinds)
+    assert shapes == ((5185, 64), (), None, None, [(2,), ()], ())
+    assert text_of(shapes) == "(5185, 64), (), (), (), [(2,), ()], ()"
+    assert parse_shapes('"[[5185, 64]]"', ("float32",)) == ((5185, 64),)
+    assert parse_shapes('["[5185, 64]", ""]', ("float32", "")) == ((5185, 64), None)
+    for broken in ("", "[", '"', '{"a": 1}', "[[1.5]]", "[[-1]]", '[["x"]]', "[" * 5000, "7"):
+        assert all(shape is None for shape in parse_shapes(broken, ("float32",)))
+    assert parse_shapes("[[]]", ("TensorList",)) == ([],)
+
+
+def test_kernels_tell_the_type_in_lists() -> None:
+    names = {
+        "void multi_tensor_apply_kernel<TensorListMetadata<2>, BinaryOpListAlphaFunctor<c10::BFloat16, 2>>":
+            "bfloat16",
+        "void CatArrayBatchedCopy_contig<at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int>":
+            "int16",
+        "multi_tensor_apply_kernel<TensorListMetadata<1>, FusedAdamMathFunctor<float, 4, (ADAM_MODE)0>>":
+            "float32",
+        "ampere_sgemm_128x64_tn": "",
+    }  # fmt: skip
+    assert {name: _element_of(name) for name in names} == names
+
+
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("aten::addmm", "matmul"), ("aten::matmul", "matmul"), ("aten::linear", "matmul"),
+        ("aten::conv2d", "convolution"), ("aten::_convolution", "convolution"),
+        ("aten::scaled_dot_product_attention", "attention"), ("flash_attn::_flash_attn_forward", "attention"),
+        ("aten::layer_norm", "norm"), ("aten::batch_norm", "norm"), ("aten::softmax", "norm"),
+        ("aten::relu", "elementwise"), ("aten::dropout", "elementwise"), ("aten::max_pool2d", "reduction"),
+        ("aten::cross_entropy_loss", "reduction"), ("aten::index_put_", "embedding"),
+        ("aten::embedding", "embedding"),
+        ("aten::_foreach_lerp_", "optimizer"), ("aten::to", "copy"), ("aten::contiguous", "copy"),
+        ("aten::_to_copy", "copy"), ("aten::copy_", "copy"), ("c10d::allreduce_", "communication"),
+        ("nccl:all_reduce", "communication"), ("aten::t", "other"), ("aten::view", "other"),
+        ("autograd::engine::evaluate_function: AddmmBackward0", "other"), ("ConvolutionBackward0", "other"),
+        ("aten::empty", "other"), ("my::thing", "other"),
+    ],
+)  # fmt: skip
+def test_categories(name: str, category: str) -> None:
+    assert category_of(name) == category
+    assert category in CATEGORIES
+
+
+def test_no_operator_is_in_two_families() -> None:
+    names = [name for family in BUILT_IN.values() for name in family]
+    assert len(names) == len({*names}) > 150
