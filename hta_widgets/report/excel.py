@@ -22,7 +22,7 @@ __all__ = ["SHEETS", "to_excel", "whole_run", "workbook"]
 SHEETS = {
     "findings": "overview",
     "steps": "step_times",
-    "operators": "op_kernels",
+    "operators": "operators",
     "kernels": "kernel_breakdown",
     "kernel classes": "kernel_classes",
     "collectives": "collectives",

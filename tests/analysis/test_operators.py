@@ -112,6 +112,39 @@ def test_a_formula_describes_a_call_with_all_in_it(tmp_path: Path) -> None:
         register_formula("my::op")
 
 
+GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_k_off"
+SQUARE = ([[4096, 4096], [4096, 4096]], ["c10::BFloat16", "c10::BFloat16"])
+
+
+def bounds(folder: Path, device: str, gemm: str = GEMM) -> dict[str, tuple[Any, Any]]:
+    events = [
+        shaped("aten::mm", 0, 50, *SQUARE), launch(5, 1),
+        shaped("aten::bmm", 100, 50, [[1, 64, 64], [1, 64, 4096]], SQUARE[1]), launch(105, 2),
+        shaped("aten::add", 200, 50, [[1 << 20], [1 << 20], []], ["float", "float", "Scalar"]), launch(205, 3),
+        op("my::op", 300, 50), launch(305, 4),
+        kernel(gemm, 1000, 277_822, correlation=1), kernel(gemm, 300_000, 1000, correlation=2),
+        kernel("add", 400_000, 7508, correlation=3), kernel("mine", 500_000, 10, correlation=4),
+    ]  # fmt: skip
+    path = job(folder, events).rank(0).path
+    head = f'"schemaVersion": 1, "deviceProperties": [{{"id": 0, "name": "{device}"}}]'
+    Path(path).write_text(Path(path).read_text().replace('"schemaVersion": 1', head))
+    frame = operators(Trace.open({0: path}, cache=False)).set_index("name")
+    limits = frame[["bound", "efficiency_pct"]].astype(object)
+    return {name: (row.iloc[0], row.iloc[1]) for name, row in limits.where(limits.notna(), None).iterrows()}
+
+
+def test_the_peak_is_that_of_the_unit_which_the_kernel_uses(tmp_path: Path) -> None:
+    found = bounds(tmp_path, "NVIDIA H100 80GB HBM3")
+    assert found["aten::mm"] == ("compute", pytest.approx(100 * 2 * 4096**3 / 989.4e3 / 277_822))
+    moved = 2 * (64 * 64 + 64 * 4096 + 64 * 4096)
+    assert found["aten::bmm"] == ("memory", pytest.approx(100 * moved / 3352 / 1000))
+    assert found["aten::add"] == ("memory", pytest.approx(100 * 3 * 4 * 2**20 / 3352 / 7508))
+    assert found["my::op"] == (None, None)
+    # Nothing is guessed about a unit that no name tells, nor about a device without known peaks.
+    assert bounds(tmp_path, "NVIDIA H100 80GB HBM3", "Kernel3")["aten::mm"] == (None, None)
+    assert {*bounds(tmp_path, "Somebody's device").values()} == {(None, None)}
+
+
 def test_recursion_counts_once(tmp_path: Path) -> None:
     events = [
         op("outer", 0, 100), op("inner", 10, 80), op("outer", 20, 30), launch(25, 1), launch(60, 2),

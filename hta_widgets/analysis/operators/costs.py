@@ -13,7 +13,7 @@ import pandas as pd
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.calls import Calls, module_calls, operator_calls
 from hta_widgets.analysis.operators.cost import Cost, Formula
-from hta_widgets.analysis.operators.formulas import RegisteredFormula, formula_of
+from hta_widgets.analysis.operators.formulas import BUILT_IN, RegisteredFormula, formula_of, registered
 from hta_widgets.analysis.operators.inputs import (
     Inputs,
     UnknownInputError,
@@ -21,6 +21,7 @@ from hta_widgets.analysis.operators.inputs import (
     parse_types,
     parse_values,
 )
+from hta_widgets.analysis.operators.roofs import SIMT, Roofs, call_units, roofs_of
 from hta_widgets.jit import kernel
 
 if TYPE_CHECKING:
@@ -34,14 +35,21 @@ Bool = npt.NDArray[np.bool_]
 
 SUMS: Final = (
     "flops", "counted", "bytes", "sized", "timed_flops", "flops_ns", "timed_bytes", "bytes_ns", "both_flops",
-    "both_bytes", "covered_ns", "device_ns", "bounded",
+    "both_bytes", "covered_ns", "device_ns", "bounded", "compute_roof_ns", "memory_roof_ns", "roof_ns",
+    "roofed_ns",
 )  # fmt: skip
 """The columns of `Costs.sums`.
 
 counted, sized: calls with flops, with bytes. timed_flops, timed_bytes: those of calls with device work;
 flops_ns, bytes_ns: its time. both_flops, both_bytes: those of calls with both. covered_ns: device work of
-calls with a formula; device_ns: of all. bounded: calls whose figures are bounds.
+calls with a formula; device_ns: of all. bounded: calls whose figures are bounds. compute_roof_ns,
+memory_roof_ns: time of the operations and of the traffic at the peaks; roof_ns: the longer one of each call;
+roofed_ns: device work of calls whose roofs are known.
 """
+
+
+# Only of these does it depend on the kernel which unit does the work.
+_PRODUCTS = {name for family in ("matmul", "convolution", "attention") for name in BUILT_IN[family]}
 
 
 class Costs:
@@ -59,9 +67,18 @@ class Costs:
         self.sums, self.has_formula, self.named = values, has_formula, named
 
 
+def operator_costs(rank_trace: RankTrace) -> Costs:
+    """The costs of `operator_calls`, by the formulas and peaks that are registered now."""
+    return _operator_costs(rank_trace, registered(), roofs_of(rank_trace))
+
+
+def module_costs(rank_trace: RankTrace) -> Costs:
+    """The costs of `module_calls`: of the operators that work for each module, and for those in it."""
+    return _module_costs(rank_trace, registered(), roofs_of(rank_trace))
+
+
 @memoize_per_rank(last=2)
-def operator_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...]) -> Costs:
-    """The costs of `operator_calls`; `own`: formulas that come before the built-in ones."""
+def _operator_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], roofs: Roofs | None) -> Costs:
     calls = operator_calls(rank_trace)
     formulas = [formula_of(name, own) for name in rank_trace.names]
     name = rank_trace.name[calls.rows]
@@ -73,17 +90,24 @@ def operator_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...]) ->
     found = [_cost(formulas[name[call]], arguments.inputs(call)) for call in examples.tolist()]
     figures = np.array([(cost.flops, cost.bytes, not cost.exact) for cost in found], np.float64)
     has_formula = np.zeros(len(calls.rows), np.bool_)
-    _evaluate(chosen, group, figures.reshape(-1, 3), calls.device_ns, values, has_formula)
+    speed = np.full(len(chosen), np.nan)
+    if roofs is not None:
+        products = np.array([text in _PRODUCTS for text in rank_trace.names] or [False], np.bool_)
+        unit = call_units(rank_trace)[chosen]
+        speed = roofs.flops_per_ns(np.where((unit < 0) & ~products[name[chosen]], SIMT, unit))
+    _evaluate(
+        chosen, group, figures.reshape(-1, 3), calls.device_ns, speed,
+        roofs.memory_gb_s if roofs else np.nan, values, has_formula,
+    )  # fmt: skip
     _from_inside(calls.parent, has_formula, values)
     values[:, SUMS.index("device_ns")] = calls.device_ns
     return Costs(values, has_formula, named)
 
 
 @memoize_per_rank(last=2)
-def module_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...]) -> Costs:
-    """The costs of `module_calls`: of the operators that work for each module, and for those in it."""
+def _module_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], roofs: Roofs | None) -> Costs:
     calls, module = module_calls(rank_trace)
-    operators, costs = operator_calls(rank_trace), operator_costs(rank_trace, own)
+    operators, costs = operator_calls(rank_trace), _operator_costs(rank_trace, own, roofs)
     inside = np.zeros(len(operators.rows), np.bool_)
     _mark_inside(operators.parent, costs.has_formula, inside)
     counted = costs.has_formula & ~inside & (module >= 0)
@@ -162,9 +186,13 @@ def _element_names(rank_trace: RankTrace, calls: Calls) -> Int64:
 
 @kernel
 def _evaluate(
-    chosen: Int64, group: Int64, figures: Float64, device_ns: Int64, values: Float64, has_formula: Bool
-) -> None:
-    """The columns `SUMS` of calls from (flops, bytes, bounded) of their groups, NaN for unknown."""
+    chosen: Int64, group: Int64, figures: Float64, device_ns: Int64, speed: Float64, bandwidth: float,
+    values: Float64, has_formula: Bool,
+) -> None:  # fmt: skip
+    """The columns `SUMS` of calls from (flops, bytes, bounded) of their groups, NaN for unknown.
+
+    speed: operations per ns of the unit of each call; bandwidth: bytes per ns.
+    """
     for i in range(len(chosen)):
         call = chosen[i]
         flops, moved, bounded = figures[group[i], 0], figures[group[i], 1], figures[group[i], 2]
@@ -183,6 +211,13 @@ def _evaluate(
         if sums[1] or sums[3]:
             has_formula[call] = True
             sums[10], sums[12] = time, bounded
+        compute, memory = 0.0, 0.0
+        if sums[4]:
+            compute = sums[4] / speed[i]
+        if sums[7]:
+            memory = sums[6] / bandwidth
+        if (sums[5] or sums[7]) and compute == compute and memory == memory:
+            sums[13], sums[14], sums[15], sums[16] = compute, memory, max(compute, memory), time
 
 
 @kernel

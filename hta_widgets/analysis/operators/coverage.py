@@ -10,7 +10,6 @@ import pandas as pd
 
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.costs import Costs, operator_costs
-from hta_widgets.analysis.operators.formulas import registered
 from hta_widgets.analysis.operators.table import OUTSIDE
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
@@ -76,7 +75,7 @@ def formula_coverage(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
 
 def _of_rank(rank_trace: RankTrace, scope: Scope) -> pd.DataFrame:
-    calls, costs = operator_calls(rank_trace), operator_costs(rank_trace, registered())
+    calls, costs = operator_calls(rank_trace), operator_costs(rank_trace)
     inside = np.flatnonzero(rank_trace.belong(calls.work, scope))
     work, owner = calls.work[inside], calls.owner[inside]
     state = _states(calls.parent, costs)

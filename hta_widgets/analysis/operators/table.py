@@ -13,7 +13,6 @@ from hta_widgets.analysis.core.entry import Analysis, Option
 from hta_widgets.analysis.operators.calls import is_module, module_calls, operator_calls
 from hta_widgets.analysis.operators.categories import category_of
 from hta_widgets.analysis.operators.costs import SUMS, module_costs, operator_costs
-from hta_widgets.analysis.operators.formulas import registered
 from hta_widgets.analysis.operators.groups import BY, By, Groups, groups_of
 from hta_widgets.analysis.operators.memory import COLUMNS, memory_of
 from hta_widgets.analysis.operators.totals import Totals
@@ -44,7 +43,8 @@ _COLUMNS: Final = {
     "device_self_ns": "int64", "device_total_ns": "int64", "mean_device_ns": "float64",
     "device_self_pct": "float64", **{f"{phase}_ns": "int64" for phase in PHASES}, "longest_kernel": "str",
     "flops": "float64", "bytes": "float64", "formula_pct": "float64", "bounded": "bool",
-    "tflops_s": "float64", "gb_s": "float64", "flops_per_byte": "float64",
+    "tflops_s": "float64", "gb_s": "float64", "flops_per_byte": "float64", "bound": "str",
+    "efficiency_pct": "float64",
     **{f"{name}_bytes": "Int64" for name in COLUMNS},
 }  # fmt: skip
 
@@ -87,7 +87,10 @@ def operators(trace: Trace, scope: Scope | None = None, by: By = "name") -> pd.D
         training step), longest_kernel (str; the name with most device_self_ns), flops, bytes (float64, NaN:
         unknown), formula_pct (float64, % of the time of its calls' device work that a formula describes),
         bounded (bool; shapes only bound some of the figures), tflops_s, gb_s (float64, 1e12 operations and
-        1e9 bytes per second), flops_per_byte (float64, of calls with both), host_memory_self_bytes,
+        1e9 bytes per second), flops_per_byte (float64, of calls with both), bound (str: "compute"
+        or "memory", whichever the work would take longer for at the peaks of the device; null where they or
+        the unit that multiplies are unknown), efficiency_pct (float64, % of the calls' time that it would
+        take then), host_memory_self_bytes,
         host_memory_total_bytes, device_memory_self_bytes, device_memory_total_bytes (Int64, bytes allocated
         less bytes freed in its calls, without and with inner operators; NA without memory events).
 
@@ -96,8 +99,9 @@ def operators(trace: Trace, scope: Scope | None = None, by: By = "name") -> pd.D
             module).
         ValueError: `by` is none of the above.
 
-    bytes are the compulsory traffic of the roofline model (Williams, Waterman and Patterson, CACM 52(4),
-    2009). Each formula names its source where it is defined.
+    The peaks are those of the device's datasheet and of the unit that the longest kernel of a call uses, as
+    its name tells; see `kernel_classes`. bytes are the compulsory traffic of the roofline model (Williams,
+    Waterman and Patterson, CACM 52(4), 2009). Each formula names its source where it is defined.
     """
     if by not in BY:
         raise ValueError(f"by must be one of {', '.join(BY)}, not {by!r}")
@@ -159,11 +163,11 @@ def _missing(trace: Trace, by: By) -> MissingDataError:
 
 
 def _of_rank(rank_trace: RankTrace, offset_ns: int, scope: Scope, by: By) -> pd.DataFrame:
-    groups, own = groups_of(rank_trace, by), registered()
+    groups = groups_of(rank_trace, by)
     if by == "module":
-        calls, costs = module_calls(rank_trace)[0], module_costs(rank_trace, own)
+        calls, costs = module_calls(rank_trace)[0], module_costs(rank_trace)
     else:
-        calls, costs = operator_calls(rank_trace), operator_costs(rank_trace, own)
+        calls, costs = operator_calls(rank_trace), operator_costs(rank_trace)
     totals = Totals(rank_trace, calls, costs, groups.of, len(groups.names), scope)
     memory = memory_of(
         rank_trace, offset_ns, calls.parent, groups.of, len(groups.names), scope, by == "module"
@@ -217,6 +221,8 @@ def _columns(
             "tflops_s": _ratio(sums["timed_flops"] / 1e3, sums["flops_ns"]),
             "gb_s": _ratio(sums["timed_bytes"], sums["bytes_ns"]),
             "flops_per_byte": _ratio(sums["both_flops"], sums["both_bytes"]),
+            "bound": _bound(sums),
+            "efficiency_pct": _ratio(100.0 * sums["roof_ns"], sums["roofed_ns"]),
         }
 
 
@@ -226,6 +232,12 @@ def _category(name: str, by: By) -> str:
     return category_of(name)
 
 
+def _bound(sums: dict[str, Float64]) -> Any:
+    """What the calls' work would take longest for at the peaks of their device, null if that is unknown."""
+    longer = np.where(sums["compute_roof_ns"] > sums["memory_roof_ns"], "compute", "memory")
+    return pd.Series(longer, dtype="str").where(sums["roofed_ns"] > 0)
+
+
 def _ratio(part: Any, whole: Any) -> Float64:
     """part / whole, NaN where the whole is 0."""
     return np.asarray(part, np.float64) / np.where(np.asarray(whole) > 0, whole, np.nan)
@@ -233,7 +245,9 @@ def _ratio(part: Any, whole: Any) -> Float64:
 
 def _typed(columns: dict[str, Any], by: By, rows: int) -> pd.DataFrame:
     kinds = {"rank": "int64", "name": "str", **dict.fromkeys(_FURTHER.get(by, ()), "str"), **_COLUMNS}
-    return pd.DataFrame(columns or {name: [] for name in kinds}, index=range(rows)).astype(kinds)[[*kinds]]
+    # Before pandas 3, `astype` makes words of nulls.
+    known = {name: kind for name, kind in kinds.items() if name != "bound" or not columns}
+    return pd.DataFrame(columns or {name: [] for name in kinds}, index=range(rows)).astype(known)[[*kinds]]
 
 
 ANALYSIS = Analysis(

@@ -1,0 +1,81 @@
+"""How fast each call could be at most: the peak of the unit that its kernels use, and of the memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.kernels.classes import kernel_class
+from hta_widgets.analysis.kernels.peaks import peaks_of_rank
+from hta_widgets.analysis.kernels.units import UNITS, Unit
+from hta_widgets.analysis.operators.calls import operator_calls
+from hta_widgets.jit import kernel
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["SIMT", "Roofs", "call_units", "roofs_of"]
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+SIMT: Final = UNITS.index("simt_fp32")
+"""The unit of kernels that multiply no matrices."""
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """The peaks of a device, as values that can be compared.
+
+    Attributes:
+        tflops: of each unit of `UNITS`, 0 where unknown.
+        memory_gb_s: of its memory.
+    """
+
+    tflops: tuple[float, ...]
+    memory_gb_s: float
+
+    def flops_per_ns(self, unit: Int64) -> Float64:
+        """The speed of units by their position in `UNITS`; NaN for -1 and where it is unknown."""
+        speed = np.array([*self.tflops, 0.0]) * 1e3
+        return np.where(speed > 0, speed, np.nan)[unit]
+
+
+def roofs_of(rank_trace: RankTrace) -> Roofs | None:
+    """The roofs of the device that a rank used, None if nothing is known of it."""
+    peaks = peaks_of_rank(rank_trace)
+    if peaks is None:
+        return None
+    return Roofs(tuple(peaks.tflops.get(unit, 0.0) for unit in UNITS), peaks.memory_gb_s)
+
+
+@memoize_per_rank()
+def call_units(rank_trace: RankTrace) -> Int64:
+    """For each of `operator_calls` the unit of the longest kernel in it whose name tells one, -1 for none."""
+    calls = operator_calls(rank_trace)
+    name = rank_trace.name[calls.work]
+    unit_of = np.full(len(rank_trace.names) + 1, -1, np.int64)
+    for code in np.unique(name).tolist():
+        unit_of[code] = _position(kernel_class(rank_trace.names[code]).unit)
+    unit = unit_of[name]
+    found, longest = np.full(len(calls.rows), -1, np.int64), np.zeros(len(calls.rows), np.int64)
+    _find_longest(calls.parent, calls.owner, unit, rank_trace.dur[calls.work], found, longest)
+    return found
+
+
+def _position(unit: Unit | None) -> int:
+    return -1 if unit is None else UNITS.index(unit)
+
+
+@kernel
+def _find_longest(parent: Int64, owner: Int64, unit: Int64, dur: Int64, found: Int64, longest: Int64) -> None:
+    for i in range(len(owner)):
+        call = owner[i]
+        while call >= 0 and unit[i] >= 0:
+            if found[call] < 0 or dur[i] > longest[call]:
+                found[call], longest[call] = unit[i], dur[i]
+            call = parent[call]
