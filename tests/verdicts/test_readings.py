@@ -32,6 +32,8 @@ PARTS = {
     "no_work_due": ["no_work_due"],
 }
 OTHER_TOPICS = {
+    "fp32_units",
+    "tf32_units",
     "straggler",
     "imbalance",
     "slow_kernels",

@@ -25,6 +25,8 @@ WORDS = {
     "slow_kernels": "A rank with slow kernels",
     "imbalance": "A rank with more work",
     "mutual_waiting": "Waiting of the ranks for each other in turn",
+    "fp32_units": "Multiplying in full fp32",
+    "tf32_units": "Multiplying in TF32 instead of 16 bits",
     "start_up": "Starting up",
     "slow_steps": "Extra time in unusually long steps",
     "unrecorded_idle": "Idle time without a recorded cause",

@@ -15,6 +15,7 @@ from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
 from hta_widgets.analysis.findings.imbalance import imbalance, mutual_waiting
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_steps
+from hta_widgets.analysis.findings.precision_rules import fp32_units, tf32_units
 from hta_widgets.analysis.findings.recording_rules import (
     earlier_work,
     recording_verdict,
@@ -50,6 +51,8 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "slow_kernels": ("whether a rank is slow", slow_kernels),
     "imbalance": ("whom the ranks wait for", imbalance),
     "mutual_waiting": ("whom the ranks wait for", mutual_waiting),
+    "fp32_units": ("on which units kernels multiply", fp32_units),
+    "tf32_units": ("on which units kernels multiply", tf32_units),
     "slow_steps": ("which steps are unusual", slow_steps),
     "unrecorded_idle": ("why devices are idle", unrecorded_idle),
     "no_work_due": ("why devices are idle", no_work_due),
