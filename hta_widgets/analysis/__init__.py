@@ -22,6 +22,7 @@ from hta_widgets.analysis.findings import overview, savings
 from hta_widgets.analysis.idle.breakdown import idle_breakdown
 from hta_widgets.analysis.idle.gaps import idle_gaps
 from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
+from hta_widgets.analysis.job import slowdown
 from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
 from hta_widgets.analysis.kernels.by_class import kernel_classes
 from hta_widgets.analysis.kernels.durations import kernel_durations
@@ -84,6 +85,7 @@ __all__ = [
     "run_table",
     "savings",
     "sequence_instances",
+    "slowdown",
     "speed_map",
     "step_times",
     "step_waterfall",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "belonging", "collectives", "described"]
+__all__ = ["ANALYSIS", "belonging", "collectives", "described", "recorded"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -106,12 +106,18 @@ def belonging(trace: Trace, scope: Scope) -> Bool:
 
 
 @memoize_per_rank()
-def _everything(trace: Trace) -> pd.DataFrame:
+def recorded(trace: Trace) -> pd.DataFrame:
+    """Every communication kernel with all that was recorded about it: the columns that `match` compares."""
     frames = []
     for rank in trace.ranks:
         checkpoint()
         frames.append(described(trace.rank(rank)))
-    found = match(pd.concat(frames, ignore_index=True), common_clock=trace.clock.method != "start")
+    return pd.concat(frames, ignore_index=True)
+
+
+@memoize_per_rank()
+def _everything(trace: Trace) -> pd.DataFrame:
+    found = match(recorded(trace), common_clock=trace.clock.method != "start")
     return pd.concat([found, bandwidths(found)], axis=1)[list(_COLUMNS)]
 
 

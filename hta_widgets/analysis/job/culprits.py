@@ -1,0 +1,104 @@
+"""Which ranks or stage cost the job its time: found by repairing them in the replay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.job.ideal import COMMUNICATION
+from hta_widgets.analysis.job.model import JobModel
+
+__all__ = ["LEAST", "Culprit", "culprit"]
+
+Int64 = npt.NDArray[np.int64]
+
+LEAST = 1.02
+"""Below this slowdown nobody is a straggler."""
+_HALF = 0.5
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """Who is late.
+
+    Attributes:
+        kind: "none" (the job is not slow), "ranks", "stage", "communication", "missing" (a rank that was not
+            recorded) or "nobody" (too many ranks in turn).
+        ranks: whose repair wins half of the loss; empty unless kind is "ranks" or "stage".
+        won: what repairing them wins, a share of the loss.
+        varies: for "nobody": the work varies from one microbatch to the next rather than between ranks.
+    """
+
+    kind: str
+    ranks: tuple[int, ...] = ()
+    won: float = 0.0
+    varies: bool = False
+
+
+def culprit(model: JobModel, slow: dict[int, float]) -> Culprit:
+    """Decide who is late.
+
+    The ranks that slow the job most when all others are ideal are repaired one after the other, until half of
+    the loss is won. If those are one rank (of eight or more, two; an eighth of many), they are the culprits.
+    If they fill half of a stage, which is a third of all ranks at most, the stage is. Otherwise no few ranks
+    are.
+
+    Args:
+        slow: rank -> slowdown of the job if all other ranks were ideal.
+    """
+    loss = model.total - model.least
+    if model.total < LEAST * model.least:
+        return Culprit("none")
+    missing = _missing(model)
+    if missing >= _HALF * loss:
+        return Culprit("missing", won=missing / loss)
+    rank = model.ops["rank"].to_numpy(np.int64)
+    communicates = model.ops["kind"].isin(COMMUNICATION).to_numpy()
+    links = model.won(communicates) / loss
+    if links >= _HALF:
+        return Culprit("communication", won=links)
+    half, won = _half(model, rank, slow, loss)
+    stage = model.places.stage
+    of_stage = {at: {r for r in slow if stage[r] == at} for at in set(stage.values())}
+    for members in of_stage.values():
+        fills = set(half) <= members and 2 * len(half) >= len(members) and 3 * len(members) <= len(slow)
+        if fills and len(half) > 1:
+            whole = model.won(np.isin(rank, list(members))) / loss
+            return Culprit("stage", tuple(sorted(members)), whole)
+    if len(half) <= max(2 if len(slow) >= 8 else 1, len(slow) // 8):
+        return Culprit("ranks", tuple(sorted(half)), won)
+    return Culprit("nobody", varies=_varies(model))
+
+
+def _half(model: JobModel, rank: Int64, slow: dict[int, float], loss: float) -> tuple[list[int], float]:
+    """The fewest ranks, the slowest first, whose repair wins half of the loss, and what it wins."""
+    worst = sorted(slow, key=lambda r: (-slow[r], r))
+    won = 0.0
+    for count in range(1, len(worst) + 1):
+        won = model.won(np.isin(rank, worst[:count])) / loss
+        if won >= _HALF:
+            return worst[:count], won
+    return worst, won
+
+
+def _missing(model: JobModel) -> float:
+    """What a step would gain if communication with ranks that were not recorded held no waiting, ns."""
+    patient = np.where(model.incomplete, np.minimum(model.ideal, model.taken), model.taken)
+    return model.total - model.time(patient)
+
+
+def _varies(model: JobModel) -> bool:
+    """Does work that varies on each rank cost more than ranks that differ on average?"""
+    ops, taken = model.ops, pd.Series(model.taken)
+    of_name = [ops["kind"], ops["name"]]
+    own = taken.groupby([*of_name, ops["rank"]]).transform("mean")
+    all_ranks = taken.groupby(of_name).transform("mean")
+    communicates = ops["kind"].isin(COMMUNICATION)
+    even = own.where(~communicates, taken)
+    level = (taken * all_ranks / own.where(own > 0, 1.0)).where(~communicates, taken)
+    times = (model.time(np.rint(of.to_numpy()).astype(np.int64)) for of in (even, level))
+    without_variation, without_level = times
+    return without_variation < without_level

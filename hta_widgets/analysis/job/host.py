@@ -1,0 +1,37 @@
+"""Operations that the device was ready for before the host called them: the host as operations of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.job.operations import NOT_CALLED
+
+__all__ = ["host_delays", "usual_delays"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+def host_delays(ops: pd.DataFrame, before: Int64, after: Int64) -> Int64:
+    """How long the device waits for the host ahead of each operation, int64[n] ns.
+
+    An operation waits for the host if all that it depends on had ended when its launch was called; then it
+    starts so much later than it could. What it depends on are its predecessors, at the begin of a step the
+    earlier steps of its rank. Where the launch was not recorded, or the first step begins, nothing is known:
+    0.
+    """
+    ready = ops["ended_before_ns"].to_numpy(np.int64).copy()
+    np.maximum.at(ready, after, ops["end_ns"].to_numpy(np.int64)[before])
+    called, start = (ops[column].to_numpy(np.int64) for column in ("called_ns", "start_ns"))
+    waits = (ready != NOT_CALLED) & (called != NOT_CALLED) & (called > ready)
+    delay: Int64 = np.where(waits, start - np.where(waits, ready, start), 0)
+    return delay
+
+
+def usual_delays(ops: pd.DataFrame, delay: Int64) -> Int64:
+    """The median of the delay over ranks and steps, at the same place: int64[n] ns."""
+    keys = [ops["lane"], ops["nth"], ops["name"]]
+    usual = pd.Series(delay, ops.index).groupby(keys).transform("median")
+    rounded: Int64 = np.rint(usual.to_numpy()).astype(np.int64)
+    return rounded

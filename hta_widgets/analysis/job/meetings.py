@@ -1,0 +1,157 @@
+"""Where ranks meet: which operations of different ranks are one collective, or a send and its receive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.communication.matching import match
+from hta_widgets.engine import checkpoint
+
+__all__ = ["Pair", "joined_up", "matched", "paired", "transfers"]
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A rank's sends and the receives of another rank that they belong to: rows of the same number."""
+
+    sender: int
+    receiver: int
+    sends: Int64
+    receives: Int64
+
+
+@dataclass(frozen=True)
+class _Sequence:
+    """The sends, or the receives, of a rank to one partner (if recorded) on one lane."""
+
+    rank: int
+    rows: Int64
+    per_step: tuple[int, ...]
+    ends: Int64
+    known: tuple[int, int] | None
+
+
+def matched(ops: pd.DataFrame) -> Int64:
+    """The number of the collective of each operation, or -1.
+
+    `matching.match` decides, step by step, since clocks may drift, and without trust in a common clock.
+    """
+    number = np.full(len(ops), -1, np.int64)
+    of = ops[ops["kind"] == "collective"]
+    columns = of.assign(device=0, stream=of["lane"], row=of.index)
+    first = 0
+    for _, part in columns.groupby("step"):
+        checkpoint()
+        found = match(part)
+        rows = found["row"].to_numpy(np.int64)
+        own = found["match"].fillna(-1).to_numpy(np.int64)
+        number[rows] = np.where(own >= 0, own + first, -1)
+        first += int(own.max(initial=-1)) + 1
+    return number
+
+
+def paired(ops: pd.DataFrame) -> tuple[list[Pair], float]:
+    """Which sends and receives belong together, and how doubtful that is.
+
+    The n-th send of a rank to another is the n-th receive there. Where the recording does not name partners,
+    sequences of the same group and of equal number in every step are compared: both sides of a transfer leave
+    it together, so of the right sequences the ends differ by a constant in each step (the difference of the
+    clocks). The best fit is taken first, and each sequence once.
+
+    Returns:
+        The pairs, and the largest ratio of a pair's misfit to that of the next best (0: no choice, 1: a
+        guess).
+    """
+    sends, receives = (_sequences(ops[ops["kind"] == kind]) for kind in ("send", "recv"))
+    fits = []
+    for group in sends.keys() & receives.keys():
+        for a, send in enumerate(sends[group]):
+            for b, receive in enumerate(receives[group]):
+                if (
+                    send.rank != receive.rank
+                    and send.per_step == receive.per_step
+                    and _may_meet(send, receive)
+                ):
+                    known = send.known is not None and send.known == receive.known
+                    fits.append((-1.0 if known else _misfit(send, receive), group, a, b))
+    fits.sort()
+    taken: set[tuple[object, str, int]] = set()
+    pairs, doubt = [], 0.0
+    for misfit, group, a, b in fits:
+        ends = {(group, "send", a), (group, "recv", b)}
+        if ends & taken:
+            continue
+        taken |= ends
+        send, receive = sends[group][a], receives[group][b]
+        pairs.append(Pair(send.rank, receive.rank, send.rows, receive.rows))
+        if misfit >= 0:
+            others = (m for m, g, i, j in fits if g == group and (i == a) != (j == b))
+            second = min(others, default=np.inf)
+            doubt = max(doubt, misfit / second if second else 1.0)
+    return pairs, doubt
+
+
+def _sequences(of: pd.DataFrame) -> dict[tuple[str, str], list[_Sequence]]:
+    """By group: the operations of each rank, lane and partner, in order."""
+    steps = np.arange(int(of["step"].max()) + 1 if len(of) else 0)
+    found: dict[tuple[str, str], list[_Sequence]] = {}
+    keys = ["process_group", "group_ranks", "rank", "lane", "sender", "receiver"]
+    filled = of[keys].astype({"sender": "Int64", "receiver": "Int64"}).fillna({"sender": -1, "receiver": -1})
+    filled[["process_group", "group_ranks"]] = filled[["process_group", "group_ranks"]].fillna("")
+    for key, rows in of.groupby([filled[name] for name in keys], sort=True):
+        group, members, rank, _, sender, receiver = cast(tuple[str, str, int, int, int, int], key)
+        counts = rows["step"].value_counts().reindex(steps, fill_value=0)
+        known = (sender, receiver) if min(sender, receiver) >= 0 else None
+        sequence = _Sequence(
+            rank, rows.index.to_numpy(np.int64), tuple(counts), rows["end_ns"].to_numpy(np.int64), known
+        )
+        found.setdefault((group, members), []).append(sequence)
+    return found
+
+
+def _may_meet(send: _Sequence, receive: _Sequence) -> bool:
+    if send.known and receive.known:
+        return send.known == receive.known
+    known = send.known or receive.known
+    return known is None or known == (send.rank, receive.rank)
+
+
+def _misfit(send: _Sequence, receive: _Sequence) -> float:
+    """How far the ends differ from a constant difference in each step: the median, ns."""
+    apart = send.ends - receive.ends
+    edges = np.cumsum(send.per_step)[:-1]
+    off = [np.abs(part - np.median(part)) for part in np.split(apart, edges) if len(part)]
+    return float(np.median(np.concatenate(off)))
+
+
+def joined_up(collective: Int64, pairs: list[Pair]) -> Int64:
+    """One number per meeting, from 0, or -1."""
+    meeting = collective.copy()
+    next_number = int(meeting.max(initial=-1)) + 1
+    for pair in pairs:
+        numbers = next_number + np.arange(len(pair.sends))
+        meeting[pair.sends], meeting[pair.receives] = numbers, numbers
+        next_number += len(numbers)
+    return meeting
+
+
+def transfers(ops: pd.DataFrame, meeting: Int64) -> Int64:
+    """What each operation takes by itself, ns: at a meeting the shortest duration of its members.
+
+    The last to arrive does not wait and all leave together, so no clock is needed. Elsewhere it is the
+    duration.
+    """
+    own = ops["dur_ns"].to_numpy(np.int64).copy()
+    member = meeting >= 0
+    shortest = np.full(int(meeting.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(shortest, meeting[member], own[member])
+    own[member] = shortest[meeting[member]]
+    return own

@@ -1,0 +1,195 @@
+"""The model of a job: its operations and waits for the host, their order, and what they take ideally."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.job.host import host_delays, usual_delays
+from hta_widgets.analysis.job.ideal import COMMUNICATION, ideal_times
+from hta_widgets.analysis.job.meetings import joined_up, matched, paired, transfers
+from hta_widgets.analysis.job.network import Network, network
+from hta_widgets.analysis.job.order import dependencies
+from hta_widgets.analysis.job.roles import Places, places
+from hta_widgets.analysis.job.unnamed import unnamed_meetings
+from hta_widgets.engine import checkpoint
+
+__all__ = ["HOST", "JobModel", "job_model"]
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+HOST = "host"
+"""Kind and name of the time that a device waits for its host."""
+
+# ns: an end may lie this far behind the start that waited for it, since clocks and the profiler are not
+# exact.
+_TOLERANCES = (1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20)
+# Orders that leave at most this much more of the recording unexplained than the best are as good.
+_AS_GOOD = 1.25
+
+
+@dataclass(frozen=True, eq=False)
+class JobModel:
+    """All operations of a job, in an order that explains the recording.
+
+    Attributes:
+        ops: `operations`, with one row more for each wait for the host (kind and name `HOST`).
+        meeting: int64[n], number of the meeting of each operation, or -1.
+        incomplete: bool[n], communication with ranks that were not recorded: it may hold waiting for them.
+        taken, ideal: int64[n] ns, what each takes by itself, and if no rank were slow.
+        net: what waits for what.
+        others: networks of other tolerances that explain as much, with what the operations take in them.
+        places: stage and replica of each rank.
+        unnamed: kernels in which ranks meet though nothing says so.
+        doubt: of the pairs of sends and receives (`meetings.paired`).
+    """
+
+    ops: pd.DataFrame
+    meeting: Int64
+    incomplete: Bool
+    taken: Int64
+    ideal: Int64
+    net: Network
+    others: tuple[tuple[Network, Int64, Int64], ...]
+    places: Places
+    unnamed: list[str]
+    doubt: float
+
+    @cached_property
+    def total(self) -> float:
+        """How long a step takes in the replay, ns: the mean."""
+        return self.time(self.taken)
+
+    @cached_property
+    def least(self) -> float:
+        """How long a step would take if no rank were slow, ns."""
+        return self.time(self.ideal)
+
+    def time(self, taken: Int64) -> float:
+        """How long a step takes if the operations take this, ns."""
+        return float(self.net.step_times(taken).mean())
+
+    def won(self, rows: Bool) -> float:
+        """What a step gains if these operations take their ideal time, ns."""
+        return self.total - self.time(np.where(rows, self.ideal, self.taken))
+
+    @cached_property
+    def measured(self) -> float:
+        """How long a step took, ns: the longest of its ranks, each by its own clock."""
+        return _measured(self.ops)
+
+    @cached_property
+    def between(self) -> tuple[float, float]:
+        """The least and the largest slowdown of the orders that explain the recording as well.
+
+        And of both readings of communication with ranks that were not recorded: its waiting is loss, or not.
+        """
+        found = [self.total / self.least]
+        found += [
+            float(net.step_times(taken).mean() / net.step_times(ideal).mean())
+            for net, taken, ideal in self.others
+        ]
+        if self.incomplete.any():
+            of_devices = (self.ops["kind"] != HOST).to_numpy()
+            patient = self.ideal.copy()
+            patient[of_devices] = ideal_times(self.ops[of_devices], self.taken[of_devices])
+            found.append(self.total / self.time(patient))
+        return min(found), max(found)
+
+    @cached_property
+    def model_error(self) -> dict[int, float]:
+        """By how much the replay of each rank's steps is longer than they were: a share."""
+        ends = self.net.ends(self.taken)
+        frame = self.ops[["rank", "step"]].assign(end=ends, begin=ends - self.taken)
+        by = frame.groupby(["rank", "step"])
+        spans = (by["end"].max() - by["begin"].min()).groupby("rank").mean()
+        return {
+            int(rank): float(spans[rank] / _spans(self.ops).groupby("rank").mean()[rank] - 1)
+            for rank in spans.index
+        }
+
+
+def job_model(ops: pd.DataFrame) -> JobModel:
+    """Find out who meets whom and what waits for what.
+
+    The tolerance is the recording's: of those with which ranks never contradict each other on the order, the
+    one that explains most of the time; of equals the largest.
+    """
+    collective = matched(ops)
+    pairs, doubt = paired(ops)
+    where = places(ops, collective, pairs)
+    meeting, unnamed = unnamed_meetings(ops, joined_up(collective, pairs))
+    hidden = (ops["kind"] == "compute") & (meeting >= 0)
+    ops = ops.assign(
+        kind=ops["kind"].where(~hidden, "collective"),
+        collective=ops["collective"].where(~hidden, ops["name"]),
+    )
+    own = transfers(ops, meeting)
+    incomplete = _incomplete(ops, meeting)
+    best = ideal_times(ops, own, ~incomplete)
+    measured = _measured(ops)
+    tried = []
+    for tolerance in _TOLERANCES:
+        checkpoint()
+        before, after = dependencies(ops, where.stage, tolerance)
+        found = _with_host(ops, before, after, meeting, own, best)
+        unexplained = abs(1 - float(found[1].step_times(found[2]).mean()) / measured)
+        tried.append((found[1].forced + found[1].unreached, unexplained, -tolerance, found))
+    tried.sort(key=lambda one: one[:3])
+    contradictions, unexplained, _, (frame, net, taken, ideal) = tried[0]
+    as_good = tuple(
+        other[1:]
+        for count, misses, _, other in tried[1:]
+        if count == contradictions and misses <= _AS_GOOD * unexplained
+    )
+    hosts = len(frame) - len(meeting)
+    meetings = np.append(meeting, np.full(hosts, -1))
+    partly = np.append(incomplete, np.zeros(hosts, np.bool_))
+    return JobModel(frame, meetings, partly, taken, ideal, net, as_good, where, unnamed, doubt)
+
+
+def _with_host(
+    ops: pd.DataFrame, before: Int64, after: Int64, meeting: Int64, own: Int64, best: Int64
+) -> tuple[pd.DataFrame, Network, Int64, Int64]:
+    """Operations, network, times and ideal times, with waits for the host as operations of their own."""
+    delay = host_delays(ops, before, after)
+    usual = usual_delays(ops, delay)
+    late = np.flatnonzero((delay > 0) | (usual > 0))
+    ends = ops["start_ns"].to_numpy(np.int64)[late]
+    waits = ops.iloc[late].assign(
+        kind=HOST, name=HOST, start_ns=ends - delay[late], end_ns=ends, dur_ns=delay[late]
+    )
+    frame = pd.concat([ops, waits], ignore_index=True) if len(late) else ops
+    entry = np.arange(len(ops))
+    entry[late] = len(ops) + np.arange(len(late))
+    net = network(
+        np.concatenate([before, entry[late]]),
+        np.concatenate([entry[after], late]),
+        np.append(meeting, np.full(len(late), -1)),
+        frame["start_ns"].to_numpy(np.int64),
+        frame["step"].to_numpy(np.int64),
+    )
+    return frame, net, np.append(own, delay[late]), np.append(best, usual[late])
+
+
+def _incomplete(ops: pd.DataFrame, meeting: Int64) -> Bool:
+    """Communication with ranks that were not recorded."""
+    size = pd.Series(meeting).groupby(meeting).transform("size").where(meeting >= 0, 1)
+    expected = ops["group_size"].where(ops["kind"] == "collective", 2).astype(np.float64)
+    communicates = ops["kind"].isin(COMMUNICATION).to_numpy()
+    found: Bool = communicates & (size.to_numpy() < expected.fillna(0).to_numpy())
+    return found
+
+
+def _spans(ops: pd.DataFrame) -> pd.Series:
+    by = ops.groupby(["rank", "step"])
+    return by["end_ns"].max() - by["start_ns"].min()
+
+
+def _measured(ops: pd.DataFrame) -> float:
+    return float(_spans(ops).groupby("step").max().mean())

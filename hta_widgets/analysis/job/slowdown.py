@@ -1,0 +1,230 @@
+"""What stragglers cost a job, and who and what causes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.job.causes import Cause, cause_of
+from hta_widgets.analysis.job.culprits import Culprit, culprit
+from hta_widgets.analysis.job.ideal import COMMUNICATION
+from hta_widgets.analysis.job.model import HOST, JobModel, job_model
+from hta_widgets.analysis.job.operations import operations
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["slowdown"]
+
+NONE = "none"
+IMBALANCE = "no single rank: sequence imbalance"
+NOBODY = "no single rank"
+NOT_RECORDED = "a rank that was not recorded"
+
+# A replay that is further from the recording, or in which more meetings are forced, explains nothing.
+_TRUSTED = 0.05
+_FORCED = 0.01
+# Names with less of the time than this are one row.
+_RARE = 0.005
+
+_COLUMNS = (
+    "scope", "key", "slowdown", "cost_ns", "cause", "evidence", "culprit", "slowdown_low", "slowdown_high",
+    "time_ns", "model_error_pct",
+)  # fmt: skip
+
+
+def slowdown(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    """What do stragglers cost, who are they, and why are they slow?
+
+    The job is replayed: operations follow the ones they waited for, and ranks meet at collectives and at
+    sends and receives. T is the time of a step in that replay, T_ideal its time if every operation took its
+    ideal time (`ideal.ideal_times`). The slowdown of the job is T / T_ideal; of a part (an operation, rank,
+    stage, replica) it is the time with that part as recorded and all else ideal, by T_ideal; of an iteration
+    its own T / T_ideal. What a part costs is what a step gains if only that part is repaired. Parts do not
+    add up, and may be below 1: the ideal is a mean, so a faster part gets slower.
+
+    No clock is compared. Where partners, stages or the order are not recorded, they are found from what time
+    never contradicts (`order.dependencies`); the tolerance for that is derived from the recording. The
+    culprit is found by repairing ranks (`culprits.culprit`), its cause by repairing what they do
+    (`causes.cause_of`).
+
+    Source: "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI 2025).
+
+    Args:
+        trace: the job.
+        scope: ranks and iterations to look at; default all that the ranks have in common.
+
+    Returns:
+        One row for the job, then rows by operation, rank, stage, replica and iteration. Columns: scope (str:
+        job, operation, rank, stage, replica or iteration), key (str: the operation's name or the number;
+        "all" for the job), slowdown (float64), cost_ns (int64 ns per step), cause (str: "same kernels
+        slower", "more work", "host late", "copies", "slow link" or "unknown" of culprits; for the job that of
+        its culprit, "none", "a rank that was not recorded", or "no single rank", where work varies from one
+        microbatch to the next with ": sequence imbalance"; "none" elsewhere), evidence (str), culprit (bool),
+        slowdown_low, slowdown_high (float64, of the job: what it may be where the recording leaves the order
+        open or ranks are missing; NaN elsewhere), time_ns (int64 ns, of the job and iterations: T; else with
+        the part as recorded and all else ideal), model_error_pct (float64, of the job and ranks: by how much
+        the replay is longer than the recording; NaN elsewhere).
+
+    Raises:
+        MissingDataError: fewer than two ranks, no common step, ranks that do not meet, or an order of
+        operations
+            that does not explain the recording.
+    """
+    scope = scope or Scope()
+    model = _model(trace, scope.ranks, scope.iterations)
+    total, least = model.total, model.least
+    rows = _parts(model)
+    ranks = rows[rows["scope"] == "rank"]
+    slow = dict(zip(ranks["key"].astype(int), ranks["slowdown"], strict=True))
+    found = culprit(model, slow)
+    cause = (
+        cause_of(model, found.ranks, found.kind == "stage")
+        if found.ranks
+        else Cause(*_without_ranks(found, model))
+    )
+    low, high = model.between
+    job = {
+        "scope": "job", "key": "all", "slowdown": total / least, "cost_ns": round(total - least),
+        "cause": cause.cause, "evidence": _who(model, found) + cause.evidence, "culprit": False,
+        "slowdown_low": low, "slowdown_high": high, "time_ns": round(total),
+        "model_error_pct": 100 * (total / model.measured - 1),
+    }  # fmt: skip
+    named = _named(model, found)
+    is_culprit = pd.Series(list(zip(rows["scope"], rows["key"], strict=True))).isin(named)
+    rows["culprit"] = is_culprit
+    rows["cause"] = np.where(is_culprit, cause.cause, NONE)
+    rows["evidence"] = np.where(is_culprit, cause.evidence, "")
+    rows["model_error_pct"] = [
+        100 * model.model_error[int(key)] if of == "rank" else np.nan
+        for of, key in zip(rows["scope"], rows["key"], strict=True)
+    ]
+    frame = pd.concat([pd.DataFrame([job]), rows], ignore_index=True)
+    texts = dict.fromkeys(("scope", "key", "cause", "evidence"), "str")
+    return frame[list(_COLUMNS)].astype({**texts, "culprit": "bool", "slowdown_low": "float64"})
+
+
+@memoize_per_rank(last=2)
+def _model(trace: Trace, ranks: tuple[int, ...] | None, iterations: tuple[int, ...] | None) -> JobModel:
+    """The model of these ranks and iterations.
+
+    Raises:
+        MissingDataError: there is nothing to compare, or the replay does not reproduce the recording.
+    """
+    if len(trace.ranks_of(Scope(ranks=ranks))) < 2:
+        raise MissingDataError(
+            "second rank",
+            "Record every rank of the job with its own torch.profiler.profile and open their folder.",
+            "a straggler shows only between ranks",
+        )
+    ops = operations(trace, ranks, iterations)
+    model = job_model(ops)
+    if not (np.bincount(model.meeting[model.meeting >= 0]) > 1).any():
+        raise MissingDataError(
+            "collective that is recorded on two ranks",
+            "Record the same steps on every rank; torch.profiler numbers collectives from PyTorch 2.4 on.",
+            "the kernels' numbers, order or times do not fit together",
+        )
+    error = model.total / model.measured - 1
+    meetings = int(model.meeting.max()) + 1
+    if abs(error) > _TRUSTED or model.net.forced > _FORCED * meetings or model.net.unreached:
+        raise MissingDataError(
+            "order of operations that explains the recording",
+            "Record launches as well (ProfilerActivity.CPU), and use a stream for each partner of a send.",
+            f"the best one takes {100 * error:+.1f} %, and ranks disagree on {model.net.forced} of "
+            f"{meetings} meetings",
+        )
+    return model
+
+
+def _parts(model: JobModel) -> pd.DataFrame:
+    """The rows of all parts: scope, key, slowdown, cost_ns, time_ns."""
+    ops = model.ops
+    labels = {
+        "operation": _operation(model),
+        "rank": ops["rank"],
+        "stage": ops["rank"].map(model.places.stage),
+        "replica": ops["rank"].map(model.places.replica),
+    }
+    frames = []
+    for scope, label in labels.items():
+        code, keys = pd.factorize(label, sort=True)
+        chosen = np.arange(len(keys))
+        alone = model.net.with_other(model.ideal, model.taken, code, chosen).mean(axis=1)
+        without = model.net.with_other(model.taken, model.ideal, code, chosen).mean(axis=1)
+        frames.append(_rows(scope, keys, alone, model.least, model.total - without))
+    of_step = model.net.step_times(model.taken).astype(np.float64)
+    ideal = model.net.step_times(model.ideal)
+    numbers = ops.groupby("step")["iteration"].first()
+    frames.append(_rows("iteration", numbers.to_numpy(), of_step, model.least, of_step - ideal))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _rows(
+    scope: str,
+    keys: npt.ArrayLike,
+    time: npt.NDArray[np.float64],
+    least: float,
+    cost: npt.NDArray[np.float64],
+) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "scope": scope,
+            "key": [str(key) for key in np.asarray(keys).tolist()],
+            "slowdown": time / least,
+            "cost_ns": np.rint(cost).astype(np.int64),
+            "time_ns": np.rint(time).astype(np.int64),
+        }
+    )
+
+
+def _operation(model: JobModel) -> pd.Series:
+    """The operation that each row of the model belongs to; rare ones are "other"."""
+    ops = model.ops
+    name = ops["name"].where(~ops["kind"].isin(COMMUNICATION), ops["collective"])
+    name = name.fillna("unknown")
+    share = pd.Series(model.taken).groupby(name).sum() / max(int(model.taken.sum()), 1)
+    common = set(share.index[share >= _RARE]) | set(name[ops["kind"].isin((*COMMUNICATION, HOST))])
+    return name.where(name.isin(common), "other")
+
+
+def _named(model: JobModel, found: Culprit) -> set[tuple[str, str]]:
+    """The rows that are culprits."""
+    if found.kind == "stage":
+        return {("stage", str(model.places.stage[found.ranks[0]]))}
+    return {("rank", str(rank)) for rank in found.ranks}
+
+
+def _who(model: JobModel, found: Culprit) -> str:
+    if not found.ranks:
+        return ""
+    numbers = ", ".join(map(str, found.ranks))
+    who = f"stage {model.places.stage[found.ranks[0]]} (ranks {numbers})" if found.kind == "stage" else ""
+    who = who or (f"rank {numbers}" if len(found.ranks) == 1 else f"ranks {numbers}")
+    return f"{who}, whose repair wins {100 * found.won:.0f} % of the loss: "
+
+
+def _without_ranks(found: Culprit, model: JobModel) -> tuple[str, str]:
+    """Cause and evidence where no rank is to blame."""
+    if found.kind == "none":
+        return NONE, "a step takes hardly longer than with all operations at their ideal times"
+    if found.kind == "missing":
+        return (
+            NOT_RECORDED,
+            f"waiting for ranks that were not recorded is {100 * found.won:.0f} % of the loss",
+        )
+    if found.kind == "communication":
+        return "slow link", f"repairing all transfers wins {100 * found.won:.0f} % of the loss"
+    ranks = model.ops["rank"].nunique()
+    text = f"no few of the {ranks} ranks make half of the loss"
+    return (
+        (IMBALANCE, f"{text}; work varies from one microbatch to the next")
+        if found.varies
+        else (NOBODY, text)
+    )
