@@ -223,8 +223,9 @@ def test_the_overview_tells_findings_and_does_not_hide_what_it_selects(ddp: Trac
     assert panel.sentence.startswith(
         "Waiting for a late rank costs 14.6 % of the time; without it, most is saved"
     )
-    late, verdict, slow, stall = panel.notes
+    late, slow, stall, verdict, checked = panel.notes
     assert (verdict["severity"], verdict["kind"]) == ("verdict", "kernel_breakdown")
+    assert checked["severity"] == "checked"
     assert (late["kind"], late["severity"]) == ("stragglers", "warning")
     assert late["ranks"] == slow["ranks"] == []  # their panels compare ranks
     assert slow["names"][0] in ddp.rank(2).names
