@@ -20,7 +20,7 @@ from hta_widgets.analysis.replay.kinds import (
     WAIT,
 )
 from hta_widgets.analysis.replay.progress import Progress
-from hta_widgets.jit import outline
+from hta_widgets.jit import inline
 
 Int64 = npt.NDArray[np.int64]
 
@@ -32,7 +32,7 @@ REACH = 15_000
 """How long before a start such a cause may have ended, ns: at least; slow launches need a longer reach."""
 
 
-@outline
+@inline
 def orphan(edges: Edges, at: Whole, d: Whole, nodes: Nodes, device: DeviceEvents) -> Whole:
     """An event without a recorded launch starts as long after the one before on its stream as it did."""
     now, previous = nodes.time[nodes.event[d]], device.previous[d]
@@ -42,7 +42,7 @@ def orphan(edges: Edges, at: Whole, d: Whole, nodes: Nodes, device: DeviceEvents
     return add(edges, at, end, ORPHAN, now - nodes.time[end], -1)
 
 
-@outline
+@inline
 def launched_event(
     edges: Edges,
     at: Whole,
@@ -99,7 +99,7 @@ def launched_event(
     return at
 
 
-@outline
+@inline
 def _across(
     edges: Edges,
     at: Whole,
@@ -125,7 +125,7 @@ def _across(
     return at
 
 
-@outline
+@inline
 def _after(
     edges: Edges, at: Whole, cause: Whole, kind: Whole, now: Whole, nodes: Nodes, delays: Delays
 ) -> Whole:
@@ -134,7 +134,7 @@ def _after(
     return add(edges, at, end, kind, min(delays.gap, now - nodes.time[end]), -1)
 
 
-@outline
+@inline
 def _just_ended(
     d: Whole, now: Whole, nodes: Nodes, device: DeviceEvents, delays: Delays, by_end: Int64, ends: Int64
 ) -> Whole:

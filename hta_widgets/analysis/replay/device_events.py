@@ -113,7 +113,7 @@ def _after_wait(rank_trace: RankTrace, host: HostPoints) -> Bool:
     first = np.zeros(rank_trace.n + 1, np.bool_)
     launching = np.flatnonzero(host.launches > 0)
     launching = launching[np.argsort(rank_trace.start[launching], kind="stable")]
-    waits = np.flatnonzero(named(rank_trace.names, STREAM_WAITS)[rank_trace.name] & ~rank_trace.is_device)
+    waits = np.flatnonzero(named(rank_trace, STREAM_WAITS)[rank_trace.name] & ~rank_trace.is_device)
     following = np.searchsorted(rank_trace.start[launching], rank_trace.start[waits], side="right")
     first[launching[following[following < len(launching)]]] = True
     return first

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.jit import outline
+from hta_widgets.jit import inline
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -58,7 +58,7 @@ def empty(size: int) -> Edges:
     )
 
 
-@outline
+@inline
 def last_until(values: Int64, limit: Whole) -> Whole:
     """Position of the last of ascending values that is not above a limit, -1 if all are.
 
@@ -74,7 +74,7 @@ def last_until(values: Int64, limit: Whole) -> Whole:
     return low - 1
 
 
-@outline
+@inline
 def add(edges: Edges, at: Whole, source: Whole, kind: Whole, weight: Whole, thread: Whole) -> Whole:
     """Add an edge at a place; returns the next place."""
     edges.source[at], edges.kind[at], edges.weight[at] = source, kind, weight
@@ -82,7 +82,7 @@ def add(edges: Edges, at: Whole, source: Whole, kind: Whole, weight: Whole, thre
     return at + 1
 
 
-@outline
+@inline
 def settle(edges: Edges, time: Int64, low: Whole, high: Whole, now: Whole) -> Whole:
     """Give what the weights of the edges into a node leave open to the latest cause; returns that edge.
 

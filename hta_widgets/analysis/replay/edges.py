@@ -13,7 +13,7 @@ from hta_widgets.analysis.replay.host_edges import CLOCK_SLACK, call_ends, call_
 from hta_widgets.analysis.replay.host_points import NO_WAIT, HostPoints
 from hta_widgets.analysis.replay.kinds import CALL_BEGINS, CALL_ENDS, COPY, DEVICE, SYNC
 from hta_widgets.analysis.replay.progress import NODE, THREAD, TIME, Progress, start
-from hta_widgets.jit import kernel, outline
+from hta_widgets.jit import inline, kernel
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -129,7 +129,7 @@ def _fill(
     return first
 
 
-@outline
+@inline
 def _note_point(h: Whole, nodes: Nodes, host: HostPoints, seen: Progress) -> None:
     node = nodes.host[h]
     seen.last[host.thread[h]] = node
@@ -137,7 +137,7 @@ def _note_point(h: Whole, nodes: Nodes, host: HostPoints, seen: Progress) -> Non
         seen.done[NODE], seen.done[TIME], seen.done[THREAD] = node, nodes.time[node], host.thread[h]
 
 
-@outline
+@inline
 def _note_event(
     d: Whole, h: Whole, host: HostPoints, device: DeviceEvents, delays: Delays, seen: Progress
 ) -> None:

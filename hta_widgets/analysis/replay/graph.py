@@ -138,7 +138,7 @@ def graph_of(rank_trace: RankTrace) -> Graph | None:
     origin = min(int(times.min()) for times in (device.start, host.time) if len(times))
     nodes = _nodes(host, device, origin)
     waits, recorded = _stream_waits(rank_trace)
-    allocates = named(rank_trace.names, ALLOCATES)
+    allocates = named(rank_trace, ALLOCATES)
     first, edges = dependencies(nodes, host, device, delays, waits, not recorded, rank_trace.name, allocates)
     checkpoint()
     groups, group = groups_of(rank_trace, nodes, first, edges, host.launches)
@@ -169,7 +169,7 @@ def _stream_waits(rank_trace: RankTrace) -> tuple[tuple[Int64, Int64], bool]:
         return (np.empty(0, np.int64), np.empty(0, np.int64)), False
     between = len(named_rows(rank_trace, STREAM_WAIT)) > 0
     of_calls = len(named_rows(rank_trace, EVENT_SYNC, STREAM_SYNC, CONTEXT_SYNC)) > 0
-    asked = any(STREAM_WAITS.search(name) for name in rank_trace.names)
+    asked = bool(named(rank_trace, STREAM_WAITS).any())
     return stream_waits(rank_trace), between or (of_calls and not asked)
 
 

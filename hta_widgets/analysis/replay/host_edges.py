@@ -20,7 +20,7 @@ from hta_widgets.analysis.replay.kinds import (
     WAITING_CALL,
 )
 from hta_widgets.analysis.replay.progress import NODE, THREAD, TIME, Progress
-from hta_widgets.jit import outline
+from hta_widgets.jit import inline
 
 Int64 = npt.NDArray[np.int64]
 
@@ -38,13 +38,13 @@ RETURN = 3_000
 """A synchronising call returns about this long after what it waits for, ns."""
 
 
-@outline
+@inline
 def lets_go_on(mine: Whole, other: Whole, now: Whole) -> bool:
     """Whether a thread whose last point is `mine` goes on at `now` because another one ended something."""
     return bool(now - mine > OWN_GAP and other > mine + BEFORE_PAUSE)
 
 
-@outline
+@inline
 def call_or_mark(edges: Edges, at: Whole, h: Whole, nodes: Nodes, host: HostPoints, seen: Progress) -> Whole:
     """A call begins, or a mark: after what its thread did before, or what another thread let it do.
 
@@ -62,7 +62,7 @@ def call_or_mark(edges: Edges, at: Whole, h: Whole, nodes: Nodes, host: HostPoin
     return add(edges, at, mine, HOST, now - nodes.time[mine], thread)
 
 
-@outline
+@inline
 def call_ends(
     edges: Edges,
     at: Whole,
@@ -118,7 +118,7 @@ def call_ends(
     return at
 
 
-@outline
+@inline
 def _returns_after(edges: Edges, at: Whole, event: Whole, now: Whole, thread: Whole, nodes: Nodes) -> Whole:
     """An edge from the end of an event into the end of a call, if the event was done by then."""
     if event < 0 or nodes.time[nodes.event[event] + 1] > now + CLOCK_SLACK:
@@ -127,7 +127,7 @@ def _returns_after(edges: Edges, at: Whole, event: Whole, now: Whole, thread: Wh
     return add(edges, at, end, SYNC, min(RETURN, now - nodes.time[end]), thread)
 
 
-@outline
+@inline
 def _awaited(
     h: Whole,
     nodes: Nodes,

@@ -74,9 +74,16 @@ class HostPoints(NamedTuple):
     launches: Int64
 
 
-def named(names: list[str], pattern: re.Pattern[str]) -> Bool:
-    """For each name whether the pattern is found in it."""
-    return np.array([bool(pattern.search(name)) for name in names] or [False], np.bool_)
+def named(rank_trace: RankTrace, pattern: re.Pattern[str]) -> Bool:
+    """For each name whether it is that of calls and the pattern is found in it.
+
+    Names of kernels are long, and there are many.
+    """
+    found = np.zeros(max(len(rank_trace.names), 1), np.bool_)
+    found[rank_trace.name[rank_trace.event_class == EventClass.RUNTIME]] = True
+    for code in np.flatnonzero(found).tolist():
+        found[code] = pattern.search(rank_trace.names[code]) is not None
+    return found
 
 
 def host_points(
@@ -99,7 +106,7 @@ def host_points(
     launch = rank_trace.launch[device]
     launched_by[device] = np.where(launch >= 0, outer[launch], -1)
     launches = np.bincount(launched_by[device][launched_by[device] >= 0], minlength=n)
-    synchronises = named(rank_trace.names, SYNCHRONISES)
+    synchronises = named(rank_trace, SYNCHRONISES)
     calls = calls[_matters(rank_trace, calls, outer, launches, synchronises)]
 
     times, threads_of_marks = marks
@@ -123,7 +130,7 @@ def host_points(
     stream, awaited_row = _recorded_waits(rank_trace, outer, streams)
     is_end = kind == CALL_ENDS
     waits = np.where(synchronises[rank_trace.name[row]] | (stream[row] != NOT_RECORDED), WAITS, NO_WAIT)
-    waits[is_end & named(rank_trace.names, DEVICE_WIDE)[rank_trace.name[row]]] = WAITS_FOR_DEVICE
+    waits[is_end & named(rank_trace, DEVICE_WIDE)[rank_trace.name[row]]] = WAITS_FOR_DEVICE
     return HostPoints(
         kind=kind,
         time=time,
@@ -145,7 +152,7 @@ def _matters(rank_trace: RankTrace, calls: Int64, outer: Int64, launches: Int64,
     """The calls that are points: outermost ones that launch, wait or (beside such calls) allocate."""
     name, thread = rank_trace.name[calls], rank_trace.thread[calls]
     drives = (launches[calls] > 0) | synchronises[name]
-    allocates = named(rank_trace.names, ALLOCATES)[name]
+    allocates = named(rank_trace, ALLOCATES)[name]
     matters: Bool = (outer[calls] == calls) & (drives | allocates)
     return matters & np.isin(thread, np.unique(thread[drives]))
 
