@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.findings.compute_rules import COMPUTE_RULES
 from hta_widgets.analysis.findings.device_rules import memory_copies, slow_kernels
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Open
 from hta_widgets.analysis.findings.headline import MAIN_QUESTION, WORDS, sentence
@@ -22,6 +23,7 @@ from hta_widgets.analysis.findings.recording_rules import (
     start_up,
     why_withheld,
 )
+from hta_widgets.analysis.findings.region_rules import REGION_RULES
 from hta_widgets.analysis.findings.savings import with_savings
 from hta_widgets.analysis.findings.sections import CHECKED, NOTHING, OPEN, ordered
 from hta_widgets.analysis.findings.straggler import straggler
@@ -44,7 +46,9 @@ Rule = Callable[[Inputs], Finding | None]
 
 _RULES: dict[str, tuple[str, Rule]] = {
     **{topic: ("why devices are idle", rule) for topic, rule in IDLE_RULES.items()},
+    **{topic: ("why devices are idle", rule) for topic, rule in REGION_RULES.items()},
     "compute_bound": (MAIN_QUESTION, compute_bound),
+    **{topic: (MAIN_QUESTION, rule) for topic, rule in COMPUTE_RULES.items()},
     "straggler": ("whom the ranks wait for", straggler),
     "exposed_communication": ("what communication costs", exposed_communication),
     "memory_copies": ("what copies cost", memory_copies),
@@ -190,6 +194,8 @@ def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list
         not_asked |= {"straggler", "slow_kernels", "imbalance", "mutual_waiting"}
     if not len(inputs.steps):
         not_asked.add("slow_steps")
+    if not inputs.judged:
+        not_asked |= REGION_RULES.keys()
     if any(finding.topic == "idle_host" for finding in found):  # it tells of launches on their way, too
         not_asked.add("launch_bound")
     return [topic for topic in absent if topic not in not_asked]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -238,6 +239,20 @@ def numbered(every: int) -> Callable[[], Program]:
     return build
 
 
+def filtered(body: Callable[[Program, int], None]) -> Callable[[], Program]:
+    """A file from which four of five operators were removed."""
+
+    def build() -> Program:
+        program = loop(lambda program, number: (body(program, number), late(program))[0])()
+        operators = [event for event in program.events if event["cat"] == "cpu_op"]
+        operators.sort(key=lambda event: event["args"]["External id"])
+        removed = {id(event) for at, event in enumerate(operators) if at % 5}
+        program.events = [event for event in program.events if id(event) not in removed]
+        return program
+
+    return build
+
+
 def earlier_work_first(waits: bool) -> Callable[[], Program]:
     """One step. The device is busy with earlier work for 10 ms; the host waits for it, or launches ahead."""
 
@@ -341,6 +356,66 @@ def zeroes_gradients(program: Program, number: int) -> None:
             program.operator("aten::zero_", 40 * US)
             program.launch(5 * US, "fill")
     busy(program, 5)
+
+
+def optimizes(launches: int, name: str = "Optimizer.step#SGD.step") -> Callable[[Program, int], None]:
+    """An optimizer that launches an update of 5 us for each parameter, after an operator of 40 us."""
+
+    def body(program: Program, number: int) -> None:
+        busy(program, 10)
+        with program.inside("user_annotation", name):
+            for _ in range(launches):
+                program.operator("aten::add_", 40 * US)
+                program.launch(5 * US, "add")
+        program.synchronise()
+
+    return body
+
+
+def without_steps(body: Callable[[Program, int], None]) -> Callable[[], Program]:
+    def build() -> Program:
+        program = Program()
+        for number in STEPS:
+            body(program, number)
+        return program
+
+    return build
+
+
+def allocates(calls: int) -> Callable[[Program, int], None]:
+    """The host asks the driver for memory while the device has nothing to do."""
+
+    def body(program: Program, number: int) -> None:
+        busy(program, 10)
+        for _ in range(calls):
+            program.driver("cudaMalloc", 600 * US // calls)
+        busy(program, 10)
+
+    return body
+
+
+_COPY_KERNEL = "void at::native::elementwise_kernel<128, 4, at::native::direct_copy_kernel_cuda()>"
+_LAYOUT_KERNEL = (
+    "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true, (cudnnKernelDataType_t)2>"
+)
+
+
+def also_runs(kernel: str, ns: int, operators: tuple[str, ...]) -> Callable[[Program, int], None]:
+    """Kernels of 2 ms, and one more, launched inside these operators in a module at a line."""
+
+    def body(program: Program, number: int) -> None:
+        with (
+            program.inside("python_function", "/home/x/train.py(12): step", **{"Python id": 3 * number}),
+            program.inside("python_function", "nn.Module: Block_0", **{"Python id": 3 * number + 1}),
+            ExitStack() as stack,
+        ):
+            for operator in operators:
+                stack.enter_context(program.inside("cpu_op", operator))
+                program.silence(US)
+            program.launch(ns, kernel)
+        busy(program, 20)
+
+    return body
 
 
 def in_a_module(program: Program, number: int) -> None:
@@ -487,7 +562,71 @@ CASES = {
     "end of the program": Case(loop(ends_early), "no_work_due", ("slow_steps",)),
     "a slow step": Case(one_step_is_slow(10), "compute_bound", ("slow_steps",)),
     "a hardly slower step": Case(one_step_is_slow(1), "compute_bound", never=("unusually",)),
-    "zero_grad": Case(loop(zeroes_gradients), "idle_host", words=("set_to_none=True",)),
+    "zero_grad": Case(
+        loop(zeroes_gradients),
+        "zero_grad_fills",
+        ("idle_host",),
+        words=("launches 20 kernels and fills", "set_to_none=True"),
+    ),
+    "zero_grad of 3 tensors": Case(
+        loop(optimizes(3, "Optimizer.zero_grad#SGD.zero_grad")), "compute_bound", ("idle_host",)
+    ),
+    "optimizer in many launches": Case(
+        loop(optimizes(31)),
+        "idle_host",
+        ("optimizer_not_fused",),
+        texts=("the optimizer launches 31 kernels and fills (Optimizer.step#SGD.step)",),
+    ),
+    "optimizer in 30 launches": Case(loop(optimizes(30)), "idle_host", never=("foreach=True, which",)),
+    "optimizer without steps": Case(
+        without_steps(optimizes(31)), "idle_host", never=("foreach=True, which",)
+    ),
+    "an optimizer by another name": Case(
+        loop(optimizes(31, "my_optimizer")), "idle_host", never=("foreach=True, which",)
+    ),
+    "allocator calls": Case(
+        loop(allocates(6)),
+        "allocator_calls",
+        ("idle_host",),
+        words=("memory is allocated or freed with the driver 6 times", "empty_cache()"),
+    ),
+    "few allocator calls": Case(loop(allocates(5)), "idle_host", never=("expandable_segments",)),
+    "allocator calls without steps": Case(
+        without_steps(allocates(6)), "idle_host", never=("expandable_segments",)
+    ),
+    "tensor copies": Case(
+        loop(also_runs(_COPY_KERNEL, 200 * US, ("aten::contiguous", "aten::clone", "aten::copy_"))),
+        "compute_bound",
+        ("tensor_copies",),
+        texts=("most of it by aten::contiguous (100 %) in nn.Module: Block_0 at train.py(12): step",),
+    ),
+    "few tensor copies": Case(loop(also_runs(_COPY_KERNEL, 100 * US, ("aten::copy_",))), "compute_bound"),
+    "a kernel that also copies": Case(
+        loop(also_runs("fused_rotary_copy_kernel", 200 * US, ("aten::copy_",))), "compute_bound"
+    ),
+    "tensor copies, filtered": Case(
+        filtered(also_runs(_COPY_KERNEL, 200 * US, ("aten::contiguous", "aten::copy_"))),
+        "filtered",
+        never=("contiguous",),
+    ),
+    "layout": Case(
+        loop(also_runs(_LAYOUT_KERNEL, 200 * US, ("aten::conv2d", "aten::cudnn_convolution"))),
+        "compute_bound",
+        ("layout_transposes",),
+        texts=("most of it by aten::cudnn_convolution (100 %) in nn.Module: Block_0", "channels_last"),
+    ),
+    "hardly any layout": Case(
+        loop(also_runs(_LAYOUT_KERNEL, 50 * US, ("aten::cudnn_convolution",))), "compute_bound"
+    ),
+    "a transpose of the program": Case(
+        loop(also_runs("transpose_readWrite_alignment_kernel", 200 * US, ("acme::transpose",))),
+        "compute_bound",
+    ),
+    "layout, filtered": Case(
+        filtered(also_runs(_LAYOUT_KERNEL, 200 * US, ("aten::conv2d", "aten::cudnn_convolution"))),
+        "filtered",
+        never=("channels_last",),
+    ),
     "two modules": Case(
         loop(in_a_module), "idle_host", words=("nn.Module: Rotary_0 (", "nn.Module: Embedding_0 (")
     ),

@@ -1,0 +1,122 @@
+"""Rules about kernels that compute nothing: they turn tensors' layouts around, copy them or cast them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.callers import callers_in_words
+from hta_widgets.analysis.findings.changes import Change
+from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
+from hta_widgets.analysis.findings.idle_rules import concerned
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.replay import edits
+from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["COMPUTE_RULES"]
+
+
+@dataclass(frozen=True)
+class _Kernels:
+    """Kernels that a program could do without.
+
+    Attributes:
+        pattern: of their names. least_pct: of the time, from which on they are told.
+        do: what they do. words: how the change is said that takes them away.
+        suggestion: what to try, and what it risks.
+    """
+
+    topic: str
+    pattern: re.Pattern[str]
+    least_pct: float
+    do: str
+    words: str
+    suggestion: str
+
+
+_KERNELS = (
+    _Kernels(
+        "layout_transposes",
+        # cuDNN and MIOpen bring the inputs of a convolution into their layout, and its output back
+        re.compile(r"\b(?:nchwToNhwc|nhwcToNchw)Kernel\b|^batched_transpose_\d+x\d+_"),
+        NOTE_PCT,
+        "turns the layout of tensors around for convolutions",
+        "without these kernels",
+        "Keep model and inputs in the layout that the convolutions use: "
+        ".to(memory_format=torch.channels_last). Operators without such kernels turn them back.",
+    ),
+    _Kernels(
+        "tensor_copies",
+        re.compile(r"\bdirect_copy_kernel|\bCatArrayBatchedCopy"),
+        5.0,
+        "only copies, casts or concatenates tensors",
+        "without these kernels",
+        "Cast once instead of in every use, leave out .contiguous() and .clone() where views do, and write "
+        "into one tensor instead of torch.cat. Some kernels are slower on views.",
+    ),
+)
+
+
+def _rule(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
+    def judge(inputs: Inputs) -> Finding | None:
+        frame = inputs.temporal
+        if frame.empty:
+            return None
+        lost = frame["rank"].map(lambda rank: _time(inputs, int(rank), kernels.pattern)).astype(np.int64)
+        if not lost.any():
+            return None
+        about = concerned(frame, lost)
+        taken = int(lost[about.index].sum())
+        cost, share = taken // len(about), 100.0 * taken / int(about["window_ns"].sum())
+        if share < kernels.least_pct:
+            return None
+        worst = int(about["rank"].iloc[int(lost[about.index].to_numpy(np.int64).argmax())])
+        rows = _rows(inputs, worst, kernels.pattern)
+        rank_trace = inputs.trace.rank(worst)
+        most = int(np.bincount(rank_trace.name[rows], rank_trace.dur[rows]).argmax())
+        return Finding(
+            kernels.topic,
+            cost,
+            share,
+            f"Work that {kernels.do} takes {inputs.share(share)}{inputs.per_step(cost)}"
+            f"{callers_in_words(rank_trace, rows)}.",
+            kernels.suggestion,
+            "kernel_breakdown",
+            Evidence(rank=worst if len(about) < len(frame) else None, name=rank_trace.names[most]),
+            change=Change(kernels.words, lambda found: _without(found, kernels.pattern)),
+            severity="note",  # a program needs some of it
+        )
+
+    return judge
+
+
+def _rows(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> npt.NDArray[np.int64]:
+    """The kernels of the judged time."""
+    rank_trace = inputs.trace.rank(rank)
+    rows = rank_trace.rows(inputs.scope)
+    named = np.array([bool(pattern.search(name)) for name in rank_trace.names] or [False], np.bool_)
+    compute = rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE)
+    return np.asarray(rows[compute[rows] & named[rank_trace.name[rows]]], np.int64)
+
+
+def _time(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> int:
+    """How much of the judged time any of these kernels runs, ns."""
+    rank_trace, rows = inputs.trace.rank(rank), _rows(inputs, rank, pattern)
+    running = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    return running.within(rank_trace.windows(inputs.scope))
+
+
+def _without(rank_trace: RankTrace, pattern: re.Pattern[str]) -> list[Edit]:
+    names = sorted(name for name in rank_trace.names if pattern.search(name))
+    return [edits.kernels(math.inf, name=edits.exactly(name)) for name in names]
+
+
+COMPUTE_RULES = {kernels.topic: _rule(kernels) for kernels in _KERNELS}

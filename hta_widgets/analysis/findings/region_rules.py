@@ -1,0 +1,191 @@
+"""Rules about host work that a setting cuts: the optimizer's, zeroing gradients, the allocator's."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.changes import Change
+from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.idle_rules import concerned
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.replay import edits
+from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.host_points import ALLOCATES
+from hta_widgets.formatting import brief
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.reader.schema import NULL
+
+__all__ = ["REGION_RULES"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Calls of the host in which the device idles, of which a setting leaves hardly any.
+
+    Attributes:
+        calls: pattern of their names. classes: of these.
+        each: what is counted: the launches inside each of them, or they themselves in each step.
+        more_than: of these are told. what: they are called.
+        change: what takes the cost away; edits_of a name of a call.
+        suggestion: what to try, and what it risks.
+    """
+
+    topic: str
+    calls: re.Pattern[str]
+    classes: tuple[EventClass, ...]
+    each: str
+    more_than: int
+    what: str
+    words: str
+    edits_of: Callable[[str], list[Edit]]
+    suggestion: str
+
+
+def _without_fills(name: str) -> list[Edit]:
+    pattern = edits.exactly(name)
+    gone = [make(math.inf, within=pattern) for make in (edits.copies, edits.kernels)]
+    return [edits.without(pattern), *gone]
+
+
+_REGIONS = (
+    _Region(
+        "optimizer_not_fused",
+        re.compile(r"^Optimizer\.step#"),
+        (EventClass.ANNOTATION,),
+        "launches",
+        30,
+        "the optimizer launches",
+        "with a fused optimizer",
+        lambda name: [edits.fused_optimizer(edits.exactly(name))],
+        "Let the optimizer update all parameters in a few kernels: fused=True, or foreach=True, which takes "
+        "memory for a copy of the gradients. Results differ in the last digits.",
+    ),
+    _Region(
+        "zero_grad_fills",
+        re.compile(r"^Optimizer\.zero_grad#"),
+        (EventClass.ANNOTATION,),
+        "launches",
+        3,
+        "zeroing the gradients launches",
+        "without zeroing gradients",
+        _without_fills,
+        "zero_grad(set_to_none=True) launches nothing; gradients are then None until the next backward pass.",
+    ),
+    _Region(
+        "allocator_calls",
+        ALLOCATES,
+        (EventClass.RUNTIME,),
+        "calls",
+        5,
+        "memory is allocated or freed with the driver",
+        "with an allocator that keeps memory",
+        lambda _: [edits.allocator()],
+        "Let PyTorch keep the memory: no torch.cuda.empty_cache() in the loop, no "
+        "PYTORCH_NO_CUDA_MEMORY_CACHING, and PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True where memory "
+        "is short.",
+    ),
+)
+
+
+def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
+    def judge(inputs: Inputs) -> Finding | None:
+        frame = inputs.idle
+        if frame.empty or not inputs.judged:  # often is a number of times in each step
+            return None
+        calls = {int(rank): _calls(inputs, int(rank), region) for rank in frame["rank"]}
+        often = {rank: _often(inputs, rank, rows, region) for rank, rows in calls.items()}
+        lost = frame["rank"].map(
+            lambda rank: _idle_inside(inputs, rank, calls[rank]) if often[rank] > region.more_than else 0
+        )
+        if not lost.any():
+            return None
+        about = concerned(frame, lost.astype(np.int64))
+        lost = lost[about.index]
+        cost, share = int(lost.sum()) // len(about), 100.0 * int(lost.sum()) / int(about["window_ns"].sum())
+        worst = int(about["rank"].iloc[int(lost.to_numpy(np.int64).argmax())])
+        rank_trace = inputs.trace.rank(worst)
+        rows = calls[worst]
+        name = rank_trace.names[int(np.bincount(rank_trace.name[rows], rank_trace.dur[rows]).argmax())]
+        times = f"{often[worst]:,} {'kernels and fills' if region.each == 'launches' else 'times'}"
+        return Finding(
+            region.topic,
+            cost,
+            share,
+            f"In each step {region.what} {times} ({brief(name)}); meanwhile the device is idle "
+            f"{inputs.share(share)}{inputs.per_step(cost)}.",
+            region.suggestion,
+            "idle_breakdown",
+            Evidence(
+                rank=worst if len(about) < len(frame) else None,
+                name=name,
+                event_rank=worst,
+                event_id=int(rank_trace.event_id[rows[int(rank_trace.dur[rows].argmax())]]),
+            ),
+            change=Change(region.words, lambda found: _edits(found, region)),
+        )
+
+    return judge
+
+
+def _calls(inputs: Inputs, rank: int, region: _Region) -> Int64:
+    """The calls of the host in the judged steps."""
+    rank_trace = inputs.trace.rank(rank)
+    named = np.array([bool(region.calls.search(name)) for name in rank_trace.names] or [False], np.bool_)
+    chosen = named[rank_trace.name] & np.isin(rank_trace.event_class, region.classes)
+    rows = np.flatnonzero(chosen & ~rank_trace.is_device & (rank_trace.stream == NULL))
+    return rows[rank_trace.belong(rows, inputs.scope)]
+
+
+def _often(inputs: Inputs, rank: int, rows: Int64, region: _Region) -> int:
+    """Launches inside these calls, or the calls themselves, in the median step."""
+    rank_trace = inputs.trace.rank(rank)
+    counted = rows
+    if region.each == "launches":
+        launch = np.unique(rank_trace.launch[rank_trace.launch >= 0]).astype(np.int64)
+        counted = launch[_inside(rank_trace, launch, rows)]
+    per_step = [
+        int((rank_trace.iteration[counted] == number).sum()) for number in inputs.scope.iterations or ()
+    ]
+    return int(np.median(per_step)) if per_step else 0
+
+
+def _inside(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[np.bool_]:
+    """Whether each row begins in one of these calls, on its thread."""
+    inside = np.zeros(len(rows), np.bool_)
+    for thread in np.unique(rank_trace.thread[calls]).tolist():
+        mine = calls[rank_trace.thread[calls] == thread]
+        spans = Intervals.union(rank_trace.start[mine], rank_trace.end[mine])
+        start = rank_trace.start[rows]
+        moments = np.stack([start, start + 1], axis=1)
+        inside |= (rank_trace.thread[rows] == thread) & (spans.within_each(moments) > 0)
+    return inside
+
+
+def _idle_inside(inputs: Inputs, rank: int, calls: Int64) -> int:
+    """How much of the judged time the device is idle while one of these calls is open, start-up aside, ns."""
+    rank_trace = inputs.trace.rank(rank)
+    idle = inputs.idle_causes(rank).gaps & Intervals.union(rank_trace.start[calls], rank_trace.end[calls])
+    if rank in inputs.start_up:
+        idle -= inputs.start_up[rank].idle
+    return idle.within(rank_trace.windows(inputs.scope))
+
+
+def _edits(rank_trace: RankTrace, region: _Region) -> list[Edit]:
+    """For each name of such calls, once each."""
+    of_class = np.isin(rank_trace.event_class, region.classes)
+    names = [rank_trace.names[code] for code in np.unique(rank_trace.name[of_class]).tolist()]
+    made = [edit for name in sorted(names) if region.calls.search(name) for edit in region.edits_of(name)]
+    return list(dict.fromkeys(made))
+
+
+REGION_RULES = {region.topic: _rule(region) for region in _REGIONS}
