@@ -59,11 +59,13 @@ class Costs:
 
     Attributes:
         sums: float64[calls, len(SUMS)].
+        some: for each call whether any of them is not 0.
         has_formula: for each call whether a formula gave figures.
         named: for each call whether its operator has a formula at all.
     """
 
     def __init__(self, values: Float64, has_formula: Bool, named: Bool) -> None:
+        self.some: Bool = np.any(values != 0, axis=1)
         self.sums, self.has_formula, self.named = values, has_formula, named
 
 

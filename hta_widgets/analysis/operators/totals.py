@@ -23,6 +23,9 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 
+_DENSE = 2_000_000  # cells of a table that is faster than sorting
+
+
 class Totals:
     """One entry per group of calls, and one more, the last, for device work outside all calls.
 
@@ -51,7 +54,7 @@ class Totals:
         self.costs = np.zeros((size, costs.sums.shape[1]))
         _sum_calls(
             calls.parent, group, member, rank_trace.dur[calls.rows], calls.self_ns, calls.runtime_ns,
-            costs.sums, self.host_self_ns, self.host_runtime_ns, self.host_total_ns, self.costs,
+            costs.sums, costs.some, self.host_self_ns, self.host_runtime_ns, self.host_total_ns, self.costs,
         )  # fmt: skip
         self.kernels, self.device_self_ns, self.device_total_ns = np.zeros((3, size), np.int64)
         self.phase_ns = np.zeros((size, len(PHASES)), np.int64)
@@ -69,20 +72,33 @@ class Totals:
 
 
 def _most(group: Int64, value: Int64, weight: Int64, groups: int, values: int) -> Int64:
-    """For each group the value with most weight, the least of equals; -1 for a group without any."""
+    """For each group the value with most weight, the least of equals; -1 for a group without weight."""
+    if groups * values <= _DENSE:
+        table = np.zeros(groups * values, np.int64)
+        _add(table, group * values + value, weight)
+        rows = table.reshape(groups, values)
+        best = rows.argmax(axis=1)
+        return np.where(rows[np.arange(groups), best] > 0, best, -1)
     found = np.full(groups, -1, np.int64)
     pairs, place = np.unique(group * values + value, return_inverse=True)
     total = np.zeros(len(pairs), np.int64)
     np.add.at(total, place, weight)
     order = np.lexsort((-pairs, total))
+    order = order[total[order] > 0]
     found[pairs[order] // values] = pairs[order] % values
     return found
 
 
 @kernel
+def _add(table: Int64, at: Int64, weight: Int64) -> None:
+    for i in range(len(at)):
+        table[at[i]] += weight[i]
+
+
+@kernel
 def _sum_calls(
     parent: Int64, group: Int64, member: Bool, dur: Int64, own: Int64, runtime: Int64, costs: Float64,
-    host_self: Int64, host_runtime: Int64, host_total: Int64, sums: Float64,
+    some: Bool, host_self: Int64, host_runtime: Int64, host_total: Int64, sums: Float64,
 ) -> None:  # fmt: skip
     for call in range(len(parent)):
         if not member[call]:
@@ -95,8 +111,9 @@ def _sum_calls(
             around = parent[around]
         if around < 0:
             host_total[of] += dur[call]
-            for column in range(costs.shape[1]):
-                sums[of, column] += costs[call, column]
+            if some[call]:
+                for column in range(costs.shape[1]):
+                    sums[of, column] += costs[call, column]
 
 
 @kernel
