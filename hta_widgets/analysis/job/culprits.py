@@ -18,6 +18,8 @@ Int64 = npt.NDArray[np.int64]
 LEAST = 1.02
 """Below this slowdown nobody is a straggler."""
 _HALF = 0.5
+# Transfers of a group this many times as long as those of others are slow.
+_LONGER = 1.5
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,11 @@ class Culprit:
 
     Attributes:
         kind: "none" (the job is not slow), "ranks", "stage", "communication", "missing" (a rank that was not
-            recorded) or "nobody" (too many ranks in turn).
-        ranks: whose repair wins half of the loss; empty unless kind is "ranks" or "stage".
+            recorded), "nobody" (too many ranks in turn) or "unknown" (communication with ranks or partners
+            that were not recorded may hide who it is).
+        ranks: whose repair wins half of the loss; of "communication" those of slow groups, if they are half
+        of
+            all ranks at most; empty for other kinds.
         won: what repairing them wins, a share of the loss.
         varies: for "nobody": the work varies from one microbatch to the next rather than between ranks.
     """
@@ -43,15 +48,16 @@ def culprit(model: JobModel, slow: dict[int, float]) -> Culprit:
 
     The ranks that slow the job most when all others are ideal are repaired one after the other, until half of
     the loss is won. If those are one rank (of eight or more, two; an eighth of many), they are the culprits.
-    If they fill half of a stage, which is a third of all ranks at most, the stage is. Otherwise no few ranks
-    are.
+    If they fill half of a stage, which is a third of all ranks at most, the stage is, or if they are a whole
+    stage, half of all ranks at most, that are always slow. Otherwise no few ranks are.
 
     Args:
         slow: rank -> slowdown of the job if all other ranks were ideal.
     """
     loss = model.total - model.least
     if model.total < LEAST * model.least:
-        return Culprit("none")
+        open_end = model.incomplete.any() and model.between[1] >= LEAST
+        return Culprit("unknown" if open_end else "none")
     missing = _missing(model)
     if missing >= _HALF * loss:
         return Culprit("missing", won=missing / loss)
@@ -59,18 +65,23 @@ def culprit(model: JobModel, slow: dict[int, float]) -> Culprit:
     communicates = model.ops["kind"].isin(COMMUNICATION).to_numpy()
     links = model.won(communicates) / loss
     if links >= _HALF:
-        return Culprit("communication", won=links)
+        return Culprit("communication", _slow_links(model), links)
     half, won = _half(model, rank, slow, loss)
     stage = model.places.stage
     of_stage = {at: {r for r in slow if stage[r] == at} for at in set(stage.values())}
     for members in of_stage.values():
-        fills = set(half) <= members and 2 * len(half) >= len(members) and 3 * len(members) <= len(slow)
-        if fills and len(half) > 1:
-            whole = model.won(np.isin(rank, list(members))) / loss
-            return Culprit("stage", tuple(sorted(members)), whole)
+        few, whole = 3 * len(members) <= len(slow), set(half) == members
+        fills = set(half) <= members and 2 * len(half) >= len(members)
+        if (
+            len(half) > 1
+            and fills
+            and (few or (whole and 2 * len(members) <= len(slow) and not _varies(model)))
+        ):
+            return Culprit("stage", tuple(sorted(members)), model.won(np.isin(rank, list(members))) / loss)
     if len(half) <= max(2 if len(slow) >= 8 else 1, len(slow) // 8):
         return Culprit("ranks", tuple(sorted(half)), won)
-    return Culprit("nobody", varies=_varies(model))
+    doubtful = model.in_doubt >= (LEAST - 1) * model.least
+    return Culprit("unknown" if doubtful else "nobody", varies=_varies(model))
 
 
 def _half(model: JobModel, rank: Int64, slow: dict[int, float], loss: float) -> tuple[list[int], float]:
@@ -82,6 +93,18 @@ def _half(model: JobModel, rank: Int64, slow: dict[int, float], loss: float) -> 
         if won >= _HALF:
             return worst[:count], won
     return worst, won
+
+
+def _slow_links(model: JobModel) -> tuple[int, ...]:
+    """The ranks of groups whose transfers usually take longer than ideally; none if these are most ranks."""
+    ops = model.ops
+    of = np.flatnonzero(ops["kind"].isin(COMMUNICATION).to_numpy() & (model.meeting >= 0))
+    each = pd.DataFrame({"at": model.meeting[of], "rank": ops["rank"].to_numpy()[of]})
+    each["times"] = model.taken[of] / np.maximum(model.ideal[of], 1)
+    members = each.groupby("at")["rank"].agg(lambda ranks: ",".join(map(str, sorted(set(ranks)))))
+    usual = each.groupby("at")["times"].first().groupby(members).median()
+    slow = {int(rank) for group in usual.index[usual > _LONGER] for rank in str(group).split(",")}
+    return tuple(sorted(slow)) if 2 * len(slow) <= ops["rank"].nunique() else ()
 
 
 def _missing(model: JobModel) -> float:

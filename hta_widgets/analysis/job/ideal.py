@@ -16,8 +16,9 @@ COMMUNICATION = ("collective", "send", "recv")
 def ideal_times(ops: pd.DataFrame, taken: Int64, complete: npt.NDArray[np.bool_] | None = None) -> Int64:
     """The ideal time of each operation, ns.
 
-    Computation and copies: an even split. All that the ranks spend on a name, by the ranks and steps that
-    have it, shared equally among its operations there; where all have equally many, that is the mean.
+    Computation and copies: an even split. All that is spent on a name is shared equally among ranks and
+    steps, and there among its operations; where all have equally many, that is the mean. Names that some
+    ranks do not have at all count as one: what a rank spends on them is scaled to the mean of all ranks.
     Communication: the median of the transfers of the same operation, size of group and place in the step (of
     sends and receives: on the same lane).
 
@@ -32,14 +33,8 @@ def ideal_times(ops: pd.DataFrame, taken: Int64, complete: npt.NDArray[np.bool_]
     time = pd.Series(taken, ops.index)
     communicates = ops["kind"].isin(COMMUNICATION)
     other = ops[~communicates]
-    by_name = [other["kind"], other["name"]]
-    per_step = pd.DataFrame({"time": time[~communicates], "count": 1}).groupby(
-        [*by_name, other["rank"], other["step"]]
-    )
-    whole = per_step["time"].sum().groupby(level=["kind", "name"]).mean()
-    share = pd.Series(whole.loc[pd.MultiIndex.from_arrays(by_name)].to_numpy(), other.index)
     found = time.astype(np.float64)
-    found[~communicates] = share / per_step["count"].transform("size")
+    found[~communicates] = _even_split(other, time[~communicates], ops["rank"].nunique())
     place = _place(ops[communicates])
     usual = time[communicates].groupby(place).transform("median")
     if complete is not None:
@@ -47,6 +42,18 @@ def ideal_times(ops: pd.DataFrame, taken: Int64, complete: npt.NDArray[np.bool_]
         usual = told.groupby(place).transform("median").fillna(usual).clip(upper=usual)
     found[communicates] = usual
     return np.rint(found.to_numpy()).astype(np.int64)
+
+
+def _even_split(of: pd.DataFrame, time: pd.Series, ranks: int) -> pd.Series:
+    """Computation and copies as `ideal_times` says."""
+    everywhere = of.groupby(["kind", "name"])["rank"].transform("nunique") == ranks
+    name = [of["kind"], of["name"].where(everywhere, "")]
+    here = [*name, of["rank"], of["step"]]
+    places = of["step"].groupby(name).transform("nunique") * ranks
+    share = time.groupby(name).transform("sum") / places
+    own = time.groupby(here).transform("sum")
+    alike = share / time.groupby(here).transform("size")
+    return alike.where(everywhere, time * share / own.where(own > 0, 1))
 
 
 def _place(of: pd.DataFrame) -> pd.Series:

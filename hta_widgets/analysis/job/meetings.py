@@ -46,7 +46,7 @@ def matched(ops: pd.DataFrame) -> Int64:
     """
     number = np.full(len(ops), -1, np.int64)
     of = ops[ops["kind"] == "collective"]
-    columns = of.assign(device=0, stream=of["lane"], row=of.index)
+    columns = of.rename(columns={"lane": "stream"}).assign(device=0, row=of.index)
     first = 0
     for _, part in columns.groupby("step"):
         checkpoint()

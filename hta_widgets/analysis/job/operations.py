@@ -94,13 +94,13 @@ def _of_rank(rank_trace: RankTrace) -> pd.DataFrame:
     )
     launch = rank_trace.launch[rows]
     called = np.where(launch >= 0, rank_trace.start[np.maximum(launch, 0)], NOT_CALLED)
-    devices = int(rank_trace.device[rows].max(initial=0)) + 1
+    device, devices = pd.factorize(rank_trace.device[rows])
     found = pd.DataFrame(
         {
             "iteration": rank_trace.iteration[rows].astype(np.int64),
             "rank": np.full(len(rows), rank_trace.rank, np.int64),
             "event_id": rank_trace.event_id[rows].astype(np.int64),
-            "lane": rank_trace.stream[rows] * devices + np.maximum(rank_trace.device[rows], 0),
+            "lane": rank_trace.stream[rows] * max(len(devices), 1) + device,
             "name": pd.Series(np.array(rank_trace.names, object)[rank_trace.name[rows]], dtype="str"),
             "kind": kind,
             "start_ns": rank_trace.start[rows],
@@ -110,14 +110,21 @@ def _of_rank(rank_trace: RankTrace) -> pd.DataFrame:
             "shape": _shapes(rank_trace, rows),
         }
     )
-    found["ended_before_ns"] = _ended_before(found)
+    found["ended_before_ns"] = _ended_before(found, rank_trace)
     return found
 
 
-def _ended_before(found: pd.DataFrame) -> pd.Series:
-    """When the device had ended the earlier iterations."""
+def _ended_before(found: pd.DataFrame, rank_trace: RankTrace) -> pd.Series:
+    """When the device had ended the earlier iterations.
+
+    Before the first it has nothing to do when the host begins, unless there is work of earlier launches.
+    """
     ends = found.groupby("iteration")["end_ns"].max().sort_index().cummax()
-    return found["iteration"].map(ends.shift(fill_value=NOT_CALLED)).astype(np.int64)
+    begin = NOT_CALLED
+    if len(ends) and not len(rank_trace.earlier_work):
+        frame = rank_trace.iterations
+        begin = int(frame.loc[frame["iteration"] == ends.index[0], "host_start_ns"].iloc[0])
+    return found["iteration"].map(ends.shift(fill_value=begin)).astype(np.int64)
 
 
 def _shapes(rank_trace: RankTrace, rows: Int64) -> pd.Series:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.job.causes import Cause, cause_of
+from hta_widgets.analysis.job.causes import SLOW_LINK, UNKNOWN, Cause, cause_of
 from hta_widgets.analysis.job.culprits import Culprit, culprit
 from hta_widgets.analysis.job.ideal import COMMUNICATION
 from hta_widgets.analysis.job.model import HOST, JobModel, job_model
@@ -84,11 +84,10 @@ def slowdown(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     ranks = rows[rows["scope"] == "rank"]
     slow = dict(zip(ranks["key"].astype(int), ranks["slowdown"], strict=True))
     found = culprit(model, slow)
-    cause = (
-        cause_of(model, found.ranks, found.kind == "stage")
-        if found.ranks
-        else Cause(*_without_ranks(found, model))
-    )
+    if found.kind in ("ranks", "stage"):
+        cause = cause_of(model, found.ranks, found.kind == "stage")
+    else:
+        cause = Cause(*_without_ranks(found, model, trace.job_size))
     low, high = model.between
     job = {
         "scope": "job", "key": "all", "slowdown": total / least, "cost_ns": round(total - least),
@@ -210,8 +209,13 @@ def _who(model: JobModel, found: Culprit) -> str:
     return f"{who}, whose repair wins {100 * found.won:.0f} % of the loss: "
 
 
-def _without_ranks(found: Culprit, model: JobModel) -> tuple[str, str]:
-    """Cause and evidence where no rank is to blame."""
+def _without_ranks(found: Culprit, model: JobModel, job_size: int) -> tuple[str, str]:
+    """Cause and evidence where no rank's own work is to blame."""
+    ranks = model.ops["rank"].nunique()
+    if found.kind == "unknown" or (found.kind == "missing" and ranks == job_size):
+        part = 100 * model.in_doubt / model.total
+        text = "waiting for ranks or partners that the recording does not tell"
+        return UNKNOWN, f"up to {part:.0f} % of a step may be {text}"
     if found.kind == "none":
         return NONE, "a step takes hardly longer than with all operations at their ideal times"
     if found.kind == "missing":
@@ -220,8 +224,7 @@ def _without_ranks(found: Culprit, model: JobModel) -> tuple[str, str]:
             f"waiting for ranks that were not recorded is {100 * found.won:.0f} % of the loss",
         )
     if found.kind == "communication":
-        return "slow link", f"repairing all transfers wins {100 * found.won:.0f} % of the loss"
-    ranks = model.ops["rank"].nunique()
+        return SLOW_LINK, f"repairing all transfers wins {100 * found.won:.0f} % of the loss"
     text = f"no few of the {ranks} ranks make half of the loss"
     return (
         (IMBALANCE, f"{text}; work varies from one microbatch to the next")
