@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { type Link, Replay } from "../src/replay/answer";
 import { type Control, editOf, type Settings } from "../src/replay/controls";
 import { unpack } from "../src/replay/graph";
-import { partsOf } from "../src/replay/parts";
+import { Parts } from "../src/replay/parts";
 import { ESTIMATE, MOST, PINNED, weights } from "../src/replay/pass";
 import { control, GRAPH, packed } from "./replay";
 
@@ -88,6 +88,29 @@ it("divides the time by precedence, without a gap", () => {
   const eventPart = Uint8Array.from([0, 1, 2, 1]);
   // compute 10 to 30, communication 20 to 50 and 70 to 71, a copy 40 to 60, to 100 nothing
   const time = Float64Array.from([10, 30, 20, 50, 40, 60, 70, 71]);
-  expect(partsOf({ ...graph, event, eventPart }, time, 100)).toEqual([20, 21, 10, 49]);
-  expect(partsOf({ ...graph, event, eventPart }, new Float64Array(8), 0)).toEqual([0, 0, 0, 0]);
+  const parts = new Parts({ event, eventPart }, time);
+  expect(parts.of(time, 100)).toEqual([20, 21, 10, 49]);
+  expect(parts.of(new Float64Array(8), 0)).toEqual([0, 0, 0, 0]);
+  // an edit changes the order: the copy runs first, then communication, compute last
+  expect(parts.of(Float64Array.from([80, 90, 20, 50, 0, 25, 50, 51]), 100)).toEqual([10, 31, 20, 39]);
+  expect(new Parts({ event: new Int32Array(), eventPart: new Uint8Array() }, time).of(time, 9)).toEqual([
+    0, 0, 0, 9,
+  ]);
+});
+
+it("sorts what an edit has turned round", () => {
+  const count = 500; // events back to back, recorded in the order in which the replay has them last
+  const event = Int32Array.from({ length: count }, (_, i) => 2 * i);
+  const time = (start: (i: number) => number) =>
+    Float64Array.from({ length: 2 * count }, (_, node) => start(node >> 1) + (node & 1));
+  const parts = new Parts(
+    { event, eventPart: new Uint8Array(count) },
+    time((i) => 2 * i),
+  );
+  expect(
+    parts.of(
+      time((i) => 2 * (count - i)),
+      2000,
+    ),
+  ).toEqual([500, 0, 0, 1500]);
 });

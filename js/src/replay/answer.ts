@@ -1,9 +1,9 @@
 // What an edit changes, in few numbers: the browser's half of hta_widgets/widgets/what_if_answer.py.
 
 import { type Control, editOf, inUse, type Settings } from "./controls";
-import type { Graph } from "./graph";
-import { partsOf } from "./parts";
-import { ESTIMATE, MOST, PINNED, times, weights } from "./pass";
+import { type Graph, spread } from "./graph";
+import { Parts } from "./parts";
+import { ESTIMATE, MOST, PINNED, stretch, times, weights } from "./pass";
 
 /** A time as recorded, and replayed: the estimate between the shortest and the longest; ns. */
 export interface Times {
@@ -45,6 +45,7 @@ export interface Answer extends Whole {
 export class Replay {
   #weight: Float64Array;
   #time: Float64Array;
+  #parts: Parts;
   #before: number;
   #partsBefore: number[];
 
@@ -55,20 +56,29 @@ export class Replay {
     this.#weight = new Float64Array(graph.source.length);
     this.#time = new Float64Array(graph.nodes);
     this.#before = this.#extent({}, PINNED);
-    this.#partsBefore = partsOf(graph, this.#time, this.#before);
+    this.#parts = new Parts(graph, this.#time);
+    this.#partsBefore = this.#parts.of(this.#time, this.#before);
   }
 
   /** When each node happens, valid until the next question. */
   times(settings: Settings, mode: number): Float64Array {
-    const edit = editOf(this.graph, this.controls, settings);
-    return times(this.graph, weights(this.graph, edit, mode, this.#weight), this.#time);
+    this.#extent(settings, mode);
+    return this.#time;
   }
 
   whole(settings: Settings): Whole {
-    const [graph, before] = [this.graph, this.#before];
-    const ends = [this.#extent(settings, PINNED), this.#extent(settings, MOST)];
-    const after = this.#extent(settings, ESTIMATE);
-    const parts_after = partsOf(graph, this.#time, after);
+    const { graph } = this;
+    const before = this.#before;
+    const edit = editOf(graph, this.controls, settings);
+    const weight = weights(graph, edit, PINNED, this.#weight);
+    const ends = [times(graph, weight, this.#time)];
+    const pinned = Float64Array.from(graph.pairEdge, (e) => weight[e] as number);
+    stretch(graph, edit, MOST, weight);
+    ends.push(times(graph, weight, this.#time));
+    spread(weight, graph.pairEdge, pinned);
+    stretch(graph, edit, ESTIMATE, weight);
+    const after = times(graph, weight, this.#time);
+    const parts_after = this.#parts.of(this.#time, after);
     // what can be had only in part may also change nothing
     if (this.controls.some((control) => isBound(control, settings))) ends.push(before);
     return {
@@ -106,9 +116,8 @@ export class Replay {
   }
 
   #extent(settings: Settings, mode: number): number {
-    let last = 0;
-    for (const time of this.times(settings, mode)) if (time > last) last = time;
-    return last;
+    const edit = editOf(this.graph, this.controls, settings);
+    return times(this.graph, weights(this.graph, edit, mode, this.#weight), this.#time);
   }
 }
 

@@ -28,9 +28,14 @@ export function weights(graph: Graph, edit: Edit, mode: number, into: Float64Arr
     // a weight below zero is slack between the clocks, no time that could be scaled
     else into[e] = (f === 1 || w < 0 ? w : Math.floor(w * f + 0.5)) + (residual[e] as number);
   }
+  stretch(graph, edit, mode, into);
+  return into;
+}
+
+/** Change the pinned weights of an edit to those of a mode: they differ where work was beside a residual. */
+export function stretch(graph: Graph, edit: Edit, mode: number, into: Float64Array): void {
   if (mode === ESTIMATE) shareResiduals(graph, edit, into);
   else if (mode === MOST) scaleResiduals(graph, edit, into);
-  return into;
 }
 
 /** The part of each event beside a residual changes with that event. */
@@ -62,9 +67,13 @@ function scaleResiduals(graph: Graph, { factor, removed }: Edit, into: Float64Ar
   }
 }
 
-/** When each node happens, written to `into`: at the latest of its causes, no earlier than the origin. */
-export function times({ first, source }: Graph, weight: Float64Array, into: Float64Array): Float64Array {
+/**
+ * When each node happens, written to `into`: at the latest of its causes, no earlier than the origin.
+ * Returns when the last one does.
+ */
+export function times({ first, source }: Graph, weight: Float64Array, into: Float64Array): number {
   into[0] = 0;
+  let last = 0;
   let e = first[1] as number;
   for (let node = 1; node < into.length; node++) {
     let latest = 0;
@@ -73,6 +82,7 @@ export function times({ first, source }: Graph, weight: Float64Array, into: Floa
       if (ready > latest) latest = ready;
     }
     into[node] = latest;
+    if (latest > last) last = latest;
   }
-  return into;
+  return last;
 }
