@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-__all__ = ["NOTHING", "HostTime", "busy_until", "caller_first", "handed_over", "host_time", "pieces_of"]
+__all__ = ["NOTHING", "HostTime", "busy_until", "handed_over", "host_time", "into_calls", "pieces_of"]
 
 NOTHING = -1
 """The row of a piece in which no call is open."""
@@ -57,11 +57,17 @@ class HostTime(NamedTuple):
         return slice(int(self.offset[at]), int(self.offset[at + 1]))
 
 
-def caller_first(rank_trace: RankTrace, rows: Int64) -> Int64:
-    """Position of each row among rows of equal times: callers before the called, then file order."""
+def into_calls(rank_trace: RankTrace, rows: Int64, thread: Int64) -> Int64:
+    """The order in which threads go into calls: by thread and start, callers before the called.
+
+    Args:
+        rows: the calls, in file order, which decides where all else is equal. ``thread``: that of each.
+    """
     rank = np.full(len(EventClass), len(_CALLER_FIRST), np.int64)
     rank[list(_CALLER_FIRST)] = list(_CALLER_FIRST.values())
-    return rank[rank_trace.event_class[rows]]
+    by_class = rank[rank_trace.event_class[rows]]
+    order: Int64 = np.lexsort((by_class, -rank_trace.end[rows], rank_trace.start[rows], thread))
+    return order
 
 
 @memoize_per_rank()
@@ -70,9 +76,7 @@ def host_time(rank_trace: RankTrace) -> HostTime:
     on_host = (rank_trace.stream == NULL) & np.isin(rank_trace.event_class, _ON_THREADS)
     rows = np.flatnonzero(on_host & (rank_trace.dur > 0) & ~rank_trace.is_device)
     thread = rank_trace.thread[rows]
-    order = np.lexsort(
-        (caller_first(rank_trace, rows), -rank_trace.end[rows], rank_trace.start[rows], thread)
-    )
+    order = into_calls(rank_trace, rows, thread)
     rows, thread = rows[order], thread[order]
     threads, first = np.unique(thread, return_index=True)
     first = np.append(first, len(rows)).astype(np.int64)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.hta.analyzers.critical_path.clip import Clip
+from hta_widgets.hta.analyzers.critical_path.edge_rows import put
 from hta_widgets.hta.analyzers.critical_path.model import (
     KERNEL_KERNEL,
     LAUNCH_DELAY,
@@ -138,7 +139,7 @@ def _in_order(
                 continue
             if kind[i] == EVENT:
                 if source[row] >= 0 and end_of[source[row]] >= 0:
-                    _put(edges, found, end_of[source[row]], returns, SYNC, 0, NO_EVENT)
+                    put(edges, found, end_of[source[row]], returns, SYNC, 0, NO_EVENT)
                     found += 1
                 continue
             for other in range(len(gpu)):
@@ -148,7 +149,7 @@ def _in_order(
                         larger = np.empty((2 * len(edges), 5), np.int64)
                         larger[:found] = edges[:found]
                         edges = larger
-                    _put(edges, found, last[other], returns, SYNC, 0, NO_EVENT)
+                    put(edges, found, last[other], returns, SYNC, 0, NO_EVENT)
                     found += 1
             continue
         if found + 4 > len(edges):
@@ -156,11 +157,11 @@ def _in_order(
             larger[:found] = edges[:found]
             edges = larger
         begin, finish = start_of[row], end_of[row]
-        _put(edges, found, begin, finish, OPERATOR_KERNEL, time[finish] - time[begin], event[row])
+        put(edges, found, begin, finish, OPERATOR_KERNEL, time[finish] - time[begin], event[row])
         found += 1
         awaited = end_of[held[row]] if held[row] >= 0 else -1
         if awaited >= 0:
-            _put(edges, found, awaited, begin, SYNC, 0, NO_EVENT)
+            put(edges, found, awaited, begin, SYNC, 0, NO_EVENT)
             found += 1
         launched_at, launch_node = start[call[row]], start_of[call[row]]
         previous = last[place]
@@ -168,7 +169,7 @@ def _in_order(
         delayed = delayed and (previous < 0 or time[previous] < launched_at)
         delayed = delayed and (awaited < 0 or time[awaited] < launched_at)
         if delayed:
-            _put(edges, found, launch_node, begin, LAUNCH_DELAY, time[begin] - time[launch_node], NO_EVENT)
+            put(edges, found, launch_node, begin, LAUNCH_DELAY, time[begin] - time[launch_node], NO_EVENT)
             found += 1
         elif (
             previous >= 0
@@ -176,16 +177,10 @@ def _in_order(
             and (awaited < 0 or time[awaited] < time[previous])
         ):
             weight = time[begin] - time[previous]
-            _put(edges, found, previous, begin, KERNEL_KERNEL, weight, event[last_row[place]])
+            put(edges, found, previous, begin, KERNEL_KERNEL, weight, event[last_row[place]])
             found += 1
         if causal and not delayed and launch_node >= 0:
-            _put(edges, found, launch_node, begin, LAUNCH_DELAY, 0, NO_EVENT)
+            put(edges, found, launch_node, begin, LAUNCH_DELAY, 0, NO_EVENT)
             found += 1
         last[place], last_row[place] = finish, row
     return edges[:found]
-
-
-@kernel
-def _put(edges: Int64, at: int, begin: int, end: int, kind: int, weight: int, event: int) -> None:
-    edges[at, 0], edges[at, 1], edges[at, 2] = begin, end, kind
-    edges[at, 3], edges[at, 4] = weight, event

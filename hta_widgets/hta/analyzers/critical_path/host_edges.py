@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.critical_path.host_time import caller_first
+from hta_widgets.analysis.critical_path.host_time import into_calls
 from hta_widgets.hta.analyzers.critical_path.clip import Clip
+from hta_widgets.hta.analyzers.critical_path.edge_rows import put
 from hta_widgets.hta.analyzers.critical_path.model import DEPENDENCY, NO_EVENT, OPERATOR_KERNEL, ROOT
 from hta_widgets.hta.analyzers.critical_path.nodes import Numbered
 from hta_widgets.jit import kernel
@@ -47,9 +48,7 @@ def stack_edges(clip: Clip, numbered: Numbered) -> Int64:
         moved = rank_trace.tid[rows] == backward
         width = len(rank_trace.tids)
         thread[moved] = rank_trace.pid[rows[moved]].astype(np.int64) * width + forward
-    order = np.lexsort(
-        (rows, caller_first(rank_trace, rows), -rank_trace.end[rows], rank_trace.start[rows], thread)
-    )
+    order = into_calls(rank_trace, rows, thread)
     rows, thread = rows[order], thread[order]
     locking = np.zeros(rank_trace.n, np.bool_)
     locking[_locking(clip)] = True
@@ -106,7 +105,7 @@ def _in_turn(node: Int64, event: Int64, is_start: Bool, time: Int64) -> Int64:
             begin = open_calls[top]
             if event[begin] == event[i]:
                 own = True
-                _put(
+                put(
                     edges,
                     found,
                     node[begin],
@@ -116,20 +115,14 @@ def _in_turn(node: Int64, event: Int64, is_start: Bool, time: Int64) -> Int64:
                     event[i],
                 )
             else:
-                _put(edges, found, node[begin], node[i], DEPENDENCY, 0, NO_EVENT)
+                put(edges, found, node[begin], node[i], DEPENDENCY, 0, NO_EVENT)
             found += 1
         if not own and last_end >= 0:
             # It waited for the lock until the call before it returned it.
-            _put(edges, found, last_end, node[i], OPERATOR_KERNEL, time[node[i]] - time[last_end], event[i])
+            put(edges, found, last_end, node[i], OPERATOR_KERNEL, time[node[i]] - time[last_end], event[i])
             found += 1
         last_end = node[i]
     return edges[:found]
-
-
-@kernel
-def _put(edges: Int64, at: int, begin: int, end: int, kind: int, weight: int, event: int) -> None:
-    edges[at, 0], edges[at, 1], edges[at, 2] = begin, end, kind
-    edges[at, 3], edges[at, 4] = weight, event
 
 
 @kernel
@@ -166,7 +159,7 @@ def _through(
             if not (last_lock and locking[row]):
                 kind, weight = OPERATOR_KERNEL, time[end_of[row]] - time[last]
                 attributed = event[last_row] if last_start else event[row]
-                _put(edges, found, last, end_of[row], kind, 0 if blocking[row] else weight, attributed)
+                put(edges, found, last, end_of[row], kind, 0 if blocking[row] else weight, attributed)
                 found += 1
             last, last_lock, last_start, last_row, last_parent = (
                 end_of[row],
@@ -185,12 +178,12 @@ def _through(
         if start_of[row] >= 0:
             if last >= 0 and not (last_lock and locking[row] and last_start):
                 if depth == 0:
-                    _put(edges, found, last, start_of[row], DEPENDENCY, 0, NO_EVENT)
+                    put(edges, found, last, start_of[row], DEPENDENCY, 0, NO_EVENT)
                 else:
                     around = event[last_parent] if last_parent >= 0 else ROOT
                     attributed = event[last_row] if last_start else around
                     weight = time[start_of[row]] - time[last]
-                    _put(edges, found, last, start_of[row], OPERATOR_KERNEL, weight, attributed)
+                    put(edges, found, last, start_of[row], OPERATOR_KERNEL, weight, attributed)
                 found += 1
             last, last_lock, last_start, last_row, last_parent = (
                 start_of[row],
