@@ -53,6 +53,7 @@ class Finding:
         edits: the Python expression of what was replayed.
         change: what to replay, where that is not known by the topic.
         section: whether it saves something now, or nothing now, or that is unknown.
+        only_if_saved: what it costs may cost nothing: it is worth telling only if its change saves something.
         severity: "warning", "note" or "verdict"; None: not worth telling. It follows from the share unless
             a rule says otherwise.
     """
@@ -74,6 +75,7 @@ class Finding:
     edits: str = ""
     change: Change | None = None
     section: Literal["saves", "not now", "unknown"] = "unknown"
+    only_if_saved: bool = False
     severity: Severity | None = None
 
     def __post_init__(self) -> None:

@@ -178,7 +178,9 @@ def _judged(inputs: Inputs) -> tuple[list[Finding], list[str], list[Open]]:
         else:
             absent.append(topic)
     gaps = [Open(_listed(questions), field, remedy) for (field, remedy), questions in lacking.items()]
-    return with_savings(inputs, found), _looked_for(inputs, absent, found), gaps
+    told = with_savings(inputs, found)
+    absent += [finding.topic for finding in found if finding.topic not in {each.topic for each in told}]
+    return told, _looked_for(inputs, absent, told), gaps
 
 
 def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list[str]:
@@ -205,9 +207,12 @@ def _listed(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 
 
+_NOT_SHOWN = ("evidence", "change", "only_if_saved")
+
+
 def _row(section: str, finding: Finding) -> dict[str, object]:
     evidence = vars(finding.evidence)
-    fields = {name: value for name, value in vars(finding).items() if name not in ("evidence", "change")}
+    fields = {name: value for name, value in vars(finding).items() if name not in _NOT_SHOWN}
     return {**fields, **evidence, "section": section}
 
 

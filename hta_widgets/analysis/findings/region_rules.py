@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.changes import Change
-from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.host_points import ALLOCATES
-from hta_widgets.formatting import brief
+from hta_widgets.formatting import brief, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
@@ -30,7 +30,9 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Region:
-    """Calls of the host in which the device idles, of which a setting leaves hardly any.
+    """Calls of the host of which a setting leaves hardly any.
+
+    They are told where the device idles meanwhile, or where a replay without them saves something.
 
     Attributes:
         calls: pattern of their names. classes: of these.
@@ -105,13 +107,15 @@ def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
         calls = {int(rank): _calls(inputs, int(rank), region) for rank in frame["rank"]}
         often = {rank: _often(inputs, rank, rows, region) for rank, rows in calls.items()}
         lost = frame["rank"].map(
-            lambda rank: _idle_inside(inputs, rank, calls[rank]) if often[rank] > region.more_than else 0
+            lambda rank: _time_inside(inputs, rank, calls[rank]) if often[rank] > region.more_than else 0
         )
         if not lost.any():
             return None
         about = concerned(frame, lost.astype(np.int64))
-        lost = lost[about.index]
-        cost, share = int(lost.sum()) // len(about), 100.0 * int(lost.sum()) / int(about["window_ns"].sum())
+        lost, whole = lost[about.index], int(about["window_ns"].sum())
+        cost, share = int(lost.sum()) // len(about), 100.0 * int(lost.sum()) / whole
+        idle_ns = sum(_idle_inside(inputs, rank, calls[rank]) for rank in about["rank"].tolist())
+        idle = 100.0 * idle_ns / whole
         worst = int(about["rank"].iloc[int(lost.to_numpy(np.int64).argmax())])
         rank_trace = inputs.trace.rank(worst)
         rows = calls[worst]
@@ -121,8 +125,8 @@ def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
             region.topic,
             cost,
             share,
-            f"In each step {region.what} {times} ({brief(name)}); meanwhile the device is idle "
-            f"{inputs.share(share)}{inputs.per_step(cost)}.",
+            f"In each step {region.what} {times} ({brief(name)}), which takes the host {inputs.share(share)}"
+            f"{inputs.per_step(cost)}; for {percent(idle)} the device is idle meanwhile.",
             region.suggestion,
             "idle_breakdown",
             Evidence(
@@ -132,6 +136,8 @@ def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
                 event_id=int(rank_trace.event_id[rows[int(rank_trace.dur[rows].argmax())]]),
             ),
             change=Change(region.words, lambda found: _edits(found, region)),
+            only_if_saved=not severity_of(idle),
+            severity=severity_of(idle) or ("note" if severity_of(share) else None),
         )
 
     return judge
@@ -169,6 +175,13 @@ def _inside(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[np.
         moments = np.stack([start, start + 1], axis=1)
         inside |= (rank_trace.thread[rows] == thread) & (spans.within_each(moments) > 0)
     return inside
+
+
+def _time_inside(inputs: Inputs, rank: int, calls: Int64) -> int:
+    """How much of the judged time one of these calls is open, ns."""
+    rank_trace = inputs.trace.rank(rank)
+    spans = Intervals.union(rank_trace.start[calls], rank_trace.end[calls])
+    return spans.within(rank_trace.windows(inputs.scope))
 
 
 def _idle_inside(inputs: Inputs, rank: int, calls: Int64) -> int:

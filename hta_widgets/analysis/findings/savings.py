@@ -94,6 +94,7 @@ def with_savings(inputs: Inputs, findings: list[Finding]) -> list[Finding]:
         _between_ranks(finding, late) if finding.topic in BETWEEN_RANKS else _with_saving(inputs, finding)
         for finding in findings
     ]
+    told = [finding for finding in told if finding.section == "saves" or not finding.only_if_saved]
     first = sorted((finding for finding in told if finding.section == "saves"), key=_most_first)
     return [
         _later(inputs, finding, first) if finding.section == "not now" else _together(inputs, finding, first)

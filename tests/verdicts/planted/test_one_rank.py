@@ -372,6 +372,15 @@ def optimizes(launches: int, name: str = "Optimizer.step#SGD.step") -> Callable[
     return body
 
 
+def optimizes_behind_the_host(program: Program, number: int) -> None:
+    """The device has work for longer than the optimizer takes its host."""
+    with program.inside("user_annotation", "Optimizer.step#SGD.step"):
+        for _ in range(40):
+            program.operator("aten::add_", 20 * US)
+            program.launch(100 * US, "add")
+    program.synchronise()
+
+
 def without_steps(body: Callable[[Program, int], None]) -> Callable[[], Program]:
     def build() -> Program:
         program = Program()
@@ -578,6 +587,9 @@ CASES = {
         texts=("the optimizer launches 31 kernels and fills (Optimizer.step#SGD.step)",),
     ),
     "optimizer in 30 launches": Case(loop(optimizes(30)), "idle_host", never=("foreach=True, which",)),
+    "optimizer that the device hides": Case(
+        loop(optimizes_behind_the_host), "compute_bound", never=("foreach=True, which",)
+    ),
     "optimizer without steps": Case(
         without_steps(optimizes(31)), "idle_host", never=("foreach=True, which",)
     ),
