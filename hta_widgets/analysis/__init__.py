@@ -27,6 +27,7 @@ from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
 from hta_widgets.analysis.kernels.by_class import kernel_classes
 from hta_widgets.analysis.kernels.durations import kernel_durations
 from hta_widgets.analysis.kernels.occupancy import occupancy
+from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of, register_peaks
 from hta_widgets.analysis.launches.delays import launch_stats, launch_summary
 from hta_widgets.analysis.launches.op_kernels import op_kernels
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue, queue_length, queue_summary
@@ -34,6 +35,7 @@ from hta_widgets.analysis.memory.categories import memory_categories
 from hta_widgets.analysis.memory.usage import memory_peak, memory_timeline
 from hta_widgets.analysis.operators.coverage import formula_coverage
 from hta_widgets.analysis.operators.formulas import register_formula
+from hta_widgets.analysis.operators.roofline import roofline
 from hta_widgets.analysis.operators.table import operators
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.analysis.replay import marginal_savings, replay_quality, speed_map, what_if
@@ -44,6 +46,7 @@ __all__ = [
     "ANALYSES",
     "COMPARISONS",
     "Analysis",
+    "Peaks",
     "Series",
     "annotated_kernels",
     "annotation_totals",
@@ -78,10 +81,13 @@ __all__ = [
     "op_kernels",
     "operators",
     "overview",
+    "peaks_of",
     "queue_length",
     "queue_summary",
     "register_formula",
+    "register_peaks",
     "replay_quality",
+    "roofline",
     "run_table",
     "savings",
     "sequence_instances",

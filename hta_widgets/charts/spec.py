@@ -4,8 +4,9 @@ They say what is drawn, not how: the front end draws them as SVG, `hta_widgets.c
 Units follow from the columns' suffixes (`_ns`, `_pct`, `_bytes`, `_gbps`, `_flops`); the title of an axis is
 the chart's `measure`, or else the name of the column.
 
-A `Chart` is drawn in panels and by plotly. `Table`, `Segments`, `Changes`, `Contour` and `Savings` are
-figures of plotly only: a panel has its table, its timeline, its lines and its sliders for them.
+A `Chart` is drawn in panels and by plotly. `Table`, `Segments`, `Changes`, `Contour`, `Roofline` and
+`Savings` are figures of plotly only: a panel has its table, its timeline, its lines, its bars and its sliders
+for them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ __all__ = [
     "Heat",
     "Histogram",
     "Lines",
+    "Roofline",
     "Savings",
     "Segments",
     "Series",
@@ -316,6 +318,27 @@ class Segments:
 
 
 @dataclass(frozen=True)
+class Roofline:
+    """A mark per row below the two ceilings of its device, on logarithmic axes.
+
+    Attributes:
+        x: the column with operations per byte. y: that with 1e12 operations per second.
+        size: the column whose value the size of a mark shows, in ns. label: that with its name.
+        part: the column with the unit that computes, each with its own ceiling.
+        peak: the column with that ceiling, 1e12 operations per second.
+        bandwidth: the column with the other one, 1e9 bytes per second.
+    """
+
+    x: str
+    y: str
+    size: str
+    label: str
+    part: str
+    peak: str
+    bandwidth: str
+
+
+@dataclass(frozen=True)
 class Changes:
     """For each run after the first a bar per line, as long as the line's change, with its interval.
 
@@ -338,4 +361,4 @@ class Changes:
 
 
 Chart = Stack | Bars | Lines | Heat | Spread | Histogram | Flame | Waterfall
-Figure = Chart | Table | Segments | Changes | Contour | Savings
+Figure = Chart | Table | Segments | Changes | Contour | Roofline | Savings

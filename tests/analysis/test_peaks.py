@@ -125,16 +125,16 @@ def test_what_is_achieved_lies_below_the_peak() -> None:
 def own() -> Iterator[Peaks]:
     peaks = Peaks("ours", {"tensor_16bit": 400.0}, 1000.0, "measured here")
     yield peaks
-    module.unregister(peaks)
+    module.unregister_peaks(peaks)
 
 
 def test_registered_peaks_come_first(own: Peaks) -> None:
-    module.register("a100", own)
+    module.register_peaks("a100", own)
     assert peaks_of("NVIDIA A100-SXM4-80GB") is own and module.registered() == (own,)
     latest = Peaks("later", {}, 1.0, "")
-    module.register("A100-SXM", latest)
+    module.register_peaks("A100-SXM", latest)
     assert peaks_of("NVIDIA A100-SXM4-80GB") is latest
-    module.unregister(latest)
+    module.unregister_peaks(latest)
     assert peaks_of("NVIDIA A100-SXM4-80GB") is own
 
 
@@ -144,7 +144,7 @@ def test_wrong_peaks_are_refused(own: Peaks) -> None:
     with pytest.raises(ValueError, match="positive"):
         Peaks("x", {"simt_fp32": 0.0}, 1.0, "")
     with pytest.raises(ValueError, match="not a regular expression"):
-        module.register("(", own)
+        module.register_peaks("(", own)
 
 
 def rank_of(folder: Path, *devices: dict[str, object], used: tuple[int, ...] = (0,)) -> Peaks | None:

@@ -61,6 +61,8 @@ def columns_of(chart: spec.Figure | None) -> set[str]:
             named = [chart.node, chart.parent, chart.label, *weights]
         case spec.Segments():
             named = [chart.start, chart.duration, chart.part, chart.name, *chart.label]
+        case spec.Roofline():
+            named = [chart.x, chart.y, chart.size, chart.label, chart.part, chart.peak, chart.bandwidth]
         case None:
             named = []
         case _:

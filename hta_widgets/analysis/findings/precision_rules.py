@@ -45,7 +45,7 @@ def fp32_units(inputs: Inputs) -> Finding | None:
         raise MissingDataError(
             "name of the device",
             "Record with a version of PyTorch that writes deviceProperties, or state the peaks of the device "
-            "by hta_widgets.analysis.kernels.peaks.register.",
+            "by hta_widgets.analysis.register_peaks.",
             "kernels multiply in full fp32; whether the device has faster units cannot be told",
         )
     fast, full = peaks.tflops.get("tensor_16bit"), max(peaks.tflops.get(unit, 0.0) for unit in _FULL)

@@ -15,7 +15,7 @@ from hta_widgets.analysis.kernels.units import UNITS, Unit
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Peaks", "peaks_of", "peaks_of_rank", "register", "registered", "unregister"]
+__all__ = ["Peaks", "peaks_of", "peaks_of_rank", "register_peaks", "registered", "unregister_peaks"]
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,15 @@ class Peaks:
 _registered: list[tuple[re.Pattern[str], Peaks]] = []
 
 
-def register(pattern: str, peaks: Peaks) -> None:
+def register_peaks(pattern: str, peaks: Peaks) -> Peaks:
     """State the peaks of a device, before those that are built in; the latest comes first.
 
     Args:
         pattern: regular expression, searched in the device's name, whatever its case.
         peaks: what the device can do.
+
+    Returns:
+        The same peaks.
 
     Raises:
         ValueError: the pattern is not a regular expression.
@@ -64,15 +67,16 @@ def register(pattern: str, peaks: Peaks) -> None:
     except re.error as error:
         raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
     _registered.insert(0, (compiled, peaks))
+    return peaks
 
 
-def unregister(peaks: Peaks) -> None:
-    """Remove the peaks that `register` added."""
+def unregister_peaks(peaks: Peaks) -> None:
+    """Remove the peaks that `register_peaks` added."""
     _registered[:] = [entry for entry in _registered if entry[1] is not peaks]
 
 
 def registered() -> tuple[Peaks, ...]:
-    """The peaks that `register` added, the latest first."""
+    """The peaks that `register_peaks` added, the latest first."""
     return tuple(peaks for _, peaks in _registered)
 
 

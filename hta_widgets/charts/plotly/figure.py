@@ -16,6 +16,7 @@ from hta_widgets.charts.plotly.flame import flame
 from hta_widgets.charts.plotly.heat import heat
 from hta_widgets.charts.plotly.histogram import histogram
 from hta_widgets.charts.plotly.lines import lines
+from hta_widgets.charts.plotly.roofline import roofline
 from hta_widgets.charts.plotly.savings import savings
 from hta_widgets.charts.plotly.segments import segments
 from hta_widgets.charts.plotly.spread import spread
@@ -32,6 +33,7 @@ _DRAW: dict[type[spec.Figure], Callable[[Any, pd.DataFrame], go.Figure]] = {
     spec.Heat: heat,
     spec.Histogram: histogram,
     spec.Lines: lines,
+    spec.Roofline: roofline,
     spec.Savings: savings,
     spec.Segments: segments,
     spec.Spread: spread,

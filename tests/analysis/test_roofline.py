@@ -1,0 +1,150 @@
+"""How far operators are from their device's roofs, by hand and against the plain JSON."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hta_widgets import Trace, analysis
+from hta_widgets.analysis.operators.roofline import ANALYSIS, roofline, sentence
+from hta_widgets.errors import MissingDataError
+from tests.analysis.kineto_file import Event, event, kernel, launch, write
+from tests.support import shared_trace
+
+TF32 = "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4>(T1::Params)"
+SIMT = "ampere_sgemm_128x64_tn"
+COPY = "void at::native::elementwise_kernel<128, 2, at::native::direct_copy_kernel_cuda>(int)"
+US = 1000
+
+
+def operator(name: str, at: int, work: str, dur: int, *shapes: list[int], kind: str = "float") -> list[Event]:
+    """An operator that launches one kernel of this length, 10 ms after the one before."""
+    start = at * 10_000 * US
+    types = {"Input Dims": list(shapes), "Input type": [kind] * len(shapes)} if shapes else {}
+    return [
+        event("cpu_op", name, start, 50 * US, **types),
+        launch(start + 10 * US, at, dur=5 * US),
+        kernel(work, start + 100 * US, dur, correlation=at),
+    ]
+
+
+def opened(folder: Path, *operators: list[Event], device: str = "NVIDIA A100-SXM4-40GB") -> Trace:
+    path = write(folder / "0.json", [item for events in operators for item in events])
+    head = f'"schemaVersion": 1, "deviceProperties": {json.dumps([{"id": 0, "name": device}])}'
+    path.write_text(path.read_text().replace('"schemaVersion": 1', head))
+    return Trace.open({0: path}, cache=False)
+
+
+SQUARE = ([1024, 1024], [1024, 1024])
+
+
+def test_a_product_is_measured_by_the_unit_of_its_kernel(tmp_path: Path) -> None:
+    """2 * 1024**3 operations in 100 us are 21.5 TFLOP/s; 3 * 4 MiB in 100 us are 126 GB/s."""
+    fast = roofline(opened(tmp_path, operator("aten::mm", 1, TF32, 100 * US, *SQUARE))).iloc[0]
+    assert (fast["unit"], fast["bound"], fast["device"]) == ("tensor_tf32", "compute", "A100 40GB")
+    rate = 2 * 1024**3 / 100e-6 / 1e12
+    assert fast["tflops_s"] == pytest.approx(rate) and fast["gb_s"] == pytest.approx(3 * 2**22 / 100e3)
+    assert fast["efficiency_pct"] == pytest.approx(100 * rate / 156)
+    assert fast["headroom_ns"] == round(100 * US * (1 - rate / 156))
+    assert (fast["peak_tflops_s"], fast["peak_gb_s"]) == (156, 1555)
+    slow = roofline(opened(tmp_path, operator("aten::mm", 1, SIMT, 150 * US, *SQUARE))).iloc[0]
+    assert slow["unit"] == "simt_fp32" and slow["efficiency_pct"] == pytest.approx(100 * rate / 1.5 / 19.5)
+
+
+def test_a_thin_product_waits_for_memory(tmp_path: Path) -> None:
+    row = roofline(opened(tmp_path, operator("aten::mm", 1, TF32, 10 * US, [1, 1024], [1024, 1024]))).iloc[0]
+    moved = 4 * (1024 + 1024 * 1024 + 1024)
+    assert row["bound"] == "memory"
+    assert row["efficiency_pct"] == pytest.approx(100 * moved / 10e3 / 1555)
+
+
+def test_most_headroom_comes_first_and_what_is_unknown_last(tmp_path: Path) -> None:
+    trace = opened(
+        tmp_path,
+        operator("aten::add", 1, COPY, 900 * US, *SQUARE),
+        operator("aten::bmm", 5, "my_own_kernel", 950 * US, [1, 512, 512], [1, 512, 512]),
+        operator("aten::mm", 2, TF32, 100 * US, *SQUARE),
+        operator("aten::addmm", 3, TF32, 300 * US, [1024], *SQUARE),
+        operator("aten::mine", 4, COPY, 400 * US, [4]),
+    )
+    frame = roofline(trace)
+    assert frame["name"].tolist() == ["aten::add", "aten::addmm", "aten::mm", "aten::bmm"]
+    assert frame["bound"].tolist()[:3] == ["memory", "compute", "compute"]
+    assert frame[["unit", "bound", "headroom_ns"]].iloc[3].isna().all()  # who knows on what it multiplies
+    named = analysis.operators(trace).set_index("name")["bound"]
+    assert named.dropna().to_dict() == frame.set_index("name")["bound"].dropna().to_dict()
+    assert sentence(frame).startswith("Of 1.30 ms of operators with a formula ")
+    assert "(A100 40GB), most in aten::add" in sentence(frame)
+
+
+def test_a_product_on_an_unknown_unit_has_no_roof(tmp_path: Path) -> None:
+    thing = "void marlin::Marlin<1, 2>(x)"
+    row = roofline(opened(tmp_path, operator("aten::mm", 1, thing, 100 * US, *SQUARE))).iloc[0]
+    missing = row[["unit", "bound", "efficiency_pct", "headroom_ns", "peak_tflops_s"]]
+    assert missing.isna().all() and row["tflops_s"] > 0
+
+
+def test_an_unknown_device_has_only_achieved_figures(tmp_path: Path) -> None:
+    trace = opened(tmp_path, operator("aten::mm", 1, TF32, 100 * US, *SQUARE), device="Future 1")
+    frame = roofline(trace)
+    assert frame["tflops_s"].iloc[0] > 20 and frame["headroom_ns"].isna().all()
+    assert sentence(frame).endswith("is unknown: its peaks are not known.")
+    assert len(ANALYSIS.figure(frame).data) == 1  # the mark, without ceilings
+
+
+def test_shapes_are_needed(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match="record_shapes"):
+        roofline(opened(tmp_path, operator("aten::mm", 1, TF32, 100 * US)))
+    with pytest.raises(ValueError, match="by must be"):
+        roofline(opened(tmp_path, operator("aten::mm", 1, TF32, US, *SQUARE)), by="module")  # type: ignore[arg-type]
+
+
+def test_faster_than_memory_is_no_negative_headroom(tmp_path: Path) -> None:
+    row = roofline(opened(tmp_path, operator("aten::mm", 1, SIMT, 1 * US, [512, 512], [512, 512]))).iloc[0]
+    assert row["efficiency_pct"] > 100 and row["headroom_ns"] == 0
+
+
+def test_the_figure_has_both_ceilings(tmp_path: Path) -> None:
+    frame = roofline(opened(tmp_path, operator("aten::mm", 1, TF32, 100 * US, *SQUARE)))
+    figure = ANALYSIS.figure(frame)
+    mark, roof = figure.data
+    assert mark.x[0] == pytest.approx(2 * 1024**3 / (3 * 2**22)) and mark.y[0] == pytest.approx(
+        21.47, abs=0.01
+    )
+    assert roof.y[-1] == roof.y[1] == 156 and roof.y[0] == pytest.approx(roof.x[0] * 1555 / 1e3)
+    assert roof.x[1] == pytest.approx(156e3 / 1555)
+    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
+
+
+@pytest.mark.parametrize(
+    ("name", "peak"),
+    [
+        ("tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", 989.4),
+        ("tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", 1307.4),
+    ],
+)
+def test_products_of_recordings(name: str, peak: float) -> None:
+    """Every aten::mm by its own External id: 2MNK, and the time of the kernels that carry it."""
+    path = shared_trace(name)
+    events: list[dict[str, Any]] = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    spent: dict[int, float] = defaultdict(float)
+    for item in events:
+        if item.get("cat") in ("kernel", "gpu_memset", "gpu_memcpy"):
+            spent[item["args"].get("External id", -1)] += item["dur"]
+    flops = time = 0.0
+    for item in events:
+        if item.get("cat") == "cpu_op" and item["name"] == "aten::mm":
+            (m, k), (_, n) = item["args"]["Input Dims"][:2]
+            flops, time = flops + 2 * m * n * k, time + spent[item["args"]["External id"]]
+    frame = roofline(Trace.open(path)).set_index("name")
+    row = frame.loc["aten::mm"]
+    assert row["tflops_s"] == pytest.approx(flops / time / 1e6, rel=1e-3)
+    assert row["efficiency_pct"] == pytest.approx(100 * flops / time / 1e6 / peak, rel=1e-3)
+    assert row["headroom_ns"] == pytest.approx(1e3 * time * (1 - flops / time / 1e6 / peak), rel=1e-3)
+    assert np.all(np.diff(frame["headroom_ns"].dropna().to_numpy(np.int64)) <= 0)
