@@ -31,7 +31,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "what_if": {"edits": edits.kernels(2.0)},
 }
 # These take neither a trace nor runs; their own tests check what they return.
-OF_SOMETHING_ELSE = {"critical_path_summary", "memory_categories", "register_formula"}
+OF_SOMETHING_ELSE = {
+    "critical_path_summary", "memory_categories", "peaks_of", "register_formula", "register_peaks",
+}  # fmt: skip
 # Others' names in backticks.
 FOREIGN = ("nn.", "torch.")
 

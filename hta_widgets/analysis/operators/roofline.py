@@ -48,7 +48,7 @@ def roofline(
     peak of the unit that computes it, and than the bandwidth of memory allows for the bytes that it must
     move. The unit is that of the kernel with most of an operator's time, by its name; operations, bytes,
     bound and efficiency are those of `operators`. Peaks are those of the device's datasheet, or your own
-    (`hta_widgets.analysis.register_peaks`). Headroom is the time above the roof: what would be saved
+    (`register_peaks`). Headroom is the time above the roof: what would be saved
     if the operator reached it, which few do.
 
     Args:
@@ -99,11 +99,15 @@ def sentence(frame: pd.DataFrame) -> str:
     if known.empty:
         return "How far operators are from what the device can do is unknown: its peaks are not known."
     above, spent = int(known["headroom_ns"].sum()), int(known["device_self_ns"].sum())
-    first = known.iloc[0]
+    name = str(
+        known.groupby("name")["headroom_ns"].sum().sort_values(ascending=False, kind="stable").index[0]
+    )
+    rows = known[known["name"] == name]  # of all ranks, most headroom first
+    first, most = rows.iloc[0], int(rows["headroom_ns"].sum())
     return (
         f"Of {duration(spent)} of operators with a formula {percent(100.0 * above / spent)} lies above the "
-        f"roofs of the device ({first['device']}), most in {brief(first['name'])}: "
-        f"{duration(first['headroom_ns'])}, {percent(first['efficiency_pct'])} of what "
+        f"roofs of the device ({first['device']}), most in {brief(name)}: {duration(most)}, at "
+        f"{percent(first['efficiency_pct'])} of what "
         f"{'its unit computes' if first['bound'] == 'compute' else 'memory delivers'}."
     )
 
