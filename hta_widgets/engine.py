@@ -13,22 +13,32 @@ under it.
 from __future__ import annotations
 
 import contextvars
+import logging
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-__all__ = ["UI_LOCK", "Latest", "Superseded", "checkpoint", "map_ranks", "submit"]
+__all__ = ["UI_LOCK", "Latest", "Superseded", "checkpoint", "in_forked_child", "map_ranks", "submit"]
 
+Renewed = TypeVar("Renewed")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 UI_LOCK = threading.RLock()
 
-_POOL = ThreadPoolExecutor(max_workers=4, thread_name_prefix="hta_widgets")
 _POLL_SECONDS = 0.05
+
+
+def _new_pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=4, thread_name_prefix="hta_widgets")
+
+
+_POOL = _new_pool()
+_log = logging.getLogger(__name__)
 
 
 class Superseded(Exception):  # noqa: N818 - a signal, not an error
@@ -60,6 +70,31 @@ def submit(function: Callable[[], Result], ticket: Ticket | None = None) -> Futu
     return _POOL.submit(contextvars.copy_context().run, _under, ticket, function)
 
 
+_renewed: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def in_forked_child(thing: Renewed) -> Renewed:
+    """Call `thing.renew()` in every process that is forked while `thing` exists; returns `thing`.
+
+    Only the thread that forks goes on in the child. What other threads held or did stays as it was.
+    """
+    _renewed.add(thing)
+    return thing
+
+
+def _after_fork() -> None:
+    global _POOL
+    UI_LOCK.release()
+    _POOL = _new_pool()  # the threads of the parent's are not there
+    for thing in list(_renewed):
+        thing.renew()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    # Held while forking: the child then has nothing that another thread was in the middle of changing.
+    os.register_at_fork(before=UI_LOCK.acquire, after_in_parent=UI_LOCK.release, after_in_child=_after_fork)
+
+
 def _under(ticket: Ticket | None, function: Callable[[], Result]) -> Result:
     _ticket.set(ticket)
     return function()
@@ -78,7 +113,17 @@ class Latest(Generic[Result]):
         self._fail = fail
         self._lock = threading.Lock()
         self._running: Ticket | None = None
+        self._computed: Callable[[], Result] | None = None
         self._waiting: Callable[[], Result] | None = None
+        in_forked_child(self)
+
+    def renew(self) -> None:
+        """Begin again what a thread of the parent process was computing."""
+        self._lock = threading.Lock()
+        if self._running is not None:
+            self._waiting = self._waiting or (self._computed if self._running.live else None)
+            self._running = None
+            self._start_waiting()
 
     def submit(self, compute: Callable[[], Result]) -> None:
         """Compute soon, in another thread; supersedes whatever was submitted before."""
@@ -101,6 +146,7 @@ class Latest(Generic[Result]):
         if compute is None:
             return
         ticket = self._running = Ticket()
+        self._computed = compute
         try:
             submit(lambda: self._run(compute, ticket), ticket)
         except RuntimeError:  # the interpreter is shutting down: nobody waits for the answer
@@ -111,7 +157,7 @@ class Latest(Generic[Result]):
             self._answer(compute, ticket)
         finally:
             with self._lock:
-                self._running = None
+                self._running = self._computed = None
                 self._start_waiting()
 
     def _answer(self, compute: Callable[[], Result], ticket: Ticket) -> None:
@@ -121,13 +167,23 @@ class Latest(Generic[Result]):
         except Superseded:
             return
         except Exception as error:
-            with UI_LOCK:
-                if ticket.live:
-                    self._fail(error)
+            self._tell(ticket, self._fail, error)
             return
+        self._tell(ticket, self._deliver, result)
+
+    def _tell(self, ticket: Ticket, receive: Callable[[Any], None], outcome: Any) -> None:
+        """Hand over an outcome; an error in receiving it (of an observer, a view) is an outcome, too."""
         with UI_LOCK:
-            if ticket.live:
-                self._deliver(result)
+            if not ticket.live:
+                return
+            try:
+                receive(outcome)
+            except Exception as error:
+                _log.exception("an answer could not be shown")
+                try:
+                    self._fail(error)
+                except Exception:  # the same observer again: the state is set nevertheless
+                    _log.exception("nor could the error")
 
 
 def map_ranks(

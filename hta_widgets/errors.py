@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
 class HtaWidgetsError(Exception):
@@ -52,6 +53,47 @@ class MissingDataError(HtaWidgetsError):
 
     def __reduce__(self) -> tuple[type[MissingDataError], tuple[str, str, str]]:
         return type(self), (self.field, self.remedy, self.detail)
+
+
+class NotAnsweredError(HtaWidgetsError, TimeoutError):
+    """Parts of a widget were still computing when the limit of time was over.
+
+    `parts` are their names.
+    """
+
+    def __init__(self, parts: Sequence[str], seconds: float) -> None:
+        self.parts = tuple(parts)
+        self.seconds = seconds
+        super().__init__(f"no answer within {seconds:g} s from {', '.join(self.parts)}")
+
+    def __reduce__(self) -> tuple[type[NotAnsweredError], tuple[tuple[str, ...], float]]:
+        return type(self), (self.parts, self.seconds)
+
+
+class OutOfMemoryError(HtaWidgetsError, MemoryError):
+    """There is too little memory for what was tried, which `tried` says."""
+
+    def __init__(self, tried: str) -> None:
+        self.tried = tried
+        super().__init__(f"out of memory while {tried}")
+
+    def __reduce__(self) -> tuple[type[OutOfMemoryError], tuple[str]]:
+        return type(self), (self.tried,)
+
+
+@contextmanager
+def out_of_memory(tried: str) -> Iterator[None]:
+    """A context in which running out of memory is an error of ours.
+
+    Raises:
+        OutOfMemoryError: there is too little memory.
+    """
+    try:
+        yield
+    except OutOfMemoryError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(tried) from error
 
 
 class MissingDataWarning(UserWarning):

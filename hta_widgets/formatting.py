@@ -26,6 +26,7 @@ __all__ = [
     "column_format",
     "counted",
     "duration",
+    "encodable",
     "flop_count",
     "percent",
     "plain",
@@ -189,3 +190,21 @@ def _in_unit(value: float, quantity: str, unit: Unit) -> str:
     if unit.scale == 1 and quantity not in _DIVISIBLE and math.isfinite(value) and value == int(value):
         return f"{int(value):,}"
     return significant(value / unit.scale)
+
+
+def encodable(text: str) -> str:
+    """`text` as UTF-8 can hold it: the bytes of a file name that are no UTF-8 become ``\\xff``.
+
+    >>> encodable("rank\udcff.json")
+    'rank\\\\xff.json'
+    """
+    if text.isascii():
+        return text
+    return "".join(
+        f"\\x{ord(letter) - 0xDC00:02x}"
+        if "\udc80" <= letter <= "\udcff"
+        else f"\\u{ord(letter):04x}"
+        if "\ud800" <= letter <= "\udfff"
+        else letter
+        for letter in text
+    )

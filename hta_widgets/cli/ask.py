@@ -9,6 +9,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.cli.exits import UsageError
+from hta_widgets.errors import out_of_memory
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
@@ -23,7 +24,8 @@ def ask(analysis: Analysis, trace: Trace, scope: Scope, options: Mapping[str, An
         UsageError: it does not take such options.
     """
     try:
-        return analysis.function(trace, scope, **options)
+        with out_of_memory(f"computing {analysis.label}"):
+            return analysis.function(trace, scope, **options)
     except ValueError as error:
         if not options:  # then it is not the user's mistake
             raise

@@ -6,9 +6,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
+from hta_widgets.cli.exits import UsageError
 from hta_widgets.cli.terminal import columns_of, is_terminal, printable, shortened
 from hta_widgets.errors import HtaWidgetsError, TraceFormatError
 from hta_widgets.trace.model import Trace
@@ -38,10 +40,16 @@ def open_trace(arguments: Namespace, *, warn: bool = True) -> Trace:
     return trace
 
 
-def source_of(arguments: Namespace) -> str | list[str]:
-    """What `Trace.open` is to open."""
-    paths: list[str] = arguments.paths
-    return paths[0] if len(paths) == 1 else paths
+def source_of(arguments: Namespace) -> Any:
+    """What `Trace.open` is to open; "-" is standard input.
+
+    Raises:
+        UsageError: standard input is closed.
+    """
+    if "-" in arguments.paths and sys.stdin is None:
+        raise UsageError("standard input is closed")
+    sources = [sys.stdin.buffer if path == "-" else path for path in arguments.paths]
+    return sources[0] if len(sources) == 1 else sources
 
 
 @contextmanager

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePath
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pandas as pd
 
@@ -14,9 +17,11 @@ from hta_widgets.cli.terminal import is_terminal, printable
 from hta_widgets.whole_files import write_whole
 
 __all__ = [
+    "ClosedOutput",
     "check_writable",
     "form_of",
     "text_form_of",
+    "to_stdout",
     "to_terminal",
     "write_bytes",
     "write_frame",
@@ -92,6 +97,35 @@ def check_writable(output: str) -> None:
         raise OutputError(f"cannot write {path}: there is no folder {path.parent}")
 
 
+class ClosedOutput(io.TextIOBase):
+    """Stands for a standard output that is closed: every write says so."""
+
+    @property
+    def buffer(self) -> Any:
+        """What bytes would be written to."""
+        return self
+
+    def write(self, _content: object) -> int:
+        """Never writes."""
+        raise OSError(errno.EBADF, "it is closed")
+
+
+@contextmanager
+def to_stdout() -> Iterator[None]:
+    """A context that writes to standard output.
+
+    Raises:
+        OutputError: it cannot be written: its disk is full, or it is closed.
+        BrokenPipeError: its reader went away.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"cannot write to standard output: {error.strerror or error}") from error
+
+
 def write_lines(output: str, lines: Iterable[str]) -> None:
     """Write lines of text, each as it comes.
 
@@ -99,8 +133,9 @@ def write_lines(output: str, lines: Iterable[str]) -> None:
         OutputError: the file cannot be written.
     """
     if output == "-":
-        for line in lines:
-            sys.stdout.write(f"{line}\n")
+        with to_stdout():
+            for line in lines:
+                sys.stdout.write(f"{line}\n")
         return
 
     def fill(file: BinaryIO) -> None:
@@ -120,15 +155,17 @@ def write_bytes(output: str, content: bytes, *, text: bool) -> None:
     if output != "-":
         _write_file(Path(output), lambda file: file.write(content))
     elif not to_terminal(output):
-        sys.stdout.flush()
-        rest = memoryview(content)
-        while rest:  # a pipe that closes may take a part of a large write without an error
-            rest = rest[sys.stdout.buffer.write(rest[:_PIECE]) :]
-        sys.stdout.buffer.flush()
+        with to_stdout():
+            sys.stdout.flush()
+            rest = memoryview(content)
+            while rest:  # a pipe that closes may take a part of a large write without an error
+                rest = rest[sys.stdout.buffer.write(rest[:_PIECE]) :]
+            sys.stdout.buffer.flush()
     elif text:
-        # split at line ends only: what else a text holds, the terminal must not see
-        for line in content.decode("utf-8", "backslashreplace").removesuffix("\r\n").split("\r\n"):
-            sys.stdout.write(f"{printable(line)}\n")
+        with to_stdout():
+            # split at line ends only: what else a text holds, the terminal must not see
+            for line in content.decode("utf-8", "backslashreplace").removesuffix("\r\n").split("\r\n"):
+                sys.stdout.write(f"{printable(line)}\n")
     else:
         raise UsageError(_NOT_SHOWN)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
@@ -11,6 +12,7 @@ from importlib import import_module
 
 from hta_widgets.cli.arguments import parse
 from hta_widgets.cli.exits import Exit, OutputError, UsageError
+from hta_widgets.cli.output import ClosedOutput, to_stdout
 from hta_widgets.cli.terminal import printable
 from hta_widgets.errors import HtaWidgetsError, MissingDataError, NotComparableError
 
@@ -19,13 +21,17 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line on `argv`, by default the arguments of the process; returns the exit code."""
+    # closed by the caller (`>&-`): Python has None there
+    sys.stdout = sys.stdout or ClosedOutput()
+    sys.stderr = sys.stderr or io.StringIO()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # an ASCII terminal shows \xb5s and does not fail
             stream.reconfigure(errors="backslashreplace")
     debug = "--debug" in (sys.argv[1:] if argv is None else argv)
     try:
         code = _run(argv)
-        sys.stdout.flush()
+        with to_stdout():
+            sys.stdout.flush()
     except BrokenPipeError:
         _give_up_stdout()
         return Exit.PIPE
@@ -34,7 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        sys.stderr.write(f"hta-widgets: {printable(_in_words(error))}\n")
+        with contextlib.suppress(OSError):  # there is nowhere left to say it
+            sys.stderr.write(f"hta-widgets: {printable(_in_words(error))}\n")
+        if isinstance(error, OutputError):
+            _give_up_stdout()
         return _code_of(error)
     return code
 

@@ -172,11 +172,15 @@ def _of_what(trace: Trace, judged: Scope) -> str:
 def _job(trace: Trace, paths: list[str], output: str) -> Iterator[str]:
     from hta_widgets.widgets.job_header import header_fields  # the explorer's header; takes time to import
 
-    name = Path(paths[0]).resolve().name if len(paths) == 1 else f"{len(paths)} files"
+    name = _called(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
     job, *fields = header_fields(trace, name)
     yield _heading(printable(job["value"]), output)
     rows = [[f"  {field['label']}", printable(field["value"])] for field in fields]
     yield from aligned(rows, [False, False])
+
+
+def _called(path: str) -> str:
+    return "standard input" if path == "-" else Path(path).resolve().name
 
 
 def _by_rank(answers: Frames) -> pd.DataFrame | None:

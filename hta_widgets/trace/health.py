@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from hta_widgets.formatting import brief, duration, percent
+from hta_widgets.formatting import brief, duration, encodable, percent
 from hta_widgets.trace.class_rules import ClassRules, function_pattern
 from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of, own_name
 from hta_widgets.trace.clocks import Clock
@@ -63,7 +63,11 @@ class Finding:
 def health_frame(findings: Iterable[Finding]) -> pd.DataFrame:
     """The findings as a frame, most severe first; columns as in `COLUMNS`, a null rank means the job."""
     ordered = sorted(findings, key=lambda finding: _SEVERITIES.get(finding.severity, 3))
-    return pd.DataFrame([vars(finding) for finding in ordered], columns=list(COLUMNS)).astype(COLUMNS)
+    rows = [
+        {name: encodable(value) if isinstance(value, str) else value for name, value in vars(finding).items()}
+        for finding in ordered
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 
 
 def rank_findings(trace: RankTrace, job_size: int) -> list[Finding]:

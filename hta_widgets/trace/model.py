@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.errors import TraceFormatError
+from hta_widgets.errors import HtaWidgetsError, TraceFormatError
 from hta_widgets.trace import clocks
 from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
 from hta_widgets.trace.classify import EventClass, make_rule, registered
@@ -116,7 +116,7 @@ class Trace:
             if (
                 len(failed) == 1
                 and not found.skipped
-                and isinstance(error := next(iter(failed.values())), TraceFormatError)
+                and isinstance(error := next(iter(failed.values())), HtaWidgetsError)
             ):
                 raise error
             raise TraceFormatError(where, "no file is a usable trace: " + "; ".join(reasons))

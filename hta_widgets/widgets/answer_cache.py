@@ -11,6 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.compare.registry import COMPARISONS
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.errors import out_of_memory
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
@@ -64,7 +65,8 @@ def check_kind(kind: str) -> str:
 
 @memoize_per_rank(last=_ANSWERS_PER_TRACE)
 def _analysis(trace: Trace, kind: str, scope: Scope, options: _Options) -> pd.DataFrame:
-    return ANALYSES[kind].function(trace, scope, **options)
+    with out_of_memory(f"computing {ANALYSES[kind].label}"):
+        return ANALYSES[kind].function(trace, scope, **options)
 
 
 @memoize_per_rank(last=_ANSWERS_PER_TRACE)
@@ -73,4 +75,5 @@ def _comparison(
 ) -> pd.DataFrame:
     # the caller of `cached_comparison` holds every trace
     traces = {run: trace for run, weak, _ in sides if (trace := weak()) is not None}
-    return COMPARISONS[kind].function(traces, {run: scope for run, _, scope in sides}, **options)
+    with out_of_memory(f"comparing {COMPARISONS[kind].label}"):
+        return COMPARISONS[kind].function(traces, {run: scope for run, _, scope in sides}, **options)

@@ -95,6 +95,7 @@ class ComparisonPanel(Panel):
     """
 
     _depends: ClassVar = ("options", "search", "sort", "only_significant")
+    _from_browser: ClassVar[Sequence[str]] = ("search", "sort", "only_significant", "line")
     _followed: Sequence[Selection] = ()
 
     search = t.Unicode(None, allow_none=True, help="text that the lines shown hold; None: no lines").tag(

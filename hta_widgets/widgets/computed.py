@@ -51,8 +51,13 @@ class Computed(Part):
 
     def _refresh(self, _change: Any = None) -> None:
         with UI_LOCK:
-            question = self._question()
-            self.status = "busy"
+            try:
+                question = self._question()
+                self.status = "busy"
+            except Exception as error:  # of an observer, too: a part must not stay busy with nothing to do
+                self._latest.cancel()
+                self._fail(error)
+                return
             self._latest.submit(lambda: self._compute(question))
 
     def _deliver(self, result: Any) -> None:
@@ -65,6 +70,6 @@ class Computed(Part):
     def _fail(self, error: Exception) -> None:
         missing = isinstance(error, MissingDataError | NotComparableError)
         with UI_LOCK, self.hold_sync():
-            self.status = "empty" if missing else "error"
             text = str(error)
             self.message = text[:1].upper() + text[1:] if missing else f"{type(error).__name__}: {text}"
+            self.status = "empty" if missing else "error"  # last, as in `_deliver`

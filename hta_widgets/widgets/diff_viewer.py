@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 import traitlets as t
@@ -69,6 +69,7 @@ class DiffViewer(Pictured, LoadingPart):
     """
 
     _view = t.Unicode("diff").tag(sync=True)
+    _from_browser: ClassVar[Sequence[str]] = ("locked", "align", "line")
 
     runs: t.List[Any] = t.List(help="[{name, detail}]; the first is the base").tag(sync=True)
     notices: t.List[Any] = t.List(help="doubts, or why not to compare: [{severity, text}]").tag(sync=True)

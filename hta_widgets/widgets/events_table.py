@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -61,6 +61,7 @@ class EventsTable(Downloads, Computed):
     """
 
     _view = t.Unicode("events").tag(sync=True)
+    _from_browser: ClassVar[Sequence[str]] = ("sort", "columns", "height")
     _depends: ClassVar = ("ranks", "iterations", "window", "streams", "names", "query", "sort")
 
     ranks = Integers(help="ranks; () means all")

@@ -10,31 +10,44 @@ import json
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 from hta_widgets.engine import UI_LOCK
-from hta_widgets.errors import HtaWidgetsError
+from hta_widgets.errors import HtaWidgetsError, NotAnsweredError
 from hta_widgets.report import Frozen, Question
 from hta_widgets.widgets.event_columns import DEFAULT_COLUMNS
 from hta_widgets.widgets.events_table import MOST_ROWS
 from hta_widgets.widgets.part import Part
 
-__all__ = ["SAVED_EVENTS", "freeze", "settle"]
+__all__ = ["SAVED_EVENTS", "SETTLED_WITHIN_SECONDS", "freeze", "settle"]
 
 SAVED_EVENTS = 20_000  # rows of an events table
 TIMELINE_BYTES = 2_000_000  # of the overview of a timeline that is too large to be saved whole
 _SHARPEST_PIXELS = 1 << 14
+SETTLED_WITHIN_SECONDS = 600.0
 _POLL_SECONDS = 0.02
 _NOT_SHOWN = ("layout", "tabbable", "tooltip")  # traits of every ipywidget that no view reads
 
 Saved = tuple[list[Question], list[str]]
 
 
-def settle(parts: Sequence[Part]) -> None:
-    """Wait until no part is busy."""
-    while any(part.status == "busy" for part in parts):
+def settle(parts: Sequence[Part], timeout: float = SETTLED_WITHIN_SECONDS) -> None:
+    """Wait until no part is busy.
+
+    Raises:
+        NotAnsweredError: after `timeout` seconds some still are; it names them.
+    """
+    end = monotonic() + timeout
+    while busy := [part for part in parts if part.status == "busy"]:
+        if monotonic() > end:
+            raise NotAnsweredError([_name(part) for part in busy], timeout)
         sleep(_POLL_SECONDS)
+
+
+def _name(part: Part) -> str:
+    title = getattr(part, "title", "")
+    return f"the panel “{title}”" if title else f"the {part._view}"
 
 
 def freeze(part: Part) -> tuple[Frozen, list[str]]:
@@ -45,6 +58,8 @@ def freeze(part: Part) -> tuple[Frozen, list[str]]:
             for name, value in part.get_state().items()
             if name == "_view" or not (name.startswith("_") or name in _NOT_SHOWN)
         }
+    if state["status"] == "error":
+        return Frozen(state), [f"No answer from {_name(part)}: {state['message']}"]
     if state["status"] != "idle":
         return Frozen(state), []
     save = _SAVED.get(state["_view"])

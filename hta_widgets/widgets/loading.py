@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, InvalidStateError
 from typing import Any, Generic, TypeVar
 
+from hta_widgets.engine import in_forked_child
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.discovery import discover
@@ -75,6 +76,7 @@ class Loading(Generic[Loaded]):
         self._read, self._progress, self._done, self._failed = read, progress, done, failed
         self._stop = threading.Event()
         self._result: Future[Loaded] = Future()
+        in_forked_child(self)
         # A thread of its own: the engine's few workers are for answers, and an exit does not wait for it.
         threading.Thread(target=self._run, name="hta_widgets_loading", daemon=True).start()
 
@@ -92,6 +94,14 @@ class Loading(Generic[Loaded]):
             HtaWidgetsError: it could not be read.
         """
         return self._result.result(timeout)
+
+    def renew(self) -> None:
+        """In a forked child nobody reads on: whoever waits is told."""
+        if not self._result.done():
+            self._result = Future()
+            self._fails(
+                LoadingCancelledError("the process was forked during loading; call load() to start again")
+            )
 
     def _run(self) -> None:
         try:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 import traitlets as t
@@ -53,6 +53,7 @@ class Panel(Downloads, Computed):
     """A panel of one entry of a registry; subclasses say of what (`frame`, `_compute`)."""
 
     _view = t.Unicode("breakdown").tag(sync=True)
+    _from_browser: ClassVar[Sequence[str]] = ("options",)
 
     kind = t.Unicode(help="name of the analysis").tag(sync=True)
     title = t.Unicode(help="heading").tag(sync=True)

@@ -6,6 +6,7 @@ comes back under the same lock (`UI_LOCK`) that guards every other change the br
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,9 @@ from hta_widgets.widgets.selection import Guarded, Selection
 __all__ = ["Part", "as_selection", "as_trace", "describe", "variable_name"]
 
 
+_log = logging.getLogger(__name__)
+
+
 class Part(RpcHandler, Guarded, anywidget.AnyWidget):
     """A widget bound to a trace and to a `Selection`.
 
@@ -37,6 +41,7 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
 
     _esm = STUB
     _bundle: ClassVar[Path] = BUNDLE
+    _from_browser: ClassVar[Sequence[str]] = ()  # traits that the view sets, beside those of the selection
     _links: Sequence[t.link] | None = None
     _runtime = anywidget.WidgetTrait().tag(sync=True)
     _view = t.Unicode().tag(sync=True)
@@ -76,7 +81,10 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
             for link in self._links or ():
                 link.unlink()
             self._links = ()
+            layout = self.layout if self.has_trait("layout") else None
             super().close()
+            if layout is not None:
+                layout.close()  # a model of its own, which would stay
 
     def __del__(self) -> None:
         """ipywidgets closes what is collected; a part whose constructor raised has nothing to close yet."""
@@ -84,9 +92,19 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
             super().__del__()
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
-        """Apply what the browser sends; changes of one message are one action to undo."""
-        with UI_LOCK, self.selection.hold_trait_notifications():
-            super().set_state(sync_data)
+        """Apply what the browser sends; changes of one message are one action to undo.
+
+        What Python owns (the answer, the status, the message) is not the browser's to change: such traits
+        are passed over, and the browser is told what they are.
+        """
+        own = {*self.selection.traits(), *(name for base in type(self).__mro__ for name in _editable(base))}
+        foreign = [name for name in sync_data if name not in own]
+        with UI_LOCK:
+            with self.selection.hold_trait_notifications():
+                super().set_state({name: value for name, value in sync_data.items() if name in own})
+            if foreign:
+                _log.debug("the browser may not set %s of %s", foreign, type(self).__name__)
+                self.send_state([name for name in foreign if name in self.keys])
 
     def _handle_msg(self, message: dict[str, Any]) -> None:
         with UI_LOCK:
@@ -95,6 +113,11 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
     def __repr__(self) -> str:
         """The same text for the same trace on every run, so that notebooks can be compared."""
         return f"{type(self).__name__}({describe(self.trace)})"
+
+
+def _editable(base: type) -> Sequence[str]:
+    names: Sequence[str] = vars(base).get("_from_browser", ())
+    return names
 
 
 def as_trace(source: Any) -> Trace:

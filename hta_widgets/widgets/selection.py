@@ -15,6 +15,9 @@ from hta_widgets.engine import UI_LOCK
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.history import History
 
+FARTHEST_NS = 1 << 53
+"""104 days, the largest whole number that the browser holds exactly; sums over ranks stay below 64 bits."""
+
 
 class Integers(t.TraitType[tuple[int, ...], Any]):
     """Distinct integers, ascending; `()` means all. Takes an iterable of integers, an integer, or None."""
@@ -26,9 +29,9 @@ class Integers(t.TraitType[tuple[int, ...], Any]):
         if value is None:
             return ()
         try:
-            items = [value] if isinstance(value, int) else list(value)
+            items = [value] if isinstance(value, int | bytes) else list(value)
             return tuple(sorted({_integer(item) for item in items}))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             self.error(obj, value)
 
 
@@ -53,7 +56,7 @@ class Names(t.TraitType[tuple[str, ...], Any]):
 class Window(t.TraitType[tuple[int, int] | None, Any]):
     """`(start, end)` in ns relative to the job's start, or None for all time. Swapped if end comes first."""
 
-    info_text = "None or a pair of nanoseconds (start, end) of which end differs from start"
+    info_text = "None or a pair of nanoseconds (start, end), at most 2**53, of which end differs from start"
     default_value = None
 
     def validate(self, obj: t.HasTraits, value: Any) -> tuple[int, int] | None:
@@ -65,7 +68,7 @@ class Window(t.TraitType[tuple[int, int] | None, Any]):
             )
         except (TypeError, ValueError, OverflowError):
             self.error(obj, value)
-        if start == end:
+        if start == end or max(-start, end) > FARTHEST_NS:
             self.error(obj, value)
         return start, end
 
@@ -81,7 +84,9 @@ class Focus(t.TraitType[tuple[int, int] | None, Any]):
             return None
         try:
             rank, event_id = (_integer(item) for item in value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
+            self.error(obj, value)
+        if rank < 0 or event_id < 0:
             self.error(obj, value)
         return rank, event_id
 
@@ -176,8 +181,8 @@ class Selection(Guarded):
 
 
 def _integer(value: Any) -> int:
-    """An int from anything that equals one (numpy integers, 3.0 from JSON)."""
+    """An int of 64 bits from anything that equals one (numpy integers, 3.0 from JSON); no bool is one."""
     number = int(value)
-    if isinstance(value, str) or number != value:
+    if isinstance(value, str | bytes | bool) or number != value or not -(1 << 63) < number < 1 << 63:
         raise ValueError(value)
     return number

@@ -8,9 +8,10 @@ never in synced traits, which would be saved in the notebook.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 import traitlets as t
 
@@ -68,6 +69,7 @@ class TimelineScrubber(Part):
     """
 
     _view = t.Unicode("timeline").tag(sync=True)
+    _from_browser: ClassVar[Sequence[str]] = ("critical_path", "view", "focus_slice", "height")
 
     ranks = Integers(help="ranks whose lanes are shown; () means all").tag(sync=True)
     iterations = Integers(help="iterations that are highlighted").tag(sync=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 import traitlets as t
@@ -29,7 +29,7 @@ from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
 from hta_widgets.widgets.code import explorer_code
 from hta_widgets.widgets.diff_viewer import DiffViewer
-from hta_widgets.widgets.freezing import settle
+from hta_widgets.widgets.freezing import SETTLED_WITHIN_SECONDS, settle
 from hta_widgets.widgets.iteration_selector import IterationSelector
 from hta_widgets.widgets.job_header import About, about
 from hta_widgets.widgets.loading_part import LoadingPart, name_of
@@ -80,6 +80,7 @@ class TraceExplorer(Pictured, LoadingPart):
     """
 
     _view = t.Unicode("explorer").tag(sync=True)
+    _from_browser: ClassVar[Sequence[str]] = ("panels", "clock", "communication")
 
     header: t.List[Any] = t.List(help="about the job: [{label, value, title}]").tag(sync=True)
     health: t.List[Any] = t.List(help="trace.health as rows").tag(sync=True)
@@ -211,7 +212,12 @@ class TraceExplorer(Pictured, LoadingPart):
         return append_rules(Path(folder), communication_rules(self.communication))
 
     def to_html(
-        self, path: str | PathLike[str], *, panels: Iterable[str] | None = None, title: str = ""
+        self,
+        path: str | PathLike[str],
+        *,
+        panels: Iterable[str] | None = None,
+        title: str = "",
+        timeout: float = SETTLED_WITHIN_SECONDS,
     ) -> Path:
         """Write what is shown to one HTML file that opens anywhere, offline and without Python.
 
@@ -223,16 +229,19 @@ class TraceExplorer(Pictured, LoadingPart):
             path: the file to write; it is returned.
             panels: kinds of the panels to save; default: those that are shown.
             title: the page's title; default: the explorer's.
+            timeout: how many seconds to wait for the parts, once the trace is loaded.
 
         Raises:
+            NotAnsweredError: some parts took longer; it names them.
             ValueError: there is no panel of that kind.
             OSError: the file cannot be written.
         """
         kinds = self.panels if panels is None else kinds_of(panels)
-        shown = self._at_rest()
+        shown = self._at_rest(timeout)
         made = {kind: self._make_panel(kind) for kind in kinds if kind not in shown}
         try:
             saved = [("panel", (shown | made)[kind], kind) for kind in kinds]
+            settle([part for _, part, _ in saved], timeout)
             placed = [*((area, part, "") for area, part in self._fixed), *saved]
             return write(path, explorer_page(self, placed, title or self._title()))
         finally:
@@ -264,15 +273,15 @@ class TraceExplorer(Pictured, LoadingPart):
         shown = self._at_rest()
         return picture(self._title(), self.header, [*(part for _, part in self._fixed), *shown.values()])
 
-    def _at_rest(self) -> dict[str, Part]:
+    def _at_rest(self, timeout: float = SETTLED_WITHIN_SECONDS) -> dict[str, Part]:
         """The panels shown, by kind, once the trace is loaded and everything is computed."""
         self.wait()
-        settle([self])  # the parts are created shortly after the trace is loaded
+        settle([self], timeout)  # the parts are created shortly after the trace is loaded
         if not self._fixed:
             raise RuntimeError(self.message)
         self._tell(about(self.trace, self._name, self.communication))  # a worker thread may still be at it
         shown = dict(self._shown)
-        settle([*(part for _, part in self._fixed), *shown.values()])
+        settle([*(part for _, part in self._fixed), *shown.values()], timeout)
         return shown
 
     def _title(self) -> str:

@@ -74,6 +74,7 @@ class WhatIf(Pictured, Computed):
 
     _bundle: ClassVar = WHAT_IF_BUNDLE
     _view = t.Unicode("what_if").tag(sync=True)
+    _from_browser: ClassVar[Sequence[str]] = ("rank", "settings", "further")
     _depends: ClassVar = ("rank", "edits", "ranks", "iterations", "window")
 
     rank = t.Int(None, allow_none=True, help="the rank to replay; None: the first that can be trusted").tag(

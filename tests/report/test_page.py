@@ -2,10 +2,12 @@
 
 import base64
 import hashlib
+import io
 import re
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,13 +105,13 @@ def test_a_write_that_fails_halfway_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = write(tmp_path / "report.html", "old")
-    whole = Path.write_bytes
 
-    def half(path: Path, content: bytes) -> int:
-        whole(path, content[: len(content) // 2])
-        raise OSError(28, "No space left on device")
+    class Half(io.FileIO):
+        def write(self, content: Any) -> int:
+            super().write(content[: len(content) // 2])
+            raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", half)
+    monkeypatch.setattr(Path, "open", lambda path, _mode: Half(path, "x"))
     with pytest.raises(OSError, match="No space"):
         write(target, document())
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("report.html", "old")]

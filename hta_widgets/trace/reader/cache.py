@@ -121,10 +121,10 @@ def fingerprint(source: Any, extra_args: Sequence[str] = (), *, whole: bool = Fa
 
 
 def _sample_file(path: Path, digest: Any, whole: bool) -> None:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError("what a pipe holds can be read once")
     with path.open("rb", buffering=0) as file:
         status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError("what a pipe holds can be read once")
         digest.update(f"{status.st_size} {status.st_mtime_ns} {whole}".encode())
         if whole:
             while data := file.read(1 << 20):

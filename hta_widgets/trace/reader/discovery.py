@@ -103,7 +103,7 @@ def _discover_local(path: Path) -> Discovery:
     path = path.expanduser()
     if not path.exists():
         raise TraceNotFoundError(f"no such file or folder: {path}")
-    if path.is_file():
+    if not path.is_dir():  # a file, or a pipe such as <(zcat trace.json.gz)
         return Discovery([TraceFile(path, path.name, path.resolve().parent.name)])
     here = [TraceFile(file, file.name, path.name) for file in path.iterdir() if file.is_file()]
     below = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hta_widgets.errors import TraceFormatError
+from hta_widgets.errors import TraceFormatError, out_of_memory
 from hta_widgets.jit import compiled
 from hta_widgets.trace.reader.blocks import BLOCK_BYTES, Block, BlockReader
 from hta_widgets.trace.reader.columns import ColumnScanner
@@ -22,9 +22,10 @@ from hta_widgets.trace.reader.damage import (
     next_head,
 )
 from hta_widgets.trace.reader.event_scan import DONE, MALFORMED, scan_block
+from hta_widgets.trace.reader.expansion import check_expansion, most_expansion
 from hta_widgets.trace.reader.head import HeadSearch, second_key
 from hta_widgets.trace.reader.metadata import find_tail, read_metadata
-from hta_widgets.trace.reader.source import Source, TraceSource
+from hta_widgets.trace.reader.source import Source, TraceSource, describe
 from hta_widgets.trace.reader.stated import in_words, unusable
 from hta_widgets.trace.reader.table import EventTable, Problem
 
@@ -50,15 +51,24 @@ def scan(
     called once per block, in bytes of the file itself (`bytes_total` is None if unknown); an exception that
     it raises stops the scan and propagates. `block_bytes` is the text read at once.
 
-    Raises TraceNotFoundError if there is no file, TraceFormatError if it holds no trace.
+    Raises TraceNotFoundError if there is no file, TraceFormatError if it holds no trace, or far more text
+    than a recording of its size (`expansion`), OutOfMemoryError if the memory is too small for it.
     """
-    with Source(source) as opened, BlockReader(opened, block_bytes) as blocks:
+    most = most_expansion()
+    with (
+        out_of_memory(f"reading {describe(source)}"),
+        Source(source) as opened,
+        BlockReader(opened, block_bytes) as blocks,
+    ):
         reading = _Reading(opened.path, ColumnScanner(tuple(extra_args), block_bytes))
         try:
             for block in blocks:
                 if progress is not None:
                     progress(block.done, opened.total)
+                text = block.offset + block.stop
                 reading.feed(block)
+                if opened.compressed:
+                    check_expansion(opened.path, block.done, text, reading.events, most)
         except TraceFormatError as error:
             if opened.damage is None:
                 raise
@@ -66,7 +76,7 @@ def scan(
             raise TraceFormatError(
                 error.path, f"{opened.damage}; nothing before it is a trace", None
             ) from error
-    return reading.finish(opened.damage)
+        return reading.finish(opened.damage)
 
 
 def is_compiled() -> bool:
@@ -93,6 +103,11 @@ class _Reading:
         self._lost = b""
         self._unfinished_at: int | None = None
         self._is_array = False
+
+    @property
+    def events(self) -> int:
+        """How many events were read so far."""
+        return self._columns.n
 
     def feed(self, block: Block) -> None:
         """Read one block."""

@@ -6,6 +6,7 @@ Damage never raises here: a truncated or corrupt stream ends early and reports i
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -68,7 +69,7 @@ class Source:
 
     def _open(self, source: TraceSource) -> tuple[Any, bool]:
         if hasattr(source, "read"):
-            if hasattr(source, "seek"):
+            if hasattr(source, "seek") and _is_seekable(source):
                 source.seek(0)
             return source, False
         try:
@@ -89,7 +90,8 @@ class Source:
         if isinstance(size, int):
             return size
         try:
-            return os.fstat(self._file.fileno()).st_size
+            status = os.fstat(self._file.fileno())
+            return status.st_size if stat.S_ISREG(status.st_mode) else None
         except (OSError, AttributeError, ValueError):
             return None
 
@@ -127,6 +129,11 @@ class Source:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _is_seekable(file: Any) -> bool:
+    """Whether a file can be read from its start again; one that does not tell can."""
+    return not hasattr(file, "seekable") or bool(file.seekable())
 
 
 class _Gunzip:
