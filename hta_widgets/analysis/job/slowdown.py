@@ -44,15 +44,17 @@ def slowdown(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     The job is replayed: operations follow the ones they waited for, and ranks meet at collectives and at
     sends and receives. T is the time of a step in that replay, T_ideal its time if every operation took its
-    ideal time (`ideal.ideal_times`). The slowdown of the job is T / T_ideal; of a part (an operation, rank,
-    stage, replica) it is the time with that part as recorded and all else ideal, by T_ideal; of an iteration
-    its own T / T_ideal. What a part costs is what a step gains if only that part is repaired. Parts do not
-    add up, and may be below 1: the ideal is a mean, so a faster part gets slower.
+    ideal time: computation and copies an even split over ranks and steps of what is spent on their name,
+    communication the median of the same transfers (without waiting for other ranks), waits for the host the
+    median at the same place. The slowdown of the job is T / T_ideal; of a part (an operation, rank, stage,
+    replica) it is the time with that part as recorded and all else ideal, by T_ideal; of an iteration its own
+    T / T_ideal. What a part costs is what a step gains if only that part is repaired. Parts do not add up,
+    and may be below 1: the ideal is a mean, so a faster part gets slower.
 
     No clock is compared. Where partners, stages or the order are not recorded, they are found from what time
-    never contradicts (`order.dependencies`); the tolerance for that is derived from the recording. The
-    culprit is found by repairing ranks (`culprits.culprit`), its cause by repairing what they do
-    (`causes.cause_of`).
+    never contradicts; the tolerance for that is derived from the recording. The culprits are the fewest
+    ranks, or the stage, whose repair wins half of the loss; of what they do, that whose repair wins most is
+    the cause.
 
     Source: "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI 2025).
 
@@ -74,8 +76,7 @@ def slowdown(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Raises:
         MissingDataError: fewer than two ranks, no common step, ranks that do not meet, or an order of
-        operations
-            that does not explain the recording.
+            operations that does not explain the recording.
     """
     scope = scope or Scope()
     model = _model(trace, scope.ranks, scope.iterations)
