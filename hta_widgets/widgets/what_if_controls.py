@@ -31,9 +31,9 @@ __all__ = ["CONTROLS", "Control", "Effect", "described", "edits_of", "effect_of"
 _CLASSES = {
     **dict.fromkeys(("host", "launches", "allocator", "without", "graphs"), "host"),
     "syncs": "sync",
-    "kernels": "compute",
-    "copies": "memory",
-    "communication": "communication",
+    **dict.fromkeys(("kernels", "kernel_time", "fused_optimizer", "own_stream"), "compute"),
+    **dict.fromkeys(("copies", "copy_bandwidth"), "memory"),
+    **dict.fromkeys(("communication", "bus_bandwidth", "overlap"), "communication"),
 }
 """By the function that makes an edit: the class of time (`palette`) that it is about."""
 _DIGITS = 12

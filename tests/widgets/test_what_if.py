@@ -16,7 +16,7 @@ from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets import what_if_answer
 from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.runtime import WHAT_IF_BUNDLE, bundle, runtime
-from hta_widgets.widgets.what_if_controls import CONTROLS, edits_of, effect_of, settings_of
+from hta_widgets.widgets.what_if_controls import CONTROLS, edits_of, effect_of, settings_of, time_class
 from tests.support import shared_trace
 
 MANY = [edits.kernels(1.82), edits.host(0.5), edits.syncs(), edits.communication(0)]
@@ -104,6 +104,12 @@ def test_the_figure_is_the_waterfall(widget: WhatIf) -> None:
     assert widget.figure().layout.yaxis.ticktext[0] == "edits.kernels(2.0, name='&lt;b&gt;*')"
     widget.edits = []
     assert len(widget.figure().data[0].x) == 0
+
+
+def test_every_edit_has_a_colour() -> None:
+    makers = [name for name in edits.__all__ if name not in ("Edit", "exactly")]
+    assert {name for name in makers if time_class(edits.Edit(f"edits.{name}()")) == "idle"} == set()
+    assert time_class(edits.Edit("edits.unheard_of()")) == "idle"
 
 
 def test_the_map_marks_the_sliders(widget: WhatIf, stalled: Trace) -> None:
