@@ -93,6 +93,13 @@ def test_json_is_never_counted(value: str) -> None:
         assert not scan(text).problems and not scan(text, 32).problems
 
 
+@pytest.mark.parametrize("value", ["[1]", '{"a": 1}', '"text"', "[]"])
+def test_a_value_that_is_no_number_is_json_all_the_same(value: str) -> None:
+    text = f"[{EVENT.replace('7', value).replace('5', value)}]"
+    json.loads(text)
+    assert not odd(scan(text))
+
+
 def test_a_second_list_of_events_is_told() -> None:
     text = f'{{"traceEvents":[{EVENT}],"a":{{"traceEvents":[1]}},"traceEvents":[{EVENT},{EVENT}]}}'
     (problem,) = scan(text).problems

@@ -161,7 +161,7 @@ def drop_cell(columns: Columns, j: int, row: int) -> None:
 @outline
 def defer(text: Text, columns: Columns, row: int, action: int, start: int, stop: int) -> int:
     """Leave a value to `values.resolve`; whatever stood there before is void."""
-    if byte_at(text, start) != QUOTE:
+    if byte_at(text, start) not in (QUOTE, OPEN_BRACKET, OPEN_BRACE):
         check_scalar(text, start, stop, columns)
     cell = columns.filled[DEFERRED]
     if cell >= columns.deferred.shape[0]:
