@@ -1,11 +1,16 @@
 """What `import hta_widgets` offers, and what it costs to look."""
 
+import ast
 import json
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
+
+import pytest
 
 import hta_widgets
+from hta_widgets import analysis
 
 LOOK = """
 import json, sys
@@ -27,3 +32,54 @@ def test_looking_imports_nothing() -> None:
     shown, loaded = json.loads(done.stdout)
     assert "TraceExplorer" in shown
     assert loaded == ["hta_widgets", "hta_widgets.version"]
+
+
+ASK = """
+import json, sys
+from hta_widgets import Trace, analysis
+analysis.temporal_breakdown(Trace.open(sys.argv[1], cache=False))
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def test_one_question_loads_neither_the_other_analyses_nor_what_they_need(tmp_path: Path) -> None:
+    event = {"ph": "X", "cat": "kernel", "name": "k", "ts": 0, "dur": 5, "pid": 0, "tid": 7}
+    path = tmp_path / "rank0.json"
+    path.write_text(json.dumps({"traceEvents": [event]}))
+    done = subprocess.run([sys.executable, "-c", ASK, path], capture_output=True, text=True, check=True)
+    loaded = json.loads(done.stdout)
+    ours = {name.split(".")[2] for name in loaded if name.startswith("hta_widgets.analysis.")}
+    assert ours == {"core", "device_time"}
+    assert not {"fsspec", "plotly", "anywidget", "scipy.stats"} & set(loaded)
+
+
+def test_every_analysis_is_imported_from_where_its_types_are() -> None:
+    """What mypy reads of `hta_widgets.analysis`, and what is imported on use, are the same."""
+    tree = ast.parse(Path(str(analysis.__file__)).read_text(encoding="utf-8"))
+    stated = {
+        alias.name: node.module
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert set(stated) == set(analysis.__all__) <= set(dir(analysis))
+    for name, module in stated.items():
+        assert getattr(analysis, name) is getattr(import_module(str(module)), name)
+
+
+def test_an_analysis_is_not_hidden_by_the_package_of_its_name() -> None:
+    package = import_module("hta_widgets.analysis.critical_path")
+    assert analysis.critical_path is package.critical_path
+    sys.modules.pop("hta_widgets.analysis.critical_path")
+    try:
+        import_module("hta_widgets.analysis.critical_path")
+        assert callable(analysis.critical_path)
+    finally:
+        sys.modules["hta_widgets.analysis.critical_path"] = package
+
+
+def test_an_unknown_analysis_is_told() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = analysis.nothing  # type: ignore[attr-defined]

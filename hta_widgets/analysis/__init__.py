@@ -1,46 +1,57 @@
-"""Questions about a trace: each a function `(trace, scope) -> DataFrame`, with times in exact nanoseconds."""
+"""Questions about a trace: each a function `(trace, scope) -> DataFrame`, with times in exact nanoseconds.
 
-from hta_widgets.analysis.annotations.kernels import annotated_kernels, annotation_totals
-from hta_widgets.analysis.annotations.regions import user_annotations
-from hta_widgets.analysis.calls.cupti import cupti_counters
-from hta_widgets.analysis.calls.modules import module_stacks
-from hta_widgets.analysis.calls.op_counts import op_counts
-from hta_widgets.analysis.calls.sequences import kernel_sequences, sequence_instances
-from hta_widgets.analysis.calls.stacks import call_stacks
-from hta_widgets.analysis.communication.collectives import collectives
-from hta_widgets.analysis.communication.stragglers import stragglers
-from hta_widgets.analysis.compare import comparability, diff, run_table, step_waterfall
-from hta_widgets.analysis.compare.registry import COMPARISONS
-from hta_widgets.analysis.copies.bandwidth import bandwidth_summary, memory_bandwidth
-from hta_widgets.analysis.core.entry import Analysis
-from hta_widgets.analysis.critical_path import critical_path, critical_path_summary
-from hta_widgets.analysis.device_time.kernel_types import kernel_type_breakdown
-from hta_widgets.analysis.device_time.overlap import comm_comp_overlap
-from hta_widgets.analysis.device_time.step_times import step_times
-from hta_widgets.analysis.device_time.temporal import temporal_breakdown
-from hta_widgets.analysis.findings import overview, savings
-from hta_widgets.analysis.idle.breakdown import idle_breakdown
-from hta_widgets.analysis.idle.gaps import idle_gaps
-from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
-from hta_widgets.analysis.job import slowdown
-from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
-from hta_widgets.analysis.kernels.by_class import kernel_classes
-from hta_widgets.analysis.kernels.durations import kernel_durations
-from hta_widgets.analysis.kernels.occupancy import occupancy
-from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of, register_peaks
-from hta_widgets.analysis.launches.delays import launch_stats, launch_summary
-from hta_widgets.analysis.launches.op_kernels import op_kernels
-from hta_widgets.analysis.launches.queue import blocked_on_full_queue, queue_length, queue_summary
-from hta_widgets.analysis.memory.categories import memory_categories
-from hta_widgets.analysis.memory.usage import memory_peak, memory_timeline
-from hta_widgets.analysis.operators.coverage import formula_coverage
-from hta_widgets.analysis.operators.formulas import register_formula
-from hta_widgets.analysis.operators.roofline import roofline
-from hta_widgets.analysis.operators.table import operators
-from hta_widgets.analysis.registry import ANALYSES
-from hta_widgets.analysis.replay import marginal_savings, replay_quality, speed_map, what_if
-from hta_widgets.analysis.strategy import strategies, strategy_memory, training_strategy
-from hta_widgets.charts.spec import Series
+They are imported on first use: a script that asks one question should not have to load all of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.annotations.kernels import annotated_kernels, annotation_totals
+    from hta_widgets.analysis.annotations.regions import user_annotations
+    from hta_widgets.analysis.calls.cupti import cupti_counters
+    from hta_widgets.analysis.calls.modules import module_stacks
+    from hta_widgets.analysis.calls.op_counts import op_counts
+    from hta_widgets.analysis.calls.sequences import kernel_sequences, sequence_instances
+    from hta_widgets.analysis.calls.stacks import call_stacks
+    from hta_widgets.analysis.communication.collectives import collectives
+    from hta_widgets.analysis.communication.stragglers import stragglers
+    from hta_widgets.analysis.compare import comparability, diff, run_table, step_waterfall
+    from hta_widgets.analysis.compare.registry import COMPARISONS
+    from hta_widgets.analysis.copies.bandwidth import bandwidth_summary, memory_bandwidth
+    from hta_widgets.analysis.core.entry import Analysis
+    from hta_widgets.analysis.critical_path import critical_path, critical_path_summary
+    from hta_widgets.analysis.device_time.kernel_types import kernel_type_breakdown
+    from hta_widgets.analysis.device_time.overlap import comm_comp_overlap
+    from hta_widgets.analysis.device_time.step_times import step_times
+    from hta_widgets.analysis.device_time.temporal import temporal_breakdown
+    from hta_widgets.analysis.findings import overview, savings
+    from hta_widgets.analysis.idle.breakdown import idle_breakdown
+    from hta_widgets.analysis.idle.gaps import idle_gaps
+    from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
+    from hta_widgets.analysis.job import slowdown
+    from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
+    from hta_widgets.analysis.kernels.by_class import kernel_classes
+    from hta_widgets.analysis.kernels.durations import kernel_durations
+    from hta_widgets.analysis.kernels.occupancy import occupancy
+    from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of, register_peaks
+    from hta_widgets.analysis.launches.delays import launch_stats, launch_summary
+    from hta_widgets.analysis.launches.op_kernels import op_kernels
+    from hta_widgets.analysis.launches.queue import blocked_on_full_queue, queue_length, queue_summary
+    from hta_widgets.analysis.memory.categories import memory_categories
+    from hta_widgets.analysis.memory.usage import memory_peak, memory_timeline
+    from hta_widgets.analysis.operators.coverage import formula_coverage
+    from hta_widgets.analysis.operators.formulas import register_formula
+    from hta_widgets.analysis.operators.roofline import roofline
+    from hta_widgets.analysis.operators.table import operators
+    from hta_widgets.analysis.registry import ANALYSES
+    from hta_widgets.analysis.replay import marginal_savings, replay_quality, speed_map, what_if
+    from hta_widgets.analysis.strategy import strategies, strategy_memory, training_strategy
+    from hta_widgets.charts.spec import Series
 
 __all__ = [
     "ANALYSES",
@@ -105,3 +116,90 @@ __all__ = [
     "user_annotations",
     "what_if",
 ]
+
+_MODULES = {
+    "ANALYSES": "hta_widgets.analysis.registry",
+    "COMPARISONS": "hta_widgets.analysis.compare.registry",
+    "Analysis": "hta_widgets.analysis.core.entry",
+    "Peaks": "hta_widgets.analysis.kernels.peaks",
+    "Series": "hta_widgets.charts.spec",
+    "annotated_kernels": "hta_widgets.analysis.annotations.kernels",
+    "annotation_totals": "hta_widgets.analysis.annotations.kernels",
+    "bandwidth_summary": "hta_widgets.analysis.copies.bandwidth",
+    "blocked_on_full_queue": "hta_widgets.analysis.launches.queue",
+    "call_stacks": "hta_widgets.analysis.calls.stacks",
+    "collectives": "hta_widgets.analysis.communication.collectives",
+    "comm_comp_overlap": "hta_widgets.analysis.device_time.overlap",
+    "comparability": "hta_widgets.analysis.compare",
+    "critical_path": "hta_widgets.analysis.critical_path",
+    "critical_path_summary": "hta_widgets.analysis.critical_path",
+    "cupti_counters": "hta_widgets.analysis.calls.cupti",
+    "diff": "hta_widgets.analysis.compare",
+    "formula_coverage": "hta_widgets.analysis.operators.coverage",
+    "idle_breakdown": "hta_widgets.analysis.idle.breakdown",
+    "idle_gaps": "hta_widgets.analysis.idle.gaps",
+    "kernel_breakdown": "hta_widgets.analysis.kernels.breakdown",
+    "kernel_classes": "hta_widgets.analysis.kernels.by_class",
+    "kernel_durations": "hta_widgets.analysis.kernels.durations",
+    "kernel_sequences": "hta_widgets.analysis.calls.sequences",
+    "kernel_type_breakdown": "hta_widgets.analysis.device_time.kernel_types",
+    "launch_stats": "hta_widgets.analysis.launches.delays",
+    "launch_summary": "hta_widgets.analysis.launches.delays",
+    "marginal_savings": "hta_widgets.analysis.replay",
+    "memory_bandwidth": "hta_widgets.analysis.copies.bandwidth",
+    "memory_categories": "hta_widgets.analysis.memory.categories",
+    "memory_peak": "hta_widgets.analysis.memory.usage",
+    "memory_timeline": "hta_widgets.analysis.memory.usage",
+    "module_stacks": "hta_widgets.analysis.calls.modules",
+    "occupancy": "hta_widgets.analysis.kernels.occupancy",
+    "op_counts": "hta_widgets.analysis.calls.op_counts",
+    "op_kernels": "hta_widgets.analysis.launches.op_kernels",
+    "operators": "hta_widgets.analysis.operators.table",
+    "overview": "hta_widgets.analysis.findings",
+    "peaks_of": "hta_widgets.analysis.kernels.peaks",
+    "queue_length": "hta_widgets.analysis.launches.queue",
+    "queue_summary": "hta_widgets.analysis.launches.queue",
+    "register_formula": "hta_widgets.analysis.operators.formulas",
+    "register_peaks": "hta_widgets.analysis.kernels.peaks",
+    "replay_quality": "hta_widgets.analysis.replay",
+    "roofline": "hta_widgets.analysis.operators.roofline",
+    "run_table": "hta_widgets.analysis.compare",
+    "savings": "hta_widgets.analysis.findings",
+    "sequence_instances": "hta_widgets.analysis.calls.sequences",
+    "slowdown": "hta_widgets.analysis.job",
+    "speed_map": "hta_widgets.analysis.replay",
+    "step_times": "hta_widgets.analysis.device_time.step_times",
+    "step_waterfall": "hta_widgets.analysis.compare",
+    "stragglers": "hta_widgets.analysis.communication.stragglers",
+    "strategies": "hta_widgets.analysis.strategy",
+    "strategy_memory": "hta_widgets.analysis.strategy",
+    "stream_idle_breakdown": "hta_widgets.analysis.idle.streams",
+    "stream_idle_intervals": "hta_widgets.analysis.idle.streams",
+    "temporal_breakdown": "hta_widgets.analysis.device_time.temporal",
+    "training_strategy": "hta_widgets.analysis.strategy",
+    "user_annotations": "hta_widgets.analysis.annotations.regions",
+    "what_if": "hta_widgets.analysis.replay",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]
+
+
+class _Package(ModuleType):
+    """Python puts each imported submodule into its package, where `critical_path` is the analysis."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _MODULES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

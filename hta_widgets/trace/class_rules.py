@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import fsspec
-
 from hta_widgets.trace.classify import EventClass, Rule, make_rule, registered
 from hta_widgets.trace.reader.discovery import TraceFile
 
@@ -177,7 +175,7 @@ def _beside(path: Any, files: Sequence[TraceFile]) -> Iterator[str]:
     for file in files:
         if isinstance(file.source, Path):
             yield str(file.source.parent / FILE_NAME)
-        elif isinstance(file.source, fsspec.core.OpenFile):
+        elif hasattr(file.source, "fs"):  # fsspec's OpenFile
             yield file.source.fs.unstrip_protocol(f"{file.source.path.rpartition('/')[0]}/{FILE_NAME}")
     if (
         isinstance(path, str | Path)
@@ -187,8 +185,17 @@ def _beside(path: Any, files: Sequence[TraceFile]) -> Iterator[str]:
         yield str(folder / FILE_NAME)
 
 
+def _opened(location: str) -> Any:
+    """A binary file; fsspec, which is slow to import, is needed for URLs only."""
+    if "://" not in location:
+        return Path(location).open("rb")
+    import fsspec
+
+    return fsspec.open(location, "rb")
+
+
 def _text(location: str) -> str:
-    with fsspec.open(location, "rb") as file:
+    with _opened(location) as file:
         data: bytes = file.read(LARGEST_BYTES + 1)
     if len(data) > LARGEST_BYTES:
         raise ValueError(f"larger than {LARGEST_BYTES:,} bytes")

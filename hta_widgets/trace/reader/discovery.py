@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import numpy as np
 
 from hta_widgets.errors import TraceNotFoundError
@@ -74,7 +73,7 @@ def discover(path: Any) -> Discovery:
         return (
             _discover_remote(path) if isinstance(path, str) and "://" in path else _discover_local(Path(path))
         )
-    if isinstance(path, fsspec.core.OpenFile):
+    if _is_open_file(path):
         return Discovery([TraceFile(path, path.path.rsplit("/", 1)[-1])])
     if hasattr(path, "read"):
         return Discovery(
@@ -116,8 +115,16 @@ def _discover_local(path: Path) -> Discovery:
     return _choose(str(path), here, below)
 
 
+def _is_open_file(path: Any) -> bool:
+    from fsspec.core import OpenFile  # slow to import, and not needed for local files
+
+    return isinstance(path, OpenFile)
+
+
 def _discover_remote(url: str) -> Discovery:
-    system, path = fsspec.core.url_to_fs(url)
+    from fsspec.core import url_to_fs
+
+    system, path = url_to_fs(url)
     if not system.exists(path):
         raise TraceNotFoundError(f"no such file or folder: {url}")
     if system.isfile(path):
@@ -136,7 +143,9 @@ def _discover_remote(url: str) -> Discovery:
 
 def _remote(system: Any, path: str, folder: str = "") -> TraceFile:
     name = path.rstrip("/").rsplit("/", 1)[-1]
-    return TraceFile(fsspec.core.OpenFile(system, path), f"{folder}/{name}" if folder else name, folder)
+    from fsspec.core import OpenFile
+
+    return TraceFile(OpenFile(system, path), f"{folder}/{name}" if folder else name, folder)
 
 
 def _choose(where: str, here: list[TraceFile], below: list[TraceFile]) -> Discovery:
