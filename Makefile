@@ -24,6 +24,7 @@ help:
 
 demo: .venv/.demo
 	@$(BIN)/python hatch_build.py
+	@$(BIN)/hta-widgets warm-up
 	@echo "JupyterLab prints its address below: open it in a browser if none opens by itself."
 	$(BIN)/jupyter lab --ServerApp.port=$(PORT) $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/notebooks/quickstart.ipynb
 

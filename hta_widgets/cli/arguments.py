@@ -160,6 +160,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     _add_format(command)
     _add_output(command)
+
+    what = "compile now what the first answers on a machine would otherwise wait for"
+    command = commands.add_parser("warm-up", help=what, description=f"{what.capitalize()}.")
+    _add_behaviour(command)
     return parser.parse_args(argv)
 
 
@@ -191,9 +195,13 @@ def _command(
             nargs="+",
             help="a folder with a file per rank, files, or URLs for fsspec",
         )
+    _add_behaviour(parser)
+    return parser
+
+
+def _add_behaviour(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no warnings on stderr")
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
-    return parser
 
 
 def _add_part(parser: argparse.ArgumentParser) -> Any:

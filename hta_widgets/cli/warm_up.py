@@ -1,0 +1,88 @@
+"""`hta-widgets warm-up`: compiles on this machine what the first user would otherwise wait for.
+
+It asks every question about bundled examples, and leaves what that compiles where numba keeps it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from argparse import Namespace
+from collections.abc import Callable
+
+from hta_widgets import examples
+from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, what_if
+from hta_widgets.analysis.compare import anchors
+from hta_widgets.analysis.replay import edits
+from hta_widgets.cli.exits import Exit
+from hta_widgets.cli.limits import LINES
+from hta_widgets.errors import MissingDataError
+from hta_widgets.timeline import Pyramid, build_lanes
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.reader.raw import RawTrace
+from hta_widgets.trace.scope import Scope
+
+__all__ = ["run"]
+
+
+def run(arguments: Namespace) -> Exit:
+    """Run the command."""
+    began = time.monotonic()
+    steps: dict[str, Callable[[], None]] = {
+        "reading": _read,
+        "the timeline": _draw,
+        "analyses": _analyse,
+        "replays": _replay,
+        "comparisons": _compare,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the examples
+        for what, step in steps.items():
+            if not arguments.quiet:
+                sys.stderr.write(f"compiling: {what}\n")
+            step()
+    sys.stdout.write(f"Compiled in {time.monotonic() - began:.0f} s; a second run takes what is on disk.\n")
+    return Exit.FINE
+
+
+def _open(name: str) -> Trace:
+    return Trace.open(examples.path(name), cache=False)
+
+
+def _read() -> None:
+    trace = _open("single_gpu_dataloader_stall")
+    trace.events()
+    RawTrace.read(trace.rank(trace.ranks[0]).path)
+
+
+def _draw() -> None:
+    trace = _open("single_gpu_dataloader_stall")
+    lanes = build_lanes([trace.rank(rank) for rank in trace.ranks])
+    Pyramid(lanes).window(*lanes.extent, 1000, range(len(lanes.offsets) - 1))
+
+
+def _analyse() -> None:
+    for name in ("ddp_4ranks", "inference_cuda_graphs"):
+        trace = _open(name)
+        for entry in ANALYSES.values():
+            try:
+                entry.function(trace)
+            except MissingDataError:
+                continue
+
+
+def _replay() -> None:
+    trace = _open("single_gpu_dataloader_stall")
+    what_if(trace, [edits.kernels(2.0), edits.launches(0.5)])
+
+
+def _compare() -> None:
+    runs = {name: _open(name) for name in ("gpt2_baseline", "gpt2_ddp")}
+    for entry in COMPARISONS.values():
+        entry.function(runs)
+    for by in LINES:
+        COMPARISONS["diff"].function(runs, by=by)
+    first, second = (trace.rank(0) for trace in runs.values())
+    diff(runs, "op", Scope(streams=tuple(first.stream[first.is_device].tolist())))
+    anchors(first, first.extent, second, second.extent)

@@ -1,0 +1,46 @@
+"""After a warm-up nothing that an ordinary recording needs is left to compile."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import walk_packages
+from typing import Any
+
+from numba.core.dispatcher import Dispatcher
+
+import hta_widgets
+from tests.cli.conftest import Run
+
+# Pairs of begin and end events, more texts than the examples have, and a trace that is written again.
+RARE = (
+    "hta_widgets.trace.slices._match",
+    "hta_widgets.trace.reader.dictionary.fill_slots",
+    "hta_widgets.trace.reader.raw_scan.",
+)
+
+
+def called_from_python() -> dict[str, Any]:
+    """The compiled functions that no other compiled function names."""
+    found: dict[str, Any] = {}
+    for package in ("analysis", "timeline", "trace"):
+        for module in walk_packages([f"{hta_widgets.__path__[0]}/{package}"], f"hta_widgets.{package}."):
+            for name, value in vars(import_module(module.name)).items():
+                if isinstance(value, Dispatcher) and value.py_func.__module__ == module.name:
+                    found[f"{module.name}.{name}"] = value
+    named = {name for function in found.values() for name in function.py_func.__code__.co_names}
+    return {path: function for path, function in found.items() if path.rpartition(".")[2] not in named}
+
+
+def test_every_kernel_is_compiled(run: Run) -> None:
+    done = run("warm-up")
+    assert done.code == 0
+    assert done.out.startswith("Compiled in ")
+    assert done.err.count("compiling: ") == 5
+    kernels = called_from_python()
+    assert len(kernels) > 20
+    left = [name for name, kernel in kernels.items() if not kernel.signatures]
+    assert [name for name in left if not name.startswith(RARE)] == []
+
+
+def test_it_can_be_quiet(run: Run) -> None:
+    assert run("warm-up", "--quiet").err == ""
