@@ -40,6 +40,7 @@ CONTENTS = {
         "Hosts <hosts>",
         "performance",
         "Troubleshooting <troubleshooting>",
+        "Trust <trust>",
     ),
     "migration.md": ("hta", "Differences from HTA <differences>"),
     "api.md": ("Command line <command_line>", "Columns of events <event_columns>", "terms"),
