@@ -12,7 +12,7 @@ from argparse import Namespace
 from collections.abc import Callable
 
 from hta_widgets import examples
-from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, what_if
+from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, formula_coverage, slowdown, what_if
 from hta_widgets.analysis.compare import anchors
 from hta_widgets.analysis.replay import edits
 from hta_widgets.cli.exits import Exit
@@ -65,9 +65,9 @@ def _draw() -> None:
 def _analyse() -> None:
     for name in ("ddp_4ranks", "inference_cuda_graphs"):
         trace = _open(name)
-        for entry in ANALYSES.values():
+        for ask in (*(entry.function for entry in ANALYSES.values()), formula_coverage, slowdown):
             try:
-                entry.function(trace)
+                ask(trace)
             except MissingDataError:
                 continue
 

@@ -11,8 +11,10 @@ from numba.core.dispatcher import Dispatcher
 import hta_widgets
 from tests.cli.conftest import Run
 
-# Pairs of begin and end events, more texts than the examples have, and a trace that is written again.
+# Pairs of begin and end events, more texts than the examples have, a trace that is written again, and the
+# shapes of operators, which the examples lack.
 RARE = (
+    "hta_widgets.analysis.operators.",
     "hta_widgets.trace.slices._match",
     "hta_widgets.trace.reader.dictionary.fill_slots",
     "hta_widgets.trace.reader.raw_scan.",
