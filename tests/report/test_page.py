@@ -111,7 +111,7 @@ def test_a_write_that_fails_halfway_leaves_the_old_file(
             super().write(content[: len(content) // 2])
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "open", lambda path, _mode: Half(path, "x"))
-    with pytest.raises(OSError, match="No space"):
+    with monkeypatch.context() as full, pytest.raises(OSError, match="No space"):
+        full.setattr(Path, "open", lambda path, _mode: Half(path, "x"))
         write(target, document())
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("report.html", "old")]
