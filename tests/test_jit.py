@@ -14,6 +14,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
@@ -182,7 +183,7 @@ def test_compiled_functions_import_only_what_their_hash_covers() -> None:
                 seen += 1
                 for name in names_in(function.__code__) & imported:
                     value = vars(module)[name]
-                    if isinstance(value, int | float):
+                    if isinstance(value, int | float | np.number):
                         continue
                     home = value.__name__ if isinstance(value, ModuleType) else value.__module__
                     if home not in jit._CONTENTS and home != "numpy":

@@ -8,13 +8,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hta_widgets.cli.exits import OutputError, UsageError
 from hta_widgets.cli.terminal import is_terminal, printable
 from hta_widgets.whole_files import write_whole
+
+if TYPE_CHECKING:
+    import pandas as pd  # takes time: --help does without
 
 __all__ = [
     "ClosedOutput",

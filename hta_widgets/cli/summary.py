@@ -143,7 +143,9 @@ def _findings(found: pd.DataFrame | MissingDataError, output: str, cells: int | 
     """The findings of the explorer's overview: the share of the time, what it is, and what to try."""
     if isinstance(found, MissingDataError):
         return
-    yield from ("", _heading(printable(ANALYSES["overview"].sentence(found)), output))
+    yield ""
+    for piece in pieces_of(printable(ANALYSES["overview"].sentence(found)), cells):
+        yield _heading(piece, output)
     section = ""
     for finding in found.to_dict("records"):
         if finding["section"] != section and finding["section"] in HEADINGS:

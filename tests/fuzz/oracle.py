@@ -31,6 +31,11 @@ def events_of(text: bytes) -> list[Any] | None:
     return events if isinstance(events, list) and all(isinstance(item, dict) for item in events) else None
 
 
+def looks_like_a_trace(events: list[Any] | None) -> bool:
+    """Whether any event has a phase or a time: a list of other objects is refused."""
+    return any(isinstance(item.get("ph"), str) or isinstance(item.get("ts"), Number) for item in events or ())
+
+
 def differences(table: EventTable, events: list[Any]) -> list[str]:
     """Where a table is not what the events say."""
     if table.n != len(events):

@@ -36,6 +36,8 @@ def test_lists_among_the_options_are_compared_by_value(folder: Path, monkeypatch
     asked: list[list[str]] = []
 
     class Entry:
+        label = "Listed"
+
         @staticmethod
         def function(trace: Trace, scope: Scope, names: list[str]) -> pd.DataFrame:
             asked.append(names)

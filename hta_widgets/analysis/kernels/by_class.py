@@ -43,7 +43,7 @@ _COLUMNS: dict[str, Any] = {
     "unit": "str",
     "tile": "str",
     "layout": "str",
-    "split_k": "boolean",
+    "split_k": "str",
     "alignment": "Int64",
     "stages": "Int64",
     "epilogue": "str",
@@ -67,8 +67,9 @@ def kernel_classes(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         One row per rank and compute kernel, those with most time first. Columns: rank (int64), name (str),
         kind (str: ``"gemm: SIMT fp32"``, ``"attention: tensor cores 16 bits"``, ``"elementwise"``, ...,
         ``"unknown"``), count (int64, launches), time_ns (int64, ns), pct (float64, % of the rank's compute
-        kernels), library, operation, unit, tile, layout (str or null), split_k (boolean), alignment (Int64,
-        elements loaded at once), stages (Int64), epilogue (str or null); `KernelClass` describes them.
+        kernels), library, operation, unit, tile, layout (str or null), split_k (str, "yes", "no" or null),
+        alignment (Int64, elements loaded at once), stages (Int64), epilogue (str or null); `KernelClass`
+        describes them.
 
     Raises:
         MissingDataError: no selected rank has device events.
@@ -89,6 +90,7 @@ def kernel_classes(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     )
     for part in KernelClass.__dataclass_fields__:
         frame[part] = [getattr(found, part) for found in classes]
+    frame["split_k"] = [None if split is None else "yes" if split else "no" for split in frame["split_k"]]
     by = ["time_ns", "name", "rank"]
     frame = frame.astype(_COLUMNS)[list(_COLUMNS)]
     return frame.sort_values(by, ascending=[False, True, True], ignore_index=True)
