@@ -220,6 +220,8 @@ class Lab:
             f"JupyterLab {'Dark' if dark else 'Light'}",
         )
         self.page.wait_for_selector(f"body[data-jp-theme-light={str(not dark).lower()}]", state="attached")
+        # JupyterLab's splash fades after that; a second change meanwhile would have it removed twice
+        self.page.wait_for_selector("#jupyterlab-splash", state="detached")
 
     def shot(self, name: str, what: Locator | None = None) -> None:
         """Save a picture where HTA_WIDGETS_SHOTS says, to be looked at; without it do nothing."""
