@@ -1,7 +1,7 @@
 """Whatever fails, a part says so and comes to rest; the browser cannot change what Python owns."""
 
 import contextlib
-import time
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,16 +67,20 @@ def test_a_report_of_a_broken_panel_says_so(
 def test_waiting_for_a_part_has_a_limit(ddp: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compute = BreakdownPanel._compute
 
+    go_on = threading.Event()
+
     def slow(panel: BreakdownPanel, question: Any) -> Any:
-        time.sleep(2.0)
+        assert go_on.wait(60)
         return compute(panel, question)
 
     monkeypatch.setattr(BreakdownPanel, "_compute", slow)
     explorer = TraceExplorer(ddp, panels=["temporal_breakdown"])
-    with pytest.raises(NotAnsweredError, match=r"no answer within 0\.2 s from the panel “") as caught:
+    with pytest.raises(NotAnsweredError, match=r"no answer within 0\.2 s from .*the panel “") as caught:
         explorer.to_html(tmp_path / "report.html", timeout=0.2)
-    assert len(caught.value.parts) == 1 and isinstance(caught.value, TimeoutError)
-    explorer.to_html(tmp_path / "report.html", timeout=30)
+    # on a busy machine others may be late as well
+    assert caught.value.parts[-1].startswith("the panel “") and isinstance(caught.value, TimeoutError)
+    go_on.set()
+    explorer.to_html(tmp_path / "report.html", timeout=60)
 
 
 OWNED = {
