@@ -18,6 +18,7 @@ import traitlets as t
 
 from hta_widgets.analysis.replay import marginal_savings, speed_map, what_if
 from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.expressions import written
 from hta_widgets.analysis.replay.speed_map import SPEEDS
 from hta_widgets.charts.spec import Contour, Savings
 from hta_widgets.charts.svg import PanelPicture, Picture
@@ -269,7 +270,7 @@ class WhatIf(Pictured, Computed):
 
     def _python(self) -> str:
         """The expression of the answer."""
-        edits = f"[{', '.join(edit.expression for edit in self.edits)}]"
+        edits = written(self.edits)
         if self._python_expression is not None:
             return f"{self._python_expression()}({edits})"
         scope = self._scope(self.about.get("rank", self.rank) if len(self.trace.ranks) > 1 else None)

@@ -12,6 +12,7 @@ import pytest
 
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace.reader import scanner
+from tests.fuzz.mutators import mutate
 
 pytestmark = pytest.mark.slow
 
@@ -27,27 +28,6 @@ SEED_TEXT = b"""{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU
   {"ph": "s", "id": 99, "pid": 0, "tid": 7, "ts": 4, "cat": "ac2g", "name": "ac2g", "bp": "e"},
   {"ph": "C", "name": "GPU 0", "pid": 0, "ts": "5.0005", "args": {"SM": 0.5, "text": "}]"}}
 ], "distributedInfo": {"rank": 3, "pg_config": [{"ranks": [0, 1]}]}, "traceName": "x.json"}"""
-ALPHABET = b'"\\{}[]:,0123456789.-+eE nulltrueNaN\n\t\x00\xff'
-
-
-def mutate(text: bytes, dice: random.Random) -> bytes:
-    data = bytearray(text)
-    for _ in range(dice.choice((1, 1, 2, 3, 8))):
-        i = dice.randrange(len(data) + 1)
-        match dice.randrange(6):
-            case 0:
-                data[i:i] = bytes([dice.choice(ALPHABET)])
-            case 1:
-                del data[i : i + dice.choice((1, 1, 2, 10, 100))]
-            case 2:
-                data[i : i + 1] = bytes([dice.randrange(256)])
-            case 3:
-                data[i:i] = data[i : i + dice.randrange(200)]
-            case 4:
-                data[i:i] = bytes([dice.choice(ALPHABET)]) * dice.choice((2, 64, 200, 1000))
-            case _:
-                del data[i:]
-    return bytes(data)
 
 
 def run(first: int, count: int) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from hta_widgets.analysis.findings.changes import BETWEEN_RANKS, CHANGES, NO_CHANGE, Change
 from hta_widgets.analysis.findings.finding import Finding
-from hta_widgets.analysis.replay.expressions import parse_all
+from hta_widgets.analysis.replay.expressions import parse_all, written
 from hta_widgets.analysis.replay.quality import first_trusted, quality_of
 from hta_widgets.analysis.replay.what_if import what_if
 from hta_widgets.errors import MissingDataError
@@ -139,7 +139,7 @@ def _with_saving(inputs: Inputs, finding: Finding) -> Finding:
         saving_pct=100.0 * saving.ns / saving.whole_ns,
         saving_rank=rank,
         method=saving.method,
-        edits=f"[{', '.join(edit.expression for edit in made)}]",
+        edits=written(made),
     )
 
 

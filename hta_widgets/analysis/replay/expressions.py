@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 
-__all__ = ["parse", "parse_all"]
+__all__ = ["parse", "parse_all", "written"]
 
 _MAKERS: dict[str, Callable[..., Edit]] = {
     name: function
@@ -59,6 +59,11 @@ def parse_all(text: str) -> tuple[Edit, ...]:
     return (_made(text, parsed),)
 
 
+def written(edits: Iterable[Edit]) -> str:
+    """The expression of several edits, which `parse_all` reads."""
+    return f"[{', '.join(edit.expression for edit in edits)}]"
+
+
 def _made(text: str, call: ast.expr) -> Edit:
     if not isinstance(call, ast.Call):
         raise ValueError(f"{text!r} is not an edit: {_EXAMPLE}")
@@ -75,7 +80,7 @@ def _made(text: str, call: ast.expr) -> Edit:
     try:
         bound = signature.bind(*values, **named)
     except TypeError as error:
-        raise ValueError(f"{text!r}: {error}; it is {name}{_written(signature)}") from None
+        raise ValueError(f"{text!r}: {error}; it is {name}{_signature(signature)}") from None
     for argument, value in bound.arguments.items():
         kind = str(signature.parameters[argument].annotation)
         if isinstance(value, bool) != (kind == "bool") or not isinstance(value, _TYPES[kind]):
@@ -114,7 +119,7 @@ def _value(text: str, value: ast.expr) -> Any:
         ) from None
 
 
-def _written(signature: inspect.Signature) -> str:
+def _signature(signature: inspect.Signature) -> str:
     """The arguments as one would write them."""
     parts = [
         name if parameter.default is parameter.empty else f"{name}={parameter.default!r}"

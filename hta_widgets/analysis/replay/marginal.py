@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from hta_widgets.analysis.replay.edits import Edit
-from hta_widgets.analysis.replay.graph import graph_of
+from hta_widgets.analysis.replay.expressions import written
 from hta_widgets.analysis.replay.passes import ESTIMATE
-from hta_widgets.analysis.replay.plan import Plan
-from hta_widgets.analysis.replay.what_if import what_if
+from hta_widgets.analysis.replay.what_if import planned, what_if
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.scope import Scope
 
@@ -95,13 +94,8 @@ def saved(trace: Trace, edits: Sequence[Edit], scope: Scope) -> int:
         rows = what_if(trace, edits, scope)
         return time_of(rows, "before_ns") - time_of(rows, "after_ns")
     (rank,) = trace.ranks_of(scope)
-    rank_trace = trace.rank(rank)
-    graph = graph_of(rank_trace)
-    assert graph is not None  # its replay can be trusted
-    plan = Plan(graph, rank_trace)
-    for edit in edits:
-        edit.apply(plan)
-    return graph.extent - int(plan.replay(ESTIMATE).max())
+    plan = planned(trace.rank(rank), edits)
+    return plan.graph.extent - int(plan.replay(ESTIMATE).max())
 
 
 def time_of(rows: pd.DataFrame, column: str) -> int:
@@ -113,4 +107,4 @@ def time_of(rows: pd.DataFrame, column: str) -> int:
 def _expression(change: Change) -> str:
     if isinstance(change, Edit):
         return change.expression
-    return f"[{', '.join(edit.expression for edit in change)}]"
+    return written(change)

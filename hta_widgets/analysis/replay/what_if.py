@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-__all__ = ["PARTS", "replayed", "what_if"]
+__all__ = ["PARTS", "planned", "replayed", "what_if"]
 
 _PERIOD = "device period"
 PARTS = ("compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns")
@@ -120,11 +120,8 @@ def _reported(rank_trace: RankTrace, scope: Scope) -> list[int]:
 @memoize_per_rank(last=16)
 def replayed(rank_trace: RankTrace, edits: tuple[Edit, ...]) -> pd.DataFrame:
     """The rows of `what_if` for a rank whose replay is trusted, without what `quality_of` knows of it."""
-    graph = graph_of(rank_trace)
-    assert graph is not None  # there is no quality without a graph
-    plan = Plan(graph, rank_trace)
-    for edit in edits:
-        edit.apply(plan)
+    plan = planned(rank_trace, edits)
+    graph = plan.graph
     runs = [plan.replay(mode) for mode in (ESTIMATE, PINNED, MOST)]
     if any(edit.bound for edit in edits):
         runs.append(graph.time)
@@ -149,6 +146,16 @@ def replayed(rank_trace: RankTrace, edits: tuple[Edit, ...]) -> pd.DataFrame:
             **dict(zip(PARTS, _parts(rank_trace, graph, estimate, windows[1]), strict=True)),
         }
     )
+
+
+def planned(rank_trace: RankTrace, edits: Iterable[Edit]) -> Plan:
+    """The replay of a rank under edits; its replay is known to be trusted, so there is a graph."""
+    graph = graph_of(rank_trace)
+    assert graph is not None  # there is no quality without a graph
+    plan = Plan(graph, rank_trace)
+    for edit in edits:
+        edit.apply(plan)
+    return plan
 
 
 def _clock(rank_trace: RankTrace, graph: Graph, time: Int64, moved: Bool) -> str:
