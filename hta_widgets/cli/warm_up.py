@@ -10,6 +10,7 @@ import time
 import warnings
 from argparse import Namespace
 from collections.abc import Callable
+from typing import Final
 
 from hta_widgets import examples
 from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, formula_coverage, slowdown, what_if
@@ -23,22 +24,15 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.raw import RawTrace
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["run"]
+__all__ = ["STEPS", "run"]
 
 
 def run(arguments: Namespace) -> Exit:
     """Run the command."""
     began = time.monotonic()
-    steps: dict[str, Callable[[], None]] = {
-        "reading": _read,
-        "the timeline": _draw,
-        "analyses": _analyse,
-        "replays": _replay,
-        "comparisons": _compare,
-    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the examples
-        for what, step in steps.items():
+        for what, step in STEPS.items():
             if not arguments.quiet:
                 sys.stderr.write(f"compiling: {what}\n")
             step()
@@ -86,3 +80,13 @@ def _compare() -> None:
     first, second = (trace.rank(0) for trace in runs.values())
     diff(runs, "op", Scope(streams=tuple(first.stream[first.is_device].tolist())))
     anchors(first, first.extent, second, second.extent)
+
+
+STEPS: Final[dict[str, Callable[[], None]]] = {
+    "reading": _read,
+    "the timeline": _draw,
+    "analyses": _analyse,
+    "replays": _replay,
+    "comparisons": _compare,
+}
+"""Together they call every kernel that an ordinary recording needs."""

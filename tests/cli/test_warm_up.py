@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from importlib import import_module
 from pkgutil import walk_packages
-from typing import Any
-
-from numba.core.dispatcher import Dispatcher
 
 import hta_widgets
+from hta_widgets.jit import Kernel
 from tests.cli.conftest import Run
 
 # Pairs of begin and end events, more texts than the examples have, a trace that is written again, and the
@@ -21,16 +19,16 @@ RARE = (
 )
 
 
-def called_from_python() -> dict[str, Any]:
+def called_from_python() -> dict[str, Kernel]:
     """The compiled functions that no other compiled function names."""
-    found: dict[str, Any] = {}
+    found: dict[str, Kernel] = {}
     for package in ("analysis", "timeline", "trace"):
         for module in walk_packages([f"{hta_widgets.__path__[0]}/{package}"], f"hta_widgets.{package}."):
-            for name, value in vars(import_module(module.name)).items():
-                if isinstance(value, Dispatcher) and value.py_func.__module__ == module.name:
-                    found[f"{module.name}.{name}"] = value
-    named = {name for function in found.values() for name in function.py_func.__code__.co_names}
-    return {path: function for path, function in found.items() if path.rpartition(".")[2] not in named}
+            for value in vars(import_module(module.name)).values():
+                if isinstance(value, Kernel) and value._function.__module__ == module.name:
+                    found[value.name] = value
+    named = {name for kernel in found.values() for name in kernel._function.__code__.co_names}
+    return {name: kernel for name, kernel in found.items() if name.rpartition(".")[2] not in named}
 
 
 def test_every_kernel_is_compiled(run: Run) -> None:
@@ -40,7 +38,7 @@ def test_every_kernel_is_compiled(run: Run) -> None:
     assert done.err.count("compiling: ") == 5
     kernels = called_from_python()
     assert len(kernels) > 20
-    left = [name for name, kernel in kernels.items() if not kernel.signatures]
+    left = [name for name, kernel in kernels.items() if not kernel.is_compiled]
     assert [name for name in left if not name.startswith(RARE)] == []
 
 

@@ -8,13 +8,13 @@ callers allocate that.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import config, types
 
 from hta_widgets.jit import inline, intrinsic
 
@@ -24,95 +24,113 @@ u64 = np.uint64
 PADDING: Final = 256
 """Bytes that must be readable after the end of any text given to these functions."""
 
-CHECKED: Final = bool(vars(config).get("BOUNDSCHECK"))
+CHECKED: Final = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
 """Whether wide reads check their bounds too (NUMBA_BOUNDSCHECK=1)."""
 
-_BYTE, _LANE, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-_CHUNK = ir.VectorType(_BYTE, 64)
 _Emit = Callable[[Any, Any, Any], Any]
 
+# numba and llvmlite are imported where code is written: who runs code that is there needs neither
 
-def _on_text(result: types.Type, emit: _Emit, *operands: types.Type) -> Any:
-    """An intrinsic over (text, index, *operands): `emit(builder, pointer to text[index], operands)` writes
-    its code.
+
+def _ir() -> Any:
+    """The module of LLVM's types and instructions."""
+    return import_module("llvmlite.ir")
+
+
+def _on_text(result: str, emit: _Emit, *operands: str) -> Any:
+    """An intrinsic over (text, index, *operands), whose types go by their names in numba: `emit(builder,
+    pointer to text[index], operands)` writes its code.
     """
+    from numba import types
 
-    def typing(context: Any, text: types.Array, index: types.Type, *rest: types.Type) -> Any:
+    def typing(context: Any, text: Any, index: Any, *rest: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             array = context.make_array(signature.args[0])(context, builder, args[0])
             return emit(builder, builder.gep(array.data, [args[1]]), args[2:])
 
-        return result(text, types.int64, *operands), codegen
+        kinds = [getattr(types, operand) for operand in operands]
+        return getattr(types, result)(text, types.int64, *kinds), codegen
 
     return typing
 
 
-def _load(builder: Any, pointer: Any, kind: ir.Type) -> Any:
+def _load(builder: Any, pointer: Any, kind: Any) -> Any:
     value = builder.load(builder.bitcast(pointer, kind.as_pointer()))
     value.align = 1
     return value
 
 
+def _chunk() -> Any:
+    """The type of 64 bytes, read at once."""
+    return _ir().VectorType(_ir().IntType(8), 64)
+
+
 def _spread(builder: Any, value: Any) -> Any:
     """The low byte of `value` in all 64 lanes."""
-    empty = ir.Constant(_CHUNK, ir.Undefined)
-    first = builder.insert_element(empty, builder.trunc(value, _BYTE), ir.Constant(_LANE, 0))
-    return builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(_LANE, 64), [0] * 64))
+    lane = _ir().IntType(32)
+    empty = _ir().Constant(_chunk(), _ir().Undefined)
+    first = builder.insert_element(empty, builder.trunc(value, _ir().IntType(8)), _ir().Constant(lane, 0))
+    return builder.shuffle_vector(first, empty, _ir().Constant(_ir().VectorType(lane, 64), [0] * 64))
 
 
 def _emit_byte(builder: Any, pointer: Any, operands: Any) -> Any:
-    return builder.zext(_load(builder, pointer, _BYTE), _WORD)
+    return builder.zext(_load(builder, pointer, _ir().IntType(8)), _ir().IntType(64))
 
 
 def _emit_word(builder: Any, pointer: Any, operands: Any) -> Any:
-    return _load(builder, pointer, _WORD)
+    return _load(builder, pointer, _ir().IntType(64))
 
 
 def _emit_mask(relation: str, fold_case: bool = False) -> _Emit:
     def emit(builder: Any, pointer: Any, operands: Any) -> Any:
-        chunk = _load(builder, pointer, _CHUNK)
+        chunk = _load(builder, pointer, _chunk())
         if fold_case:
-            chunk = builder.or_(chunk, ir.Constant(_CHUNK, [0x20] * 64))
-        return builder.bitcast(builder.icmp_unsigned(relation, chunk, _spread(builder, operands[0])), _WORD)
+            chunk = builder.or_(chunk, _ir().Constant(_chunk(), [0x20] * 64))
+        equal = builder.icmp_unsigned(relation, chunk, _spread(builder, operands[0]))
+        return builder.bitcast(equal, _ir().IntType(64))
 
     return emit
 
 
 @intrinsic
 def _byte(context, text, index):  # type: ignore[no-untyped-def]
-    return _on_text(types.int64, _emit_byte)(context, text, index)
+    return _on_text("int64", _emit_byte)(context, text, index)
 
 
 @intrinsic
 def _word(context, text, index):  # type: ignore[no-untyped-def]
-    return _on_text(types.uint64, _emit_word)(context, text, index)
+    return _on_text("uint64", _emit_word)(context, text, index)
 
 
 @intrinsic
 def _mask_equal(context, text, index, value):  # type: ignore[no-untyped-def]
-    return _on_text(types.uint64, _emit_mask("=="), types.int64)(context, text, index, value)
+    return _on_text("uint64", _emit_mask("=="), "int64")(context, text, index, value)
 
 
 @intrinsic
 def _mask_above(context, text, index, value):  # type: ignore[no-untyped-def]
-    return _on_text(types.uint64, _emit_mask(">"), types.int64)(context, text, index, value)
+    return _on_text("uint64", _emit_mask(">"), "int64")(context, text, index, value)
 
 
 @intrinsic
 def _mask_folded(context, text, index, value):  # type: ignore[no-untyped-def]
-    return _on_text(types.uint64, _emit_mask("==", fold_case=True), types.int64)(context, text, index, value)
+    return _on_text("uint64", _emit_mask("==", fold_case=True), "int64")(context, text, index, value)
 
 
 @intrinsic
 def _trailing_zeros(context, word):  # type: ignore[no-untyped-def]
+    from numba import types
+
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+        return builder.cttz(args[0], _ir().Constant(_ir().IntType(1), 0))
 
     return types.int64(types.uint64), codegen
 
 
 @intrinsic
 def _ones(context, word):  # type: ignore[no-untyped-def]
+    from numba import types
+
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         return builder.ctpop(args[0])
 
@@ -133,7 +151,7 @@ def borrowed(context, array):  # type: ignore[no-untyped-def]
         for field in ("nitems", "itemsize", "data", "shape", "strides"):
             setattr(lent, field, getattr(owned, field))
         for field in ("meminfo", "parent"):
-            setattr(lent, field, ir.Constant(getattr(owned, field).type, None))
+            setattr(lent, field, _ir().Constant(getattr(owned, field).type, None))
         return lent._getvalue()
 
     return array(array), codegen

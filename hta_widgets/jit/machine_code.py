@@ -1,0 +1,240 @@
+"""Kernels that the build has translated to LLVM code, run without numba.
+
+`portable` writes that code, which names no processor, into FOLDER.  It is made machine code when it is first
+used on a machine, and kept in the user's cache folder (NUMBA_CACHE_DIR names another) under a hash of itself,
+the processor and the compiler: what is kept cannot be stale.  A kernel takes one pointer to 64-bit words:
+addresses and shapes of arrays, and integers; its results follow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import json
+import os
+import stat
+import threading
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import platformdirs
+
+from hta_widgets.whole_files import write_whole
+
+__all__ = ["FOLDER", "INDEX", "Translated", "shape_of", "translation"]
+
+FOLDER: Final = Path(__file__).parent / "portable_code"
+INDEX: Final = "index.json"
+_KEPT_SECONDS = 30 * 86400.0
+_USED_SECONDS = 86400.0  # how exactly it is known when a file was last used
+_DIGEST = 16
+
+_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+@cache
+def _index() -> dict[str, dict[str, Any]]:
+    """What the build wrote; nothing where it did not, or could not."""
+    try:
+        found = json.loads((FOLDER / INDEX).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def translation(name: str, content: str | None) -> Translated | None:
+    """The translation of a kernel whose sources have this hash."""
+    entry = _index().get(name)
+    return Translated(name, entry) if entry is not None and entry["content"] == content is not None else None
+
+
+class Translated:
+    """A kernel that takes arguments of one shape."""
+
+    def __init__(self, name: str, entry: dict[str, Any]) -> None:
+        self._name, self._symbol = name, str(entry["symbol"])
+        self._shape, self._results = _checked(entry["arguments"]), int(entry["results"])
+        self._function: Callable[..., int] | None = None
+        self._is_unusable = False
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether its machine code is in this process."""
+        return self._function is not None
+
+    def __call__(self, arguments: tuple[Any, ...]) -> Any:
+        """The kernel's answer; NotImplemented if the shape is another, or the code cannot be loaded."""
+        words: list[int] = []
+        if not _flatten(arguments, self._shape, words):
+            return NotImplemented
+        function = self._function or self._load()
+        if function is None:
+            return NotImplemented
+        count = len(words)
+        memory = (ctypes.c_int64 * (count + self._results))(*words)
+        unused = (ctypes.c_int64 * 2)()
+        function(unused, ctypes.byref(unused, 8), memory)
+        if self._results > 1:
+            return tuple(memory[count:])
+        return memory[count] if self._results else None
+
+    def _load(self) -> Callable[..., int] | None:
+        with _lock:
+            if self._function is None and not self._is_unusable:
+                try:
+                    text = (FOLDER / f"{self._name}.ll.z").read_bytes()
+                    self._function = _loaded(_machine_code(self._name, text), self._symbol)
+                except (ImportError, OSError, RuntimeError, zlib.error):
+                    self._is_unusable = True
+            return self._function
+
+
+def shape_of(value: Any) -> Any:
+    """The shape of an argument as JSON: a list for a tuple, "int64 2" for an array, "" for an integer.
+
+    Raises:
+        TypeError: it is none of these.
+    """
+    if isinstance(value, tuple):
+        return [shape_of(part) for part in value]
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.name} {value.ndim}"
+    if isinstance(value, int | np.int64):
+        return ""
+    raise TypeError(f"it takes a {type(value).__name__}")
+
+
+def _checked(shape: Any) -> Any:
+    """A shape from JSON: lists, None for an integer, (dtype, dimensions) for an array."""
+    if isinstance(shape, list):
+        return [_checked(part) for part in shape]
+    if not shape:
+        return None
+    name, dimensions = shape.split()
+    return np.dtype(name), int(dimensions)
+
+
+def _flatten(arguments: Sequence[Any], shape: list[Any], words: list[int]) -> bool:
+    """Append the words of arguments; False if their shape is another."""
+    if len(arguments) != len(shape):
+        return False
+    for value, expected in zip(arguments, shape, strict=True):
+        if expected is None:
+            if not isinstance(value, int | np.int64):
+                return False
+            words.append(int(value))
+        elif isinstance(expected, list):
+            if not isinstance(value, tuple) or not _flatten(value, expected, words):
+                return False
+        else:
+            kind, dimensions = expected
+            if not isinstance(value, np.ndarray) or value.dtype != kind or value.ndim != dimensions:
+                return False
+            if not (value.flags.c_contiguous and value.flags.aligned):
+                return False
+            words.append(value.__array_interface__["data"][0])
+            words.extend(value.shape)
+    return True
+
+
+def _machine_code(name: str, text: bytes) -> bytes:
+    """From the user's cache folder, else made, and kept there where that is possible."""
+    file = _kept_folder() / f"{name}-{_key(text)}.o"
+    with contextlib.suppress(OSError):
+        data = file.read_bytes()
+        if _is_safe(file.parent) and _digest(data[_DIGEST:]) == data[:_DIGEST]:
+            if time.time() - file.stat().st_mtime > _USED_SECONDS:
+                os.utime(file)
+            return data[_DIGEST:]
+    code = _lowered(zlib.decompress(text).decode())
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(file, lambda out: out.write(_digest(code) + code))
+        _remove_unused(file.parent)
+    return code
+
+
+def _kept_folder() -> Path:
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    above = Path(named) if named else Path(platformdirs.user_cache_dir("hta_widgets", appauthor=False))
+    return above / "machine_code"
+
+
+def _is_safe(folder: Path) -> bool:
+    """Machine code of others is not run: nobody else may write to its folder."""
+    status = folder.stat()
+    others = stat.S_IWGRP | stat.S_IWOTH
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & others)
+
+
+def _remove_unused(folder: Path) -> None:
+    for other in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - other.stat().st_mtime > _KEPT_SECONDS:
+                other.unlink()
+
+
+def _key(text: bytes) -> str:
+    import llvmlite  # type: ignore[import-untyped]
+
+    llvm = _llvm()
+    host = (llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    parts = (*host, llvmlite.__version__, llvm.llvm_version_info, llvm.get_process_triple())
+    return _digest(text + repr(parts).encode()).hex()
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST).digest()
+
+
+@cache
+def _llvm() -> Any:
+    import llvmlite.binding as llvm  # type: ignore[import-untyped]
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+def _target() -> Any:
+    llvm = _llvm()
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=2,
+        codemodel="jitdefault",
+        jit=True,
+    )
+
+
+def _lowered(text: str) -> bytes:
+    """Portable LLVM code as machine code of this processor."""
+    llvm, target = _llvm(), _target()
+    module = llvm.parse_assembly(text)
+    module.triple, module.data_layout = llvm.get_process_triple(), str(target.target_data)
+    module.verify()
+    return bytes(target.emit_object(module))
+
+
+@cache
+def _engine() -> Any:
+    llvm = _llvm()
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
+
+
+def _loaded(code: bytes, symbol: str) -> Callable[..., int]:
+    """numba's function of (answer, exception, words), which has neither; it runs without the GIL."""
+    engine = _engine()
+    engine.add_object_file(_llvm().ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return _SIGNATURE(engine.get_function_address(symbol))

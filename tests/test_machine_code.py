@@ -1,0 +1,203 @@
+"""Kernels that the build translated give the answers of those that numba compiles, and are never stale."""
+
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hta_widgets import Trace, examples
+from hta_widgets.analysis import ANALYSES
+from hta_widgets.errors import MissingDataError
+from hta_widgets.jit import Kernel, machine_code
+from hta_widgets.trace.reader import dictionary, event_scan, head, scanner
+from tests.fuzz.mutators import document, text_of
+from tests.support import ROOT
+
+READING = (dictionary.intern_text, dictionary.fill_slots, event_scan.scan_block, head._search)
+
+
+@pytest.fixture
+def left_to_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Kernels as they are where the build translated nothing."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Kernel, "translated", None)
+        yield patch
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    return tmp_path / "machine_code"
+
+
+def translated(kernel: Any) -> machine_code.Translated:
+    """A kernel's translation, not loaded yet; without one the build has not run."""
+    entry = machine_code._index()[kernel.name]
+    assert kernel.content == entry["content"], "python hatch_build.py translates the kernels anew"
+    return machine_code.Translated(kernel.name, entry)
+
+
+def search(kernel: Any) -> int:
+    text = np.frombuffer(b'{"a": 1, "traceEvents": [{', np.uint8)
+    return kernel((text, np.zeros(head._STATES, np.int64)))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("kernel", READING)
+def test_what_reads_a_file_is_translated(kernel: Any) -> None:
+    assert translated(kernel)
+
+
+def test_reading_takes_no_numba() -> None:
+    code = (
+        "import sys; from hta_widgets import Trace, analysis, examples\n"
+        "trace = Trace.open(examples.path('ddp_4ranks'), cache=False)\n"
+        "print(len(analysis.temporal_breakdown(trace)), 'numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["4", "False"], done.stderr
+
+
+def columns_of(text: bytes) -> dict[str, Any]:
+    table = scanner.scan(io.BytesIO(text), block_bytes=4096)
+    dense = {name: table.codes(name).tolist() for name in table.text_columns}
+    sparse = {name: [part.tolist() for part in table.sparse(name)] for name in table.columns}
+    return {"n": table.n, "problems": table.problems, **dense, **sparse}
+
+
+def test_files_are_read_the_same(left_to_numba: pytest.MonkeyPatch) -> None:
+    texts = [text_of(document(dice), dice) for dice in map(random.Random, range(60))]
+    texts.append(
+        b'{"traceEvents":[%s]}' % b",".join(b'{"ph":"X","name":"%d","ts":1}' % i for i in range(9000))
+    )
+
+    def answers() -> list[Any]:
+        found: list[Any] = []
+        for text in texts:
+            try:
+                found.append(columns_of(text))
+            except Exception as error:  # the same refusal, in the same words
+                found.append(str(error))
+        return found
+
+    by_numba = answers()
+    left_to_numba.undo()
+    assert answers() == by_numba
+    assert sum(isinstance(answer, dict) for answer in by_numba) > 30
+
+
+@pytest.mark.slow
+def test_analyses_answer_the_same(left_to_numba: pytest.MonkeyPatch) -> None:
+    def answers() -> dict[str, pd.DataFrame]:
+        trace = Trace.open(examples.path("ddp_4ranks"), cache=False)
+        found = {}
+        for name, entry in ANALYSES.items():
+            try:
+                found[name] = entry.function(trace)
+            except MissingDataError:
+                continue
+        return found
+
+    by_numba = answers()
+    left_to_numba.undo()
+    for name, frame in answers().items():
+        pd.testing.assert_frame_equal(frame, by_numba.pop(name))
+    assert not by_numba
+
+
+def test_machine_code_is_kept_and_used_again(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert search(translated(head._search)) == 24
+    (file,) = kept.glob("*.o")
+    written = file.read_bytes()
+    monkeypatch.setattr(machine_code, "_lowered", None)  # would fail if it were called
+    assert search(translated(head._search)) == 24
+    assert [file.read_bytes() for file in kept.iterdir()] == [written]
+
+
+@pytest.mark.parametrize("damage", [(b"", b""), (b"\x7f", b"\x80")])
+def test_damaged_machine_code_is_made_again(kept: Path, damage: tuple[bytes, bytes]) -> None:
+    assert search(translated(head._search)) == 24
+    (file,) = kept.glob("*.o")
+    written = file.read_bytes()
+    file.write_bytes(written.replace(*damage) if damage[0] else written[:-1])
+    assert search(translated(head._search)) == 24
+    assert file.read_bytes() == written
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders have no modes here")
+def test_machine_code_that_others_may_write_is_not_run(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert search(translated(head._search)) == 24
+    kept.chmod(0o777)
+    made, lowered = [], machine_code._lowered
+    monkeypatch.setattr(machine_code, "_lowered", lambda text: made.append(text) or lowered(text))
+    assert search(translated(head._search)) == 24
+    assert len(made) == 1
+
+
+def test_without_a_folder_it_is_made_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    assert search(translated(head._search)) == 24
+
+
+def test_what_nobody_used_for_a_month_goes(kept: Path) -> None:
+    search(translated(head._search))
+    (used,) = kept.glob("*.o")
+    old, recent = kept / "old.o", kept / "recent.o"
+    for file, days in ((old, 31), (recent, 29), (used, 29)):
+        file.touch()
+        os.utime(file, (time.time() - days * 86400,) * 2)
+    search(translated(head._search))
+    assert time.time() - used.stat().st_mtime < 86400
+    translated(dictionary.intern_text)._load()
+    assert not old.exists()
+    assert recent.exists() and used.exists()
+
+
+def test_other_sources_have_no_translation() -> None:
+    name = head._search.name
+    assert machine_code.translation(name, "0" * 16) is None
+    assert machine_code.translation(name, None) is None
+    assert machine_code.translation("no.such.kernel", "0" * 16) is None
+
+
+def test_arguments_of_another_shape_are_left_to_numba() -> None:
+    text, state = np.frombuffer(b'{"traceEvents": [', np.uint8), np.zeros(2 * head._STATES, np.int64)
+    one = translated(head._search)
+    for arguments in (
+        (text,),
+        (text, state.astype(np.int32)),
+        (text, state.reshape(2, -1)),
+        (text, state[::2]),
+        (text, 5),
+        (text, state.tolist()),
+        (5, state),
+    ):
+        assert one(arguments) is NotImplemented
+    assert head._search(text, state[::2]) == head._search(text, state[: head._STATES] * 0) == 16
+
+
+def test_an_unreadable_build_is_no_build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    entry = machine_code._index()[head._search.name]
+    monkeypatch.setattr(machine_code, "FOLDER", tmp_path)
+    assert search(machine_code.Translated("gone", entry)) is NotImplemented
+    (tmp_path / "damaged.ll.z").write_bytes(b"not compressed")
+    assert search(machine_code.Translated("damaged", entry)) is NotImplemented
+    machine_code._index.cache_clear()
+    try:
+        for text in ("{", "[]", json.dumps("x")):
+            (tmp_path / machine_code.INDEX).write_text(text)
+            assert machine_code.translation("any", "0" * 16) is None
+            machine_code._index.cache_clear()
+    finally:
+        monkeypatch.undo()
+        machine_code._index.cache_clear()
