@@ -5,17 +5,21 @@ page replays it without a kernel. In headless Chromium a slider is moved, each t
 counts is the time from the move until the new answer has been drawn. The waterfall follows later, in pieces:
 its time is from the move until it stands. Needs Playwright and Chromium, as the browser tests do.
 
-    python benchmarks/what_if_in_browser.py [trace.json] [--nodes N ...] [--moves N]
+    python benchmarks/what_if_in_browser.py [trace.json] [--nodes N ...] [--moves N] [--busy N]
 
-Without a trace it repeats a bundled example.
+Without a trace it repeats a bundled example. `--busy`: as many other processes compute all the while.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -33,11 +37,11 @@ MOVE = """([name, value]) => new Promise((resolve) => {
   const widget = document.querySelector('.hta-what-if');
   const slider = widget.querySelector(`[data-control=${name}] input`);
   let begun = 0, answered = 0;
-  const all = { childList: true, characterData: true, subtree: true, attributes: true };
+  const bars = { subtree: true, attributeFilter: ['style'] };
   const seen = (select, done) => new MutationObserver((_, own) => {
     own.disconnect();
     requestAnimationFrame(() => setTimeout(() => done(performance.now() - begun)));
-  }).observe(widget.querySelector(select), all);
+  }).observe(widget.querySelector(select), bars);
   seen('.hta-wi-parts', (ms) => { answered = ms; });
   seen('.hta-wi-savings', (ms) => resolve([answered, ms]));
   begun = performance.now();
@@ -61,7 +65,19 @@ def tiled(source: Path, nodes: int, folder: Path) -> Path:
     return target
 
 
-def measure(source: Path, nodes: int, moves: int) -> str:
+@contextlib.contextmanager
+def busy(processes: int) -> Iterator[None]:
+    """As many other processes, which compute all the while."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+def measure(source: Path, nodes: int, moves: int, others: int) -> str:
     """A row of the table."""
     from playwright.sync_api import sync_playwright
 
@@ -79,10 +95,11 @@ def measure(source: Path, nodes: int, moves: int) -> str:
         page.wait_for_selector("[data-live=true] .hta-wi-savings [data-whole]", timeout=1000 * SECONDS)
         there = [name for name in SLIDERS if page.locator(f"[data-control={name}] input:enabled").count()]
         spent = []
-        for move in range(moves):
-            value = str(60 + 5 * (move % 27) + 5 * (move % 27 >= 8))
-            spent.append(page.evaluate(MOVE, [there[move % len(there)], value]))
-            page.wait_for_timeout(300)
+        with busy(others):
+            for move in range(moves):
+                value = str(60 + 5 * (move % 27) + 5 * (move % 27 >= 8))
+                spent.append(page.evaluate(MOVE, [there[move % len(there)], value]))
+                page.wait_for_timeout(300)
         browser.close()
         megabytes = path.stat().st_size / 1e6
     answered, stood = (sorted(column) for column in zip(*spent, strict=True))
@@ -97,12 +114,13 @@ def main() -> None:
     parser.add_argument("trace", type=Path, nargs="?", help="default: a bundled example")
     parser.add_argument("--nodes", type=int, nargs="+", default=[120_000, 500_000])
     parser.add_argument("--moves", type=int, default=40)
+    parser.add_argument("--busy", type=int, default=0, help="other processes that compute meanwhile")
     arguments = parser.parse_args()
-    source = arguments.trace or next(iter(sorted(examples.path("gpt2_ddp").glob("*.json.gz"))))
+    source = arguments.trace or next(iter(sorted(examples.path("gpt2_baseline").glob("*.json.gz"))))
     print("| nodes | edges | report, MB | answer, least ms | median | 95 % | waterfall, median ms |")
     print("|--:|--:|--:|--:|--:|--:|--:|")
     for nodes in arguments.nodes:
-        print(measure(source, nodes, arguments.moves), flush=True)
+        print(measure(source, nodes, arguments.moves, arguments.busy), flush=True)
 
 
 if __name__ == "__main__":

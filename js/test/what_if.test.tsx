@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { FrozenModel } from "../src/host";
+import { Replay } from "../src/replay/answer";
 import { mount } from "../src/what_if";
 import { control, GRAPH, packed } from "./replay";
 import { drawn } from "./support";
@@ -75,6 +76,8 @@ function drag(input: HTMLInputElement, value: number) {
   input.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
+const frame = () => new Promise(requestAnimationFrame);
+
 const numbers = (el: Element) =>
   [...el.querySelectorAll(".hta-wi-number strong")].map((item) => item.textContent);
 
@@ -109,6 +112,19 @@ it("answers while the hand moves, and tells the kernel when it rests", async () 
   expect(el.querySelector("[role=alert]")).toBeNull();
   model.set("answer", { ...confirmed, after: 142 });
   await vi.waitFor(() => expect(el.querySelector("[role=alert]")?.textContent).toContain("142 ns"));
+});
+
+it("answers a move at once, and those before the next frame together", async () => {
+  const { el } = await show();
+  await frame(); // the answer to what was recorded is drawn
+  const replayed = vi.spyOn(Replay.prototype, "whole");
+  for (const value of [105, 120, 150]) drag(slider(el, "kernels"), value);
+  expect(replayed).toHaveBeenCalledTimes(1);
+  await frame();
+  expect(replayed).toHaveBeenCalledTimes(2);
+  await drawn();
+  expect(numbers(el)[0]).toBe("139 ns");
+  replayed.mockRestore();
 });
 
 it("draws each edit's share, the bound, and what they do together", async () => {

@@ -3,7 +3,7 @@
 import { type Control, editOf, inUse, type Settings } from "./controls";
 import { type Graph, spread } from "./graph";
 import { Parts } from "./parts";
-import { ESTIMATE, MOST, PINNED, stretch, times, weights } from "./pass";
+import { besideResiduals, ESTIMATE, MOST, PINNED, stretch, times, weights } from "./pass";
 
 /** A time as recorded, and replayed: the estimate between the shortest and the longest; ns. */
 export interface Times {
@@ -71,12 +71,15 @@ export class Replay {
     const before = this.#before;
     const edit = editOf(graph, this.controls, settings);
     const weight = weights(graph, edit, PINNED, this.#weight);
-    const ends = [times(graph, weight, this.#time)];
-    const pinned = Float64Array.from(graph.pairEdge, (e) => weight[e] as number);
-    stretch(graph, edit, MOST, weight);
-    ends.push(times(graph, weight, this.#time));
-    spread(weight, graph.pairEdge, pinned);
-    stretch(graph, edit, ESTIMATE, weight);
+    const ends: number[] = [];
+    if (besideResiduals(graph, edit)) {
+      ends.push(times(graph, weight, this.#time));
+      const pinned = Float64Array.from(graph.pairEdge, (e) => weight[e] as number);
+      stretch(graph, edit, MOST, weight);
+      ends.push(times(graph, weight, this.#time));
+      spread(weight, graph.pairEdge, pinned);
+      stretch(graph, edit, ESTIMATE, weight);
+    }
     const after = times(graph, weight, this.#time);
     const parts_after = this.#parts.of(this.#time, after);
     // what can be had only in part may also change nothing

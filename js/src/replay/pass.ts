@@ -32,6 +32,11 @@ export function weights(graph: Graph, edit: Edit, mode: number, into: Float64Arr
   return into;
 }
 
+/** Whether an edit changes work beside a residual: without any, the replay is the same in all modes. */
+export function besideResiduals({ group, pairDevice }: Graph, { factor }: Edit): boolean {
+  return pairDevice.some((e) => factor[group[e] as number] !== 1);
+}
+
 /** Change the pinned weights of an edit to those of a mode: they differ where work was beside a residual. */
 export function stretch(graph: Graph, edit: Edit, mode: number, into: Float64Array): void {
   if (mode === ESTIMATE) shareResiduals(graph, edit, into);

@@ -101,18 +101,19 @@ export function follow(model: Model, rpc: Rpc, signal: AbortSignal): Hand {
       .catch(() => undefined); // the kernel answers then
   });
 
+  // A move is answered at once, and those before the next frame together: more answers could not be drawn.
   let frame = 0;
+  let moreMoves = false;
   let later: ReturnType<typeof setTimeout> | undefined;
-  const unreplay = effect(() => {
-    const [now, given] = [replay.value, settings.value];
-    cancelAnimationFrame(frame);
-    clearTimeout(later);
-    if (!now) {
-      own.value = null;
-      return;
-    }
+  const respond = () => {
+    const now = replay.peek();
+    if (!now) return;
+    const given = settings.peek();
+    moreMoves = false;
+    own.value = now.whole(given);
     frame = requestAnimationFrame(() => {
-      own.value = now.whole(given);
+      frame = 0;
+      if (moreMoves) return respond();
       // the shares of single edits follow when the answer is on the page, piece by piece: the hand may still move
       const chain = now.chain(given);
       const further = () => {
@@ -124,6 +125,13 @@ export function follow(model: Model, rpc: Rpc, signal: AbortSignal): Hand {
       };
       later = setTimeout(further);
     });
+  };
+  const unreplay = effect(() => {
+    const [now] = [replay.value, settings.value];
+    clearTimeout(later);
+    moreMoves = frame > 0;
+    if (!now) own.value = null;
+    else if (!moreMoves) respond();
   });
 
   onAbort(signal, () => {
