@@ -94,6 +94,7 @@ class WhatIf(Pictured, Computed):
     controls: t.List[Any] = t.List(help="the sliders and switches").tag(sync=True)
     answer: t.Dict[str, Any] = t.Dict(help="times as recorded and after the edits, ns").tag(sync=True)
     expression = t.Unicode(help="Python expression of the answer").tag(sync=True)
+    map_expression = t.Unicode(help="Python expression of the map, of the whole recording").tag(sync=True)
 
     def __init__(
         self,
@@ -134,9 +135,7 @@ class WhatIf(Pictured, Computed):
             MissingDataError: the rank has no device work, or its replay cannot be trusted.
         """
         scope, edits = self._shown()
-        settings, further = settings_of(edits)
-        others = {name: time for name, time in settings.items() if name not in _SPEEDS}
-        return speed_map(self.trace, scope, [*edits_of(others), *further])
+        return speed_map(self.trace, scope, _beside(edits))
 
     def figure(self, kind: Literal["savings", "speed_map"] = "savings") -> go.Figure:
         """A plotly figure.
@@ -247,7 +246,7 @@ class WhatIf(Pictured, Computed):
         with UI_LOCK, self.hold_sync(), self.hold_trait_notifications():
             settings, further = settings_of(self.edits)
             self.settings, self.further = settings, [edit.expression for edit in further]
-            self.expression = self._python()
+            self._express()
 
     @t.observe("settings", "further")
     def _controls_changed(self, _change: Any) -> None:
@@ -266,19 +265,41 @@ class WhatIf(Pictured, Computed):
 
     def _show(self, result: Replayed) -> None:
         self.about, self.controls, self.answer = result
-        self.expression = self._python()
+        self._express()
 
-    def _python(self) -> str:
-        """The expression of the answer."""
-        edits = written(self.edits)
+    def _express(self) -> None:
+        """Say in Python what is shown."""
+        edits, name = written(self.edits), variable_name(self.trace, "trace")
+        rank = self.about.get("rank", self.rank) if len(self.trace.ranks) > 1 else None
         if self._python_expression is not None:
-            return f"{self._python_expression()}({edits})"
-        scope = self._scope(self.about.get("rank", self.rank) if len(self.trace.ranks) > 1 else None)
-        chosen = ", ".join(f"{name}={part!r}" for name, part in vars(scope).items() if part is not None)
-        name = variable_name(self.trace, "trace")
-        return f"analysis.what_if({name}, {edits}{f', Scope({chosen})' if chosen else ''})"
+            self.expression = f"{self._python_expression()}({edits})"
+        else:
+            scope = _written_scope(self._scope(rank))
+            self.expression = f"analysis.what_if({name}, {edits}{f', {scope}' if scope else ''})"
+        of_rank = _written_scope(Scope(ranks=None if rank is None else (rank,)))
+        self.map_expression = f"analysis.speed_map({name}, {of_rank or None}, {written(_beside(self.edits))})"
+
+    @rpc_method("speed_map")
+    def _on_speed_map(self, params: dict[str, Any]) -> dict[str, Any]:
+        with UI_LOCK:
+            beside = _beside(self.edits)
+        frame = speed_map(self.trace, Scope(ranks=(int(params["rank"]),)), beside)
+        return {"before": int(frame["before_ns"].iloc[0]), "after": frame["after_ns"].tolist()}
 
     @rpc_method("graph")
     def _on_graph(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         packed = packed_graph(self.trace.rank(int(params["rank"])))
         return {"chunks": packed.chunks}, [packed.chunk(int(params["chunk"]))]
+
+
+def _beside(edits: Sequence[Edit]) -> list[Edit]:
+    """The edits that the map makes in all its points: all but those of the speeds that it varies."""
+    settings, further = settings_of(edits)
+    others = {name: time for name, time in settings.items() if name not in _SPEEDS}
+    return [*edits_of(others), *further]
+
+
+def _written_scope(scope: Scope) -> str:
+    """A scope as Python, empty for all."""
+    parts = ", ".join(f"{name}={part!r}" for name, part in vars(scope).items() if part is not None)
+    return f"Scope({parts})" if parts else ""

@@ -14,6 +14,7 @@ from hta_widgets.analysis.replay import marginal_savings, what_if
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.quality import first_trusted, quality_of
+from hta_widgets.analysis.replay.speed_map import SPEEDS
 from hta_widgets.analysis.replay.what_if import PARTS
 from hta_widgets.charts.svg import Bar, PanelPicture
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
@@ -91,6 +92,7 @@ def replayed(trace: Trace, scope: Scope, edits: Sequence[Edit]) -> Replayed:
         "model_error_pct": quality.model_error_pct,
         "inferred": quality.inferred,
         "edges": quality.edges,
+        "speeds": list(SPEEDS),
     }
     answer = {
         **_answer(edits, recorded, frame),

@@ -127,6 +127,47 @@ it("answers a move at once, and those before the next frame together", async () 
   replayed.mockRestore();
 });
 
+const place = (el: Element, text: string) =>
+  el.querySelector(`.hta-wi-map [aria-label^="${text}"]`) as SVGElement;
+
+it("draws where it is bound, and sets both sliders by a click", async () => {
+  const { el, model } = await show({ about: { ...ABOUT, speeds: [0.5, 1, 2] }, settings: { syncs: 0 } });
+  await vi.waitFor(() => expect(place(el, "Host 1×, compute kernels 2×")).not.toBeNull());
+  // 158 ns without the wait; the kernel of 41 ns, and the 4 ns of its residual, in half the time
+  expect(place(el, "Host 1×, compute kernels 2×").getAttribute("aria-label")).toContain(
+    "compute kernels 2×: 136 ns, 84.5 % of the recorded time",
+  );
+  expect(el.querySelectorAll(".hta-wi-map [role=button]")).toHaveLength(9);
+  expect(place(el, "Host 1×, compute kernels 1×").getAttribute("aria-pressed")).toBe("true");
+  place(el, "Host 1×, compute kernels 2×").dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  await vi.waitFor(() => expect(numbers(el)[0]).toBe("136 ns"));
+  await vi.waitFor(() => expect(model.get("settings")).toEqual({ syncs: 0, kernels: 0.5 }));
+  expect(place(el, "Host 1×, compute kernels 2×").getAttribute("aria-pressed")).toBe("true");
+  expect(texts(el, ".hta-wi-map tbody tr:last-child td").slice(0, 2)).toEqual(["2", "2"]);
+});
+
+it("has the kernel draw the map where the browser has no graph, and forgets it after a change", async () => {
+  const { el, model } = await show({ about: { ...ABOUT, live: false, speeds: [1, 2] } }, false);
+  const draw = () =>
+    [...el.querySelectorAll("button")].find((button) => button.textContent === "Draw the map");
+  draw()?.click();
+  await drawn();
+  const { id } = model.sent
+    .map(({ content }) => content as { id: string; method: string })
+    .find(({ method }) => method === "speed_map") as { id: string };
+  model.emit("msg:custom", { rpc: 1, id, result: { before: 200, after: [200, 150, 180, 100] } }, []);
+  await vi.waitFor(() =>
+    expect(place(el, "Host 2×, compute kernels 1×").getAttribute("aria-label")).toContain("180 ns, 90.0 %"),
+  );
+  drag(slider(el, "kernels"), 150);
+  await drawn();
+  expect(el.querySelector(".hta-wi-map")).not.toBeNull(); // the map has all speeds
+  model.set("further", ["edits.graphs()"]);
+  await drawn();
+  expect(el.querySelector(".hta-wi-map")).toBeNull();
+  expect(draw()).toBeDefined();
+});
+
 it("draws each edit's share, the bound, and what they do together", async () => {
   const { el } = await show({ settings: { kernels: 0.5, syncs: 0 } });
   await vi.waitFor(() => expect(el.querySelectorAll("tbody tr")).toHaveLength(3));
@@ -192,7 +233,10 @@ it("answers alone in a report, where no slider's edit takes the saved answer onl
   await vi.waitFor(() => expect(numbers(el)).toEqual(["161 ns"]));
   drag(slider(el, "kernels"), 150);
   await vi.waitFor(() => expect(numbers(el)).toEqual(["139 ns"]));
-  expect([...el.querySelectorAll("button")].map((button) => button.textContent)).toEqual(["Reset"]);
+  expect([...el.querySelectorAll("button")].map((button) => button.textContent)).toEqual([
+    "Reset",
+    "Export map",
+  ]);
   expect(model.get("further")).toEqual([]);
 });
 

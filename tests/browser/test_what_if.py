@@ -84,6 +84,25 @@ def test_the_page_answers_at_once_and_python_agrees(lab: Lab, control: Locator) 
     lab.expect_no_errors()
 
 
+def test_a_click_on_the_map_sets_both_sliders(lab: Lab, control: Locator) -> None:
+    place = control.locator('[aria-label^="Host 2×, compute kernels 1.4×"]')
+    place.click()
+    expect(place).to_have_attribute("aria-pressed", "true")
+    lab.expect_kernel("[edit.expression for edit in widget.edits]", ["edits.host(0.5)", "edits.kernels(1.4)"])
+    # the map says what the replay says then
+    expect(control.locator("[data-stale]")).to_have_count(0, timeout=10_000)
+    said = place.get_attribute("aria-label") or ""
+    assert f": {control.locator('.hta-wi-number strong').first.inner_text()}, " in said
+    place.press("ArrowRight")
+    lab.page.keyboard.press("Enter")
+    lab.expect_kernel("widget.edits[1].expression", "edits.kernels(2.0)")
+    control.get_by_text("Table", exact=True).click()
+    rows = ast.literal_eval(lab.kernel("len(widget.speed_map())"))
+    expect(control.locator(".hta-wi-map tbody tr")).to_have_count(rows)
+    control.get_by_text("Table", exact=True).click()
+    lab.expect_no_errors()
+
+
 def test_python_moves_the_sliders(lab: Lab, control: Locator) -> None:
     lab.kernel(
         "setattr(widget, 'edits', [edits.communication(0), edits.syncs(), edits.without('*DataLoader*')])"

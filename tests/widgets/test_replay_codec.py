@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hta_widgets import Trace, examples
-from hta_widgets.analysis import marginal_savings, what_if
+from hta_widgets.analysis import marginal_savings, speed_map, what_if
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.passes import ESTIMATE, MODES
 from hta_widgets.analysis.replay.plan import Plan
@@ -107,6 +107,9 @@ def test_recorded_traces_replay_in_node_as_in_python(name: str, bundle: Path, tm
         assert (answer["low"], answer["last"], answer["high"]) == (
             whole["low_ns"], whole["after_ns"], whole["high_ns"]
         )  # fmt: skip
+        others = {name: time for name, time in settings.items() if name not in ("host", "kernels")}
+        where = speed_map(trace, Scope(ranks=(rank,)), edits_of(others), speeds=(0.5, 1.4, 4))
+        assert answer["map"] == where["after_ns"].tolist()
         made = edits_of(settings)
         names = [control.name for control in CONTROLS if control.name in settings]
         savings = marginal_savings(trace, made, Scope(ranks=(rank,))).to_dict("records")

@@ -127,6 +127,18 @@ def test_the_map_marks_the_sliders(widget: WhatIf, stalled: Trace) -> None:
         widget.figure("pie")
 
 
+def test_the_browser_gets_the_map_of_the_whole_recording(widget: WhatIf, stalled: Trace) -> None:
+    widget.edits = [edits.host(0.5), edits.kernels(2.0), edits.syncs(), edits.graphs()]
+    settle([widget])
+    result, _ = widget.ask("speed_map", {"rank": widget.about["rank"]})
+    frame = analysis.speed_map(stalled, beside=[edits.syncs(), edits.graphs()])
+    assert result == {"before": frame["before_ns"].iloc[0], "after": frame["after_ns"].tolist()}
+    speeds = widget.about["speeds"]
+    assert frame["host_factor"].tolist() == [host for host in speeds for _ in speeds]
+    scope = {"analysis": analysis, "edits": edits, "trace": stalled}
+    assert eval(widget.map_expression, scope).equals(frame)
+
+
 def test_a_second_edit_of_a_slider_is_told_by_its_expression(widget: WhatIf) -> None:
     widget.edits = [edits.kernels(2.0), edits.kernels(3.0)]
     settle([widget])

@@ -41,6 +41,13 @@ export interface Answer extends Whole {
   step: (Times & { count: number; clock: string }) | null;
 }
 
+/** What the recording takes for each pair of speeds: all of the device with the first one of the host, and so on; ns. */
+export interface SpeedMap {
+  speeds: readonly number[];
+  before: number;
+  after: number[];
+}
+
 /** Replays a graph under settings of controls; it keeps its arrays from one answer to the next. */
 export class Replay {
   #weight: Float64Array;
@@ -116,6 +123,18 @@ export class Replay {
       links.push({ name, expression: "", bound, time_class, alone: alone.get(control) as number, together });
     }
     return links;
+  }
+
+  /** The recording on a faster or slower host and with such compute kernels, beside other settings; see `chain`. */
+  *speedMap(others: Settings, speeds: readonly number[]): Generator<undefined, SpeedMap> {
+    const after: number[] = [];
+    for (const host of speeds) {
+      for (const device of speeds) {
+        after.push(this.#extent({ ...others, host: 1 / host, kernels: 1 / device }, ESTIMATE));
+        yield;
+      }
+    }
+    return { speeds, before: this.#before, after };
   }
 
   #extent(settings: Settings, mode: number): number {

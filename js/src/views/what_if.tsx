@@ -15,6 +15,7 @@ import { Figures, Parts } from "../what_if/figures";
 import { type About, follow, type Hand } from "../what_if/hand";
 import { Rows } from "../what_if/rows";
 import { Savings } from "../what_if/savings";
+import { Where } from "../what_if/speed_map";
 
 const COPIED_MS = 1500;
 
@@ -32,6 +33,7 @@ export const whatIf: View = ({ model, el, signal }) => {
   const options = trait<RankOption[]>(model, "options", signal);
   const rank = trait<number | null>(model, "rank", signal);
   const expression = trait<string>(model, "expression", signal);
+  const mapExpression = trait<string>(model, "map_expression", signal);
   const hand = follow(model, rpc, signal);
   const copied = makeSignal(false);
   if (!el.closest(".hta-explorer")) announceView(model, el, signal); // whose picture has this one's answer
@@ -114,6 +116,7 @@ export const whatIf: View = ({ model, el, signal }) => {
               <Rows hand={hand} controls={controls.value} />
               <Savings hand={hand} controls={controls.value} />
             </div>
+            <Where hand={hand} controls={controls.value} python={mapExpression.value} />
             <Trust about={about.value as About} bound={boundsOf(hand.chain.value, controls.value)} />
           </>
         )}

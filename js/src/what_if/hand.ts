@@ -3,14 +3,14 @@
 import { computed, effect, signal as makeSignal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { type Model, trait } from "../model";
 import { onAbort } from "../page";
-import { type Answer, type Link, Replay, type Whole } from "../replay/answer";
+import { type Answer, type Link, Replay, type SpeedMap, type Whole } from "../replay/answer";
 import type { Control, Settings } from "../replay/controls";
 import { unpack } from "../replay/graph";
 import type { Rpc } from "../rpc";
 import { inflate } from "../timeline/decode";
+import { inPieces } from "./pieces";
 
 const REST_MS = 250; // without a move, the hand rests
-const SLICE_MS = 8; // that a longer computation may hold up the page
 const SPEED_DIGITS = 3;
 
 /** Facts about the replay, whatever the edits are. */
@@ -24,6 +24,8 @@ export interface About {
   model_error_pct: number;
   inferred: number;
   edges: number;
+  /** of host and device in the map */
+  speeds: number[];
 }
 
 export interface Hand {
@@ -33,6 +35,12 @@ export interface Hand {
   /** what is shown: of the browser if it can, else the kernel's last answer */
   whole: ReadonlySignal<Whole | null>;
   chain: ReadonlySignal<Link[]>;
+  /** the time at other speeds of host and device; null where it is not known */
+  map: ReadonlySignal<SpeedMap | null>;
+  /** has the kernel make the map; null where the browser does, or nothing can */
+  askMap: ReadonlySignal<(() => void) | null>;
+  /** the kernel is at it */
+  mapping: ReadonlySignal<boolean>;
   /** the browser answers */
   live: ReadonlySignal<boolean>;
   /** what is shown answers what the sliders said before */
@@ -64,6 +72,8 @@ export function follow(model: Model, rpc: Rpc, signal: AbortSignal): Hand {
   const replay = makeSignal<Replay | null>(null);
   const own = makeSignal<Whole | null>(null);
   const links = makeSignal<Link[]>([]);
+  const ownMap = makeSignal<{ of: Replay; others: Settings; map: SpeedMap } | null>(null);
+  const askedMap = makeSignal<{ question: string; map: SpeedMap | null } | null>(null);
   const live = computed(() => replay.value !== null && further.value.length === 0);
   const dead = model.get("no_kernel") === true;
   const frozen = !dead && model.get("frozen") === true;
@@ -104,7 +114,7 @@ export function follow(model: Model, rpc: Rpc, signal: AbortSignal): Hand {
   // A move is answered at once, and those before the next frame together: more answers could not be drawn.
   let frame = 0;
   let moreMoves = false;
-  let later: ReturnType<typeof setTimeout> | undefined;
+  let stop = () => {};
   const respond = () => {
     const now = replay.peek();
     if (!now) return;
@@ -114,21 +124,21 @@ export function follow(model: Model, rpc: Rpc, signal: AbortSignal): Hand {
     frame = requestAnimationFrame(() => {
       frame = 0;
       if (moreMoves) return respond();
-      // the shares of single edits follow when the answer is on the page, piece by piece: the hand may still move
-      const chain = now.chain(given);
-      const further = () => {
-        const until = performance.now() + SLICE_MS;
-        let step = chain.next();
-        while (!step.done && performance.now() < until) step = chain.next();
-        if (step.done) links.value = step.value;
-        else later = setTimeout(further);
-      };
-      later = setTimeout(further);
+      // the rest follows when the answer is on the page, piece by piece: the hand may still move
+      stop = inPieces(now.chain(given), (found) => {
+        links.value = found;
+        const others = withoutSpeeds(given);
+        const drawn = ownMap.peek();
+        if (drawn && drawn.of === now && sameSettings(drawn.others, others)) return;
+        stop = inPieces(now.speedMap(others, about.peek().speeds ?? []), (map) => {
+          ownMap.value = { of: now, others, map };
+        });
+      });
     });
   };
   const unreplay = effect(() => {
     const [now] = [replay.value, settings.value];
-    clearTimeout(later);
+    stop();
     moreMoves = frame > 0;
     if (!now) own.value = null;
     else if (!moreMoves) respond();
@@ -137,7 +147,7 @@ export function follow(model: Model, rpc: Rpc, signal: AbortSignal): Hand {
   onAbort(signal, () => {
     for (const dispose of [unfollow, unload, unreplay]) dispose();
     cancelAnimationFrame(frame);
-    clearTimeout(later);
+    stop();
     clearTimeout(resting);
   });
 
@@ -147,9 +157,29 @@ export function follow(model: Model, rpc: Rpc, signal: AbortSignal): Hand {
     const same = value && sameSettings(value.settings, settings.value);
     return same && String(value.further) === String(further.value) ? value : null;
   });
+  const mapQuestion = computed(() =>
+    JSON.stringify([about.value.rank, about.value.graph, withoutSpeeds(settings.value), further.value]),
+  );
+  const ask = () => {
+    const question = mapQuestion.peek();
+    const { rank, speeds = [] } = about.peek();
+    const answered = (map: SpeedMap | null) => {
+      if (askedMap.peek()?.question === question) askedMap.value = map && { question, map };
+    };
+    commit();
+    askedMap.value = { question, map: null };
+    rpc
+      .call<Omit<SpeedMap, "speeds">>("speed_map", { rank })
+      .then(({ result }) => answered({ ...result, speeds }))
+      .catch(() => answered(null));
+  };
+  const asked = computed(() => (askedMap.value?.question === mapQuestion.value ? askedMap.value : null));
   return {
     settings,
     further,
+    map: computed(() => (live.value ? (ownMap.value?.map ?? null) : (asked.value?.map ?? null))),
+    askMap: computed(() => (live.value || frozen || dead ? null : ask)),
+    mapping: computed(() => asked.value?.map === null),
     live,
     whole: computed(() => (live.value && own.value) || known.value),
     chain: computed(() => (live.value ? links.value : (known.value?.chain ?? []))),
@@ -175,6 +205,11 @@ export function follow(model: Model, rpc: Rpc, signal: AbortSignal): Hand {
 /** A time whose reciprocal, the speed, has few digits: `kernels(1.82)` reads better than `kernels(1.8181818)`. */
 function roundedSpeed(time: number): number {
   return time === 0 ? 0 : 1 / Number((1 / time).toPrecision(SPEED_DIGITS));
+}
+
+/** The settings of what the map does not vary. */
+function withoutSpeeds({ host: _host, kernels: _kernels, ...others }: Settings): Settings {
+  return others;
 }
 
 function sameSettings(one: Settings, two: Settings): boolean {
