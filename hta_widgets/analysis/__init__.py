@@ -49,7 +49,13 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.operators.roofline import roofline
     from hta_widgets.analysis.operators.table import operators
     from hta_widgets.analysis.registry import ANALYSES
-    from hta_widgets.analysis.replay import marginal_savings, replay_quality, speed_map, what_if
+    from hta_widgets.analysis.replay import (
+        marginal_savings,
+        replay_quality,
+        replayed_events,
+        speed_map,
+        what_if,
+    )
     from hta_widgets.analysis.strategy import strategies, strategy_memory, training_strategy
     from hta_widgets.charts.spec import Series
 
@@ -98,6 +104,7 @@ __all__ = [
     "register_formula",
     "register_peaks",
     "replay_quality",
+    "replayed_events",
     "roofline",
     "run_table",
     "savings",
@@ -162,6 +169,7 @@ _MODULES = {
     "register_formula": "hta_widgets.analysis.operators.formulas",
     "register_peaks": "hta_widgets.analysis.kernels.peaks",
     "replay_quality": "hta_widgets.analysis.replay",
+    "replayed_events": "hta_widgets.analysis.replay",
     "roofline": "hta_widgets.analysis.operators.roofline",
     "run_table": "hta_widgets.analysis.compare",
     "savings": "hta_widgets.analysis.findings",

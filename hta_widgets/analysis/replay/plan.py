@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 __all__ = ["Plan"]
+
+_EVER = -(1 << 62)
 
 
 class Plan:
@@ -72,6 +75,14 @@ class Plan:
         key = (thread, keep)
         self._cuts[key] = self._cuts[key] | spans if key in self._cuts else spans
 
+    def kept(self, thread: int, time: Int64) -> Float64:
+        """How much of a thread's time up to each of these (ns on the job's axis) is not cut out, in ns."""
+        out = time.astype(np.float64)
+        for spans, keep in self._cut_spans((thread,)):
+            windows = np.stack([np.full(len(time), _EVER), time], axis=1)
+            out -= spans.within_each(windows) * (1 - keep)
+        return out
+
     def weights(self, mode: int) -> Int64:
         """The weight of each edge; `mode`: see `passes.MODES`."""
         graph = self.graph
@@ -111,12 +122,17 @@ class Plan:
         windows = np.stack([begin, begin + weight[at]], axis=1)
         pairs = np.stack([graph.thread[at], before], axis=1)
         for pair in np.unique(pairs, axis=0):
-            mine, done = (pairs == pair).all(axis=1), Intervals.union([], [])
-            # Where several cuts meet, the one that leaves least counts.
-            for thread, keep in sorted(self._cuts, key=lambda cut: cut[1]):
-                if thread in pair:
-                    spans = self._cuts[thread, keep] - done
-                    lost = spans.within_each(windows[mine]) * (1 - keep)
-                    weight[at[mine]] -= np.floor(lost + 0.5).astype(np.int64)
-                    done = done | spans
+            mine = (pairs == pair).all(axis=1)
+            for spans, keep in self._cut_spans(pair.tolist()):
+                lost = spans.within_each(windows[mine]) * (1 - keep)
+                weight[at[mine]] -= np.floor(lost + 0.5).astype(np.int64)
         return weight
+
+    def _cut_spans(self, threads: Collection[int]) -> Iterator[tuple[Intervals, float]]:
+        """What is cut out of threads, and the share that stays; where cuts meet, the least share counts."""
+        done = Intervals.union([], [])
+        for thread, keep in sorted(self._cuts, key=lambda cut: cut[1]):
+            if thread in threads:
+                spans = self._cuts[thread, keep] - done
+                yield spans, keep
+                done = done | spans

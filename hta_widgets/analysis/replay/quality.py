@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Int64 = npt.NDArray[np.int64]
 
-__all__ = ["Quality", "first_trusted", "quality_of", "replay_quality"]
+__all__ = ["Quality", "first_trusted", "quality_of", "replay_quality", "trusted_ranks"]
 
 WORST_ERROR_PCT = 5.0
 """A graph that misses the recorded time by more does not explain it."""
@@ -145,6 +145,32 @@ def quality_of(rank_trace: RankTrace) -> Quality | None:
         before_recording_pct=before_pct,
         unrecorded_host_pct=unrecorded_pct,
     )
+
+
+def trusted_ranks(trace: Trace, ranks: Sequence[int]) -> list[int]:
+    """Those of the ranks whose replay can be trusted.
+
+    Raises:
+        MissingDataError: none has device work, or none can be trusted.
+    """
+    found, reasons = [], []
+    for rank in ranks:
+        checkpoint()
+        quality = quality_of(trace.rank(rank))
+        if quality is not None and quality.trusted:
+            found.append(rank)
+        elif quality is not None:
+            reasons.append(f"rank {rank}: {quality.reason}" if len(ranks) > 1 else quality.reason)
+    if found:
+        return found
+    if reasons:
+        raise MissingDataError(
+            "recording whose replay can be trusted",
+            "Record whole iterations with host and device: "
+            "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]).",
+            reasons[0],
+        )
+    raise MissingDataError("device events", RECORD_DEVICE)
 
 
 def first_trusted(trace: Trace, ranks: Sequence[int]) -> int:

@@ -16,10 +16,9 @@ from hta_widgets.analysis.replay.graph import Graph, graph_of
 from hta_widgets.analysis.replay.kinds import EVENT_STARTS
 from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED
 from hta_widgets.analysis.replay.plan import Plan
-from hta_widgets.analysis.replay.quality import quality_of
+from hta_widgets.analysis.replay.quality import quality_of, trusted_ranks
 from hta_widgets.analysis.replay.windows import replayed_iterations
 from hta_widgets.engine import checkpoint
-from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -78,32 +77,19 @@ def what_if(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = No
     """
     scope = scope or Scope()
     changes = (edits,) if isinstance(edits, Edit) else tuple(edits)
-    frames, reasons, ranks = [], [], trace.ranks_of(scope)
-    for rank in ranks:
+    frames = []
+    for rank in trusted_ranks(trace, trace.ranks_of(scope)):
         checkpoint()
         rank_trace = trace.rank(rank)
         quality = quality_of(rank_trace)
-        if quality is None:
-            continue
-        if quality.trusted:
-            rows = replayed(rank_trace, changes)
-            if scope.iterations is not None or scope.window_ns is not None:
-                rows = rows[rows["iteration"].isin(_reported(rank_trace, scope))]
-            frames.append(
-                rows.assign(rank=rank, model_error_pct=quality.model_error_pct, inferred=quality.inferred)
-            )
-        else:
-            reasons.append(f"rank {rank}: {quality.reason}" if len(ranks) > 1 else quality.reason)
-    if frames:
-        return pd.concat(frames, ignore_index=True)[list(_COLUMNS)].astype(_COLUMNS)
-    if reasons:
-        raise MissingDataError(
-            "recording whose replay can be trusted",
-            "Record whole iterations with host and device: "
-            "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]).",
-            reasons[0],
+        assert quality is not None  # it is trusted
+        rows = replayed(rank_trace, changes)
+        if scope.iterations is not None or scope.window_ns is not None:
+            rows = rows[rows["iteration"].isin(_reported(rank_trace, scope))]
+        frames.append(
+            rows.assign(rank=rank, model_error_pct=quality.model_error_pct, inferred=quality.inferred)
         )
-    raise MissingDataError("device events", RECORD_DEVICE)
+    return pd.concat(frames, ignore_index=True)[list(_COLUMNS)].astype(_COLUMNS)
 
 
 def _reported(rank_trace: RankTrace, scope: Scope) -> list[int]:
