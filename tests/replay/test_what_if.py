@@ -133,6 +133,25 @@ def test_a_device_that_falls_behind_is_timed_by_its_period(tmp_path):
     assert frame["idle_ns"].tolist() == [1_000] * 5 + [0]
 
 
+def test_a_device_that_falls_behind_a_little_is_timed_by_its_period(tmp_path):
+    """7.2 us of the last kernel then run after its step: the host's windows would miss that of 168 us."""
+    events, end = steps_of(kernel_ns=40_000)
+    events.append(call("cudaDeviceSynchronize", end, end + 5_000))
+    frame = analysis.what_if(job(tmp_path, events), edits.host(0.42)).iloc[1:]
+    assert set(frame["clock"]) == {"device period"}
+    assert frame["before_ns"].tolist() == [100_000] * 3 + [40_000]
+    assert frame["after_ns"].tolist() == [42_000] * 3 + [40_000]
+
+
+def test_a_device_as_far_behind_as_recorded_leaves_the_clock_to_the_host(tmp_path):
+    """Of each kernel 10.1 us run after its step as recorded, and 11.7 us then: hardly more."""
+    events, end = steps_of(kernel_ns=95_000)
+    events.append(call("cudaDeviceSynchronize", end + 15_000, end + 20_000))
+    frame = analysis.what_if(job(tmp_path, events), edits.host(0.98)).iloc[1:]
+    assert set(frame["clock"]) == {"host"}
+    assert frame["after_ns"].tolist()[:3] == [97_902] * 3
+
+
 def test_a_rank_that_cannot_be_trusted_says_why(tmp_path):
     trace = job(tmp_path, only_a_script())
     with pytest.raises(MissingDataError, match="nothing is recorded on the host") as raised:

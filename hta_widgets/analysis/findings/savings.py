@@ -16,11 +16,10 @@ from hta_widgets.analysis.findings.changes import BETWEEN_RANKS, CHANGES, NO_CHA
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.replay.expressions import parse_all, written
 from hta_widgets.analysis.replay.quality import first_trusted, quality_of
-from hta_widgets.analysis.replay.what_if import what_if
+from hta_widgets.analysis.replay.what_if import LEAST_PCT, replayed
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
@@ -31,20 +30,19 @@ __all__ = ["Saved", "edits_of", "saved", "with_savings"]
 _ONLY_WITH_EFFECT = ("launch_bound", "tiny_kernels")
 """Where graphs bring nothing, that need not be because other work takes the time: there may be no runs."""
 
-LEAST_PCT = 0.5
-"""A smaller change of the time is none: the model's own error is of this size."""
-
 
 @dataclass(frozen=True)
 class Saved:
     """What edits save of the judged time of one rank, by replay, ns.
 
     Attributes:
-        whole_ns: the judged time. low_ns, ns, high_ns: what is saved of it: least, estimate, most.
+        clock: what times the iterations. whole_ns: the judged time.
+        low_ns, ns, high_ns: what is saved of it: least, estimate, most.
         noise_ns: twice the standard error of the median, for all the judged iterations.
         bound: the edits can be had only in part.
     """
 
+    clock: str
     whole_ns: int
     low_ns: int
     ns: int
@@ -66,9 +64,14 @@ class Saved:
         return f"{'at most ' * self.bound}{percent(100.0 * ns / self.whole_ns)}"
 
 
-def saved(inputs: Inputs, rank: int, edits: Sequence[Edit]) -> Saved | None:
-    """What edits save on a rank whose replay is trusted; None if nothing that is judged can be replayed."""
-    rows = what_if(inputs.trace, tuple(edits), Scope(ranks=(rank,), iterations=inputs.scope.iterations))
+def saved(inputs: Inputs, rank: int, edits: Sequence[Edit], clock: str = "") -> Saved | None:
+    """What edits save on a rank whose replay is trusted; None if nothing that is judged can be replayed.
+
+    The time is by `clock`, where that is given.
+    """
+    rows = replayed(inputs.trace.rank(rank), tuple(edits), clock)
+    if inputs.scope.iterations is not None:
+        rows = rows[rows["iteration"].isin(inputs.scope.iterations)]
     marked = rows["iteration"].notna()
     rows = rows[marked] if marked.any() else rows
     if rows.empty:
@@ -78,6 +81,7 @@ def saved(inputs: Inputs, rank: int, edits: Sequence[Edit]) -> Saved | None:
     )
     spread = float(np.median(np.abs(before - np.median(before))))
     return Saved(
+        clock=str(rows["clock"].iloc[0]),
         whole_ns=int(before.sum()),
         low_ns=int((before - high).sum()),
         ns=int((before - after).sum()),
@@ -189,7 +193,8 @@ def _later(inputs: Inputs, finding: Finding, first: list[Finding]) -> Finding:
         return finding
     for count in range(1, len(before) + 1):
         made = edits_of(before[:count])
-        without, both = saved(inputs, rank, made), saved(inputs, rank, (*made, *edits_of([finding])))
+        both = saved(inputs, rank, (*made, *edits_of([finding])))
+        without = saved(inputs, rank, made, both.clock) if both else None
         assert without is not None and both is not None  # each was replayed alone
         more = both.ns - without.ns
         if both.matters(more):

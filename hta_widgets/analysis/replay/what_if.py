@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from hta_widgets.analysis.replay.kinds import EVENT_STARTS
 from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.replay.quality import quality_of, trusted_ranks
-from hta_widgets.analysis.replay.windows import replayed_iterations
+from hta_widgets.analysis.replay.windows import falls_behind_ns, replayed_iterations
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.scope import Scope
 
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-__all__ = ["PARTS", "planned", "replayed", "what_if"]
+__all__ = ["LEAST_PCT", "PARTS", "planned", "replayed", "what_if"]
+
+LEAST_PCT: Final = 0.5
+"""A smaller change of the time is none: the model's own error is of this size."""
 
 _PERIOD = "device period"
 PARTS = ("compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns")
@@ -64,11 +67,11 @@ def what_if(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = No
         scope), from the first call or device event to the last, and one per complete iteration. Columns:
         rank int64; iteration Int64, NA for the whole recording; clock str, what times the iteration, before
         and after: "host", "device", or, where the change lets the device fall behind a host that times the
-        recording, "device period" (from an iteration's first device work to the next one's); empty for the
-        whole recording; before_ns, low_ns, after_ns, high_ns (int64, ns): its time as recorded, and replayed:
-        the estimate between the shortest and the longest that the recording allows for. They differ where
-        work on other streams delays, by sharing the device, what does not depend on it; a change to be had
-        only in part (`bound`) may also change nothing. compute_ns, exposed_communication_ns,
+        recording (by more than 0.5 % of the time), "device period" (from an iteration's first device work to
+        the next one's); empty for the whole recording; before_ns, low_ns, after_ns, high_ns (int64, ns): its
+        time as recorded, and replayed: the estimate between the shortest and the longest that the recording
+        allows for. They differ where work on other streams delays, by sharing the device, what does not
+        depend on it; a change to be had only in part (`bound`) may also change nothing. compute_ns, exposed_communication_ns,
         exposed_memory_ns, idle_ns (int64, ns): where after_ns goes, as `temporal_breakdown` divides it; they
         add up to after_ns. model_error_pct float64 and inferred int64: see `replay_quality`.
 
@@ -104,15 +107,18 @@ def _reported(rank_trace: RankTrace, scope: Scope) -> list[int]:
 
 
 @memoize_per_rank(last=16)
-def replayed(rank_trace: RankTrace, edits: tuple[Edit, ...]) -> pd.DataFrame:
-    """The rows of `what_if` for a rank whose replay is trusted, without what `quality_of` knows of it."""
+def replayed(rank_trace: RankTrace, edits: tuple[Edit, ...], clock: str = "") -> pd.DataFrame:
+    """The rows of `what_if` for a rank whose replay is trusted, without what `quality_of` knows of it.
+
+    Of edits that are compared with others, `clock` is what times those.
+    """
     plan = planned(rank_trace, edits)
     graph = plan.graph
     runs = [plan.replay(mode) for mode in (ESTIMATE, PINNED, MOST)]
     if any(edit.bound for edit in edits):
         runs.append(graph.time)
     estimate = runs[0]
-    clock = _clock(rank_trace, graph, estimate, plan.moved)
+    clock = clock or _clock(rank_trace, graph, estimate, plan.moved)
     frames = [_timed(rank_trace, graph, graph.time, clock, None)]
     frames += [_timed(rank_trace, graph, run, clock, plan.moved) for run in runs]
     windows = np.stack([frame[["start_ns", "end_ns"]].to_numpy(np.int64) for frame in frames])
@@ -145,11 +151,19 @@ def planned(rank_trace: RankTrace, edits: Iterable[Edit]) -> Plan:
 
 
 def _clock(rank_trace: RankTrace, graph: Graph, time: Int64, moved: Bool) -> str:
-    """What times the iterations of a recording and of its replay."""
+    """What times the iterations of a recording and of its replay.
+
+    The host's windows do, unless a recording of the replay would be timed on the device, or the device falls
+    so far behind in them that what they miss would matter.
+    """
     if rank_trace.iteration_clock == "device":
         return "device"
-    frame = replayed_iterations(rank_trace, graph, time, None, moved)
-    return _PERIOD if (frame["clock"] == "device").any() else "host"
+    if (replayed_iterations(rank_trace, graph, time, None, moved)["clock"] == "device").any():
+        return _PERIOD
+    missed = falls_behind_ns(rank_trace, graph, time) - falls_behind_ns(rank_trace, graph, graph.time)
+    windows = replayed_iterations(rank_trace, graph, time, "host", moved)
+    whole = windows[~windows["partial"] & (windows["end_ns"] >= 0)]
+    return _PERIOD if 100 * missed > LEAST_PCT * int((whole["end_ns"] - whole["start_ns"]).sum()) else "host"
 
 
 def _timed(rank_trace: RankTrace, graph: Graph, time: Int64, clock: str, moved: Bool | None) -> pd.DataFrame:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-__all__ = ["replayed_iterations"]
+__all__ = ["falls_behind_ns", "replayed_iterations"]
 
 
 def replayed_iterations(
@@ -63,3 +63,30 @@ def replayed_iterations(
     hidden = ~shown & (windows["clock"] == "host").to_numpy(np.bool_)
     windows.loc[hidden, ["start_ns", "end_ns"]] = -1
     return windows
+
+
+def falls_behind_ns(rank_trace: RankTrace, graph: Graph, time: Int64) -> int:
+    """How much further behind the host the device is at the end of the host's windows than at their begin.
+
+    By so much the host's windows of the complete iterations miss what the device takes for them. At a
+    boundary the device is behind by how long it still works on what was launched before it.
+
+    Args:
+        time: when each node of the graph happens, ns from its origin.
+    """
+    recorded = rank_trace.iterations
+    windows = replayed_iterations(rank_trace, graph, time, "host")
+    whole = np.flatnonzero(~windows["partial"] & (windows["end_ns"] >= 0))
+    if not len(whole):
+        return 0
+    starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
+    rows = graph.row[starts]
+    launch = rank_trace.launch[rows]
+    launched = np.where(launch >= 0, rank_trace.start[launch], rank_trace.start[rows])
+    ends = graph.origin_ns + time[starts + 1]
+    behind = []
+    for name, at in (("start_ns", whole[0]), ("end_ns", whole[-1])):
+        before = launched < recorded[f"host_{name}"].iloc[at]
+        boundary = int(windows[name].iloc[at])
+        behind.append(max(0, int(ends[before].max(initial=boundary)) - boundary))
+    return behind[1] - behind[0]
