@@ -12,28 +12,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from fnmatch import translate
 from functools import partial
 
-import numpy as np
-import numpy.typing as npt
-
-from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.replay import kinds
-from hta_widgets.analysis.replay.device_times import at_bandwidth, at_bus_bandwidth, hidden_by_compute
+from hta_widgets.analysis.replay import applied
 from hta_widgets.analysis.replay.fusion import fuse
-from hta_widgets.analysis.replay.groups import Group
-from hta_widgets.analysis.replay.host_points import ALLOCATES
-from hta_widgets.analysis.replay.kinds import EVENT_STARTS
 from hta_widgets.analysis.replay.plan import Plan
-from hta_widgets.analysis.replay.streams import move
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.schema import NULL
-
-Bool = npt.NDArray[np.bool_]
 
 __all__ = [
     "Edit",
@@ -54,12 +40,6 @@ __all__ = [
     "syncs",
     "without",
 ]
-
-LEFT_OF_OPTIMIZER = 0.1
-"""Of the host's time in an optimizer that launches its work for all parameters at once."""
-
-_COPIES = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
-_COMPUTE = tuple(set(EventClass) - {*_COPIES, EventClass.COMMUNICATION, EventClass.SYNC})
 
 
 @dataclass(frozen=True)
@@ -102,7 +82,7 @@ def host(
     """
     time = _factor(time)
     expression = _said("host", time, within=within, outside=outside, exposed=exposed or None)
-    return Edit(expression, time == 0, partial(_host, time, within, outside, bool(exposed)))
+    return Edit(expression, time == 0, partial(applied.host, time, within, outside, bool(exposed)))
 
 
 def launches(time: float = 0.0) -> Edit:
@@ -115,7 +95,7 @@ def launches(time: float = 0.0) -> Edit:
         ValueError: the factor is negative or no number.
     """
     time = _factor(time)
-    return Edit(_said("launches", time), time == 0, partial(_launches, time))
+    return Edit(_said("launches", time), time == 0, partial(applied.launches, time))
 
 
 def syncs(call: str | None = None, within: str | None = None) -> Edit:
@@ -128,12 +108,12 @@ def syncs(call: str | None = None, within: str | None = None) -> Edit:
             (``*DeviceSynchronize``), with which programs take their time.
         within: only inside operators, annotations and Python functions of this name.
     """
-    return Edit(_said("syncs", call=call, within=within), True, partial(_syncs, call, within))
+    return Edit(_said("syncs", call=call, within=within), True, partial(applied.syncs, call, within))
 
 
 def allocator() -> Edit:
     """Calls that allocate or free device memory take no time and wait for nothing: a caching allocator."""
-    return Edit(_said("allocator"), False, _allocator)
+    return Edit(_said("allocator"), False, applied.allocator)
 
 
 def without(name: str, keep_ns: int = 0) -> Edit:
@@ -152,7 +132,7 @@ def without(name: str, keep_ns: int = 0) -> Edit:
         raise ValueError(f"keep_ns must not be negative, it is {keep_ns}")
     keep_ns = int(keep_ns)
     expression = _said("without", name, keep_ns=keep_ns or None)
-    return Edit(expression, False, partial(_without, name, keep_ns))
+    return Edit(expression, False, partial(applied.without, name, keep_ns))
 
 
 def kernels(faster: float, name: str | None = None, within: str | None = None) -> Edit:
@@ -168,7 +148,7 @@ def kernels(faster: float, name: str | None = None, within: str | None = None) -
     """
     share = _share(faster)
     expression = _said("kernels", float(faster), name=name, within=within)
-    return Edit(expression, share == 0, partial(_device, share, _COMPUTE, name, within))
+    return Edit(expression, share == 0, partial(applied.device, share, applied.COMPUTE, name, within))
 
 
 def copies(faster: float, name: str | None = None, within: str | None = None) -> Edit:
@@ -184,7 +164,7 @@ def copies(faster: float, name: str | None = None, within: str | None = None) ->
     """
     share = _share(faster)
     expression = _said("copies", float(faster), name=name, within=within)
-    return Edit(expression, share == 0, partial(_device, share, _COPIES, name, within))
+    return Edit(expression, share == 0, partial(applied.device, share, applied.COPIES, name, within))
 
 
 def communication(time: float = 0.0, name: str | None = None) -> Edit:
@@ -200,7 +180,7 @@ def communication(time: float = 0.0, name: str | None = None) -> Edit:
         ValueError: the factor is negative or no number.
     """
     time = _factor(time)
-    apply = partial(_device, time, (EventClass.COMMUNICATION,), name, None)
+    apply = partial(applied.device, time, (EventClass.COMMUNICATION,), name, None)
     return Edit(_said("communication", time, name=name), time == 0, apply)
 
 
@@ -217,7 +197,7 @@ def copy_bandwidth(gbps: float, name: str | None = None, within: str | None = No
     """
     gbps = _bandwidth(gbps)
     expression = _said("copy_bandwidth", gbps, name=name, within=within)
-    return Edit(expression, False, partial(_copy_bandwidth, gbps, name, within))
+    return Edit(expression, False, partial(applied.copy_bandwidth, gbps, name, within))
 
 
 def bus_bandwidth(gbps: float, name: str | None = None) -> Edit:
@@ -234,7 +214,7 @@ def bus_bandwidth(gbps: float, name: str | None = None) -> Edit:
         ValueError: the bandwidth is not above 0.
     """
     gbps = _bandwidth(gbps)
-    return Edit(_said("bus_bandwidth", gbps, name=name), True, partial(_bus_bandwidth, gbps, name))
+    return Edit(_said("bus_bandwidth", gbps, name=name), True, partial(applied.bus_bandwidth, gbps, name))
 
 
 def kernel_time(ns: int, name: str, within: str | None = None) -> Edit:
@@ -251,7 +231,7 @@ def kernel_time(ns: int, name: str, within: str | None = None) -> Edit:
     if ns < 0:
         raise ValueError(f"ns must not be negative, it is {ns}")
     expression = _said("kernel_time", int(ns), name, within=within)
-    return Edit(expression, ns == 0, partial(_kernel_time, int(ns), name, within))
+    return Edit(expression, ns == 0, partial(applied.kernel_time, int(ns), name, within))
 
 
 def overlap(name: str | None = None) -> Edit:
@@ -264,7 +244,7 @@ def overlap(name: str | None = None) -> Edit:
     Args:
         name: only kernels of this name.
     """
-    return Edit(_said("overlap", name=name), True, partial(_overlap, name))
+    return Edit(_said("overlap", name=name), True, partial(applied.overlap, name))
 
 
 def own_stream(name: str, within: str | None = None) -> Edit:
@@ -278,7 +258,7 @@ def own_stream(name: str, within: str | None = None) -> Edit:
         within: only what is launched inside operators, annotations and Python functions of this name.
     """
     expression = _said("own_stream", name, within=within)
-    return Edit(expression, True, partial(_own_stream, name, within))
+    return Edit(expression, True, partial(applied.own_stream, name, within))
 
 
 def fused_optimizer(name: str = "Optimizer.step*") -> Edit:
@@ -290,7 +270,7 @@ def fused_optimizer(name: str = "Optimizer.step*") -> Edit:
     Args:
         name: of its annotation.
     """
-    return Edit(_said("fused_optimizer", name), True, partial(_fused_optimizer, name))
+    return Edit(_said("fused_optimizer", name), True, partial(applied.fused_optimizer, name))
 
 
 def graphs(at_least: int = 50, shorter_than_ns: int = 50_000) -> Edit:
@@ -332,145 +312,3 @@ def _share(faster: float) -> float:
     if not faster > 0:
         raise ValueError(f"faster must be more than 0, not {faster!r}")
     return 1.0 / faster
-
-
-def _host(time: float, within: str | None, outside: str | None, exposed: bool, plan: Plan) -> None:
-    if within is None and outside is None and not exposed:
-        plan.scale(plan.edges(_on_host), time)
-        return
-    spared = {} if outside is None else _spans(plan, outside)
-    busy = _device_works(plan) if exposed else Intervals.union([], [])
-    for thread, when in (_always(plan) if within is None else _spans(plan, within)).items():
-        when = when - spared[thread] if thread in spared else when
-        plan.cut(thread, when - busy, time)
-
-
-def _on_host(group: Group) -> bool:
-    return group.kind in kinds.ON_HOST or (group.kind == kinds.SYNC and _allocates(group))
-
-
-def _launches(time: float, plan: Plan) -> None:
-    plan.scale(plan.edges(lambda group: group.launches), time)
-
-
-def _syncs(call: str | None, within: str | None, plan: Plan) -> None:
-    def waits(group: Group) -> bool:
-        if group.kind not in (kinds.SYNC, kinds.COPY):
-            return False
-        return "DeviceSynchronize" not in group.name if call is None else _matches(call, group.name)
-
-    plan.remove(plan.edges(waits) & _inside(plan, within))
-
-
-def _allocator(plan: Plan) -> None:
-    plan.scale(
-        plan.edges(lambda group: group.kind in (kinds.CALL, kinds.WAITING_CALL) and _allocates(group)), 0.0
-    )
-    plan.remove(plan.edges(lambda group: group.kind == kinds.SYNC and _allocates(group)))
-
-
-def _allocates(group: Group) -> bool:
-    return bool(ALLOCATES.search(group.name))
-
-
-def _without(name: str, keep_ns: int, plan: Plan) -> None:
-    for thread, spans in _spans(plan, name, keep_ns).items():
-        plan.cut(thread, spans)
-
-
-def _device(
-    share: float, classes: tuple[EventClass, ...], name: str | None, within: str | None, plan: Plan
-) -> None:
-    plan.scale(_device_edges(plan, classes, name, within), share)
-
-
-def _device_edges(
-    plan: Plan, classes: Container[EventClass | None], name: str | None, within: str | None
-) -> Bool:
-    def chosen(group: Group) -> bool:
-        return group.event_class in classes and (name is None or _matches(name, group.name))
-
-    return plan.edges(chosen) & _inside(plan, within)
-
-
-def _copy_bandwidth(gbps: float, name: str | None, within: str | None, plan: Plan) -> None:
-    at_bandwidth(plan, _device_edges(plan, _COPIES, name, within), gbps)
-
-
-def _bus_bandwidth(gbps: float, name: str | None, plan: Plan) -> None:
-    at_bus_bandwidth(plan, _device_edges(plan, (EventClass.COMMUNICATION,), name, None), gbps)
-
-
-def _kernel_time(ns: int, name: str, within: str | None, plan: Plan) -> None:
-    chosen = _device_edges(plan, _COMPUTE, name, within)
-    plan.at_most(chosen, np.full(int(chosen.sum()), ns, np.int64))
-
-
-def _overlap(name: str | None, plan: Plan) -> None:
-    hidden_by_compute(plan, _device_edges(plan, (EventClass.COMMUNICATION,), name, None))
-
-
-def _own_stream(name: str, within: str | None, plan: Plan) -> None:
-    move(plan, _device_edges(plan, tuple(EventClass), name, within))
-
-
-def _fused_optimizer(name: str, plan: Plan) -> None:
-    for thread, spans in _spans(plan, name).items():
-        plan.cut(thread, spans, LEFT_OF_OPTIMIZER)
-    plan.scale(plan.edges(lambda group: group.launches) & _inside(plan, name), 0.0)
-
-
-def _matches(pattern: str, name: str) -> bool:
-    return re.match(translate(pattern), name) is not None
-
-
-def _named_calls(rank_trace: RankTrace, pattern: str) -> npt.NDArray[np.int64]:
-    """Host rows of this name."""
-    compiled = re.compile(translate(pattern))
-    matches = np.array([compiled.match(text) is not None for text in rank_trace.names] or [False], np.bool_)
-    return np.flatnonzero(matches[rank_trace.name] & (rank_trace.stream == NULL) & ~rank_trace.is_device)
-
-
-def _spans(plan: Plan, pattern: str, keep_ns: int = 0) -> dict[int, Intervals]:
-    """By thread (index), when calls of this name are open, from `keep_ns` after their begin."""
-    rank_trace = plan.rank_trace
-    rows = _named_calls(rank_trace, pattern)
-    rows = rows[rank_trace.dur[rows] > keep_ns]
-    found = {}
-    for index, thread in enumerate(plan.graph.threads.tolist()):
-        mine = rows[rank_trace.thread[rows] == thread]
-        if len(mine):
-            found[index] = Intervals.union(rank_trace.start[mine] + keep_ns, rank_trace.end[mine])
-    return found
-
-
-def _always(plan: Plan) -> dict[int, Intervals]:
-    """By thread (index), all of the recording."""
-    graph = plan.graph
-    whole = Intervals.union([graph.origin_ns], [graph.origin_ns + graph.extent])
-    return dict.fromkeys(range(len(graph.threads)), whole)
-
-
-def _device_works(plan: Plan) -> Intervals:
-    """When any device of the recording works."""
-    graph = plan.graph
-    starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
-    return Intervals.union(graph.origin_ns + graph.time[starts], graph.origin_ns + graph.time[starts + 1])
-
-
-def _inside(plan: Plan, pattern: str | None) -> Bool:
-    """The edges whose call, or whose device work's launch, lies inside a call of this name on its thread."""
-    graph, rank_trace = plan.graph, plan.rank_trace
-    if pattern is None:
-        return np.ones(len(graph.source), np.bool_)
-    row = graph.row[graph.target]
-    row = np.where((row >= 0) & rank_trace.is_device[row], rank_trace.launch[row], row)
-    inside = np.zeros(rank_trace.n + 1, np.bool_)  # of no row: no
-    of_calls = _named_calls(rank_trace, pattern)
-    for thread in np.unique(rank_trace.thread[of_calls]).tolist():
-        mine = of_calls[rank_trace.thread[of_calls] == thread]
-        spans = Intervals.union(rank_trace.start[mine], rank_trace.end[mine])
-        there = np.flatnonzero(rank_trace.thread == thread)
-        at = np.searchsorted(spans.start, rank_trace.start[there], side="right") - 1
-        inside[there] = (at >= 0) & (rank_trace.start[there] < spans.end[at])
-    return inside[row]

@@ -71,9 +71,10 @@ def what_if(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = No
         the next one's); empty for the whole recording; before_ns, low_ns, after_ns, high_ns (int64, ns): its
         time as recorded, and replayed: the estimate between the shortest and the longest that the recording
         allows for. They differ where work on other streams delays, by sharing the device, what does not
-        depend on it; a change to be had only in part (`bound`) may also change nothing. compute_ns, exposed_communication_ns,
-        exposed_memory_ns, idle_ns (int64, ns): where after_ns goes, as `temporal_breakdown` divides it; they
-        add up to after_ns. model_error_pct float64 and inferred int64: see `replay_quality`.
+        depend on it; a change to be had only in part (`bound`) may also change nothing. compute_ns,
+        exposed_communication_ns, exposed_memory_ns, idle_ns (int64, ns): where after_ns goes, as
+        `temporal_breakdown` divides it; they add up to after_ns. model_error_pct float64 and inferred
+        int64: see `replay_quality`.
 
     Raises:
         MissingDataError: no selected rank has device work, or the replay of none can be trusted.
@@ -153,17 +154,15 @@ def planned(rank_trace: RankTrace, edits: Iterable[Edit]) -> Plan:
 def _clock(rank_trace: RankTrace, graph: Graph, time: Int64, moved: Bool) -> str:
     """What times the iterations of a recording and of its replay.
 
-    The host's windows do, unless a recording of the replay would be timed on the device, or the device falls
-    so far behind in them that what they miss would matter.
+    The host's windows do, unless the device falls so far behind in them that what they miss would matter.
     """
     if rank_trace.iteration_clock == "device":
         return "device"
-    if (replayed_iterations(rank_trace, graph, time, None, moved)["clock"] == "device").any():
-        return _PERIOD
     missed = falls_behind_ns(rank_trace, graph, time) - falls_behind_ns(rank_trace, graph, graph.time)
     windows = replayed_iterations(rank_trace, graph, time, "host", moved)
     whole = windows[~windows["partial"] & (windows["end_ns"] >= 0)]
-    return _PERIOD if 100 * missed > LEAST_PCT * int((whole["end_ns"] - whole["start_ns"]).sum()) else "host"
+    taken = int((whole["end_ns"] - whole["start_ns"]).sum())
+    return _PERIOD if 100 * missed > LEAST_PCT * taken else "host"
 
 
 def _timed(rank_trace: RankTrace, graph: Graph, time: Int64, clock: str, moved: Bool | None) -> pd.DataFrame:

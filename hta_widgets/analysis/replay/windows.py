@@ -23,13 +23,13 @@ __all__ = ["falls_behind_ns", "replayed_iterations"]
 
 
 def replayed_iterations(
-    rank_trace: RankTrace, graph: Graph, time: Int64, clock: Clock | None, moved: Bool | None = None
+    rank_trace: RankTrace, graph: Graph, time: Int64, clock: Clock, moved: Bool | None = None
 ) -> pd.DataFrame:
     """The iterations at replayed times.
 
     Args:
         time: when each node of the graph happens, ns from its origin.
-        clock: what times them; None: what would time a recording of this.
+        clock: what times them.
         moved: for each node whether it is the start of an event that left its stream; None: none is.
 
     Returns:

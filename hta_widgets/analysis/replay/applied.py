@@ -1,0 +1,132 @@
+"""What each edit does to a plan: the edges that it scales, shortens or removes, the time that it cuts out.
+
+The functions have the names of those in `edits` that make the edits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.replay import kinds
+from hta_widgets.analysis.replay.device_times import at_bandwidth, at_bus_bandwidth, hidden_by_compute
+from hta_widgets.analysis.replay.groups import Group
+from hta_widgets.analysis.replay.host_points import ALLOCATES
+from hta_widgets.analysis.replay.places import always, device_works, inside, matches, spans
+from hta_widgets.analysis.replay.plan import Plan
+from hta_widgets.analysis.replay.streams import move
+from hta_widgets.trace.classify import EventClass
+
+Bool = npt.NDArray[np.bool_]
+
+__all__ = [
+    "COMPUTE",
+    "COPIES",
+    "allocator",
+    "bus_bandwidth",
+    "copy_bandwidth",
+    "device",
+    "fused_optimizer",
+    "host",
+    "kernel_time",
+    "launches",
+    "overlap",
+    "own_stream",
+    "syncs",
+    "without",
+]
+
+LEFT_OF_OPTIMIZER = 0.1
+"""Of the host's time in an optimizer that launches its work for all parameters at once."""
+
+COPIES = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
+COMPUTE = tuple(set(EventClass) - {*COPIES, EventClass.COMMUNICATION, EventClass.SYNC})
+
+
+def host(time: float, within: str | None, outside: str | None, exposed: bool, plan: Plan) -> None:
+    if within is None and outside is None and not exposed:
+        plan.scale(plan.edges(_on_host), time)
+        return
+    spared = {} if outside is None else spans(plan, outside)
+    busy = device_works(plan) if exposed else Intervals.union([], [])
+    for thread, when in (always(plan) if within is None else spans(plan, within)).items():
+        when = when - spared[thread] if thread in spared else when
+        plan.cut(thread, when - busy, time)
+
+
+def _on_host(group: Group) -> bool:
+    return group.kind in kinds.ON_HOST or (group.kind == kinds.SYNC and _allocates(group))
+
+
+def launches(time: float, plan: Plan) -> None:
+    plan.scale(plan.edges(lambda group: group.launches), time)
+
+
+def syncs(call: str | None, within: str | None, plan: Plan) -> None:
+    def waits(group: Group) -> bool:
+        if group.kind not in (kinds.SYNC, kinds.COPY):
+            return False
+        return "DeviceSynchronize" not in group.name if call is None else matches(call, group.name)
+
+    plan.remove(plan.edges(waits) & inside(plan, within))
+
+
+def allocator(plan: Plan) -> None:
+    plan.scale(
+        plan.edges(lambda group: group.kind in (kinds.CALL, kinds.WAITING_CALL) and _allocates(group)), 0.0
+    )
+    plan.remove(plan.edges(lambda group: group.kind == kinds.SYNC and _allocates(group)))
+
+
+def _allocates(group: Group) -> bool:
+    return bool(ALLOCATES.search(group.name))
+
+
+def without(name: str, keep_ns: int, plan: Plan) -> None:
+    for thread, when in spans(plan, name, keep_ns).items():
+        plan.cut(thread, when)
+
+
+def device(
+    share: float, classes: tuple[EventClass, ...], name: str | None, within: str | None, plan: Plan
+) -> None:
+    plan.scale(_device_edges(plan, classes, name, within), share)
+
+
+def _device_edges(
+    plan: Plan, classes: Container[EventClass | None], name: str | None, within: str | None
+) -> Bool:
+    def chosen(group: Group) -> bool:
+        return group.event_class in classes and (name is None or matches(name, group.name))
+
+    return plan.edges(chosen) & inside(plan, within)
+
+
+def copy_bandwidth(gbps: float, name: str | None, within: str | None, plan: Plan) -> None:
+    at_bandwidth(plan, _device_edges(plan, COPIES, name, within), gbps)
+
+
+def bus_bandwidth(gbps: float, name: str | None, plan: Plan) -> None:
+    at_bus_bandwidth(plan, _device_edges(plan, (EventClass.COMMUNICATION,), name, None), gbps)
+
+
+def kernel_time(ns: int, name: str, within: str | None, plan: Plan) -> None:
+    chosen = _device_edges(plan, COMPUTE, name, within)
+    plan.at_most(chosen, np.full(int(chosen.sum()), ns, np.int64))
+
+
+def overlap(name: str | None, plan: Plan) -> None:
+    hidden_by_compute(plan, _device_edges(plan, (EventClass.COMMUNICATION,), name, None))
+
+
+def own_stream(name: str, within: str | None, plan: Plan) -> None:
+    move(plan, _device_edges(plan, tuple(EventClass), name, within))
+
+
+def fused_optimizer(name: str, plan: Plan) -> None:
+    for thread, when in spans(plan, name).items():
+        plan.cut(thread, when, LEFT_OF_OPTIMIZER)
+    plan.scale(plan.edges(lambda group: group.launches) & inside(plan, name), 0.0)

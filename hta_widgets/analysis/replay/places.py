@@ -1,0 +1,79 @@
+"""Where on the host a change applies: inside calls of a name, always, or while a device works."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import translate
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.replay.kinds import EVENT_STARTS
+from hta_widgets.trace.reader.schema import NULL
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.replay.plan import Plan
+    from hta_widgets.trace.rank_trace import RankTrace
+
+Bool = npt.NDArray[np.bool_]
+
+__all__ = ["always", "device_works", "inside", "matches", "spans"]
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a name is one that a pattern (``*``, ``?``, ``[ab]``) means."""
+    return re.match(translate(pattern), name) is not None
+
+
+def _named_calls(rank_trace: RankTrace, pattern: str) -> npt.NDArray[np.int64]:
+    """Host rows of this name."""
+    compiled = re.compile(translate(pattern))
+    named = np.array([compiled.match(text) is not None for text in rank_trace.names] or [False], np.bool_)
+    return np.flatnonzero(named[rank_trace.name] & (rank_trace.stream == NULL) & ~rank_trace.is_device)
+
+
+def spans(plan: Plan, pattern: str, keep_ns: int = 0) -> dict[int, Intervals]:
+    """By thread (index), when calls of this name are open, from `keep_ns` after their begin."""
+    rank_trace = plan.rank_trace
+    rows = _named_calls(rank_trace, pattern)
+    rows = rows[rank_trace.dur[rows] > keep_ns]
+    found = {}
+    for index, thread in enumerate(plan.graph.threads.tolist()):
+        mine = rows[rank_trace.thread[rows] == thread]
+        if len(mine):
+            found[index] = Intervals.union(rank_trace.start[mine] + keep_ns, rank_trace.end[mine])
+    return found
+
+
+def always(plan: Plan) -> dict[int, Intervals]:
+    """By thread (index), all of the recording."""
+    graph = plan.graph
+    whole = Intervals.union([graph.origin_ns], [graph.origin_ns + graph.extent])
+    return dict.fromkeys(range(len(graph.threads)), whole)
+
+
+def device_works(plan: Plan) -> Intervals:
+    """When any device of the recording works."""
+    graph = plan.graph
+    starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
+    return Intervals.union(graph.origin_ns + graph.time[starts], graph.origin_ns + graph.time[starts + 1])
+
+
+def inside(plan: Plan, pattern: str | None) -> Bool:
+    """The edges whose call, or whose device work's launch, lies inside a call of this name on its thread."""
+    graph, rank_trace = plan.graph, plan.rank_trace
+    if pattern is None:
+        return np.ones(len(graph.source), np.bool_)
+    row = graph.row[graph.target]
+    row = np.where((row >= 0) & rank_trace.is_device[row], rank_trace.launch[row], row)
+    lies = np.zeros(rank_trace.n + 1, np.bool_)  # of no row: no
+    of_calls = _named_calls(rank_trace, pattern)
+    for thread in np.unique(rank_trace.thread[of_calls]).tolist():
+        mine = of_calls[rank_trace.thread[of_calls] == thread]
+        when = Intervals.union(rank_trace.start[mine], rank_trace.end[mine])
+        there = np.flatnonzero(rank_trace.thread == thread)
+        at = np.searchsorted(when.start, rank_trace.start[there], side="right") - 1
+        lies[there] = (at >= 0) & (rank_trace.start[there] < when.end[at])
+    return lies[row]
