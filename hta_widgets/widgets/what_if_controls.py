@@ -31,7 +31,9 @@ __all__ = ["CONTROLS", "Control", "Effect", "described", "edits_of", "effect_of"
 _CLASSES = {
     **dict.fromkeys(("host", "launches", "allocator", "without", "graphs"), "host"),
     "syncs": "sync",
-    **dict.fromkeys(("kernels", "kernel_time", "fused_optimizer", "own_stream"), "compute"),
+    **dict.fromkeys(
+        ("kernels", "kernel_time", "fused_attention", "fused_optimizer", "own_stream"), "compute"
+    ),
     **dict.fromkeys(("copies", "copy_bandwidth"), "memory"),
     **dict.fromkeys(("communication", "bus_bandwidth", "overlap"), "communication"),
 }

@@ -26,6 +26,7 @@ EDITS = [
     edits.overlap(),
     edits.own_stream("Memcpy*", within="c"),
     edits.fused_optimizer(),
+    edits.fused_attention(),
 ]
 
 

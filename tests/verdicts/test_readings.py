@@ -32,6 +32,7 @@ PARTS = {
     "no_work_due": ["no_work_due"],
 }
 OTHER_TOPICS = {
+    "attention_not_fused",
     "fp32_units",
     "tf32_units",
     "straggler",

@@ -32,6 +32,7 @@ WORDS = {
     "mutual_waiting": "Waiting of the ranks for each other in turn",
     "fp32_units": "Multiplying in full fp32",
     "tf32_units": "Multiplying in TF32 instead of 16 bits",
+    "attention_not_fused": "Writing the scores of attention to memory",
     "start_up": "Starting up",
     "slow_steps": "Extra time in unusually long steps",
     "unrecorded_idle": "Idle time without a recorded cause",

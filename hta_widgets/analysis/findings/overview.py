@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.findings.attention_rules import attention_not_fused
 from hta_widgets.analysis.findings.compute_rules import COMPUTE_RULES
 from hta_widgets.analysis.findings.device_rules import memory_copies, slow_kernels
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Open
@@ -57,6 +58,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "mutual_waiting": ("whom the ranks wait for", mutual_waiting),
     "fp32_units": ("on which units kernels multiply", fp32_units),
     "tf32_units": ("on which units kernels multiply", tf32_units),
+    "attention_not_fused": ("whether attention is fused", attention_not_fused),
     "slow_steps": ("which steps are unusual", slow_steps),
     "unrecorded_idle": ("why devices are idle", unrecorded_idle),
     "no_work_due": ("why devices are idle", no_work_due),

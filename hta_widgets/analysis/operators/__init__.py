@@ -6,6 +6,7 @@ costs       formulas evaluated;  `coverage` tells how much of the device work ha
 formulas    which formula an operator has;  `inputs` what they read, `cost` what they answer
 matmul, convolution, attention, norms, pointwise, reductions, embeddings, optimizers, copies, quantization,
 compiled    the formulas, a module for each family
+unfused_attention, fused_attention   attention in several operators, and its time in one kernel
 roofline    how far operators are from what the device could do
 categories  the category of an operator
 """

@@ -11,8 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.operators.fused_attention import fused_ns
 from hta_widgets.analysis.replay import kinds
-from hta_widgets.analysis.replay.device_times import at_bandwidth, at_bus_bandwidth, hidden_by_compute
+from hta_widgets.analysis.replay.device_times import (
+    at_bandwidth,
+    at_bus_bandwidth,
+    each_at_most,
+    hidden_by_compute,
+)
 from hta_widgets.analysis.replay.groups import Group
 from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.analysis.replay.places import always, device_works, inside, matches, spans
@@ -29,6 +35,7 @@ __all__ = [
     "bus_bandwidth",
     "copy_bandwidth",
     "device",
+    "fused_attention",
     "fused_optimizer",
     "host",
     "kernel_time",
@@ -130,3 +137,7 @@ def fused_optimizer(name: str, plan: Plan) -> None:
     for thread, when in spans(plan, name).items():
         plan.cut(thread, when, LEFT_OF_OPTIMIZER)
     plan.scale(plan.edges(lambda group: group.launches) & inside(plan, name), 0.0)
+
+
+def fused_attention(plan: Plan) -> None:
+    each_at_most(plan, *fused_ns(plan.rank_trace))

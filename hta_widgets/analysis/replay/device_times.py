@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-__all__ = ["at_bandwidth", "at_bus_bandwidth", "hidden_by_compute", "slowing"]
+__all__ = ["at_bandwidth", "at_bus_bandwidth", "each_at_most", "hidden_by_compute", "slowing"]
 
 ENOUGH = 3
 """A kernel is compared overlapped and alone from so many of each on."""
@@ -67,6 +67,15 @@ def at_bus_bandwidth(plan: Plan, edges: Bool, gbps: float) -> None:
     ns[rows] = np.ceil(moved.fillna(-1.0).to_numpy(np.float64) / gbps).astype(np.int64)
     of_edge = ns[_rows(plan)]
     known = edges & (of_edge >= 0)
+    plan.at_most(known, of_edge[known])
+
+
+def each_at_most(plan: Plan, rows: Int64, ns: Int64) -> None:
+    """Let the device work of these rows take no longer than this."""
+    longest = np.full(plan.rank_trace.n, -1, np.int64)
+    longest[rows] = ns
+    of_edge = longest[_rows(plan)]
+    known = (plan.graph.kind == DEVICE) & (of_edge >= 0)
     plan.at_most(known, of_edge[known])
 
 

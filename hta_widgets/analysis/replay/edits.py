@@ -29,6 +29,7 @@ __all__ = [
     "copies",
     "copy_bandwidth",
     "exactly",
+    "fused_attention",
     "fused_optimizer",
     "graphs",
     "host",
@@ -284,6 +285,15 @@ def graphs(at_least: int = 50, shorter_than_ns: int = 50_000) -> Edit:
     """
     expression = _said("graphs", at_least=at_least, shorter_than_ns=shorter_than_ns)
     return Edit(expression, True, partial(fuse, at_least=at_least, shorter_than_ns=shorter_than_ns))
+
+
+def fused_attention() -> Edit:
+    """Attention that writes its scores to memory becomes one kernel for each pass: flash attention.
+
+    It takes the time of its operations at half the peak of its unit, or of its bytes at that of memory, and
+    no less than 5 us. What a library reaches depends on the shapes and the device: this is a bound.
+    """
+    return Edit(_said("fused_attention"), True, applied.fused_attention)
 
 
 def _said(function: str, *values: object, **named: object) -> str:

@@ -1,0 +1,173 @@
+"""Attention that is not fused: its scores are written to memory, and read again by every operator on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hta_widgets.analysis.findings.callers import callers_in_words
+from hta_widgets.analysis.findings.changes import Change
+from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.shorter import known_peaks, shorter, time_of
+from hta_widgets.analysis.kernels.classes import kernel_class
+from hta_widgets.analysis.operators.calls import operator_calls
+from hta_widgets.analysis.operators.fused_attention import fused_ns
+from hta_widgets.analysis.operators.inputs import itemsize
+from hta_widgets.analysis.operators.recorded import RecordedInputs
+from hta_widgets.analysis.operators.unfused_attention import (
+    Attention,
+    attention_by_name,
+    unfused_attentions,
+)
+from hta_widgets.analysis.replay import edits
+from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import percent
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["attention_not_fused"]
+
+_LOAD_BYTES = 16
+"""What a thread loads at once at best; fused kernels need rows of heads that are whole loads."""
+
+
+def attention_not_fused(inputs: Inputs) -> Finding | None:
+    """A product, a softmax and a product again, where one kernel would do."""
+    _abstain(inputs)
+    found = shorter(inputs, fused_ns)
+    if found is None or found.lost_pct < NOTE_PCT:
+        return None
+    rank_trace = inputs.trace.rank(found.worst)
+    attentions = unfused_attentions(rank_trace)
+    of = attentions.of[np.isin(attentions.work, found.rows)]
+    taken = np.bincount(of, rank_trace.dur[attentions.work[np.isin(attentions.work, found.rows)]])
+    main = attentions.found[int(taken.argmax())]
+    peaks = known_peaks(inputs, found.ranks, "")
+    left = percent(found.taken_pct - found.lost_pct)
+    longest = rank_trace.names[
+        int(np.bincount(rank_trace.name[found.rows], rank_trace.dur[found.rows]).argmax())
+    ]
+    return Finding(
+        "attention_not_fused",
+        found.cost_ns,
+        found.lost_pct,
+        f"Attention that is not fused takes {percent(found.taken_pct)} of the time: it writes scores of "
+        f"{main.heads:,} heads x {main.queries:,} queries x {main.keys:,} keys to memory and reads them again"
+        f"{callers_in_words(rank_trace, found.rows)}. In one kernel, at half the peak of this device "
+        f"({peaks.device}), it would take {left}: {inputs.share(found.lost_pct)}"
+        f"{inputs.per_step(found.cost_ns)} is lost.{_why(rank_trace, main)}",
+        _advice(main),
+        "operators",
+        Evidence(
+            rank=found.worst if found.alone else None,
+            name=longest,
+            event_rank=found.worst,
+            event_id=int(rank_trace.event_id[main.softmax]),
+        ),
+        change=Change("with attention fused", lambda _: [edits.fused_attention()]),
+    )
+
+
+def _abstain(inputs: Inputs) -> None:
+    """What looks like attention by names can be judged only by shapes and peaks."""
+    for rank in inputs.temporal["rank"].tolist():
+        rank_trace = inputs.trace.rank(int(rank))
+        if unfused_attentions(rank_trace).found:
+            if _matters(inputs, int(rank), unfused_attentions(rank_trace).work):
+                known_peaks(inputs, [int(rank)], "attention is not fused; how fast it could be is not known")
+            continue
+        _abstain_without_operators(rank_trace)
+        softmax = attention_by_name(rank_trace)
+        shapes = rank_trace.argument_codes("input_dims")
+        types = rank_trace.argument_codes("input_type")
+        softmax = softmax[(shapes[softmax] < 0) | (types[softmax] < 0)]
+        calls = operator_calls(rank_trace)
+        owner = np.append(calls.rows, -1)[calls.owner]
+        if len(softmax) and _matters(inputs, int(rank), calls.work[np.isin(owner, softmax)]):
+            raise MissingDataError(
+                "shapes of operators",
+                "Record with torch.profiler.profile(record_shapes=True).",
+                "softmaxes between matrix products have no shapes that tell whether they are attention",
+            )
+
+
+def _abstain_without_operators(rank_trace: RankTrace) -> None:
+    """Kernels alone do not tell which softmaxes are of attention, unless another kernel is all of it."""
+    calls = operator_calls(rank_trace)
+    names = [
+        rank_trace.names[code] for code in np.unique(rank_trace.name[calls.work[calls.owner < 0]]).tolist()
+    ]
+    operations = {kernel_class(name).operation for name in names}
+    if "softmax" in operations and "attention" not in operations:
+        raise MissingDataError(
+            "operators",
+            "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ...], record_shapes=True).",
+            "kernels of softmaxes have no operators that tell whether they are attention",
+        )
+
+
+def _matters(inputs: Inputs, rank: int, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:
+    """Whether this work takes enough of the judged time to be told."""
+    whole = int(inputs.temporal.set_index("rank")["window_ns"][rank])
+    return 100.0 * time_of(inputs, rank, rows) >= NOTE_PCT * whole
+
+
+def _why(rank_trace: RankTrace, attention: Attention) -> str:
+    """What the events show of why it is not fused, and why its products are slow."""
+    said = ""
+    if attention.math >= 0:
+        said = " F.scaled_dot_product_attention took its math path"
+        reasons = _against(rank_trace, attention)
+        said += f"; its inputs have {' and '.join(reasons)}." if reasons else "."
+    size = itemsize(attention.dtype)
+    if attention.keys * size % _LOAD_BYTES and _unaligned(rank_trace, attention):
+        said += (
+            f" Rows of {attention.keys:,} scores are no multiple of {int(_LOAD_BYTES / size)}, so that its "
+            "products run unaligned kernels."
+        )
+    return said
+
+
+def _against(rank_trace: RankTrace, attention: Attention) -> list[str]:
+    """What of its inputs the one or the other fused kernel does not take."""
+    passed = RecordedInputs(rank_trace).of(attention.math)
+    multiple = int(_LOAD_BYTES / itemsize(attention.dtype))
+    widths = {passed.shape(at)[-1] for at in range(3) if passed.is_tensor(at) and passed.shape(at)}
+    reasons = [
+        f"heads of {width} elements, no multiple of {multiple}"
+        for width in sorted(widths)
+        if width % multiple
+    ]
+    if attention.dtype == "float32":
+        reasons.append("the type float32, which flash attention does not take")
+    if passed.is_tensor(3):
+        reasons.append("a mask, which flash attention does not take")
+    return reasons
+
+
+def _unaligned(rank_trace: RankTrace, attention: Attention) -> bool:
+    """Whether the kernels of its two products say that they load less than they could at once."""
+    calls, words = operator_calls(rank_trace), Counter[bool]()
+    owner = np.append(calls.rows, -1)[calls.owner]
+    for row in calls.work[np.isin(owner, [attention.first, attention.second])].tolist():
+        alignment = kernel_class(rank_trace.names[rank_trace.name[row]]).alignment
+        words[alignment is not None and alignment * itemsize(attention.dtype) < _LOAD_BYTES] += 1
+    return words[True] > 0
+
+
+def _advice(attention: Attention) -> str:
+    if attention.math >= 0:
+        return (
+            "torch.nn.attention.sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION) or FLASH_ATTENTION tells in a "
+            "warning why that kernel is refused: 16 bits, heads of a multiple of 8 elements, and is_causal "
+            "instead of a mask suit them all. Results differ in the last digits."
+        )
+    return (
+        "F.scaled_dot_product_attention is all of it in one kernel; in transformers "
+        'attn_implementation="sdpa" or "flash_attention_2". The weights of attention are then not returned, '
+        "and results differ in the last digits."
+    )
