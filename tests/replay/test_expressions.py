@@ -27,6 +27,7 @@ EDITS = [
     edits.own_stream("Memcpy*", within="c"),
     edits.fused_optimizer(),
     edits.fused_attention(),
+    edits.padded_products(),
 ]
 
 

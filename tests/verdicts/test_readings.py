@@ -33,6 +33,7 @@ PARTS = {
 }
 OTHER_TOPICS = {
     "attention_not_fused",
+    "unaligned_shapes",
     "fp32_units",
     "tf32_units",
     "straggler",

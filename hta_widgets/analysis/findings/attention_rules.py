@@ -11,7 +11,7 @@ from hta_widgets.analysis.findings.callers import callers_in_words
 from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.shorter import known_peaks, shorter, time_of
+from hta_widgets.analysis.findings.shorter import known_peaks, longest, matters, shorter
 from hta_widgets.analysis.kernels.classes import kernel_class
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.fused_attention import fused_ns
@@ -48,9 +48,6 @@ def attention_not_fused(inputs: Inputs) -> Finding | None:
     main = attentions.found[int(taken.argmax())]
     peaks = known_peaks(inputs, found.ranks, "")
     left = percent(found.taken_pct - found.lost_pct)
-    longest = rank_trace.names[
-        int(np.bincount(rank_trace.name[found.rows], rank_trace.dur[found.rows]).argmax())
-    ]
     return Finding(
         "attention_not_fused",
         found.cost_ns,
@@ -64,7 +61,7 @@ def attention_not_fused(inputs: Inputs) -> Finding | None:
         "operators",
         Evidence(
             rank=found.worst if found.alone else None,
-            name=longest,
+            name=longest(rank_trace, found.rows),
             event_rank=found.worst,
             event_id=int(rank_trace.event_id[main.softmax]),
         ),
@@ -77,7 +74,7 @@ def _abstain(inputs: Inputs) -> None:
     for rank in inputs.temporal["rank"].tolist():
         rank_trace = inputs.trace.rank(int(rank))
         if unfused_attentions(rank_trace).found:
-            if _matters(inputs, int(rank), unfused_attentions(rank_trace).work):
+            if matters(inputs, int(rank), unfused_attentions(rank_trace).work):
                 known_peaks(inputs, [int(rank)], "attention is not fused; how fast it could be is not known")
             continue
         _abstain_without_operators(rank_trace)
@@ -87,7 +84,7 @@ def _abstain(inputs: Inputs) -> None:
         softmax = softmax[(shapes[softmax] < 0) | (types[softmax] < 0)]
         calls = operator_calls(rank_trace)
         owner = np.append(calls.rows, -1)[calls.owner]
-        if len(softmax) and _matters(inputs, int(rank), calls.work[np.isin(owner, softmax)]):
+        if len(softmax) and matters(inputs, int(rank), calls.work[np.isin(owner, softmax)]):
             raise MissingDataError(
                 "shapes of operators",
                 "Record with torch.profiler.profile(record_shapes=True).",
@@ -108,12 +105,6 @@ def _abstain_without_operators(rank_trace: RankTrace) -> None:
             "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ...], record_shapes=True).",
             "kernels of softmaxes have no operators that tell whether they are attention",
         )
-
-
-def _matters(inputs: Inputs, rank: int, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:
-    """Whether this work takes enough of the judged time to be told."""
-    whole = int(inputs.temporal.set_index("rank")["window_ns"][rank])
-    return 100.0 * time_of(inputs, rank, rows) >= NOTE_PCT * whole
 
 
 def _why(rank_trace: RankTrace, attention: Attention) -> str:

@@ -27,6 +27,7 @@ from hta_widgets.analysis.findings.recording_rules import (
 from hta_widgets.analysis.findings.region_rules import REGION_RULES
 from hta_widgets.analysis.findings.savings import with_savings
 from hta_widgets.analysis.findings.sections import CHECKED, NOTHING, OPEN, ordered
+from hta_widgets.analysis.findings.shape_rules import unaligned_shapes
 from hta_widgets.analysis.findings.straggler import straggler
 from hta_widgets.analysis.findings.verdict_rules import (
     compute_bound,
@@ -59,6 +60,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "fp32_units": ("on which units kernels multiply", fp32_units),
     "tf32_units": ("on which units kernels multiply", tf32_units),
     "attention_not_fused": ("whether attention is fused", attention_not_fused),
+    "unaligned_shapes": ("whether sizes fit the units", unaligned_shapes),
     "slow_steps": ("which steps are unusual", slow_steps),
     "unrecorded_idle": ("why devices are idle", unrecorded_idle),
     "no_work_due": ("why devices are idle", no_work_due),

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.finding import NOTE_PCT
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.kernels.peaks import peaks_of_rank
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.kernels.peaks import Peaks
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Find", "Shorter", "known_peaks", "shorter", "time_of"]
+__all__ = ["Find", "Shorter", "known_peaks", "longest", "matters", "shorter"]
 
 Int64 = npt.NDArray[np.int64]
 Find = Callable[["RankTrace"], tuple[Int64, Int64]]
@@ -68,7 +69,18 @@ def shorter(inputs: Inputs, find: Find) -> Shorter | None:
     )
 
 
-def time_of(inputs: Inputs, rank: int, rows: Int64) -> int:
+def matters(inputs: Inputs, rank: int, rows: Int64) -> bool:
+    """Whether this work takes enough of the judged time to be told."""
+    whole = int(inputs.temporal.set_index("rank")["window_ns"][rank])
+    return bool(100.0 * _time_of(inputs, rank, rows) >= NOTE_PCT * whole)
+
+
+def longest(rank_trace: RankTrace, rows: Int64) -> str:
+    """The name of the kernels with most time among these."""
+    return rank_trace.names[int(np.bincount(rank_trace.name[rows], rank_trace.dur[rows]).argmax())]
+
+
+def _time_of(inputs: Inputs, rank: int, rows: Int64) -> int:
     """How much of the judged time any of this device work runs, ns."""
     rank_trace = inputs.trace.rank(rank)
     running = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
@@ -98,7 +110,7 @@ def _of_rank(inputs: Inputs, rank: int, find: Find) -> tuple[Int64, int, int]:
     rows, left = find(rank_trace)
     chosen = np.isin(rows, rank_trace.rows(inputs.scope))
     rows, left = rows[chosen], left[chosen]
-    taken, whole = time_of(inputs, rank, rows), int(rank_trace.dur[rows].sum())
+    taken, whole = _time_of(inputs, rank, rows), int(rank_trace.dur[rows].sum())
     if not whole:
         return rows, 0, 0
     return rows, taken, round(taken * (1 - int(left.sum()) / whole))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.operators.fused_attention import fused_ns
+from hta_widgets.analysis.operators.unaligned import aligned_ns
 from hta_widgets.analysis.replay import kinds
 from hta_widgets.analysis.replay.device_times import (
     at_bandwidth,
@@ -42,6 +43,7 @@ __all__ = [
     "launches",
     "overlap",
     "own_stream",
+    "padded_products",
     "syncs",
     "without",
 ]
@@ -141,3 +143,7 @@ def fused_optimizer(name: str, plan: Plan) -> None:
 
 def fused_attention(plan: Plan) -> None:
     each_at_most(plan, *fused_ns(plan.rank_trace))
+
+
+def padded_products(plan: Plan) -> None:
+    each_at_most(plan, *aligned_ns(plan.rank_trace))

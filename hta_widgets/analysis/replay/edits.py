@@ -38,6 +38,7 @@ __all__ = [
     "launches",
     "overlap",
     "own_stream",
+    "padded_products",
     "syncs",
     "without",
 ]
@@ -294,6 +295,15 @@ def fused_attention() -> Edit:
     no less than 5 us. What a library reaches depends on the shapes and the device: this is a bound.
     """
     return Edit(_said("fused_attention"), True, applied.fused_attention)
+
+
+def padded_products() -> Edit:
+    """Matrix products of unaligned sizes, in kernels that load less than 16 bytes at once, get padded ones.
+
+    They take the time of their padded operations at half the peak of their unit, or of their bytes at that of
+    memory. What a library reaches depends on the sizes: this is a bound.
+    """
+    return Edit(_said("padded_products"), True, applied.padded_products)
 
 
 def _said(function: str, *values: object, **named: object) -> str:

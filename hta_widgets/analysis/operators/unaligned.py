@@ -1,0 +1,152 @@
+"""Matrix products whose sizes keep their kernels from loading 16 bytes at once.
+
+Tensor cores are fed by loads of 16 bytes: eight numbers of 16 bits, four of fp32. Where rows do not begin at
+multiples of that, cuBLAS and CUTLASS run kernels that load less, whose names say so (`align1`, `align2`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.kernels.classes import kernel_class
+from hta_widgets.analysis.kernels.units import UNITS
+from hta_widgets.analysis.operators.calls import operator_calls
+from hta_widgets.analysis.operators.costs import SUMS, operator_costs
+from hta_widgets.analysis.operators.inputs import Shape
+from hta_widgets.analysis.operators.recorded import RecordedInputs
+from hta_widgets.analysis.operators.roofs import Roofs, roofs_of
+from hta_widgets.analysis.operators.unfused_attention import unfused_attentions
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["Product", "aligned_ns", "unaligned_kernels", "unaligned_products"]
+
+Int64 = npt.NDArray[np.int64]
+
+_ELEMENTS: Final = {"tensor_tf32": 4, "tensor_16bit": 8, "tensor_8bit": 16}
+"""Unit -> how many of its numbers are 16 bytes."""
+_REACHED: Final = 0.5
+"""Of the peak of its unit, what a product of aligned sizes reaches at least, if it is large."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of sizes that are not aligned.
+
+    Attributes:
+        row: of its operator. unit: what multiplies. multiple: of how many numbers the sizes should be.
+        batch: how many of them. rows, inner, columns: [rows, inner] times [inner, columns].
+    """
+
+    row: int
+    unit: str
+    multiple: int
+    batch: int
+    rows: int
+    inner: int
+    columns: int
+
+    @property
+    def odd(self) -> tuple[int, ...]:
+        """Its sizes that are no such multiple."""
+        sizes = (self.rows, self.inner, self.columns)
+        return tuple(sorted({size for size in sizes if size % self.multiple}))
+
+    @property
+    def padding(self) -> float:
+        """How many times as large it is with all of them padded."""
+        times = 1.0
+        for size in (self.rows, self.inner, self.columns):
+            times *= -(-size // self.multiple) * self.multiple / size
+        return times
+
+
+def unaligned_kernels(rank_trace: RankTrace) -> Int64:
+    """Rows of the kernels on tensor cores whose names say that they load less than 16 bytes at once."""
+    compute = np.flatnonzero(rank_trace.is_device)
+    codes = np.unique(rank_trace.name[compute])
+    slow = [code for code in codes.tolist() if _loads_less(rank_trace.names[code])]
+    return compute[np.isin(rank_trace.name[compute], slow)]
+
+
+@memoize_per_rank()
+def unaligned_products(rank_trace: RankTrace) -> tuple[tuple[Product, ...], Int64, Int64]:
+    """The products with such kernels and sizes, the rows of their kernels, and the product of each.
+
+    Left out are those of attention that is not fused, and sizes that are aligned: there it is a stride.
+    """
+    calls, recorded = operator_calls(rank_trace), RecordedInputs(rank_trace)
+    rows = np.setdiff1d(unaligned_kernels(rank_trace), unfused_attentions(rank_trace).work)
+    found: list[Product] = []
+    number: dict[int, int] = {}
+    kept, of = [], []
+    for row in rows.tolist():
+        call = int(calls.around[row])
+        if call < 0:
+            continue
+        if call not in number:
+            unit = str(kernel_class(rank_trace.names[rank_trace.name[row]]).unit)
+            product = _product(int(calls.rows[call]), unit, _factors(recorded, int(calls.rows[call])))
+            number[call] = len(found) if product else -1
+            found += [product] if product else []
+        if number[call] >= 0:
+            kept.append(row)
+            of.append(number[call])
+    return tuple(found), np.array(kept, np.int64), np.array(of, np.int64)
+
+
+def aligned_ns(rank_trace: RankTrace) -> tuple[Int64, Int64]:
+    """The kernels of `unaligned_products`, and how much of each is left if sizes are padded, ns.
+
+    As long as the padded operations at half the peak of their unit, or the bytes at that of memory; none are
+    left out where the peaks are unknown.
+    """
+    roofs = roofs_of(rank_trace)
+    found, rows, of = unaligned_products(rank_trace)
+    if roofs is None or not found:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    sums, calls = operator_costs(rank_trace).sums, operator_calls(rank_trace)
+    least = np.array([_least_ns(roofs, product, sums[calls.around[product.row]]) for product in found])
+    taken = np.bincount(of, rank_trace.dur[rows], len(found))
+    share = np.minimum(least / np.maximum(taken, 1), 1.0)[of]
+    known = share < 1.0  # not of NaN
+    return rows[known], np.ceil(rank_trace.dur[rows][known] * share[known]).astype(np.int64)
+
+
+def _loads_less(name: str) -> bool:
+    found = kernel_class(name)
+    if found.operation != "gemm" or found.alignment is None or found.unit not in _ELEMENTS:
+        return False
+    return found.alignment < _ELEMENTS[found.unit]
+
+
+def _factors(recorded: RecordedInputs, row: int) -> tuple[Shape, Shape] | None:
+    """The shapes of the last two inputs next to each other that can be multiplied."""
+    shapes = [shape for shape in recorded.of(row).shapes if isinstance(shape, tuple) and len(shape) in (2, 3)]
+    pairs = pairwise(shapes)
+    fits = [pair for pair in pairs if pair[0][-1] == pair[1][-2] and pair[0][:-2] == pair[1][:-2]]
+    return fits[-1] if fits else None
+
+
+def _product(row: int, unit: str, factors: tuple[Shape, Shape] | None) -> Product | None:
+    if factors is None or not all(size > 0 for shape in factors for size in shape):
+        return None
+    left, right = factors
+    product = Product(row, unit, _ELEMENTS[unit], math.prod(left[:-2]), left[-2], left[-1], right[-1])
+    return product if product.odd else None
+
+
+def _least_ns(roofs: Roofs, product: Product, sums: npt.NDArray[np.float64]) -> float:
+    flops, moved = float(sums[SUMS.index("flops")]), float(sums[SUMS.index("bytes")])
+    if not flops or not moved:
+        return math.nan
+    speed = float(roofs.flops_per_ns(np.array([UNITS.index(product.unit)]))[0])
+    return product.padding * max(flops / (_REACHED * speed), moved / roofs.memory_gb_s)
