@@ -32,7 +32,15 @@ _CLASSES = {
     **dict.fromkeys(("host", "launches", "allocator", "without", "graphs"), "host"),
     "syncs": "sync",
     **dict.fromkeys(
-        ("kernels", "kernel_time", "fused_attention", "fused_optimizer", "own_stream", "padded_products"),
+        (
+            "kernels",
+            "kernel_time",
+            "fused_attention",
+            "fused_pointwise",
+            "fused_optimizer",
+            "own_stream",
+            "padded_products",
+        ),
         "compute",
     ),
     **dict.fromkeys(("copies", "copy_bandwidth"), "memory"),

@@ -404,6 +404,7 @@ def test_an_edit_prints_as_what_makes_it():
         edits.own_stream("a", within="b"): "edits.own_stream('a', within='b')",
         edits.fused_optimizer(): "edits.fused_optimizer('Optimizer.step*')",
         edits.fused_attention(): "edits.fused_attention()",
+        edits.fused_pointwise(): "edits.fused_pointwise()",
         edits.padded_products(): "edits.padded_products()",
         edits.graphs(): "edits.graphs(at_least=50, shorter_than_ns=50000)",
     }

@@ -28,6 +28,7 @@ EDITS = [
     edits.fused_optimizer(),
     edits.fused_attention(),
     edits.padded_products(),
+    edits.fused_pointwise(),
 ]
 
 

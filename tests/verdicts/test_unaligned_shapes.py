@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import re
-from bisect import bisect_right
 from typing import Any
 
 import pytest
@@ -15,6 +12,7 @@ from hta_widgets.analysis.findings import overview
 from hta_widgets.analysis.operators.unaligned import aligned_ns
 from hta_widgets.trace import Trace
 from tests.support import shared_trace
+from tests.verdicts.plain_operators import kernels_with_operators
 from tests.verdicts.plain_reader import length, overlap, union
 from tests.verdicts.recordings import recording
 
@@ -39,32 +37,11 @@ def left_ns(dims: list[Any]) -> float | None:
 def test_what_unaligned_sizes_cost_is_what_the_plain_events_say() -> None:
     folder = shared_trace(NAME)
     (file,) = folder.glob("*.json.gz")
-    records = json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]
-    launches = {
-        record["args"]["correlation"]: record for record in records if record.get("cat") == "cuda_runtime"
-    }
-    operators = sorted(
-        (record for record in records if record.get("cat") == "cpu_op"), key=lambda record: record["ts"]
-    )
-    starts = [record["ts"] for record in operators]
-
-    def dims(kernel: dict[str, Any]) -> list[Any]:
-        """The inputs of the operator that was the last to open around its launch."""
-        call = launches[kernel["args"]["correlation"]]
-        at = bisect_right(starts, call["ts"])
-        while True:
-            at -= 1
-            found = operators[at]
-            if found["tid"] == call["tid"] and found["ts"] + found["dur"] >= call["ts"]:
-                return list(found["args"].get("Input Dims", []))
-
     taken, left = 0.0, 0.0
     slow = set()
-    for record in records:
-        if record.get("cat") != "kernel" or not SLOW.search(record["name"]):
-            continue
-        if record["args"]["correlation"] in launches and (inputs := dims(record)):
-            found = left_ns(inputs)
+    for record, operator in kernels_with_operators(file):
+        if SLOW.search(record["name"]) and "Input Dims" in operator["args"]:
+            found = left_ns(operator["args"]["Input Dims"])
             duration = 1000 * record["dur"]
             if found is not None and found < duration:
                 slow.add(record["args"]["correlation"])

@@ -34,6 +34,7 @@ WORDS = {
     "tf32_units": "Multiplying in TF32 instead of 16 bits",
     "attention_not_fused": "Writing the scores of attention to memory",
     "unaligned_shapes": "Multiplying matrices of unaligned sizes",
+    "pointwise_chains": "Writing and reading again between pointwise kernels",
     "start_up": "Starting up",
     "slow_steps": "Extra time in unusually long steps",
     "unrecorded_idle": "Idle time without a recorded cause",

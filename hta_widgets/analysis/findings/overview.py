@@ -12,6 +12,7 @@ from hta_widgets.analysis.findings.attention_rules import attention_not_fused
 from hta_widgets.analysis.findings.compute_rules import COMPUTE_RULES
 from hta_widgets.analysis.findings.device_rules import memory_copies, slow_kernels
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Open
+from hta_widgets.analysis.findings.fusion_rules import pointwise_chains
 from hta_widgets.analysis.findings.headline import MAIN_QUESTION, WORDS, sentence
 from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
 from hta_widgets.analysis.findings.imbalance import imbalance, mutual_waiting
@@ -61,6 +62,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "tf32_units": ("on which units kernels multiply", tf32_units),
     "attention_not_fused": ("whether attention is fused", attention_not_fused),
     "unaligned_shapes": ("whether sizes fit the units", unaligned_shapes),
+    "pointwise_chains": ("which kernels could be one", pointwise_chains),
     "slow_steps": ("which steps are unusual", slow_steps),
     "unrecorded_idle": ("why devices are idle", unrecorded_idle),
     "no_work_due": ("why devices are idle", no_work_due),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.kernels.peaks import Peaks
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Find", "Shorter", "known_peaks", "longest", "matters", "shorter"]
+__all__ = ["Find", "Shorter", "known_peaks", "longest", "matters", "shorter", "time_of"]
 
 Int64 = npt.NDArray[np.int64]
 Find = Callable[["RankTrace"], tuple[Int64, Int64]]
@@ -72,7 +72,7 @@ def shorter(inputs: Inputs, find: Find) -> Shorter | None:
 def matters(inputs: Inputs, rank: int, rows: Int64) -> bool:
     """Whether this work takes enough of the judged time to be told."""
     whole = int(inputs.temporal.set_index("rank")["window_ns"][rank])
-    return bool(100.0 * _time_of(inputs, rank, rows) >= NOTE_PCT * whole)
+    return bool(100.0 * time_of(inputs, rank, rows) >= NOTE_PCT * whole)
 
 
 def longest(rank_trace: RankTrace, rows: Int64) -> str:
@@ -80,7 +80,7 @@ def longest(rank_trace: RankTrace, rows: Int64) -> str:
     return rank_trace.names[int(np.bincount(rank_trace.name[rows], rank_trace.dur[rows]).argmax())]
 
 
-def _time_of(inputs: Inputs, rank: int, rows: Int64) -> int:
+def time_of(inputs: Inputs, rank: int, rows: Int64) -> int:
     """How much of the judged time any of this device work runs, ns."""
     rank_trace = inputs.trace.rank(rank)
     running = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
@@ -110,7 +110,7 @@ def _of_rank(inputs: Inputs, rank: int, find: Find) -> tuple[Int64, int, int]:
     rows, left = find(rank_trace)
     chosen = np.isin(rows, rank_trace.rows(inputs.scope))
     rows, left = rows[chosen], left[chosen]
-    taken, whole = _time_of(inputs, rank, rows), int(rank_trace.dur[rows].sum())
+    taken, whole = time_of(inputs, rank, rows), int(rank_trace.dur[rows].sum())
     if not whole:
         return rows, 0, 0
     return rows, taken, round(taken * (1 - int(left.sum()) / whole))

@@ -7,6 +7,8 @@ formulas    which formula an operator has;  `inputs` what they read, `cost` what
 matmul, convolution, attention, norms, pointwise, reductions, embeddings, optimizers, copies, quantization,
 compiled    the formulas, a module for each family
 unfused_attention, fused_attention   attention in several operators, and its time in one kernel
+unaligned   products whose sizes keep kernels from loading 16 bytes at once
+chains      pointwise kernels that could be one
 roofline    how far operators are from what the device could do
 categories  the category of an operator
 """

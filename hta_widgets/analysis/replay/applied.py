@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.operators.chains import chained_ns
 from hta_widgets.analysis.operators.fused_attention import fused_ns
 from hta_widgets.analysis.operators.unaligned import aligned_ns
 from hta_widgets.analysis.replay import kinds
@@ -38,6 +39,7 @@ __all__ = [
     "device",
     "fused_attention",
     "fused_optimizer",
+    "fused_pointwise",
     "host",
     "kernel_time",
     "launches",
@@ -147,3 +149,7 @@ def fused_attention(plan: Plan) -> None:
 
 def padded_products(plan: Plan) -> None:
     each_at_most(plan, *aligned_ns(plan.rank_trace))
+
+
+def fused_pointwise(plan: Plan) -> None:
+    each_at_most(plan, *chained_ns(plan.rank_trace))

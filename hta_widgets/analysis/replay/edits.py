@@ -31,6 +31,7 @@ __all__ = [
     "exactly",
     "fused_attention",
     "fused_optimizer",
+    "fused_pointwise",
     "graphs",
     "host",
     "kernel_time",
@@ -295,6 +296,15 @@ def fused_attention() -> Edit:
     no less than 5 us. What a library reaches depends on the shapes and the device: this is a bound.
     """
     return Edit(_said("fused_attention"), True, applied.fused_attention)
+
+
+def fused_pointwise() -> Edit:
+    """Each chain of pointwise kernels becomes one, which writes no result that only the next one reads.
+
+    That one reads what another has written is told by shapes and types, and a result may be needed later, as
+    by a backward pass: this is a bound.
+    """
+    return Edit(_said("fused_pointwise"), True, applied.fused_pointwise)
 
 
 def padded_products() -> Edit:

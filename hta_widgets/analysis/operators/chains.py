@@ -1,0 +1,162 @@
+"""Chains of pointwise kernels: each reads what the one before it on the stream has written.
+
+One kernel could do the work of a chain and keep in registers what is written and read again. Whether an
+operator reads the result of the one before is told by shape and type: tensors have no recorded identity. A
+result may also be needed later (a backward pass reads what it saved), so what fusing leaves is a bound.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.kernels.classes import kernel_class
+from hta_widgets.analysis.operators.calls import operator_calls
+from hta_widgets.analysis.operators.categories import category_of
+from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError, itemsize
+from hta_widgets.analysis.operators.pointwise import broadcast
+from hta_widgets.analysis.operators.recorded import RecordedInputs
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["chained_ns", "neighbours"]
+
+Int64 = npt.NDArray[np.int64]
+
+_COPY: Final = "aten::copy_"
+_TRUTH: Final = (
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "logical_and",
+    "logical_or",
+    "logical_not",
+    "isnan",
+    "isinf",
+)
+
+
+class _Work(NamedTuple):
+    """What a pointwise operator reads (shapes and bytes of an element), and what it writes."""
+
+    read: list[tuple[Shape, float]]
+    made: tuple[Shape, float]
+
+    @property
+    def bytes(self) -> float:
+        return sum(math.prod(shape) * size for shape, size in [*self.read, self.made])
+
+    def saved(self, following: _Work) -> float:
+        """The bytes that need not be written and read if the following one is part of the same kernel."""
+        shape, size = self.made
+        return 2 * math.prod(shape) * size if self.made in following.read else 0.0
+
+
+def neighbours(rank_trace: RankTrace) -> tuple[Int64, Int64]:
+    """Rows of pointwise kernels, and of those launched next by their thread, on the same stream.
+
+    Only PyTorch's own: those of a compiler are fused.
+    """
+    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    launch = rank_trace.launch[rows]
+    order = np.lexsort((rows, rank_trace.start[rows], rank_trace.start[launch], rank_trace.thread[launch]))
+    rows, launch = rows[order], launch[order]
+    pointwise = np.zeros(len(rank_trace.names) + 1, np.bool_)
+    for code in np.unique(rank_trace.name[rows]).tolist():
+        found = kernel_class(rank_trace.names[code])
+        pointwise[code] = found.library == "PyTorch" and found.operation in ("elementwise", "copy")
+    mine = pointwise[rank_trace.name[rows]]
+    place = [rank_trace.stream[rows], rank_trace.device[rows], rank_trace.thread[launch]]
+    pair = mine[:-1] & mine[1:] & np.all([at[:-1] == at[1:] for at in place], axis=0)
+    return rows[:-1][pair], rows[1:][pair]
+
+
+@memoize_per_rank()
+def chained_ns(rank_trace: RankTrace) -> tuple[Int64, Int64]:
+    """The kernels of chains, and how much of each is left if every chain is one kernel, ns.
+
+    A chain takes less by the share of its bytes that are written and read again, at the bandwidth that it
+    reaches now.
+    """
+    before, after = neighbours(rank_trace)
+    kind, work = _work(rank_trace)
+    first, second = kind[before], kind[after]
+    known = (first >= 0) & (second >= 0)
+    before, after, first, second = before[known], after[known], first[known], second[known]
+    pairs, which = np.unique(np.stack([first, second]), axis=1, return_inverse=True)
+    saved = np.array([work[left].saved(work[right]) for left, right in pairs.T.tolist()])
+    of_pair = saved[which.ravel()] if len(saved) else np.zeros(0)
+    feeds = of_pair > 0
+    before, after, of_pair = before[feeds], after[feeds], of_pair[feeds]
+    rows = np.union1d(before, after)
+    # a chain begins where no kernel feeds; the next kernel of one is at the place of the one before, plus one
+    rows = rows[np.lexsort((rank_trace.start[rows], rank_trace.stream[rows], rank_trace.device[rows]))]
+    begins = ~np.isin(rows, after)
+    chain = np.cumsum(begins) - 1
+    chains = int(begins.sum())
+    moved = np.bincount(chain, [work[each].bytes for each in kind[rows].tolist()], chains)
+    fed = pd.Series(of_pair, before).reindex(rows, fill_value=0.0).to_numpy(np.float64)
+    again = np.bincount(chain, fed, chains)
+    left = np.clip(1.0 - again / np.maximum(moved, 1.0), 0.0, 1.0)[chain]
+    return rows, np.ceil(rank_trace.dur[rows] * left).astype(np.int64)
+
+
+def _work(rank_trace: RankTrace) -> tuple[Int64, list[_Work]]:
+    """For each row of a pointwise kernel what its operator does, as a place in a list; -1: unknown.
+
+    Operators with several kernels do more than one of them tells.
+    """
+    calls = operator_calls(rank_trace)
+    owner = calls.owner
+    once = np.bincount(owner[owner >= 0], minlength=len(calls.rows)) == 1
+    chosen = np.flatnonzero(owner >= 0)
+    chosen = chosen[once[owner[chosen]]]
+    operator = calls.rows[owner[chosen]]
+    codes = [rank_trace.name[operator].astype(np.int64)]
+    codes += [
+        rank_trace.argument_codes(name)[operator].astype(np.int64) for name in ("input_dims", "input_type")
+    ]
+    known = (codes[1] >= 0) & (codes[2] >= 0)
+    found, example, which = np.unique(
+        np.stack(codes)[:, known], axis=1, return_index=True, return_inverse=True
+    )
+    recorded = RecordedInputs(rank_trace)
+    work = [_work_of(recorded.of(int(row))) for row in operator[known][example].tolist()]
+    place, kept = np.full(found.shape[1] + 1, -1, np.int64), [each for each in work if each]
+    place[:-1][[each is not None for each in work]] = np.arange(len(kept))
+    kind = np.full(rank_trace.n, -1, np.int64)
+    kind[calls.work[chosen[known]]] = place[which.ravel()]
+    return kind, kept
+
+
+def _work_of(inputs: Inputs) -> _Work | None:
+    """What a pointwise operator reads and writes; None if it is none, or that is unknown."""
+    tensors = [
+        (inputs.shape(at), itemsize(inputs.type(at)))
+        for at in range(len(inputs.shapes))
+        if inputs.is_tensor(at)
+    ]
+    if any(math.isnan(size) for _, size in tensors) or not tensors:
+        return None
+    if inputs.name == _COPY:
+        return _Work(tensors[1:2], tensors[0]) if len(tensors) > 1 else None
+    if category_of(inputs.name) != "elementwise":
+        return None
+    if inputs.name.endswith("_"):
+        return _Work(tensors, tensors[0])
+    try:
+        shape = broadcast(shape for shape, _ in tensors)
+    except UnknownInputError:
+        return None
+    size = max((size for sides, size in tensors if sides), default=tensors[0][1])
+    is_truth = inputs.name.removeprefix("aten::") in _TRUTH
+    return _Work(tensors, (shape, 1.0 if is_truth else size))
