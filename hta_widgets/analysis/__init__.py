@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.launches.delays import launch_stats, launch_summary
     from hta_widgets.analysis.launches.op_kernels import op_kernels
     from hta_widgets.analysis.launches.queue import blocked_on_full_queue, queue_length, queue_summary
+    from hta_widgets.analysis.memory.advice import memory_advice
     from hta_widgets.analysis.memory.categories import memory_categories
+    from hta_widgets.analysis.memory.owners import memory_owners
     from hta_widgets.analysis.memory.usage import memory_peak, memory_timeline
     from hta_widgets.analysis.operators.coverage import formula_coverage
     from hta_widgets.analysis.operators.formulas import register_formula
@@ -88,8 +90,10 @@ __all__ = [
     "launch_stats",
     "launch_summary",
     "marginal_savings",
+    "memory_advice",
     "memory_bandwidth",
     "memory_categories",
+    "memory_owners",
     "memory_peak",
     "memory_timeline",
     "module_stacks",
@@ -153,8 +157,10 @@ _MODULES = {
     "launch_stats": "hta_widgets.analysis.launches.delays",
     "launch_summary": "hta_widgets.analysis.launches.delays",
     "marginal_savings": "hta_widgets.analysis.replay",
+    "memory_advice": "hta_widgets.analysis.memory.advice",
     "memory_bandwidth": "hta_widgets.analysis.copies.bandwidth",
     "memory_categories": "hta_widgets.analysis.memory.categories",
+    "memory_owners": "hta_widgets.analysis.memory.owners",
     "memory_peak": "hta_widgets.analysis.memory.usage",
     "memory_timeline": "hta_widgets.analysis.memory.usage",
     "module_stacks": "hta_widgets.analysis.calls.modules",

@@ -23,6 +23,7 @@ class RankFile:
     rank: int
     clock_ns: int = 0
     base: bool = True
+    device_bytes: int = 0
     events: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, cat: str, name: str, start: int, dur: int | None = None, **fields: Any) -> RankFile:
@@ -54,19 +55,28 @@ class RankFile:
         return self.add("kernel", name, start, end - start, pid=self.rank, tid=stream, args=args)
 
     def memory(
-        self, time: int, change: int, address: int, total: int | None = None, device: int = 1
+        self,
+        time: int,
+        change: int,
+        address: int,
+        total: int | None = None,
+        device: int = 1,
+        reserved: int = 4096,
+        **fields: Any,
     ) -> RankFile:
         args: dict[str, Any] = {"Bytes": change, "Addr": address, "Device Type": device}
         args["Device Id"] = 0 if device else -1
         if total is not None:
-            args |= {"Total Allocated": total, "Total Reserved": 4096}
-        return self.add("cpu_instant_event", "[memory]", time, args=args)
+            args |= {"Total Allocated": total, "Total Reserved": reserved}
+        return self.add("cpu_instant_event", "[memory]", time, args=args, **fields)
 
     def write(self, folder: Path, world_size: int) -> None:
         content: dict[str, Any] = {"schemaVersion": 1, "traceEvents": self.events}
         content["distributedInfo"] = {"backend": "nccl", "rank": self.rank, "world_size": world_size}
         if self.base:
             content["baseTimeNanoseconds"] = EPOCH_NS
+        if self.device_bytes:
+            content["deviceProperties"] = [{"id": 0, "name": "GPU", "totalGlobalMem": self.device_bytes}]
         text = json.dumps(content).replace('"@', "").replace('@"', "")
         (folder / f"rank-{self.rank}.json").write_text(text)
 

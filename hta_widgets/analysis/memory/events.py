@@ -38,7 +38,8 @@ class Changes:
         time: ns on the job's axis.
         place: code into ``places``, the devices ("cuda:0", "cpu").
         address, change: of the block; its bytes, negative when freed.
-        allocated, reserved: the allocator's totals after the event (reserved: NULL where not recorded).
+        allocated, reserved: the allocator's totals after the event (reserved: NULL where not recorded, and
+            of allocators that reserve nothing, as that of the host).
         pid, tid: codes as in the event table.
     """
 
@@ -76,14 +77,17 @@ def changes_of(rank_trace: RankTrace, offset_ns: int) -> Changes:
     distinct = [divmod(pair, len(numbers)) for pair in pairs.tolist()]
     places = [_place(int(kinds[name]), int(numbers[other])) for name, other in distinct]
     allocated = table.ints("total_allocated_bytes")[rows]
+    reserved = table.ints("total_reserved_bytes")[rows]
     for code in range(len(places)):
         here = place == code
+        if not reserved[here].any():
+            reserved[here] = NULL
         if (allocated[here] == NULL).any():
             # Old recordings lack the totals: count from zero then.
             allocated[here] = np.cumsum(change[here])
     return Changes(
         rows, time - offset_ns, place, places, table.ints("addr")[rows], change, allocated,
-        table.ints("total_reserved_bytes")[rows], table.codes("pid")[rows], table.codes("tid")[rows],
+        reserved, table.codes("pid")[rows], table.codes("tid")[rows],
     )  # fmt: skip
 
 

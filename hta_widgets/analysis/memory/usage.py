@@ -9,10 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
-from hta_widgets.analysis.memory.events import Changes, changes_of, innermost, outermost
+from hta_widgets.analysis.memory.events import Changes, innermost, outermost
+from hta_widgets.analysis.memory.peaks import inside, peak_of, recorded
 from hta_widgets.charts.spec import Bars, Lines
-from hta_widgets.engine import checkpoint
-from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import byte_size, duration, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.links import windows_of
@@ -52,16 +51,17 @@ def memory_timeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         One row per allocation or free, by rank, device, time_ns, event_id. Columns: rank, event_id int64,
         device str ("cuda:0", "cpu"), time_ns int64 (job's axis), change_bytes int64 (negative: freed),
         allocated_bytes int64 (after it; counted from 0 if the recording lacks the totals), reserved_bytes
-        Int64 (after it; NA where not recorded), iteration Int64 (the one it lies in).
+        Int64 (after it; NA where not recorded), slack_bytes Int64 (reserved but not allocated), iteration
+        Int64 (the one it lies in).
 
     Raises:
         MissingDataError: no selected rank has memory events.
     """
     scope = scope or Scope()
     frames = []
-    for rank, rank_trace, changes in _ranks(trace, scope):
-        inside = _inside(rank_trace, changes.time, scope)
-        order = inside[np.argsort(changes.place[inside], kind="stable")]
+    for rank, rank_trace, changes in recorded(trace, scope):
+        chosen = inside(rank_trace, changes.time, scope)
+        order = chosen[np.argsort(changes.place[chosen], kind="stable")]
         reserved = changes.reserved[order]
         frames.append(
             pd.DataFrame(
@@ -73,6 +73,7 @@ def memory_timeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
                     "change_bytes": changes.change[order],
                     "allocated_bytes": changes.allocated[order],
                     "reserved_bytes": _nullable(reserved, reserved == NULL),
+                    "slack_bytes": _nullable(reserved - changes.allocated[order], reserved == NULL),
                     "iteration": _iteration_at(rank_trace, changes.time[order]),
                 }
             )
@@ -104,7 +105,7 @@ def memory_peak(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     scope = scope or Scope()
     frames = [
         frame
-        for rank, rank_trace, changes in _ranks(trace, scope)
+        for rank, rank_trace, changes in recorded(trace, scope)
         for place in range(len(changes.places))
         if (frame := _peak(rank, rank_trace, changes, place, scope)) is not None
     ]
@@ -137,32 +138,6 @@ def sentence(frame: pd.DataFrame) -> str:
     )
 
 
-def _ranks(trace: Trace, scope: Scope) -> list[tuple[int, RankTrace, Changes]]:
-    ranks = trace.ranks_of(scope)
-    found = []
-    for rank in ranks:
-        checkpoint()
-        rank_trace = trace.rank(rank)
-        changes = changes_of(rank_trace, trace.clock.offset_ns.get(rank, 0))
-        if len(changes.event_id):
-            found.append((rank, rank_trace, changes))
-    if ranks and not found:
-        raise MissingDataError(
-            "memory events",
-            "Record with torch.profiler.profile(profile_memory=True).",
-            f"none of the ranks {', '.join(map(str, ranks))} has any",
-        )
-    return found
-
-
-def _inside(rank_trace: RankTrace, time: Int64, scope: Scope) -> Int64:
-    """Positions of the times within the iterations or window of a scope; all if it has neither."""
-    if scope.iterations is None and scope.window_ns is None:
-        return np.arange(len(time))
-    windows = rank_trace.windows(scope, "host")
-    return np.flatnonzero(windows_of(time, windows[:, 0], windows[:, 1]) >= 0)
-
-
 def _iteration_at(rank_trace: RankTrace, time: Int64) -> pd.arrays.IntegerArray:
     frame = rank_trace.iterations
     at = windows_of(time, frame["host_start_ns"].to_numpy(np.int64), frame["host_end_ns"].to_numpy(np.int64))
@@ -173,24 +148,10 @@ def _iteration_at(rank_trace: RankTrace, time: Int64) -> pd.arrays.IntegerArray:
 def _peak(
     rank: int, rank_trace: RankTrace, changes: Changes, place: int, scope: Scope
 ) -> pd.DataFrame | None:
-    here = np.flatnonzero(changes.place == place)
-    time, level = changes.time[here], changes.allocated[here]
-    candidates = _inside(rank_trace, time, scope)
-    moments, levels = time[candidates], level[candidates]
-    if scope.iterations is not None or scope.window_ns is not None:
-        # What a window begins with: the level after the last change before it.
-        begins = rank_trace.windows(scope, "host")[:, 0]
-        before = np.searchsorted(time, begins, side="left") - 1
-        first = int(level[0] - changes.change[here[0]])
-        entering = np.where(before >= 0, level[np.maximum(before, 0)], first)
-        candidates = np.concatenate([before, candidates])
-        moments, levels = np.concatenate([begins, moments]), np.concatenate([entering, levels])
-    if not len(levels):
+    peak = peak_of(rank_trace, changes, place, scope)
+    if peak is None:
         return None
-    best = np.lexsort((candidates, moments, -levels))[0]
-    last, peak = int(candidates[best]), int(levels[best])
-    live = here[_live(changes.address[here], changes.change[here], last)]
-    reserved = changes.reserved[here[max(last, 0)]]
+    live = peak.live
     held = pd.DataFrame(
         {
             **_holders(rank_trace, changes, live),
@@ -202,7 +163,7 @@ def _peak(
         "bytes"
     ]
     found = by.agg(blocks="size", bytes="sum").reset_index()
-    unseen = peak - int(found["bytes"].sum())
+    unseen = peak.unseen(changes)
     if unseen:
         rest = pd.DataFrame(
             {
@@ -218,20 +179,10 @@ def _peak(
     return found.assign(
         rank=np.int64(rank),
         device=changes.places[place],
-        peak_ns=np.int64(moments[best]),
-        peak_bytes=np.int64(peak),
-        reserved_bytes=pd.array([pd.NA if reserved == NULL else int(reserved)] * len(found), "Int64"),
+        peak_ns=np.int64(peak.time_ns),
+        peak_bytes=np.int64(peak.bytes),
+        reserved_bytes=pd.array([peak.reserved] * len(found), "Int64"),
     )
-
-
-def _live(address: Int64, change: Int64, last: int) -> Int64:
-    """Positions of the allocations up to position `last` whose address has no later event up to it."""
-    position = np.arange(last + 1)
-    order = np.lexsort((position, address[: last + 1]))
-    final = np.ones(len(order), np.bool_)
-    final[:-1] = np.diff(address[order]) != 0
-    newest = order[final]
-    return np.sort(newest[change[newest] > 0])
 
 
 def _holders(rank_trace: RankTrace, changes: Changes, at: Int64) -> dict[str, pd.Series]:
