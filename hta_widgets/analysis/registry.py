@@ -23,6 +23,7 @@ from hta_widgets.analysis.launches import delays, op_kernels, queue
 from hta_widgets.analysis.memory import usage
 from hta_widgets.analysis.operators import roofline
 from hta_widgets.analysis.operators import table as operators
+from hta_widgets.analysis.strategy import memory_panel
 from hta_widgets.analysis.strategy import table as strategy
 
 __all__ = ["ANALYSES"]
@@ -58,6 +59,7 @@ ANALYSES: dict[str, Analysis] = {
         collectives.ANALYSIS,
         strategy.ANALYSIS,
         *usage.ANALYSES,
+        memory_panel.ANALYSIS,
         *bandwidth.ANALYSES,
         critical_path.ANALYSIS,
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from hta_widgets.analysis.findings import CHECKED, HEADINGS, OPEN, judged_scope
+from hta_widgets.analysis.findings import CHECKED, HEADINGS, MEMORY, OPEN, judged_scope
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.spec import Stack
 from hta_widgets.cli.ask import ask
@@ -151,8 +151,11 @@ def _findings(found: pd.DataFrame | MissingDataError, output: str, cells: int | 
         if finding["section"] != section and finding["section"] in HEADINGS:
             yield f"  {HEADINGS[finding['section']]}:"
         section = finding["section"]
-        unknown = {OPEN: "?", CHECKED: "-"}.get(finding["severity"], "")
-        share = percent(finding["share_pct"]) if finding["kind"] else unknown
+        unknown = {OPEN: "?", CHECKED: "-"}.get(
+            finding["severity"], "-" if finding["section"] == MEMORY else ""
+        )
+        timed = finding["kind"] and finding["section"] != MEMORY
+        share = percent(finding["share_pct"]) if timed else unknown
         text = printable(" ".join(filter(None, (finding["text"], finding["saving"], finding["suggestion"]))))
         first, *others = pieces_of(text, cells and max(cells - 11, 20))
         yield f"  {share:>7}  {first}"

@@ -83,7 +83,7 @@ class BreakdownPanel(Panel):
             frame,
             self.analysis.sentence(frame),
             drawn,
-            notes_on(self.trace, self.kind, scope),
+            notes_on(self.trace, self.kind, scope, frame),
             list(scope.window_ns or self.trace.extent_ns),
             pictured.empty or without_time,
             whole_of(self.trace, self.kind, scope),

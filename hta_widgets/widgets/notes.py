@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from hta_widgets.analysis.findings import CHECKED, HEADINGS, OPEN
+from hta_widgets.analysis.findings import CHECKED, HEADINGS, MEMORY, OPEN
 from hta_widgets.analysis.idle.gaps import explain
-from hta_widgets.formatting import percent
+from hta_widgets.analysis.memory.peaks import call_at
+from hta_widgets.formatting import byte_size, duration, percent
 from hta_widgets.widgets.answer_cache import cached_analysis
 
 if TYPE_CHECKING:
@@ -29,14 +30,39 @@ Note = dict[str, Any]
 first of its section, the `heading` of that."""
 
 
-def notes_on(trace: Trace, kind: str, scope: Scope) -> list[Note]:
-    """The notes of a panel `kind`."""
+def notes_on(trace: Trace, kind: str, scope: Scope, frame: pd.DataFrame) -> list[Note]:
+    """The notes of a panel `kind` that shows a frame."""
     if kind == "overview":
-        return _findings(cached_analysis(trace, kind, scope))
+        return _findings(frame)
+    if kind == "memory_owners" and "peak_ns" in frame:
+        return _peaks(trace, frame)
     if kind == "idle_gaps" or (kind == "idle_breakdown" and scope.window_ns):
         gaps = cached_analysis(trace, "idle_gaps", scope).nlargest(_MOST, "dur_ns")
         return [_gap(row) for _, row in gaps.iterrows()]
     return []
+
+
+def _peaks(trace: Trace, frame: pd.DataFrame) -> list[Note]:
+    """Where the fullest devices are fullest, and the operators that allocated what is held then."""
+    notes = []
+    peaks = frame.groupby(["rank", "device"], sort=False)
+    first = peaks.head(1).sort_values("peak_bytes", ascending=False, kind="stable").head(_MOST)
+    for _, row in first.iterrows():
+        rank, device = int(row["rank"]), str(row["device"])
+        owners = peaks.get_group((rank, device))
+        called = owners[owners["event_id"].notna()]
+        focus = call_at(trace.rank(rank), int(row["peak_ns"]))
+        notes.append(
+            {
+                "text": f"Rank {rank}, {device}: {byte_size(int(row['peak_bytes']))} at "
+                f"{duration(int(row['peak_ns']))} after the start; {percent(row['share_pct'])} of it: "
+                f"{row['name']}.",
+                "focus": None if focus is None else [rank, focus],
+                "ranks": [rank],
+                "names": list(dict.fromkeys(called["operator"])),
+            }
+        )
+    return notes
 
 
 def _gap(gap: pd.Series) -> Note:
@@ -64,7 +90,7 @@ def _finding(row: pd.Series) -> Note:
     if row["severity"] == OPEN or not row["kind"]:  # about the recording, and no panel shows more
         return note
     note |= {
-        "share": percent(row["share_pct"]),
+        "share": "-" if row["section"] == MEMORY else percent(row["share_pct"]),
         "kind": row["kind"],
         "ranks": [] if row["kind"] in _BETWEEN_RANKS else _known(row["rank"]),
         "iterations": _known(row["iteration"]),

@@ -14,6 +14,7 @@ from examples.simulator import SimulatedJob, simulate
 from hta_widgets import BreakdownPanel, IterationSelector, RankSelector, Scope, Selection, Trace, analysis
 from hta_widgets.analysis.device_time.step_times import slowest_steps
 from hta_widgets.engine import Superseded, checkpoint
+from tests.analysis.training_memory import Training
 from tests.support import shared_trace
 
 
@@ -212,6 +213,20 @@ def test_what_a_click_changes_at_once_is_one_action(ddp: Trace) -> None:
     assert selection.to_dict() == {"ranks": (2,), "iterations": (11,)}
     selection.undo()
     assert (selection.to_dict(), panel.ranks, selection.can_undo) == ({}, (), False)
+
+
+def test_a_note_leads_to_the_peak_of_memory_and_to_who_allocated(tmp_path: Path, until: Any) -> None:
+    loop = Training()
+    loop.step(1)
+    panel = BreakdownPanel(loop.open(tmp_path), "memory_owners")
+    until(lambda: panel.status == "idle" and panel.rows > 0)
+    (note,) = panel.notes
+    assert note["text"].startswith("Rank 0, cuda:0: 1.56 KiB at ")
+    assert note["text"].endswith("; 62.5 % of it: before the recording.")
+    rank, event_id = note["focus"]
+    focused = panel.trace.events().set_index("event_id").loc[event_id]
+    assert (rank, focused["name"], note["ranks"]) == (0, "aten::mm", [0])
+    assert note["names"] == ["aten::linear", "autograd::engine::evaluate_function: AddmmBackward0"]
 
 
 def test_the_overview_tells_findings_and_does_not_hide_what_it_selects(ddp: Trace, until: Any) -> None:

@@ -3,7 +3,17 @@
 from hta_widgets.analysis.findings.headline import sentence
 from hta_widgets.analysis.findings.inputs import judged_scope
 from hta_widgets.analysis.findings.overview import overview
-from hta_widgets.analysis.findings.sections import CHECKED, HEADINGS, OPEN, VERDICT
+from hta_widgets.analysis.findings.sections import CHECKED, HEADINGS, MEMORY, OPEN, VERDICT
 from hta_widgets.analysis.findings.together import savings
 
-__all__ = ["CHECKED", "HEADINGS", "OPEN", "VERDICT", "judged_scope", "overview", "savings", "sentence"]
+__all__ = [
+    "CHECKED",
+    "HEADINGS",
+    "MEMORY",
+    "OPEN",
+    "VERDICT",
+    "judged_scope",
+    "overview",
+    "savings",
+    "sentence",
+]

@@ -52,7 +52,8 @@ class Finding:
             without a replay), or "" without a saving.
         edits: the Python expression of what was replayed.
         change: what to replay, where that is not known by the topic.
-        section: whether it saves something now, or nothing now, or that is unknown.
+        section: whether it saves something now, or nothing now, or that is unknown; or "memory": it takes
+            no time.
         only_if_saved: what it costs may cost nothing: it is worth telling only if its change saves something.
         severity: "warning", "note" or "verdict"; None: not worth telling. It follows from the share unless
             a rule says otherwise.
@@ -74,7 +75,7 @@ class Finding:
     method: Literal["replay", "bound", "analytic", ""] = ""
     edits: str = ""
     change: Change | None = None
-    section: Literal["saves", "not now", "unknown"] = "unknown"
+    section: Literal["saves", "not now", "unknown", "memory"] = "unknown"
     only_if_saved: bool = False
     severity: Severity | None = None
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pandas as pd
 
 from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
-from hta_widgets.analysis.findings.sections import CHECKED, LATER, OPEN, RECORDING, SAVES, UNKNOWN, VERDICT
+from hta_widgets.analysis.findings.sections import (
+    CHECKED,
+    LATER,
+    MEMORY,
+    OPEN,
+    RECORDING,
+    SAVES,
+    UNKNOWN,
+    VERDICT,
+)
 from hta_widgets.formatting import counted, percent
 
 __all__ = ["MAIN_QUESTION", "WORDS", "sentence"]
@@ -48,8 +57,23 @@ _ABOUT_THE_RECORDING = {
 }
 
 
+_ABOUT_MEMORY = {
+    "memory_leak": "memory leaks",
+    "memory_full": "memory is nearly full",
+    "memory_fragmentation": "memory is reserved in vain",
+}
+
+
 def sentence(frame: pd.DataFrame) -> str:
     """The answer of `overview` in one sentence."""
+    of_memory = frame["section"] == MEMORY
+    told = _of_time(frame[~of_memory])
+    if not of_memory.any():
+        return told
+    return f"{told.removesuffix('.')}; {_ABOUT_MEMORY[frame.loc[of_memory, 'topic'].iloc[0]]}."
+
+
+def _of_time(frame: pd.DataFrame) -> str:
     doubtful = frame["topic"] == "maybe_communication"
     told = _sentence(frame[~doubtful & (frame["topic"] != "earlier_work")])
     if not doubtful.any() or frame.loc[doubtful, "share_pct"].iloc[0] < WARNING_PCT:

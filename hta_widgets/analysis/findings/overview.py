@@ -18,6 +18,7 @@ from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
 from hta_widgets.analysis.findings.imbalance import imbalance, mutual_waiting
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_steps
+from hta_widgets.analysis.findings.memory_rules import memory_findings
 from hta_widgets.analysis.findings.precision_rules import fp32_units, tf32_units
 from hta_widgets.analysis.findings.recording_rules import (
     earlier_work,
@@ -125,16 +126,19 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Returns:
         What there is to say of the recording; findings whose cost a change takes away, by what it saves;
-        those for which that is unknown, by cost; those whose change saves nothing now, by cost; a row that
-        names what was looked for and not found; and a row per kind of data that is missing. That devices
-        compute comes before the findings, or behind those of the first two kinds where one is a warning.
+        those for which that is unknown, by cost; those whose change saves nothing now, by cost; what is said
+        of memory, which takes no time; a row that names what was looked for and not found; and a row per kind
+        of data that is missing. That devices compute comes before the findings, or behind those of the first
+        two kinds where one is a warning.
         A saving is one if it is 0.5 % of the time and twice the standard error of the median step or more.
         Columns: rank, iteration (Int64; what it is about, NA for all), section (str: "recording", "saves",
-        "unknown", "verdict", "not now", "nothing found" or "open"), severity (str: "warning", "note",
+        "unknown", "verdict", "not now", "memory", "nothing found" or "open"),
+        severity (str: "warning", "note",
         "verdict" for what the time is spent on or what the recording is, which costs nothing, "checked" for
         what was not found, or "open" for what could not be judged), topic (str), cost_ns (int64, ns lost in
         all of the selected time on each rank that it is about, on average), share_pct (float64, % of the
-        time of these ranks; 0 if open or about the recording), text (str), saving (str: what taking the
+        time of these ranks; 0 if open, or about the recording or memory),
+        text (str), saving (str: what taking the
         cost away would save, by a replay of one rank as in `what_if`, or why that is unknown),
         saving_low_ns, saving_ns, saving_high_ns (Int64, ns of that rank's selected time: at least,
         estimate, at most; NA without one), saving_pct (float64, the estimate in % of that time),
@@ -184,7 +188,7 @@ def _judged(inputs: Inputs) -> tuple[list[Finding], list[str], list[Open]]:
         else:
             absent.append(topic)
     gaps = [Open(_listed(questions), field, remedy) for (field, remedy), questions in lacking.items()]
-    told = with_savings(inputs, found)
+    told = with_savings(inputs, found) + memory_findings(inputs)
     absent += [finding.topic for finding in found if finding.topic not in {each.topic for each in told}]
     return told, _looked_for(inputs, absent, told), gaps
 

@@ -8,7 +8,8 @@ from typing import Final
 from hta_widgets.analysis.findings.finding import Finding
 
 __all__ = [
-    "CHECKED", "HEADINGS", "LATER", "NOTHING", "OPEN", "RECORDING", "SAVES", "UNKNOWN", "VERDICT", "ordered",
+    "CHECKED", "HEADINGS", "LATER", "MEMORY", "NOTHING", "OPEN", "RECORDING", "SAVES", "UNKNOWN", "VERDICT",
+    "ordered",
 ]  # fmt: skip
 
 OPEN: Final = "open"
@@ -22,10 +23,14 @@ CHECKED: Final = "checked"
 
 RECORDING, SAVES, UNKNOWN, LATER, NOTHING = "recording", "saves", "unknown", "not now", "nothing found"
 
+MEMORY: Final = "memory"
+"""The section of what is said of memory, which takes no time."""
+
 HEADINGS: Final = {
     SAVES: "By what they save",
     UNKNOWN: "By what they cost: what can be saved is unknown",
     LATER: "Big, but nothing is saved now",
+    MEMORY: "About memory, not time",
 }
 """What is said above the findings of a section; the others need no heading."""
 
@@ -36,14 +41,17 @@ def ordered(findings: Iterable[Finding]) -> list[tuple[str, Finding]]:
     """The findings with the section of each.
 
     What there is to say of the recording; what saves most; what costs most without a known saving; what saves
-    nothing now. That devices compute nearly all of the time comes first unless there is a warning.
+    nothing now; what is said of memory. That devices compute nearly all of the time comes first unless there
+    is a warning.
     """
     told = [(_section(finding), finding) for finding in findings]
     warned = any(
         finding.severity == "warning" and section in (SAVES, UNKNOWN) for section, finding in told
     )  # fmt: skip
     order = (
-        (RECORDING, SAVES, UNKNOWN, VERDICT, LATER) if warned else (RECORDING, VERDICT, SAVES, UNKNOWN, LATER)
+        (RECORDING, SAVES, UNKNOWN, VERDICT, LATER, MEMORY)
+        if warned
+        else (RECORDING, VERDICT, SAVES, UNKNOWN, LATER, MEMORY)
     )
 
     def place(each: tuple[str, Finding]) -> tuple[int, int, str]:

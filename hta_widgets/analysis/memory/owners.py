@@ -13,6 +13,7 @@ from hta_widgets.analysis.calls.phases import PHASES
 from hta_widgets.analysis.memory.events import outermost
 from hta_widgets.analysis.memory.lifetimes import LIFETIMES, Lifetimes, lifetimes_of
 from hta_widgets.analysis.memory.peaks import Peak, peak_of, recorded
+from hta_widgets.analysis.memory.usage import NO_OPERATOR
 from hta_widgets.analysis.operators.calls import is_module, module_calls, operator_calls
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -31,7 +32,7 @@ OwnersBy: Final[tuple[By, ...]] = get_args(By)
 
 BEFORE_RECORDING: Final = "before the recording"
 """The owner of bytes whose allocation was not recorded."""
-_NO_OPERATOR, _NO_MODULE = "(no operator)", "(no module)"
+_NO_MODULE: Final = "(no module)"
 _COLUMNS: Final = {
     "rank": "int64", "device": "str", "peak_ns": "int64", "peak_bytes": "int64", "name": "str",
     "blocks": "int64", "bytes": "int64", "share_pct": "float64", "operator": "str", "event_id": "Int64",
@@ -59,8 +60,9 @@ def memory_owners(trace: Trace, scope: Scope | None = None, by: By = "operator")
         One row per owner, by rank, device, most bytes first, then name. Columns: rank int64, device (str),
         peak_ns int64 (job's axis), peak_bytes int64, name (str, the owner; "(no operator)", "(no module)",
         "before the recording"), blocks int64 (0: not known), bytes int64, share_pct float64 (% of
-        peak_bytes), operator (str, the outermost operator that allocated most of the owner's bytes, NA for
-        none), event_id (Int64, the call of that operator that allocated most at once, NA for none).
+        peak_bytes), operator (str, the outermost operator that allocated most of the owner's bytes,
+        "(no operator)" for none), event_id (Int64, the call of that operator that allocated most at once, NA
+        for none).
 
     Raises:
         MissingDataError: no selected rank has memory events, or, by module, frames of modules.
@@ -111,7 +113,13 @@ def _of_device(
     unseen = peak.unseen(changes)
     if unseen:
         rows.append(
-            {"name": BEFORE_RECORDING, "blocks": 0, "bytes": unseen, "operator": None, "event_id": None}
+            {
+                "name": BEFORE_RECORDING,
+                "blocks": 0,
+                "bytes": unseen,
+                "operator": NO_OPERATOR,
+                "event_id": None,
+            }
         )
     return pd.DataFrame(rows, columns=["name", "blocks", "bytes", "operator", "event_id"]).assign(
         rank=rank_trace.rank, device=changes.places[place], peak_ns=peak.time_ns, peak_bytes=peak.bytes
@@ -122,7 +130,7 @@ def _most(rank_trace: RankTrace, owned: pd.DataFrame) -> dict[str, Any]:
     """The operator that allocated most of these blocks, and the call of it that allocated most."""
     owned = owned[owned["row"] >= 0]
     if owned.empty:
-        return {"operator": None, "event_id": None}
+        return {"operator": NO_OPERATOR, "event_id": None}
     code = _greatest(owned, "code")
     row = _greatest(owned[owned["code"] == code], "row")
     return {"operator": rank_trace.names[code], "event_id": int(rank_trace.event_id[row])}
@@ -142,7 +150,7 @@ def _owner(
         return np.array(PHASES, object)[lifetimes.phase[at]]
     if by == "lifetime":
         return np.array(LIFETIMES, object)[lifetimes.lifetime[at]]
-    names = np.array([*rank_trace.names, _NO_OPERATOR], object)
+    names = np.array([*rank_trace.names, NO_OPERATOR], object)
     if by == "operator":
         return np.asarray(names[np.where(top >= 0, rank_trace.name[top], -1)], object)
     return _modules(rank_trace, lifetimes.operator[at])

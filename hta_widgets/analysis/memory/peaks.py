@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.memory.events import Changes, changes_of
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.links import windows_of
 from hta_widgets.trace.reader.schema import NULL
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["Peak", "inside", "levels_of", "peak_of", "recorded"]
+__all__ = ["Peak", "call_at", "inside", "levels_of", "peak_of", "recorded"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -103,6 +104,13 @@ def peak_of(rank_trace: RankTrace, changes: Changes, place: int, scope: Scope) -
     reserved = int(changes.reserved[here[max(last, 0)]])
     live = here[_live(changes.address[here], changes.change[here], last)]
     return Peak(int(moments[best]), int(levels[best]), None if reserved == NULL else reserved, live)
+
+
+def call_at(rank_trace: RankTrace, time_ns: int) -> int | None:
+    """The event_id of the innermost operator that is open at a time, on whatever thread; None for none."""
+    around = (rank_trace.start <= time_ns) & (rank_trace.end >= time_ns)
+    rows = np.flatnonzero(around & (rank_trace.event_class == EventClass.HOST_OP))
+    return int(rank_trace.event_id[rows[rank_trace.start[rows].argmax()]]) if len(rows) else None
 
 
 def _live(address: Int64, change: Int64, last: int) -> Int64:

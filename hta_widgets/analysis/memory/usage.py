@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSES", "BEFORE", "memory_peak", "memory_timeline", "sentence"]
+__all__ = ["ANALYSES", "BEFORE", "NO_OPERATOR", "memory_peak", "memory_timeline", "sentence"]
 
 Int64 = npt.NDArray[np.int64]
 

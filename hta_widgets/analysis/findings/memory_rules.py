@@ -1,0 +1,133 @@
+"""Rules about memory: it leaks, is nearly full, or is reserved in vain. None of that takes time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.memory.advice import LIKELY, memory_advice
+from hta_widgets.analysis.memory.owners import memory_owners
+from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import byte_size, percent
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.inputs import Inputs
+
+__all__ = ["memory_findings"]
+
+NEARLY_FULL: Final = 0.9
+"""Of a device's memory: a few blocks more, or a longer input, and an allocation fails."""
+
+MUCH_SLACK: Final = 0.1
+"""Of what is reserved: usually what is freed in a step is used again in the next."""
+
+_SOON: Final = 10_000
+"""A leak that fills the device in as many steps ends most trainings."""
+
+_GROWN: Final = 0.01
+"""Without the device's memory: a leak that has grown by this share of the peak is worth telling."""
+
+
+def memory_findings(inputs: Inputs) -> list[Finding]:
+    """What there is to say of the accelerators' memory; nothing where it was not recorded."""
+    try:
+        frame = memory_advice(inputs.trace, inputs.asked)
+    except MissingDataError:
+        return []
+    frame = frame[frame["device"] != "cpu"]
+    found = (_leak(frame), _full(inputs, frame), _fragmentation(frame))
+    return [finding for finding in found if finding is not None]
+
+
+def _leak(frame: pd.DataFrame) -> Finding | None:
+    """The lowest level of the steps rises: the device that is full first."""
+    frame = frame[(frame["leak_p"] < LIKELY) & (frame["leak_bytes_per_step"].fillna(0) > 0)]
+    if frame.empty:
+        return None
+    free = (frame["device_bytes"] - frame["allocated_bytes"]).astype("float64").clip(lower=0)
+    rate = frame["leak_bytes_per_step"].astype("float64")
+    left = free / rate
+    grown = rate * frame["steps"] / frame["allocated_bytes"]
+    telling = (left <= _SOON) | (left.isna() & (grown >= _GROWN))
+    if not telling.any():
+        return None
+    first = min(np.flatnonzero(telling), key=lambda at: (left.fillna(np.inf).iloc[at], -rate.iloc[at]))
+    row, steps = frame.iloc[first], left.iloc[first]
+    when = "" if np.isnan(steps) else f"; about {round(steps):,} steps more fill the device"
+    return _finding(
+        "memory_leak",
+        f"Each step leaves about {byte_size(int(row['leak_bytes_per_step']))} allocated on {_place(row)}: "
+        f"the lowest level of its {row['steps']} steps rises{when}.",
+        "Keep numbers, not tensors, of past steps (loss.item(), .detach()); look for lists, caches and hooks "
+        "that hold tensors.",
+        "memory_timeline",
+        row,
+    )
+
+
+def _full(inputs: Inputs, frame: pd.DataFrame) -> Finding | None:
+    """Allocated memory comes close to what the device has."""
+    share = (frame["allocated_bytes"] / frame["device_bytes"]).astype("float64")
+    if not (share >= NEARLY_FULL).any():
+        return None
+    fullest = int(share.fillna(0).to_numpy().argmax())
+    row = frame.iloc[fullest]
+    owners = memory_owners(
+        inputs.trace,
+        Scope((int(row["rank"]),), inputs.asked.iterations, inputs.asked.window_ns),
+        "lifetime",
+    )
+    most = owners[owners["device"] == row["device"]].iloc[0]
+    return _finding(
+        "memory_full",
+        f"Tensors take up to {percent(100.0 * float(share.iloc[fullest]))} of the memory of {_place(row)}, "
+        f"{byte_size(int(row['allocated_bytes']))}; {percent(most['share_pct'])} of it: {most['name']}.",
+        "Less is needed with smaller micro-batches and gradient accumulation, activation checkpoints, or "
+        "sharded states (FSDP, ZeRO). A longer input than these may not fit.",
+        "memory_owners",
+        row,
+    )
+
+
+def _fragmentation(frame: pd.DataFrame) -> Finding | None:
+    """The allocator has nearly all of the device, and cannot use much of it when most is allocated."""
+    reserved = frame["reserved_bytes"].astype("float64")
+    slack = frame["slack_bytes"].astype("float64")
+    chosen = (reserved >= NEARLY_FULL * frame["device_bytes"].astype("float64")) & (
+        slack >= MUCH_SLACK * reserved
+    )
+    if not chosen.any():
+        return None
+    row = frame.iloc[int(slack.where(chosen, -1).to_numpy().argmax())]
+    return _finding(
+        "memory_fragmentation",
+        f"On {_place(row)}, {byte_size(int(row['slack_bytes']))} of the "
+        f"{byte_size(int(row['reserved_bytes']))} reserved are not allocated when most memory is, though the "
+        "device is nearly full: free blocks do not fit what is asked for.",
+        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; fewer distinct sizes (padding to a few "
+        "lengths) help, too.",
+        "memory_timeline",
+        row,
+    )
+
+
+def _place(row: pd.Series) -> str:
+    return f"{row['device']} of rank {row['rank']}"
+
+
+def _finding(topic: str, text: str, suggestion: str, kind: str, row: pd.Series) -> Finding:
+    return Finding(
+        topic,
+        0,
+        0.0,
+        text,
+        suggestion,
+        kind,
+        Evidence(rank=int(row["rank"])),
+        section="memory",
+        severity="warning",
+    )
