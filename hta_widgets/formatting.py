@@ -57,11 +57,14 @@ _UNITS: Final[Mapping[str, tuple[Unit, ...]]] = {
         Unit("FLOP", 1), Unit("kFLOP", 1e3), Unit("MFLOP", 1e6), Unit("GFLOP", 1e9), Unit("TFLOP", 1e12),
         Unit("PFLOP", 1e15),
     ),
+    "gb_s": (Unit("GB/s", 1),),
+    "tflops_s": (Unit("TFLOP/s", 1),),
+    "flops_per_byte": (Unit("FLOP/byte", 1),),
     "pct": (Unit("%", 1),),
     "": (Unit("", 1),),
 }  # fmt: skip
-_DIVISIBLE: Final = ("gbps", "pct")
-_SUFFIX: Final = re.compile(r"(?:^|_)(ns|pct|bytes|gbps|flops)$")
+_DIVISIBLE: Final = ("gbps", "gb_s", "tflops_s", "flops_per_byte", "pct")
+_SUFFIX: Final = re.compile(r"(?:^|_)(ns|pct|bytes|gbps|gb_s|flops|tflops_s|flops_per_byte)$")
 
 
 def significant(value: float) -> str:

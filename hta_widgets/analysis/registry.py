@@ -21,7 +21,7 @@ from hta_widgets.analysis.kernels import breakdown as kernel_breakdown
 from hta_widgets.analysis.kernels import by_class, durations, occupancy
 from hta_widgets.analysis.launches import delays, op_kernels, queue
 from hta_widgets.analysis.memory import usage
-from hta_widgets.analysis.operators import roofline
+from hta_widgets.analysis.operators import coverage, roofline
 from hta_widgets.analysis.operators import table as operators
 from hta_widgets.analysis.strategy import memory_panel
 from hta_widgets.analysis.strategy import table as strategy
@@ -45,6 +45,7 @@ ANALYSES: dict[str, Analysis] = {
         by_class.ANALYSIS,
         operators.ANALYSIS,
         roofline.ANALYSIS,
+        coverage.ANALYSIS,
         op_kernels.ANALYSIS,
         frequent_sequences.ANALYSIS,
         cupti.ANALYSIS,

@@ -19,7 +19,19 @@ import pandas as pd
 from hta_widgets.charts.combined import combined
 from hta_widgets.charts.flame_boxes import flame_marks
 from hta_widgets.charts.labels import labels, short_labels, telling
-from hta_widgets.charts.spec import Bars, Chart, Flame, Heat, Histogram, Lines, Spread, Stack, Waterfall
+from hta_widgets.charts.roofline_rows import roofline_rows
+from hta_widgets.charts.spec import (
+    Bars,
+    Chart,
+    Flame,
+    Heat,
+    Histogram,
+    Lines,
+    Roofline,
+    Spread,
+    Stack,
+    Waterfall,
+)
 from hta_widgets.charts.stacked import stacked
 from hta_widgets.charts.step_points import reduced
 from hta_widgets.charts.time_classes import time_classes
@@ -183,6 +195,11 @@ def _flame(chart: Flame, frame: pd.DataFrame) -> Marks:
 @marks.register
 def _waterfall(chart: Waterfall, frame: pd.DataFrame) -> Marks:
     return Marks(*waterfall_bars(chart, frame))
+
+
+@marks.register
+def _roofline(chart: Roofline, frame: pd.DataFrame) -> Marks:
+    return Marks(*roofline_rows(chart, frame))
 
 
 def _event_names(texts: Iterable[str], no_event: str) -> list[str]:

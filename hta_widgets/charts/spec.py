@@ -4,9 +4,8 @@ They say what is drawn, not how: the front end draws them as SVG, `hta_widgets.c
 Units follow from the columns' suffixes (`_ns`, `_pct`, `_bytes`, `_gbps`, `_flops`); the title of an axis is
 the chart's `measure`, or else the name of the column.
 
-A `Chart` is drawn in panels and by plotly. `Table`, `Segments`, `Changes`, `Contour`, `Roofline` and
-`Savings` are figures of plotly only: a panel has its table, its timeline, its lines, its bars and its sliders
-for them.
+A `Chart` is drawn in panels and by plotly. `Table`, `Segments`, `Changes`, `Contour` and `Savings` are
+figures of plotly only: a panel has its table, its timeline, its lines and its sliders for them.
 """
 
 from __future__ import annotations
@@ -319,14 +318,20 @@ class Segments:
 
 @dataclass(frozen=True)
 class Roofline:
-    """A mark per row below the two ceilings of its device, on logarithmic axes.
+    """A mark per row below the ceilings of its device, on logarithmic axes, and the rows as a list.
 
     Attributes:
         x: the column with operations per byte. y: that with 1e12 operations per second.
-        size: the column whose value the size of a mark shows, in ns. label: that with its name.
+        size: the column whose value the area of a mark shows, in ns. label: that with its name.
         part: the column with the unit that computes, each with its own ceiling.
         peak: the column with that ceiling, 1e12 operations per second.
         bandwidth: the column with the other one, 1e9 bytes per second.
+        achievable: the column with what is reached of the peak at best.
+        device: the column with the device that has these ceilings.
+        calls, share: the columns with the number of calls, and with their time in % of the device's.
+        moved: the column with 1e9 bytes per second.
+        bound: the column that tells which ceiling is the lower one, "compute" or "memory".
+        efficiency: the column with the % of that ceiling. headroom: that with the ns above it.
     """
 
     x: str
@@ -336,6 +341,14 @@ class Roofline:
     part: str
     peak: str
     bandwidth: str
+    achievable: str
+    device: str
+    calls: str
+    share: str
+    moved: str
+    bound: str
+    efficiency: str
+    headroom: str
 
 
 @dataclass(frozen=True)
@@ -360,5 +373,5 @@ class Changes:
     significant: str
 
 
-Chart = Stack | Bars | Lines | Heat | Spread | Histogram | Flame | Waterfall
-Figure = Chart | Table | Segments | Changes | Contour | Roofline | Savings
+Chart = Stack | Bars | Lines | Heat | Spread | Histogram | Flame | Roofline | Waterfall
+Figure = Chart | Table | Segments | Changes | Contour | Savings

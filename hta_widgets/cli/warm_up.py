@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from hta_widgets import examples
-from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, formula_coverage, slowdown, what_if
+from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, slowdown, what_if
 from hta_widgets.analysis.compare import anchors
 from hta_widgets.analysis.replay import edits
 from hta_widgets.cli.exits import Exit
@@ -59,7 +59,7 @@ def _draw() -> None:
 def _analyse() -> None:
     for name in ("ddp_4ranks", "inference_cuda_graphs"):
         trace = _open(name)
-        for ask in (*(entry.function for entry in ANALYSES.values()), formula_coverage, slowdown):
+        for ask in (*(entry.function for entry in ANALYSES.values()), slowdown):
             try:
                 ask(trace)
             except MissingDataError:

@@ -42,7 +42,7 @@ class BreakdownPanel(Panel):
         TypeError: the analysis has no such option.
     """
 
-    _depends: ClassVar = ("ranks", "iterations", "window", "streams", "options")
+    _depends: ClassVar[tuple[str, ...]] = ("ranks", "iterations", "window", "streams", "options")
 
     ranks = Integers(help="ranks analysed; () means all").tag(sync=True)
     iterations = Integers(help="iterations analysed; () means all").tag(sync=True)

@@ -21,6 +21,7 @@ def explorer_code(
     clock: str = "auto",
     communication: Sequence[str] = (),
     edits: Sequence[str] = (),
+    peaks: Mapping[str, Any] | None = None,
 ) -> str:
     """Lines to paste into a cell: they open `source` with this selection and these panels.
 
@@ -32,6 +33,7 @@ def explorer_code(
         clock: what times the iterations.
         communication: names of device work that counts as communication.
         edits: the expressions of the changes in the panel `what_if`.
+        peaks: the peaks of devices that are stated in the panel `roofline`.
     """
     arguments = [source_expression(source)]
     if selection:
@@ -43,6 +45,8 @@ def explorer_code(
         arguments.append(f"communication={list(communication)!r}")
     if edits:
         arguments.append(f"edits=[{', '.join(edits)}]")
+    if peaks:
+        arguments.append(f"peaks={dict(peaks)!r}")
     line = f"{name} = TraceExplorer({', '.join(arguments)})"
     if len(line) > _LINE:
         line = f"{name} = TraceExplorer(\n" + "".join(f"    {text},\n" for text in arguments) + ")"

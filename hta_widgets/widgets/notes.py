@@ -1,4 +1,4 @@
-"""The notes that a panel adds to its answer: findings, or the longest gaps and their causes."""
+"""The notes that a panel adds to its answer: findings, the longest gaps, what has no formula."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pandas as pd
 from hta_widgets.analysis.findings import CHECKED, HEADINGS, MEMORY, OPEN
 from hta_widgets.analysis.idle.gaps import explain
 from hta_widgets.analysis.memory.peaks import call_at
+from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.formatting import byte_size, duration, percent
 from hta_widgets.widgets.answer_cache import cached_analysis
 
@@ -39,6 +40,9 @@ def notes_on(trace: Trace, kind: str, scope: Scope, frame: pd.DataFrame) -> list
     if kind == "idle_gaps" or (kind == "idle_breakdown" and scope.window_ns):
         gaps = cached_analysis(trace, "idle_gaps", scope).nlargest(_MOST, "dur_ns")
         return [_gap(row) for _, row in gaps.iterrows()]
+    if kind == "roofline":
+        coverage = cached_analysis(trace, "formula_coverage", scope)
+        return [{"text": ANALYSES["formula_coverage"].sentence(coverage), "kind": "formula_coverage"}]
     return []
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import traitlets as t
 
 from hta_widgets.analysis.registry import ANALYSES
-from hta_widgets.charts.spec import Flame, Lines
+from hta_widgets.charts.spec import Flame, Lines, Roofline
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.events_table import EventsTable
 from hta_widgets.widgets.part import Part
+from hta_widgets.widgets.roofline_panel import RooflinePanel
 from hta_widgets.widgets.selection import Selection
 from hta_widgets.widgets.what_if import WhatIf
 
@@ -23,7 +24,7 @@ Make = Callable[[Trace, Selection, Expression], Part]
 Entry = dict[str, Any]
 
 # Charts that share the timeline's axis, or need the width, take a whole row, and so do sentences.
-_WIDE = (Flame, Lines)
+_WIDE = (Flame, Lines, Roofline)
 
 # Kinds that are not an analysis: how their part is made, and their entry in `available_panels`.
 _OTHERS: dict[str, tuple[Make, Entry]] = {
@@ -79,7 +80,8 @@ def make_panel(trace: Trace, kind: str, selection: Selection, python_expression:
     """The part that shows `kind`; `python_expression` returns the Python expression of its frame."""
     if kind in _OTHERS:
         return _OTHERS[kind][0](trace, selection, python_expression)
-    return BreakdownPanel(trace, kind, selection=selection, python_expression=python_expression)
+    make = RooflinePanel if kind == "roofline" else BreakdownPanel
+    return make(trace, kind, selection=selection, python_expression=python_expression)
 
 
 class PanelKinds(t.TraitType[tuple[str, ...], Any]):

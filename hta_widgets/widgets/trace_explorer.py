@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 import traitlets as t
 
+from hta_widgets.analysis.kernels.stated_peaks import StatedPeaks
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.analysis.replay import what_if
 from hta_widgets.analysis.replay.edits import Edit
@@ -38,6 +39,7 @@ from hta_widgets.widgets.part import Part, describe, variable_name
 from hta_widgets.widgets.rank_selector import RankSelector
 from hta_widgets.widgets.reading import communication_rules, read
 from hta_widgets.widgets.reporting import explorer_page
+from hta_widgets.widgets.roofline_panel import PeaksByDevice, RooflinePanel
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.runs import default_names
 from hta_widgets.widgets.selection import Names, Selection
@@ -66,11 +68,14 @@ class TraceExplorer(Pictured, LoadingPart):
             changed later; `save_rules` keeps it.
         edits: changes from the module `edits`, with which the panel "what_if" begins; can be changed later,
             by hand in the panel, too.
+        peaks: peaks of devices in place of their datasheets', as `analysis.roofline` takes them; can be
+            changed later, by hand in the panel "roofline", too.
 
     Raises:
         TraceNotFoundError: the path does not exist, or the folder holds no trace file. Errors found while
             reading (`TraceFormatError`) are shown in the widget and raised by `trace`.
         ValueError: there is no analysis of that name.
+        traitlets.TraitError: `peaks` are none that a device can have.
 
     >>> explorer = TraceExplorer("traces/")                    # doctest: +SKIP
     >>> explorer.selection.ranks = (0, 1)                      # doctest: +SKIP
@@ -97,6 +102,7 @@ class TraceExplorer(Pictured, LoadingPart):
     )
     communication = Names(help="names of device work that counts as communication here").tag(sync=True)
     edits: t.List[Edit] = t.List(t.Instance(Edit), help="the changes that the panel `what_if` shows")
+    peaks = PeaksByDevice(help="peaks of devices in place of their datasheets', for the panel `roofline`")
     rules = t.Unicode(help="what a file hta_widgets.toml says to keep `communication`").tag(sync=True)
     clocks: t.List[Any] = t.List(help="the clocks to choose from; empty if there is no choice").tag(sync=True)
 
@@ -110,6 +116,7 @@ class TraceExplorer(Pictured, LoadingPart):
         clock: IterationClock | None = None,
         communication: Iterable[str] = (),
         edits: Edit | Sequence[Edit] = (),
+        peaks: StatedPeaks | None = None,
     ) -> None:
         self._shown: dict[str, Part] = {}
         self._source, self._name = source, name_of(source)
@@ -122,6 +129,7 @@ class TraceExplorer(Pictured, LoadingPart):
             clock=clock,
             communication=communication,
             edits=[edits] if isinstance(edits, Edit) else list(edits),
+            peaks=peaks or {},
             panels=kinds_of(panels),
             available_panels=available_panels(),
         )
@@ -170,6 +178,8 @@ class TraceExplorer(Pictured, LoadingPart):
             return self.events
         if kind == "what_if":
             return self.what_if()
+        if kind == "roofline" and self.peaks:
+            options.setdefault("peaks", self.peaks)
         scope = self.selection.scope_without(ANALYSES[check_kind(kind)].ignores)
         return cached_analysis(trace, kind, scope, options).copy()
 
@@ -335,6 +345,11 @@ class TraceExplorer(Pictured, LoadingPart):
             self.header, self.health, self.notices = known.header, known.health, known.notices
             self.clocks = known.clocks
 
+    @t.observe("edits", "peaks")
+    def _code_changed(self, _change: Any) -> None:
+        if self._fixed:
+            self._fixed[0][1].refresh()
+
     @t.observe("panels")
     def _panels_changed(self, _change: Any) -> None:
         self._cell_thread.do(self._arrange)
@@ -360,6 +375,8 @@ class TraceExplorer(Pictured, LoadingPart):
         panel = make_panel(self.trace, kind, self.selection, python_expression)
         if isinstance(panel, WhatIf):
             panel.share_edits(self)
+        elif isinstance(panel, RooflinePanel):
+            panel.share_peaks(self)
         return panel
 
     def _placed(self, parts: Sequence[tuple[str, Part]]) -> list[list[str]]:
@@ -371,5 +388,6 @@ class TraceExplorer(Pictured, LoadingPart):
         name = variable_name(self, "explorer")
         edits = [edit.expression for edit in self.edits]
         return explorer_code(
-            name, self._source, self.selection.to_dict(), self.panels, self.clock, self.communication, edits
-        )
+            name, self._source, self.selection.to_dict(), self.panels, self.clock, self.communication, edits,
+            self.peaks,
+        )  # fmt: skip

@@ -16,7 +16,16 @@ export interface Unit {
 }
 
 /** What is measured, by the suffix of a column's name. */
-export type Quantity = "ns" | "bytes" | "gbps" | "flops" | "pct" | "";
+export type Quantity =
+  | "ns"
+  | "bytes"
+  | "gbps"
+  | "gb_s"
+  | "flops"
+  | "tflops_s"
+  | "flops_per_byte"
+  | "pct"
+  | "";
 
 const units = (scales: Record<string, number>): Unit[] =>
   Object.entries(scales).map(([name, scale]) => ({ name, scale }));
@@ -27,6 +36,9 @@ const UNITS: Record<Quantity, Unit[]> = {
   bytes: units({ B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 }),
   gbps: units({ "B/s": 1e-9, "kB/s": 1e-6, "MB/s": 1e-3, "GB/s": 1 }),
   flops: units({ FLOP: 1, kFLOP: 1e3, MFLOP: 1e6, GFLOP: 1e9, TFLOP: 1e12, PFLOP: 1e15 }),
+  gb_s: units({ "GB/s": 1 }),
+  tflops_s: units({ "TFLOP/s": 1 }),
+  flops_per_byte: units({ "FLOP/byte": 1 }),
   pct: units({ "%": 1 }),
   "": units({ "": 1 }),
 };
@@ -115,7 +127,8 @@ export interface ColumnFormat {
 
 /** What a column measures, by the suffix of its name. */
 export function quantityOf(column: string): Quantity {
-  return (/(?:^|_)(ns|pct|bytes|gbps|flops)$/.exec(column)?.[1] ?? "") as Quantity;
+  return (/(?:^|_)(ns|pct|bytes|gbps|gb_s|flops|tflops_s|flops_per_byte)$/.exec(column)?.[1] ??
+    "") as Quantity;
 }
 
 /** A column's format by its name, in the unit that suits its values; a column `change_...` has signs. */
@@ -136,7 +149,7 @@ export function columnFormat(name: string, values: Iterable<number>): ColumnForm
 
 /** What cannot be divided has all its digits where it is whole and in its own unit. */
 function inUnit(value: number, quantity: Quantity, unit: Unit): string {
-  const divisible = quantity === "gbps" || quantity === "pct";
+  const divisible = ["gbps", "gb_s", "tflops_s", "flops_per_byte", "pct"].includes(quantity);
   return unit.scale === 1 && !divisible && Number.isInteger(value)
     ? ALL_DIGITS.format(value + 0) // not -0
     : significant(value / unit.scale);

@@ -41,7 +41,10 @@ export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Trait
     }
   };
   return (
-    <ul class="hta-notes" aria-label={findings ? "What was found" : "The longest gaps"}>
+    <ul
+      class="hta-notes"
+      aria-label={findings ? "What was found" : notes.some(isGap) ? "The longest gaps" : "Notes"}
+    >
       {notes.map((note) => (
         <li key={note.text} data-severity={note.severity}>
           {note.heading && <b>{note.heading}</b>}
@@ -57,7 +60,13 @@ export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Trait
           {note.severity !== "open" && note.severity !== "checked" && (
             <Button
               class="hta-note-show"
-              title={findings ? "Select what this is about and open its panel" : GAP}
+              title={
+                isGap(note)
+                  ? GAP
+                  : findings
+                    ? "Select what this is about and open its panel"
+                    : "Open its panel"
+              }
               onClick={(event) => select(note, event.currentTarget)}
             >
               Show
@@ -69,4 +78,5 @@ export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Trait
   );
 }
 
+const isGap = (note: Note) => !note.severity && note.window != null;
 const GAP = "Show this gap: select its time and the event that ends it";

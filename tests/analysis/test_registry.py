@@ -1,5 +1,7 @@
 """Every entry of the registry can be computed, summarised and drawn, also where data is missing."""
 
+from dataclasses import fields
+
 import pytest
 
 from examples.simulator.bundled import JOBS
@@ -62,7 +64,7 @@ def columns_of(chart: spec.Figure | None) -> set[str]:
         case spec.Segments():
             named = [chart.start, chart.duration, chart.part, chart.name, *chart.label]
         case spec.Roofline():
-            named = [chart.x, chart.y, chart.size, chart.label, chart.part, chart.peak, chart.bandwidth]
+            named = [getattr(chart, field.name) for field in fields(chart)]
         case None:
             named = []
         case _:

@@ -105,6 +105,78 @@ def test_shapes_are_needed(tmp_path: Path) -> None:
         roofline(opened(tmp_path, operator("aten::mm", 1, TF32, US, *SQUARE)), by="module")  # type: ignore[arg-type]
 
 
+def test_kernels_share_the_time_of_the_calls_that_they_lead(tmp_path: Path) -> None:
+    """A product of two kernels is one call of the longer one, with the time of both, and counts once."""
+    split = operator("aten::addmm", 2, TF32, 300 * US, [1024], *SQUARE)
+    split += [launch(20_020 * US, 90, dur=US), kernel(COPY, 21_000 * US, 100 * US, correlation=90)]
+    inner = operator("aten::linear", 3, COPY, 30 * US, *SQUARE)
+    product = operator("aten::mm", 3, TF32, 100 * US, *SQUARE)[0]
+    inner[0]["dur"] = 9_000 * US
+    inner += [event("cpu_op", "aten::mm", 30_100 * US, 90 * US, **product["args"])]
+    inner += [launch(30_150 * US, 91, dur=US), kernel(TF32, 32_000 * US, 100 * US, correlation=91)]
+    trace = opened(
+        tmp_path,
+        split,
+        inner,
+        operator("aten::add", 5, COPY, 50 * US, *SQUARE),
+        operator("aten::mine", 6, COPY, 70 * US),
+    )
+    frame = roofline(trace, by="kernel").set_index("name")
+    assert frame["calls"].to_dict() == {TF32: 2, COPY: 1}
+    assert frame["device_self_ns"].to_dict() == {TF32: 530 * US, COPY: 50 * US}
+    flops = 2 * 2 * 1024**3 + 1024**2
+    assert frame.loc[TF32, "tflops_s"] == pytest.approx(flops / (530 * US) / 1e3, rel=1e-3)
+    assert frame["device_self_pct"].sum() == pytest.approx(100 * 580 / 650)
+    assert set(frame["unit"].dropna()) == {"tensor_tf32"} and set(frame["category"]) == {""}
+
+
+def test_peaks_can_be_stated_for_one_answer(tmp_path: Path) -> None:
+    trace = opened(tmp_path, operator("aten::mm", 1, TF32, 100 * US, *SQUARE))
+    usual, name = roofline(trace).iloc[0], "A100 40GB"
+    peaks = {name: {"tflops": {"tensor_tf32": 100}, "achievable": {"tensor_tf32": 80.0}}}
+    row = roofline(trace, peaks=peaks).iloc[0]
+    assert (row["peak_tflops_s"], row["achievable_tflops_s"], row["peak_gb_s"]) == (100, 80, 1555)
+    assert row["efficiency_pct"] == pytest.approx(usual["efficiency_pct"] * 1.56)
+    assert row["source"] == "entered by hand; else NVIDIA A100 datasheet"
+    slow = roofline(trace, peaks={name: {"memory_gb_s": 150}}).iloc[0]
+    assert (slow["bound"], slow["efficiency_pct"]) == ("memory", pytest.approx(100 * 3 * 2**22 / 100e3 / 150))
+    # of another device, and nothing stated, change nothing
+    for other in ({"H100 SXM": {"memory_gb_s": 1}}, {name: {}}, None):
+        assert roofline(trace, peaks=other).iloc[0].equals(usual)
+
+
+def test_peaks_of_a_device_without_a_datasheet(tmp_path: Path) -> None:
+    trace = opened(tmp_path, operator("aten::mm", 1, TF32, 100 * US, *SQUARE), device="Future 1")
+    assert roofline(trace)["device"].tolist() == ["Future 1"]
+    row = roofline(trace, peaks={"Future 1": {"memory_gb_s": 1000, "tflops": {"tensor_tf32": 50}}}).iloc[0]
+    assert row["efficiency_pct"] == pytest.approx(100 * 2 * 1024**3 / 100e-6 / 1e12 / 50)
+    assert row["source"] == "entered by hand"
+    with pytest.raises(ValueError, match="memory_gb_s of 'Future 1' is needed"):
+        roofline(trace, peaks={"Future 1": {"tflops": {"tensor_tf32": 50}}})
+
+
+@pytest.mark.parametrize(
+    ("own", "reason"),
+    [
+        ({"memory_gb_s": 0}, "must be above 0"),
+        ({"memory_gb_s": float("nan")}, "must be above 0"),
+        ({"memory_gb_s": float("inf")}, "at most 1e"),
+        ({"memory_gb_s": "900"}, "must be a number"),
+        ({"memory_gb_s": True}, "must be a number"),
+        ({"tflops": {"tensor_tf32": -1}}, "must be above 0"),
+        ({"tflops": {"tensor_3bit": 1}}, "no such unit"),
+        ({"tflops": [1]}, "dict by unit"),
+        ({"tflop": {}}, "tflop is none of"),
+        ({"achievable": {"tensor_tf32": 157}}, "above the peak, 156"),
+        (5, "must be a dict"),
+    ],
+)
+def test_peaks_that_cannot_be_are_refused(tmp_path: Path, own: Any, reason: str) -> None:
+    trace = opened(tmp_path, operator("aten::mm", 1, TF32, 100 * US, *SQUARE))
+    with pytest.raises(ValueError, match=reason):
+        roofline(trace, peaks={"A100 40GB": own})
+
+
 def test_faster_than_memory_is_no_negative_headroom(tmp_path: Path) -> None:
     row = roofline(opened(tmp_path, operator("aten::mm", 1, SIMT, 1 * US, [512, 512], [512, 512]))).iloc[0]
     assert row["efficiency_pct"] > 100 and row["headroom_ns"] == 0
@@ -142,9 +214,14 @@ def test_products_of_recordings(name: str, peak: float) -> None:
         if item.get("cat") == "cpu_op" and item["name"] == "aten::mm":
             (m, k), (_, n) = item["args"]["Input Dims"][:2]
             flops, time = flops + 2 * m * n * k, time + spent[item["args"]["External id"]]
-    frame = roofline(Trace.open(path)).set_index("name")
+    trace = Trace.open(path)
+    frame = roofline(trace).set_index("name")
     row = frame.loc["aten::mm"]
     assert row["tflops_s"] == pytest.approx(flops / time / 1e6, rel=1e-3)
     assert row["efficiency_pct"] == pytest.approx(100 * flops / time / 1e6 / peak, rel=1e-3)
     assert row["headroom_ns"] == pytest.approx(1e3 * time * (1 - flops / time / 1e6 / peak), rel=1e-3)
     assert np.all(np.diff(frame["headroom_ns"].dropna().to_numpy(np.int64)) <= 0)
+    # each nanosecond with a formula is in one row, whatever the rows are
+    coverage = analysis.formula_coverage(trace).groupby("state")["device_ns"].sum()
+    for by in ("name", "shapes", "kernel"):
+        assert roofline(trace, by=by)["device_self_ns"].sum() == coverage["formula"]

@@ -43,7 +43,10 @@ def test_every_kind_has_few_marks(ddp: Trace, kind: str) -> None:
     drawn = marks(analysis.chart, frame)
     assert len(drawn.table) <= 8 * 2000
     assert drawn.left_out >= 0
-    assert not drawn.table.isna().any(axis=None)
+    known = (
+        ["size", "label", "share", "calls"] if kind == "roofline" else [*drawn.table]
+    )  # a roof may be unknown
+    assert not drawn.table[known].isna().any(axis=None)
 
 
 @settings(deadline=None, max_examples=60)

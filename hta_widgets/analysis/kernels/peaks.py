@@ -15,7 +15,15 @@ from hta_widgets.analysis.kernels.units import UNITS, Unit
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Peaks", "peaks_of", "peaks_of_rank", "register_peaks", "registered", "unregister_peaks"]
+__all__ = [
+    "Peaks",
+    "peaks_of",
+    "peaks_of_rank",
+    "recorded_name",
+    "register_peaks",
+    "registered",
+    "unregister_peaks",
+]
 
 
 @dataclass(frozen=True)
@@ -104,12 +112,22 @@ def peaks_of_rank(rank_trace: RankTrace) -> Peaks | None:
     Some recordings of AMD devices have no name for them, or that of their driver. Their architecture, compute
     units and memory tell what they are.
     """
+    found = [_of_properties(device) for device in _used_devices(rank_trace)]
+    return found[0] if found and all(peaks == found[0] for peaks in found) else None
+
+
+def recorded_name(rank_trace: RankTrace) -> str:
+    """The name of the device that a rank used; "" if there is none, or several."""
+    names = {device.get("name") for device in _used_devices(rank_trace)}
+    name = names.pop() if len(names) == 1 else None
+    return name.strip() if isinstance(name, str) else ""
+
+
+def _used_devices(rank_trace: RankTrace) -> list[dict[str, Any]]:
     recorded: Any = rank_trace.metadata.get("deviceProperties")
     known = [device for device in recorded if isinstance(device, dict)] if isinstance(recorded, list) else []
     numbers = set(np.unique(rank_trace.device[rank_trace.is_device]).tolist())
-    used = [device for device in known if device.get("id") in numbers] or known
-    found = [_of_properties(device) for device in used]
-    return found[0] if found and all(peaks == found[0] for peaks in found) else None
+    return [device for device in known if device.get("id") in numbers] or known
 
 
 def _of_properties(device: dict[str, Any]) -> Peaks | None:

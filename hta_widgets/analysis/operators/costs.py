@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank
 from hta_widgets.analysis.operators.calls import Calls, module_calls, operator_calls
 from hta_widgets.analysis.operators.cost import Cost, Formula
 from hta_widgets.analysis.operators.formulas import BUILT_IN, RegisteredFormula, formula_of, registered
@@ -27,7 +28,7 @@ from hta_widgets.jit import kernel
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["SUMS", "Costs", "module_costs", "operator_costs"]
+__all__ = ["SUMS", "Costs", "costs_under", "module_costs", "operator_costs"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -71,12 +72,17 @@ class Costs:
 
 def operator_costs(rank_trace: RankTrace) -> Costs:
     """The costs of `operator_calls`, by the formulas and peaks that are registered now."""
-    return _operator_costs(rank_trace, registered(), roofs_of(rank_trace))
+    return costs_under(rank_trace, peaks_of_rank(rank_trace))
+
+
+def costs_under(rank_trace: RankTrace, peaks: Peaks | None) -> Costs:
+    """The same under other peaks."""
+    return _operator_costs(rank_trace, registered(), roofs_of(peaks))
 
 
 def module_costs(rank_trace: RankTrace) -> Costs:
     """The costs of `module_calls`: of the operators that work for each module, and for those in it."""
-    return _module_costs(rank_trace, registered(), roofs_of(rank_trace))
+    return _module_costs(rank_trace, registered(), roofs_of(peaks_of_rank(rank_trace)))
 
 
 @memoize_per_rank(last=2)

@@ -8,11 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.costs import Costs, operator_costs
 from hta_widgets.analysis.operators.table import OUTSIDE
+from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
+from hta_widgets.formatting import duration, percent
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
@@ -21,12 +24,19 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["formula_coverage"]
+__all__ = ["ANALYSIS", "formula_coverage", "sentence"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 _STATES: Final = ("formula", "communication", "no operator", "inputs not recorded", "no formula")
+_LEAST_PCT: Final = 0.05  # less is not worth a word
+_WORDS: Final = {
+    "communication": "is communication",
+    "no operator": "was launched by no operator",
+    "inputs not recorded": "lacks recorded shapes or values",
+    "no formula": "is of operators without one",
+}
 _COLUMNS: Final = {
     "rank": "int64",
     "state": "str",
@@ -74,6 +84,21 @@ def formula_coverage(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of a `formula_coverage` frame in one sentence."""
+    whole = int(frame["device_ns"].sum())
+    if not whole:
+        return "No device work in the selection."
+    spent = frame.groupby("state")["device_ns"].sum()
+    rest = int(whole - spent.get("formula", 0))
+    if not rest:
+        return f"All {duration(whole)} of device work has a formula."
+    shares = {state: 100.0 * spent[state] / whole for state in _STATES[1:] if state in spent}
+    least = min(max(shares.values()), _LEAST_PCT)
+    parts = [f"{percent(share)} {_WORDS[state]}" for state, share in shares.items() if share >= least]
+    return f"{percent(100.0 * rest / whole)} of device time has no formula: {', '.join(parts)}."
+
+
 def _of_rank(rank_trace: RankTrace, scope: Scope) -> pd.DataFrame:
     calls, costs = operator_calls(rank_trace), operator_costs(rank_trace)
     inside = np.flatnonzero(rank_trace.belong(calls.work, scope))
@@ -115,3 +140,23 @@ def _inherit(parent: Int64, holds: Bool) -> None:
     for call in range(len(parent)):
         if parent[call] >= 0 and holds[parent[call]]:
             holds[call] = True
+
+
+ANALYSIS = Analysis(
+    kind="formula_coverage",
+    label="Formulas",
+    group="Kernels",
+    title="How much of the device work has a formula",
+    function=formula_coverage,
+    sentence=sentence,
+    chart=Bars(
+        "device_ns",
+        ("name",),
+        "compute",
+        names="name",
+        no_event=OUTSIDE["name"],
+        note="state",
+        measure="Device time",
+    ),
+    requires=("device events",),
+)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.kernels.peaks import peaks_of_rank
 from hta_widgets.analysis.kernels.units import UNITS
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.inputs import itemsize
@@ -35,7 +36,7 @@ def fused_ns(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     A fused kernel takes as long as its operations at half the peak of its unit, or as its bytes at that of
     memory. None are left out where the peaks are unknown, or no fused kernel takes the type.
     """
-    return _fused_ns(rank_trace, roofs_of(rank_trace))
+    return _fused_ns(rank_trace, roofs_of(peaks_of_rank(rank_trace)))
 
 
 @memoize_per_rank(last=2)

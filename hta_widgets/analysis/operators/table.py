@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "OUTSIDE", "operators", "sentence"]
+__all__ = ["ANALYSIS", "OUTSIDE", "figures", "operators", "sentence"]
 
 Float64 = npt.NDArray[np.float64]
 
@@ -191,7 +191,6 @@ def _columns(
     rank_trace: RankTrace, groups: Groups, totals: Totals, names: npt.NDArray[Any],
     keep: npt.NDArray[np.int64], by: By,
 ) -> dict[str, Any]:  # fmt: skip
-    sums = dict(zip(SUMS, totals.costs[keep].T, strict=True))
     calls, total = totals.calls[keep], totals.device_total_ns[keep]
     longest = totals.longest[keep]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -214,16 +213,24 @@ def _columns(
             "device_self_pct": _ratio(100.0 * totals.device_self_ns[keep], totals.device_self_ns.sum()),
             **{f"{phase}_ns": totals.phase_ns[keep, at] for at, phase in enumerate(PHASES)},
             "longest_kernel": np.array([*rank_trace.names, ""], object)[longest],
-            "flops": np.where(sums["counted"] > 0, sums["flops"], np.nan),
-            "bytes": np.where(sums["sized"] > 0, sums["bytes"], np.nan),
-            "formula_pct": _ratio(100.0 * sums["covered_ns"], sums["device_ns"]),
-            "bounded": sums["bounded"] > 0,
-            "tflops_s": _ratio(sums["timed_flops"] / 1e3, sums["flops_ns"]),
-            "gb_s": _ratio(sums["timed_bytes"], sums["bytes_ns"]),
-            "flops_per_byte": _ratio(sums["both_flops"], sums["both_bytes"]),
-            "bound": _bound(sums),
-            "efficiency_pct": _ratio(100.0 * sums["roof_ns"], sums["roofed_ns"]),
+            **figures(totals.costs[keep]),
         }
+
+
+def figures(costs: Float64) -> dict[str, Any]:
+    """The columns of `operators` that formulas give, of rows of sums as in `Totals.costs`."""
+    sums = dict(zip(SUMS, costs.T, strict=True))
+    return {
+        "flops": np.where(sums["counted"] > 0, sums["flops"], np.nan),
+        "bytes": np.where(sums["sized"] > 0, sums["bytes"], np.nan),
+        "formula_pct": _ratio(100.0 * sums["covered_ns"], sums["device_ns"]),
+        "bounded": sums["bounded"] > 0,
+        "tflops_s": _ratio(sums["timed_flops"] / 1e3, sums["flops_ns"]),
+        "gb_s": _ratio(sums["timed_bytes"], sums["bytes_ns"]),
+        "flops_per_byte": _ratio(sums["both_flops"], sums["both_bytes"]),
+        "bound": _bound(sums),
+        "efficiency_pct": _ratio(100.0 * sums["roof_ns"], sums["roofed_ns"]),
+    }
 
 
 def _category(name: str, by: By) -> str:

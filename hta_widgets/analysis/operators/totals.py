@@ -16,7 +16,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Totals"]
+__all__ = ["Totals", "heaviest"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -64,14 +64,16 @@ class Totals:
         )  # fmt: skip
         own = np.where(owner >= 0, np.append(group, groups)[owner], groups)
         names = len(rank_trace.names)
-        self.longest = _most(own, rank_trace.name[work].astype(np.int64), rank_trace.dur[work], size, names)
+        self.longest = heaviest(
+            own, rank_trace.name[work].astype(np.int64), rank_trace.dur[work], size, names
+        )
         caller = calls.parent[member]
         above = np.where(caller >= 0, np.append(group, -1)[caller], -1)
-        self.parent = _most(group[member], above + 1, np.ones(len(above), np.int64), size, size + 1) - 1
+        self.parent = heaviest(group[member], above + 1, np.ones(len(above), np.int64), size, size + 1) - 1
         self.parent[self.calls == 0] = -1
 
 
-def _most(group: Int64, value: Int64, weight: Int64, groups: int, values: int) -> Int64:
+def heaviest(group: Int64, value: Int64, weight: Int64, groups: int, values: int) -> Int64:
     """For each group the value with most weight, the least of equals; -1 for a group without weight."""
     if groups * values <= _DENSE:
         table = np.zeros(groups * values, np.int64)

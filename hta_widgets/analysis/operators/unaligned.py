@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.classes import kernel_class
+from hta_widgets.analysis.kernels.peaks import peaks_of_rank
 from hta_widgets.analysis.kernels.units import UNITS
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.costs import SUMS, operator_costs
@@ -109,7 +110,7 @@ def aligned_ns(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     As long as the padded operations at half the peak of their unit, or the bytes at that of memory; none are
     left out where the peaks are unknown.
     """
-    roofs = roofs_of(rank_trace)
+    roofs = roofs_of(peaks_of_rank(rank_trace))
     found, rows, of = unaligned_products(rank_trace)
     if roofs is None or not found:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

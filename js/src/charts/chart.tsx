@@ -7,6 +7,7 @@ import { Flame, type FlameChart } from "./flame";
 import { Heat, type HeatChart } from "./heat";
 import { Histogram, type HistogramChart } from "./histogram";
 import { Lines, type LinesChart } from "./lines";
+import { type RooflineChart, RooflineView } from "./roofline";
 import { type BarsChart, Rows } from "./rows";
 import type { Selecting } from "./select";
 import { Spread, type SpreadChart } from "./spread";
@@ -20,6 +21,7 @@ export type Chart =
   | SpreadChart
   | HistogramChart
   | FlameChart
+  | RooflineChart
   | WaterfallChart
   | { type?: undefined };
 
@@ -46,6 +48,7 @@ export const CHARTS: Partial<Record<string, AnyChart>> = {
   spread: Spread,
   histogram: Histogram,
   flame: Flame,
+  roofline: RooflineView,
 };
 
 export function Drawing(props: ChartProps<Chart>) {

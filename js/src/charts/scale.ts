@@ -31,3 +31,28 @@ export function decades(low: number, high: number): number[] {
   const round = within(powers.flatMap((at) => [at, 2 * at, 5 * at]));
   return round.length > 1 ? round : [low, high];
 }
+
+export interface LogTick {
+  value: number;
+  /** a number stands there; the others are lines only */
+  labelled: boolean;
+}
+
+const APART = 26; // px: the least distance of numbers
+
+/** Lines at 1 to 9 times each power of ten, the round ones with numbers as far as there is room. */
+export function logTicks(low: number, high: number, length: number): LogTick[] {
+  const decade = length / Math.log10(high / low);
+  const fine = decade * Math.log10(2) >= APART;
+  const every = Math.max(1, Math.ceil(APART / decade)); // of the powers of ten
+  const found: LogTick[] = [];
+  for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power++) {
+    for (let digit = 1; digit <= 9; digit++) {
+      const value = Number(`${digit}e${power}`); // 3 * 0.1 is 0.30000000000000004
+      if (value < low || value > high || (digit > 1 && decade < APART)) continue;
+      const labelled = digit === 1 ? power % every === 0 : fine && (digit === 2 || digit === 5);
+      found.push({ value, labelled });
+    }
+  }
+  return found;
+}

@@ -14,13 +14,20 @@ import { type Item, Menu } from "../menu";
 import { trait, type View } from "../model";
 import { type Note, Notes } from "../notes";
 import { onAbort } from "../page";
+import { PeaksForm, peaksOf } from "../peaks";
 import { Rpc } from "../rpc";
 import { draw } from "../shared";
 import { BusyMark, StateNotice, type Status } from "../state";
 import { DataTable } from "../table";
 
 /** What a chart of each type leaves out where there is no room. */
-const MARKS: Partial<Record<string, string>> = { lines: "line", heat: "row", spread: "line", flame: "box" };
+const MARKS: Partial<Record<string, string>> = {
+  lines: "line",
+  heat: "row",
+  spread: "line",
+  flame: "box",
+  roofline: "row",
+};
 
 export const breakdown: View = ({ model, el, signal }) => {
   const rpc = new Rpc(model, signal);
@@ -55,6 +62,7 @@ export const breakdown: View = ({ model, el, signal }) => {
   };
   // a comparison of lines: the kernel searches, sorts and filters them
   const lines = frozen ? null : linesOf(model, signal);
+  const peaks = peaksOf(model, signal);
   const table = computed(() => decode(encoded.value));
   const marks = computed(() => decode(wireMarks.value));
   const width = makeSignal(el.clientWidth || 640);
@@ -154,6 +162,9 @@ export const breakdown: View = ({ model, el, signal }) => {
           )}
         </div>
         {form.length > 0 && <Form fields={form} options={options} />}
+        {peaks && value !== "empty" && (
+          <PeaksForm state={peaks} used={marks.value.texts("part")} frozen={frozen} />
+        )}
         {lines && (shown || narrowed) && <LineBar {...{ lines, signal }} />}
         <StateNotice status={status} message={message} />
         {shown && (
