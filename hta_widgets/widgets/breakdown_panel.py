@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -11,7 +11,7 @@ import traitlets as t
 
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.marks import Marks, marks
-from hta_widgets.charts.spec import Stack
+from hta_widgets.charts.spec import Bars, Stack
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
 from hta_widgets.widgets.notes import notes_on
@@ -77,6 +77,10 @@ class BreakdownPanel(Panel):
         picture = self.analysis.chart_from
         pictured = cached_analysis(self.trace, picture, scope) if picture else frame
         chart = ANALYSES[picture or self.kind].chart
+        if isinstance(chart, Bars) and any(
+            self.options.get(option.name) in option.no_events for option in self.analysis.options
+        ):
+            chart = replace(chart, names="")
         drawn = marks(chart, pictured) if chart and len(pictured) else Marks(pd.DataFrame())
         without_time = isinstance(chart, Stack) and not chart.part and not pictured[chart.whole].any()
         return _Answer(

@@ -8,6 +8,7 @@ import pytest
 from traitlets import TraitError
 
 from hta_widgets import Trace, TraceExplorer, analysis
+from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.freezing import freeze, settle
 from hta_widgets.widgets.notes import notes_on
 from hta_widgets.widgets.roofline_panel import RooflinePanel
@@ -109,3 +110,18 @@ def test_an_unknown_device_is_named_and_has_no_peaks(tmp_path: Path) -> None:
     assert (device["name"], device["source"], device["memory_gb_s"]) == ("Future 1", "", None)
     assert panel.status == "idle"
     assert panel.marks["rows"] == 1
+
+
+def test_rows_of_operators_select_events_where_they_are_some(trace: Trace) -> None:
+    panel = BreakdownPanel(trace, "operators")
+    (form,) = panel.form
+    assert form["choices"] == ("name", "shapes", "module", "category", "call_path")
+    for by, names in (("name", True), ("shapes", True), ("category", False), ("call_path", True)):
+        panel.options = {"by": by}
+        settle([panel])
+        assert panel.status == "idle"
+        columns = [column["name"] for column in panel.marks["columns"]]
+        assert ("names" in columns) == names
+    panel.options = {"by": "module"}
+    settle([panel])
+    assert (panel.status, "with_stack=True" in panel.message) == ("empty", True)

@@ -26,6 +26,7 @@ class Option:
         choices: the possible values; empty: any text.
         default: the initial value.
         hint: what an empty text means.
+        no_events: the choices with which rows stand for no events of one name.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Option:
     choices: tuple[str, ...] = ()
     default: str = ""
     hint: str = ""
+    no_events: tuple[str, ...] = ()
 
 
 ONE_BAR_PER = Option("by", "One bar per", ("rank", "iteration"), "rank")

@@ -268,5 +268,5 @@ ANALYSIS = Analysis(
         "device_self_ns", ("name",), "compute", names="name", no_event=OUTSIDE["name"], measure="Device time"
     ),
     requires=("operators",),
-    options=(Option("by", "Rows", ("name", "shapes", "call_path"), "name"),),
+    options=(Option("by", "Rows", BY, "name", no_events=("module", "category")),),
 )

@@ -115,15 +115,15 @@ export function roofLabels(roofs: Roofs, x: Log, y: Log, ends: Area["ends"], inn
   const level = (peak: number, peaks: Peak[]) => {
     const [one] = peaks as [Peak];
     const units = [...new Set(peaks.map(({ unit }) => UNIT_NAMES[unit] ?? unit))].join(", ");
-    const text = `${of(one.device)}${units} ${one.achievable ? "achievable " : ""}${significant(peak)} TFLOP/s`;
+    const value = significant(peak);
+    const text = one.achievable ? `achievable ${value}` : `${of(one.device)}${units} ${value} TFLOP/s`;
     const width = labelWidth([text], inner) - 12;
     // nothing can be left of the ridge at the height of the roof; where that is too narrow, at the right end
-    const start = x(ridge(one)) - width - 6;
-    const places = [
-      { x: start, y: y(peak) - LINE / 2, width, height: LINE },
-      { x: inner - width, y: y(peak) - LINE - 1, width, height: LINE },
-      { x: inner - width, y: y(peak) + 2, width, height: LINE },
-    ];
+    const start = x(ridge(one));
+    const left = { x: start - width - 6, y: y(peak) - LINE / 2, width, height: LINE };
+    const above = { x: inner - width, y: y(peak) - LINE - 1, width, height: LINE };
+    const below = { ...above, y: y(peak) + 2 };
+    const places = one.achievable && inner - width > start ? [below, left, above] : [left, above, below];
     const box = places.find((place) => place.x >= 0 && found.every((other) => !overlap(place, other.box)));
     if (box) found.push({ text, box });
   };

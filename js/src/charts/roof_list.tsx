@@ -2,6 +2,9 @@
 
 import { type Column, Table } from "../columns";
 import { DataTable } from "../table";
+import { fittedNames } from "./mark";
+
+const NAME = 190; // px
 
 export interface RoofListProps {
   marks: Table;
@@ -22,7 +25,7 @@ const NUMBERS: [name: string, shown: string][] = [
 
 export function RoofList({ marks, chosen, pick }: RoofListProps) {
   const labels = marks.texts("label");
-  const shorts = marks.texts("short");
+  const fitting = fittedNames(marks.texts("short"), NAME);
   const text = (name: string, values: string[], short = {}): Column => ({
     name,
     kind: "text",
@@ -31,8 +34,8 @@ export function RoofList({ marks, chosen, pick }: RoofListProps) {
   });
   const details = marks.texts("detail");
   const columns = [
-    text("name", labels, Object.fromEntries(labels.map((label, row) => [label, shorts[row] ?? label]))),
-    ...(details.some(Boolean) ? [text("of", details)] : []),
+    text("name", labels, Object.fromEntries(labels.map((label, row) => [label, fitting[row] ?? label]))),
+    ...(details.some(Boolean) ? [text("detail", details)] : []),
     ...NUMBERS.map(([name, shown]): Column => ({ name: shown, kind: "float", values: marks.numbers(name) })),
     text("bound", marks.texts("bound")),
   ];

@@ -221,7 +221,7 @@ function Brushed({ area }: { area: [number, number, number, number] | null }) {
 }
 
 function Tip({ point, at, top, width }: { point: Point; at: number; top: number; width: number }) {
-  const [name = "", ...others] = facts(point);
+  const [, ...others] = facts(point);
   const left = at < width / 2;
   const style = {
     top: `${top + TOP}px`,
@@ -229,7 +229,7 @@ function Tip({ point, at, top, width }: { point: Point; at: number; top: number;
   };
   return (
     <div class="hta-roof-tip" style={style} aria-hidden="true">
-      <strong>{name}</strong>
+      <strong>{point.detail ? `${point.short}, ${point.detail}` : point.short}</strong>
       {others.map((text) => (
         <div key={text}>{text}</div>
       ))}
