@@ -125,17 +125,21 @@ function DevicePeaks({ device, state, used, frozen }: DeviceProps) {
         <thead>
           <tr>
             <th scope="col">Unit</th>
-            <th scope="col">Peak</th>
-            <th scope="col">Achievable</th>
-            <td />
+            <th scope="col">
+              Peak <span class="hta-muted">TFLOP/s</span>
+            </th>
+            <th scope="col">
+              Achievable <span class="hta-muted">TFLOP/s</span>
+            </th>
           </tr>
         </thead>
         <tbody>
           <tr>
-            <th scope="row">Memory</th>
+            <th scope="row">
+              Memory <span class="hta-muted">GB/s</span>
+            </th>
             <td>{input(MEMORY, "Bandwidth of memory, GB/s", device.memory_gb_s)}</td>
             <td />
-            <td class="hta-muted">GB/s</td>
           </tr>
           {shown.map(({ unit, peak, achievable }) => {
             const name = UNIT_NAMES[unit] ?? unit;
@@ -144,7 +148,6 @@ function DevicePeaks({ device, state, used, frozen }: DeviceProps) {
                 <th scope="row">{name}</th>
                 <td>{input(`tflops ${unit}`, `Peak of ${name}, TFLOP/s`, peak)}</td>
                 <td>{input(`achievable ${unit}`, `Achievable of ${name}, TFLOP/s`, achievable)}</td>
-                <td class="hta-muted">TFLOP/s</td>
               </tr>
             );
           })}

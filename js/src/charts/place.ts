@@ -17,6 +17,13 @@ export interface Labelled {
 
 export const LINE = 13;
 const GAP = 3;
+const CHARACTER = 6.2; // px, on average
+const CAPITAL = 1.7; // by which a capital is wider
+
+/** About how wide a label is. */
+export function textWidth(text: string): number {
+  return Math.ceil(CHARACTER * text.length + CAPITAL * text.replace(/[^A-Z_]/g, "").length);
+}
 
 /** The box of each label, or null where there is no room: within the area, apart from each other and from `taken`. */
 export function placeLabels(

@@ -1,9 +1,8 @@
 // The area of a roofline chart: its axes, and the roofs with their names.
 
 import { amount, grouped, significant } from "../format";
-import { labelWidth } from "./mark";
 import { max, min } from "./numbers";
-import { type Box, LINE, overlap } from "./place";
+import { type Box, LINE, overlap, textWidth } from "./place";
 import type { Row } from "./roof_rows";
 import { type Peak, type Roofs, ridge, UNIT_NAMES } from "./roofs";
 import { logarithmic, logTicks } from "./scale";
@@ -117,7 +116,7 @@ export function roofLabels(roofs: Roofs, x: Log, y: Log, ends: Area["ends"], inn
     const units = [...new Set(peaks.map(({ unit }) => UNIT_NAMES[unit] ?? unit))].join(", ");
     const value = significant(peak);
     const text = one.achievable ? `achievable ${value}` : `${of(one.device)}${units} ${value} TFLOP/s`;
-    const width = labelWidth([text], inner) - 12;
+    const width = textWidth(text);
     // nothing can be left of the ridge at the height of the roof; where that is too narrow, at the right end
     const start = x(ridge(one));
     const left = { x: start - width - 6, y: y(peak) - LINE / 2, width, height: LINE };
@@ -138,7 +137,7 @@ export function roofLabels(roofs: Roofs, x: Log, y: Log, ends: Area["ends"], inn
     const [ax, ay] = [x(low), y((low * bandwidth) / 1e3)];
     const far = low * 10;
     const angle = Math.atan2(y((far * bandwidth) / 1e3) - ay, x(far) - ax);
-    const width = labelWidth([text], inner) - 12;
+    const width = textWidth(text);
     const [dx, dy] = [Math.cos(angle), Math.sin(angle)];
     const [sx, sy] = [ax + 10 * dx + 5 * dy, ay + 10 * dy - 5 * dx];
     const box = { x: sx, y: sy + width * dy, width: width * dx, height: -width * dy };

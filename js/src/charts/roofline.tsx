@@ -5,9 +5,9 @@ import { useMemo } from "preact/hooks";
 import { duration, grouped } from "../format";
 import { consume } from "../page";
 import type { ChartProps } from "./chart";
-import { fittedNames, labelWidth, Mark } from "./mark";
+import { fittedNames, Mark } from "./mark";
 import { max } from "./numbers";
-import { type Labelled, LINE, placeLabels } from "./place";
+import { type Labelled, LINE, placeLabels, textWidth } from "./place";
 import { axes, Grid, RoofLines, roofLabels } from "./roof_area";
 import { RoofList } from "./roof_list";
 import { BOUNDS, facts, outline, type Row, rowsOf, type Shape } from "./roof_rows";
@@ -51,7 +51,7 @@ export function RooflineView({ marks, width, selecting }: ChartProps<RooflineCha
     x: at,
     y: top,
     r,
-    width: labelWidth([texts[i] ?? ""], LONGEST_LABEL + 12) - 12,
+    width: textWidth(texts[i] ?? ""),
   }));
   const solid = first.map(({ at, top, r }) => ({ x: at - r, y: top - r, width: 2 * r, height: 2 * r }));
   const boxes = placeLabels(asked, [...ceilings.map(({ box }) => box), ...solid], { width: inner, height });
