@@ -35,6 +35,15 @@ class Integers(t.TraitType[tuple[int, ...], Any]):
             self.error(obj, value)
 
 
+class Whole(t.Int[Any, Any]):
+    """An integer; no bool is one, as in `Integers`."""
+
+    def validate(self, obj: Any, value: Any) -> Any:
+        if isinstance(value, bool):
+            self.error(obj, value)
+        return super().validate(obj, value)
+
+
 class Names(t.TraitType[tuple[str, ...], Any]):
     """Distinct texts, ascending; `()` means all. Takes an iterable of strings, a string, or None."""
 

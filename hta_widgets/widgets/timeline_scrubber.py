@@ -29,7 +29,7 @@ from hta_widgets.timeline import (
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.rpc import rpc_method
-from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
+from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Whole, Window
 from hta_widgets.widgets.timeline_questions import Questions, slice_payload
 
 __all__ = ["CLIENT_SLICES", "TimelineScrubber"]
@@ -79,7 +79,7 @@ class TimelineScrubber(Part):
     critical_path = t.Bool(False, help="whether the critical path is drawn").tag(sync=True)
     view = Window(help="the visible (start, end) in ns; None before the first paint").tag(sync=True)
     focus = Focus(help="(rank, event_id) of the focused event, or None")
-    focus_slice = t.Int(-1, help="the timeline's own number of the focused slice, -1 for none").tag(sync=True)
+    focus_slice = Whole(-1, help="the timeline's own number of the focused slice, -1 for none").tag(sync=True)
     height = t.Int(480, min=160, help="height in CSS pixels").tag(sync=True)
     version = t.Int(help="counts the arrangements: slices of an older one are void").tag(sync=True)
 

@@ -31,7 +31,7 @@ from hta_widgets.widgets.part import describe, variable_name
 from hta_widgets.widgets.reporting import what_if_page
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.runtime import WHAT_IF_BUNDLE
-from hta_widgets.widgets.selection import Integers, Selection, Window
+from hta_widgets.widgets.selection import Integers, Selection, Whole, Window
 from hta_widgets.widgets.static_preview import Pictured, origin
 from hta_widgets.widgets.what_if_answer import Replayed, packed_graph, pictured, replayed
 from hta_widgets.widgets.what_if_controls import CONTROLS, edits_of, settings_of, time_class
@@ -78,7 +78,7 @@ class WhatIf(Pictured, Computed):
     _from_browser: ClassVar[Sequence[str]] = ("rank", "settings", "further")
     _depends: ClassVar = ("rank", "edits", "ranks", "iterations", "window")
 
-    rank = t.Int(None, allow_none=True, help="the rank to replay; None: the first that can be trusted").tag(
+    rank = Whole(None, allow_none=True, help="the rank to replay; None: the first that can be trusted").tag(
         sync=True
     )
     ranks = Integers(help="the ranks to choose from; () means all")

@@ -7,7 +7,9 @@ import json
 import random
 from typing import Any
 
-PHASES = ["X", "X", "X", "X", "B", "E", "i", "C", "M", "s", "f", "", None, 5]
+from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, EVENT_COLUMNS
+from tests.fuzz.corpus import Members, corpus
+
 TEXTS = [
     "",
     "a",
@@ -26,10 +28,32 @@ NUMBERS: list[Any] = [
     2**63 - 1, 2**63, 2**64 - 1, 2**64, 1e300, float("nan"), float("inf"), True, None, "5", "0x1f", "1.5",
     "x", [], {}, [1],
 ]  # fmt: skip
-KEYS = ["ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "bp", "args"]
-ARGUMENTS = ["stream", "device", "correlation", "External id", "bytes", "Rank", "grid", "Input Dims",
-             "unknown", "est. achieved occupancy %", "Collective name", "Addr", "name"]  # fmt: skip
+SPELLINGS = [
+    "-0", "1E5", "1e+2", "0.1e-3", "1e-400", "1e400", "-9223372036854775808", "-9223372036854775809",
+    "9223372036854775.807", "9223372036854775.8075", "1751410836123456.789012", "0.0005", "0.0015", "1.0",
+    "0.0005" + "0" * 30 + "1", "1e-99999999", "0e999",
+    "123456789012345678901234567890", "0." + "3" * 40, "4" * 400, "1e99999999999",
+    '"\\u00e9"', '"\\ud83d\\ude80"',
+    '"\\ud800"', '"\\/\\b\\f\\n\\r\\t"', '"\\u0000"', '"' + "x" * 300 + '"', "[[1,[2]],{}]", '{"a":{"b":[]}}',
+    '"9223372036854775808"', '" 5"', '"1e3"', '"-0x1"', '"0x1ffffffffffffffff"', "[1,2,3]", '{"ph":"X"}',
+]  # fmt: skip
+PHASES = ['"X"', '"B"', '"E"', '"i"', '"C"', '"M"', '"s"', '"t"', '"f"', '""', "null", "5"]
+VALUES = [json.dumps(value) for value in NUMBERS + TEXTS] + SPELLINGS
+EVENT_KEYS = [json.dumps(key) for key in ("args", "x", *(column.key for column in EVENT_COLUMNS))]
+ARGUMENT_KEYS = [json.dumps(key) for column in ARGUMENT_COLUMNS for key in (column.key, *column.aliases)]
+HEAD_KEYS = [json.dumps(key) for key in (
+    "schemaVersion", "distributedInfo", "baseTimeNanoseconds", "deviceProperties", "displayTimeUnit",
+    "traceName", "rank", "record_shapes", "trace_id", "nested",
+)]  # fmt: skip
+INFORMATION = [json.dumps(key) for key in ("rank", "world_size", "backend", "pg_config", "nccl_version")]
 ALPHABET = b'"\\{}[]:,0123456789.-+eE nulltrueNaN\n\t\x00\xff'
+LAYOUTS = [
+    (",", ":", ","),
+    (",", ":", ",\n  "),
+    (", ", ": ", ", "),
+    (",\n    ", ": ", ",\n"),
+    (" ,\t", " :\r\n", ","),
+]
 
 
 def value(dice: random.Random, depth: int = 0) -> Any:
@@ -43,45 +67,66 @@ def value(dice: random.Random, depth: int = 0) -> Any:
     return inside if kind == 6 else {dice.choice(TEXTS): item for item in inside}
 
 
-def event(dice: random.Random) -> dict[str, Any]:
-    """An event, mostly as profilers write it."""
-    found: dict[str, Any] = {
-        "ph": dice.choice(PHASES),
-        "cat": dice.choice(["kernel", "cpu_op", "cuda_runtime", "user_annotation", "gpu_memcpy", ""]),
-        "name": dice.choice(TEXTS),
-        "pid": dice.choice([0, 1, "Spans"]),
-        "tid": dice.choice([7, "stream 7", ""]),
-        "ts": dice.randrange(10**6) / dice.choice([1, 10, 1000]),
-        "dur": dice.randrange(1000),
-        "args": {dice.choice(ARGUMENTS): value(dice) for _ in range(dice.randrange(4))},
-    }
-    for _ in range(dice.choice([0, 0, 0, 1, 2])):
-        key = dice.choice(KEYS)
-        if dice.random() < 0.5:
-            found.pop(key, None)
-        else:
-            found[key] = value(dice)
-    return found
-
-
-def document(dice: random.Random) -> dict[str, Any]:
-    """A trace as a whole."""
-    info = {dice.choice(["rank", "world_size", "backend", "pg_config"]): value(dice) for _ in range(3)}
-    head = {"schemaVersion": 1, "distributedInfo": dice.choice([info, {"rank": 0}, value(dice)])}
+def document(dice: random.Random) -> bytes:
+    """A trace as a whole, mostly as profilers write it, in one of the layouts that they use."""
+    seeds = corpus()
+    comma, colon, between = dice.choice(LAYOUTS)
+    head = list(dice.choice(seeds.heads)) if dice.random() < 0.5 else []
     if dice.random() < 0.3:
-        head["baseTimeNanoseconds"] = value(dice)
-        head["deviceProperties"] = dice.choice([value(dice), [{"id": value(dice), "name": value(dice)}]])
-    if dice.random() < 0.2:
-        head["nested"] = {"traceEvents": [value(dice)]}
-    tail = {"traceName": dice.choice(TEXTS)} if dice.random() < 0.5 else {}
-    return {**head, "traceEvents": [event(dice) for _ in range(dice.choice([0, 1, 3, 10]))], **tail}
+        _change_head(head, dice)
+    events = [_event(dice, comma, colon) for _ in range(dice.choice((0, 1, 1, 2, 2, 3, 5)))]
+    inside = "[" + between.join(events) + "]"
+    if dice.random() < 0.05:
+        return inside.encode("utf-8", "surrogatepass")
+    tail = comma + '"traceName"' + colon + dice.choice(VALUES) if dice.random() < 0.3 else ""
+    text = "".join(f"{key}{colon}{item}{comma}" for key, item in head)
+    return f'{{{text}"traceEvents"{colon}{inside}{tail}}}'.encode("utf-8", "surrogatepass")
 
 
-def text_of(trace: dict[str, Any], dice: random.Random) -> bytes:
-    """JSON in one of the layouts that writers use."""
-    layout: dict[str, Any] = dice.choice([{}, {"indent": 1}, {"separators": (",", ":")}])
-    text = json.dumps(trace, ensure_ascii=dice.random() < 0.7, **layout)
-    return text.encode("utf-8", "surrogatepass")
+def _event(dice: random.Random, comma: str, colon: str) -> str:
+    seed = dice.choice(corpus().events)
+    members, arguments = list(seed.members), list(seed.arguments)
+    for _ in range(dice.choice((0, 0, 1, 1, 2, 4))):
+        if dice.random() < 0.6:
+            _change(arguments, ARGUMENT_KEYS, dice)
+        else:
+            _change(members, EVENT_KEYS, dice)
+    inside = comma.join([f"{key}{colon}{item}" for key, item in arguments])
+    return "{" + comma.join([f"{key}{colon}{item or '{' + inside + '}'}" for key, item in members]) + "}"
+
+
+def _change(members: Members, keys: list[str], dice: random.Random) -> None:
+    """One member changed, left out, doubled, renamed, moved or put in."""
+    kind = dice.randrange(9)
+    if not members or kind == 0:
+        members.insert(dice.randrange(len(members) + 1), (dice.choice(keys), dice.choice(VALUES)))
+        return
+    at = dice.randrange(len(members))
+    key, item = members[at]
+    if kind == 1:
+        del members[at]
+    elif kind == 2:
+        members[at] = (dice.choice(keys), item)
+    elif kind == 3:
+        members.append((key, dice.choice(VALUES)))
+    elif kind == 4:
+        members.append(members.pop(at))
+    elif key == '"ph"':
+        members[at] = (key, dice.choice(PHASES))
+    else:
+        members[at] = (key, dice.choice(VALUES))
+
+
+def _change_head(head: Members, dice: random.Random) -> None:
+    key = dice.choice(HEAD_KEYS)
+    item = dice.choice(VALUES)
+    if key == '"distributedInfo"' and dice.random() < 0.7:
+        item = "{" + ",".join(f"{dice.choice(INFORMATION)}:{dice.choice(VALUES)}" for _ in range(2)) + "}"
+    elif key == '"deviceProperties"' and dice.random() < 0.7:
+        item = f'[{{"id":{dice.choice(VALUES)},"name":{dice.choice(VALUES)}}}]'
+    elif key == '"nested"':
+        item = f'{{"traceEvents":[{dice.choice(VALUES)}]}}'
+    head.insert(dice.randrange(len(head) + 1), (key, item))
 
 
 def mutate(text: bytes, dice: random.Random) -> bytes:

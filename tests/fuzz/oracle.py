@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation
 from typing import Any
 
-from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, DENSE_COLUMNS, EVENT_COLUMNS, NULL
+from hta_widgets.trace.reader.schema import ARGUMENT_COLUMNS, COUNTER_ARGS, EVENT_COLUMNS, KINDS, NULL
 from hta_widgets.trace.reader.table import EventTable
+
+LONGEST_NUMBER = 400  # what is longer is not read, and the table says so
+EXACT = Context(prec=1000, Emax=MAX_EMAX, Emin=MIN_EMIN)
+OF_EVENTS = {column.key: column for column in EVENT_COLUMNS}
+OF_ARGUMENTS = {key: column for column in ARGUMENT_COLUMNS for key in (column.key, *column.aliases)}
 
 
 class Number(str):
@@ -19,12 +24,28 @@ class Constant(str):
     """NaN or an infinity."""
 
 
+class Object(dict[str, Any]):
+    """An object, and the keys that it has twice: JSON does not say which of them counts."""
+
+    def __init__(self, members: list[tuple[str, Any]]) -> None:
+        super().__init__(members)
+        self.twice: set[str] = set()
+        if len(self) < len(members):
+            keys = [key for key, _ in members]
+            self.twice = {key for key in keys if keys.count(key) > 1}
+
+
+def parsed(text: str) -> Any:
+    """JSON, with the numbers as they stand in the text."""
+    return json.loads(
+        text, parse_float=Number, parse_int=Number, parse_constant=Constant, object_pairs_hook=Object
+    )
+
+
 def events_of(text: bytes) -> list[Any] | None:
     """The events of a text that is JSON, None where it is none or no trace."""
     try:
-        found = json.loads(
-            text.decode("utf-8"), parse_float=Number, parse_int=Number, parse_constant=Constant, strict=True
-        )
+        found = parsed(text.decode("utf-8"))
     except (ValueError, RecursionError):
         return None
     events = found.get("traceEvents") if isinstance(found, dict) else found
@@ -33,40 +54,71 @@ def events_of(text: bytes) -> list[Any] | None:
 
 def looks_like_a_trace(events: list[Any] | None) -> bool:
     """Whether any event has a phase or a time: a list of other objects is refused."""
-    return any(isinstance(item.get("ph"), str) or isinstance(item.get("ts"), Number) for item in events or ())
+    return any(
+        isinstance(item.get("ph"), str) or isinstance(_expected(item.get("ts"), "int", "start_ns"), int)
+        for item in events or ()
+    )
 
 
 def differences(table: EventTable, events: list[Any]) -> list[str]:
     """Where a table is not what the events say."""
     if table.n != len(events):
         return [f"{table.n} events, not {len(events)}"]
+    expected: dict[str, dict[int, Any]] = {name: {} for name in table.columns}
+    for row, event in enumerate(events):
+        arguments = event.get("args")
+        if "args" in event.twice:
+            for column in ARGUMENT_COLUMNS:
+                expected.setdefault(column.name, {})[row] = ...
+            arguments = None
+        for columns, members in ((OF_EVENTS, event), (OF_ARGUMENTS, arguments)):
+            if not isinstance(members, Object):
+                continue
+            for key, value in members.items():
+                if (column := columns.get(key)) is not None:
+                    cells = expected.setdefault(column.name, {})
+                    ambiguous = row in cells or key in members.twice  # two spellings, or one of them twice
+                    cells[row] = ... if ambiguous else _expected(value, column.kind, column.name)
     found = []
-    for column in (*DENSE_COLUMNS, *EVENT_COLUMNS[len(DENSE_COLUMNS) :], *ARGUMENT_COLUMNS):
-        holders = [event if column in EVENT_COLUMNS else _arguments(event) for event in events]
-        if any(alias in holder for holder in holders for alias in column.aliases):
-            continue  # two spellings in one event: the last in the file counts
-        expected = [_expected(holder.get(column.key), column.kind, column.name) for holder in holders]
-        if column.kind in ("text", "json"):
-            codes, texts = table.codes(column.name).tolist(), table.dictionary(column.name)
-            given: list[Any] = [None if code < 0 else texts[code] for code in codes]
-            if column.kind == "json":
-                given = [None if text is None else json.loads(text, parse_float=Number, parse_int=Number,
-                         parse_constant=Constant) for text in given]  # fmt: skip
-        elif column.kind == "float":
-            given = [None if math.isnan(number) else number for number in table.floats(column.name).tolist()]
-        else:
-            given = [None if number == NULL else number for number in table.ints(column.name).tolist()]
+    for name, cells in expected.items():
+        if name == COUNTER_ARGS.name:
+            continue
+        given = _given(table, name)
         found += [
-            f"event {row}: {column.name} is {one!r}, not {other!r}"
-            for row, (one, other) in enumerate(zip(given, expected, strict=True))
-            if one != other and other is not ...
+            f"event {row}: {name} is {given.get(row)!r}, not {cells.get(row)!r}"
+            for row in given.keys() | cells.keys()
+            if (other := cells.get(row)) is not ... and given.get(row) != other
         ]
-    return found
+    return found + _counters(table, events)
 
 
-def _arguments(event: dict[str, Any]) -> dict[str, Any]:
-    arguments = event.get("args")
-    return arguments if isinstance(arguments, dict) else {}
+def _given(table: EventTable, name: str) -> dict[int, Any]:
+    """What a column holds, by row."""
+    rows, values = table.sparse(name)
+    cells = zip(rows.tolist(), values.tolist(), strict=True)
+    kind = KINDS[name]
+    if kind in ("text", "json"):
+        texts = table.dictionary(name)
+        return {row: parsed(texts[code]) if kind == "json" else texts[code] for row, code in cells}
+    if kind == "int":
+        return {row: number for row, number in cells if number != NULL}
+    return {row: number for row, number in cells if not math.isnan(number)}
+
+
+def _counters(table: EventTable, events: list[Any]) -> list[str]:
+    """Counter events have all of their arguments, as they stand in the text, and others have none."""
+    given = _given(table, COUNTER_ARGS.name)
+    expected = {
+        row: event["args"]
+        for row, event in enumerate(events)
+        if event.get("ph") == "C" and isinstance(event.get("args"), dict)
+    }
+    ambiguous = {row for row, event in enumerate(events) if event.twice & {"ph", "args"}}
+    return [
+        f"event {row}: its counters are {given.get(row)!r}, not {expected.get(row)!r}"
+        for row in (given.keys() | expected.keys()) - ambiguous
+        if given.get(row) != expected.get(row)
+    ]
 
 
 def _expected(value: Any, kind: str, name: str) -> Any:
@@ -83,13 +135,21 @@ def _expected(value: Any, kind: str, name: str) -> Any:
         return None if kind == "int" or value == "NaN" else float(value.replace("Infinity", "inf"))
     if not isinstance(value, Number):
         return ... if isinstance(value, str) else None
-    exact = Decimal(value)
+    if len(value) > LONGEST_NUMBER:
+        return ...
     if kind == "float":
         return float(value)
-    if name in ("start_ns", "dur_ns"):
-        rounded = int((exact * 1000).to_integral_value(rounding="ROUND_HALF_EVEN"))
-        return rounded if abs(rounded) < 1 << 63 else None
-    if exact != exact.to_integral_value() or abs(exact) >= 1 << 64:
+    try:
+        exact = Decimal(value)
+    except InvalidOperation:  # an exponent of twenty digits
+        return ...
+    if exact and exact.adjusted() > 30:
         return None
-    whole = int(exact) - (1 << 64) if exact >= 1 << 63 else int(exact)
+    if name in ("start_ns", "dur_ns"):
+        rounded = int(exact.scaleb(3, EXACT).to_integral_value("ROUND_HALF_EVEN", EXACT))
+        return rounded if abs(rounded) < 1 << 63 else None
+    whole = int(exact)
+    if exact != whole or whole >= 1 << 64:
+        return None
+    whole = whole - (1 << 64) if whole >= 1 << 63 else whole
     return whole if whole > -(1 << 63) else None

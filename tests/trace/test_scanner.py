@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hta_widgets.errors import TraceNotFoundError
-from hta_widgets.trace.reader import scanner
+from hta_widgets.trace.reader import columns, scanner
 from hta_widgets.trace.reader.schema import NULL
 from tests.support import SHARED_TRACES
 
@@ -108,6 +108,10 @@ def test_real_trace_is_read_exactly(path: Path) -> None:
         ('" 12.5 "', 12500),
         ("9223372036854775.807", 9223372036854775807),
         ("9223372036854775.808", NULL),
+        ("0.0005" + "0" * 30 + "1", 1),  # more digits than a Decimal's usual precision
+        ("1e-400", 0),
+        ("1e-99999999", 0),
+        ("0e999", 0),
         ("1e400", NULL),
         ("NaN", NULL),
         ("null", NULL),
@@ -251,3 +255,10 @@ def test_progress_may_cancel(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         scanner.scan(path, progress=progress, block_bytes=1024)
     assert len(calls) == 2 and calls[1][1] == path.stat().st_size
+
+
+def test_files_do_not_learn_keys_from_each_other() -> None:
+    known = columns.ColumnScanner((), 4096)._plan.keys.used.tolist()
+    strange = ",".join(f'"key {number}": 1' for number in range(2000))
+    scanner.scan(io.BytesIO(b'[{"ph": "X", "ts": 1, %s}]' % strange.encode()))
+    assert columns.ColumnScanner((), 4096)._plan.keys.used.tolist() == known

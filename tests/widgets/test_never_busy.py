@@ -166,6 +166,15 @@ def test_values_out_of_range_are_refused_from_python_and_the_browser(name: str, 
     assert selection.to_dict() == before
 
 
+def test_a_focused_slice_that_is_a_truth_value_is_refused(ddp: Trace, until: Until) -> None:
+    timeline = TimelineScrubber(ddp)
+    until(lambda: timeline.status == "idle")
+    with pytest.raises(traitlets.TraitError):
+        timeline.set_state({"focus_slice": True})
+    timeline.set_state({"focus_slice": 1})
+    assert timeline.focus is not None
+
+
 def test_a_junk_window_from_the_browser_changes_no_part(ddp: Trace) -> None:
     panel = BreakdownPanel(ddp, "temporal_breakdown")
     for junk in ([0, 1e19], [0, "x"], {"a": 1}, [None, 5]):

@@ -53,46 +53,58 @@ class BlockReader:
     def __init__(self, source: Source, block_bytes: int = BLOCK_BYTES) -> None:
         self._source = source
         self._block_bytes = block_bytes
+        self._offset = 0
         self._free: queue.SimpleQueue[Text | None] = queue.SimpleQueue()
         self._filled: queue.SimpleQueue[Block | BaseException] = queue.SimpleQueue()
-        for _ in range(_BUFFERS):
-            self._free.put(np.empty(_ROOM_IN_FRONT + block_bytes + PADDING, np.uint8))
+        for _ in range(_BUFFERS - 1):  # and the one of the first block
+            self._free.put(self._buffer())
         self._stopped = False
         self._thread = threading.Thread(target=self._fill, name="hta-widgets-reader", daemon=True)
 
     def __enter__(self) -> BlockReader:
-        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stopped = True
         self._free.put(None)
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def __iter__(self) -> Iterator[Block]:
+        block = self._read(self._buffer())  # here: there is nothing to scan meanwhile
+        if not block.last:
+            self._thread.start()
         while True:
-            block = self._filled.get()
-            if isinstance(block, BaseException):
-                raise block
             buffer, last = block.text, block.last
             yield block
             if last:
                 return
             self._free.put(buffer)
+            filled = self._filled.get()
+            if isinstance(filled, BaseException):
+                raise filled
+            block = filled
+
+    def _buffer(self) -> Text:
+        return np.empty(_ROOM_IN_FRONT + self._block_bytes + PADDING, np.uint8)
+
+    def _read(self, buffer: Text) -> Block:
+        start, stop = _ROOM_IN_FRONT, _ROOM_IN_FRONT + self._block_bytes
+        read = self._source.read_into(buffer.data[start:stop])
+        last = read < self._block_bytes
+        block = Block(buffer, start, start + read, self._offset - start, last, self._source.done)
+        self._offset += read
+        return block
 
     def _fill(self) -> None:
         try:
-            offset = 0
             while not self._stopped:
                 buffer = self._free.get()
                 if buffer is None:
                     return
-                start, stop = _ROOM_IN_FRONT, _ROOM_IN_FRONT + self._block_bytes
-                read = self._source.read_into(buffer.data[start:stop])
-                last = read < self._block_bytes
-                self._filled.put(Block(buffer, start, start + read, offset - start, last, self._source.done))
-                if last:
+                block = self._read(buffer)
+                self._filled.put(block)
+                if block.last:
                     return
-                offset += read
         except BaseException as error:  # handed to the reading thread
             self._filled.put(error)

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ _TEXTS = DENSE_COLUMNS[:START]
 _TIMES = DENSE_COLUMNS[START:]
 _KEYS = 1024
 _BYTES_PER_EVENT = 64  # a guess; a fuller block is scanned in two goes
+_LEAST_ROOM = 1024  # for events
+_NAMES, _NAME_BYTES = 1 << 13, 1 << 19  # to begin with
 _KIND = {"int": event_scan.INT, "float": event_scan.FLOAT, "text": event_scan.TEXT, "json": event_scan.JSON}
 
 _ODD = {
@@ -49,11 +52,13 @@ class ColumnScanner:
     def __init__(self, extra_args: tuple[str, ...], block_bytes: int) -> None:
         self.columns = argument_columns(extra_args)
         self.n = 0
-        self._names = Dictionary(1 << 13, 1 << 19)
+        self._names = Dictionary(_NAMES, _NAME_BYTES)
         self._names.add("C")
-        self._plan = _plan(self.columns, extra_args)
+        self._plan = _plan(extra_args)
         self._found = _output(
-            len(self.columns), max(1024, block_bytes // _BYTES_PER_EVENT), max(1024, block_bytes // 256)
+            len(self.columns),
+            max(_LEAST_ROOM, block_bytes // _BYTES_PER_EVENT),
+            max(_LEAST_ROOM, block_bytes // 256),
         )
         self._pieces: list[_Piece] = []
         self._unreadable: Counter[str] = Counter()
@@ -161,14 +166,13 @@ class ColumnScanner:
         offsets = np.cumsum([0] + [piece.n for piece in pieces])
         for piece in pieces:
             del piece.texts, piece.times
-        for j, column in enumerate(self.columns):
+        for j in sorted(set().union(*(piece.sparse for piece in pieces))):
+            column = self.columns[j]
             cells = [
                 (piece.sparse.pop(j), offset)
                 for piece, offset in zip(pieces, offsets, strict=False)
                 if j in piece.sparse
             ]
-            if not cells:
-                continue
             rows = _join([pair[0] + np.int32(offset) for pair, offset in cells], np.int32)
             column_values = _join([pair[1] for pair, _ in cells], cells[0][0][1].dtype)
             if column.kind in ("text", "json"):
@@ -177,7 +181,16 @@ class ColumnScanner:
         return EventTable(path, self.n, dense, sparse, dictionaries, metadata, problems)
 
 
-def _plan(columns: tuple[Column, ...], extra_args: tuple[str, ...]) -> event_scan.Plan:
+def _plan(extra_args: tuple[str, ...]) -> event_scan.Plan:
+    """A plan of its own for each file: the scanner adds the file's keys to it."""
+    plan = _known_keys(extra_args)
+    keys = plan.keys._replace(**{name: array.copy() for name, array in plan.keys._asdict().items()})
+    return plan._replace(keys=keys, following=plan.following.copy())
+
+
+@lru_cache(maxsize=16)
+def _known_keys(extra_args: tuple[str, ...]) -> event_scan.Plan:
+    columns = argument_columns(extra_args)
     keys = Dictionary(_KEYS, _KEYS * 64)
     for _ in range(event_scan.UNKNOWN_KEY + 1):
         keys.add_blank()

@@ -14,6 +14,7 @@ json    the value's own JSON text as a code into the column's dictionary; read i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 NULL: Final[int] = -(1 << 63)
@@ -177,6 +178,7 @@ KINDS: dict[str, Kind] = {
 """Every column's kind."""
 
 
+@lru_cache(maxsize=16)
 def argument_columns(extra_args: tuple[str, ...] = ()) -> tuple[Column, ...]:
     """Every sparse column of a scan: flows, arguments, counters, and `extra_args` (JSON keys) under their own
     names.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from decimal import Context, Decimal, InvalidOperation, Overflow
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation
 
 from hta_widgets.trace.reader.schema import Kind
 
-_EXACT = Context(prec=60, rounding="ROUND_HALF_EVEN", Emax=400, Emin=-400, traps=[InvalidOperation, Overflow])
 _LONGEST_NUMBER = 400
+_EXACT = Context(
+    prec=_LONGEST_NUMBER, rounding="ROUND_HALF_EVEN", Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[InvalidOperation]
+)
 
 
 def read_text(raw: bytes) -> Decimal | None:
@@ -19,9 +21,9 @@ def read_text(raw: bytes) -> Decimal | None:
         if text.lower().startswith(("0x", "-0x")):
             return Decimal(int(text, 16))
         value = Decimal(text, _EXACT)
-    except (InvalidOperation, ValueError, Overflow):
+    except (InvalidOperation, ValueError):
         return None
-    return value if value.is_finite() and abs(value.adjusted()) < _LONGEST_NUMBER else None
+    return value if value.is_finite() and (not value or value.adjusted() < _LONGEST_NUMBER) else None
 
 
 def is_null(raw: bytes) -> bool:
@@ -31,7 +33,7 @@ def is_null(raw: bytes) -> bool:
 
 def to_nanoseconds(value: Decimal) -> int | None:
     """Microseconds to int64 nanoseconds, half to even; None outside int64."""
-    return _as_int64(int((value * 1000).to_integral_value(context=_EXACT)))
+    return _as_int64(int(value.scaleb(3, _EXACT).to_integral_value(context=_EXACT)))
 
 
 def to_integer(value: Decimal) -> int | None:
