@@ -44,7 +44,7 @@ _CLASSES = {
         "compute",
     ),
     **dict.fromkeys(("copies", "copy_bandwidth"), "memory"),
-    **dict.fromkeys(("communication", "bus_bandwidth", "overlap"), "communication"),
+    **dict.fromkeys(("communication", "bus_bandwidth", "overlap", "prompt_communication"), "communication"),
 }
 """By the function that makes an edit: the class of time (`palette`) that it is about."""
 _DIGITS = 12

@@ -306,6 +306,26 @@ def test_too_few_kernels_tell_no_slowing(tmp_path):
     assert slowing(job(tmp_path, events).rank(0)) == 1.0
 
 
+def test_communication_as_early_as_its_data(tmp_path):
+    """A second all-reduce, whose data is computed at 50 us, is launched at 200 us and starts 6 us later."""
+    name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+    events = [
+        launch(1, 0, 1_000),
+        work("gemm", 1, 6_000, 20_000),
+        launch(2, 21_000, 22_000),
+        work(name, 2, 27_000, 37_000, stream=20),
+        launch(3, 38_000, 39_000),
+        work("gemm", 3, 44_000, 50_000),
+        launch(4, 200_000, 201_000),
+        work(name, 4, 206_000, 300_000, stream=20),
+    ]
+    assert extent(tmp_path, events, edits.prompt_communication("other")) == 300_000
+    # the second starts with the usual gap behind its data, as nothing else holds it up
+    assert extent(tmp_path, events, edits.prompt_communication()) == max(201_000, 50_000 + 1_000 + 94_000)
+    # the first all-reduce of a stream starts as it did: how soon it should is not known
+    assert extent(tmp_path, events[:4], edits.prompt_communication()) == 37_000
+
+
 def test_work_on_a_stream_of_its_own(tmp_path):
     # `add` runs from 7 to 47 us beside gemm_nn; gemm_tn follows that with the gap that it had behind add.
     assert extent(tmp_path, device_bound(), edits.own_stream("add")) == 45_000 + 2_000 + 40_000
@@ -402,6 +422,7 @@ def test_an_edit_prints_as_what_makes_it():
         edits.kernel_time(5, "gemm"): "edits.kernel_time(5, 'gemm')",
         edits.overlap(): "edits.overlap()",
         edits.own_stream("a", within="b"): "edits.own_stream('a', within='b')",
+        edits.prompt_communication("a"): "edits.prompt_communication(name='a')",
         edits.fused_optimizer(): "edits.fused_optimizer('Optimizer.step*')",
         edits.fused_attention(): "edits.fused_attention()",
         edits.fused_pointwise(): "edits.fused_pointwise()",

@@ -25,6 +25,7 @@ EDITS = [
     edits.kernel_time(1_000, "gemm", within="b"),
     edits.overlap(),
     edits.own_stream("Memcpy*", within="c"),
+    edits.prompt_communication("nccl*"),
     edits.fused_optimizer(),
     edits.fused_attention(),
     edits.padded_products(),

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-__all__ = ["callers_in_words"]
+__all__ = ["MODULE", "callers_in_words", "most_frequent_line", "nearest"]
 
 # Operators that only carry out what the operator around them asks for.
 _PRIMITIVE = re.compile(r"^aten::(?:copy_|_to_copy|clone|fill_|zero_)$")
-_MODULE = re.compile(r"^nn\.Module: ")
+MODULE = re.compile(r"^nn\.Module: ")
 _OWN_LINE = re.compile(r"\.py\(\d+\): ")
 _LIBRARY = re.compile(r"(?:^|/)(?:torch|site-packages|dist-packages|lib/python[\d.]+)/")
 
@@ -31,7 +31,7 @@ def callers_in_words(rank_trace: RankTrace, rows: Int64) -> str:
     """`, most of it by aten::cat (54 %) in nn.Module: Norm_0 at train.py(12): step`; empty if unknown."""
     launch = rank_trace.launch[rows].astype(np.int64)
     time, whole = rank_trace.dur[rows], int(rank_trace.dur[rows].sum())
-    operator = _nearest(
+    operator = nearest(
         rank_trace, launch, rank_trace.event_class == EventClass.HOST_OP, _PRIMITIVE, matches=False
     )
     found = operator >= 0
@@ -41,19 +41,30 @@ def callers_in_words(rank_trace: RankTrace, rows: Int64) -> str:
     code = int(by_name.argmax())
     share = 100.0 * float(by_name[code]) / whole
     said = f", most of it by {brief(rank_trace.names[code])} ({percent(share)})"
-    chosen = found & (rank_trace.name[operator] == code)
+    chosen = launch[found & (rank_trace.name[operator] == code)]
     python = rank_trace.event_class == EventClass.PYTHON
-    for words, pattern in (("in", _MODULE), ("at", _OWN_LINE)):
-        place = _nearest(rank_trace, launch[chosen], python, pattern)
-        place = place[place >= 0]
-        names = [rank_trace.names[code] for code in rank_trace.name[place].tolist()]
-        names = [name for name in names if words == "in" or not _LIBRARY.search(name)]
-        if names:
-            said += f" {words} {brief(short_place(max(sorted(set(names)), key=names.count)))}"
+    for words, place in (
+        ("in", _most_frequent(rank_trace, nearest(rank_trace, chosen, python, MODULE))),
+        ("at", most_frequent_line(rank_trace, chosen)),
+    ):
+        said += f" {words} {brief(place)}" if place else ""
     return said
 
 
-def _nearest(
+def most_frequent_line(rank_trace: RankTrace, calls: Int64) -> str:
+    """`train.py(12): step`: where most of these calls come from in the program, libraries aside, or ""."""
+    python = rank_trace.event_class == EventClass.PYTHON
+    found = nearest(rank_trace, calls, python, _OWN_LINE)
+    own = [row >= 0 and not _LIBRARY.search(rank_trace.names[rank_trace.name[row]]) for row in found.tolist()]
+    return _most_frequent(rank_trace, found[np.array(own, np.bool_)])
+
+
+def _most_frequent(rank_trace: RankTrace, rows: Int64) -> str:
+    names = [rank_trace.names[code] for code in rank_trace.name[rows[rows >= 0]].tolist()]
+    return short_place(max(sorted(set(names)), key=names.count)) if names else ""
+
+
+def nearest(
     rank_trace: RankTrace,
     rows: Int64,
     of_class: npt.NDArray[np.bool_],

@@ -9,8 +9,11 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.findings.attention_rules import attention_not_fused
+from hta_widgets.analysis.findings.communication_rules import late_collective
 from hta_widgets.analysis.findings.compute_rules import COMPUTE_RULES
+from hta_widgets.analysis.findings.copy_rules import pageable_copies, slow_copies
 from hta_widgets.analysis.findings.device_rules import memory_copies, slow_kernels
+from hta_widgets.analysis.findings.drift_rules import LEAST_STEPS, clock_drift
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Open
 from hta_widgets.analysis.findings.fusion_rules import pointwise_chains
 from hta_widgets.analysis.findings.headline import MAIN_QUESTION, WORDS, sentence
@@ -20,6 +23,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_steps
 from hta_widgets.analysis.findings.memory_rules import memory_findings
 from hta_widgets.analysis.findings.precision_rules import fp32_units, tf32_units
+from hta_widgets.analysis.findings.python_rules import python_heavy
 from hta_widgets.analysis.findings.recording_rules import (
     earlier_work,
     recording_verdict,
@@ -51,11 +55,15 @@ Rule = Callable[[Inputs], Finding | None]
 _RULES: dict[str, tuple[str, Rule]] = {
     **{topic: ("why devices are idle", rule) for topic, rule in IDLE_RULES.items()},
     **{topic: ("why devices are idle", rule) for topic, rule in REGION_RULES.items()},
+    "python_heavy": ("why devices are idle", python_heavy),
     "compute_bound": (MAIN_QUESTION, compute_bound),
     **{topic: (MAIN_QUESTION, rule) for topic, rule in COMPUTE_RULES.items()},
     "straggler": ("whom the ranks wait for", straggler),
     "exposed_communication": ("what communication costs", exposed_communication),
+    "late_collective": ("what communication costs", late_collective),
     "memory_copies": ("what copies cost", memory_copies),
+    "pageable_copies": ("what copies cost", pageable_copies),
+    "slow_copies": ("what copies cost", slow_copies),
     "slow_kernels": ("whether a rank is slow", slow_kernels),
     "imbalance": ("whom the ranks wait for", imbalance),
     "mutual_waiting": ("whom the ranks wait for", mutual_waiting),
@@ -65,6 +73,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "unaligned_shapes": ("whether sizes fit the units", unaligned_shapes),
     "pointwise_chains": ("which kernels could be one", pointwise_chains),
     "slow_steps": ("which steps are unusual", slow_steps),
+    "clock_drift": ("whether devices slow down", clock_drift),
     "unrecorded_idle": ("why devices are idle", unrecorded_idle),
     "no_work_due": ("why devices are idle", no_work_due),
     "maybe_communication": ("what communication costs", maybe_communication),
@@ -208,6 +217,12 @@ def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list
         not_asked.add("slow_steps")
     if not inputs.judged:
         not_asked |= REGION_RULES.keys()
+    if inputs.judged < LEAST_STEPS:
+        not_asked.add("clock_drift")
+    if not inputs.has_stacks:
+        not_asked.add("python_heavy")
+    if not inputs.temporal["communication_ns"].any():
+        not_asked.add("late_collective")
     if any(finding.topic == "idle_host" for finding in found):  # it tells of launches on their way, too
         not_asked.add("launch_bound")
     return [topic for topic in absent if topic not in not_asked]

@@ -46,6 +46,7 @@ __all__ = [
     "overlap",
     "own_stream",
     "padded_products",
+    "prompt_communication",
     "syncs",
     "without",
 ]
@@ -153,3 +154,16 @@ def padded_products(plan: Plan) -> None:
 
 def fused_pointwise(plan: Plan) -> None:
     each_at_most(plan, *chained_ns(plan.rank_trace))
+
+
+def prompt_communication(name: str | None, plan: Plan) -> None:
+    graph = plan.graph
+    starts = graph.source[_device_edges(plan, (EventClass.COMMUNICATION,), name, None)]
+    # of others it is not known what they wait for, or, of the first on a stream, how soon they should start
+    starts = np.intersect1d(
+        starts, graph.target[np.isin(graph.kind, (kinds.COLLECTIVE, kinds.WAIT, kinds.LATE))]
+    )
+    starts = np.intersect1d(starts, graph.target[graph.kind == kinds.LAUNCH])
+    into = np.isin(graph.target, starts)
+    plan.remove(into & (graph.kind == kinds.LAUNCH))
+    plan.residual = np.where(into, 0, plan.residual)

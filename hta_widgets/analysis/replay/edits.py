@@ -264,6 +264,18 @@ def own_stream(name: str, within: str | None = None) -> Edit:
     return Edit(expression, True, partial(applied.own_stream, name, within))
 
 
+def prompt_communication(name: str | None = None) -> Edit:
+    """Communication starts when the work that it waits for has ended and its stream is free.
+
+    As if it were launched in time, and before all other work. What it waits for is inferred where no waits
+    between streams are recorded, and the host may be late for reasons that remain: this is a bound.
+
+    Args:
+        name: only kernels of this name.
+    """
+    return Edit(_said("prompt_communication", name=name), True, partial(applied.prompt_communication, name))
+
+
 def fused_optimizer(name: str = "Optimizer.step*") -> Edit:
     """The optimizer updates all parameters in a few launches: `fused=True`.
 

@@ -1,0 +1,123 @@
+"""A rule about communication that starts late: what it waits for has ended, and its stream is free."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.analysis.findings.changes import Change
+from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.replay import edits, kinds
+from hta_widgets.analysis.replay.graph import Graph, graph_of
+from hta_widgets.formatting import duration, percent
+from hta_widgets.trace.classify import EventClass
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["late_collective"]
+
+Int64 = npt.NDArray[np.int64]
+
+LATE_NS: Final = 20_000
+"""A delay of up to this long, or of the latency of a launch, is usual."""
+
+_PRODUCERS = (kinds.COLLECTIVE, kinds.WAIT, kinds.LATE)
+_MOST = 0.5
+
+
+class _Late(NamedTuple):
+    """Communication of a rank that starts late: rows, when it could have started, and whether its launch
+    was late."""
+
+    rows: Int64
+    due: Int64
+    unlaunched: npt.NDArray[np.bool_]
+
+
+def late_collective(inputs: Inputs) -> Finding | None:
+    """Communication that could run beside compute, but starts later than what it waits for has ended.
+
+    While the device is idle, the host is late for all work alike: that is another finding. The delay counts
+    where compute runs.
+    """
+    frame = inputs.temporal[inputs.temporal["communication_ns"] > 0]
+    costs = {int(rank): _delayed(inputs, int(rank)) for rank in frame["rank"]}
+    if not any(delayed.length for delayed, _ in costs.values()):
+        return None
+    rank = max(sorted(costs), key=lambda rank: costs[rank][0].length)
+    delayed, late = costs[rank]
+    cost = delayed.length
+    share = 100.0 * cost / int(frame.set_index("rank")["window_ns"][rank])
+    rank_trace = inputs.trace.rank(rank)
+    waits = rank_trace.start[late.rows] - late.due
+    by_host = float(waits[late.unlaunched].sum()) >= _MOST * float(waits.sum())
+    longest = int(late.rows[int(waits.argmax())])
+    if by_host:
+        why = "since the host launches it late"
+        advice = (
+            "Launch it as soon as its data is computed: a smaller first gradient bucket, prefetching of "
+            "sharded parameters, no host work between the two."
+        )
+    else:
+        why = "although it is launched by then, as if other kernels held the device"
+        advice = (
+            "Give communication a stream of high priority, so that what is launched later does not go first."
+        )
+    who = f" of rank {rank}" if len(inputs.temporal) > 1 else ""
+    return Finding(
+        "late_collective",
+        cost,
+        share,
+        f"{len(late.rows):,} of the sends and collectives{who} start late, {why}: up to "
+        f"{duration(int(waits.max()))} after what they wait for has ended and their stream is free; "
+        f"beside compute this is {percent(share)} of the time{inputs.per_step(cost)}.",
+        advice,
+        "comm_comp_overlap",
+        Evidence(
+            rank=rank if who else None,
+            name=rank_trace.names[rank_trace.name[longest]],
+            event_rank=rank,
+            event_id=int(rank_trace.event_id[longest]),
+        ),
+        change=Change("with communication as early as its data", lambda _: [edits.prompt_communication()]),
+        only_if_saved=not severity_of(share),
+        severity=severity_of(share) or "note",
+    )
+
+
+def _delayed(inputs: Inputs, rank: int) -> tuple[Intervals, _Late]:
+    """When communication of the judged time is late while compute runs; and which is."""
+    rank_trace = inputs.trace.rank(rank)
+    graph = graph_of(rank_trace)
+    assert graph is not None  # it communicates
+    late = _late(rank_trace, graph, rank_trace.rows(inputs.scope))
+    windows = rank_trace.windows(inputs.scope)
+    delayed = Intervals.union(late.due, rank_trace.start[late.rows])
+    delayed &= busy(rank_trace, inputs.scope).compute
+    return delayed & Intervals.union(windows[:, 0], windows[:, 1]), late
+
+
+def _late(rank_trace: RankTrace, graph: Graph, judged: Int64) -> _Late:
+    """The late communication among these rows, by the dependencies of the rank."""
+    target = graph.target
+    starts = np.flatnonzero(graph.node_kind == kinds.EVENT_STARTS)
+    rows = graph.row[starts]
+    starts = starts[(rank_trace.event_class[rows] == EventClass.COMMUNICATION) & np.isin(rows, judged)]
+    arrives = graph.time[graph.source] + graph.weight
+    due, launched = np.full((2, len(graph.time)), -1, np.int64)
+    for into, chosen in ((due, (*_PRODUCERS, kinds.STREAM)), (launched, (kinds.LAUNCH,))):
+        edges = np.isin(graph.kind, chosen)
+        np.maximum.at(into, target[edges], arrives[edges])
+    known = np.zeros(len(graph.time), np.bool_)
+    known[target[np.isin(graph.kind, _PRODUCERS)]] = True
+    delay = graph.time[starts] - due[starts]
+    late = known[starts] & (launched[starts] >= 0) & (delay > max(graph.latency, LATE_NS))
+    starts = starts[late]
+    unlaunched = launched[starts] > due[starts] + delay[late] * _MOST
+    return _Late(graph.row[starts].astype(np.int64), graph.origin_ns + due[starts], unlaunched)

@@ -1,0 +1,185 @@
+"""Rules about large copies between host and device: from pageable memory, and far below their link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.findings.changes import Change
+from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.kernels.peaks import peaks_of_rank
+from hta_widgets.analysis.replay import edits
+from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import brief, significant
+from hta_widgets.trace.classify import EventClass
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["pageable_copies", "slow_copies"]
+
+Int64 = npt.NDArray[np.int64]
+
+LARGE_BYTES: Final = 1_000_000
+"""What a smaller copy takes is not its bytes."""
+
+SLOW: Final = 0.3
+"""Below this share of its link, a copy is slow: a busy host and traffic beside it explain a half."""
+
+_GENERATIONS: Final = {"PCIe 3": 12.0, "PCIe 4": 24.0, "PCIe 5": 45.0}
+"""What large copies from pinned memory reach on 16 lanes, 1e9 bytes per s."""
+
+_DEVICES: Final = {
+    "PCIe 3": ("V100", "V100S", "T4"),
+    "PCIe 4": ("A100", "A10", "A30", "A40", "L4", "L40", "L40S", "MI210", "MI250", "MI250X"),
+    "PCIe 5": ("H100", "H800", "H20", "H200", "B200", "MI300X", "MI325X", "MI350X", "MI355X"),
+}
+"""By their slot; of devices on another link, such as GH200, it is unknown."""
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """Large copies of one name in the judged time of a rank."""
+
+    rank: int
+    name: str
+    rows: Int64
+    size: Int64
+    time: Int64
+
+    @property
+    def gbps(self) -> float:
+        """1e9 bytes per s of the median copy."""
+        return float(np.median(self.size / np.maximum(self.time, 1)))
+
+    def beyond_ns(self, gbps: float) -> int:
+        """How much longer they take than at this bandwidth, each by itself."""
+        return int(np.maximum(self.time - np.ceil(self.size / gbps).astype(np.int64), 0).sum())
+
+
+def pageable_copies(inputs: Inputs) -> Finding | None:
+    """Large copies from or to memory that the host may move: the driver copies them once more, in pieces."""
+    found = [copies for copies in _large(inputs) if "Pageable" in copies.name]
+    if not found:
+        return None
+    most = max(found, key=lambda copies: int(copies.time.sum()))
+    gbps, known_by = _pinned(inputs, most)
+    if gbps is None:
+        if severity_of(_share(inputs, most, int(most.time.sum()))) is None:
+            return None
+        raise MissingDataError(
+            "name of the device",
+            "Record with a version of PyTorch that writes deviceProperties.",
+            "memory that is copied is pageable; how fast pinned memory would be cannot be told",
+        )
+    return _finding(
+        inputs,
+        "pageable_copies",
+        most,
+        gbps,
+        f"copied at {significant(most.gbps)} GB/s, since the driver copies pageable memory once more; from "
+        f"pinned memory {significant(gbps)} GB/s are usual ({known_by})",
+        "Keep what is copied in pinned memory (DataLoader(pin_memory=True), tensor.pin_memory()) and copy "
+        "with non_blocking=True, so that the host need not wait either. Pinned memory "
+        "cannot be swapped out.",
+    )
+
+
+def slow_copies(inputs: Inputs) -> Finding | None:
+    """Large copies from or to pinned memory far below what the device's link carries."""
+    slow = []
+    for copies in _large(inputs):
+        link = _link(inputs.trace.rank(copies.rank))
+        if link and "Pinned" in copies.name and copies.gbps < SLOW * _GENERATIONS[link]:
+            slow.append((copies, link))
+    if not slow:
+        return None
+    most, link = max(slow, key=lambda each: each[0].beyond_ns(_GENERATIONS[each[1]]))
+    return _finding(
+        inputs,
+        "slow_copies",
+        most,
+        _GENERATIONS[link],
+        f"copied at {significant(most.gbps)} GB/s, where {link} carries some "
+        f"{significant(_GENERATIONS[link])} GB/s",
+        "Check that the process runs on the device's NUMA node, that the slot has all its lanes (nvidia-smi "
+        "-q), and what else uses the link meanwhile; copy contiguous tensors.",
+    )
+
+
+def _finding(
+    inputs: Inputs, topic: str, copies: _Copies, gbps: float, words: str, suggestion: str
+) -> Finding | None:
+    cost = copies.beyond_ns(gbps)
+    share = _share(inputs, copies, cost)
+    if not cost:
+        return None
+    longest = int(copies.rows[int(copies.time.argmax())])
+    megabytes = int(copies.size.sum()) / 1e6
+    per_step = f" of {significant(megabytes / inputs.judged)} MB per step" if inputs.judged else ""
+    return Finding(
+        topic,
+        cost,
+        share,
+        f"{brief(copies.name)}{per_step or f' of {significant(megabytes)} MB'} is {words}: "
+        f"{inputs.share(share)}{inputs.per_step(cost)} more.",
+        suggestion,
+        "bandwidth_summary",
+        Evidence(
+            rank=copies.rank if len(inputs.temporal) > 1 else None,
+            name=copies.name,
+            event_rank=copies.rank,
+            event_id=int(inputs.trace.rank(copies.rank).event_id[longest]),
+        ),
+        change=Change(
+            f"with these copies at {significant(gbps)} GB/s",
+            lambda _: [edits.copy_bandwidth(gbps, name=edits.exactly(copies.name))],
+        ),
+        only_if_saved=not severity_of(share),
+        severity=severity_of(share) or "note",
+    )
+
+
+def _large(inputs: Inputs) -> list[_Copies]:
+    """The large copies between host and device, by rank and name."""
+    found = []
+    for rank in inputs.temporal["rank"].tolist():
+        rank_trace = inputs.trace.rank(int(rank))
+        rows = rank_trace.rows(inputs.scope)
+        rows = rows[rank_trace.event_class[rows] == EventClass.MEMORY_COPY]
+        size = rank_trace.argument("bytes")[rows]
+        rows, size = rows[size > LARGE_BYTES], size[size > LARGE_BYTES]
+        for code in np.unique(rank_trace.name[rows]).tolist():
+            name, chosen = rank_trace.names[code], rank_trace.name[rows] == code
+            if "HtoD" in name or "DtoH" in name:
+                mine = rows[chosen]
+                found.append(_Copies(int(rank), name, mine, size[chosen], rank_trace.dur[mine]))
+    return found
+
+
+def _share(inputs: Inputs, copies: _Copies, ns: int) -> float:
+    window = inputs.temporal.set_index("rank")["window_ns"]
+    return 100.0 * ns / int(window[copies.rank])
+
+
+def _pinned(inputs: Inputs, copies: _Copies) -> tuple[float | None, str]:
+    """What copies from pinned memory reach: as recorded in the same direction, else what the link carries."""
+    way = "HtoD" if "HtoD" in copies.name else "DtoH"
+    same = [
+        other.gbps for other in _large(inputs) if way in other.name and "Pinned" in other.name
+    ]  # fmt: skip
+    if same:
+        return max(same), "as others here reach"
+    link = _link(inputs.trace.rank(copies.rank))
+    return (_GENERATIONS[link], f"by {link}") if link else (None, "")
+
+
+def _link(rank_trace: RankTrace) -> str | None:
+    """The link of the rank's device, if that is a known model."""
+    peaks = peaks_of_rank(rank_trace)
+    model = peaks.device.split()[0] if peaks else ""
+    return next((link for link, models in _DEVICES.items() if model in models), None)

@@ -1,0 +1,134 @@
+"""A rule about devices that slow down: the same kernels take longer from step to step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.findings.changes import Change
+from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.replay import edits
+from hta_widgets.formatting import percent
+from hta_widgets.trace.classify import EventClass
+
+__all__ = ["LEAST_STEPS", "clock_drift", "trend"]
+
+LEAST_STEPS: Final = 6
+"""Of fewer steps, no order is rarer than one in a hundred."""
+
+_CERTAIN: Final = 0.01
+_EXACT_TO = 30
+_SAME: Final = 0.5
+"""So much of the compute time must be of kernels that every step runs as often."""
+_ALL_KINDS: Final = 0.75
+"""A clock slows down nearly all kernels, data only those that read it."""
+
+
+@dataclass(frozen=True)
+class _Drift:
+    """Compute kernels of a rank over its judged steps.
+
+    Attributes:
+        slope: ns that a step's kernels take longer than those of the step before. first: ns of the first.
+        cost_ns: beyond the first step, over all.
+        time: ns of all of them. steps: how many. name: of the kernel with most time.
+    """
+
+    rank: int
+    slope: float
+    first: float
+    cost_ns: int
+    time: int
+    steps: int
+    name: str
+
+
+def clock_drift(inputs: Inputs) -> Finding | None:
+    """Steps whose kernels, the same in each, take longer and longer: clocks fall, as devices heat up."""
+    found = [drift for rank in inputs.temporal["rank"] if (drift := _drift(inputs, int(rank)))]
+    if not found:
+        return None
+    most = max(found, key=lambda drift: drift.cost_ns)
+    window = int(inputs.temporal.set_index("rank")["window_ns"][most.rank])
+    share = 100.0 * most.cost_ns / window
+    rise = 100.0 * most.slope * (most.steps - 1) / most.first
+    who = f" on rank {most.rank}" if len(inputs.temporal) > 1 else ""
+    return Finding(
+        "clock_drift",
+        most.cost_ns,
+        share,
+        f"Over {most.steps} steps the same kernels come to take {percent(rise)} longer{who}, nearly all of "
+        f"them (Theil-Sen slope; p < {_CERTAIN:g} that it is chance): {inputs.share(share)}"
+        f"{inputs.per_step(most.cost_ns)} beyond the first step. So they do if clocks fall.",
+        "Watch clocks, power and temperature (nvidia-smi dmon, rocm-smi) over more steps; better cooling or "
+        "a lower, locked clock keeps them even.",
+        "kernel_durations",
+        Evidence(rank=most.rank if who else None, name=most.name),
+        change=Change(
+            "with kernels as fast as in the first step",
+            lambda _: [edits.kernels(most.time / (most.time - most.cost_ns))],
+        ),
+    )
+
+
+def trend(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """The Theil-Sen slope per place, and the two-sided p of Mann and Kendall that there is none.
+
+    Ties count as no order. Up to 30 values p is exact (without ties), beyond by the normal distribution.
+    """
+    count = len(values)
+    pairs = list(combinations(range(count), 2))
+    slopes = np.array([(values[j] - values[i]) / (j - i) for i, j in pairs])
+    score = abs(int(np.sign(slopes).sum()))
+    if count > _EXACT_TO:
+        deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+        return float(np.median(slopes)), math.erfc(max(score - 1, 0) / deviation / math.sqrt(2))
+    orders = np.ones(1)  # how many of all orders have so many inversions
+    for size in range(2, count + 1):
+        orders = np.convolve(orders, np.ones(size)) / size
+    inversions = (len(pairs) - score) // 2
+    return float(np.median(slopes)), min(1.0, 2.0 * float(orders[: inversions + 1].sum()))
+
+
+def _drift(inputs: Inputs, rank: int) -> _Drift | None:
+    """The slowing of a rank's kernels, if there is one."""
+    steps = inputs.scope.iterations or ()
+    if not inputs.judged or len(steps) < LEAST_STEPS:
+        return None
+    rank_trace = inputs.trace.rank(rank)
+    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
+    place = np.searchsorted(steps, rank_trace.iteration[rows])
+    place = np.where(np.isin(rank_trace.iteration[rows], steps), place, -1)
+    rows, place = rows[place >= 0], place[place >= 0]
+    if not len(rows):
+        return None
+    codes, kernel = np.unique(rank_trace.name[rows], return_inverse=True)
+    shape = (len(codes), len(steps))
+    count, time = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    np.add.at(count, (kernel, place), 1)
+    np.add.at(time, (kernel, place), rank_trace.dur[rows])
+    same = (count == count[:, :1]).all(axis=1)
+    if time[same].sum() < _SAME * time.sum():
+        return None
+    whole = time[same].sum(axis=0).astype(np.float64)
+    slope, p = trend(whole)
+    rising = np.array([trend(each.astype(np.float64))[0] > 0 for each in time[same]])
+    broad = time[same][rising].sum() >= _ALL_KINDS * time[same].sum()
+    if slope <= 0 or p >= _CERTAIN or not broad:
+        return None
+    most = int(codes[same][int(time[same].sum(axis=1).argmax())])
+    return _Drift(
+        rank,
+        slope,
+        float(np.median(whole - slope * np.arange(len(steps)))),
+        round(slope * len(steps) * (len(steps) - 1) / 2),
+        int(time[same].sum()),
+        len(steps),
+        rank_trace.names[most],
+    )

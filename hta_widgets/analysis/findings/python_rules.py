@@ -1,0 +1,121 @@
+"""A rule about modules in which Python takes the host long for each launch."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.callers import MODULE, most_frequent_line, nearest
+from hta_widgets.analysis.findings.changes import Change
+from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.idle.causes import is_synchronising
+from hta_widgets.analysis.replay import edits
+from hta_widgets.formatting import brief, duration, percent
+from hta_widgets.trace.classify import EventClass
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["python_heavy"]
+
+Int64 = npt.NDArray[np.int64]
+
+PER_LAUNCH_NS: Final = 20_000
+"""An operator that only launches takes the host less."""
+
+LEFT: Final = 0.3
+"""Of the host's time in a module once it is compiled."""
+
+_NUMBER = re.compile(r"_\d+$")
+
+
+class _Class(NamedTuple):
+    """Modules of one class; the host's own time in them is outside inner modules and waits."""
+
+    name: str
+    own_ns: int
+    idle_ns: int
+    launches: Int64
+
+
+def python_heavy(inputs: Inputs) -> Finding | None:
+    """The class of modules that keeps devices waiting most, where the host takes long for each launch."""
+    frame = inputs.idle
+    if frame.empty or not inputs.has_stacks:
+        return None
+    late = frame[100.0 * frame["host_busy_ns"] >= WARNING_PCT * frame["window_ns"]]
+    if late.empty:
+        return None
+    rank = int(late["rank"].iloc[int(late["host_busy_ns"].to_numpy(np.int64).argmax())])
+    heavy = [
+        each for each in _classes(inputs, rank) if each.own_ns > PER_LAUNCH_NS * max(1, len(each.launches))
+    ]
+    if not heavy:
+        return None
+    most = max(heavy, key=lambda each: (each.idle_ns, each.name))
+    window = int(frame.set_index("rank")["window_ns"][rank])
+    share = 100.0 * most.idle_ns / window
+    rank_trace = inputs.trace.rank(rank)
+    if not severity_of(share) or not len(most.launches):
+        return None
+    line = most_frequent_line(rank_trace, most.launches)
+    each = duration(most.own_ns / len(most.launches))
+    pattern = f"{edits.exactly(most.name)}_*"
+    return Finding(
+        "python_heavy",
+        most.idle_ns,
+        share,
+        f"In {brief(most.name)}{f' at {brief(line)}' if line else ''} the host takes {each} for each launch, "
+        f"inner modules aside; for {percent(share)} of the time{inputs.per_step(most.idle_ns)} the device is "
+        "idle meanwhile. The profiler's own time for each Python call is part of it.",
+        "torch.compile the model, or the part that these modules are in; else leave out Python between their "
+        "operators: loops, checks, hooks, tensors made on the host. New shapes are compiled again.",
+        "idle_breakdown",
+        Evidence(rank=rank if len(frame) > 1 else None, event_rank=rank,
+                 event_id=int(rank_trace.event_id[most.launches[0]])),
+        change=Change(
+            f"with {percent(100 * LEFT)} of the host's time in {brief(most.name)}, as if it were compiled",
+            lambda _: [edits.host(LEFT, within=pattern)],
+        ),
+    )  # fmt: skip
+
+
+def _classes(inputs: Inputs, rank: int) -> list[_Class]:
+    """The classes of modules of a rank in the judged time."""
+    rank_trace = inputs.trace.rank(rank)
+    python = rank_trace.event_class == EventClass.PYTHON
+    named = np.array([bool(MODULE.search(name)) for name in rank_trace.names] or [False], np.bool_)
+    modules = np.flatnonzero(python & named[rank_trace.name])
+    modules = modules[rank_trace.belong(modules, inputs.scope)]
+    launches = np.unique(rank_trace.launch[rank_trace.launch >= 0]).astype(np.int64)
+    launches = launches[rank_trace.belong(launches, inputs.scope)]
+    launched_in = nearest(rank_trace, launches, python, MODULE)
+    around = nearest(rank_trace, rank_trace.parent[modules].astype(np.int64), python, MODULE)
+    waits = _waits(rank_trace)
+    gaps = inputs.idle_causes(rank).gaps
+    windows = rank_trace.windows(inputs.scope)
+    found = []
+    names = np.array([_NUMBER.sub("", rank_trace.names[code]) for code in rank_trace.name[modules]])
+    for name in sorted({*names.tolist()}):
+        mine = modules[names == name]
+        inner = modules[np.isin(around, mine) & (names != name)]
+        own = Intervals.union(rank_trace.start[mine], rank_trace.end[mine])
+        own = own - Intervals.union(rank_trace.start[inner], rank_trace.end[inner]) - waits
+        found.append(
+            _Class(
+                name, own.within(windows), (own & gaps).within(windows), launches[np.isin(launched_in, mine)]
+            )
+        )
+    return found
+
+
+def _waits(rank_trace: RankTrace) -> Intervals:
+    """When a synchronising call is open."""
+    named = np.array([is_synchronising(name) for name in rank_trace.names] or [False], np.bool_)
+    rows = np.flatnonzero(named[rank_trace.name] & (rank_trace.event_class == EventClass.RUNTIME))
+    return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])

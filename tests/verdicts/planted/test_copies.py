@@ -1,0 +1,97 @@
+"""Programs whose large copies are slow for a known reason: that is told with what it costs, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hta_widgets.analysis.findings import OPEN, overview
+from tests.verdicts.planted.host_program import US, Program
+from tests.verdicts.planted.test_precision import A100, V100, opened
+
+PAGEABLE, PINNED = "Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Pinned -> Device)"
+TOPICS = ("pageable_copies", "slow_copies")
+
+
+def copying(*copies: tuple[str, int, float], sizes: bool = True) -> Callable[[], Program]:
+    """Each step copies so many bytes at so many GB/s, by names, and computes 6 ms far ahead."""
+
+    def build() -> Program:
+        program = Program()
+        for number in range(1, 7):
+            with program.step(number):
+                for name, size, gbps in copies:
+                    program.copy(round(size / gbps), name)
+                    if sizes:
+                        program.events[-1]["args"]["bytes"] = size
+                for _ in range(6):
+                    program.launch(1_000 * US)
+                program.synchronise()
+        return program
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("program", "device", "topic", "gbps", "words"),
+    [
+        (copying((PAGEABLE, 24_000_000, 6.0)), V100, "pageable_copies", 12.0, "usual (by PCIe 3)"),
+        (copying((PAGEABLE, 24_000_000, 6.0)), A100, "pageable_copies", 24.0, "usual (by PCIe 4)"),
+        (
+            copying((PAGEABLE, 24_000_000, 6.0), (PINNED, 2_000_000, 20.0)),
+            None,
+            "pageable_copies",
+            20.0,
+            "usual (as others here reach)",
+        ),
+        (copying((PINNED, 24_000_000, 3.0)), V100, "slow_copies", 12.0, "PCIe 3 carries some 12.0 GB/s"),
+        (copying((PINNED, 24_000_000, 3.7)), V100, "", 0, ""),  # no less than 30 % of 12
+        (copying((PAGEABLE, 24_000_000, 11.9)), V100, "", 0, ""),  # as fast as if it were pinned
+        (copying((PAGEABLE, 900_000, 3.0), (PAGEABLE, 900_000, 3.0)), V100, "", 0, ""),  # small ones
+        (copying((PAGEABLE, 24_000_000, 6.0), sizes=False), V100, "", 0, ""),
+        (copying(("Memcpy HtoD (Host -> Device)", 24_000_000, 3.0)), V100, "", 0, ""),  # of unknown memory
+        (copying((PINNED, 24_000_000, 3.0)), None, "", 0, ""),
+        (copying((PINNED, 24_000_000, 3.0)), "NVIDIA GH200 480GB", "", 0, ""),  # another link
+    ],
+)
+def test_copies_below_their_link(program, device, topic, gbps, words, tmp_path: Path):
+    built = program()
+    frame = overview(opened(tmp_path, built, device))
+    told = {row["topic"]: row for row in frame.to_dict("records") if row["topic"] in TOPICS}
+    assert set(told) == {topic} - {""}
+    if not topic:
+        return
+    row = told[topic]
+    assert words in row["text"]
+    # counted again from the plain events
+    copies = [event for event in built.events if event["args"].get("bytes", 0) > 2_000_000]
+    beyond = sum(event["dur"] - event["args"]["bytes"] / gbps for event in copies)
+    steps = sum(event["dur"] for event in built.events if event["name"].startswith("ProfilerStep"))
+    assert row["cost_ns"] == pytest.approx(beyond, abs=len(copies))
+    assert row["share_pct"] == pytest.approx(100 * beyond / steps, abs=0.1)
+    # the device is never idle, so that all of it is saved
+    assert row["saving_ns"] == pytest.approx(beyond, rel=0.01)
+    assert (row["section"], row["method"]) == ("saves", "replay")
+    assert row["edits"].startswith(f"[edits.copy_bandwidth({gbps}, name=")
+
+
+def test_what_pinned_memory_would_be_worth_is_unknown_of_an_unknown_device(tmp_path: Path):
+    frame = overview(opened(tmp_path, copying((PAGEABLE, 24_000_000, 6.0))(), None))
+    assert not frame["topic"].isin(TOPICS).any()
+    asked = frame.loc[frame["severity"] == OPEN, "text"]
+    assert asked.str.contains("what copies cost: the trace has no name of the device", regex=False).any()
+
+
+def test_copies_that_compute_hides_save_nothing_now(tmp_path: Path):
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            for _ in range(10):
+                program.launch(1_000 * US)
+            program.copy(4_000 * US, PAGEABLE, stream=20)
+            program.events[-1]["args"]["bytes"] = 24_000_000
+            program.synchronise()
+    frame = overview(opened(tmp_path, program, V100)).set_index("topic")
+    assert frame.loc["pageable_copies", "section"] == "not now"

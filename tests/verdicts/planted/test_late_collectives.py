@@ -1,0 +1,115 @@
+"""Programs whose communication starts later than its data: that is told with its cause, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hta_widgets.analysis.findings import CHECKED, overview
+from tests.verdicts.planted.host_program import US, Program
+
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+COMMUNICATION, BESIDE = 20, 9
+
+
+def loop(body: Callable[[Program], None]) -> Program:
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            body(program)
+            program.synchronise()
+    return program
+
+
+def launched_late(program: Program) -> None:
+    """Other work runs beside while the host is busy; the collective then ends last."""
+    program.launch(500 * US, "backward")
+    program.launch(5_000 * US, "beside", BESIDE)
+    program.operator("logging", 3_000 * US)
+    program.launch(2_500 * US, ALL_REDUCE, COMMUNICATION)
+
+
+def held_up(program: Program) -> None:
+    """The collective is launched in time, and starts when half of what is launched after it is done."""
+    program.launch(500 * US, "backward")
+    begun = program.free[7]
+    program.launch(1_700 * US, ALL_REDUCE, COMMUNICATION, at=begun + 3_000 * US)
+    program.launch(5_000 * US, "beside", BESIDE)
+
+
+def in_time(program: Program) -> None:
+    program.launch(500 * US, "backward")
+    begun = program.free[7]
+    program.launch(5_000 * US, "beside", BESIDE)
+    program.launch(2_500 * US, ALL_REDUCE, COMMUNICATION, at=begun + 15 * US)
+
+
+def late_and_idle(program: Program) -> None:
+    """The host is late for all work alike."""
+    program.launch(500 * US, "backward")
+    program.operator("logging", 3_000 * US)
+    program.launch(2_500 * US, ALL_REDUCE, COMMUNICATION)
+
+
+def late_and_hidden(program: Program) -> None:
+    """It ends long before the work beside it."""
+    program.launch(500 * US, "backward")
+    program.launch(9_000 * US, "beside", BESIDE)
+    program.operator("logging", 100 * US)
+    program.operator("logging", 500 * US)
+    program.launch(500 * US, ALL_REDUCE, COMMUNICATION)
+
+
+def alone(program: Program) -> None:
+    """Nothing tells what the collective waits for."""
+    program.operator("logging", 1_000 * US)
+    program.launch(2_500 * US, ALL_REDUCE, COMMUNICATION)
+
+
+@pytest.mark.parametrize(
+    ("body", "why", "saved"),
+    [
+        (launched_late, "since the host launches it late", 500 * US),
+        (held_up, "although it is launched by then", 200 * US),
+        (in_time, "", 0),
+        (late_and_idle, "", 0),
+        (late_and_hidden, "", 0),
+        (alone, "", 0),
+    ],
+)
+def test_communication_that_starts_late(
+    body: Callable[[Program], None], why: str, saved: int, tmp_path: Path
+):
+    program = loop(body)
+    frame = overview(program.open(tmp_path))
+    rows = frame[frame["topic"] == "late_collective"].to_dict("records")
+    assert len(rows) == bool(why)
+    if not why:
+        return
+    (row,) = rows
+    assert why in row["text"]
+    # counted again from the plain events: from the end of its data to its start, while others compute; the
+    # first work of a stream aside, of which it is not known how soon it should start
+    ends, late = 0, list[int]()
+    for event in program.events:
+        if event["cat"] == "kernel":
+            start = round(1_000 * float(event["ts"]))
+            if event["name"] == "backward":
+                ends = start + event["dur"]
+            if event["name"] == ALL_REDUCE:
+                late.append(start - ends)
+    assert row["cost_ns"] == pytest.approx(sum(late[1:]), abs=5 * 10 * US)
+    assert (row["section"], row["method"], row["edits"]) == (
+        "saves",
+        "bound",
+        "[edits.prompt_communication()]",
+    )
+    # without the delay, the work beside ends last
+    assert row["saving_ns"] == pytest.approx(5 * saved, rel=0.1)
+
+
+def test_without_communication_it_is_not_looked_for(tmp_path: Path):
+    frame = overview(loop(lambda program: program.launch(500 * US, "backward")).open(tmp_path))
+    assert not frame.loc[frame["severity"] == CHECKED, "text"].str.contains("starts late").any()

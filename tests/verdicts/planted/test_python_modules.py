@@ -1,0 +1,77 @@
+"""Programs in which Python in some modules keeps the device waiting: they are named with their line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hta_widgets.analysis.findings import CHECKED, overview
+from tests.verdicts.planted.host_program import US, Program
+
+FORWARD = "model.py(12): forward"
+
+
+def modules(
+    ns: int, kernel: int = 10 * US, inner: int = 0, launches: int = 1, recorded: bool = True
+) -> Callable[[], Program]:
+    """Each step calls ten blocks that take the host so long, a module inside them, and what they launch."""
+
+    def build() -> Program:
+        program, ids = Program(), iter(range(1, 10_000))
+
+        def call(name: str):
+            category = "python_function" if recorded else "cpu_op"
+            return program.inside(category, name if recorded else "block", **{"Python id": next(ids)})
+
+        for number in range(1, 7):
+            with program.step(number):
+                for block in range(10):
+                    with call(f"nn.Module: Block_{block}"), call(FORWARD):
+                        for _ in range(launches):
+                            program.operator("aten::add", ns)
+                            program.launch(kernel)
+                        if inner:
+                            with call(f"nn.Module: Linear_{block}"):
+                                program.operator("aten::linear", inner)
+                                program.launch(kernel)
+                program.synchronise()
+        return program
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("program", "module"),
+    [
+        (modules(60 * US), "Block"),
+        (modules(5 * US, inner=60 * US), "Linear"),  # the block around it is not to blame
+        (modules(60 * US, inner=5 * US), "Block"),
+        (modules(15 * US), ""),  # as long as any operator takes
+        (modules(60 * US, kernel=200 * US), ""),  # the device hides it
+        (modules(60 * US, recorded=False), ""),
+    ],
+)
+def test_modules_in_which_python_takes_long(program, module, tmp_path: Path):
+    built = program()
+    frame = overview(built.open(tmp_path))
+    rows = frame[frame["topic"] == "python_heavy"].to_dict("records")
+    assert len(rows) == bool(module)
+    if not module:
+        return
+    (row,) = rows
+    # of each launch 60 us of the operator and 2 us of the call
+    assert f"In nn.Module: {module} at {FORWARD} the host takes 62.0 µs for each launch" in row["text"]
+    assert row["edits"] == f"[edits.host(0.3, within='nn.Module: {module}_*')]"
+    assert (row["section"], row["method"]) == ("saves", "replay")
+    # counted again from the plain events: idle but for the kernel before, its latency and the call
+    kernels = sum(event["dur"] for event in built.events if event["cat"] == "kernel")
+    steps = sum(event["dur"] for event in built.events if event["name"].startswith("ProfilerStep"))
+    assert row["cost_ns"] < steps - kernels
+    assert row["cost_ns"] > 6 * 10 * (62 - 18) * US
+
+
+def test_without_python_functions_they_are_not_looked_for(tmp_path: Path):
+    frame = overview(modules(60 * US, recorded=False)().open(tmp_path))
+    assert not frame.loc[frame["severity"] == CHECKED, "text"].str.contains("Python").any()
