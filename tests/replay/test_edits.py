@@ -417,6 +417,7 @@ def test_an_edit_prints_as_what_makes_it():
         edits.kernels(math.inf, name="*gemm*"): "edits.kernels(math.inf, name='*gemm*')",
         edits.copies(3.5, within="w"): "edits.copies(3.5, within='w')",
         edits.communication(): "edits.communication(0.0)",
+        edits.communication(0.5, within="w"): "edits.communication(0.5, within='w')",
         edits.copy_bandwidth(24): "edits.copy_bandwidth(24.0)",
         edits.bus_bandwidth(300, "*Reduce*"): "edits.bus_bandwidth(300.0, name='*Reduce*')",
         edits.kernel_time(5, "gemm"): "edits.kernel_time(5, 'gemm')",

@@ -170,7 +170,7 @@ def copies(faster: float, name: str | None = None, within: str | None = None) ->
     return Edit(expression, share == 0, partial(applied.device, share, applied.COPIES, name, within))
 
 
-def communication(time: float = 0.0, name: str | None = None) -> Edit:
+def communication(time: float = 0.0, name: str | None = None, within: str | None = None) -> Edit:
     """The duration of collectives and of sends and receives, times a factor; 0: it is free.
 
     Their recorded duration includes waiting for other ranks, which are taken to arrive as they did.
@@ -178,13 +178,14 @@ def communication(time: float = 0.0, name: str | None = None) -> Edit:
     Args:
         time: what is left of each ns, at least 0.
         name: only kernels of this name.
+        within: only what is launched inside operators, annotations and Python functions of this name.
 
     Raises:
         ValueError: the factor is negative or no number.
     """
     time = _factor(time)
-    apply = partial(applied.device, time, (EventClass.COMMUNICATION,), name, None)
-    return Edit(_said("communication", time, name=name), time == 0, apply)
+    apply = partial(applied.device, time, (EventClass.COMMUNICATION,), name, within)
+    return Edit(_said("communication", time, name=name, within=within), time == 0, apply)
 
 
 def copy_bandwidth(gbps: float, name: str | None = None, within: str | None = None) -> Edit:
