@@ -38,6 +38,7 @@ _CLASSES = {
             "fused_attention",
             "fused_pointwise",
             "fused_optimizer",
+            "no_recomputation",
             "own_stream",
             "padded_products",
         ),

@@ -427,6 +427,7 @@ def test_an_edit_prints_as_what_makes_it():
         edits.fused_optimizer(): "edits.fused_optimizer('Optimizer.step*')",
         edits.fused_attention(): "edits.fused_attention()",
         edits.fused_pointwise(): "edits.fused_pointwise()",
+        edits.no_recomputation(): "edits.no_recomputation()",
         edits.padded_products(): "edits.padded_products()",
         edits.graphs(): "edits.graphs(at_least=50, shorter_than_ns=50000)",
     }

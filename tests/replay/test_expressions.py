@@ -29,6 +29,7 @@ EDITS = [
     edits.fused_optimizer(),
     edits.fused_attention(),
     edits.padded_products(),
+    edits.no_recomputation(),
     edits.fused_pointwise(),
 ]
 

@@ -49,6 +49,7 @@ WORDS = {
     "attention_not_fused": "Writing the scores of attention to memory",
     "unaligned_shapes": "Multiplying matrices of unaligned sizes",
     "pointwise_chains": "Writing and reading again between pointwise kernels",
+    "recomputation": "Running parts of the forward pass again",
     "start_up": "Starting up",
     "slow_steps": "Extra time in unusually long steps",
     "unrecorded_idle": "Idle time without a recorded cause",

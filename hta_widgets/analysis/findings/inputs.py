@@ -186,6 +186,14 @@ class Inputs:
         return self._any_name(_RUNTIME)
 
     @cached_property
+    def has_operators(self) -> bool:
+        """Whether operators are recorded."""
+        return any(
+            (self.trace.rank(rank).event_class == EventClass.HOST_OP).any()
+            for rank in self.trace.ranks_of(self.scope)
+        )
+
+    @cached_property
     def has_stacks(self) -> bool:
         """Whether Python functions are recorded."""
         return any(

@@ -24,6 +24,7 @@ from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_
 from hta_widgets.analysis.findings.memory_rules import memory_findings
 from hta_widgets.analysis.findings.precision_rules import fp32_units, tf32_units
 from hta_widgets.analysis.findings.python_rules import python_heavy
+from hta_widgets.analysis.findings.recomputation_rule import recomputation
 from hta_widgets.analysis.findings.recording_rules import (
     earlier_work,
     recording_verdict,
@@ -72,6 +73,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "attention_not_fused": ("whether attention is fused", attention_not_fused),
     "unaligned_shapes": ("whether sizes fit the units", unaligned_shapes),
     "pointwise_chains": ("which kernels could be one", pointwise_chains),
+    "recomputation": ("whether the forward pass runs twice", recomputation),
     "slow_steps": ("which steps are unusual", slow_steps),
     "clock_drift": ("whether devices slow down", clock_drift),
     "unrecorded_idle": ("why devices are idle", unrecorded_idle),
@@ -223,6 +225,8 @@ def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list
         not_asked.add("python_heavy")
     if not inputs.temporal["communication_ns"].any():
         not_asked.add("late_collective")
+    if not inputs.has_operators:
+        not_asked |= {"attention_not_fused", "pointwise_chains", "recomputation"}
     if any(finding.topic == "idle_host" for finding in found):  # it tells of launches on their way, too
         not_asked.add("launch_bound")
     return [topic for topic in absent if topic not in not_asked]

@@ -9,6 +9,7 @@ compiled    the formulas, a module for each family
 unfused_attention, fused_attention   attention in several operators, and its time in one kernel
 unaligned   products whose sizes keep kernels from loading 16 bytes at once
 chains      pointwise kernels that could be one
+recomputed  what the backward pass runs again of the forward pass
 roofline    how far operators are from what the device could do
 categories  the category of an operator
 """

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.operators.chains import chained_ns
 from hta_widgets.analysis.operators.fused_attention import fused_ns
+from hta_widgets.analysis.operators.recomputed import recomputed
 from hta_widgets.analysis.operators.unaligned import aligned_ns
 from hta_widgets.analysis.replay import kinds
 from hta_widgets.analysis.replay.device_times import (
@@ -43,6 +44,7 @@ __all__ = [
     "host",
     "kernel_time",
     "launches",
+    "no_recomputation",
     "overlap",
     "own_stream",
     "padded_products",
@@ -167,3 +169,8 @@ def prompt_communication(name: str | None, plan: Plan) -> None:
     into = np.isin(graph.target, starts)
     plan.remove(into & (graph.kind == kinds.LAUNCH))
     plan.residual = np.where(into, 0, plan.residual)
+
+
+def no_recomputation(plan: Plan) -> None:
+    rows = recomputed(plan.rank_trace)
+    each_at_most(plan, rows, np.zeros_like(rows))

@@ -37,6 +37,7 @@ __all__ = [
     "kernel_time",
     "kernels",
     "launches",
+    "no_recomputation",
     "overlap",
     "own_stream",
     "padded_products",
@@ -318,6 +319,14 @@ def fused_pointwise() -> Edit:
     by a backward pass: this is a bound.
     """
     return Edit(_said("fused_pointwise"), True, applied.fused_pointwise)
+
+
+def no_recomputation() -> Edit:
+    """Kernels of the forward pass that the backward pass runs again take no time: results are kept.
+
+    That takes memory, which may not be there: this is a bound.
+    """
+    return Edit(_said("no_recomputation"), True, applied.no_recomputation)
 
 
 def padded_products() -> Edit:
