@@ -16,11 +16,16 @@ KERNELS = {
     "tensor_copies": ("direct_copy_kernel", "CatArrayBatchedCopy"),
     "layout_transposes": ("nchwToNhwcKernel", "nhwcToNchwKernel", "batched_transpose_"),
 }
-REGIONS = {"optimizer_not_fused": "Optimizer.step#", "zero_grad_fills": "Optimizer.zero_grad#"}
+REGIONS = {
+    "optimizer_not_fused": "Optimizer.step#",
+    "zero_grad_fills": "Optimizer.zero_grad#",
+    "bucket_copies": "torch.distributed.ddp.reducer::copy_bucket_to_grad",
+}
 TOPICS = {*KERNELS, *REGIONS, "allocator_calls"}
 
 # Every real recording on which one of them is told.
 TOLD = {
+    "hta/nccl_parser_config": {"bucket_copies"},
     "hta/trace_diff/control": {"tensor_copies"},
     "hta/trace_diff/test": {"tensor_copies"},
     "kineto/resnet50_num_workers_0": {"optimizer_not_fused", "zero_grad_fills"},

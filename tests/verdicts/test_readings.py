@@ -34,6 +34,7 @@ PARTS = {
 OTHER_TOPICS = {
     "attention_not_fused",
     "unaligned_shapes",
+    "bucket_copies",
     "recomputation",
     "pointwise_chains",
     "fp32_units",

@@ -36,7 +36,7 @@ class _Region:
 
     Attributes:
         calls: pattern of their names. classes: of these.
-        each: what is counted: the launches inside each of them, or they themselves in each step.
+        each: what is counted in a step: "launches" or "copies" inside of them, or "calls", they themselves.
         more_than: of these are told. what: they are called.
         change: what takes the cost away; edits_of a name of a call.
         suggestion: what to try, and what it risks.
@@ -51,6 +51,9 @@ class _Region:
     words: str
     edits_of: Callable[[str], list[Edit]]
     suggestion: str
+
+
+_COUNTED = {"launches": "kernels and fills", "copies": "copies", "calls": "times"}
 
 
 def _without_fills(name: str) -> list[Edit]:
@@ -82,6 +85,18 @@ _REGIONS = (
         "without zeroing gradients",
         _without_fills,
         "zero_grad(set_to_none=True) launches nothing; gradients are then None until the next backward pass.",
+    ),
+    _Region(
+        "bucket_copies",
+        re.compile(r"^torch\.distributed\.ddp\.reducer::copy_bucket_to_grad$"),
+        (EventClass.HOST_OP,),
+        "copies",
+        50,
+        "DDP fills gradients from its buckets by",
+        "without copies from DDP's buckets",
+        _without_fills,
+        "DistributedDataParallel(gradient_as_bucket_view=True): gradients are then views of the buckets, "
+        "which also saves their memory. Code that detaches or replaces gradients does not go with it.",
     ),
     _Region(
         "allocator_calls",
@@ -120,7 +135,7 @@ def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
         rank_trace = inputs.trace.rank(worst)
         rows = calls[worst]
         name = rank_trace.names[int(np.bincount(rank_trace.name[rows], rank_trace.dur[rows]).argmax())]
-        times = f"{often[worst]:,} {'kernels and fills' if region.each == 'launches' else 'times'}"
+        times = f"{often[worst]:,} {_COUNTED[region.each]}"
         return Finding(
             region.topic,
             cost,
@@ -156,7 +171,7 @@ def _often(inputs: Inputs, rank: int, rows: Int64, region: _Region) -> int:
     """Launches inside these calls, or the calls themselves, in the median step."""
     rank_trace = inputs.trace.rank(rank)
     counted = rows
-    if region.each == "launches":
+    if region.each != "calls":
         launch = np.unique(rank_trace.launch[rank_trace.launch >= 0]).astype(np.int64)
         counted = launch[_inside(rank_trace, launch, rows)]
     per_step = [

@@ -372,6 +372,20 @@ def optimizes(launches: int, name: str = "Optimizer.step#SGD.step") -> Callable[
     return body
 
 
+def copies_buckets(copies: int) -> Callable[[Program, int], None]:
+    """DDP copies buckets into gradients, each in an operator of 20 us, and waits between them."""
+
+    def body(program: Program, number: int) -> None:
+        busy(program, 10)
+        for _ in range(copies):
+            with program.inside("cpu_op", "torch.distributed.ddp.reducer::copy_bucket_to_grad"):
+                program.operator("aten::copy_", 18 * US)
+                program.copy(2 * US, "Memcpy DtoD (Device -> Device)")
+        program.synchronise()
+
+    return body
+
+
 def optimizes_behind_the_host(program: Program, number: int) -> None:
     """The device has work for longer than the optimizer takes its host."""
     with program.inside("user_annotation", "Optimizer.step#SGD.step"):
@@ -605,6 +619,21 @@ CASES = {
     "few allocator calls": Case(loop(allocates(5)), "idle_host", never=("expandable_segments",)),
     "allocator calls without steps": Case(
         without_steps(allocates(6)), "idle_host", never=("expandable_segments",)
+    ),
+    "copies from buckets": Case(
+        loop(copies_buckets(51)),
+        "bucket_copies",
+        ("idle_host", "memory_copies"),
+        words=("51 copies", "gradient_as_bucket_view=True"),
+    ),
+    "few copies from buckets": Case(
+        loop(copies_buckets(50)), "idle_host", ("memory_copies",), never=("gradient_as_bucket_view",)
+    ),
+    "copies from buckets without steps": Case(
+        without_steps(copies_buckets(51)),
+        "idle_host",
+        ("memory_copies",),
+        never=("gradient_as_bucket_view",),
     ),
     "tensor copies": Case(
         loop(also_runs(_COPY_KERNEL, 200 * US, ("aten::contiguous", "aten::clone", "aten::copy_"))),
