@@ -35,6 +35,7 @@ OTHER_TOPICS = {
     "attention_not_fused",
     "unaligned_shapes",
     "bucket_copies",
+    "buffers_broadcast",
     "recomputation",
     "pointwise_chains",
     "fp32_units",

@@ -68,6 +68,7 @@ NO_CHANGE: dict[str, str] = {
     "start_up": "it is no part of a steady step",
     "unrecorded_idle": "no launch is recorded that could come earlier",
     "no_work_due": "nothing is recorded that could come earlier",
+    "buffers_broadcast": "other broadcasts are recorded under the same name",
     "maybe_communication": "whether it is communication is not known",
 }
 """By topic, why no edit takes its cost away."""

@@ -30,6 +30,7 @@ WORDS = {
     "optimizer_not_fused": "Launching the optimizer's work piece by piece",
     "zero_grad_fills": "Zeroing gradients",
     "allocator_calls": "Allocating memory with the driver",
+    "buffers_broadcast": "Broadcasting DDP's buffers",
     "bucket_copies": "Copying DDP's buckets back into gradients",
     "layout_transposes": "Turning the layout of tensors around",
     "tensor_copies": "Copying and casting tensors",

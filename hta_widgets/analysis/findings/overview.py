@@ -12,6 +12,7 @@ from hta_widgets.analysis.findings.attention_rules import attention_not_fused
 from hta_widgets.analysis.findings.communication_rules import late_collective
 from hta_widgets.analysis.findings.compute_rules import COMPUTE_RULES
 from hta_widgets.analysis.findings.copy_rules import pageable_copies, slow_copies
+from hta_widgets.analysis.findings.ddp_rules import buffers_broadcast
 from hta_widgets.analysis.findings.device_rules import memory_copies, slow_kernels
 from hta_widgets.analysis.findings.drift_rules import LEAST_STEPS, clock_drift
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Open
@@ -62,6 +63,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "straggler": ("whom the ranks wait for", straggler),
     "exposed_communication": ("what communication costs", exposed_communication),
     "late_collective": ("what communication costs", late_collective),
+    "buffers_broadcast": ("what communication costs", buffers_broadcast),
     "memory_copies": ("what copies cost", memory_copies),
     "pageable_copies": ("what copies cost", pageable_copies),
     "slow_copies": ("what copies cost", slow_copies),

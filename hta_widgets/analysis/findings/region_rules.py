@@ -23,7 +23,7 @@ from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
-__all__ = ["REGION_RULES"]
+__all__ = ["REGION_RULES", "begins_in"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -173,14 +173,14 @@ def _often(inputs: Inputs, rank: int, rows: Int64, region: _Region) -> int:
     counted = rows
     if region.each != "calls":
         launch = np.unique(rank_trace.launch[rank_trace.launch >= 0]).astype(np.int64)
-        counted = launch[_inside(rank_trace, launch, rows)]
+        counted = launch[begins_in(rank_trace, launch, rows)]
     per_step = [
         int((rank_trace.iteration[counted] == number).sum()) for number in inputs.scope.iterations or ()
     ]
     return int(np.median(per_step)) if per_step else 0
 
 
-def _inside(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[np.bool_]:
+def begins_in(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[np.bool_]:
     """Whether each row begins in one of these calls, on its thread."""
     inside = np.zeros(len(rows), np.bool_)
     for thread in np.unique(rank_trace.thread[calls]).tolist():

@@ -1,0 +1,80 @@
+"""DDP broadcasts the buffers of its modules before every forward pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.findings.changes import Change
+from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.region_rules import begins_in
+from hta_widgets.analysis.findings.shorter import longest, shorter
+from hta_widgets.analysis.replay import edits
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["buffers_broadcast"]
+
+Int64 = npt.NDArray[np.int64]
+
+_FORWARD: Final = "DistributedDataParallel.forward"
+_BROADCAST: Final = "c10d::broadcast_"
+
+_CHANGE: Final = Change(
+    "without these broadcasts",
+    lambda _: [edits.without(_BROADCAST), edits.communication(0, within=_BROADCAST)],
+)
+
+
+def buffers_broadcast(inputs: Inputs) -> Finding | None:
+    """Broadcasts inside DDP's forward pass, in every step: those of the modules' buffers."""
+    if not inputs.judged:  # every is a matter of steps
+        return None
+    found = shorter(
+        inputs, lambda rank_trace: (_broadcasts(rank_trace), np.zeros_like(_broadcasts(rank_trace)))
+    )
+    if found is None or found.lost_pct < NOTE_PCT:
+        return None
+    rank_trace = inputs.trace.rank(found.worst)
+    if not set(inputs.scope.iterations or ()) <= set(rank_trace.iteration[found.rows].tolist()):
+        return None
+    return Finding(
+        "buffers_broadcast",
+        found.cost_ns,
+        found.lost_pct,
+        "DDP broadcasts the buffers of its modules before every forward pass, which takes "
+        f"{inputs.share(found.lost_pct)}{inputs.per_step(found.cost_ns)}, waiting for rank 0 included.",
+        "DistributedDataParallel(broadcast_buffers=False), if buffers may differ between ranks: running "
+        "statistics of batch norms are then those of each rank, and a checkpoint has those of one.",
+        "collectives",
+        Evidence(rank=found.worst if found.alone else None, name=longest(rank_trace, found.rows)),
+        change=_CHANGE if _only_there(rank_trace) else None,
+    )
+
+
+def _broadcasts(rank_trace: RankTrace) -> Int64:
+    """The communication that broadcasts inside DDP's forward pass launch."""
+    calls = _named(rank_trace, _BROADCAST, EventClass.HOST_OP)
+    calls = calls[begins_in(rank_trace, calls, _named(rank_trace, _FORWARD, EventClass.ANNOTATION))]
+    work = np.flatnonzero(
+        rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION) & (rank_trace.launch >= 0)
+    )
+    return work[begins_in(rank_trace, rank_trace.launch[work].astype(np.int64), calls)]
+
+
+def _only_there(rank_trace: RankTrace) -> bool:
+    """Whether no other broadcasts have the same name: an edit could not tell them apart."""
+    calls = _named(rank_trace, _BROADCAST, EventClass.HOST_OP)
+    return bool(begins_in(rank_trace, calls, _named(rank_trace, _FORWARD, EventClass.ANNOTATION)).all())
+
+
+def _named(rank_trace: RankTrace, name: str, event_class: EventClass) -> Int64:
+    codes = [code for code, text in enumerate(rank_trace.names) if text == name]
+    chosen = np.isin(rank_trace.name, codes) & (rank_trace.event_class == event_class)
+    return np.flatnonzero(chosen & ~rank_trace.is_device & (rank_trace.stream == NULL))
