@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-__all__ = ["MODULE", "callers_in_words", "most_frequent_line", "nearest"]
+__all__ = ["MODULE", "around_in_words", "callers_in_words", "most_frequent_line", "nearest"]
 
 # Operators that only carry out what the operator around them asks for.
 _PRIMITIVE = re.compile(r"^aten::(?:copy_|_to_copy|clone|fill_|zero_)$")
@@ -48,6 +49,16 @@ def callers_in_words(rank_trace: RankTrace, rows: Int64) -> str:
         ("at", most_frequent_line(rank_trace, chosen)),
     ):
         said += f" {words} {brief(place)}" if place else ""
+    return said
+
+
+def around_in_words(name: str, wider: Iterable[str]) -> str:
+    """` in nn.Module: Norm_0 at train.py(12): step`: the narrowest of these around a call of that name."""
+    said = ""
+    for words, pattern in (("in", MODULE), ("at", _OWN_LINE)):
+        found = (each for each in wider if pattern.search(each) and not _LIBRARY.search(each))
+        place = "" if pattern.search(name) else next(found, "")
+        said += f" {words} {brief(short_place(place))}" if place else ""
     return said
 
 

@@ -37,7 +37,7 @@ _FRAME = re.compile(r"^(?:.*/)?([^/]+\.py\(\d+\): .+)$")
 
 @dataclass(frozen=True)
 class Place:
-    """Calls of one name, how much of an idle time they were open in (ns), and what else was open as long."""
+    """Calls of one name, how much of an idle time they were open in (ns), and the wider calls around that."""
 
     name: str
     idle_ns: int
@@ -52,8 +52,16 @@ class _Open:
     idle: Intervals
     total_ns: int
 
-    def place(self, wider: Sequence[_Open] = ()) -> Place:
-        return Place(self.name, self.idle.length, tuple(calls.name for calls in wider))
+    def place(self, others: Sequence[_Open]) -> Place:
+        """With those of the others that are open in nearly all of the same time, narrowest first."""
+        around = [
+            calls
+            for calls in sorted(others, key=lambda calls: (calls.total_ns, calls.name))
+            if calls.total_ns >= self.total_ns
+            and calls.name != self.name
+            and (calls.idle & self.idle).length >= _EVERYWHERE * self.idle.length
+        ]
+        return Place(self.name, self.idle.length, tuple(calls.name for calls in around))
 
 
 def host_places(
@@ -93,12 +101,12 @@ def host_places(
     mostly = [calls for calls in here if calls.idle.length >= _MOSTLY * asked]
     if mostly or not here:
         narrowest_first = sorted(mostly or found, key=lambda calls: (calls.total_ns, calls.name))
-        return [narrowest_first[0].place(narrowest_first[1:])] if narrowest_first else []
+        return [narrowest_first[0].place(here)] if narrowest_first else []
     apart: list[_Open] = []
     for calls in sorted(here, key=lambda calls: (-calls.idle.length, calls.total_ns, calls.name)):
         if all(2 * (calls.idle & other.idle).length < calls.idle.length for other in apart):
             apart.append(calls)
-    return [calls.place() for calls in apart[:_MOST_PLACES]]
+    return [calls.place(here) for calls in apart[:_MOST_PLACES]]
 
 
 def recorded_by_host(rank_trace: RankTrace, idle: IdleCauses, part: Intervals, windows: Int64) -> int:

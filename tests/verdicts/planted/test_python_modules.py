@@ -72,6 +72,25 @@ def test_modules_in_which_python_takes_long(program, module, tmp_path: Path):
     assert row["cost_ns"] > 6 * 10 * (62 - 18) * US
 
 
+def test_the_hosts_place_is_told_with_its_module_and_line(tmp_path: Path):
+    """The narrowest around it of each, a library's lines aside."""
+    program = Program()
+    for number in range(1, 7):
+        with program.step(number):
+            for part in ("forward", "loss"):
+                with (
+                    program.inside("python_function", f"nn.Module: {part}_0", **{"Python id": number}),
+                    program.inside("python_function", f"train.py(7): {part}", **{"Python id": number + 9}),
+                    program.inside("python_function", "torch/nn/f.py(1): f", **{"Python id": number + 99}),
+                ):
+                    program.operator(f"aten::{part}", 500 * US if part == "forward" else 300 * US)
+                program.launch(20 * US)
+            program.synchronise()
+    text = overview(program.open(tmp_path)).set_index("topic").loc["idle_host", "text"]
+    assert "mostly in aten::forward (" in text
+    assert ") in nn.Module: forward_0 at train.py(7): forward; up to" in text
+
+
 def test_without_python_functions_they_are_not_looked_for(tmp_path: Path):
     frame = overview(modules(60 * US, recorded=False)().open(tmp_path))
     assert not frame.loc[frame["severity"] == CHECKED, "text"].str.contains("Python").any()
