@@ -2,6 +2,7 @@
 # make check  runs the linters, the types and the fast tests, for daily work
 # make test   runs every check: linters, types, front end, unit tests, notebooks, browser, parity with HTA
 # make lowest runs the tests with the lowest version of every dependency that pyproject.toml allows
+# make pins   writes the versions in .venv to .ci/constraints.txt, for CI
 # make docs   builds the documentation site into site/
 # make parity asks HTA and us the same questions about every shared trace, and compares
 # make faults puts slips into a copy of the code, one at a time, and lists those that no test notices
@@ -10,7 +11,7 @@
 # else installed into .venv from PyPI. The tests compare with Holistic Trace Analysis, which gets .hta to itself.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lowest lint frontend browser docs parity faults screenshot clean
+.PHONY: help demo check test lowest pins lint frontend browser docs parity faults screenshot clean
 
 # the first Python >= 3.11; `make PYTHON=...` chooses another one
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -49,6 +50,11 @@ lowest:
 	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct -e '.[hta]'
 	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python distributed hypothesis nbformat pytest pytest-xdist
 	$(LOWEST)/python -m pytest -n logical --maxprocesses 4 --dist loadfile $(addprefix tests/,analysis cli hta report trace widgets)
+
+# names and versions only: no address, no hash, so that any registry serves
+pins: .venv/.test
+	{ echo "# The versions that CI installs; written by make pins."; \
+		$(PIP) freeze --exclude-editable | grep -E '^[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.!+]*$$'; } > .ci/constraints.txt
 
 lint: .venv/.test
 	$(BIN)/ruff check .
