@@ -1,17 +1,19 @@
 """Trouble with files and pipes is never called a defect of ours, and pipes are read."""
 
 import gzip
+import io
 import json
 import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hta_widgets import examples
+from tests.cli.conftest import Run
+from tests.support import ROOT
 
 TRACE = Path(examples.__file__).parent / "data" / "gpt2_baseline" / "rank-0.pt.trace.json.gz"
 COMMAND = f"{shlex.quote(sys.executable)} -m hta_widgets"
@@ -39,21 +41,47 @@ def one_line(done: subprocess.CompletedProcess[str], code: int, word: str) -> No
     assert len(lines) == 1 and lines[0].startswith("hta-widgets: ") and word in lines[0], done.stderr
 
 
-@pytest.mark.parametrize("arguments", ["summary --json", "analyze kernel_breakdown --format csv"])
-def test_a_full_disk_is_5(arguments: str) -> None:
+COMMANDS = ["summary --json", "summary", "health", "analyze kernel_breakdown --format csv"]
+
+
+def test_a_full_disk_is_5() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("this platform has no /dev/full")
-    one_line(shell(f"hta-widgets {arguments} -q {TRACE} > /dev/full"), 5, "No space left")
+    one_line(
+        shell(f"hta-widgets analyze kernel_breakdown --format csv -q {TRACE} > /dev/full"), 5, "No space"
+    )
 
 
-@pytest.mark.parametrize("arguments", ["health", "analyze kernel_breakdown --format csv"])
-def test_a_closed_output_is_5(arguments: str) -> None:
-    one_line(shell(f"hta-widgets {arguments} -q {TRACE} >&-"), 5, "closed")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_full_disk_is_5_for_every_writer(command: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.TextIOWrapper):
+        def write(self, _text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full(io.BytesIO()))
+    done = run(*command.split(), "-q", TRACE)
+    assert done.code == 5 and done.err.startswith("hta-widgets: ") and "No space left" in done.err
 
 
-def test_a_file_is_written_though_the_output_is_closed(tmp_path: Path) -> None:
-    done = shell(f"hta-widgets health -q {TRACE} -o {tmp_path}/health.txt >&-")
-    assert done.returncode == 0, done.stderr
+def test_a_closed_output_is_5() -> None:
+    one_line(shell(f"hta-widgets analyze kernel_breakdown --format csv -q {TRACE} >&-"), 5, "closed")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_closed_output_is_5_for_every_writer(
+    command: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    done = run(*command.split(), "-q", TRACE)
+    assert done.code == 5 and "closed" in done.err
+
+
+def test_a_file_is_written_though_the_output_is_closed(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    done = run("health", "-q", TRACE, "-o", tmp_path / "health.txt")
+    assert done.code == 0, done.err
     assert (tmp_path / "health.txt").stat().st_size > 0
 
 
@@ -61,55 +89,73 @@ def test_closed_errors_end_in_the_code_alone(tmp_path: Path) -> None:
     assert shell(f"hta-widgets summary {tmp_path}/none 2>&-").returncode == 3
 
 
-@pytest.fixture(scope="module")
-def usual() -> dict[str, Any]:
-    """The summary of the file, as JSON."""
-    found: dict[str, Any] = json.loads(shell(f"hta-widgets summary --json -q {TRACE}").stdout)
-    return found
-
-
 READING = [
     f"hta-widgets summary --json -q <(zcat {TRACE})",
     f"cat {TRACE} | hta-widgets summary --json -q -",
-    f"hta-widgets summary --json -q - < {TRACE}",
 ]
 
 
 @pytest.mark.parametrize("command", READING)
-def test_pipes_and_standard_input_are_read(command: str, usual: dict[str, Any]) -> None:
+def test_pipes_are_read(command: str, run: Run) -> None:
     done = shell(command)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found, usual = json.loads(done.stdout), run("summary", "--json", "-q", TRACE).json
     assert found["job"]["events"] == usual["job"]["events"]
     assert found["answers"]["overview"] == usual["answers"]["overview"]
 
 
-def test_a_summary_of_standard_input_says_so() -> None:
-    assert "standard input" in shell(f"hta-widgets summary -q - < {TRACE}").stdout.splitlines()[0]
+def test_a_summary_of_standard_input_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with TRACE.open("rb") as file:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file))
+        done = run("summary", "-q", "-")
+    assert "standard input" in done.out.splitlines()[0]
 
 
-def test_standard_input_that_is_closed_or_no_trace() -> None:
+def test_standard_input_that_is_closed() -> None:
     one_line(shell("hta-widgets summary - <&-"), 2, "standard input is closed")
-    one_line(shell("echo hello | hta-widgets summary -"), 3, "not JSON")
 
 
-@pytest.mark.parametrize("arguments", ["health --fail-on never", "summary --json"])
-def test_names_that_are_not_utf_8(tmp_path: Path, arguments: str) -> None:
+def test_standard_input_that_is_no_trace(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"hello\n")))
+    done = run("summary", "-")
+    assert done.code == 3 and "not JSON" in done.err
+
+
+@pytest.fixture
+def strange_names(tmp_path: Path) -> Path:
+    """A folder with a good and a bad file, whose names are not UTF-8."""
     folder = os.fsencode(tmp_path)
     for name, content in ((b"rank0\xff.json.gz", TRACE.read_bytes()), (b"rank1\xfe.json", b"{broken")):
         (Path(os.fsdecode(os.path.join(folder, name)))).write_bytes(content)  # noqa: PTH118 - of bytes
-    done = shell(f"hta-widgets {arguments} {tmp_path}")
+    return tmp_path
+
+
+def test_names_that_are_not_utf_8_on_a_terminal(strange_names: Path) -> None:
+    done = shell(f"hta-widgets health --fail-on never {strange_names}")
     assert done.returncode == 0, done.stderr
     assert "rank1" in done.stdout and "xfe" in done.stdout + done.stderr
-    if "--json" in arguments:
-        json.loads(done.stdout)
+
+
+def test_names_that_are_not_utf_8_in_json(strange_names: Path, run: Run) -> None:
+    done = run("summary", "--json", strange_names)
+    assert done.code == 0, done.err
+    assert "rank1" in json.dumps(done.json) and "xfe" in done.out + done.err
+
+
+def _home(kind: str, folder: Path) -> str:
+    if kind == "none":
+        return str(folder / "none" / "there")
+    if os.geteuid() == 0:
+        return "/sys"  # where root may not write either
+    folder.chmod(0o500)
+    return str(folder)
 
 
 @pytest.mark.parametrize("home", ["read-only", "none"])
 def test_without_a_home_to_write_to(tmp_path: Path, home: str) -> None:
-    folder = tmp_path / "home"
-    folder.mkdir(mode=0o500)
-    gone = str(folder) if home == "read-only" else str(tmp_path / "none" / "there")
+    gone = _home(home, tmp_path)
+    with pytest.raises(OSError):
+        (Path(gone) / "cache").mkdir()
     done = shell(
         f"hta-widgets analyze temporal_breakdown -q {TRACE}",  # little to compile, where nothing can be kept
         HOME=gone,
@@ -119,27 +165,27 @@ def test_without_a_home_to_write_to(tmp_path: Path, home: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-PLACES = ["größe 東京-🚀", "/".join(["x" * 100] * 3)]
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_places_with_unusual_names(tmp_path: Path, place: str) -> None:
-    folder = tmp_path / place
+def test_a_place_with_an_unusual_name(tmp_path: Path, run: Run) -> None:
+    """With blanks, no ASCII and more than 300 characters."""
+    folder = tmp_path / "größe 東京-🚀" / "/".join(["x" * 100] * 3)
     folder.mkdir(parents=True)
-    file = folder / ("rank0 ä.json" if place != PLACES[1] else "rank0.json")
+    file, target = folder / "rank0 ä.json", folder / "report of it.html"
     file.write_bytes(gzip.decompress(TRACE.read_bytes()))
-    target = folder / "report of it.html"
-    done = shell(f"hta-widgets report -q {shlex.quote(str(file))} -o {shlex.quote(str(target))}")
-    assert done.returncode == 0, done.stderr
+    done = run("report", "-q", file, "-o", target)
+    assert done.code == 0, done.err
     assert target.stat().st_size > 10_000
 
 
-@pytest.mark.parametrize(
-    "environment",
-    [{"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0"}, {"TZ": "junk"},
-     {"PYTHONOPTIMIZE": "1"}, {"PYTHONWARNINGS": "error::DeprecationWarning:hta_widgets"}],
-)  # fmt: skip
-def test_the_environment_changes_no_number(environment: dict[str, str], usual: dict[str, Any]) -> None:
-    done = shell(f"hta-widgets summary --json -q {TRACE}", **environment)
+def test_the_environment_changes_no_number(run: Run) -> None:
+    unusual = {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "TZ": "junk", "PYTHONOPTIMIZE": "1"}
+    done = shell(f"hta-widgets summary --json -q {TRACE}", **unusual)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == usual
+    assert json.loads(done.stdout) == run("summary", "--json", "-q", TRACE).json
+
+
+def test_warnings_may_be_errors_and_assertions_left_out(tmp_path: Path) -> None:
+    """Every module, an analysis of each kind, the widgets and the commands. No warning is excepted."""
+    argv = [sys.executable, "-O", "-W", "error", "-m", "tests.whole_library", str(tmp_path)]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout) > 20 and done.stderr == ""
