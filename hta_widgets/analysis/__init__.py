@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.operators.formulas import register_formula
     from hta_widgets.analysis.operators.roofline import roofline
     from hta_widgets.analysis.operators.table import operators
+    from hta_widgets.analysis.operators.utilization import utilization
     from hta_widgets.analysis.registry import ANALYSES
     from hta_widgets.analysis.replay import (
         marginal_savings,
@@ -125,6 +126,7 @@ __all__ = [
     "temporal_breakdown",
     "training_strategy",
     "user_annotations",
+    "utilization",
     "what_if",
 ]
 
@@ -192,6 +194,7 @@ _MODULES = {
     "temporal_breakdown": "hta_widgets.analysis.device_time.temporal",
     "training_strategy": "hta_widgets.analysis.strategy",
     "user_annotations": "hta_widgets.analysis.annotations.regions",
+    "utilization": "hta_widgets.analysis.operators.utilization",
     "what_if": "hta_widgets.analysis.replay",
 }
 

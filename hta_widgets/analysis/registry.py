@@ -21,7 +21,7 @@ from hta_widgets.analysis.kernels import breakdown as kernel_breakdown
 from hta_widgets.analysis.kernels import by_class, durations, occupancy
 from hta_widgets.analysis.launches import delays, op_kernels, queue
 from hta_widgets.analysis.memory import usage
-from hta_widgets.analysis.operators import coverage, roofline
+from hta_widgets.analysis.operators import coverage, roofline, utilization
 from hta_widgets.analysis.operators import table as operators
 from hta_widgets.analysis.strategy import memory_panel
 from hta_widgets.analysis.strategy import table as strategy
@@ -46,6 +46,7 @@ ANALYSES: dict[str, Analysis] = {
         operators.ANALYSIS,
         roofline.ANALYSIS,
         coverage.ANALYSIS,
+        utilization.ANALYSIS,
         op_kernels.ANALYSIS,
         frequent_sequences.ANALYSIS,
         cupti.ANALYSIS,

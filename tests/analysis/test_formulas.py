@@ -211,7 +211,42 @@ MIXED: list[tuple[str, Any, Any, Any, float]] = [
     ("aten::_scaled_mm", [(4, 8), (8, 2), None, None, (), ()], ("float8_e4m3fn", "float8_e4m3fn", "", "",
      "float32", "float32"), {3: "15"}, 32 + 16 + 4 + 4 + 8 * 2),
     ("aten::_int_mm", [(4, 8), (8, 2)], ("int8", "int8"), None, 32 + 16 + 8 * 4),
+    ("fbgemm::quantize_fp8_per_row", [(3, 4, 8), None, (1,)], ("bfloat16", "", "float32"), None,
+     96 * 2 + 4 + 96 + 12 * 4),
+    ("_C::dynamic_scaled_int8_quant", [(4, 8), (4, 8), (4, 1)], ("int8", "float16", "float32"), None,
+     32 + 64 + 16),
+    ("flashinfer::rmsnorm", [(4, 8), (4, 8), (8,)], ("bfloat16",) * 3, None, 64 + 64 + 16),
+    ("flashinfer::fused_add_rmsnorm", [(4, 8), (4, 8), (8,)], ("bfloat16",) * 3, None, 2 * (64 + 64) + 16),
 ]  # fmt: skip
+
+
+F8, F32 = "float8_e4m3fn", "float32"
+# [4, 8] times [8, 2], in bfloat16 unless the result is given: 128 operations.
+LIBRARIES: list[tuple[str, Any, Any, float]] = [
+    ("fbgemm::i8i8bf16", [(4, 8), (2, 8)], ("int8", "int8"), 32 + 16 + 8 * 2),
+    ("fbgemm::i8i8bf16_dynamic", [(4, 8), (2, 8), (1,)], ("int8", "int8", F32), 32 + 16 + 4 + 16),
+    ("fbgemm::f8f8bf16", [(4, 8), (2, 8), (1,)], (F8, F8, F32), 32 + 16 + 4 + 16),
+    ("fbgemm::f8f8bf16_tensorwise", [(4, 8), (2, 8)], (F8, F8), 32 + 16 + 16),
+    ("fbgemm::f8f8bf16_rowwise", [(2, 2, 8), (2, 8), (4,), (2,), None], (F8, F8, F32, F32, ""),
+     32 + 16 + 16 + 8 + 16),
+    ("fbgemm::f8f8bf16_cublas", [(4, 8), (2, 8), (1,), (1,)], (F8, F8, F32, F32), 32 + 16 + 4 + 4 + 16),
+    ("fbgemm::f8i4bf16_rowwise", [(4, 8), (2, 4), (4,), (1, 2), (1, 2)], (F8, "int8", F32, F32, F32),
+     32 + 8 + 16 + 8 + 8 + 16),
+    ("fbgemm::bf16i4bf16_rowwise", [(4, 8), (2, 4), (1, 2), (1, 2)], (HALF, "int8", HALF, HALF),
+     64 + 8 + 4 + 4 + 16),
+    ("_C::cutlass_scaled_mm", [(4, 2), (4, 8), (8, 2), (4, 1), (1, 2), (2,)], (HALF, F8, F8, F32, F32, HALF),
+     16 + 32 + 16 + 16 + 8 + 4),
+    ("flashinfer::bmm_fp8", [(999,), (1, 4, 8), (1, 8, 2), (1, 4, 2), (), ()],
+     ("uint8", F8, F8, HALF, F32, F32), 32 + 16 + 16 + 4 + 4),
+    ("aiter::gemm_a8w8", [(4, 8), (2, 8), (4, 1), (1, 2), (4, 2), None], ("int8", "int8", F32, F32, HALF, ""),
+     32 + 16 + 16 + 8 + 16),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "shapes", "types", "expected"), LIBRARIES)
+def test_products_of_libraries(name: str, shapes: Any, types: Any, expected: float) -> None:
+    assert figures(cost(name, shapes, types=types)) == (128, expected, True)
+    assert category_of(name) == "matmul"
 
 
 @pytest.mark.parametrize(("name", "shapes", "types", "values", "expected"), MIXED)
@@ -236,6 +271,11 @@ WITHOUT: list[tuple[str, Any, Any]] = [
     ("aten::_flash_attention_forward", [(12, 4, 8), (14, 4, 8), (14, 4, 8), None], None),
     ("aten::_efficient_attention_forward", [(2, 5, 3, 8), (2, 7, 3, 8), (2, 7, 3, 4)], {9: "7"}),
     ("aten::add", [(4, 8), (3, 8)], None),
+    ("fbgemm::f8f8bf16", [(4, 8), (8, 2)], None),
+    ("fbgemm::f8i4bf16_rowwise", [(4, 8), (2, 8), (4,), (1, 2), (1, 2)], None),
+    ("_C::cutlass_scaled_mm", [(4, 2), (4, 8), (2, 8)], None),
+    ("flashinfer::bmm_fp8", [(9,), (2, 4, 8), (1, 8, 2), (2, 4, 2)], None),
+    ("aiter::gemm_a8w8", [(4, 8), (8, 2), (4, 1), (1, 2), (4, 2)], None),
     ("aten::cat", [[], None], None),
 ]
 

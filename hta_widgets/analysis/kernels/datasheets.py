@@ -2,7 +2,9 @@
 
 Peaks with structured sparsity are left out, and so is what a datasheet does not state. Consumer devices
 multiply 16 bits at half speed when they add up in fp32, as PyTorch does: theirs is that peak. Of an MI250 and
-MI250X, PyTorch sees each of the two dies as a device, which has half of the package.
+MI250X, PyTorch sees each of the two dies as a device, which has half of the package. Of tensor cores the
+datasheet of the RTX 6000 Ada states the sparse FP8 peak alone: the others are that by the ratios of its
+architecture, as the datasheet of the L40S has them.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ _TABLE = """
     V100 SXM          7.8   15.7  -     -     -      125    -      -       900   NVIDIA V100 datasheet
     V100 PCIe         7     14    -     -     -      112    -      -       900   NVIDIA V100 datasheet
     V100S PCIe        8.2   16.4  -     -     -      130    -      -      1134   NVIDIA V100 datasheet
-    T4                -     8.1   -     -     -      65     130    260     320   NVIDIA T4 datasheet
+    T4                -     8.1   -     -     -      65     130    260     320   NVIDIA T4 datasheet, brief
     A100 40GB         9.7   19.5  19.5  -     156    312    624    1248   1555   NVIDIA A100 datasheet
     A100 80GB SXM     9.7   19.5  19.5  -     156    312    624    1248   2039   NVIDIA A100 datasheet
     A100 80GB PCIe    9.7   19.5  19.5  -     156    312    624    1248   1935   NVIDIA A100 datasheet
@@ -32,7 +34,7 @@ _TABLE = """
     A40               -     37.4  -     -     74.8   149.7  299.3  598.7   696   NVIDIA A40 datasheet
     RTX A6000         -     38.7  -     -     77.4   154.8  309.7  619.3   768   NVIDIA RTX A6000 datasheet
     RTX 3090          -     35.6  -     -     35.6   71     284    568     936   NVIDIA GA102 whitepaper
-    L4                -     30.3  -     -     60     121    242.5  485     300   NVIDIA L4 datasheet
+    L4                -     30.3  -     -     60     121    242.5  -       300   NVIDIA L4 datasheet
     L40               -     90.5  -     -     90.5   181    362    724     864   NVIDIA L40 datasheet
     L40S              -     91.6  -     -     183    362    733    733     864   NVIDIA L40S datasheet
     RTX 6000 Ada      -     91.1  -     -     182.1  364.2  728.5  1457    960   NVIDIA RTX 6000 Ada datasheet

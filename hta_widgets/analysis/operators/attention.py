@@ -14,10 +14,13 @@ Attention that is not fused (`_scaled_dot_product_attention_math`) is the sum of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from hta_widgets.analysis.operators.cost import Cost, Formula, Formulas
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError, itemsize
 
-__all__ = ["FORMULAS"]
+__all__ = ["BACKWARD", "FORMULAS", "scores_again"]
 
 
 def _pairs(queries: int, keys: int, causal: bool, from_the_end: bool) -> int:
@@ -171,3 +174,12 @@ FORMULAS: Formulas = {
         }.items()
     },
 }
+
+BACKWARD: Final = frozenset(name for name in FORMULAS if name.endswith("backward"))
+"""The operators of backward passes: the gradient of the result, then queries, keys and values."""
+
+
+def scores_again(shapes: Sequence[Shape | list[Shape] | None]) -> tuple[int, int]:
+    """The part of a backward pass's products that computes the scores once more, as (part, whole)."""
+    width, value = (shape[-1] for shape in (shapes[1], shapes[3]) if isinstance(shape, tuple))
+    return width, 3 * width + 2 * value

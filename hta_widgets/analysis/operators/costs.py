@@ -66,7 +66,8 @@ class Costs:
     """
 
     def __init__(self, values: Float64, has_formula: Bool, named: Bool) -> None:
-        self.some: Bool = np.any(values != 0, axis=1)
+        self.some: Bool = np.zeros(len(values), np.bool_)
+        _find_some(values, self.some)
         self.sums, self.has_formula, self.named = values, has_formula, named
 
 
@@ -226,6 +227,13 @@ def _evaluate(
             memory = sums[6] / bandwidth
         if (sums[5] or sums[7]) and compute == compute and memory == memory:
             sums[13], sums[14], sums[15], sums[16] = compute, memory, max(compute, memory), time
+
+
+@kernel
+def _find_some(values: Float64, some: Bool) -> None:
+    for call in range(len(values)):
+        for column in range(values.shape[1]):
+            some[call] |= values[call, column] != 0
 
 
 @kernel

@@ -12,6 +12,7 @@ from hta_widgets.analysis.operators import (
     convolution,
     copies,
     embeddings,
+    library_gemm,
     matmul,
     norms,
     optimizers,
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 BUILT_IN: dict[str, Formulas] = {
-    "matmul": matmul.FORMULAS,
+    "matmul": {**matmul.FORMULAS, **library_gemm.FORMULAS},
     "convolution": convolution.FORMULAS,
     "attention": attention.FORMULAS,
     "norm": norms.FORMULAS,

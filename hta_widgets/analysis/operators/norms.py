@@ -91,12 +91,12 @@ def _groups(inputs: Inputs) -> Cost:
 
 
 def _rms_kernel(inputs: Inputs) -> Cost:
-    """rms_norm(out, input, weight, eps) of vLLM's kernels."""
+    """rms_norm(out, input, weight, eps) of vLLM's kernels; rmsnorm of FlashInfer's (its norm.py)."""
     return Cost(math.nan, inputs.read(0, 1, 2))
 
 
 def _rms_with_residual(inputs: Inputs) -> Cost:
-    """fused_add_rms_norm(input, residual, weight, eps) of vLLM's kernels: overwrites both."""
+    """fused_add_rms_norm(input, residual, weight, eps) of vLLM and FlashInfer: overwrites both."""
     return Cost(math.nan, 2 * inputs.read(0, 1) + inputs.read(2))
 
 
@@ -123,4 +123,6 @@ FORMULAS: Formulas = {
     "aten::miopen_batch_norm_backward": _gradients(1, 0, (2, 5, 6), (2, 2)),
     "_C::rms_norm": _rms_kernel,
     "_C::fused_add_rms_norm": _rms_with_residual,
+    "flashinfer::rmsnorm": _rms_kernel,
+    "flashinfer::fused_add_rmsnorm": _rms_with_residual,
 }  # fmt: skip

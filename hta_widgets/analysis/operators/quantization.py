@@ -60,14 +60,30 @@ def _into(inputs: Inputs) -> Cost:
     return Cost(math.nan, inputs.read(0, 1, 2))
 
 
+def _to_float8(inputs: Inputs) -> Cost:
+    """quantize_fp8_per_row(input [..., K], bs, scale_ub, ...): bytes, and a float32 for each row.
+
+    FBGEMM's `gen_ai/src/quantize/quantize.cpp`. With `bs`, a tensor, fewer rows count.
+    """
+    shape = inputs.shape(0)
+    if not shape:
+        raise UnknownInputError
+    scales = math.prod(shape[:-1]) * itemsize("float32")
+    traffic = inputs.read(0, 1, 2) + math.prod(shape) + scales
+    return Cost(math.nan, traffic, exact=not inputs.is_tensor(1))
+
+
 FORMULAS: Formulas = {
     "fbgemm::FloatToFP8RowwiseQuantized": _to_rows,
     "fbgemm::FP8RowwiseQuantizedToFloat": _from_rows,
     "fbgemm::FloatToHFP8Quantized": _to_bytes,
     "fbgemm::HFP8QuantizedToFloat": _from_bytes,
+    "fbgemm::quantize_fp8_per_row": _to_float8,
     "aten::quantize_per_tensor": _to_integers,
     "aten::fake_quantize_per_tensor_affine_cachemask": _faked,
     "_C::static_scaled_fp8_quant": _into,
     "_C::dynamic_scaled_fp8_quant": _into,
     "_C::dynamic_per_token_scaled_fp8_quant": _into,
+    "_C::static_scaled_int8_quant": _into,
+    "_C::dynamic_scaled_int8_quant": _into,
 }

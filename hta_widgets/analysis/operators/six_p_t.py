@@ -1,0 +1,54 @@
+"""Model FLOPs by the parameters that collectives tell: 6 P T."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hta_widgets.analysis.strategy.table import training_strategy
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["SixPT", "six_p_t"]
+
+_PER_TOKEN: Final = 6  # a multiply-add per parameter forward, two backward
+
+
+@dataclass(frozen=True)
+class SixPT:
+    """The model FLOPs of one step on one rank.
+
+    Attributes:
+        flops: 6 P T over the ranks of the job, rounded down; 0 where P is unknown.
+        parameters: P, None where it is unknown.
+        parameters_from: the strategy whose collectives tell it, "" for none.
+        reason: why it is unknown, "" where it is known.
+    """
+
+    flops: int = 0
+    parameters: int | None = None
+    parameters_from: str = ""
+    reason: str = ""
+
+
+def six_p_t(trace: Trace, rank: int, tokens_per_step: int) -> SixPT:
+    """6 P T, with the parameters that a rank's gradient collectives tell.
+
+    Where a group splits the model, or is not recognised, the collectives hold only a part of it, and P stays
+    unknown. So it does on a single device.
+    """
+    try:
+        frame = training_strategy(trace, Scope(ranks=(rank,)))
+    except MissingDataError as missing:
+        return SixPT(reason=f"the parameters of the model are unknown: {missing}")
+    groups = frame[frame["role"] != "replicate"]
+    found = set(groups["parameters"].tolist())
+    if groups["parameters"].isna().any() or len(found) != 1:
+        evidence = "; ".join(f"{row.strategy}: {row.evidence}" for row in groups.itertuples())
+        return SixPT(reason=f"collectives do not tell the parameters of the model ({evidence})")
+    parameters = int(found.pop())
+    flops = _PER_TOKEN * parameters * tokens_per_step // trace.job_size
+    return SixPT(flops, parameters, ", ".join(sorted(set(groups["strategy"]))))

@@ -1,0 +1,166 @@
+"""What the iterations of a rank compute and move, added up over operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.kernels.classes import kernel_class
+from hta_widgets.analysis.kernels.units import UNITS
+from hta_widgets.analysis.operators.attention import BACKWARD, scores_again
+from hta_widgets.analysis.operators.calls import operator_calls
+from hta_widgets.analysis.operators.costs import SUMS, Costs, operator_costs
+from hta_widgets.analysis.operators.formulas import BUILT_IN, RegisteredFormula, registered
+from hta_widgets.analysis.operators.inputs import parse_shapes
+from hta_widgets.analysis.operators.repeated import repeated
+from hta_widgets.analysis.operators.roofs import call_units
+from hta_widgets.jit import kernel
+from hta_widgets.trace.classify import EventClass
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["StepWork", "step_work"]
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+PRODUCTS: Final = {name for family in ("matmul", "convolution", "attention") for name in BUILT_IN[family]}
+
+
+@dataclass(frozen=True)
+class StepWork:
+    """Sums over operators with device work; each array has an entry per iteration asked for.
+
+    Attributes:
+        flops: of matrix products, convolutions and attention, as executed.
+        repeated: the part of it that repeats work of the forward pass.
+        bytes: compulsory memory traffic of all operators with a formula.
+        flops_bounded, bytes_bounded: whether shapes only bound some of the figures.
+        work_ns: device work without communication; described_ns: the part that has a formula.
+        unknown_ns: kernels, without copies and fills, whose operations are not known.
+        by_unit: int64[iterations, units] the flops by the unit that their kernels' names tell.
+        time_by_unit: int64[iterations, units] the time of kernels by the same.
+    """
+
+    flops: Int64
+    repeated: Int64
+    bytes: Int64
+    flops_bounded: Bool
+    bytes_bounded: Bool
+    work_ns: Int64
+    described_ns: Int64
+    unknown_ns: Int64
+    by_unit: Int64
+    time_by_unit: Int64
+
+
+def step_work(rank_trace: RankTrace, iterations: tuple[int, ...]) -> StepWork:
+    """What these iterations of a rank compute and move; calls belong to the iteration that they start in."""
+    calls, costs = operator_calls(rank_trace), operator_costs(rank_trace)
+    size = len(iterations)
+    flops, moved, again, cover = _figures(rank_trace, registered(), costs)
+    outermost = cover[:-1] == np.arange(len(calls.rows))
+    at = _position(rank_trace.iteration[calls.rows], iterations)
+    product = _products(rank_trace)[rank_trace.name[calls.rows]]
+    counted = outermost & (at >= 0) & (calls.device_ns > 0)
+    multiplies = counted & product
+    bounded = costs.sums[:, SUMS.index("bounded")] > 0
+
+    def total(chosen: Bool, values: Int64) -> Int64:
+        return _add(at[chosen], values[chosen], size)
+
+    unit = call_units(rank_trace)
+    known = multiplies & (unit >= 0)
+    work_at = _position(rank_trace.iteration[calls.work], iterations)
+    kind, dur = rank_trace.event_class[calls.work], rank_trace.dur[calls.work]
+    mine = (work_at >= 0) & (kind != EventClass.COMMUNICATION)
+    around = cover[calls.owner]
+    has = around >= 0
+    silent = np.append(multiplies & (costs.sums[:, SUMS.index("counted")] == 0), True)
+    unknown = mine & (kind == EventClass.COMPUTE) & silent[around]
+    work_unit = _units(rank_trace)[rank_trace.name[calls.work]]
+    timed = mine & (work_unit >= 0)
+    return StepWork(
+        flops=total(multiplies, flops),
+        repeated=total(multiplies, again),
+        bytes=total(counted, moved),
+        flops_bounded=total(multiplies & bounded, np.ones_like(flops)) > 0,
+        bytes_bounded=total(counted & bounded, np.ones_like(flops)) > 0,
+        work_ns=_add(work_at[mine], dur[mine], size),
+        described_ns=_add(work_at[mine & has], dur[mine & has], size),
+        unknown_ns=_add(work_at[unknown], dur[unknown], size),
+        by_unit=_by_unit(at[known], unit[known], flops[known], size),
+        time_by_unit=_by_unit(work_at[timed], work_unit[timed], dur[timed], size),
+    )
+
+
+@memoize_per_rank(last=2)
+def _figures(
+    rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], costs: Costs
+) -> tuple[Int64, Int64, Int64, Int64]:
+    """FLOPs and bytes of each call, the FLOPs that repeat work of the forward pass, and its formula's call.
+
+    That is the outermost one around it with a formula, -1 for none, as for work that no call launched (last).
+    """
+    flops = np.rint(costs.sums[:, SUMS.index("timed_flops")]).astype(np.int64)
+    moved = np.rint(costs.sums[:, SUMS.index("timed_bytes")]).astype(np.int64)
+    again = np.where(repeated(rank_trace), flops, 0)
+    calls = operator_calls(rank_trace)
+    rows = calls.rows
+    cover = np.full(len(rows) + 1, -1, np.int64)
+    _cover(calls.parent, costs.has_formula, cover)
+    ours = BACKWARD - {formula.name for formula in own}
+    of_attention = np.array([name in ours for name in rank_trace.names] or [False], np.bool_)
+    dims = rank_trace.argument_codes("input_dims")
+    texts = rank_trace.table.dictionary("input_dims")
+    for call in np.flatnonzero(of_attention[rank_trace.name[rows]] & (flops > 0)).tolist():
+        part, whole = scores_again(parse_shapes(texts[dims[rows[call]]]))
+        again[call] = int(flops[call]) * part // whole
+    return flops, moved, again, cover
+
+
+def _products(rank_trace: RankTrace) -> Bool:
+    """The names of operators that count; users' own formulas do."""
+    counts = PRODUCTS | {formula.name for formula in registered()}
+    return np.array([name in counts for name in rank_trace.names] or [False], np.bool_)
+
+
+@memoize_per_rank()
+def _units(rank_trace: RankTrace) -> Int64:
+    units = [kernel_class(name).unit for name in rank_trace.names]
+    return np.array([-1 if unit is None else UNITS.index(unit) for unit in units] or [-1], np.int64)
+
+
+def _position(iteration: npt.NDArray[np.int32], iterations: tuple[int, ...]) -> Int64:
+    """The place of each row's iteration among those asked for, -1 for others."""
+    wanted = np.array(iterations, np.int64)
+    order = np.argsort(wanted)
+    at = np.searchsorted(wanted[order], iteration)
+    place = np.append(order, -1)[at]
+    return np.where((place >= 0) & (np.append(wanted, -1)[place] == iteration), place, -1)
+
+
+def _add(at: Int64, values: Int64, size: int) -> Int64:
+    total = np.zeros(size, np.int64)
+    np.add.at(total, at, values)
+    return total
+
+
+def _by_unit(at: Int64, unit: Int64, values: Int64, size: int) -> Int64:
+    return _add(at * len(UNITS) + unit, values, size * len(UNITS)).reshape(size, len(UNITS))
+
+
+@kernel
+def _cover(parent: Int64, has_formula: Bool, cover: Int64) -> None:
+    """For each call the outermost one with a formula around it, or itself; callers come first."""
+    for call in range(len(parent)):
+        caller = parent[call]
+        if caller >= 0 and cover[caller] >= 0:
+            cover[call] = cover[caller]
+        elif has_formula[call]:
+            cover[call] = call
