@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import TextIO
 
+from hta_widgets.visible import ISOLATES, visible
+
 __all__ = ["aligned", "columns_of", "is_terminal", "painted", "pieces_of", "printable", "shortened", "width"]
 
 _COLOURS = {"error": "31", "warning": "33", "info": "2", "heading": "1", "muted": "2"}
@@ -15,11 +17,12 @@ _COLOURS = {"error": "31", "warning": "33", "info": "2", "heading": "1", "muted"
 
 def printable(text: str) -> str:
     """`text` on one line, without terminal control: escapes, line ends, marks of direction."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
-    )
+    if not text.isprintable():
+        text = "".join(
+            letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+            for letter in text
+        )
+    return visible(text)
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -44,7 +47,9 @@ def width(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
+        0
+        if letter in ISOLATES or unicodedata.combining(letter)
+        else 1 + (unicodedata.east_asian_width(letter) in "WF")
         for letter in text
     )
 
@@ -53,13 +58,14 @@ def shortened(text: str, cells: int) -> str:
     """`text` in at most `cells`, its middle left out: names of kernels differ at both ends."""
     if width(text) <= cells:
         return text
-    # by letters: a wide letter takes two cells, so drop until it fits
+    # by letters: a wide letter takes two cells, so drop until it fits; what is isolated may be cut in two
+    text = "".join(letter for letter in text if letter not in ISOLATES)
     keep = cells - 1
     while keep > 1:
         head = (keep + 1) // 2
         short = f"{text[:head]}…{text[len(text) - (keep - head) :]}"
         if width(short) <= cells:
-            return short
+            return visible(short)
         keep -= 1
     return "…"
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hta_widgets.report.payload import pack
+from hta_widgets.visible import visible
 from hta_widgets.whole_files import replacing
 
 __all__ = ["Frozen", "Question", "page", "write"]
@@ -102,7 +103,7 @@ def page(parts: Mapping[str, Frozen], root: str, *, title: str, bundle: str, abo
     }
     return TEMPLATE.format(
         policy=html.escape(_policy(bundle)),
-        title=html.escape(title),
+        title=html.escape(visible(title)),
         style=STYLE,
         payload=base64.b64encode(pack(content)).decode(),
         bundle=bundle,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from inspect import signature
@@ -121,6 +122,10 @@ class Panel(Downloads, Computed):
             signature(self.analysis.function).bind(None, None, **given)
         except TypeError as error:
             raise t.TraitError(str(error)) from None
+        try:
+            json.dumps(given, allow_nan=False, default=str)
+        except ValueError:
+            raise t.TraitError("an option is no number that JSON lacks") from None
         for option in self.analysis.options:
             if option.choices and given.get(option.name, option.default) not in option.choices:
                 raise t.TraitError(f"{option.name} must be one of {', '.join(option.choices)}")

@@ -95,16 +95,22 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
         """Apply what the browser sends; changes of one message are one action to undo.
 
         What Python owns (the answer, the status, the message) is not the browser's to change: such traits
-        are passed over, and the browser is told what they are.
+        are passed over, and the browser is told what they are. So it is of all it sent if a value is refused.
         """
         own = {*self.selection.traits(), *(name for base in type(self).__mro__ for name in _editable(base))}
         foreign = [name for name in sync_data if name not in own]
         with UI_LOCK:
-            with self.selection.hold_trait_notifications():
-                super().set_state({name: value for name, value in sync_data.items() if name in own})
-            if foreign:
-                _log.debug("the browser may not set %s of %s", foreign, type(self).__name__)
-                self.send_state([name for name in foreign if name in self.keys])
+            told = foreign
+            try:
+                with self.selection.hold_trait_notifications():
+                    super().set_state({name: value for name, value in sync_data.items() if name in own})
+            except BaseException:
+                told = list(sync_data)
+                raise
+            finally:
+                if told:
+                    _log.debug("the browser may not set %s of %s", told, type(self).__name__)
+                    self.send_state([name for name in told if name in self.keys])
 
     def _handle_msg(self, message: dict[str, Any]) -> None:
         with UI_LOCK:

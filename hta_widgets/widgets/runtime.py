@@ -9,6 +9,7 @@ bundle, and so a runtime, of its own.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import anywidget
 import traitlets as t
@@ -49,6 +50,9 @@ class Runtime(anywidget.AnyWidget):
     """Holds a bundle; draws nothing."""
 
     _esm = t.Unicode().tag(sync=True)
+
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        """Nothing here is the browser's to set: the code would run in every page of the kernel."""
 
     def __repr__(self) -> str:
         return "Runtime()"

@@ -36,9 +36,9 @@ class Integers(t.TraitType[tuple[int, ...], Any]):
 
 
 class Whole(t.Int[Any, Any]):
-    """An integer; no bool is one, as in `Integers`."""
+    """A whole number; no bool is one, though Python counts with them."""
 
-    def validate(self, obj: Any, value: Any) -> Any:
+    def validate(self, obj: t.HasTraits, value: Any) -> Any:
         if isinstance(value, bool):
             self.error(obj, value)
         return super().validate(obj, value)

@@ -52,6 +52,10 @@ _MOST = SPEEDS[-1]
 """A faster point is marked at the map's edge."""
 
 
+class NoSuchRankError(t.TraitError, ValueError):
+    """The trace has no such rank. As a TraitError, traitlets takes the value back; other errors leave it."""
+
+
 class WhatIf(Pictured, Computed):
     """How long would the recording take after a change? Sliders and switches, answered while they move.
 
@@ -213,14 +217,19 @@ class WhatIf(Pictured, Computed):
     def _known_rank(self, proposal: Mapping[str, Any]) -> int | None:
         rank: int | None = proposal["value"]
         if rank is not None and rank not in self.trace.ranks:
-            raise ValueError(f"the trace has no rank {rank}; it has {', '.join(map(str, self.trace.ranks))}")
+            raise NoSuchRankError(
+                f"the trace has no rank {rank}; it has {', '.join(map(str, self.trace.ranks))}"
+            )
         return rank
 
     @t.validate("settings")
     def _possible_settings(self, proposal: Mapping[str, Any]) -> dict[str, float]:
         """The browser may set only controls that there are, to shares of a time."""
         known = {control.name for control in CONTROLS}
-        given = {str(name): float(value) for name, value in proposal["value"].items() if value != 1}
+        try:
+            given = {str(name): float(value) for name, value in proposal["value"].items() if value != 1}
+        except (TypeError, ValueError, OverflowError) as error:
+            raise t.TraitError(f"settings are shares of a time: {error}") from None
         if not given.keys() <= known or not all(0 <= value < math.inf for value in given.values()):
             raise t.TraitError(f"settings are shares of a time by name of a control, not {given}")
         return given

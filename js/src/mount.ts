@@ -7,6 +7,9 @@ import { adoptStyles } from "./shared";
 import { keepShortcuts } from "./shortcuts";
 import { followTheme } from "./theme";
 import theme from "./theme.css";
+import { drawVisibly } from "./visible";
+
+drawVisibly();
 
 export type Mount = (props: ViewProps) => Promise<void>;
 

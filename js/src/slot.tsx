@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import type { Host } from "./model";
+import { visible } from "./visible";
 
 export interface SlotProps {
   area: string;
@@ -25,7 +26,7 @@ export function Slot({ area, ref_, host, signal }: SlotProps) {
       })
       .catch((error: unknown) => {
         if (place.current && !controller.signal.aborted)
-          place.current.textContent = `This part failed: ${error}`;
+          place.current.textContent = visible(`This part failed: ${error}`);
       });
     return () => {
       signal.removeEventListener("abort", stop);

@@ -9,6 +9,7 @@ from textwrap import wrap
 import pandas as pd
 
 from hta_widgets.charts.plotly.axis_unit import AxisUnit, axis_unit, in_words
+from hta_widgets.visible import visible
 
 __all__ = ["axis", "plain", "row_details", "wrapped"]
 
@@ -18,7 +19,7 @@ _LONGEST = 2000  # characters: what is longer would be cut anyway
 
 def plain(text: str) -> str:
     """A name from the trace as text that plotly shows as it is."""
-    return escape(text, quote=False)
+    return escape(visible(text), quote=False)
 
 
 def wrapped(text: str) -> str:

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 
+from hta_widgets.visible import visible
+
 __all__ = ["LINE", "MUTED", "TEXT", "Drawing"]
 
 TEXT, MUTED, LINE = "#1c1e21", "#5f6368", "#d7dade"
+_IN_XML = str.maketrans("\t\n\ufffe\uffff", "  ��")
 _EM = 0.58  # mean width of a character, as a share of the size: text is not measured here
 
 
@@ -84,9 +87,7 @@ class Drawing:
 
 def _plain(text: str) -> str:
     """Escaped, without what XML cannot hold."""
-    return escape(
-        "".join(character if character.isprintable() or character == " " else "�" for character in text)
-    )
+    return escape(visible(text).translate(_IN_XML))
 
 
 def _steps(level: int, levels: Sequence[int], way: int) -> str:

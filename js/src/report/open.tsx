@@ -8,6 +8,7 @@ import type { View } from "../model";
 import type { Mount } from "../mount";
 import { adoptStyles } from "../shared";
 import { followTheme } from "../theme";
+import { visible } from "../visible";
 import { answerEvents } from "./events";
 import { arrangePanels } from "./panels";
 import { FrozenPart } from "./part";
@@ -58,7 +59,7 @@ export async function openReport(page: Document, { mount, views }: Drawing): Pro
     main.dataset.path = String(Object.values(models).some((model) => model.savedAnswer("path")));
     main.dataset.ready = "true";
   } catch (error) {
-    main.textContent = `This report cannot be opened: ${error instanceof Error ? error.message : error}`;
+    main.textContent = visible(`This report cannot be opened: ${error instanceof Error ? error.message : error}`);
   }
 }
 

@@ -1,6 +1,7 @@
 // Everything drawn around the slices: time axis, iteration bands, rank headers and track names.
 
 import { duration } from "../format";
+import { visible } from "../visible";
 import { HEADER_HEIGHT, type Layout } from "./layout";
 import type { Palette } from "./palette";
 import { ticks, tickText } from "./ticks";
@@ -140,7 +141,7 @@ export function drawGutter(
     if (y + label.h < TOP || y > place.height) continue;
     context.fillStyle = palette.text;
     context.font = FONT;
-    context.fillText(shortened(context, label.track.label, place.gutter - 20), 12, y + 8);
+    context.fillText(shortened(context, visible(label.track.label), place.gutter - 20), 12, y + 8);
     if (label.foldable === 0 || label.h < 26) continue;
     context.fillStyle = palette.muted;
     context.fillText(`${label.folded ? "▸" : "▾"} ${label.foldable} outer frames`, 12, y + 22);
@@ -152,7 +153,7 @@ export function drawGutter(
     context.fillRect(0, y, place.width, HEADER_HEIGHT - 2);
     context.fillStyle = palette.text;
     context.font = BOLD;
-    context.fillText(`${header.collapsed ? "▸" : "▾"} Rank ${header.label}`, 6, y + HEADER_HEIGHT / 2 - 0.5);
+    context.fillText(`${header.collapsed ? "▸" : "▾"} Rank ${visible(header.label)}`, 6, y + HEADER_HEIGHT / 2 - 0.5);
   }
   context.restore();
   context.strokeStyle = palette.line;

@@ -1,5 +1,6 @@
 // Names on slices that are wide enough to carry them.
 
+import { visible } from "../visible";
 import { ROW_HEIGHT, type Row } from "./layout";
 import { range } from "./pyramid";
 import type { Items, Outline, View } from "./types";
@@ -25,7 +26,7 @@ export class Labels {
   #widths: (number | undefined)[] = [];
 
   constructor(outline: Outline) {
-    this.#short = outline.names.map(shortName);
+    this.#short = outline.names.map((name) => visible(shortName(name)));
   }
 
   /** `colours` per kind; `x`: where the view begins on the context; `y`: where height 0 of the rows is. */

@@ -2,6 +2,7 @@
 
 import { duration, exact } from "../format";
 import { element } from "../page";
+import { visible } from "../visible";
 import { shortName } from "./labels";
 import { classLabel } from "./palette";
 import type { Gap } from "./source";
@@ -72,11 +73,11 @@ export class Tooltip {
 
   show(facts: Facts, colour: string, x: number, y: number, width: number, height: number): void {
     const name = element("strong");
-    name.textContent = facts.name;
+    name.textContent = visible(facts.name);
     name.style.borderLeftColor = colour;
     const lines = facts.lines.map((text) => {
       const line = element("div");
-      line.textContent = text;
+      line.textContent = visible(text);
       return line;
     });
     this.el.replaceChildren(name, ...lines);

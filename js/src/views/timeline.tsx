@@ -20,6 +20,7 @@ import { Timeline } from "../timeline/timeline";
 import css from "../timeline/timeline.css";
 import type { Facts } from "../timeline/tooltip";
 import type { Outline } from "../timeline/types";
+import { visible } from "../visible";
 
 type Window = [number, number] | null;
 
@@ -148,8 +149,8 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     "drag: select time · Shift+drag: pan · Ctrl or ⌘+wheel: zoom · " +
     "click: details, or the time of a gap · Esc: clear";
   const announce = (facts: Facts | null) => {
-    focusLine.textContent = facts ? [shortName(facts.name), ...facts.lines].join(" · ") : hint;
-    focusLine.title = facts?.name ?? "";
+    focusLine.textContent = facts ? visible([shortName(facts.name), ...facts.lines].join(" · ")) : hint;
+    focusLine.title = visible(facts?.name ?? "");
   };
   announce(null);
   const shown = new Timeline(

@@ -1,0 +1,84 @@
+"""Names that would run or turn the sentence around them, in every panel of a report and in a live viewer."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Playwright, expect
+
+from hta_widgets import DiffViewer, TraceExplorer, WhatIf, edits
+from hta_widgets.widgets.panels import available_panels
+from tests.browser.hostile import HOSTILE, TURNED, TURNING, expect_harmless, hostile_copy
+from tests.browser.lab import TIMELINE, chromium_page
+from tests.browser.test_report import Reader
+
+pytestmark = pytest.mark.browser
+
+KINDS = [entry["kind"] for entry in available_panels()]
+
+
+@pytest.fixture(scope="module")
+def reader(playwright: Playwright) -> Iterator[Reader]:
+    with chromium_page(playwright) as page:
+        yield Reader(page)
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return hostile_copy("gpt2_ddp", tmp_path_factory.mktemp("names") / f"job{TURNING.replace(chr(7), '')}")
+
+
+def test_the_order_of_a_line_is_what_the_check_sees(reader: Reader) -> None:
+    page = reader.page
+    page.set_content(f"<p>kernel {TURNING} takes 5 ms</p>")
+    assert page.evaluate(TURNED)
+    page.set_content("<p>kernel é takes 5 ms</p>")
+    assert not page.evaluate(TURNED)
+
+
+def test_every_panel_of_a_report(reader: Reader, trace: Path, tmp_path: Path) -> None:
+    explorer = TraceExplorer(trace, panels=KINDS, edits=[edits.kernels(2.0, name=f"*{HOSTILE}")])
+    reader.open(explorer.to_html(tmp_path / "report.html", title=f"Job {HOSTILE}"))
+    page = reader.page
+    expect(page.locator(TIMELINE)).to_be_visible(timeout=30_000)
+    expect(page.locator(".hta-panel")).to_have_count(len(KINDS))
+    for closed in page.locator(".hta-panel summary").all():  # the tables
+        closed.click()
+    assert TURNING[:5] not in page.title() and "\\u202e" in page.title()
+    for kind in ("operators", "kernel_breakdown", "events", "what_if"):
+        expect(page.locator(f".hta-panel[data-kind={kind}]")).to_contain_text("\\u202eevil\\x07")
+    expect_harmless(page)
+    reader.expect_quiet()
+    explorer.close()
+
+
+def test_what_if_alone(reader: Reader, trace: Path, tmp_path: Path) -> None:
+    widget = WhatIf(trace, edits=[edits.kernels(2.0, name=f"*{HOSTILE}")])
+    reader.open(widget.to_html(tmp_path / "what_if.html"))
+    expect(reader.page.locator(".hta-what-if code")).to_contain_text("img src")
+    expect_harmless(reader.page)
+    reader.page.get_by_role("button", name="Drop").click()
+    expect(reader.page.locator(".hta-what-if")).to_have_attribute("data-live", "true")
+    for slider in reader.page.locator(".hta-what-if input[type=range]").all():
+        slider.press("ArrowRight")
+    expect_harmless(reader.page)
+    reader.expect_quiet()
+    widget.close()
+
+
+def test_a_comparison_with_its_controls(
+    reader: Reader, trace: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = hostile_copy("gpt2_fsdp_full_shard", tmp_path_factory.mktemp("other") / "job")
+    viewer = DiffViewer({f"a {HOSTILE}": trace, f"b {HOSTILE}": other})
+    frame = viewer.frame("diff")
+    line = frame[(frame["change"] == "added") & frame["line"].str.contains("evil", regex=False)].iloc[0]
+    viewer.line = (line["kind"], line["line"])
+    reader.open(viewer.to_html(tmp_path / "runs.html"))
+    page = reader.page
+    expect(page.locator(TIMELINE)).to_have_count(2, timeout=30_000)
+    expect(page.locator(".hta-runs li").first).to_contain_text("\\u202eevil\\x07")
+    expect(page.locator(".hta-highlighted")).to_contain_text("\\u202eevil\\x07")
+    expect_harmless(page)
+    reader.expect_quiet()
+    viewer.close()
