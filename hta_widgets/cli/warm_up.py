@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from hta_widgets import examples
-from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, slowdown, what_if
+from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, roofline, slowdown, what_if
 from hta_widgets.analysis.compare import anchors
 from hta_widgets.analysis.replay import edits
 from hta_widgets.cli.exits import Exit
@@ -59,11 +59,16 @@ def _draw() -> None:
 def _analyse() -> None:
     for name in ("ddp_4ranks", "inference_cuda_graphs"):
         trace = _open(name)
-        for ask in (*(entry.function for entry in ANALYSES.values()), slowdown):
+        asked: list[Callable[[Trace], object]] = [entry.function for entry in ANALYSES.values()]
+        for ask in (*asked, slowdown, _by_kernel):
             try:
                 ask(trace)
             except MissingDataError:
                 continue
+
+
+def _by_kernel(trace: Trace) -> None:
+    roofline(trace, by="kernel")
 
 
 def _replay() -> None:

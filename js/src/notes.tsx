@@ -60,13 +60,7 @@ export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Trait
           {note.severity !== "open" && note.severity !== "checked" && (
             <Button
               class="hta-note-show"
-              title={
-                isGap(note)
-                  ? GAP
-                  : findings
-                    ? "Select what this is about and open its panel"
-                    : "Open its panel"
-              }
+              title={titleOf(note)}
               onClick={(event) => select(note, event.currentTarget)}
             >
               Show
@@ -76,6 +70,13 @@ export function Notes({ notes, traits }: { notes: readonly Note[]; traits: Trait
       ))}
     </ul>
   );
+}
+
+function titleOf(note: Note): string {
+  if (isGap(note)) return GAP;
+  const selects = note.severity || note.names || note.focus;
+  if (!note.kind) return "Select what this is about";
+  return selects ? "Select what this is about and open its panel" : "Open its panel";
 }
 
 const isGap = (note: Note) => !note.severity && note.window != null;

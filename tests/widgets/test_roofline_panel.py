@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from traitlets import TraitError
 
-from hta_widgets import Trace, TraceExplorer, analysis
+from hta_widgets import Scope, Trace, TraceExplorer, analysis
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.freezing import freeze, settle
 from hta_widgets.widgets.notes import notes_on
@@ -47,7 +47,7 @@ def test_it_knows_the_devices_and_where_their_peaks_are_from(trace: Trace) -> No
 
 
 def test_what_has_no_formula_is_one_line(trace: Trace) -> None:
-    (note,) = notes_on(trace, "roofline", RooflinePanel(trace).selection.scope)
+    (note,) = notes_on(trace, "roofline", Scope(), analysis.roofline(trace))
     assert note == {
         "text": "20.0 % of device time has no formula: 20.0 % is of operators without one.",
         "kind": "formula_coverage",
