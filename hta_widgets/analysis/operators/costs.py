@@ -22,7 +22,7 @@ from hta_widgets.analysis.operators.inputs import (
     parse_types,
     parse_values,
 )
-from hta_widgets.analysis.operators.roofs import SIMT, Roofs, call_units, roofs_of, roofs_under
+from hta_widgets.analysis.operators.roofs import SIMT, Roofs, call_units, roofs_of
 from hta_widgets.jit import kernel
 
 if TYPE_CHECKING:
@@ -78,12 +78,12 @@ def operator_costs(rank_trace: RankTrace) -> Costs:
 
 def costs_under(rank_trace: RankTrace, peaks: Peaks | None) -> Costs:
     """The same under other peaks."""
-    return _operator_costs(rank_trace, registered(), roofs_under(peaks))
+    return _operator_costs(rank_trace, registered(), roofs_of(peaks))
 
 
 def module_costs(rank_trace: RankTrace) -> Costs:
     """The costs of `module_calls`: of the operators that work for each module, and for those in it."""
-    return _module_costs(rank_trace, registered(), roofs_of(rank_trace))
+    return _module_costs(rank_trace, registered(), roofs_of(peaks_of_rank(rank_trace)))
 
 
 @memoize_per_rank(last=2)

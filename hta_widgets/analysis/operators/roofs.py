@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.classes import kernel_class
-from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank
+from hta_widgets.analysis.kernels.peaks import Peaks
 from hta_widgets.analysis.kernels.units import UNITS, Unit
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.jit import kernel
@@ -18,7 +18,7 @@ from hta_widgets.jit import kernel
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["SIMT", "Roofs", "call_units", "roofs_of", "roofs_under"]
+__all__ = ["SIMT", "Roofs", "call_units", "roofs_of"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -45,13 +45,8 @@ class Roofs:
         return np.where(speed > 0, speed, np.nan)[unit]
 
 
-def roofs_of(rank_trace: RankTrace) -> Roofs | None:
-    """The roofs of the device that a rank used, None if nothing is known of it."""
-    return roofs_under(peaks_of_rank(rank_trace))
-
-
-def roofs_under(peaks: Peaks | None) -> Roofs | None:
-    """The same for peaks that may be stated by a user."""
+def roofs_of(peaks: Peaks | None) -> Roofs | None:
+    """The roofs of a device, None if nothing is known of it."""
     if peaks is None:
         return None
     return Roofs(tuple(peaks.tflops.get(unit, 0.0) for unit in UNITS), peaks.memory_gb_s)
