@@ -26,6 +26,8 @@ RUNS = ("gpt2_ddp", "gpt2_fsdp_full_shard")
 # Arguments that some functions require.
 OPTIONS: dict[str, dict[str, Any]] = {
     "kernel_sequences": {"operator": "aten::linear"},
+    "replayed_events": {"edits": edits.kernels(2.0)},
+    "replayed_path": {"edits": edits.kernels(2.0)},
     "marginal_savings": {"changes": [edits.kernels(2.0), edits.host(0.5)]},
     "sequence_instances": {"operator": "aten::linear"},
     "what_if": {"edits": edits.kernels(2.0)},

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.compare.registry import COMPARISONS
     from hta_widgets.analysis.copies.bandwidth import bandwidth_summary, memory_bandwidth
     from hta_widgets.analysis.core.entry import Analysis
-    from hta_widgets.analysis.critical_path import critical_path, critical_path_summary
+    from hta_widgets.analysis.critical_path import critical_path, critical_path_summary, replayed_path
     from hta_widgets.analysis.device_time.kernel_types import kernel_type_breakdown
     from hta_widgets.analysis.device_time.overlap import comm_comp_overlap
     from hta_widgets.analysis.device_time.step_times import step_times
@@ -110,6 +110,7 @@ __all__ = [
     "register_peaks",
     "replay_quality",
     "replayed_events",
+    "replayed_path",
     "roofline",
     "run_table",
     "savings",
@@ -178,6 +179,7 @@ _MODULES = {
     "register_peaks": "hta_widgets.analysis.kernels.peaks",
     "replay_quality": "hta_widgets.analysis.replay",
     "replayed_events": "hta_widgets.analysis.replay",
+    "replayed_path": "hta_widgets.analysis.critical_path",
     "roofline": "hta_widgets.analysis.operators.roofline",
     "run_table": "hta_widgets.analysis.compare",
     "savings": "hta_widgets.analysis.findings",

@@ -11,7 +11,7 @@ and level-of-detail merging all work on that order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,9 @@ class Lanes:
     kinds: Kinds
     flow_source: Int32  # position of the launching host call ...
     flow_target: Int32  # ... and of the device slice that it launched
+    recorded: tuple[Int64, Int64] | None = (
+        None  # start and duration in ns, where the slices lie at other times
+    )
 
     @property
     def n(self) -> int:
@@ -83,11 +86,19 @@ class Lanes:
         return [(int(self.flow_source[i]), int(self.flow_target[i])) for i in rows]
 
 
-def build_lanes(ranks: Sequence[RankTrace], checkpoint: Callable[[], None] = lambda: None) -> Lanes:
+Times = tuple[Int64, Int64]
+
+
+def build_lanes(
+    ranks: Sequence[RankTrace],
+    checkpoint: Callable[[], None] = lambda: None,
+    replayed: Mapping[int, Times] | None = None,
+) -> Lanes:
     """Arrange the slices of `ranks` on lanes: device streams first, then annotations, then threads, rank by
     rank.
 
-    `checkpoint` is called between ranks and may raise to stop the work.
+    `checkpoint` is called between ranks and may raise to stop the work. `replayed`: by rank the (start, end)
+    of each row at which it lies instead, on the same track.
     """
     kinds = KindTable()
     parts: list[_RankLanes] = []
@@ -95,7 +106,8 @@ def build_lanes(ranks: Sequence[RankTrace], checkpoint: Callable[[], None] = lam
     first_lane = 0
     for rank_trace in ranks:
         checkpoint()
-        part = _rank_lanes(rank_trace, kinds, first_lane)
+        times = _recorded(rank_trace) if replayed is None else replayed[rank_trace.rank]
+        part = _rank_lanes(rank_trace, kinds, first_lane, times)
         parts.append(part)
         tracks += part.tracks
         first_lane += len(part.lane_sizes)
@@ -110,6 +122,12 @@ def build_lanes(ranks: Sequence[RankTrace], checkpoint: Callable[[], None] = lam
         kinds=kinds.result(),
         flow_source=_joined([p.flow_source + b for p, b in zip(parts, bases, strict=False)], np.int32),
         flow_target=_joined([p.flow_target + b for p, b in zip(parts, bases, strict=False)], np.int32),
+        recorded=None
+        if replayed is None
+        else (
+            _joined([rank.start[p.rows] for rank, p in zip(ranks, parts, strict=True)], np.int64),
+            _joined([rank.dur[p.rows] for rank, p in zip(ranks, parts, strict=True)], np.int64),
+        ),
     )
 
 
@@ -128,15 +146,23 @@ class _RankLanes:
     tracks: list[Track]
     flow_source: Int32
     flow_target: Int32
+    rows: Int64
 
 
-def _rank_lanes(rank: RankTrace, kinds: KindTable, first_lane: int) -> _RankLanes:
+def _recorded(rank: RankTrace) -> Times:
+    return rank.start, rank.start + rank.dur
+
+
+def _rank_lanes(rank: RankTrace, kinds: KindTable, first_lane: int, times: Times) -> _RankLanes:
+    start_of_row, end_of_row = times
+    dur_of_row = end_of_row - start_of_row
     track_of_row, labels, track_kinds = tracks_of(rank)
     counts = np.bincount(track_of_row, minlength=len(labels))
-    order = order_in_groups(track_of_row, rank.start, -rank.dur)  # of equal starts the longest is outermost
-    track, start = track_of_row[order], rank.start[order]
+    # of equal starts the longest is outermost
+    order = order_in_groups(track_of_row, start_of_row, -dur_of_row)
+    track = track_of_row[order]
     stacked = np.array([k != STREAM for k in track_kinds], np.bool_)
-    depth, lanes_per_track = _assign_depths(track, start, start + rank.dur[order], stacked)
+    depth, lanes_per_track = _assign_depths(track, start_of_row[order], end_of_row[order], stacked)
     bases = np.concatenate([np.zeros(1, np.int64), np.cumsum(lanes_per_track)])
     lane = bases.astype(np.int32)[track] + depth
     lane_sizes = np.bincount(lane, minlength=int(bases[-1])).astype(np.int64)
@@ -145,8 +171,8 @@ def _rank_lanes(rank: RankTrace, kinds: KindTable, first_lane: int) -> _RankLane
     position[rows] = np.arange(rank.n, dtype=np.int32)
     target_rows = np.flatnonzero(rank.launch >= 0)
     return _RankLanes(
-        start=rank.start[rows],
-        dur=rank.dur[rows],
+        start=start_of_row[rows],
+        dur=dur_of_row[rows],
         kind=kinds.encode(rank)[rows],
         event_id=rank.event_id[rows],
         lane_sizes=lane_sizes,
@@ -163,6 +189,7 @@ def _rank_lanes(rank: RankTrace, kinds: KindTable, first_lane: int) -> _RankLane
         ],
         flow_source=position[rank.launch[target_rows]],
         flow_target=position[target_rows],
+        rows=rows,
     )
 
 

@@ -31,9 +31,9 @@ def outline(
         bins: resolution of the overview.
 
     Returns:
-        `n`, `extent` [ns, ns], `ranks`, `tracks` (`sizes`: slices per lane), `names`, `categories`,
-        `category_of` and `class_of` (both per kind), `iterations`, and `activity`: per class group, per bin,
-        the mean number of busy lanes.
+        `n`, `extent` [ns, ns], `replayed` (these are not the recorded times), `ranks`, `tracks` (`sizes`:
+        slices per lane), `names`, `categories`, `category_of` and `class_of` (both per kind), `iterations`,
+        and `activity`: per class group, per bin, the mean number of busy lanes.
     """
     start, end = lanes.extent
     categories = sorted(set(lanes.kinds.categories))
@@ -42,6 +42,7 @@ def outline(
     return {
         "n": lanes.n,
         "extent": [start, end],
+        "replayed": lanes.recorded is not None,
         "ranks": [{"rank": rank, "label": label} for rank, label in labels.items()],
         "tracks": [
             {

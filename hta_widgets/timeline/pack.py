@@ -53,7 +53,9 @@ def pack_slices(lanes: Lanes) -> Packed:
     source = np.diff(lanes.flow_source, prepend=np.int32(0))
     target = np.diff(lanes.flow_target, prepend=np.int32(0))
     layout |= {"kind_bytes": kind.itemsize, "flows": len(source)}
-    data = b"".join([*times, shuffled(kind), shuffled(source), shuffled(target)])
+    moved = _moved(lanes, np.arange(lanes.n))
+    layout |= {"moved": True} if moved else {}
+    data = b"".join([*times, shuffled(kind), shuffled(source), shuffled(target), *moved])
     return Packed(layout, zlib.compress(data, 1))
 
 
@@ -61,13 +63,22 @@ def pack_window(lanes: Lanes, items: Items, origin_ns: int) -> Packed:
     """The answer to one window request; times count from `origin_ns`."""
     times, layout = _times(items.start, items.end, items.offsets, origin_ns)
     kind = _narrow(lanes.kind[items.longest], len(lanes.kinds.names))
-    layout |= {"kind_bytes": kind.itemsize}
+    moved = _moved(lanes, items.longest)
+    layout |= {"kind_bytes": kind.itemsize, **({"moved": True} if moved else {})}
     cover = np.ceil(255 * items.busy / np.maximum(items.end - items.start, 1)).clip(0, 255).astype(np.uint8)
     data = b"".join(
         [*times, shuffled(kind), shuffled(items.longest), shuffled(items.count),
-         items.event_class.tobytes(), cover.tobytes()]
+         items.event_class.tobytes(), cover.tobytes(), *moved]
     )  # fmt: skip
     return Packed(layout, zlib.compress(data, 1))
+
+
+def _moved(lanes: Lanes, positions: NDArray[Any]) -> list[bytes]:
+    """The recorded start and duration of slices that lie at other times, as differences in float64."""
+    if lanes.recorded is None:
+        return []
+    pairs = zip(lanes.recorded, (lanes.start, lanes.dur), strict=True)
+    return [(was[positions] - now[positions]).astype("<f8").tobytes() for was, now in pairs]
 
 
 def shuffled(values: NDArray[Any]) -> bytes:

@@ -204,7 +204,11 @@ class DiffViewer(Pictured, LoadingPart):
             t.dlink((self._panels["comparability"], "doubts"), (self, "notices"))
             height = _TIMELINE_PIXELS.get(len(traces), _MANY_TIMELINES_PIXELS)
             timelines = [
-                ("timeline", TimelineScrubber(trace, selection=self.selections[run], height=height), run)
+                (
+                    "timeline",
+                    TimelineScrubber(trace, selection=self.selections[run], height=height, switchable=False),
+                    run,
+                )
                 for run, trace in traces.items()
             ]
             panels = [("panel", panel, kind) for kind, panel in self._panels.items()]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.critical_path import sentence
+from hta_widgets.analysis.critical_path import replayed_path, sentence
+from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.timeline import Lanes, Matches, Packed, gap_at, matching_kinds, pack_path, relative
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -20,9 +22,11 @@ _MOST_BINS = 4096
 class Questions:
     """Answers about one arrangement of slices. Only reads, so that any thread may ask."""
 
-    def __init__(self, trace: Trace, lanes: Lanes) -> None:
+    def __init__(self, trace: Trace, lanes: Lanes, edits: Sequence[Edit] | None = None) -> None:
+        """`edits`: the slices lie where a replay puts them."""
         self._trace = trace
         self._lanes = lanes
+        self._edits = edits
 
     def matches(self, params: dict[str, Any]) -> dict[str, Any]:
         """How many slices match and how many begin in each bin of the trace."""
@@ -46,11 +50,13 @@ class Questions:
         return {"gap": gap_at(self._lanes, [int(lane) for lane in params["lanes"]], float(params["t"]))}
 
     def path(self, params: dict[str, Any]) -> Packed:
-        """The critical path of the selected ranks, iterations and window.
+        """The critical path of the selected ranks, iterations and window; of a replay, of all of it.
 
         Raises:
             MissingDataError: the trace does not link device work to its launches.
         """
+        if self._edits is not None:
+            return self._replayed_path(tuple(params.get("ranks") or ()))
         window = params.get("window")
         scope = Scope(
             ranks=tuple(params.get("ranks") or ()),
@@ -68,6 +74,12 @@ class Questions:
                 packed.layout["message"] = f"{whole['label'].iloc[0]}: {packed.layout['message']}"
         return packed
 
+    def _replayed_path(self, ranks: tuple[int, ...]) -> Packed:
+        frame = replayed_path(self._trace, self._edits or (), Scope(ranks=ranks or None))
+        packed = pack_path(self._lanes, frame)
+        packed.layout["message"] = f"Of the whole replay: {sentence(frame)}"
+        return packed
+
     @memoize_per_rank(last=_SEARCHES)
     def _search(self, names: tuple[str, ...], query: str, ranks: tuple[int, ...]) -> Matches:
         return Matches(self._lanes, matching_kinds(self._lanes.kinds, names, query), ranks)
@@ -76,9 +88,12 @@ class Questions:
         return {"slice": None if position < 0 else slice_payload(self._lanes, position)}
 
 
-def slice_payload(lanes: Lanes, position: int) -> dict[str, int]:
+def slice_payload(lanes: Lanes, position: int) -> dict[str, Any]:
     """One slice as the view reads it."""
+    recorded = lanes.recorded
+    was = {} if recorded is None else {"was": [int(recorded[0][position]), int(recorded[1][position])]}
     return {
+        **was,
         "id": position,
         "lane": lanes.lane_of(position),
         "start": int(lanes.start[position]),

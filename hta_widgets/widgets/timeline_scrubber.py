@@ -7,30 +7,22 @@ never in synced traits, which would be saved in the notebook.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import traitlets as t
 
-from hta_widgets.engine import UI_LOCK, Latest, checkpoint
-from hta_widgets.timeline import (
-    Lanes,
-    Packed,
-    Pyramid,
-    build_lanes,
-    outline,
-    pack_json,
-    pack_slices,
-    pack_window,
-)
+from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.engine import UI_LOCK, Latest
+from hta_widgets.errors import MissingDataError
+from hta_widgets.timeline import Packed, pack_window
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Whole, Window
-from hta_widgets.widgets.timeline_questions import Questions, slice_payload
+from hta_widgets.widgets.timeline_content import Content, recorded_content, replayed_content
+from hta_widgets.widgets.timeline_questions import slice_payload
 
 __all__ = ["CLIENT_SLICES", "TimelineScrubber"]
 
@@ -39,16 +31,11 @@ WINDOWS_KEPT = 8  # answers kept while the browser fetches their further chunks
 MAX_PIXELS = 65_536
 
 
-@dataclass(frozen=True)
-class Content:
-    """What the browser requests, computed once in a worker thread."""
+class _Made(NamedTuple):
+    """An arrangement, and what is to be said about its times."""
 
-    lanes: Lanes
-    questions: Questions
-    meta: Packed
-    base: Packed | None  # all slices; None where the kernel answers windows instead
-    pyramid: Pyramid | None
-    windows: OrderedDict[tuple[Any, ...], Packed] = field(default_factory=OrderedDict)  # answered last
+    content: Content
+    note: str
 
 
 class TimelineScrubber(Part):
@@ -63,13 +50,14 @@ class TimelineScrubber(Part):
         selection: the `Selection` to share with other parts.
         height: height in CSS pixels.
         client_slices: up to this many slices the browser keeps everything, above it asks the kernel.
+        switchable: offer to switch between recorded times and those of a replay under `edits`.
 
     >>> timeline = TimelineScrubber(trace)                  # doctest: +SKIP
     >>> timeline.window = (1_000_000, 5_000_000)            # doctest: +SKIP
     """
 
     _view = t.Unicode("timeline").tag(sync=True)
-    _from_browser: ClassVar[Sequence[str]] = ("critical_path", "view", "focus_slice", "height")
+    _from_browser: ClassVar[Sequence[str]] = ("critical_path", "view", "focus_slice", "height", "times")
 
     ranks = Integers(help="ranks whose lanes are shown; () means all").tag(sync=True)
     iterations = Integers(help="iterations that are highlighted").tag(sync=True)
@@ -81,6 +69,15 @@ class TimelineScrubber(Part):
     focus = Focus(help="(rank, event_id) of the focused event, or None")
     focus_slice = Whole(-1, help="the timeline's own number of the focused slice, -1 for none").tag(sync=True)
     height = t.Int(480, min=160, help="height in CSS pixels").tag(sync=True)
+    times = t.Enum(
+        ("recorded", "what_if"),
+        "recorded",
+        help="the slices lie as recorded, or as a replay under `edits` has it",
+    ).tag(sync=True)
+    edits: t.List[Edit] = t.List(t.Instance(Edit), help='the changes of `times` "what_if"')
+    switchable = t.Bool(True, help="whether the view offers to switch the times").tag(sync=True)
+    times_note = t.Unicode("", help="of replayed times: what is shown, or why there are none").tag(sync=True)
+    moved_window = Window(help="where `window` lies at replayed times").tag(sync=True)
     version = t.Int(help="counts the arrangements: slices of an older one are void").tag(sync=True)
 
     def __init__(
@@ -90,15 +87,21 @@ class TimelineScrubber(Part):
         selection: Selection | dict[str, Any] | None = None,
         height: int = 480,
         client_slices: int = CLIENT_SLICES,
+        switchable: bool = True,
     ) -> None:
         self._content: Content | None = None
+        self._recorded: tuple[Trace, Content] | None = None
+        self._replayed: tuple[Trace, tuple[Edit, ...], Content] | None = None
         self._windows_lock = Lock()
         self._translating = False
         self._client_slices = client_slices
-        super().__init__(trace, selection=selection, height=height)
+        super().__init__(trace, selection=selection, height=height, switchable=switchable)
         self.observe(self._event_to_slice, "focus")
         self.observe(self._slice_to_event, "focus_slice")
-        self._build = Latest[Content](self._ready, self._failed)
+        self.observe(self._move_window, "window")
+        self.observe(self._arrange, "times")
+        self.observe(self._change_edits, "edits")
+        self._build = Latest[_Made](self._ready, self._failed)
         self._arrange()
 
     def change_trace(self, trace: Trace) -> None:
@@ -107,10 +110,37 @@ class TimelineScrubber(Part):
             super().change_trace(trace)
             self._arrange()
 
-    def _arrange(self) -> None:
-        trace = self.trace
-        self._set_status("busy", "Arranging slices on lanes")
-        self._build.submit(lambda: _content(trace, self._client_slices))
+    def share_edits(self, owner: t.HasTraits) -> None:
+        """Have the same `edits` as another object, from now on and until the widget is closed."""
+        with UI_LOCK:
+            self._links = [*(self._links or ()), t.link((owner, "edits"), (self, "edits"))]
+
+    def _change_edits(self, _change: Any) -> None:
+        if self.times == "what_if":
+            self._arrange()
+
+    def _arrange(self, _change: Any = None) -> None:
+        with UI_LOCK:
+            trace, edits, replay = self.trace, tuple(self.edits), self.times == "what_if"
+            self._set_status("busy", "Replaying" if replay else "Arranging slices on lanes")
+            self._build.submit(lambda: self._made(trace, edits, replay))
+
+    def _made(self, trace: Trace, edits: tuple[Edit, ...], replay: bool) -> _Made:
+        """In a worker thread; of each kind the last arrangement is kept."""
+        why = "No change is chosen" if replay and not edits else ""
+        if replay and edits:
+            kept = self._replayed
+            if kept is not None and kept[:2] == (trace, edits):
+                return _Made(kept[2], kept[2].note)
+            try:
+                content = replayed_content(trace, edits, self._client_slices)
+                self._replayed = (trace, edits, content)
+                return _Made(content, content.note)
+            except MissingDataError as error:
+                why = str(error)
+        if self._recorded is None or self._recorded[0] is not trace:
+            self._recorded = (trace, recorded_content(trace, self._client_slices))
+        return _Made(self._recorded[1], f"As recorded: {why}" if why else "")
 
     def close(self) -> None:
         """Close the timeline and stop work whose result nobody will see."""
@@ -183,8 +213,9 @@ class TimelineScrubber(Part):
             raise LookupError("the timeline is not ready")
         return self._content
 
-    def _ready(self, content: Content) -> None:
-        self._content = content
+    def _ready(self, made: _Made) -> None:
+        self._content, self.times_note = content, _ = made
+        self._move_window(None)
         self.version += 1
         if not content.lanes.n:
             self._set_status("empty", "The trace holds no events with a duration: nothing to draw.")
@@ -199,6 +230,10 @@ class TimelineScrubber(Part):
         with UI_LOCK, self.hold_sync():
             self.message = message
             self.status = status
+
+    def _move_window(self, _change: Any) -> None:
+        if self._content is not None:
+            self.moved_window = None if self.window is None else self._content.moved(self.window)
 
     def _event_to_slice(self, _change: Any) -> None:
         if self._content is None or self._translating:
@@ -221,24 +256,6 @@ class TimelineScrubber(Part):
                 self.focus = None
         finally:
             self._translating = False
-
-
-def _content(trace: Trace, client_slices: int) -> Content:
-    ranks = []
-    for number in trace.ranks:
-        checkpoint()
-        ranks.append(trace.rank(number))
-    lanes = build_lanes(ranks, checkpoint)
-    whole = lanes.n <= client_slices
-    outlined = outline(lanes, {r.rank: r.label for r in ranks}, trace.iterations)
-    outlined["mode"] = "client" if whole else "kernel"
-    return Content(
-        lanes=lanes,
-        questions=Questions(trace, lanes),
-        meta=pack_json(outlined),
-        base=pack_slices(lanes) if whole else None,
-        pyramid=None if whole else Pyramid(lanes, checkpoint),
-    )
 
 
 def _chunk(packed: Packed, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:

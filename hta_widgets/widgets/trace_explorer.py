@@ -312,11 +312,13 @@ class TraceExplorer(Pictured, LoadingPart):
         known = about(trace, self._name, self.communication)
         with UI_LOCK, self.hold_sync():
             shared = self.selection
+            timeline = TimelineScrubber(trace, selection=shared)
+            timeline.share_edits(self)
             self._fixed = [
                 ("breadcrumb", Breadcrumb(trace, selection=shared, python_expression=self._code)),
                 ("ranks", RankSelector(trace, selection=shared)),
                 ("iterations", IterationSelector(trace, selection=shared)),
-                ("timeline", TimelineScrubber(trace, selection=shared)),
+                ("timeline", timeline),
             ]
             self._arrange()
             self._tell(known)

@@ -180,3 +180,102 @@ def test_in_an_explorer_it_follows_the_selection(lab: Lab) -> None:
 def test_in_an_explorer_it_says_why_there_is_no_answer(lab: Lab) -> None:
     panel = opened_in_explorer(lab, ABSTAINS)
     expect(panel.get_by_role("status")).to_contain_text("dependencies miss the recorded time")
+
+
+def shown_times(lab: Lab, times: str) -> Locator:
+    """The timeline, once it is drawn at such times."""
+    timeline = lab.page.locator(f"[data-ready=true][data-times={times}]")
+    expect(timeline).to_be_visible(timeout=30_000)
+    return timeline
+
+
+def test_the_timeline_has_a_view_of_the_replay(lab: Lab) -> None:
+    panel = opened_in_explorer(lab, CONTROL)
+    bar = lab.page.locator(".hta-timeline-bar")
+    switch, note = bar.get_by_role("group", name="Times"), bar.locator(".hta-timeline-note")
+    recorded, replayed = (switch.get_by_role("button", name=name) for name in ("Recorded", "What if"))
+    expect(recorded).to_have_attribute("aria-pressed", "true")
+    expect(note).to_have_count(0)
+    timeline = "next(part for area, part in explorer.parts if area == 'timeline')"
+    # without a change it says so, and shows what was recorded
+    replayed.click()
+    expect(note).to_have_text("As recorded: No change is chosen")
+    lab.expect_kernel(f"{timeline}.times", "what_if")
+    shown_times(lab, "recorded")
+    # a slider moves the slices
+    expect(panel.locator(".hta-what-if")).to_have_attribute("data-live", "true", timeout=10_000)
+    slider(panel, "host").evaluate(MOVE, "150")
+    view = shown_times(lab, "what_if")
+    expect(note).to_have_text("Replayed times")
+    # an event has both times
+    event = ast.literal_eval(
+        lab.kernel(
+            "next((int(r.event_id), int(r.replayed_start_ns), int(r.start_ns)) for r in "
+            "analysis.replayed_events(explorer.trace, explorer.edits).itertuples() "
+            "if r.event_class == 'compute' and r.start_ns > r.replayed_start_ns)"
+        )
+    )
+    lab.kernel(f"setattr(explorer.selection, 'focus', (explorer.trace.ranks[0], {event[0]}))")
+    line = view.locator(".hta-timeline-focus")
+    expect(line).to_contain_text(f"start {event[1]:,} ns")
+    expect(line).to_contain_text(f"start {event[2]:,} ns")
+    said = line.inner_text()
+    assert said.index("what if: ") < said.index(f"{event[1]:,}") < said.index("recorded: ")
+    # time is selected as it was recorded: not here
+    canvas = view.locator(".hta-timeline")
+    box = canvas.bounding_box()
+    assert box is not None
+    lab.page.mouse.move(box["x"] + 400, box["y"] + 200)
+    lab.page.mouse.down()
+    lab.page.mouse.move(box["x"] + 600, box["y"] + 200, steps=4)
+    lab.page.mouse.up()
+    expect(line).to_contain_text("select time in the recorded view")
+    lab.expect_kernel("explorer.selection.window is None", True)
+    # the path is the replay's
+    bar.get_by_role("button", name="Critical path").click()
+    expect(bar.locator(".hta-timeline-path")).to_contain_text("Of the whole replay:", timeout=10_000)
+    lab.shot("timeline-what-if-light")
+    lab.use_theme(dark=True)
+    lab.shot("timeline-what-if-dark")
+    # back by keyboard; Python switches, too
+    recorded.focus()
+    lab.page.keyboard.press("Enter")
+    shown_times(lab, "recorded")
+    expect(note).to_have_count(0)
+    lab.expect_kernel(f"{timeline}.times", "recorded")
+    expect(bar.locator(".hta-timeline-path")).not_to_contain_text("Of the whole replay")
+    lab.shot("timeline-recorded-dark")
+    lab.use_theme(dark=False)
+    assert not serious_violations(lab.page.locator(".hta-explorer"))
+    lab.kernel(f"setattr({timeline}, 'times', 'what_if')")
+    shown_times(lab, "what_if")
+    expect(replayed).to_have_attribute("aria-pressed", "true")
+    lab.expect_no_errors()
+
+
+LARGE = """
+from hta_widgets import TimelineScrubber, analysis, edits
+timeline = TimelineScrubber({path!r}, client_slices=1000)
+timeline.edits = [edits.kernels(2.0)]
+timeline
+"""
+
+
+def test_the_kernel_keeps_a_large_replay(lab: Lab) -> None:
+    lab.open_code(LARGE.format(path=str(shared_trace(CONTROL))), name="what_if_timeline.ipynb")
+    shown_times(lab, "recorded")
+    lab.page.get_by_role("group", name="Times").get_by_role("button", name="What if").click()
+    view = shown_times(lab, "what_if")
+    expect(view).to_have_attribute("data-mode", "kernel")
+    event = ast.literal_eval(
+        lab.kernel(
+            "next((int(r.event_id), int(r.replayed_start_ns), int(r.start_ns)) for r in "
+            "analysis.replayed_events(timeline.trace, timeline.edits).itertuples() "
+            "if r.start_ns > r.replayed_start_ns)"
+        )
+    )
+    lab.kernel(f"setattr(timeline, 'focus', (timeline.trace.ranks[0], {event[0]}))")
+    line = view.locator(".hta-timeline-focus")
+    expect(line).to_contain_text(f"start {event[1]:,} ns")
+    expect(line).to_contain_text(f"start {event[2]:,} ns")
+    lab.expect_no_errors()

@@ -22,7 +22,7 @@ Bool = npt.NDArray[np.bool_]
 
 __all__ = [
     "DEPENDENCY", "HOST", "KERNEL", "KERNEL_KERNEL", "KINDS", "LAUNCH_DELAY", "OPERATOR", "SYNC", "Segments",
-    "segments_of",
+    "segments_of", "some_of",
 ]  # fmt: skip
 
 KINDS = ("operator", "host", "sync", "kernel", "launch_delay", "kernel_kernel", "dependency")
@@ -84,7 +84,7 @@ def segments_of(rank_trace: RankTrace, steps: Steps) -> Segments:
         inferred=np.concatenate([steps.kind == kinds.ORPHAN, steps.inferred | presumed]),
     )
     taken_over = np.concatenate([np.zeros(n, np.bool_), steps.kind == kinds.HANDOFF])
-    found = [_some(parts, np.flatnonzero(parts.kind != _OF_THREAD))]
+    found = [some_of(parts, np.flatnonzero(parts.kind != _OF_THREAD))]
     for thread in np.unique(parts.thread[parts.kind == _OF_THREAD]).tolist():
         spans = np.flatnonzero(
             (parts.kind == _OF_THREAD) & (parts.thread == thread) & (parts.start < parts.end)
@@ -97,10 +97,11 @@ def segments_of(rank_trace: RankTrace, steps: Steps) -> Segments:
         found.append(Segments(start, end, kind, row, np.full(len(row), thread), inferred))
     together = Segments(*(np.concatenate(column) for column in zip(*found, strict=True)))
     lasts = np.flatnonzero(together.start < together.end)
-    return _some(together, lasts[np.argsort(together.start[lasts], kind="stable")])
+    return some_of(together, lasts[np.argsort(together.start[lasts], kind="stable")])
 
 
-def _some(of: Segments, at: Int64) -> Segments:
+def some_of(of: Segments, at: Int64) -> Segments:
+    """The segments at these places."""
     return Segments(of.start[at], of.end[at], of.kind[at], of.row[at], of.thread[at], of.inferred[at])
 
 

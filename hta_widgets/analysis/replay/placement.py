@@ -2,8 +2,8 @@
 
 Device work and calls that launch, wait or allocate are points. Whatever else a thread did lies between two
 points of its own, and stays there: at the same share of the time between them, not counting time that an edit
-cuts out. So what is nested stays nested, and what comes first stays first. Events of a thread or stream
-without points lie between those of all threads.
+cuts out. So what is nested stays nested, and what comes first stays first. Before its first point a thread
+begins at the origin; events of a thread or stream without points lie between those of all threads.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.kinds import CALL_BEGINS, CALL_ENDS, EVENT_ENDS, EVENT_STARTS, MARK
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.trace.reader.schema import NULL
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-__all__ = ["BETWEEN", "ELSEWHERE", "PLACED", "POINT", "Placed", "placed"]
+__all__ = ["PLACED", "Line", "Placed", "every_thread", "of_thread", "placed"]
 
 PLACED = ("replayed", "between", "elsewhere")
 POINT, BETWEEN, ELSEWHERE = range(len(PLACED))
@@ -39,7 +40,7 @@ class Placed(NamedTuple):
     how: npt.NDArray[np.uint8]
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
     """Points in order: when they happened, when they would, and the time up to each that edits leave (ns)."""
 
     recorded: Int64
@@ -78,7 +79,7 @@ def placed(rank_trace: RankTrace, plan: Plan, time: Int64) -> Placed:
     for rows, line in _lines(rank_trace, plan, time):
         out.start[rows], out.end[rows] = line.starts(rank_trace.start[rows]), line.ends(rank_trace.end[rows])
         out.how[rows], rest[rows] = BETWEEN, False
-    everywhere = _everywhere(plan, time)
+    everywhere = every_thread(plan, time)
     rows = np.flatnonzero(rest)
     out.start[rows], out.end[rows] = (
         everywhere.starts(rank_trace.start[rows]), everywhere.ends(rank_trace.end[rows])
@@ -92,18 +93,14 @@ def placed(rank_trace: RankTrace, plan: Plan, time: Int64) -> Placed:
     return out
 
 
-def _lines(rank_trace: RankTrace, plan: Plan, time: Int64) -> Iterator[tuple[Int64, _Line]]:
+def _lines(rank_trace: RankTrace, plan: Plan, time: Int64) -> Iterator[tuple[Int64, Line]]:
     """The rows of each thread and of each stream that has points, and its points."""
     graph = plan.graph
-    on_host = np.isin(graph.node_kind, (CALL_BEGINS, CALL_ENDS, MARK))
-    points = np.flatnonzero(on_host)
-    of_point = graph.thread[graph.first[:-1][points]]
     host = (rank_trace.stream == NULL) & ~rank_trace.is_device
     for index, thread in enumerate(graph.threads.tolist()):
-        mine = points[of_point == index]
-        if len(mine):
-            rows = np.flatnonzero(host & (rank_trace.thread == thread))
-            yield rows, _line(plan, time, mine, partial(plan.kept, index))
+        line = of_thread(plan, time, index)
+        if line is not None:
+            yield np.flatnonzero(host & (rank_trace.thread == thread)), line
     points = np.flatnonzero(np.isin(graph.node_kind, (EVENT_STARTS, EVENT_ENDS)))
     width = int(rank_trace.device.max(initial=0)) + 2
     place = rank_trace.stream * width + rank_trace.device + 1
@@ -112,20 +109,28 @@ def _lines(rank_trace: RankTrace, plan: Plan, time: Int64) -> Iterator[tuple[Int
         yield np.flatnonzero(~host & (place == where)), _line(plan, time, points[of_point == where], _all)
 
 
-def _everywhere(plan: Plan, time: Int64) -> _Line:
-    """The points of all threads."""
-    return _line(
-        plan, time, np.flatnonzero(np.isin(plan.graph.node_kind, (CALL_BEGINS, CALL_ENDS, MARK))), _all
-    )
-
-
-def _line(plan: Plan, time: Int64, nodes: Int64, kept: Callable[[Int64], Float64]) -> _Line:
+def of_thread(plan: Plan, time: Int64, index: int) -> Line | None:
+    """The points of a thread (index into `Graph.threads`), None if it has none."""
     graph = plan.graph
-    nodes = nodes[np.argsort(graph.time[nodes], kind="stable")]
-    if not len(nodes):
-        nodes = np.zeros(1, np.int64)  # the origin
+    points = _on_host(graph)
+    mine = points[graph.thread[graph.first[:-1][points]] == index]
+    return _line(plan, time, mine, partial(plan.kept, index)) if len(mine) else None
+
+
+def _on_host(graph: Graph) -> Int64:
+    return np.flatnonzero(np.isin(graph.node_kind, (CALL_BEGINS, CALL_ENDS, MARK)))
+
+
+def every_thread(plan: Plan, time: Int64) -> Line:
+    """The points of all threads."""
+    return _line(plan, time, _on_host(plan.graph), _all)
+
+
+def _line(plan: Plan, time: Int64, nodes: Int64, kept: Callable[[Int64], Float64]) -> Line:
+    graph = plan.graph
+    nodes = np.append(0, nodes[np.argsort(graph.time[nodes], kind="stable")])  # the origin stays where it is
     later = np.maximum.accumulate(time[nodes])
-    return _Line(graph.origin_ns + graph.time[nodes], graph.origin_ns + later, kept)
+    return Line(graph.origin_ns + graph.time[nodes], graph.origin_ns + later, kept)
 
 
 def _all(time: Int64) -> Float64:

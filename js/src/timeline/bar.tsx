@@ -12,6 +12,9 @@ export interface BarProps {
   matches: Signal<number | null>;
   step(step: 1 | -1): void;
   path: Signal<boolean>;
+  /** which times are shown; null where there is no choice */
+  times: Signal<Times> | null;
+  timesNote: Signal<string>;
   /** the path: a summary, or why there is none */
   pathStatus: Signal<PathStatus>;
 }
@@ -21,7 +24,13 @@ export interface PathStatus {
   text: string;
 }
 
-export function Bar({ classes, matches, step, path, pathStatus }: BarProps) {
+export type Times = "recorded" | "what_if";
+const TIMES: [Times, label: string, hint: string][] = [
+  ["recorded", "Recorded", "Show when everything happened"],
+  ["what_if", "What if", "Show when everything would happen under the changes of What if"],
+];
+
+export function Bar({ classes, matches, step, times, timesNote, path, pathStatus }: BarProps) {
   const count = matches.value;
   const { state, text } = pathStatus.value;
   return (
@@ -43,6 +52,27 @@ export function Bar({ classes, matches, step, path, pathStatus }: BarProps) {
           </>
         ) : null}
       </span>
+      {times && (
+        <fieldset class="hta-tools hta-timeline-times" aria-label="Times">
+          {TIMES.map(([value, label, hint]) => (
+            <Button
+              key={value}
+              title={hint}
+              aria-pressed={times.value === value}
+              onClick={() => {
+                times.value = value;
+              }}
+            >
+              {label}
+            </Button>
+          ))}
+        </fieldset>
+      )}
+      {timesNote.value && (
+        <span class="hta-timeline-note hta-cut" role="status" title={timesNote.value}>
+          {timesNote.value}
+        </span>
+      )}
       <Button
         aria-pressed={path.value}
         aria-busy={state === "busy"}

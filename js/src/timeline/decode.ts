@@ -10,6 +10,8 @@ export interface TimesLayout {
   gap_escapes: number;
   dur_escapes: number;
   kind_bytes: number;
+  /** recorded times follow, as differences */
+  moved?: boolean;
 }
 export interface SlicesLayout extends TimesLayout {
   flows: number;
@@ -116,7 +118,18 @@ export function decodeSlices(
   const source = accumulated(cursor.uint32(layout.flows));
   const target = accumulated(cursor.uint32(layout.flows));
   return {
-    items: { start, dur, kind, eventClass, id: null, count: null, busy: null, first, last },
+    items: {
+      ...recorded(cursor, layout, start, dur),
+      start,
+      dur,
+      kind,
+      eventClass,
+      id: null,
+      count: null,
+      busy: null,
+      first,
+      last,
+    },
     flows: { source, target },
   };
 }
@@ -137,7 +150,18 @@ export function decodeWindow(
   const cover = cursor.uint8(layout.n);
   const busy = dur.map((value, i) => (value * (cover[i] as number)) / 255);
   const { first, last } = bounds(layout.sizes, (i) => lanes[i] as number, laneCount);
-  return { start, dur, kind, eventClass, id, count, busy, first, last };
+  return {
+    ...recorded(cursor, layout, start, dur),
+    start,
+    dur,
+    kind,
+    eventClass,
+    id,
+    count,
+    busy,
+    first,
+    last,
+  };
 }
 
 function times(cursor: Cursor, layout: TimesLayout, sizes: readonly number[]) {
@@ -161,6 +185,16 @@ function times(cursor: Cursor, layout: TimesLayout, sizes: readonly number[]) {
     }
   }
   return { start, dur };
+}
+
+/** `Items.was`, if these are replayed times. */
+function recorded(cursor: Cursor, { moved, n }: TimesLayout, start: Float64Array, dur: Float64Array) {
+  if (!moved) return {};
+  const [starts, durs] = [start, dur].map((now) => {
+    const was = cursor.float64(n);
+    return was.map((by, i) => by + (now[i] as number));
+  }) as [Float64Array, Float64Array];
+  return { was: { start: starts, dur: durs } };
 }
 
 function bounds(sizes: readonly number[], laneOf: (index: number) => number, laneCount: number) {

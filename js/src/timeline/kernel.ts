@@ -32,6 +32,7 @@ interface SliceFacts {
   start: number;
   dur: number;
   kind: number;
+  was?: [number, number];
 }
 
 export class KernelSource implements Source {

@@ -31,7 +31,9 @@ export interface Source {
 }
 
 export function sliceAt(items: Items, at: number, lane: number): Slice {
+  const { was } = items;
   return {
+    ...(was && { was: [was.start[at] as number, was.dur[at] as number] as [number, number] }),
     id: items.id ? (items.id[at] as number) : at,
     lane,
     start: items.start[at] as number,

@@ -146,6 +146,13 @@ export class Timeline {
 
   /** Select the time between two points, in either order; no time for the same twice. */
   brush(a: number, b: number): void {
+    if (this.outline.replayed) {
+      this.listeners.announce({
+        name: "These times are replayed",
+        lines: ["select time in the recorded view"],
+      });
+      return;
+    }
     const [from, to] = this.outline.extent;
     const inside = [a, b].map((t) => Math.round(Math.min(Math.max(t, from), to))).sort((x, y) => x - y);
     this.window = inside[0] === inside[1] ? null : (inside as [number, number]);

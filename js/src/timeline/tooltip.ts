@@ -32,8 +32,12 @@ export function describe(outline: Outline, slice: Slice, flows: readonly Flow[])
   }
   const lines = [
     category && category !== label ? `${label} · ${category}` : label,
-    `duration ${duration(slice.dur)} (${exact(slice.dur, "ns")})`,
-    `start ${exact(slice.start, "ns")} · end ${exact(slice.start + slice.dur, "ns")}`,
+    ...(slice.was
+      ? [`what if: ${times(slice.start, slice.dur)}`, `recorded: ${times(...slice.was)}`]
+      : [
+          `duration ${duration(slice.dur)} (${exact(slice.dur, "ns")})`,
+          `start ${exact(slice.start, "ns")} · end ${exact(slice.start + slice.dur, "ns")}`,
+        ]),
     where,
   ];
   for (const [from, to] of flows.slice(0, 1)) {
@@ -47,15 +51,19 @@ export function describe(outline: Outline, slice: Slice, flows: readonly Flow[])
   return { name, lines };
 }
 
+function times(start: number, dur: number): string {
+  return `${duration(dur)} (${exact(dur, "ns")}) · start ${exact(start, "ns")} · end ${exact(start + dur, "ns")}`;
+}
+
 /** A time in which a device stream does nothing. */
 export function describeGap(outline: Outline, lane: number, [start, end]: Gap): Facts {
   const lines = [
     exact(end - start, "ns"),
     `from ${exact(start, "ns")} to ${exact(end, "ns")}`,
     placeOf(outline, lane),
-    "click to select this time",
+    ...(outline.replayed ? [] : ["click to select this time"]),
   ];
-  return { name: `idle ${duration(end - start)}`, lines };
+  return { name: `${outline.replayed ? "what if: " : ""}idle ${duration(end - start)}`, lines };
 }
 
 function placeOf(outline: Outline, lane: number): string {

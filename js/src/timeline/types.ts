@@ -23,6 +23,8 @@ export interface Outline {
   n: number;
   mode: "client" | "kernel";
   extent: [number, number];
+  /** slices lie where a replay puts them, not as recorded */
+  replayed?: boolean;
   ranks: { rank: number; label: string }[];
   tracks: TrackInfo[];
   names: string[];
@@ -46,6 +48,8 @@ export interface Items {
   id: Uint32Array | null;
   count: Uint32Array | null;
   busy: Float64Array | null;
+  /** as recorded, where the slices lie at replayed times */
+  was?: { start: Float64Array; dur: Float64Array };
   /** lane l owns positions first[l] .. last[l] - 1 */
   first: Uint32Array;
   last: Uint32Array;
@@ -59,6 +63,8 @@ export interface Slice {
   dur: number;
   kind: number;
   count: number;
+  /** [start, dur] as recorded, where these are replayed times */
+  was?: [number, number];
 }
 
 /** A launching host call and the device slice that it launched. */

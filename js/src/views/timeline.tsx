@@ -7,7 +7,7 @@ import { element, onAbort } from "../page";
 import { Rpc } from "../rpc";
 import { savedState, saveState } from "../saved";
 import { adoptStyles } from "../shared";
-import { Bar } from "../timeline/bar";
+import { Bar, type Times } from "../timeline/bar";
 import { ClientSource } from "../timeline/client";
 import { decodeSlices, inflate, type SlicesLayout } from "../timeline/decode";
 import { type Call, fetchChunks, KernelSource } from "../timeline/kernel";
@@ -107,6 +107,7 @@ async function load(props: ViewProps, notice: HTMLElement, takeOver: () => void)
   refresh = () => shown.refresh();
   el.dataset.slices = String(outline.n);
   el.dataset.mode = outline.mode;
+  el.dataset.times = outline.replayed ? "what_if" : "recorded";
   el.dataset.ready = "true";
 }
 
@@ -131,6 +132,10 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const names = trait<string[]>(model, "names", signal);
   const query = trait<string>(model, "query", signal);
   const onPath = trait<boolean>(model, "critical_path", signal);
+  const movedWindow = trait<Window>(model, "moved_window", signal);
+  const times = trait<Times>(model, "times", signal);
+  const timesNote = trait<string>(model, "times_note", signal);
+  const choice = model.get("switchable") === true && model.get("frozen") !== true ? times : null;
   const matches = makeSignal<number | null>(null);
 
   const bar = element("div");
@@ -185,7 +190,12 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   );
   const step = (direction: 1 | -1) => void act(shown, { do: "match", step: direction });
   render(
-    <Bar classes={outline.class_of} matches={matches} step={step} path={onPath} pathStatus={pathStatus} />,
+    <Bar
+      classes={outline.class_of}
+      times={choice}
+      path={onPath}
+      {...{ matches, step, timesNote, pathStatus }}
+    />,
     bar,
   );
   onAbort(signal, () => render(null, bar));
@@ -200,7 +210,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
       const wanted = view.value;
       if (wanted && !sameView(wanted, shown)) shown.look({ t0: wanted[0], t1: wanted[1] });
     }),
-    effect(() => shown.showWindow(window.value)),
+    effect(() => shown.showWindow(outline.replayed ? movedWindow.value : window.value)),
     effect(() => void shown.showFocus(focusSlice.value)),
   ];
   for (const dispose of effects) onAbort(signal, dispose);

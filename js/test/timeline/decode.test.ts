@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { decodeSlices, decodeWindow } from "../../src/timeline/decode";
+import { sliceAt } from "../../src/timeline/source";
 import type { Outline } from "../../src/timeline/types";
 
 const ESCAPE = 0xffffffff;
@@ -36,6 +37,30 @@ describe("decode", () => {
     expect([...items.eventClass]).toEqual([6, 4, 6]);
     expect([...items.first]).toEqual([0, 2]);
     expect([...flows.source, ...flows.target]).toEqual([2, 0]);
+  });
+
+  it("has the recorded times beside replayed ones", () => {
+    const bytes = Uint8Array.from([
+      ...shuffled([5, 2], 4),
+      ...shuffled([10, 4], 4),
+      ...shuffled([0, 0], 2),
+      ...float64([0, 7]), // recorded starts, as differences
+      ...float64([10, 0]),
+    ]);
+    const outline = { tracks: [{ sizes: [2] }], class_of: [4] } as unknown as Outline;
+    const layout = {
+      n: 2,
+      origin: 100,
+      gap_escapes: 0,
+      dur_escapes: 0,
+      kind_bytes: 2,
+      flows: 0,
+      moved: true,
+    };
+    const { items } = decodeSlices(bytes, layout, outline);
+    expect([...items.start, ...items.dur]).toEqual([105, 117, 10, 4]);
+    expect(sliceAt(items, 1, 0).was).toEqual([124, 4]);
+    expect(sliceAt(items, 0, 0).was).toEqual([105, 20]);
   });
 
   it("puts a window's items on the requested lanes", () => {
