@@ -81,23 +81,24 @@ def test_the_first_row_is_all_steps_together(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_counts_for_the_hardware_alone(tmp_path: Path) -> None:
-    """Forward, the same again in the backward pass (numbered by autograd), and two products of its own."""
-    again = product(1100, 2, 2, **{"Sequence number": 3, "Fwd thread id": 0})
-    own = [product(1300, 3, 2), product(1500, 4, 2)]
-    first = product(100, 1, **{"Sequence number": 7, "Fwd thread id": 0})
-    row = utilization(opened(tmp_path, first, node(1000, 900, again, *own))).iloc[0]
-    assert (row["hardware_flops"], row["model_flops"]) == (4 * FLOPS, 3 * FLOPS)
-    assert row["hfu_pct"] == pytest.approx(row["mfu_pct"] * 4 / 3)
+    """Two products forward, the same again in the backward pass (numbered), and two of its own."""
+    numbers = {"Sequence number": 3, "Fwd thread id": 0}
+    again = [product(1100, 3, 2, **numbers), product(1200, 4, 2, **numbers)]
+    own = [product(1300, 5, 2), product(1500, 6, 2)]
+    first = [product(100, 1, **numbers), product(200, 2, **numbers)]
+    row = utilization(opened(tmp_path, *first, node(1000, 900, *again, *own))).iloc[0]
+    assert (row["hardware_flops"], row["model_flops"]) == (6 * FLOPS, 4 * FLOPS)
+    assert row["hfu_pct"] == pytest.approx(row["mfu_pct"] * 6 / 4)
 
 
 def test_a_differentiable_backward_pass_repeats_nothing(tmp_path: Path) -> None:
     """With create_graph=True autograd numbers the products of the backward pass, which have other shapes."""
-    other = product(
-        1100, 2, 2, shapes=([1024, 512], [512, 1024]), **{"Sequence number": 3, "Fwd thread id": 0}
-    )
-    first = product(100, 1, **{"Sequence number": 7, "Fwd thread id": 0})
-    row = utilization(opened(tmp_path, first, node(1000, 900, other))).iloc[0]
-    assert row["hardware_flops"] == row["model_flops"] == FLOPS + FLOPS // 2
+    numbers = {"Sequence number": 3, "Fwd thread id": 0}
+    shapes = ([1024, 512], [512, 1024])
+    other = [product(1100 + at, 3 + at, 2, shapes=shapes, **numbers) for at in (0, 100)]
+    first = [product(100, 1, **numbers), product(200, 2, **numbers)]
+    row = utilization(opened(tmp_path, *first, node(1000, 900, *other))).iloc[0]
+    assert row["hardware_flops"] == row["model_flops"] == 2 * FLOPS + 2 * (FLOPS // 2)
 
 
 def test_without_sequence_numbers_only_the_hardware_is_known(tmp_path: Path) -> None:

@@ -12,6 +12,6 @@ chains      pointwise kernels that could be one
 recomputed  what the backward pass runs again of the forward pass
 roofline    how far operators are from what the device could do
 utilization MFU, HFU and MBU of steps;  `step_work` adds up what they do, `six_p_t` what the model needs,
-            `repeated` tells which calls run twice, `utilization_rows` makes its rows
+            `utilization_rows` makes its rows
 categories  the category of an operator
 """

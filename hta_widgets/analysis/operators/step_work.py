@@ -16,7 +16,7 @@ from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.costs import SUMS, Costs, operator_costs
 from hta_widgets.analysis.operators.formulas import BUILT_IN, RegisteredFormula, registered
 from hta_widgets.analysis.operators.inputs import parse_shapes
-from hta_widgets.analysis.operators.repeated import repeated
+from hta_widgets.analysis.operators.recomputed import recomputed
 from hta_widgets.analysis.operators.roofs import call_units
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
@@ -109,11 +109,13 @@ def _figures(
     """
     flops = np.rint(costs.sums[:, SUMS.index("timed_flops")]).astype(np.int64)
     moved = np.rint(costs.sums[:, SUMS.index("timed_bytes")]).astype(np.int64)
-    again = np.where(repeated(rank_trace), flops, 0)
     calls = operator_calls(rank_trace)
     rows = calls.rows
     cover = np.full(len(rows) + 1, -1, np.int64)
     _cover(calls.parent, costs.has_formula, cover)
+    repeats = np.zeros(len(cover), np.bool_)
+    repeats[cover[calls.owner[np.isin(calls.work, recomputed(rank_trace))]]] = True
+    again = np.where(repeats[:-1], flops, 0)
     ours = BACKWARD - {formula.name for formula in own}
     of_attention = np.array([name in ours for name in rank_trace.names] or [False], np.bool_)
     dims = rank_trace.argument_codes("input_dims")

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.calls.phases import PHASES, phases
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank
 from hta_widgets.analysis.kernels.units import UNITS, Unit
-from hta_widgets.analysis.operators.repeated import in_backward, tells_recomputation
 from hta_widgets.analysis.operators.six_p_t import SixPT, six_p_t
 from hta_widgets.analysis.operators.step_work import StepWork, step_work
+from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
@@ -57,7 +58,10 @@ def rows_of(
 
 
 def _why_no_model(rank_trace: RankTrace) -> str:
-    return _NO_NUMBERS if in_backward(rank_trace).any() and not tells_recomputation(rank_trace) else ""
+    """Why recomputation cannot be told from the backward pass, "" where it can, or there is none."""
+    numbered = bool((rank_trace.argument("sequence_number") != NULL).any())
+    backward = bool((phases(rank_trace).of == PHASES.index("backward")).any())
+    return _NO_NUMBERS if backward and not numbered else ""
 
 
 def _row(
