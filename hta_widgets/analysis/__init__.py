@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         speed_map,
         what_if,
     )
+    from hta_widgets.analysis.replay.fusion_candidates import fusion_candidates
     from hta_widgets.analysis.strategy import strategies, strategy_memory, training_strategy
     from hta_widgets.charts.spec import Series
 
@@ -81,6 +82,7 @@ __all__ = [
     "cupti_counters",
     "diff",
     "formula_coverage",
+    "fusion_candidates",
     "idle_breakdown",
     "idle_gaps",
     "kernel_breakdown",
@@ -150,6 +152,7 @@ _MODULES = {
     "cupti_counters": "hta_widgets.analysis.calls.cupti",
     "diff": "hta_widgets.analysis.compare",
     "formula_coverage": "hta_widgets.analysis.operators.coverage",
+    "fusion_candidates": "hta_widgets.analysis.replay.fusion_candidates",
     "idle_breakdown": "hta_widgets.analysis.idle.breakdown",
     "idle_gaps": "hta_widgets.analysis.idle.gaps",
     "kernel_breakdown": "hta_widgets.analysis.kernels.breakdown",

@@ -23,6 +23,7 @@ from hta_widgets.analysis.launches import delays, op_kernels, queue
 from hta_widgets.analysis.memory import usage
 from hta_widgets.analysis.operators import coverage, roofline, utilization
 from hta_widgets.analysis.operators import table as operators
+from hta_widgets.analysis.replay import fusion_candidates
 from hta_widgets.analysis.strategy import memory_panel
 from hta_widgets.analysis.strategy import table as strategy
 
@@ -49,6 +50,7 @@ ANALYSES: dict[str, Analysis] = {
         utilization.ANALYSIS,
         op_kernels.ANALYSIS,
         frequent_sequences.ANALYSIS,
+        fusion_candidates.ANALYSIS,
         cupti.ANALYSIS,
         *delays.ANALYSES,
         *queue.ANALYSES,

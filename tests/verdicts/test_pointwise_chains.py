@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from hta_widgets.analysis import fusion_candidates, what_if
 from hta_widgets.analysis.findings import overview
 from hta_widgets.analysis.operators.chains import chained_ns
+from hta_widgets.analysis.replay import edits
 from hta_widgets.trace import Trace
+from hta_widgets.trace.scope import Scope
 from tests.support import shared_trace
 from tests.verdicts.plain_operators import kernels_with_operators
 from tests.verdicts.plain_reader import length, overlap, read, union
@@ -19,7 +22,7 @@ NAME = "tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
 POINTWISE = re.compile(
     r"aten::(add|sub|mul|div|neg|pow|rsqrt|cos|sin|silu|gelu|tanh|exp|le|eq|gt|where|copy_)$"
 )
-BYTES = {"c10::BFloat16": 2, "float": 4, "long int": 8, "bool": 1}
+BYTES = {"c10::BFloat16": 2, "float": 4, "long int": 8, "double": 8, "bool": 1}
 
 
 def tensors(operator: dict[str, Any]) -> list[tuple[tuple[int, ...], int]]:
@@ -71,6 +74,7 @@ def test_what_chains_cost_is_what_the_plain_events_say() -> None:
             chains.append([(record, operator)])
     taken, left = 0.0, 0.0
     found = set()
+    sums: dict[tuple[str, str], list[float]] = {}
     for chain in chains:
         if len(chain) > 1:
             moved = sum(sum(map(nbytes, read_by(each))) + nbytes(written(each)) for _, each in chain)
@@ -78,12 +82,27 @@ def test_what_chains_cost_is_what_the_plain_events_say() -> None:
             times = [1000 * float(record["dur"]) for record, _ in chain]
             taken, left = taken + sum(times), left + sum(times) * max(1 - again / moved, 0)
             found |= {record["args"]["correlation"] for record, _ in chain}
+            key = (
+                "|".join(record["name"] for record, _ in chain),
+                "|".join(each["name"] for _, each in chain),
+            )
+            figures = (1, round(sum(times)), moved, min(again, moved))
+            sums[key] = [a + b for a, b in zip(sums.get(key, [0, 0, 0, 0]), figures, strict=True)]
     trace = Trace.open(file)
     of_rank = trace.rank(trace.ranks[0])
     rows, kept = chained_ns(of_rank)
     assert set(of_rank.correlation[rows].tolist()) == found
     assert of_rank.dur[rows].sum() == pytest.approx(taken)
     assert kept.sum() == pytest.approx(left, abs=len(rows))  # each is rounded up
+    candidates = fusion_candidates(trace)
+    listed = candidates.set_index(["pattern", "operators"])
+    columns = ["count", "device_ns", "bytes", "saved_bytes"]
+    assert {key: listed.loc[key, columns].tolist() for key in listed.index} == sums
+    assert candidates["saved_device_ns"].sum() == of_rank.dur[rows].sum() - kept.sum()
+    # savings do not add: with all chains fused, the host decides
+    together = what_if(trace, edits.fused_pointwise(), Scope()).dropna(subset="iteration")
+    saved = int((together["before_ns"] - together["after_ns"]).sum())
+    assert candidates["saved_ns"].max() <= saved < candidates["saved_ns"].sum()
     windows = rank.device_windows()
     running = union(event.window for event in rank.work if event.correlation in found)
     share = 100 * sum(length(overlap(running, window)) for window in windows) / length(windows)

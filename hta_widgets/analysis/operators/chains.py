@@ -25,7 +25,7 @@ from hta_widgets.analysis.operators.recorded import RecordedInputs
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["chained_ns", "neighbours"]
+__all__ = ["Chains", "chained_ns", "chains_of", "neighbours"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -61,6 +61,25 @@ class _Work(NamedTuple):
         return 2 * math.prod(shape) * size if self.made in following.read else 0.0
 
 
+class Chains(NamedTuple):
+    """The chains of a rank.
+
+    Attributes:
+        rows: the kernels, chain after chain. chain: number of each one's chain. left_ns: how much of each is
+            left if every chain is one kernel.
+        names: of each chain those of its kernels, joined with ``|``.
+        bytes, again: of each chain what its operators read and write, and how much of it is written and read
+            again.
+    """
+
+    rows: Int64
+    chain: Int64
+    left_ns: Int64
+    names: list[str]
+    bytes: Int64
+    again: Int64
+
+
 def neighbours(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     """Rows of pointwise kernels, and of those launched next by their thread, on the same stream.
 
@@ -80,9 +99,18 @@ def neighbours(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     return rows[:-1][pair], rows[1:][pair]
 
 
+def chained_ns(rank_trace: RankTrace, names: str | None = None) -> tuple[Int64, Int64]:
+    """The kernels of chains, or of those with these names, and how much of each is left of one kernel, ns."""
+    found = chains_of(rank_trace)
+    if names is None:
+        return found.rows, found.left_ns
+    wanted = np.array([each == names for each in found.names] or [False], np.bool_)[found.chain]
+    return found.rows[wanted], found.left_ns[wanted]
+
+
 @memoize_per_rank()
-def chained_ns(rank_trace: RankTrace) -> tuple[Int64, Int64]:
-    """The kernels of chains, and how much of each is left if every chain is one kernel, ns.
+def chains_of(rank_trace: RankTrace) -> Chains:
+    """The chains of a rank.
 
     A chain takes less by the share of its bytes that are written and read again, at the bandwidth that it
     reaches now.
@@ -107,7 +135,15 @@ def chained_ns(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     fed = pd.Series(of_pair, before).reindex(rows, fill_value=0.0).to_numpy(np.float64)
     again = np.bincount(chain, fed, chains)
     left = np.clip(1.0 - again / np.maximum(moved, 1.0), 0.0, 1.0)[chain]
-    return rows, np.ceil(rank_trace.dur[rows] * left).astype(np.int64)
+    parts = np.split(rank_trace.name[rows], np.flatnonzero(begins)[1:]) if chains else []
+    texts: dict[bytes, str] = {}
+    for part in parts:
+        if part.tobytes() not in texts:
+            texts[part.tobytes()] = "|".join(rank_trace.names[code] for code in part.tolist())
+    return Chains(
+        rows, chain.astype(np.int64), np.ceil(rank_trace.dur[rows] * left).astype(np.int64),
+        [texts[part.tobytes()] for part in parts], moved.astype(np.int64), again.astype(np.int64),
+    )  # fmt: skip
 
 
 def _work(rank_trace: RankTrace) -> tuple[Int64, list[_Work]]:

@@ -154,8 +154,8 @@ def padded_products(plan: Plan) -> None:
     each_at_most(plan, *aligned_ns(plan.rank_trace))
 
 
-def fused_pointwise(plan: Plan) -> None:
-    each_at_most(plan, *chained_ns(plan.rank_trace))
+def fused_pointwise(kernels: str | None, plan: Plan) -> None:
+    each_at_most(plan, *chained_ns(plan.rank_trace, kernels))
 
 
 def prompt_communication(name: str | None, plan: Plan) -> None:

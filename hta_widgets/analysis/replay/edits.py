@@ -312,13 +312,18 @@ def fused_attention() -> Edit:
     return Edit(_said("fused_attention"), True, applied.fused_attention)
 
 
-def fused_pointwise() -> Edit:
+def fused_pointwise(kernels: str | None = None) -> Edit:
     """Each chain of pointwise kernels becomes one, which writes no result that only the next one reads.
 
     That one reads what another has written is told by shapes and types, and a result may be needed later, as
     by a backward pass: this is a bound.
+
+    Args:
+        kernels: only chains of just these kernels, their names joined with ``|``, as `fusion_candidates`
+            lists them.
     """
-    return Edit(_said("fused_pointwise"), True, applied.fused_pointwise)
+    expression = _said("fused_pointwise", kernels=kernels)
+    return Edit(expression, True, partial(applied.fused_pointwise, kernels))
 
 
 def no_recomputation() -> Edit:
