@@ -20,7 +20,7 @@ from hta_widgets.analysis import ANALYSES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.jit import Kernel, machine_code
 from hta_widgets.trace.reader import dictionary, event_scan, head, scanner
-from tests.fuzz.mutators import document, text_of
+from tests.fuzz.mutators import document
 from tests.support import ROOT
 
 READING = (dictionary.intern_text, dictionary.fill_slots, event_scan.scan_block, head._search)
@@ -75,7 +75,7 @@ def columns_of(text: bytes) -> dict[str, Any]:
 
 
 def test_files_are_read_the_same(left_to_numba: pytest.MonkeyPatch) -> None:
-    texts = [text_of(document(dice), dice) for dice in map(random.Random, range(60))]
+    texts = [document(random.Random(seed)) for seed in range(60)]
     texts.append(
         b'{"traceEvents":[%s]}' % b",".join(b'{"ph":"X","name":"%d","ts":1}' % i for i in range(9000))
     )

@@ -41,7 +41,7 @@ WORDS = {
     "memory_copies": "Copying memory without compute",
     "pageable_copies": "Copying from or to pageable memory",
     "slow_copies": "Copying far below the speed of the link",
-    "python_heavy": "Python in one kind of module",
+    "python_heavy": "Running Python in one kind of module",
     "clock_drift": "Slowing down from step to step",
     "slow_kernels": "A rank with slow kernels",
     "imbalance": "A rank with more work",

@@ -102,7 +102,7 @@ def _of_device(
         {
             "name": _owner(rank_trace, lifetimes, peak.live, top, by),
             "row": top,
-            "code": np.where(top >= 0, rank_trace.name[top], -1),
+            "operator": [rank_trace.names[code] for code in rank_trace.name[np.maximum(top, 0)].tolist()],
             "bytes": changes.change[peak.live],
         }
     )
@@ -131,15 +131,16 @@ def _most(rank_trace: RankTrace, owned: pd.DataFrame) -> dict[str, Any]:
     owned = owned[owned["row"] >= 0]
     if owned.empty:
         return {"operator": NO_OPERATOR, "event_id": None}
-    code = _greatest(owned, "code")
-    row = _greatest(owned[owned["code"] == code], "row")
-    return {"operator": rank_trace.names[code], "event_id": int(rank_trace.event_id[row])}
+    (operator, *_) = _greatest(owned, "operator")
+    row = min(_greatest(owned[owned["operator"] == operator], "row"), key=lambda row: rank_trace.start[row])
+    return {"operator": operator, "event_id": int(rank_trace.event_id[row])}
 
 
-def _greatest(blocks: pd.DataFrame, column: str) -> int:
-    """The value whose blocks have most bytes, the least of equal ones."""
+def _greatest(blocks: pd.DataFrame, column: str) -> list[Any]:
+    """The values whose blocks have most bytes, ascending."""
     total = blocks.groupby(column, sort=True)["bytes"].sum()
-    return int(total.index.to_numpy(np.int64)[int(total.to_numpy(np.int64).argmax())])
+    most: list[Any] = total.index[total == total.max()].tolist()
+    return most
 
 
 def _owner(

@@ -41,6 +41,7 @@ __all__ = [
     "overlap",
     "own_stream",
     "padded_products",
+    "prompt_communication",
     "syncs",
     "without",
 ]

@@ -55,6 +55,8 @@ def owners_or_model(trace: Trace, scope: Scope | None = None, by: By = "lifetime
 
 def sentence(frame: pd.DataFrame) -> str:
     """The answer of `owners_or_model` in one sentence."""
+    if frame.empty:
+        return "No memory was allocated in the selection."
     if "peak_ns" not in frame:
         of_ranks = frame.groupby("rank", sort=True)["bytes"].sum()
         rank = int(of_ranks.index[int(of_ranks.to_numpy(np.int64).argmax())])
@@ -65,8 +67,6 @@ def sentence(frame: pd.DataFrame) -> str:
         needed = byte_size(int(of_ranks.max()))
         return f"Computed, not measured: the model needs {needed} on rank {rank} ({said})."
     frame = frame[frame["device"] != "cpu"] if (frame["device"] != "cpu").any() else frame
-    if frame.empty:
-        return "No memory was allocated in the selection."
     fullest = frame[frame["peak_bytes"] == frame["peak_bytes"].max()]
     rank, device = fullest.iloc[0][["rank", "device"]]
     most = fullest[(fullest["rank"] == rank) & (fullest["device"] == device)].iloc[0]
