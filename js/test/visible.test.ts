@@ -31,7 +31,10 @@ it("hides or isolates every letter as the table says", () => {
 
 it("is the last step before anything is drawn", () => {
   const el = document.createElement("div");
-  render(h("p", { title: "\u202ea", "aria-label": "\x07" }, "x \u202eb ", h("input", { value: "\u202ec" })), el);
+  render(
+    h("p", { title: "\u202ea", "aria-label": "\x07" }, "x \u202eb ", h("input", { value: "\u202ec" })),
+    el,
+  );
   const [p, input] = [el.querySelector("p"), el.querySelector("input")];
   expect(p?.textContent).toBe("x \\u202eb ");
   expect([p?.title, p?.getAttribute("aria-label")]).toEqual(["\\u202ea", "\\x07"]);

@@ -59,7 +59,9 @@ export async function openReport(page: Document, { mount, views }: Drawing): Pro
     main.dataset.path = String(Object.values(models).some((model) => model.savedAnswer("path")));
     main.dataset.ready = "true";
   } catch (error) {
-    main.textContent = visible(`This report cannot be opened: ${error instanceof Error ? error.message : error}`);
+    main.textContent = visible(
+      `This report cannot be opened: ${error instanceof Error ? error.message : error}`,
+    );
   }
 }
 

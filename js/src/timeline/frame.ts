@@ -153,7 +153,11 @@ export function drawGutter(
     context.fillRect(0, y, place.width, HEADER_HEIGHT - 2);
     context.fillStyle = palette.text;
     context.font = BOLD;
-    context.fillText(`${header.collapsed ? "▸" : "▾"} Rank ${visible(header.label)}`, 6, y + HEADER_HEIGHT / 2 - 0.5);
+    context.fillText(
+      `${header.collapsed ? "▸" : "▾"} Rank ${visible(header.label)}`,
+      6,
+      y + HEADER_HEIGHT / 2 - 0.5,
+    );
   }
   context.restore();
   context.strokeStyle = palette.line;
