@@ -7,7 +7,7 @@ Each function returns a change: a function from a program to the changed one. Th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import reduce
@@ -203,7 +203,7 @@ def together(*changes: Change) -> Change:
     return lambda program: reduce(lambda changed, change: change(changed), changes, program)
 
 
-def later(change: Change, since: int, under_way: set[int]) -> Change:
+def later(change: Change, since: int, under_way: Set[int]) -> Change:
     """The change if it comes only with operation `since`.
 
     Args:

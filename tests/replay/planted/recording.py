@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -73,7 +73,7 @@ class Recording:
         since = self.program.operations.index(Enter("user_annotation", f"ProfilerStep#{self.first_step}"))
         recorded = [done for done in self.run.work if done.end > self.since_ns]
         under_way = {done.operation for done in recorded if done.operation < since}
-        changed = run(later(change, since, under_way)(self.program))
+        changed = _changed_run(self.program, change, since, frozenset(under_way))
         begin = min([self.since_ns, *(done.begin for done in recorded)])
         steps = changed.steps()
         if clock != "host":
@@ -82,3 +82,9 @@ class Recording:
             changed.occupation((begin, changed.last.ns)),
             {step: end - start for step, (start, end) in steps.items() if step >= self.first_step},
         )
+
+
+# Recordings of one program differ in what the profiler saw of it, not in what a change of it does.
+@lru_cache(maxsize=64)
+def _changed_run(program: Program, change: Change, since: int, under_way: frozenset[int]) -> Run:
+    return run(later(change, since, under_way)(program))

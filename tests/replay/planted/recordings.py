@@ -24,10 +24,11 @@ _WAYS: Mapping[str, tuple[frozenset[str], dict[str, object]]] = {
     ),
 }
 
+# The ways of one job follow each other: they share what a changed program does, which is kept for a while.
 _RECORDINGS = {
     f"{job}, {way}" if way else job: (job, options)
-    for way, (jobs, options) in _WAYS.items()
     for job in JOBS
+    for way, (jobs, options) in _WAYS.items()
     if job in jobs
 }
 NAMES = tuple(_RECORDINGS)
