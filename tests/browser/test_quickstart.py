@@ -76,11 +76,14 @@ def test_brush_becomes_a_data_frame(quickstart: Lab, timeline: Locator) -> None:
     quickstart.expect_kernel("explorer.selection.ranks", (1,))
     drag(quickstart, timeline, 0.5, 0.6)
     quickstart.expect_kernel("explorer.selection.window is not None", True)
-    start, end = literal_eval(quickstart.kernel("explorer.selection.window"))
+    # The window and its events in one answer: a drag goes on as long as its moves arrive.
+    columns = ["event_id", "name", "dur_ns"]
+    both = f"(explorer.selection.window, explorer.events[{columns}].to_json(orient='values'))"
+    (start, end), text = literal_eval(quickstart.kernel(both))
     assert end > start
 
     # exactly the rank's events that lie in the window ...
-    selected = rows(quickstart, "explorer.events", "event_id", "name", "dur_ns")
+    selected = json.loads(text)
     everything = rows(quickstart, "explorer.trace.events()", "rank", "event_id", "start_ns", "end_ns")
     inside = {i for rank, i, t0, t1 in everything if rank == 1 and t0 < end and max(t1, t0 + 1) > start}
     assert inside

@@ -44,7 +44,7 @@ def view(lab: Lab) -> tuple[int, int]:
 def show(lab: Lab, timeline: Locator, start: int, end: int) -> None:
     """Set the view in the kernel and wait until the browser has drawn it."""
     lab.expect_kernel("timeline.view is not None", True)
-    picture = "el => el.querySelector('canvas').toDataURL()"
+    picture = "el => el.querySelector('.hta-timeline-lanes').toDataURL()"
     before = timeline.evaluate(picture)
     lab.kernel(f"setattr(timeline, 'view', ({start}, {end}))")
     deadline = time.monotonic() + 10
@@ -67,10 +67,10 @@ def focused_name(lab: Lab) -> str:
 def colours(timeline: Locator) -> int:
     """How many saturated pixels the lanes show: fading takes them away."""
     count: int = timeline.evaluate(
-        """(el, [left, top]) => {
-          const canvas = el.querySelector('canvas');
+        """(el, top) => {
+          const canvas = el.querySelector('.hta-timeline-lanes');
           const data = canvas.getContext('2d').getImageData(
-            left, top, canvas.width - left, canvas.height - top).data;
+            0, top, canvas.width, canvas.height - top).data;
           let n = 0;
           for (let i = 0; i < data.length; i += 4) {
             const rgb = data.subarray(i, i + 3);
@@ -78,7 +78,7 @@ def colours(timeline: Locator) -> int:
           }
           return n;
         }""",
-        [GUTTER, LANES],
+        LANES,
     )
     return count
 

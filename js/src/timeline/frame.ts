@@ -1,4 +1,4 @@
-// Everything drawn around the slices: time axis, iteration bands, rank headers and track names.
+// Everything drawn around the slices: time axis, iterations, rank headers and track names.
 
 import { duration } from "../format";
 import { visible } from "../visible";
@@ -39,31 +39,6 @@ export function timeAt(place: Place, x: number): number {
   );
 }
 
-/** Iterations behind the lanes of each rank; `chosen` ones stand out. */
-export function drawBands(
-  context: CanvasRenderingContext2D,
-  place: Place,
-  layout: Layout,
-  iterations: readonly IterationInfo[],
-  chosen: readonly number[],
-  palette: Palette,
-): void {
-  for (const header of layout.headers) {
-    const top = Math.max(TOP, TOP + header.y - place.scroll);
-    const bottom = Math.min(place.height, TOP + header.bottom - place.scroll);
-    if (bottom <= top) continue;
-    for (const [at, band] of iterations.filter((i) => i.rank === header.rank).entries()) {
-      const left = Math.max(place.gutter, xOf(place, band.start));
-      const right = Math.min(place.width, xOf(place, band.end));
-      if (right <= left) continue;
-      if (chosen.includes(band.iteration)) context.fillStyle = palette.accentSoft;
-      else if (at % 2) context.fillStyle = palette.raised;
-      else continue;
-      context.fillRect(left, top, right - left, bottom - top);
-    }
-  }
-}
-
 export function drawAxis(
   context: CanvasRenderingContext2D,
   place: Place,
@@ -73,7 +48,7 @@ export function drawAxis(
 ): void {
   const { view, gutter, width } = place;
   context.fillStyle = palette.background;
-  context.fillRect(0, MINIMAP_HEIGHT, width, TOP - MINIMAP_HEIGHT);
+  context.fillRect(gutter, MINIMAP_HEIGHT, width - gutter, TOP - MINIMAP_HEIGHT);
   context.save();
   context.beginPath();
   context.rect(gutter, MINIMAP_HEIGHT, width - gutter, place.height - MINIMAP_HEIGHT);
@@ -94,9 +69,12 @@ export function drawAxis(
   context.stroke();
   for (const [at, band] of bands.entries()) drawBandTitle(context, place, band, at, chosen, palette);
   context.restore();
+}
+
+/** What the strip above the time axis shows. */
+export function drawBandsTitle(context: CanvasRenderingContext2D, palette: Palette): void {
   context.fillStyle = palette.muted;
-  context.font = FONT;
-  if (bands.length > 0) context.fillText("iterations", 8, MINIMAP_HEIGHT + BANDS_HEIGHT / 2);
+  context.fillText("iterations", 8, MINIMAP_HEIGHT + BANDS_HEIGHT / 2);
 }
 
 function drawBandTitle(
@@ -124,18 +102,19 @@ function drawBandTitle(
   context.fillText(title, left + 4, MINIMAP_HEIGHT + BANDS_HEIGHT / 2 + 0.5);
 }
 
+/** Names of tracks, beside their lanes. */
 export function drawGutter(
   context: CanvasRenderingContext2D,
   place: Place,
   layout: Layout,
   palette: Palette,
 ): void {
+  context.fillStyle = palette.background;
+  context.fillRect(0, 0, place.gutter, place.height);
   context.save();
   context.beginPath();
-  context.rect(0, TOP, place.width, place.height - TOP);
+  context.rect(0, TOP, place.gutter, place.height - TOP);
   context.clip();
-  context.fillStyle = palette.background;
-  context.fillRect(0, TOP, place.gutter, place.height - TOP);
   for (const label of layout.tracks) {
     const y = TOP + label.y - place.scroll;
     if (y + label.h < TOP || y > place.height) continue;
@@ -146,13 +125,32 @@ export function drawGutter(
     context.fillStyle = palette.muted;
     context.fillText(`${label.folded ? "▸" : "▾"} ${label.foldable} outer frames`, 12, y + 22);
   }
+  context.restore();
+  context.strokeStyle = palette.line;
+  context.beginPath();
+  context.moveTo(place.gutter - 0.5, MINIMAP_HEIGHT);
+  context.lineTo(place.gutter - 0.5, place.height);
+  context.stroke();
+}
+
+/** A bar above the lanes of each rank, from the gutter across the lanes. */
+export function drawHeaders(
+  context: CanvasRenderingContext2D,
+  place: Place,
+  layout: Layout,
+  palette: Palette,
+): void {
+  context.save();
+  context.beginPath();
+  context.rect(0, TOP, place.width, place.height - TOP);
+  context.clip();
+  context.font = BOLD;
   for (const header of layout.headers) {
     const y = TOP + header.y - place.scroll;
     if (y + HEADER_HEIGHT < TOP || y > place.height) continue;
     context.fillStyle = palette.raised;
     context.fillRect(0, y, place.width, HEADER_HEIGHT - 2);
     context.fillStyle = palette.text;
-    context.font = BOLD;
     context.fillText(
       `${header.collapsed ? "▸" : "▾"} Rank ${visible(header.label)}`,
       6,
@@ -160,11 +158,6 @@ export function drawGutter(
     );
   }
   context.restore();
-  context.strokeStyle = palette.line;
-  context.beginPath();
-  context.moveTo(place.gutter - 0.5, MINIMAP_HEIGHT);
-  context.lineTo(place.gutter - 0.5, place.height);
-  context.stroke();
 }
 
 function shortened(context: CanvasRenderingContext2D, text: string, room: number): string {

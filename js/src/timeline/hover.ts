@@ -1,5 +1,6 @@
 // The pointer on a timeline, or on the one that leads it: its time, what is under it, and the tooltip.
 
+import { Cursor } from "./cursor";
 import { type Place, timeAt, xOf } from "./frame";
 import type { Extent } from "./overlay";
 import { Tooltip } from "./tooltip";
@@ -7,6 +8,7 @@ import type { Tip } from "./tooltip_content";
 
 export class Hover {
   readonly tooltip = new Tooltip();
+  readonly cursor = new Cursor();
   /** the slice or the gap under the pointer */
   extent: Extent | null = null;
   #x: number | null = null;
@@ -25,17 +27,13 @@ export class Hover {
     return this.#x !== null && this.#x > place.gutter ? timeAt(place, this.#x) : null;
   }
 
-  /** Where the cursor is drawn, in px. */
-  get cursor(): number | null {
-    return this.#leaderTime === null ? this.#x : xOf(this.place(), this.#leaderTime);
-  }
-
   at(x: number, y: number, tip: Tip | null): void {
     const { width, height } = this.place();
     this.#x = x;
     this.extent = tip?.extent ?? null;
     if (tip) this.tooltip.show(tip.facts, tip.colour, x, y, width, height);
     else this.tooltip.hide();
+    this.#moveCursor();
     this.pointed(this.time);
   }
 
@@ -49,10 +47,18 @@ export class Hover {
   moved(): void {
     this.extent = null;
     this.tooltip.hide();
+    this.#moveCursor();
     if (this.#x !== null) this.pointed(this.time);
   }
 
   lead(t: number | null): void {
     this.#leaderTime = t;
+    this.#moveCursor();
+  }
+
+  #moveCursor(): void {
+    const place = this.place();
+    const x = this.#leaderTime === null ? this.#x : xOf(place, this.#leaderTime);
+    this.cursor.move(x !== null && x > place.gutter && x < place.width ? x : null);
   }
 }

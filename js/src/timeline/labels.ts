@@ -2,12 +2,12 @@
 
 import { visible } from "../visible";
 import { ROW_HEIGHT, type Row } from "./layout";
-import { range } from "./pyramid";
 import type { Items, Outline, View } from "./types";
 
 const PADDING = 3;
-const NARROWEST = 26;
 const MOST_LABELS = 900;
+const FEWEST_LETTERS = 3;
+const MOST_WIDTHS = 20_000;
 
 /** A kernel's own name without namespaces, template and call arguments; a Python frame without its folder. */
 export function shortName(name: string): string {
@@ -23,47 +23,67 @@ export function shortName(name: string): string {
 
 export class Labels {
   #short: string[];
-  #widths: (number | undefined)[] = [];
+  #widths = new Map<string, number>();
 
   constructor(outline: Outline) {
     this.#short = outline.names.map((name) => visible(shortName(name)));
   }
 
-  /** `colours` per kind; `x`: where the view begins on the context; `y`: where height 0 of the rows is. */
+  /**
+   * `wide`: for each row the slices that may have room for a name; `colours` per kind; `place`: where the view begins
+   * on the context, and height 0 of the rows.
+   */
   draw(
     context: CanvasRenderingContext2D,
     items: Items,
     rows: readonly Row[],
+    wide: readonly (readonly number[])[],
     view: View,
     colours: readonly string[],
     place: { x: number; y: number; width: number },
   ): void {
     const scale = place.width / (view.t1 - view.t0);
     let drawn = 0;
-    for (const row of rows) {
+    let colour = "";
+    for (const [at, row] of rows.entries()) {
       if (row.h < ROW_HEIGHT) continue;
-      const [from, to] = range(items, row.lane, view.t0, view.t1);
-      for (let i = from; i < to && drawn < MOST_LABELS; i++) {
-        const dur = items.dur[i] as number;
-        if (dur * scale < NARROWEST || (items.count && (items.count[i] as number) > 1)) continue;
-        const left = Math.max(((items.start[i] as number) - view.t0) * scale, 0);
-        const right = Math.min(((items.start[i] as number) + dur - view.t0) * scale, place.width);
+      for (const i of wide[at] as readonly number[]) {
+        if (drawn === MOST_LABELS) return;
+        if (items.count && (items.count[i] as number) > 1) continue;
+        const start = ((items.start[i] as number) - view.t0) * scale;
+        const left = Math.max(start, 0);
+        const right = Math.min(start + (items.dur[i] as number) * scale, place.width);
         const kind = items.kind[i] as number;
-        const text = this.#fitted(context, kind, right - left - 2 * PADDING);
+        const text = this.#fitted(context, this.#short[kind] as string, right - left - 2 * PADDING);
         if (!text) continue;
-        context.fillStyle = colours[kind] as string;
+        if (colours[kind] !== colour) {
+          colour = colours[kind] as string;
+          context.fillStyle = colour;
+        }
         context.fillText(text, place.x + left + PADDING, place.y + row.y + (row.h - 1) / 2 + 0.5);
         drawn++;
       }
     }
   }
 
-  #fitted(context: CanvasRenderingContext2D, kind: number, room: number): string {
-    const text = this.#short[kind] as string;
-    this.#widths[kind] ??= context.measureText(text).width;
-    const width = this.#widths[kind] as number;
+  /** As much of a name as there is room for: nothing is painted beyond its slice. */
+  #fitted(context: CanvasRenderingContext2D, text: string, room: number): string {
+    const width = this.#width(context, text);
     if (width <= room) return text;
-    const letters = Math.floor((text.length * (room - 7)) / width);
-    return letters < 3 ? "" : `${text.slice(0, letters)}…`;
+    for (let letters = Math.floor((text.length * room) / width); letters >= FEWEST_LETTERS; letters--) {
+      const cut = `${text.slice(0, letters)}…`;
+      if (this.#width(context, cut) <= room) return cut;
+    }
+    return "";
+  }
+
+  #width(context: CanvasRenderingContext2D, text: string): number {
+    let width = this.#widths.get(text);
+    if (width === undefined) {
+      if (this.#widths.size > MOST_WIDTHS) this.#widths.clear();
+      width = context.measureText(text).width;
+      this.#widths.set(text, width);
+    }
+    return width;
   }
 }

@@ -42,6 +42,17 @@ export function draggedView(
   return { t0: from.t0 + ns, t1: from.t1 + ns };
 }
 
+/** What the activity is of. */
+export function drawMinimapTitle(
+  context: CanvasRenderingContext2D,
+  { activity }: Outline,
+  palette: Palette,
+): void {
+  context.fillStyle = palette.muted;
+  context.fillText(activity.length === 1 ? "host activity" : "device activity", 8, ACTIVITY_HEIGHT / 2);
+}
+
+/** The activity of the whole trace, and where matches are. */
 export function drawMinimap(
   context: CanvasRenderingContext2D,
   place: Place,
@@ -49,13 +60,21 @@ export function drawMinimap(
   found: Found | null,
   palette: Palette,
 ): void {
-  const { gutter, width } = place;
   context.fillStyle = palette.background;
-  context.fillRect(0, 0, width, MINIMAP_HEIGHT);
+  context.fillRect(place.gutter, 0, place.width - place.gutter, MINIMAP_HEIGHT);
   const onHost = outline.activity.length === 1;
   drawActivity(context, place, outline.activity, onHost ? [HOST_CLASS] : ROW_CLASSES, palette);
-  context.fillStyle = palette.muted;
-  context.fillText(onHost ? "host activity" : "device activity", 8, ACTIVITY_HEIGHT / 2);
+  if (found) drawMarks(context, place, found, palette);
+}
+
+/** A frame around the visible part; the rest is dimmed. */
+export function drawMinimapFrame(
+  context: CanvasRenderingContext2D,
+  place: Place,
+  outline: Outline,
+  palette: Palette,
+): void {
+  const { gutter, width } = place;
   const [left, right] = frameOf(place, outline.extent);
   context.globalAlpha = 0.7;
   context.fillStyle = palette.raised;
@@ -66,7 +85,6 @@ export function drawMinimap(
   context.lineWidth = 1.5;
   context.strokeRect(left + 0.75, 1.5, right - left - 1.5, ACTIVITY_HEIGHT - 3);
   context.lineWidth = 1;
-  if (found) drawMarks(context, place, found, palette);
 }
 
 /** Where matches begin: the more of them on a spot, the darker. */

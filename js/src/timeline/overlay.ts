@@ -1,4 +1,4 @@
-// What follows the pointer and the selection, on a canvas of its own: slices are not redrawn for it.
+// What is marked by the pointer and the selection, on a canvas of its own: slices are not redrawn for it.
 
 import { duration } from "../format";
 import { FONT, MINIMAP_HEIGHT, type Place, TOP, xOf } from "./frame";
@@ -14,8 +14,11 @@ export interface Marks {
   hover: Extent | null;
   focus: Slice | null;
   flows: readonly Flow[];
-  /** where the pointer is, here or at the same time elsewhere; null: on no time */
-  cursor: number | null;
+}
+
+/** Whether anything is marked. */
+export function hasMarks({ window, hover, focus, flows }: Marks): boolean {
+  return window !== null || hover !== null || focus !== null || flows.length > 0;
 }
 
 export function drawOverlay(
@@ -31,12 +34,6 @@ export function drawOverlay(
   context.rect(place.gutter, MINIMAP_HEIGHT, place.width - place.gutter, place.height - MINIMAP_HEIGHT);
   context.clip();
   if (marks.window) drawWindow(context, place, marks.window, palette);
-  if (marks.cursor !== null && marks.cursor > place.gutter) {
-    context.fillStyle = palette.muted;
-    context.globalAlpha = 0.5;
-    context.fillRect(Math.round(marks.cursor), TOP, 1, place.height - TOP);
-    context.globalAlpha = 1;
-  }
   context.beginPath();
   context.rect(place.gutter, TOP, place.width - place.gutter, place.height - TOP);
   context.clip();

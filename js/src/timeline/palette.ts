@@ -22,6 +22,10 @@ const CLASSES: readonly { label: string; colour: string }[] = [
 const FIRST_HOST_CLASS = 5;
 /** How much of its colour a faded slice keeps. */
 const FADED = 0.2;
+/** Least contrast of text (WCAG 2, AA). */
+const READABLE = 4.5;
+const BLACK: Rgb = [0, 0, 0];
+const WHITE: Rgb = [255, 255, 255];
 
 /** The colours of slices. */
 export interface Inks {
@@ -31,8 +35,12 @@ export interface Inks {
 }
 
 export interface Palette extends Inks {
-  /** per kind: black or white text reads better on it */
+  /** per kind: black or white, whichever reads better on it */
   textOnKind: string[];
+  /** per kind: a quiet colour that still reads on it while it is faded */
+  textOnFaded: string[];
+  /** what lies behind lanes, packed: plain, every other iteration, a chosen one */
+  grounds: { plain: number; odd: number; chosen: number };
   /** the colours of slices while others are to be seen */
   faded: Inks;
   idle: string;
@@ -68,8 +76,10 @@ export function readPalette(el: HTMLElement, outline: Outline): Palette {
     const colour = classes[eventClass] ?? (classes[10] as Rgb);
     return eventClass < FIRST_HOST_CLASS ? colour : shade(colour, name);
   });
-  const background = read("background");
-  const fade = (colour: Rgb) => mixed(parseColour(background), colour, FADED);
+  const [background, raised, accentSoft] = [read("background"), read("raised"), read("accent-soft")];
+  const [text, muted] = [read("text"), read("muted")];
+  const ground = parseColour(background);
+  const fade = (colour: Rgb) => mixed(ground, colour, FADED);
   const palette = {
     classes,
     kinds: Uint32Array.from(shades, (colour) => pack(colour, 255)),
@@ -78,14 +88,22 @@ export function readPalette(el: HTMLElement, outline: Outline): Palette {
       kinds: Uint32Array.from(shades, (colour) => pack(fade(colour), 255)),
     },
     idle: read("idle"),
-    textOnKind: shades.map((colour) => (luminance(colour) > 0.3 ? "#101010" : "#ffffff")),
+    textOnKind: shades.map(textOn),
+    textOnFaded: shades.map((colour) =>
+      contrast(parseColour(muted), fade(colour)) >= READABLE ? muted : text,
+    ),
+    grounds: {
+      plain: pack(ground, 255),
+      odd: pack(laidOn(ground, raised), 255),
+      chosen: pack(laidOn(ground, accentSoft), 255),
+    },
     background,
-    raised: read("raised"),
-    text: read("text"),
-    muted: read("muted"),
+    raised,
+    text,
+    muted,
     line: read("line"),
     accent: read("accent"),
-    accentSoft: read("accent-soft"),
+    accentSoft,
   };
   probe.remove();
   return palette;
@@ -107,6 +125,12 @@ export function pack([r, g, b]: Rgb, alpha: number): number {
   return ((alpha << 24) | (b << 16) | (g << 8) | r) >>> 0;
 }
 
+/** What a colour that may be translucent looks like on a ground. */
+function laidOn(ground: Rgb, text: string): Rgb {
+  const alpha = /^rgba\(([^)]*)\)/.exec(text)?.[1]?.split(/[\s,/]+/)[3];
+  return mixed(ground, parseColour(text), alpha === undefined ? 1 : Number(alpha));
+}
+
 /** `share` of `colour`, the rest of `ground`. */
 function mixed(ground: Rgb, colour: Rgb, share: number): Rgb {
   return colour.map((part, i) =>
@@ -121,7 +145,18 @@ function shade(colour: Rgb, name: string): Rgb {
   return colour.map((part) => Math.min(255, Math.round(part * factor))) as unknown as Rgb;
 }
 
-/** Relative luminance (WCAG 2). Black text has the higher contrast above 0.18; 0.3 keeps white on saturated blue. */
+/** Black or white, whichever contrasts more: no colour is left with less than 4.58. */
+export function textOn(colour: Rgb): string {
+  return contrast(BLACK, colour) > contrast(WHITE, colour) ? "#000000" : "#ffffff";
+}
+
+/** Contrast ratio (WCAG 2), from 1 to 21. */
+export function contrast(a: Rgb, b: Rgb): number {
+  const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y) as [number, number];
+  return (high + 0.05) / (low + 0.05);
+}
+
+/** Relative luminance (WCAG 2). */
 function luminance(colour: Rgb): number {
   const [r, g, b] = colour.map((part) => {
     const c = part / 255;

@@ -1,16 +1,26 @@
-// Draws everything but what follows the pointer: bands, slices, names, the path, the gutter, the axis and the minimap.
+// Draws everything but what is marked: the gutter, and beside it bands, slices, names, the path, the axis, the minimap.
 
-import { drawAxis, drawBands, drawGutter, type Place, TOP } from "./frame";
+import { element } from "../page";
+import {
+  drawAxis,
+  drawBandsTitle,
+  drawGutter,
+  drawHeaders,
+  FONT,
+  MINIMAP_HEIGHT,
+  type Place,
+  TOP,
+} from "./frame";
 import type { Highlight } from "./highlight";
 import { Labels } from "./labels";
 import { type Layout, rowsBetween } from "./layout";
 import type { Choice } from "./matches";
-import { drawMinimap } from "./minimap";
+import { drawMinimap, drawMinimapFrame, drawMinimapTitle } from "./minimap";
 import type { Palette } from "./palette";
 import { drawPath } from "./pathline";
-import { type Layer, Scanline } from "./scanline";
+import { type Ground, type Layer, Scanline } from "./scanline";
 import type { Source } from "./source";
-import type { Items, IterationInfo, Outline } from "./types";
+import type { IterationInfo, Outline, View } from "./types";
 
 export interface Scene {
   place: Place;
@@ -26,6 +36,8 @@ export interface Scene {
 export class Picture {
   #scanline = new Scanline();
   #labels: Labels;
+  #minimap = element("canvas");
+  #minimapOf: readonly unknown[] = [];
 
   constructor(
     private readonly outline: Outline,
@@ -34,52 +46,107 @@ export class Picture {
     this.#labels = new Labels(outline);
   }
 
-  draw(context: CanvasRenderingContext2D, scene: Scene, palette: Palette): void {
+  drawGutter(context: CanvasRenderingContext2D, scene: Scene, palette: Palette): void {
+    const { place, layout } = scene;
+    drawGutter(context, place, layout, palette);
+    drawHeaders(context, place, layout, palette);
+    context.font = FONT;
+    drawMinimapTitle(context, this.outline, palette);
+    if (scene.bands.length > 0) drawBandsTitle(context, palette);
+  }
+
+  drawLanes(context: CanvasRenderingContext2D, scene: Scene, palette: Palette): void {
     const { place, layout, iterations, highlight } = scene;
     if (place.width <= place.gutter) return;
-    context.fillStyle = palette.background;
-    context.fillRect(0, 0, place.width, place.height);
-    drawBands(context, place, layout, this.outline.iterations, iterations, palette);
     this.#drawSlices(context, scene, palette);
     if (highlight.path) drawPath(context, place, layout, highlight.path, palette);
-    drawGutter(context, place, layout, palette);
+    drawHeaders(context, place, layout, palette);
     drawAxis(context, place, scene.bands, iterations, palette);
-    drawMinimap(context, place, this.outline, highlight.found, palette);
+    this.#drawMinimap(context, scene, palette);
+  }
+
+  /** The whole trace changes rarely: its picture is kept. */
+  #drawMinimap(context: CanvasRenderingContext2D, scene: Scene, palette: Palette): void {
+    const { place, ratio } = scene;
+    const { found } = scene.highlight;
+    const of = [found, place.width, place.gutter, ratio, palette];
+    const width = place.width - place.gutter;
+    if (of.some((one, i) => one !== this.#minimapOf[i])) {
+      this.#minimapOf = of;
+      this.#minimap.width = Math.round(width * ratio);
+      this.#minimap.height = Math.round(MINIMAP_HEIGHT * ratio);
+      const kept = this.#minimap.getContext("2d", { alpha: false }) as CanvasRenderingContext2D;
+      kept.setTransform(ratio, 0, 0, ratio, -place.gutter * ratio, 0);
+      drawMinimap(kept, place, this.outline, found, palette);
+    }
+    context.drawImage(this.#minimap, place.gutter, 0, width, MINIMAP_HEIGHT);
+    drawMinimapFrame(context, place, this.outline, palette);
   }
 
   #drawSlices(context: CanvasRenderingContext2D, scene: Scene, palette: Palette): void {
     const { place, layout, ratio } = scene;
-    const { gutter, view } = place;
-    const rows = rowsBetween(layout.rows, place.scroll, place.scroll + place.height - TOP);
-    if (rows.length === 0) return;
+    const { gutter, view, scroll } = place;
     const width = place.width - gutter;
+    const height = place.height - TOP;
+    const rows = rowsBetween(layout.rows, scroll, scroll + height);
     const lanes = rows.map((row) => row.lane);
-    const items = this.source.items(view.t0, view.t1, width * ratio, lanes);
-    if (!items) return;
+    const items = rows.length > 0 ? this.source.items(view.t0, view.t1, width * ratio, lanes) : null;
     const { choice, path } = scene.highlight;
     const chosen = choice && this.source.matchItems();
     const onPath = path?.levels.at((view.t1 - view.t0) / (width * ratio));
     const bright = [chosen, onPath].filter((layer) => !!layer);
-    const layers: Layer[] = [
-      { items, inks: bright.length > 0 ? palette.faded : palette },
-      ...bright.map((layer) => ({ items: layer, inks: palette })),
-    ];
-    const target = { x: gutter, y: TOP - place.scroll, width, ratio };
+    const layers: Layer[] = items
+      ? [
+          { items, inks: bright.length > 0 ? palette.faded : palette },
+          ...bright.map((layer) => ({ items: layer, inks: palette })),
+        ]
+      : [];
+    const area = { top: TOP, scroll, width, height, ratio };
+    const columns = Math.max(1, Math.round(width * ratio));
+    const grounds = this.#grounds(scene, columns, palette);
+    const wide = this.#scanline.draw(context, layers, rows, view, area, grounds, palette.grounds.plain);
     context.save();
     context.beginPath();
-    context.rect(gutter, TOP, width, place.height - TOP);
+    context.rect(gutter, TOP, width, height);
     context.clip();
-    this.#scanline.draw(context, layers, rows, view, target);
-    const name = (named: Items, colours: readonly string[]) =>
-      this.#labels.draw(context, named, rows, view, colours, target);
-    // On the path only its own parts are named: two names would stand on one spot.
-    if (onPath) for (const layer of bright) name(layer, palette.textOnKind);
-    else name(items, choice ? colours(choice, palette) : palette.textOnKind);
+    const target = { x: gutter, y: TOP - scroll, width };
+    layers.forEach((layer, at) => {
+      // On the path only its own parts are named: two names would stand on one spot.
+      if (onPath ? at === 0 : at > 0) return;
+      const named = choice && !onPath ? colours(choice, palette) : palette.textOnKind;
+      this.#labels.draw(context, layer.items, rows, wide[at] as number[][], view, named, target);
+    });
     context.restore();
   }
+
+  /** Behind the lanes of each rank every other iteration is tinted, and those that are chosen stand out. */
+  #grounds(scene: Scene, columns: number, palette: Palette): Ground[] {
+    const { plain, odd, chosen } = palette.grounds;
+    return scene.layout.headers.flatMap(({ rank, y, bottom }) => {
+      const bands = this.outline.iterations.filter((band) => band.rank === rank);
+      if (bands.length === 0) return [];
+      const pixels = new Uint32Array(columns).fill(plain);
+      bands.forEach((band, at) => {
+        if (scene.iterations.includes(band.iteration)) tint(pixels, scene.place.view, band, chosen);
+        else if (at % 2) tint(pixels, scene.place.view, band, odd);
+      });
+      return [{ top: y, bottom, pixels }];
+    });
+  }
+}
+
+function tint(pixels: Uint32Array, view: View, band: IterationInfo, colour: number): void {
+  const { length } = pixels;
+  const columnOf = (t: number) => {
+    const column = Math.round(((t - view.t0) * length) / (view.t1 - view.t0));
+    return Math.min(Math.max(column, 0), length);
+  };
+  pixels.fill(colour, columnOf(band.start), columnOf(band.end));
 }
 
 /** Names on slices that are not chosen stay readable on their faded colour. */
 function colours({ kinds }: Choice, palette: Palette): string[] {
-  return palette.textOnKind.map((colour, kind) => (kinds[kind] ? colour : palette.muted));
+  return palette.textOnKind.map((colour, kind) =>
+    kinds[kind] ? colour : (palette.textOnFaded[kind] as string),
+  );
 }

@@ -1,10 +1,10 @@
-// Draws any number of slices at the cost of lanes x width pixels: every visible lane is one row of an image.
+// Draws any number of slices at the cost of lanes x width pixels: every visible lane is one line of an opaque image, and
+// repeated for its height.
 //
 // Wide slices fill their pixels. Slices below 1.5 px add their colour to a pixel, weighted by how much of it they
-// cover, and the sum is blended in at the end; a least weight keeps a lone short slice visible. Each image row is then
-// stretched to its lane's height. No GPU is needed.
+// cover, and the sum is blended in at the end; a least weight keeps a lone short slice visible. The image is put on the
+// canvas as it is, which costs less than stretching lanes onto it or blending it. No GPU is needed.
 
-import { element } from "../page";
 import type { Row } from "./layout";
 import type { Inks } from "./palette";
 import { range } from "./pyramid";
@@ -13,59 +13,92 @@ import type { Items, View } from "./types";
 const SUB_PIXEL = 1.5;
 const LEAST_COVER = 0.18;
 const LEAST_ALPHA = 70;
+/** A slice of so many CSS pixels may have room for a name. */
+const LEAST_NAMED = 26;
 
 export interface Layer {
   items: Items;
   inks: Inks;
 }
 
+/** One line of pixels that lies behind all lanes between two heights. */
+export interface Ground {
+  top: number;
+  bottom: number;
+  pixels: Uint32Array;
+}
+
+/** Where lanes are drawn, in CSS pixels; `scroll`: the height that stands at the top. */
+export interface Area {
+  top: number;
+  scroll: number;
+  width: number;
+  height: number;
+  /** canvas pixels per CSS pixel */
+  ratio: number;
+}
+
 export class Scanline {
-  #canvas = element("canvas");
-  #context = this.#canvas.getContext("2d", { willReadFrequently: false }) as CanvasRenderingContext2D;
   #image = new ImageData(1, 1);
   #pixels = new Uint32Array(this.#image.data.buffer);
   #sums = new Float32Array(4);
 
   /**
-   * Draw layers over each other. `x`, `y`: where the first pixel column and height 0 of the rows stand on the target;
-   * `width` in its units.
+   * Draw layers over each other, from the left edge of the canvas on.
+   *
+   * Returns for each layer and row the slices that may have room for a name.
    */
   draw(
     target: CanvasRenderingContext2D,
     layers: readonly Layer[],
     rows: readonly Row[],
     view: View,
-    place: { x: number; y: number; width: number; ratio: number },
-  ): void {
-    const columns = Math.max(1, Math.round(place.width * place.ratio));
-    if (rows.length === 0) return;
-    this.#resize(columns, rows.length);
-    for (const [at, row] of rows.entries()) {
-      for (const { items, inks } of layers)
-        rasterise(items, row.lane, view, inks, this.#pixels, at * columns, columns, this.#sums);
+    area: Area,
+    grounds: readonly Ground[],
+    background: number,
+  ): number[][][] {
+    const { scroll, ratio } = area;
+    const columns = Math.max(1, Math.round(area.width * ratio));
+    const lines = Math.max(1, Math.round(area.height * ratio));
+    this.#resize(columns, lines);
+    const pixels = this.#pixels;
+    const line = (y: number) => Math.min(Math.max(Math.round((y - scroll) * ratio), 0), lines);
+    pixels.fill(background);
+    for (const ground of grounds) {
+      const bottom = line(ground.bottom);
+      for (let at = line(ground.top); at < bottom; at++) pixels.set(ground.pixels, at * columns);
     }
-    this.#context.putImageData(this.#image, 0, 0);
-    target.imageSmoothingEnabled = false;
-    rows.forEach((row, at) => {
+    const wide = layers.map(() => rows.map((): number[] => []));
+    const named = LEAST_NAMED * ratio;
+    for (const [at, row] of rows.entries()) {
+      const top = line(row.y);
       // A line between lanes, but not at the cost of lanes that are themselves lines.
-      const height = row.h > 4 ? row.h - 1 : row.h;
-      target.drawImage(this.#canvas, 0, at, columns, 1, place.x, place.y + row.y, place.width, height);
-    });
+      const bottom = line(row.y + (row.h > 4 ? row.h - 1 : row.h));
+      if (bottom <= top) continue;
+      const base = top * columns;
+      layers.forEach(({ items, inks }, layer) => {
+        const names = { least: named, found: (wide[layer] as number[][])[at] as number[] };
+        rasterise(items, row.lane, view, inks, pixels, base, columns, this.#sums, names);
+      });
+      for (let next = top + 1; next < bottom; next++) pixels.copyWithin(next * columns, base, base + columns);
+    }
+    target.putImageData(this.#image, 0, Math.round(area.top * ratio));
+    return wide;
   }
 
-  #resize(columns: number, rows: number): void {
-    if (this.#canvas.width !== columns || this.#canvas.height !== rows) {
-      this.#canvas.width = columns;
-      this.#canvas.height = rows;
-      this.#image = new ImageData(columns, rows);
-      this.#pixels = new Uint32Array(this.#image.data.buffer);
-      this.#sums = new Float32Array(4 * columns);
-    }
-    this.#pixels.fill(0);
+  #resize(columns: number, lines: number): void {
+    if (this.#image.width === columns && this.#image.height === lines) return;
+    this.#image = new ImageData(columns, lines);
+    this.#pixels = new Uint32Array(this.#image.data.buffer);
+    this.#sums = new Float32Array(4 * columns);
   }
 }
 
-/** One lane into `columns` pixels from position `base` on; `sums` (4 per column) is zero before and after. */
+/**
+ * One lane onto `columns` opaque pixels from position `base` on; `sums` (4 per column) is zero before and after.
+ *
+ * Appends to `names.found` the slices of at least `names.least` columns.
+ */
 export function rasterise(
   items: Items,
   lane: number,
@@ -75,6 +108,7 @@ export function rasterise(
   base: number,
   columns: number,
   sums: Float32Array,
+  names: { least: number; found: number[] },
 ): void {
   const scale = columns / (view.t1 - view.t0);
   const { start, dur, busy, eventClass, kind } = items;
@@ -98,35 +132,40 @@ export function rasterise(
       highest = Math.max(highest, column);
       continue;
     }
+    if (width >= names.least) names.found.push(i);
     const left = x < 0 ? 0 : Math.round(x);
     let right = x + width > columns ? columns : Math.round(x + width);
     if (right - left > 2) right--; // a gap, so that neighbours of one colour stay two
     const density = busy ? Math.min(1, (busy[i] as number) / (dur[i] as number)) : 1;
     const alpha = density > 0.95 ? 255 : Math.max(LEAST_ALPHA, Math.round(255 * density));
-    pixels.fill(
-      (((inks.kinds[kind[i] as number] as number) & 0xffffff) | (alpha << 24)) >>> 0,
-      base + left,
-      base + right,
-    );
+    const ink = inks.kinds[kind[i] as number] as number;
+    if (alpha === 255) pixels.fill(ink, base + left, base + right);
+    else
+      for (let at = base + left; at < base + right; at++)
+        pixels[at] = blended(
+          ink & 255,
+          (ink >>> 8) & 255,
+          (ink >>> 16) & 255,
+          alpha / 255,
+          pixels[at] as number,
+        );
   }
   for (let column = lowest; column <= highest; column++) {
     const s = 4 * column;
     const cover = sums[s + 3] as number;
-    if (cover > 0) {
-      pixels[base + column] = over(sums, s, cover, pixels[base + column] as number);
-      sums.fill(0, s, s + 4);
-    }
+    if (cover === 0) continue;
+    const [red, green, blue] = [sums[s] as number, sums[s + 1] as number, sums[s + 2] as number];
+    const below = pixels[base + column] as number;
+    pixels[base + column] = blended(red / cover, green / cover, blue / cover, Math.min(1, cover), below);
+    sums[s] = sums[s + 1] = sums[s + 2] = sums[s + 3] = 0;
   }
 }
 
-/** The summed colour, as opaque as its cover, over what the pixel shows already. */
-function over(sums: Float32Array, s: number, cover: number, below: number): number {
-  const a = Math.min(1, cover);
-  const b = ((below >>> 24) / 255) * (1 - a);
-  const alpha = a + b;
-  const mix = (sum: number, channel: number) => Math.round(((sum / cover) * a + channel * b) / alpha);
-  const red = mix(sums[s] as number, below & 255);
-  const green = mix(sums[s + 1] as number, (below >>> 8) & 255);
-  const blue = mix(sums[s + 2] as number, (below >>> 16) & 255);
-  return ((Math.round(255 * alpha) << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+/** A colour as opaque as `alpha` over an opaque pixel. */
+function blended(red: number, green: number, blue: number, alpha: number, below: number): number {
+  const rest = 1 - alpha;
+  const r = (red * alpha + (below & 255) * rest + 0.5) | 0;
+  const g = (green * alpha + ((below >>> 8) & 255) * rest + 0.5) | 0;
+  const b = (blue * alpha + ((below >>> 16) & 255) * rest + 0.5) | 0;
+  return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 }

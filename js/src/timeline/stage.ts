@@ -1,6 +1,8 @@
-// Two canvases over each other, kept at the element's size and in its theme, and drawn at most once per frame.
+// Three canvases, kept at the element's size and in its theme, and drawn at most once per frame.
 //
-// Slices are below; above them stands what follows the pointer, so that hovering redraws no slice.
+// The gutter stands still while one pans and zooms, so it has a canvas of its own, no wider than itself: a canvas on the
+// screen costs time in each frame, even if nothing is drawn on it. The lanes beside it are opaque, which spares blending
+// them. Above both lie the marks, which are taken off the screen while there are none.
 
 import { element, onAbort } from "../page";
 import { FONT } from "./frame";
@@ -8,8 +10,15 @@ import { type Palette, readPalette } from "./palette";
 import type { Outline } from "./types";
 
 export interface Painter {
-  base(context: CanvasRenderingContext2D, palette: Palette): void;
-  over(context: CanvasRenderingContext2D, palette: Palette): void;
+  /** width of the gutter */
+  gutter(): number;
+  /** what the gutter shows: it is drawn again when one of these is another one */
+  shownInGutter(): readonly unknown[];
+  drawGutter(context: CanvasRenderingContext2D, palette: Palette): void;
+  drawLanes(context: CanvasRenderingContext2D, palette: Palette): void;
+  /** whether anything is marked */
+  marked(): boolean;
+  drawMarks(context: CanvasRenderingContext2D, palette: Palette): void;
   resized(): void;
 }
 
@@ -19,8 +28,10 @@ export class Stage {
   size = { width: 0, height: 0, ratio: 1 };
   palette: Palette;
   readonly canvases: readonly HTMLCanvasElement[];
-  #base = canvas();
-  #over = canvas();
+  #lanes = canvas("hta-timeline-lanes", { alpha: false });
+  #gutter = canvas("hta-timeline-gutter", { alpha: false });
+  #marks = canvas("hta-timeline-marks", { alpha: true });
+  #inGutter: readonly unknown[] = [];
   #frame = 0;
   #stale = true;
 
@@ -30,7 +41,7 @@ export class Stage {
     private readonly painter: Painter,
     private readonly signal: AbortSignal,
   ) {
-    this.canvases = [this.#base.element, this.#over.element];
+    this.canvases = [this.#lanes, this.#gutter, this.#marks].map((layer) => layer.element);
     this.palette = readPalette(el, outline);
   }
 
@@ -56,21 +67,25 @@ export class Stage {
 
   /** What is on the canvases, as a data URL. */
   toUrl(): string {
-    const { element, context } = canvas();
-    element.width = this.#base.element.width;
-    element.height = this.#base.element.height;
-    for (const layer of this.canvases) if (layer.width) context.drawImage(layer, 0, 0);
+    const { element, context } = canvas("", { alpha: true });
+    element.width = this.#marks.element.width;
+    element.height = this.#marks.element.height;
+    if (element.width) {
+      context.drawImage(this.#gutter.element, 0, 0);
+      context.drawImage(this.#lanes.element, this.#gutter.element.width, 0);
+      if (this.painter.marked()) context.drawImage(this.#marks.element, 0, 0);
+    }
     return element.toDataURL("image/webp", QUALITY);
   }
 
   /** Draw everything in the next frame. */
   invalidate(): void {
     this.#stale = true;
-    this.invalidateOver();
+    this.invalidateMarks();
   }
 
-  /** Draw what follows the pointer in the next frame. */
-  invalidateOver(): void {
+  /** Draw what is marked in the next frame. */
+  invalidateMarks(): void {
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;
       this.#draw();
@@ -78,13 +93,15 @@ export class Stage {
   }
 
   #resize(): void {
-    const size = { width: this.el.clientWidth, height: this.el.clientHeight, ratio: devicePixelRatio || 1 };
-    if (size.width === 0 || size.height === 0) return;
-    this.size = size;
-    for (const element of this.canvases) {
-      element.width = Math.round(size.width * size.ratio);
-      element.height = Math.round(size.height * size.ratio);
-    }
+    const { clientWidth: width, clientHeight: height } = this.el;
+    if (width === 0 || height === 0) return;
+    const ratio = devicePixelRatio || 1;
+    this.size = { width, height, ratio };
+    const gutter = this.painter.gutter();
+    this.#gutter.place(0, gutter, height, ratio);
+    this.#lanes.place(gutter, width - gutter, height, ratio);
+    this.#marks.place(0, width, height, ratio);
+    this.#inGutter = [];
     this.painter.resized();
     this.#stale = true;
     this.#draw();
@@ -92,26 +109,51 @@ export class Stage {
 
   #draw(): void {
     if (this.size.width === 0) return;
-    if (this.#stale) this.painter.base(this.#prepared(this.#base), this.palette);
+    if (this.#stale) {
+      const shown = [...this.painter.shownInGutter(), this.palette];
+      if (shown.length !== this.#inGutter.length || shown.some((one, i) => one !== this.#inGutter[i]))
+        this.painter.drawGutter(this.#gutter.ready(), this.palette);
+      this.#inGutter = shown;
+      this.painter.drawLanes(this.#lanes.ready(), this.palette);
+    }
     this.#stale = false;
-    this.painter.over(this.#prepared(this.#over), this.palette);
-  }
-
-  #prepared({ context }: Canvas): CanvasRenderingContext2D {
-    const { ratio } = this.size;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.font = FONT;
-    context.textBaseline = "middle";
-    return context;
+    const marked = this.painter.marked();
+    this.#marks.show(marked);
+    if (marked) this.painter.drawMarks(this.#marks.ready(), this.palette);
   }
 }
 
 interface Canvas {
   element: HTMLCanvasElement;
   context: CanvasRenderingContext2D;
+  /** Put it somewhere in the stage, in CSS pixels. */
+  place(left: number, width: number, height: number, ratio: number): void;
+  show(shown: boolean): void;
+  /** To be drawn on in coordinates of the stage. */
+  ready(): CanvasRenderingContext2D;
 }
 
-function canvas(): Canvas {
-  const made = element("canvas");
-  return { element: made, context: made.getContext("2d") as CanvasRenderingContext2D };
+function canvas(className: string, settings: CanvasRenderingContext2DSettings): Canvas {
+  const made = element("canvas", className);
+  const context = made.getContext("2d", settings) as CanvasRenderingContext2D;
+  const at = { left: 0, ratio: 1 };
+  return {
+    element: made,
+    context,
+    place(left, width, height, ratio) {
+      Object.assign(at, { left, ratio });
+      made.width = Math.round(width * ratio);
+      made.height = Math.round(height * ratio);
+      Object.assign(made.style, { left: `${left}px`, width: `${width}px`, height: `${height}px` });
+    },
+    show(shown) {
+      if (made.hidden === shown) made.hidden = !shown;
+    },
+    ready() {
+      context.setTransform(at.ratio, 0, 0, at.ratio, -at.left * at.ratio, 0);
+      context.font = FONT;
+      context.textBaseline = "middle";
+      return context;
+    },
+  };
 }

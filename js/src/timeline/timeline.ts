@@ -13,7 +13,7 @@ import { LaneView } from "./lane_view";
 import type { Layout } from "./layout";
 import type { Found } from "./matches";
 import { act } from "./moves";
-import { drawOverlay } from "./overlay";
+import { drawOverlay, hasMarks, type Marks } from "./overlay";
 import { Picture } from "./picture";
 import { bindPointer } from "./pointer";
 import type { Source } from "./source";
@@ -76,13 +76,18 @@ export class Timeline {
       el,
       outline,
       {
-        base: (context, palette) => picture.draw(context, this.#scene(), palette),
-        over: (context, palette) => drawOverlay(context, this.place, this.layout, this.#marks(), palette),
+        gutter: () => this.place.gutter,
+        shownInGutter: () => [this.layout, this.#lanes.scroll],
+        drawGutter: (context, palette) => picture.drawGutter(context, this.#scene(), palette),
+        drawLanes: (context, palette) => picture.drawLanes(context, this.#scene(), palette),
+        marked: () => hasMarks(this.#marks()),
+        drawMarks: (context, palette) =>
+          drawOverlay(context, this.place, this.layout, this.#marks(), palette),
         resized: () => this.scrollBy(0),
       },
       signal,
     );
-    el.replaceChildren(...this.#stage.canvases, this.hover.tooltip.el);
+    el.replaceChildren(...this.#stage.canvases, this.hover.cursor.el, this.hover.tooltip.el);
     el.addEventListener("keydown", (event) => this.#key(event), { signal });
     bindPointer(this, signal);
     this.#stage.watch();
@@ -126,7 +131,6 @@ export class Timeline {
   /** Draw the cursor of the timeline that leads this one. */
   point(t: number | null): void {
     this.hover.lead(t);
-    this.#stage.invalidateOver();
   }
 
   zoom(factor: number, at: number): void {
@@ -157,7 +161,7 @@ export class Timeline {
     const inside = [a, b].map((t) => Math.round(Math.min(Math.max(t, from), to))).sort((x, y) => x - y);
     this.window = inside[0] === inside[1] ? null : (inside as [number, number]);
     this.listeners.window(this.window);
-    this.#stage.invalidateOver();
+    this.#stage.invalidateMarks();
   }
 
   /** The window as others set it: show it, and move there if it is out of sight. */
@@ -165,7 +169,7 @@ export class Timeline {
     if (window?.[0] === this.window?.[0] && window?.[1] === this.window?.[1]) return;
     this.window = window && [window[0], window[1]];
     if (window) this.look(reveal(this.view, window[0], window[1], this.bounds));
-    this.#stage.invalidateOver();
+    this.#stage.invalidateMarks();
   }
 
   showRanks(ranks: readonly number[]): void {
@@ -206,12 +210,12 @@ export class Timeline {
       { edge: "ew-resize", header: "pointer", fold: "pointer", minimap: "grab" }[found.on as string] ?? "";
     const pointed = this.#pointedAt(x, y);
     this.hover.at(x, y, tipFor(pointed, this.outline, this.source, this.highlight.path, this.#stage.palette));
-    this.#stage.invalidateOver();
+    this.#stage.invalidateMarks();
   }
 
   leave(): void {
     this.hover.leave();
-    this.#stage.invalidateOver();
+    this.#stage.invalidateMarks();
   }
 
   clickAt(x: number, y: number): void {
@@ -253,7 +257,7 @@ export class Timeline {
     const pointed = slice && { slice, row: { lane: slice.lane }, t: slice.start };
     const tip = tipFor(pointed, this.outline, this.source, this.highlight.path, this.#stage.palette, flows);
     this.listeners.announce(tip?.facts ?? null);
-    this.#stage.invalidateOver();
+    this.#stage.invalidateMarks();
   }
 
   #reveal(slice: Slice): void {
@@ -296,9 +300,8 @@ export class Timeline {
     };
   }
 
-  #marks() {
+  #marks(): Marks {
     const { slice, flows } = this.focus;
-    const { window, hover } = this;
-    return { window, hover: hover.extent, focus: slice, flows, cursor: hover.cursor };
+    return { window: this.window, hover: this.hover.extent, focus: slice, flows };
   }
 }

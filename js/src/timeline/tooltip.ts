@@ -98,6 +98,6 @@ export class Tooltip {
   }
 
   hide(): void {
-    this.el.hidden = true;
+    if (!this.el.hidden) this.el.hidden = true;
   }
 }

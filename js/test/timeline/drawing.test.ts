@@ -74,24 +74,29 @@ describe("scanline", () => {
     last: Uint32Array.of(3),
   };
   const palette = { classes: [[255, 0, 0] as const], kinds: Uint32Array.of(0xff0000ff) };
+  const WHITE = 0xffffffff;
 
   it("fills wide slices, and shows a slice without length", () => {
-    const pixels = new Uint32Array(10);
+    const pixels = new Uint32Array(10).fill(WHITE);
     const sums = new Float32Array(40);
-    rasterise(items, 0, { t0: 0, t1: 100 }, palette, pixels, 0, 10, sums);
+    const names = { least: 4, found: [] };
+    rasterise(items, 0, { t0: 0, t1: 100 }, palette, pixels, 0, 10, sums, names);
     expect(pixels[0]).toBe(0xff0000ff);
-    expect(pixels[2]).toBe(0);
-    expect((pixels[4] as number) >>> 24).toBeGreaterThan(40);
-    expect((pixels[4] as number) & 0xffffff).toBe(0x0000ff);
+    expect(pixels[2]).toBe(WHITE);
+    expect((pixels[4] as number) >>> 24, "stays opaque").toBe(255);
+    expect((pixels[4] as number) & 0xff).toBe(255);
+    expect((pixels[4] as number) & 0xff00, "tinted").toBeLessThan(0xe000);
     expect(pixels[7]).toBe(0xff0000ff);
     expect(sums.every((v) => v === 0)).toBe(true);
+    expect(names.found, "wide enough for a name").toEqual([2]);
   });
 
   it("leaves a gap between neighbours, which are two and not one", () => {
     const touching = { ...items, start: Float64Array.of(0, 40, 60), dur: Float64Array.of(40, 20, 40) };
-    const pixels = new Uint32Array(20);
-    rasterise(touching, 0, { t0: 0, t1: 100 }, palette, pixels, 0, 20, new Float32Array(80));
-    expect([...pixels].flatMap((colour, x) => (colour ? [] : [x]))).toEqual([7, 11, 19]);
+    const pixels = new Uint32Array(20).fill(WHITE);
+    const names = { least: 99, found: [] };
+    rasterise(touching, 0, { t0: 0, t1: 100 }, palette, pixels, 0, 20, new Float32Array(80), names);
+    expect([...pixels].flatMap((colour, x) => (colour === WHITE ? [x] : []))).toEqual([7, 11, 19]);
   });
 });
 
