@@ -75,16 +75,17 @@ def test_the_host_outside_an_operator(tmp_path):
     assert extent(tmp_path, host_bound(), edits.host(0, "aten::*", outside="aten::add")) == 91_000 - 34_000
 
 
-def test_the_host_while_no_device_works(tmp_path):
-    # Two streams. The device works from 5 to 15 us, and idles for the other 30 before launch 2.
+def test_the_host_while_a_device_waits_for_it(tmp_path):
+    # Two streams. The device works from 5 to 15 us, and waits for launch 2 for 25, which takes 5 to arrive.
     events = [
         launch(1, 0, 2_000),
         work("gemm", 1, 5_000, 15_000),
         launch(2, 40_000, 42_000),
         work("add", 2, 45_000, 50_000, stream=8),
     ]
-    assert extent(tmp_path, events, edits.host(0, exposed=True)) == 10_000 + 5_000 + 5_000
-    assert extent(tmp_path, events, edits.host(0.5, exposed=True)) == 10_000 + 15_000 + 5_000 + 5_000
+    assert extent(tmp_path, events) == 50_000
+    assert extent(tmp_path, events, edits.host(0, exposed=True)) == 50_000 - 25_000
+    assert extent(tmp_path, events, edits.host(0.5, exposed=True)) == 50_000 - 12_500
     assert extent(tmp_path, events, edits.host(0)) == 15_000
 
 

@@ -54,7 +54,8 @@ class Finding:
         change: what to replay, where that is not known by the topic.
         section: whether it saves something now, or nothing now, or that is unknown; or "memory": it takes
             no time.
-        only_if_saved: what it costs may cost nothing: it is worth telling only if its change saves something.
+        only_if_saved: what it costs may cost nothing: it is worth telling only if its change saves something,
+            or is known to save nothing of a large cost.
         severity: "warning", "note" or "verdict"; None: not worth telling. It follows from the share unless
             a rule says otherwise.
     """

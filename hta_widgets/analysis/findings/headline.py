@@ -103,7 +103,8 @@ def _sentence(frame: pd.DataFrame) -> str:
         most = _cost(now.iloc[0])
         return f"{computing}; {most[0].lower()}{most[1:]}{_saving(now.iloc[0])}."
     if len(found):
-        return f"{_first(found)}{_others(found)}."
+        told = found if now.empty else now
+        return f"{_first(told)}{_others(told)}."
     if len(frame) and frame["text"].str.contains(MAIN_QUESTION, regex=False).any():
         lacking = frame.loc[frame["text"].str.contains(MAIN_QUESTION, regex=False), "text"].iloc[0]
         return f"Where time goes cannot be told: {lacking.rpartition(': ')[2].removesuffix('.')}."
@@ -125,7 +126,7 @@ def _first(found: pd.DataFrame) -> str:
 
 
 def _others(found: pd.DataFrame) -> str:
-    """A larger cost whose saving is unknown, and how many more causes there are."""
+    """A larger cost whose saving is unknown, and how many more causes save something or may."""
     first, rest = found.iloc[0], found.iloc[1:]
     others = len(rest) - int(_same_rank(found))
     larger = rest[(rest["section"] == UNKNOWN) & (rest["share_pct"] > first["share_pct"])]
@@ -143,12 +144,12 @@ def _cost(finding: pd.Series) -> str:
 
 
 def _saving(finding: pd.Series, most: bool = False) -> str:
-    """`; without it, at most 20.1 % is saved`; empty where that is not known."""
+    """`; without it, at most 20.1 % is saved`, more than by other changes; empty where that is not known."""
     if finding["section"] != SAVES:
         return ""
     at_most = "" if finding["method"] == "replay" else "at most "
     share = f"{at_most}{percent(finding['saving_pct'])}"
-    return f"; without it, most is saved ({share})" if most else f"; without it, {share} is saved"
+    return f"; without it, {share} is saved{', more than by any other change' * most}"
 
 
 def _same_rank(found: pd.DataFrame) -> bool:

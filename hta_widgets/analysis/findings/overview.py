@@ -15,7 +15,7 @@ from hta_widgets.analysis.findings.copy_rules import pageable_copies, slow_copie
 from hta_widgets.analysis.findings.ddp_rules import buffers_broadcast
 from hta_widgets.analysis.findings.device_rules import memory_copies, slow_kernels
 from hta_widgets.analysis.findings.drift_rules import LEAST_STEPS, clock_drift
-from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding, Open
+from hta_widgets.analysis.findings.finding import Finding, Open, severity_of
 from hta_widgets.analysis.findings.fusion_rules import pointwise_chains
 from hta_widgets.analysis.findings.headline import MAIN_QUESTION, WORDS, sentence
 from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
@@ -202,7 +202,8 @@ def _judged(inputs: Inputs) -> tuple[list[Finding], list[str], list[Open]]:
             absent.append(topic)
     gaps = [Open(_listed(questions), field, remedy) for (field, remedy), questions in lacking.items()]
     told = with_savings(inputs, found) + memory_findings(inputs)
-    absent += [finding.topic for finding in found if finding.topic not in {each.topic for each in told}]
+    kept = {finding.topic for finding in told}
+    absent += [each.topic for each in found if each.topic not in kept and not severity_of(each.share_pct)]
     return told, _looked_for(inputs, absent, told), gaps
 
 
@@ -255,7 +256,7 @@ def _checked_row(topics: list[str]) -> dict[str, object]:
         "section": NOTHING,
         "severity": CHECKED,
         "topic": "nothing_found",
-        "text": f"Checked, nothing found that takes {NOTE_PCT:g} % of the time: {said}.",
+        "text": f"Checked, and not there or too small to tell: {said}.",
     }
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hta_widgets.analysis.findings.changes import BETWEEN_RANKS, CHANGES, NO_CHANGE, Change
-from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.replay.expressions import parse_all, written
 from hta_widgets.analysis.replay.quality import first_trusted, quality_of
 from hta_widgets.analysis.replay.what_if import LEAST_PCT, replayed
@@ -98,12 +98,19 @@ def with_savings(inputs: Inputs, findings: list[Finding]) -> list[Finding]:
         _between_ranks(finding, late) if finding.topic in BETWEEN_RANKS else _with_saving(inputs, finding)
         for finding in findings
     ]
-    told = [finding for finding in told if finding.section == "saves" or not finding.only_if_saved]
+    told = [finding for finding in told if _worth_telling(finding)]
     first = sorted((finding for finding in told if finding.section == "saves"), key=_most_first)
     return [
         _later(inputs, finding, first) if finding.section == "not now" else _together(inputs, finding, first)
         for finding in told
     ]
+
+
+def _worth_telling(finding: Finding) -> bool:
+    """Whether a finding saves something, or takes much and is known to save nothing now."""
+    if finding.section == "saves" or not finding.only_if_saved:
+        return True
+    return finding.section == "not now" and severity_of(finding.share_pct) is not None
 
 
 def edits_of(findings: Sequence[Finding]) -> tuple[Edit, ...]:

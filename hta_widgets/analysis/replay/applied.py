@@ -10,7 +10,6 @@ from collections.abc import Container
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.operators.chains import chained_ns
 from hta_widgets.analysis.operators.fused_attention import fused_ns
 from hta_widgets.analysis.operators.recomputed import recomputed
@@ -24,7 +23,7 @@ from hta_widgets.analysis.replay.device_times import (
 )
 from hta_widgets.analysis.replay.groups import Group
 from hta_widgets.analysis.replay.host_points import ALLOCATES
-from hta_widgets.analysis.replay.places import always, device_works, inside, matches, spans
+from hta_widgets.analysis.replay.places import always, inside, late_launches, matches, spans
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.replay.streams import move
 from hta_widgets.trace.classify import EventClass
@@ -65,10 +64,9 @@ def host(time: float, within: str | None, outside: str | None, exposed: bool, pl
         plan.scale(plan.edges(_on_host), time)
         return
     spared = {} if outside is None else spans(plan, outside)
-    busy = device_works(plan) if exposed else Intervals.union([], [])
     for thread, when in (always(plan) if within is None else spans(plan, within)).items():
         when = when - spared[thread] if thread in spared else when
-        plan.cut(thread, when - busy, time)
+        plan.cut(thread, when & late_launches(plan) if exposed else when, time)
 
 
 def _on_host(group: Group) -> bool:

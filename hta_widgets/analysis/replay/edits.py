@@ -80,7 +80,8 @@ def host(
         time: what is left of each ns, at least 0.
         within: only inside operators, annotations and Python functions of this name.
         outside: only while none of this name is open, such as a data loader.
-        exposed: only while no device works.
+        exposed: only while devices idle because it launches too late (`host_busy_ns` of `idle_breakdown`),
+            waiting for data and in synchronising calls aside.
 
     Raises:
         ValueError: the factor is negative or no number.

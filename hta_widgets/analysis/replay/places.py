@@ -1,4 +1,4 @@
-"""Where on the host a change applies: inside calls of a name, always, or while a device works."""
+"""Where on the host a change applies: inside calls of a name, always, or while a device waits for it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.replay.kinds import EVENT_STARTS
+from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
+from hta_widgets.analysis.idle.causes import idle_causes
 from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.replay.plan import Plan
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 Bool = npt.NDArray[np.bool_]
 
-__all__ = ["always", "device_works", "inside", "matches", "spans"]
+__all__ = ["always", "inside", "late_launches", "matches", "spans"]
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -54,11 +56,9 @@ def always(plan: Plan) -> dict[int, Intervals]:
     return dict.fromkeys(range(len(graph.threads)), whole)
 
 
-def device_works(plan: Plan) -> Intervals:
-    """When any device of the recording works."""
-    graph = plan.graph
-    starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
-    return Intervals.union(graph.origin_ns + graph.time[starts], graph.origin_ns + graph.time[starts + 1])
+def late_launches(plan: Plan) -> Intervals:
+    """When devices idle because the host launches too late: `host_busy_ns` of `idle_breakdown`."""
+    return idle_causes(plan.rank_trace, Scope(), CONSECUTIVE_KERNEL_DELAY_NS).causes["host_busy"]
 
 
 def inside(plan: Plan, pattern: str | None) -> Bool:

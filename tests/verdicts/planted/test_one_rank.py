@@ -596,13 +596,16 @@ CASES = {
     ),
     "optimizer in many launches": Case(
         loop(optimizes(31)),
-        "idle_host",
-        ("optimizer_not_fused",),
+        "optimizer_not_fused",
+        ("idle_host",),
         texts=("the optimizer launches 31 kernels and fills (Optimizer.step#SGD.step)",),
     ),
     "optimizer in 30 launches": Case(loop(optimizes(30)), "idle_host", never=("foreach=True, which",)),
     "optimizer that the device hides": Case(
-        loop(optimizes_behind_the_host), "compute_bound", never=("foreach=True, which",)
+        loop(optimizes_behind_the_host),
+        "compute_bound",
+        ("optimizer_not_fused",),
+        texts=("Replayed with a fused optimizer, the steps take as long",),
     ),
     "optimizer without steps": Case(
         without_steps(optimizes(31)), "idle_host", never=("foreach=True, which",)
