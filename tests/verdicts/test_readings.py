@@ -39,6 +39,7 @@ OTHER_TOPICS = {
     "recomputation",
     "pointwise_chains",
     "fp32_units",
+    "full_queue",
     "tf32_units",
     "straggler",
     "imbalance",

@@ -49,7 +49,7 @@ class Finding:
         saving_low_ns, saving_ns, saving_high_ns: how much that saves, in ns of the judged time of one rank.
         saving_pct: the estimate in % of that time. saving_rank: that rank.
         method: "replay", "bound" (of it: it can be had only in part), "analytic" (a bound by what is lost,
-            without a replay), or "" without a saving.
+            or nothing, without a replay), or "" without a saving.
         edits: the Python expression of what was replayed.
         change: what to replay, where that is not known by the topic.
         section: whether it saves something now, or nothing now, or that is unknown; or "memory": it takes

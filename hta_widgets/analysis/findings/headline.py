@@ -65,6 +65,9 @@ _ABOUT_THE_RECORDING = {
 }
 
 
+_NO_COST = ("earlier_work", "full_queue")
+"""Said of the recording and of its host, but no time that the job could do without."""
+
 _ABOUT_MEMORY = {
     "memory_leak": "memory leaks",
     "memory_full": "memory is nearly full",
@@ -83,7 +86,7 @@ def sentence(frame: pd.DataFrame) -> str:
 
 def _of_time(frame: pd.DataFrame) -> str:
     doubtful = frame["topic"] == "maybe_communication"
-    told = _sentence(frame[~doubtful & (frame["topic"] != "earlier_work")])
+    told = _sentence(frame[~doubtful & ~frame["topic"].isin(_NO_COST)])
     if not doubtful.any() or frame.loc[doubtful, "share_pct"].iloc[0] < WARNING_PCT:
         return told
     share = percent(frame.loc[doubtful, "share_pct"].iloc[0])

@@ -25,6 +25,7 @@ from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_
 from hta_widgets.analysis.findings.memory_rules import memory_findings
 from hta_widgets.analysis.findings.precision_rules import fp32_units, tf32_units
 from hta_widgets.analysis.findings.python_rules import python_heavy
+from hta_widgets.analysis.findings.queue_rules import full_queue
 from hta_widgets.analysis.findings.recomputation_rule import recomputation
 from hta_widgets.analysis.findings.recording_rules import (
     earlier_work,
@@ -58,6 +59,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     **{topic: ("why devices are idle", rule) for topic, rule in IDLE_RULES.items()},
     **{topic: ("why devices are idle", rule) for topic, rule in REGION_RULES.items()},
     "python_heavy": ("why devices are idle", python_heavy),
+    "full_queue": ("how far the host is ahead", full_queue),
     "compute_bound": (MAIN_QUESTION, compute_bound),
     **{topic: (MAIN_QUESTION, rule) for topic, rule in COMPUTE_RULES.items()},
     "straggler": ("whom the ranks wait for", straggler),
@@ -156,7 +158,8 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         saving_low_ns, saving_ns, saving_high_ns (Int64, ns of that rank's selected time: at least,
         estimate, at most; NA without one), saving_pct (float64, the estimate in % of that time),
         saving_rank (Int64, the rank that was replayed), method (str: "replay"; "bound", of a change that
-        can be had only in part; "analytic", at most what ranks lose to each other, without a replay; ""),
+        can be had only in part; "analytic", at most what ranks lose to each other, or nothing, without a
+        replay; ""),
         edits (str, the Python expression of the change, as `hta-widgets what-if --edit` takes it),
         suggestion (what to try), kind (the analysis that shows it, "" if open or about the recording), name
         (of the events it is about, or "") (str), event_rank, event_id (Int64; an event to look at, or NA).
@@ -215,7 +218,7 @@ def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list
         return []
     if not ranks:
         return []
-    not_asked = {"compute_bound", "maybe_communication"}
+    not_asked = {"compute_bound", "maybe_communication", "full_queue"}
     if ranks < 2:
         not_asked |= {"straggler", "slow_kernels", "imbalance", "mutual_waiting"}
     if not len(inputs.steps):

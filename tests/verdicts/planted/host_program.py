@@ -21,10 +21,12 @@ LATENCY, GAP = 5 * US, 1 * US
 class Program:
     """The events of one rank, written as they happen."""
 
-    def __init__(self, at: int = 100 * US) -> None:
+    def __init__(self, at: int = 100 * US, queue: int = 0) -> None:
         self.now = at
+        self.queue = queue  # so many launches may wait; 0: any number
         self.events: list[Event] = []
         self.free: dict[int, int] = {}
+        self._starts: list[int] = []
         self._calls = 0
         self._operators = 0
         self._captured = False
@@ -87,16 +89,23 @@ class Program:
         self._calls += 1
         if "call" in recorded:
             with self.inside("cuda_runtime", api, correlation=self._calls):
-                self.now += call
+                self._place_in_queue(call)
         else:
-            self.now += call
+            self._place_in_queue(call)
         if self._captured:
             return
         free = self.free.get(stream)
         start = max(self.now + LATENCY if free is None or free + GAP < self.now + LATENCY else free + GAP, at)
         self.free[stream] = start + ns
+        self._starts.append(start)
         if "work" in recorded:
             self.events.append(kernel(name, start, ns, stream, kind, correlation=self._calls))
+
+    def _place_in_queue(self, call: int) -> None:
+        """A launch returns when it is made, and no earlier than there is a place for it."""
+        self.now += call
+        if self.queue and len(self._starts) >= self.queue:
+            self.now = max(self.now, self._starts[-self.queue])
 
     def copy(self, ns: int, name: str = "Memcpy HtoD (Pageable -> Device)", **launching: Any) -> None:
         self.launch(ns, name, kind="gpu_memcpy", api="cudaMemcpyAsync", **launching)

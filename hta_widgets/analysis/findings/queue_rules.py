@@ -1,0 +1,52 @@
+"""A rule about a full launch queue: the host is far ahead, and has the time that it waits there to spare."""
+
+from __future__ import annotations
+
+from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.launches.queue import blocked_on_full_queue
+from hta_widgets.formatting import percent
+
+__all__ = ["full_queue"]
+
+
+def full_queue(inputs: Inputs) -> Finding | None:
+    """Launch calls that wait for a place in a full queue: long calls that cost nothing.
+
+    That a queue is full is told by launches that take much longer at its greatest length, again and again; a
+    queue that only grows long is not full.
+    """
+    if inputs.temporal.empty:
+        return None
+    frame = blocked_on_full_queue(inputs.trace, inputs.scope)
+    frame = frame[(frame["limit_source"] == "plateau") & (frame["blocked_ns"] > 0)]
+    if frame.empty:
+        return None
+    fullest = frame.loc[frame.groupby("rank")["blocked_ns"].idxmax()]
+    most = fullest.loc[fullest["blocked_ns"].idxmax()]
+    waited, share = int(most["blocked_ns"]), float(most["blocked_pct"])
+    if not severity_of(share):
+        return None
+    among = len(inputs.temporal) > 1
+    host = f"The host of rank {most['rank']}" if among else "The host"
+    return Finding(
+        "full_queue",
+        waited,
+        share,
+        f"{host} waits {inputs.share(share)}{inputs.per_step(waited)} in launch calls because the launch "
+        f"queue of stream {most['stream']} is full: with {most['limit']:,} launches ahead of the device, each "
+        f"of {most['calls_at_limit']:,} calls waits until one of them starts. These calls are long, but "
+        f"launching is not slow: {percent(share)} is what the host has to spare.",
+        "Nothing to do about these calls. More work on the host, up to that time, costs nothing; only less "
+        "work for the device makes the steps shorter.",
+        "blocked_on_full_queue",
+        Evidence(rank=int(most["rank"]) if among else None),
+        saving="Faster launches or a faster host save nothing: the device decides the time.",
+        saving_low_ns=0,
+        saving_ns=0,
+        saving_high_ns=0,
+        saving_pct=0.0,
+        method="analytic",
+        section="not now",
+        severity="note",
+    )
