@@ -39,7 +39,6 @@ OTHER_TOPICS = {
     "recomputation",
     "pointwise_chains",
     "fp32_units",
-    "full_queue",
     "tf32_units",
     "straggler",
     "imbalance",

@@ -65,7 +65,7 @@ _ABOUT_THE_RECORDING = {
 }
 
 
-_NO_COST = ("earlier_work", "full_queue")
+_NO_COST = ("earlier_work", "queue_full")
 """Said of the recording and of its host, but no time that the job could do without."""
 
 _ABOUT_MEMORY = {

@@ -25,7 +25,7 @@ from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_
 from hta_widgets.analysis.findings.memory_rules import memory_findings
 from hta_widgets.analysis.findings.precision_rules import fp32_units, tf32_units
 from hta_widgets.analysis.findings.python_rules import python_heavy
-from hta_widgets.analysis.findings.queue_rules import full_queue
+from hta_widgets.analysis.findings.queue_rules import queue_full
 from hta_widgets.analysis.findings.recomputation_rule import recomputation
 from hta_widgets.analysis.findings.recording_rules import (
     earlier_work,
@@ -59,7 +59,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     **{topic: ("why devices are idle", rule) for topic, rule in IDLE_RULES.items()},
     **{topic: ("why devices are idle", rule) for topic, rule in REGION_RULES.items()},
     "python_heavy": ("why devices are idle", python_heavy),
-    "full_queue": ("how far the host is ahead", full_queue),
+    "queue_full": ("how far the host is ahead", queue_full),
     "compute_bound": (MAIN_QUESTION, compute_bound),
     **{topic: (MAIN_QUESTION, rule) for topic, rule in COMPUTE_RULES.items()},
     "straggler": ("whom the ranks wait for", straggler),
@@ -218,7 +218,7 @@ def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list
         return []
     if not ranks:
         return []
-    not_asked = {"compute_bound", "maybe_communication", "full_queue"}
+    not_asked = {"compute_bound", "maybe_communication", "queue_full"}
     if ranks < 2:
         not_asked |= {"straggler", "slow_kernels", "imbalance", "mutual_waiting"}
     if not len(inputs.steps):

@@ -7,10 +7,10 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue
 from hta_widgets.formatting import percent
 
-__all__ = ["full_queue"]
+__all__ = ["queue_full"]
 
 
-def full_queue(inputs: Inputs) -> Finding | None:
+def queue_full(inputs: Inputs) -> Finding | None:
     """Launch calls that wait for a place in a full queue: long calls that cost nothing.
 
     That a queue is full is told by launches that take much longer at its greatest length, again and again; a
@@ -30,12 +30,12 @@ def full_queue(inputs: Inputs) -> Finding | None:
     among = len(inputs.temporal) > 1
     host = f"The host of rank {most['rank']}" if among else "The host"
     return Finding(
-        "full_queue",
+        "queue_full",
         waited,
         share,
         f"{host} waits {inputs.share(share)}{inputs.per_step(waited)} in launch calls because the launch "
-        f"queue of stream {most['stream']} is full: with {most['limit']:,} launches ahead of the device, each "
-        f"of {most['calls_at_limit']:,} calls waits until one of them starts. These calls are long, but "
+        f"queue of stream {most['stream']} is full: with {most['limit']:,} launches ahead of the device, "
+        f"each of {most['calls_at_limit']:,} calls waits until one of them starts. These calls are long, but "
         f"launching is not slow: {percent(share)} is what the host has to spare.",
         "Nothing to do about these calls. More work on the host, up to that time, costs nothing; only less "
         "work for the device makes the steps shorter.",

@@ -48,7 +48,7 @@ def waits_for_a_place(rank: Rank, limit: int) -> list[tuple[int, int]]:
 def test_a_full_queue_is_time_to_spare(tmp_path: Path):
     trace = ahead(150).open(tmp_path)
     frame = overview(trace)
-    row = frame.set_index("topic").loc["full_queue"]
+    row = frame.set_index("topic").loc["queue_full"]
     assert (row["section"], row["severity"], row["saving_ns"]) == ("not now", "note", 0)
     assert "launches ahead of the device" in row["text"] and "the device decides the time" in row["saving"]
     saved = what_if(trace, edits.launches(0)).query("iteration.isna()").iloc[0]
@@ -57,12 +57,12 @@ def test_a_full_queue_is_time_to_spare(tmp_path: Path):
 
 
 def test_a_queue_that_is_only_long_is_not_full(tmp_path: Path):
-    assert "full_queue" not in set(overview(ahead(0).open(tmp_path))["topic"])
+    assert "queue_full" not in set(overview(ahead(0).open(tmp_path))["topic"])
 
 
 def test_without_launches_it_is_not_known(tmp_path: Path):
     frame = overview(ahead(150, recorded=("work",)).open(tmp_path))
-    assert "full_queue" not in set(frame["topic"])
+    assert "queue_full" not in set(frame["topic"])
     assert frame.loc[frame["severity"] == OPEN, "text"].str.contains("how far the host is ahead").any()
 
 
@@ -74,7 +74,7 @@ def test_the_wait_of_a_recording_is_counted_from_its_plain_events(name: str, sha
     windows = rank.device_windows()
     waited = sum(length(overlap(full, window)) for window in windows)
     assert 100 * waited / length(windows) == pytest.approx(share, abs=0.1)
-    assert ("full_queue" in frame.index) == (share > 3)
+    assert ("queue_full" in frame.index) == (share > 3)
     if share:
-        assert np.isclose(frame.loc["full_queue", "cost_ns"], waited, rtol=1e-3)
-        assert frame.loc["full_queue", "share_pct"] == pytest.approx(share, abs=0.1)
+        assert np.isclose(frame.loc["queue_full", "cost_ns"], waited, rtol=1e-3)
+        assert frame.loc["queue_full", "share_pct"] == pytest.approx(share, abs=0.1)
