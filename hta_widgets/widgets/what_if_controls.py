@@ -29,7 +29,7 @@ Int64 = npt.NDArray[np.int64]
 __all__ = ["CONTROLS", "Control", "Effect", "described", "edits_of", "effect_of", "settings_of", "time_class"]
 
 _CLASSES = {
-    **dict.fromkeys(("host", "launches", "allocator", "without", "graphs"), "host"),
+    **dict.fromkeys(("host", "launches", "allocator", "without", "pauses", "graphs"), "host"),
     "syncs": "sync",
     **dict.fromkeys(
         (

@@ -103,6 +103,23 @@ def test_without_an_operator(tmp_path):
     assert extent(tmp_path, host_bound(), edits.without("aten::add", keep_ns=30_000)) == 91_000
 
 
+def test_without_pauses(tmp_path):
+    # Two pauses of 2 and 3 ms between three launches, each before an operator of its own name.
+    events = [launch(1, 0, 2_000), work("gemm", 1, 5_000, 15_000)]
+    for number, (name, at) in enumerate((("a", 2_002_000), ("b", 5_004_000)), start=2):
+        events += [operator(name, at, at + 1_000), launch(number, at + 1_000, at + 2_000)]
+        events += [work("gemm", number, at + 6_000, at + 16_000)]
+    whole, behind_the_second = 5_004_000 + 16_000, 2_018_000 + 1_000 + 10_000
+    assert extent(tmp_path, events) == whole
+    assert extent(tmp_path, events, edits.pauses("b")) == behind_the_second
+    assert extent(tmp_path, events, edits.pauses(longer_than_ns=2_500_000)) == behind_the_second
+    assert extent(tmp_path, events, edits.pauses("c")) == whole
+    # then the device takes as long as the host
+    assert extent(tmp_path, events, edits.pauses()) == 5_000 + 10_000 + 1_000 + 10_000 + 1_000 + 10_000
+    with pytest.raises(ValueError, match="at least 1,000,000"):
+        edits.pauses(longer_than_ns=999_999)
+
+
 def test_time_is_cut_once_however_often_asked(tmp_path):
     twice = (edits.without("aten::add"), edits.without("aten::*d*"))
     assert extent(tmp_path, host_bound(), *twice) == 62_000
@@ -430,6 +447,7 @@ def test_an_edit_prints_as_what_makes_it():
         edits.fused_pointwise(): "edits.fused_pointwise()",
         edits.no_recomputation(): "edits.no_recomputation()",
         edits.padded_products(): "edits.padded_products()",
+        edits.pauses("a"): "edits.pauses(before='a', longer_than_ns=1000000)",
         edits.graphs(): "edits.graphs(at_least=50, shorter_than_ns=50000)",
     }
     for edit, expression in made.items():

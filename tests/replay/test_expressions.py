@@ -31,6 +31,8 @@ EDITS = [
     edits.padded_products(),
     edits.no_recomputation(),
     edits.fused_pointwise(),
+    edits.pauses(),
+    edits.pauses("aten::[[]x", longer_than_ns=2_000_000),
 ]
 
 

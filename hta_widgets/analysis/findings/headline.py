@@ -25,6 +25,8 @@ WORDS = {
     "data_stall": "Waiting for the data loader",
     "sync_calls": "Waiting for the host, blocked in synchronising calls,",
     "idle_host": "Waiting for the host to launch work",
+    "host_stall": "A host that stops for a while",
+    "unmarked_host": "Waiting for host work that nothing names",
     "launch_bound": "Waiting for launches to arrive",
     "tiny_kernels": "Going from one kernel to the next",
     "optimizer_not_fused": "Launching the optimizer's work piece by piece",

@@ -183,6 +183,8 @@ def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
     part = idle.causes[cause.cause]
     if rank in inputs.start_up:
         part -= inputs.start_up[rank].idle
+    if cause.cause == "host_busy":
+        part -= inputs.paused(rank).both
     part &= Intervals.union(windows[:, 0], windows[:, 1])
     longest = int((part.end - part.start).argmax())
     row = int(idle.next_row[idle.gaps.end.searchsorted(part.end[longest])])

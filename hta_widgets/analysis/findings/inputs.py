@@ -16,6 +16,7 @@ from hta_widgets.analysis.communication.waits import unclear, waits
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
+from hta_widgets.analysis.findings.pauses import Paused, paused
 from hta_widgets.analysis.findings.workloads import Workloads
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS, idle_breakdown
 from hta_widgets.analysis.idle.causes import CAUSES, IdleCauses, idle_causes
@@ -66,6 +67,7 @@ class Inputs:
 
     def __init__(self, trace: Trace, scope: Scope) -> None:
         self.trace, self.asked = trace, scope
+        self._paused: dict[int, Paused] = {}
         self.steps = step_times(trace, scope)
         self.announced = bool(len(self.steps)) and bool(self.steps["source"].isin(_ANNOUNCED).all())
         complete = self.steps[~self.steps["partial"]] if self.announced else self.steps.iloc[:0]
@@ -99,7 +101,13 @@ class Inputs:
 
     @cached_property
     def idle(self) -> pd.DataFrame:
-        """`idle_breakdown`, with the part of start-up in a column of its own: start_up_ns (int64, ns)."""
+        """`idle_breakdown`, and what is told apart (int64, ns): start_up_ns, paused_ns."""
+        frame = self._without_start_up
+        apart = [self.paused(rank).both.length for rank in frame["rank"].tolist()]
+        return frame.assign(paused_ns=np.array(apart, np.int64), host_busy_ns=frame["host_busy_ns"] - apart)
+
+    @cached_property
+    def _without_start_up(self) -> pd.DataFrame:
         frame = _with_time(idle_breakdown(self.trace, self.scope))
         if not self.start_up:
             return frame.assign(start_up_ns=np.int64(0))
@@ -117,6 +125,12 @@ class Inputs:
     def idle_causes(self, rank: int) -> IdleCauses:
         """The intervals behind `idle`, start-up included."""
         return idle_causes(self.trace.rank(rank), self.scope, CONSECUTIVE_KERNEL_DELAY_NS)
+
+    def paused(self, rank: int) -> Paused:
+        """The idle time of a rank due to pauses of its host, which has findings of its own."""
+        if rank not in self._paused:
+            self._paused[rank] = paused(self, rank)
+        return self._paused[rank]
 
     def hidden(self, rank: int) -> Intervals:
         """The busy time of a rank that does not lie on the critical path (`hidden_by_host`)."""

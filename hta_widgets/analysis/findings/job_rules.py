@@ -66,7 +66,7 @@ def slow_steps(inputs: Inputs) -> Finding | None:
             f"what is usual takes {LEAST_STEPS} steps to tell",
         )
     steps = inputs.steps[~inputs.steps["partial"] & ~inputs.steps["start_up"]]
-    late = steps[steps["outlier"]]
+    late = _not_stalled(inputs, steps[steps["outlier"]])
     if late.empty:
         return None
     ranks = late["rank"].nunique()
@@ -87,3 +87,16 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         "temporal_breakdown",
         Evidence(rank=int(worst["rank"]) if ranks == 1 else None, iteration=int(worst["iteration"])),
     )
+
+
+def _not_stalled(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
+    """Unusual steps without those of which a stall of the host, a finding of its own, is most of the excess.
+
+    Of the others it is no part of the excess.
+    """
+    if late.empty:
+        return late
+    spans = zip(late["rank"], late["start_ns"], late["end_ns"], strict=True)
+    stalled = np.array([inputs.paused(rank).stalls.clip(start, end).length for rank, start, end in spans])
+    excess = late["excess_ns"].to_numpy(np.int64)
+    return late.assign(excess_ns=excess - stalled)[2 * stalled < excess]

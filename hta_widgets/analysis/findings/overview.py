@@ -23,6 +23,8 @@ from hta_widgets.analysis.findings.imbalance import imbalance, mutual_waiting
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_steps
 from hta_widgets.analysis.findings.memory_rules import memory_findings
+from hta_widgets.analysis.findings.pause_rules import PAUSE_RULES
+from hta_widgets.analysis.findings.pauses import TELLING_STEPS
 from hta_widgets.analysis.findings.precision_rules import fp32_units, tf32_units
 from hta_widgets.analysis.findings.python_rules import python_heavy
 from hta_widgets.analysis.findings.queue_rules import queue_full
@@ -57,6 +59,7 @@ Rule = Callable[[Inputs], Finding | None]
 
 _RULES: dict[str, tuple[str, Rule]] = {
     **{topic: ("why devices are idle", rule) for topic, rule in IDLE_RULES.items()},
+    **{topic: ("why devices are idle", rule) for topic, rule in PAUSE_RULES.items()},
     **{topic: ("why devices are idle", rule) for topic, rule in REGION_RULES.items()},
     "python_heavy": ("why devices are idle", python_heavy),
     "queue_full": ("how far the host is ahead", queue_full),
@@ -225,6 +228,8 @@ def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list
         not_asked.add("slow_steps")
     if not inputs.judged:
         not_asked |= REGION_RULES.keys()
+    if inputs.judged < TELLING_STEPS:
+        not_asked |= PAUSE_RULES.keys()
     if inputs.judged < LEAST_STEPS:
         not_asked.add("clock_drift")
     if not inputs.has_stacks:

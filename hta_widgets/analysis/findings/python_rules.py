@@ -96,7 +96,7 @@ def _classes(inputs: Inputs, rank: int) -> list[_Class]:
     launches = launches[rank_trace.belong(launches, inputs.scope)]
     launched_in = nearest(rank_trace, launches, python, MODULE)
     around = nearest(rank_trace, rank_trace.parent[modules].astype(np.int64), python, MODULE)
-    waits = _waits(rank_trace)
+    waits = _waits(rank_trace) | inputs.paused(rank).both
     gaps = inputs.idle_causes(rank).gaps
     windows = rank_trace.windows(inputs.scope)
     found = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue
@@ -22,8 +24,7 @@ def queue_full(inputs: Inputs) -> Finding | None:
     frame = frame[(frame["limit_source"] == "plateau") & (frame["blocked_ns"] > 0)]
     if frame.empty:
         return None
-    fullest = frame.loc[frame.groupby("rank")["blocked_ns"].idxmax()]
-    most = fullest.loc[fullest["blocked_ns"].idxmax()]
+    most = frame.iloc[int(frame["blocked_ns"].to_numpy(np.int64).argmax())]
     waited, share = int(most["blocked_ns"]), float(most["blocked_pct"])
     if not severity_of(share):
         return None

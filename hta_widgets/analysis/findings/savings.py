@@ -31,6 +31,11 @@ _ONLY_WITH_EFFECT = ("launch_bound", "tiny_kernels")
 """Where graphs bring nothing, that need not be because other work takes the time: there may be no runs."""
 
 
+_HOST_GETS_AHEAD = ("data_stall", "host_stall", "unmarked_host")
+"""Their changes take host time that the device hides, too."""
+_ROUNDING_PCT = 0.1
+
+
 @dataclass(frozen=True)
 class Saved:
     """What edits save of the judged time of one rank, by replay, ns.
@@ -143,7 +148,7 @@ def _with_saving(inputs: Inputs, finding: Finding) -> Finding:
     return replace(
         finding,
         section="saves" if saves else "not now",
-        saving=_told(inputs, rank, change, saving, saves),
+        saving=_told(inputs, rank, change, saving, saves) + _beyond_cost(finding, saving),
         saving_low_ns=saving.low_ns,
         saving_ns=saving.ns,
         saving_high_ns=saving.high_ns,
@@ -190,6 +195,14 @@ def _told(inputs: Inputs, rank: int, change: Change, saving: Saved, saves: bool)
     span = f" ({percent(low)} to {percent(high)})" if high - low >= LEAST_PCT else ""
     peers = (inputs.trace.rank(rank).event_class == EventClass.COMMUNICATION).any()
     return f"{replayed} {saving.said(saving.ns)} less{span}{', if its peers gain as much' * bool(peers)}."
+
+
+def _beyond_cost(finding: Finding, saving: Saved) -> str:
+    """Why a change of the host saves more than the time in which the device waits for it."""
+    more = 100.0 * saving.ns / saving.whole_ns - finding.share_pct
+    if finding.topic not in _HOST_GETS_AHEAD or more < _ROUNDING_PCT:
+        return ""
+    return " That is more than the cost: further ahead of the device, the host is late less often later on."
 
 
 def _later(inputs: Inputs, finding: Finding, first: list[Finding]) -> Finding:

@@ -10,6 +10,7 @@ from collections.abc import Container
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.idle.pauses import pauses_of
 from hta_widgets.analysis.operators.chains import chained_ns
 from hta_widgets.analysis.operators.fused_attention import fused_ns
 from hta_widgets.analysis.operators.recomputed import recomputed
@@ -47,6 +48,7 @@ __all__ = [
     "overlap",
     "own_stream",
     "padded_products",
+    "pauses",
     "prompt_communication",
     "syncs",
     "without",
@@ -99,6 +101,15 @@ def _allocates(group: Group) -> bool:
 
 def without(name: str, keep_ns: int, plan: Plan) -> None:
     for thread, when in spans(plan, name, keep_ns).items():
+        plan.cut(thread, when)
+
+
+def pauses(before: str | None, longer_than_ns: int, plan: Plan) -> None:
+    found, rank_trace = pauses_of(plan.rank_trace), plan.rank_trace
+    named = np.array([before is None or matches(before, name) for name in rank_trace.names], np.bool_)
+    long = found.when.end - found.when.start >= longer_than_ns
+    when = found.choose(long & named[rank_trace.name[found.row]])
+    for thread in always(plan):
         plan.cut(thread, when)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.replay import applied
 from hta_widgets.analysis.replay.fusion import fuse
 from hta_widgets.analysis.replay.plan import Plan
@@ -41,6 +42,7 @@ __all__ = [
     "overlap",
     "own_stream",
     "padded_products",
+    "pauses",
     "prompt_communication",
     "syncs",
     "without",
@@ -139,6 +141,25 @@ def without(name: str, keep_ns: int = 0) -> Edit:
     keep_ns = int(keep_ns)
     expression = _said("without", name, keep_ns=keep_ns or None)
     return Edit(expression, False, partial(applied.without, name, keep_ns))
+
+
+def pauses(before: str | None = None, longer_than_ns: int = 1_000_000) -> Edit:
+    """Take pauses out of the host's time: no thread that launches has an operator or a runtime call open.
+
+    Python functions may be open, and annotations that hold operators or calls.
+
+    Args:
+        before: only pauses that a call of this name ends.
+        longer_than_ns: only pauses of this length or more, ns, at least 1 ms.
+
+    Raises:
+        ValueError: `longer_than_ns` is less than 1 ms.
+    """
+    longer_than_ns = int(longer_than_ns)
+    if longer_than_ns < LEAST_NS:
+        raise ValueError(f"longer_than_ns must be at least {LEAST_NS:,}, it is {longer_than_ns}")
+    expression = _said("pauses", before=before, longer_than_ns=longer_than_ns)
+    return Edit(expression, False, partial(applied.pauses, before, longer_than_ns))
 
 
 def kernels(faster: float, name: str | None = None, within: str | None = None) -> Edit:

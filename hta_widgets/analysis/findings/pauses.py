@@ -1,0 +1,82 @@
+"""Which idle time of a rank is due to pauses of its host that come in most steps, or do not come again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.finding import NOTE_PCT
+from hta_widgets.analysis.idle.pauses import collecting, pauses_of
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.inputs import Inputs
+
+__all__ = ["STALL_NS", "TELLING_STEPS", "Paused", "paused"]
+
+STALL_NS: Final = 10_000_000
+"""A shorter pause that does not come again may be anything."""
+TELLING_STEPS: Final = 3
+"""In fewer it cannot be told what comes again."""
+_NONE = Intervals.union([], [])
+
+
+@dataclass(frozen=True)
+class Paused:
+    """Idle time due to pauses of the host; empty where it is too little to tell.
+
+    Attributes:
+        stalls: pauses of `STALL_NS` or more at a place where most steps have none, and garbage collection.
+        collected: what of it is garbage collection.
+        stall_ends: names of the calls that end these pauses.
+        recurring: pauses before the same call in most steps: those of the call with most idle time.
+        recurring_end: the name of that call.
+    """
+
+    stalls: Intervals
+    collected: Intervals
+    stall_ends: tuple[str, ...]
+    recurring: Intervals
+    recurring_end: str
+
+    @property
+    def both(self) -> Intervals:
+        """All of it."""
+        return self.stalls | self.recurring
+
+
+def paused(inputs: Inputs, rank: int) -> Paused:
+    """The idle time of a rank, in the judged time, in which its host pauses and would be late anyway."""
+    rank_trace = inputs.trace.rank(rank)
+    windows = rank_trace.windows(inputs.scope)
+    late = inputs.idle_causes(rank).causes["host_busy"] & Intervals.union(windows[:, 0], windows[:, 1])
+    if rank in inputs.start_up:
+        late -= inputs.start_up[rank].idle
+    collected = late & collecting(rank_trace)
+    stalls, stall_ends, recurring = [], [], {}
+    pauses = pauses_of(rank_trace)
+    ended_by = rank_trace.name[pauses.row]
+    long = pauses.when.end - pauses.when.start >= STALL_NS
+    for code in np.unique(ended_by).tolist() if inputs.judged >= TELLING_STEPS else []:
+        idle = pauses.choose(ended_by == code) & late
+        if 2 * np.count_nonzero(idle.within_each(windows)) > len(windows):
+            recurring[rank_trace.names[code]] = idle - collected
+        elif idle := pauses.choose((ended_by == code) & long) & late:
+            stalls.append(idle)
+            stall_ends.append(rank_trace.names[code])
+    least = NOTE_PCT / 100 * int((windows[:, 1] - windows[:, 0]).sum())
+    stalled = _union([collected, *stalls])
+    if stalled.length < least:
+        stalled, collected, stall_ends = _NONE, _NONE, []
+    name = max(recurring, key=lambda name: (recurring[name].length, name), default="")
+    if not name or recurring[name].length < least:
+        return Paused(stalled, collected, tuple(stall_ends), _NONE, "")
+    return Paused(stalled, collected, tuple(stall_ends), recurring[name] - stalled, name)
+
+
+def _union(parts: list[Intervals]) -> Intervals:
+    return Intervals.union(
+        np.concatenate([part.start for part in parts]), np.concatenate([part.end for part in parts])
+    )

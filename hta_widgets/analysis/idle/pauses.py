@@ -1,0 +1,106 @@
+"""Pauses of the host: no thread that launches device work has an operator or a call of the runtime open.
+
+Python frames may be open: what they do then is seen by no operator. An annotation that holds no operator and
+no call tells what its time is for, so it ends a pause, as waiting for the data loader does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.idle.causes import is_data_loading
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["GARBAGE_COLLECTION", "LEAST_NS", "Pauses", "collecting", "pauses_of"]
+
+Int64 = npt.NDArray[np.int64]
+
+LEAST_NS: Final = 1_000_000
+"""A shorter pause is what Python takes between operators."""
+
+GARBAGE_COLLECTION: Final = "Python GC"
+"""How PyTorch names a run of Python's garbage collector, where it was asked to record them."""
+
+_CALLS = (EventClass.HOST_OP, EventClass.RUNTIME)
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """The pauses of at least `LEAST_NS`, in order: when, and the row of the call that ends each."""
+
+    when: Intervals
+    row: Int64
+
+    def choose(self, chosen: npt.NDArray[np.bool_]) -> Intervals:
+        """When the chosen ones are."""
+        return Intervals(self.when.start[chosen], self.when.end[chosen])
+
+
+@memoize_per_rank()
+def pauses_of(rank_trace: RankTrace) -> Pauses:
+    """The pauses of a rank between the first and the last call of the threads that launch."""
+    launching = np.unique(rank_trace.thread[rank_trace.launch[rank_trace.launch >= 0]])
+    ours = np.isin(rank_trace.thread, launching) & ~rank_trace.is_device & (rank_trace.stream == NULL)
+    calls = np.flatnonzero(ours & np.isin(rank_trace.event_class, _CALLS))
+    rows = np.concatenate([calls, _telling(rank_trace, ours, calls)])
+    recorded = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    start, end = recorded.end[:-1], recorded.start[1:]
+    long = end - start >= LEAST_NS
+    # of what begins together the longest is outermost, and operators are around calls
+    kind = rank_trace.event_class[rows]
+    order = np.lexsort((rank_trace.event_id[rows], kind, -rank_trace.dur[rows], rank_trace.start[rows]))
+    first = np.searchsorted(rank_trace.start[rows[order]], end[long], side="left")
+    return Pauses(Intervals(start[long], end[long]), rows[order[first]])
+
+
+def collecting(rank_trace: RankTrace) -> Intervals:
+    """When Python's garbage collector is recorded to run on a thread that launches."""
+    launching = np.unique(rank_trace.thread[rank_trace.launch[rank_trace.launch >= 0]])
+    named = np.array([name == GARBAGE_COLLECTION for name in rank_trace.names] or [False], np.bool_)
+    rows = np.flatnonzero(
+        named[rank_trace.name]
+        & (rank_trace.event_class == EventClass.PYTHON)
+        & np.isin(rank_trace.thread, launching)
+    )
+    return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+
+
+def _telling(rank_trace: RankTrace, ours: npt.NDArray[np.bool_], calls: Int64) -> Int64:
+    """The rows that wait for data, and the annotations without a call inside, iterations aside."""
+    loops = set(rank_trace.iterations["label"])
+    annotation = ours & (rank_trace.event_class == EventClass.ANNOTATION)
+    found = []
+    for code in np.unique(rank_trace.name[annotation]).tolist():
+        name = rank_trace.names[code]
+        if name in loops:
+            continue
+        rows = np.flatnonzero(annotation & (rank_trace.name == code))
+        found.append(rows if is_data_loading(name) else rows[~_holds(rank_trace, rows, calls)])
+    loading = np.array([is_data_loading(name) for name in rank_trace.names] or [False], np.bool_)
+    found.append(
+        np.flatnonzero(ours & (rank_trace.event_class == EventClass.PYTHON) & loading[rank_trace.name])
+    )
+    return np.concatenate(found).astype(np.int64)
+
+
+def _holds(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[np.bool_]:
+    """Whether a call begins inside each row, on its thread."""
+    holds = np.zeros(len(rows), np.bool_)
+    for thread in np.unique(rank_trace.thread[rows]).tolist():
+        mine = rank_trace.thread[rows] == thread
+        begins = np.sort(rank_trace.start[calls[rank_trace.thread[calls] == thread]])
+        inside = np.searchsorted(begins, rank_trace.end[rows[mine]]) > np.searchsorted(
+            begins, rank_trace.start[rows[mine]]
+        )
+        holds[mine] = inside
+    return holds
