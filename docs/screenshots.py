@@ -4,6 +4,8 @@ One JupyterLab and one explorer on a bundled example; each panel is opened alone
 viewer of two runs, and the panels of one of four.
 """
 
+from __future__ import annotations
+
 import base64
 import tempfile
 from pathlib import Path
@@ -71,6 +73,7 @@ def main() -> None:
                     _open(lab, ["overview", "temporal_breakdown", "comm_comp_overlap"])
                     camera.take(page.locator(EXPLORER).first, IMAGES / f"explorer-{theme}.webp")
                     camera.take(page.locator("[data-area=timeline]").first, _panel("timeline", theme))
+                    _take_what_if(lab, camera, theme)
                 camera.resize(NARROW)
                 for kind in kinds:
                     if example_of(kind) == example:
@@ -78,6 +81,21 @@ def main() -> None:
                         camera.take(page.locator(".hta-panel").first, _panel(kind, theme), TALLEST)
             _light(lab, "light")
         _take_comparisons(lab, camera)
+
+
+def _take_what_if(lab: Lab, camera: Camera, theme: str) -> None:
+    """The timeline at the replayed times, and the map of speeds below the sliders."""
+    view = "next(part for area, part in explorer.parts if area == 'timeline')"
+    lab.kernel(f"setattr({view}, 'times', 'what_if')")
+    lab.page.wait_for_selector("[data-ready=true][data-times=what_if]")
+    _open(lab, ["what_if"])
+    camera.take(lab.page.locator("[data-area=timeline]").first, _panel("timeline_what_if", theme))
+    camera.resize(NARROW)
+    lab.page.wait_for_selector(".hta-wi-where svg")
+    camera.take(lab.page.locator(".hta-wi-where").first, _panel("speed_map", theme))
+    camera.resize(WIDE)
+    lab.kernel(f"setattr({view}, 'times', 'recorded')")
+    lab.page.wait_for_selector("[data-ready=true][data-times=recorded]")
 
 
 def _panel(name: str, theme: str) -> Path:
