@@ -1,9 +1,9 @@
 """What does a frame of the timeline cost while it is panned and zoomed?
 
-A trace is tiled (see tile_trace.py) and written as a report. In headless Chromium the timeline is panned, then
-zoomed, by a little in each frame. Counted is the CPU time (user + system) of the browser's processes per frame, as
-the kernel of the system counts it, and the time between frames. The least of some windows counts: what else runs
-on the machine only adds. Needs Playwright, psutil and Chromium, as the browser tests do.
+A trace is tiled (see tile_trace.py) and written as a report. In headless Chromium the timeline is panned,
+then zoomed, by a little in each frame. Counted are the CPU time (user + system) of the browser's processes
+per frame, and the time between frames. The least of some windows counts: what else runs on the machine only
+adds. Needs Playwright, psutil and Chromium, as the browser tests do.
 
     python benchmarks/frames.py [trace.json] [--megabytes N] [--seconds N] [--windows N]
 
@@ -13,6 +13,7 @@ Without a trace it repeats a bundled example.
 from __future__ import annotations
 
 import argparse
+import itertools
 import shutil
 import tempfile
 from pathlib import Path
@@ -60,7 +61,7 @@ def frame_cost(page: Page, zoom: bool, seconds: float) -> tuple[float, float]:
     before = cpu_seconds()
     times = page.evaluate(MOVE, [zoom, seconds])
     frames = len(times) - 1
-    between = sorted(b - a for a, b in zip(times, times[1:], strict=False))
+    between = sorted(b - a for a, b in itertools.pairwise(times))
     return 1000 * (cpu_seconds() - before) / frames, between[int(0.95 * (frames - 1))]
 
 

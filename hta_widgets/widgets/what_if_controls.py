@@ -35,6 +35,9 @@ _CLASSES = {
         (
             "kernels",
             "kernel_time",
+            "batched_products",
+            "filled_device",
+            "full_waves",
             "fused_attention",
             "fused_pointwise",
             "fused_optimizer",

@@ -448,6 +448,9 @@ def test_an_edit_prints_as_what_makes_it():
         edits.no_recomputation(): "edits.no_recomputation()",
         edits.padded_products(): "edits.padded_products()",
         edits.pauses("a"): "edits.pauses(before='a', longer_than_ns=1000000)",
+        edits.batched_products(): "edits.batched_products()",
+        edits.full_waves(): "edits.full_waves()",
+        edits.filled_device(): "edits.filled_device()",
         edits.graphs(): "edits.graphs(at_least=50, shorter_than_ns=50000)",
     }
     for edit, expression in made.items():

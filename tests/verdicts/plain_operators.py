@@ -17,7 +17,9 @@ def kernels_with_operators(file: Path) -> list[tuple[Record, Record]]:
     text = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
     records = [record for record in json.loads(text)["traceEvents"] if record.get("ph") == "X"]
     launches = {
-        record["args"]["correlation"]: record for record in records if record.get("cat") == "cuda_runtime"
+        record["args"]["correlation"]: record
+        for record in records
+        if record.get("cat") in ("cuda_runtime", "cuda_driver") and "correlation" in record.get("args", {})
     }
     operators = defaultdict(list)
     for record in sorted(records, key=lambda record: (record["ts"], -record["dur"])):

@@ -34,6 +34,9 @@ PARTS = {
 OTHER_TOPICS = {
     "attention_not_fused",
     "unaligned_shapes",
+    "wave_quantization",
+    "low_occupancy",
+    "tiny_products",
     "bucket_copies",
     "buffers_broadcast",
     "recomputation",

@@ -22,6 +22,7 @@ from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
 from hta_widgets.analysis.findings.imbalance import imbalance, mutual_waiting
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_steps
+from hta_widgets.analysis.findings.launch_rules import low_occupancy, tiny_products, wave_quantization
 from hta_widgets.analysis.findings.memory_rules import memory_findings
 from hta_widgets.analysis.findings.pause_rules import PAUSE_RULES
 from hta_widgets.analysis.findings.pauses import TELLING_STEPS
@@ -79,6 +80,9 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "tf32_units": ("on which units kernels multiply", tf32_units),
     "attention_not_fused": ("whether attention is fused", attention_not_fused),
     "unaligned_shapes": ("whether sizes fit the units", unaligned_shapes),
+    "wave_quantization": ("whether kernels fill the device", wave_quantization),
+    "low_occupancy": ("whether kernels fill the device", low_occupancy),
+    "tiny_products": ("whether matrix products are too small", tiny_products),
     "pointwise_chains": ("which kernels could be one", pointwise_chains),
     "recomputation": ("whether the forward pass runs twice", recomputation),
     "slow_steps": ("which steps are unusual", slow_steps),

@@ -15,7 +15,7 @@ from hta_widgets.jit import kernel
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["leading_kernels"]
+__all__ = ["leading_kernels", "outermost_with_formula"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -28,8 +28,7 @@ def leading_kernels(rank_trace: RankTrace, has_formula: Bool) -> Groups:
     happens inside. The others, and those that launched nothing, have the number after the last group's.
     """
     calls = operator_calls(rank_trace)
-    around = np.full(len(calls.rows), -1, np.int64)
-    _find_outermost(calls.parent, has_formula, around)
+    around = outermost_with_formula(calls.parent, has_formula)
     owner = np.where(calls.owner >= 0, np.append(around, -1)[calls.owner], -1)
     inside = np.flatnonzero(owner >= 0)
     work = calls.work[inside]
@@ -40,6 +39,13 @@ def leading_kernels(rank_trace: RankTrace, has_formula: Bool) -> Groups:
     used = np.unique(leading[leading >= 0])
     group = np.where(leading >= 0, np.searchsorted(used, leading), len(used))
     return Groups(group.astype(np.int64), [rank_trace.names[name] for name in used])
+
+
+def outermost_with_formula(parent: Int64, has_formula: Bool) -> Int64:
+    """For each call the outermost one with a formula around it, itself included; -1 for none."""
+    around = np.full(len(parent), -1, np.int64)
+    _find_outermost(parent, has_formula, around)
+    return around
 
 
 @kernel

@@ -14,7 +14,10 @@ from hta_widgets.analysis.idle.pauses import pauses_of
 from hta_widgets.analysis.operators.chains import chained_ns
 from hta_widgets.analysis.operators.fused_attention import fused_ns
 from hta_widgets.analysis.operators.recomputed import recomputed
+from hta_widgets.analysis.operators.tiny_products import batched_ns
 from hta_widgets.analysis.operators.unaligned import aligned_ns
+from hta_widgets.analysis.operators.underfilled import filled_ns
+from hta_widgets.analysis.operators.waves import full_waves_ns
 from hta_widgets.analysis.replay import kinds
 from hta_widgets.analysis.replay.device_times import (
     at_bandwidth,
@@ -35,9 +38,12 @@ __all__ = [
     "COMPUTE",
     "COPIES",
     "allocator",
+    "batched_products",
     "bus_bandwidth",
     "copy_bandwidth",
     "device",
+    "filled_device",
+    "full_waves",
     "fused_attention",
     "fused_optimizer",
     "fused_pointwise",
@@ -161,6 +167,18 @@ def fused_attention(plan: Plan) -> None:
 
 def padded_products(plan: Plan) -> None:
     each_at_most(plan, *aligned_ns(plan.rank_trace))
+
+
+def batched_products(plan: Plan) -> None:
+    each_at_most(plan, *batched_ns(plan.rank_trace))
+
+
+def full_waves(plan: Plan) -> None:
+    each_at_most(plan, *full_waves_ns(plan.rank_trace))
+
+
+def filled_device(plan: Plan) -> None:
+    each_at_most(plan, *filled_ns(plan.rank_trace))
 
 
 def fused_pointwise(kernels: str | None, plan: Plan) -> None:

@@ -25,11 +25,14 @@ from hta_widgets.trace.classify import EventClass
 __all__ = [
     "Edit",
     "allocator",
+    "batched_products",
     "bus_bandwidth",
     "communication",
     "copies",
     "copy_bandwidth",
     "exactly",
+    "filled_device",
+    "full_waves",
     "fused_attention",
     "fused_optimizer",
     "fused_pointwise",
@@ -364,6 +367,33 @@ def padded_products() -> Edit:
     memory. What a library reaches depends on the sizes: this is a bound.
     """
     return Edit(_said("padded_products"), True, applied.padded_products)
+
+
+def batched_products() -> Edit:
+    """Matrix products of less than 10 us that wait for nothing but their own start and end: many at once.
+
+    They take the time of their operations at half the peak of their unit, or of their bytes at that of
+    memory. Which of them can be one is for the program to say: this is a bound.
+    """
+    return Edit(_said("batched_products"), True, applied.batched_products)
+
+
+def full_waves() -> Edit:
+    """Kernels whose last wave of blocks is not full take as much less as it lacks.
+
+    No less than their operations at half the peak of their unit, or their bytes at that of memory. Blocks of
+    a wave that is not full may run faster: this is a bound.
+    """
+    return Edit(_said("full_waves"), True, applied.full_waves)
+
+
+def filled_device() -> Edit:
+    """Kernels that keep few warps on the device, far from the roof, become as much faster as it has room.
+
+    No less than their operations at half the peak of their unit, or their bytes at that of memory. More warps
+    may bring less: this is a bound.
+    """
+    return Edit(_said("filled_device"), True, applied.filled_device)
 
 
 def _said(function: str, *values: object, **named: object) -> str:

@@ -84,8 +84,9 @@ class Program:
         kind: str = "kernel",
         api: str = "cudaLaunchKernel",
         recorded: tuple[str, ...] = ("call", "work"),
+        **args: Any,
     ) -> None:
-        """Launch work of this length; it starts no earlier than `at`."""
+        """Launch work of this length and with these arguments; it starts no earlier than `at`."""
         self._calls += 1
         if "call" in recorded:
             with self.inside("cuda_runtime", api, correlation=self._calls):
@@ -99,7 +100,7 @@ class Program:
         self.free[stream] = start + ns
         self._starts.append(start)
         if "work" in recorded:
-            self.events.append(kernel(name, start, ns, stream, kind, correlation=self._calls))
+            self.events.append(kernel(name, start, ns, stream, kind, correlation=self._calls, **args))
 
     def _place_in_queue(self, call: int) -> None:
         """A launch returns when it is made, and no earlier than there is a place for it."""

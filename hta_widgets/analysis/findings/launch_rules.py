@@ -1,0 +1,205 @@
+"""Kernels whose blocks do not fill the device: a last wave that is not full, too few warps, tiny products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.findings.callers import callers_in_words
+from hta_widgets.analysis.findings.changes import Change
+from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.shorter import Shorter, known_peaks, longest, matters, shorter
+from hta_widgets.analysis.kernels.residency import LIMITERS, residency
+from hta_widgets.analysis.operators.fixed_elsewhere import judged_kernels
+from hta_widgets.analysis.operators.least_times import least_ns
+from hta_widgets.analysis.operators.tiny_products import SHORT_NS, batched_ns, short_products
+from hta_widgets.analysis.operators.underfilled import FILLING, filled_ns, underfilled
+from hta_widgets.analysis.operators.waves import OPERATIONS, full_waves_ns, partial_waves
+from hta_widgets.analysis.replay import edits
+from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import counted, duration, percent, significant
+from hta_widgets.kernel_names import short_kernel_name
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["low_occupancy", "tiny_products", "wave_quantization"]
+
+Int64 = npt.NDArray[np.int64]
+
+_NOTHING = np.zeros(0, np.int64)
+
+_BY_LIMITER = {
+    "grid": "Give it more blocks: a larger batch, shared sums (split-K, stream-K, flash decoding), "
+    "for batch norm model and inputs in torch.channels_last, or other kernels beside it on a second stream "
+    "(torch.cuda.Stream). A larger batch takes memory, and changes what is learned.",
+    "registers": "Let each thread hold less: smaller tiles or num_warps in Triton, __launch_bounds__ or "
+    "--maxrregcount in CUDA; where the compiler then spills registers, it gets slower.",
+    "shared memory": "Let each block hold less shared memory: smaller tiles, fewer num_stages in Triton; "
+    "fewer loads are then under way at once.",
+    "block size": "Choose blocks of whole warps, of 128 or 256 threads (num_warps in Triton, the launch in "
+    "CUDA). Reductions in a block then take other paths.",
+}
+
+
+def wave_quantization(inputs: Inputs) -> Finding | None:
+    """Kernels that need a little more than a whole number of waves of blocks."""
+    _abstain_without_limits(inputs, OPERATIONS, "how many waves of blocks kernels take is not known")
+    _abstain_without_roofs(
+        inputs,
+        lambda rank_trace: partial_waves(rank_trace)[0],
+        "the last wave of blocks of kernels is not full; what that costs is not known",
+    )
+    found = shorter(inputs, full_waves_ns)
+    if found is None or found.lost_pct < NOTE_PCT:
+        return None
+    rank_trace = inputs.trace.rank(found.worst)
+    row, name = _main(rank_trace, found.rows)
+    rows, waves = partial_waves(rank_trace)
+    launch, of_row = residency(rank_trace, np.array([row])), float(waves[rows == row][0])
+    room = int(launch.multiprocessors[0] * launch.resident[0])
+    return _finding(
+        inputs, "wave_quantization", found, row,
+        f"Kernels whose last wave of blocks leaves much of the device idle take {percent(found.taken_pct)} "
+        f"of the time{callers_in_words(rank_trace, found.rows)}. The most time of them takes {name}: "
+        f"{int(launch.blocks[0]):,} blocks, where the device has room for {room:,} at once "
+        f"({int(launch.multiprocessors[0]):,} multiprocessors with {int(launch.resident[0]):,} each), are "
+        f" {significant(of_row)} waves, which take as long as {int(np.ceil(of_row)):,}. In full waves, at "
+        f"no more than half the peak of this device or that of its memory, they would take at least "
+        f"{percent(found.taken_pct - found.lost_pct)}",
+        "Change a size (batch, sequence, features, vocabulary) so that the tiles fill whole waves, or let a "
+        "kernel of other tiles or a persistent one be chosen: torch.compile(mode=\"max-autotune\"), "
+        "cuBLASLt's heuristics (TORCH_BLAS_PREFER_CUBLASLT=1), stream-K. Autotuning takes time at the start; "
+        "another batch changes what is learned.",
+        Change("with full waves of blocks", lambda _: [edits.full_waves()]),
+    )  # fmt: skip
+
+
+def low_occupancy(inputs: Inputs) -> Finding | None:
+    """Kernels far from the roof that keep few warps on the device."""
+    _abstain_without_limits(inputs, FILLING, "how much of the device kernels fill is not known")
+    _abstain_without_roofs(
+        inputs,
+        lambda rank_trace: underfilled(rank_trace)[0],
+        "kernels keep few warps on the device; whether they are slow for that is not known",
+    )
+    found = shorter(inputs, filled_ns)
+    if found is None or found.lost_pct < NOTE_PCT:
+        return None
+    rank_trace = inputs.trace.rank(found.worst)
+    row, name = _main(rank_trace, found.rows)
+    rows, _, limiters = underfilled(rank_trace)
+    launch, limiter = residency(rank_trace, np.array([row])), str(LIMITERS[int(limiters[rows == row][0])])
+    blocks, processors = int(launch.blocks[0]), int(launch.multiprocessors[0])
+    reached = percent(100.0 * float(least_ns(rank_trace, np.array([row]))[0]) / int(rank_trace.dur[row]))
+    why = f"limited by {limiter}"
+    if limiter == "grid":
+        why = f"{counted(blocks, 'block')} for {counted(processors, 'multiprocessor')} are too few"
+    return _finding(
+        inputs, "low_occupancy", found, row,
+        f"Kernels that keep few warps on the device, and run far below what it could do, take "
+        f"{percent(found.taken_pct)} of the time{callers_in_words(rank_trace, found.rows)}. The most time of "
+        f"them takes {name}: it fills {percent(float(launch.filled_pct[0]))} of the device ({why}), and "
+        f"reaches {reached} of half its peak or of its memory's bandwidth. With the device filled they "
+        f"would take at least {percent(found.taken_pct - found.lost_pct)}",
+        _BY_LIMITER[limiter],
+        Change("with the device filled by these kernels", lambda _: [edits.filled_device()]),
+    )  # fmt: skip
+
+
+def tiny_products(inputs: Inputs) -> Finding | None:
+    """Matrix products that are over before the device has got going."""
+    _abstain_without_roofs(
+        inputs, short_products, "matrix products are short; whether they could be shorter is not known"
+    )
+    found = shorter(inputs, batched_ns)
+    if found is None or found.lost_pct < NOTE_PCT:
+        return None
+    rank_trace = inputs.trace.rank(found.worst)
+    row, name = _main(rank_trace, found.rows)
+    typical = int(np.median(rank_trace.dur[found.rows]))
+    return _finding(
+        inputs, "tiny_products", found, row,
+        f"{counted(len(found.rows), 'matrix product')} so small that the device is latency bound "
+        f"({duration(typical)} at the median, most of it the start and the end of a kernel) take "
+        f"{percent(found.taken_pct)} of the time{callers_in_words(rank_trace, found.rows)}; the most time of "
+        f"them takes {name}. Computed many at once, at half the peak of this device or that of its memory, "
+        f"they would take at least {percent(found.taken_pct - found.lost_pct)}",
+        "Compute more in one product: a larger batch, factors joined along one side (one nn.Linear for "
+        "queries, keys and values), products of equal sizes with torch.bmm, of others as a grouped GEMM "
+        "(torch._grouped_mm, CUTLASS). A larger batch takes memory and makes each answer wait; products "
+        "that need each other's results cannot be one.",
+        Change("with these products computed many at once", lambda _: [edits.batched_products()]),
+    )  # fmt: skip
+
+
+def _finding(
+    inputs: Inputs, topic: str, found: Shorter, row: int, text: str, advice: str, change: Change
+) -> Finding:
+    rank_trace = inputs.trace.rank(found.worst)
+    lost = f"at most {inputs.share(found.lost_pct)}{inputs.per_step(found.cost_ns)} is lost"
+    kind = "operators" if topic == "tiny_products" else "occupancy"
+    evidence = Evidence(
+        rank=found.worst if found.alone else None,
+        name=longest(rank_trace, found.rows),
+        event_rank=found.worst,
+        event_id=int(rank_trace.event_id[row]),
+    )
+    return Finding(
+        topic, found.cost_ns, found.lost_pct, f"{text}: {lost}.", advice, kind, evidence,
+        change=change,
+        severity="note",  # that much is a bound: what a library reaches is not known
+    )  # fmt: skip
+
+
+def _main(rank_trace: RankTrace, rows: Int64) -> tuple[int, str]:
+    """The longest run of the kernel with most time, and its name in short."""
+    most = longest(rank_trace, rows)
+    of_name = rows[rank_trace.name[rows] == rank_trace.names.index(most)]
+    return int(of_name[rank_trace.dur[of_name].argmax()]), short_kernel_name(most)
+
+
+def _each_rank(inputs: Inputs) -> list[tuple[int, RankTrace]]:
+    return [(int(rank), inputs.trace.rank(int(rank))) for rank in inputs.temporal["rank"]]
+
+
+def _abstain_without_limits(inputs: Inputs, operations: Collection[str], question: str) -> None:
+    """Kernels that may be far from the roof can be judged only by what the device has room for."""
+    for rank, rank_trace in _each_rank(inputs):
+        judged = judged_kernels(rank_trace)
+        rows = np.concatenate([judged[each] for each in operations if each in judged] or [_NOTHING])
+        rows = rows[
+            (rank_trace.dur[rows] >= SHORT_NS) & ~(least_ns(rank_trace, rows) >= rank_trace.dur[rows] / 2)
+        ]
+        if not matters(inputs, rank, rows) or residency(rank_trace, rows).multiprocessors.any():
+            continue
+        if rank_trace.table.has("occupancy_pct"):
+            raise MissingDataError(
+                "limits of the device",
+                "Record with a version of PyTorch that writes deviceProperties.",
+                question,
+            )
+        raise MissingDataError(
+            "occupancy of kernels",
+            "Record on a CUDA device with torch.profiler.profile(activities=[ProfilerActivity.CUDA, ...]): "
+            "Kineto estimates the occupancy of kernels there, and on no other device.",
+            question,
+        )
+
+
+def _abstain_without_roofs(inputs: Inputs, find: Callable[[RankTrace], Int64], why: str) -> None:
+    """How fast these kernels could be follows from shapes and peaks."""
+    for rank, rank_trace in _each_rank(inputs):
+        rows = find(rank_trace)
+        unknown = rows[np.isnan(least_ns(rank_trace, rows))]
+        if not matters(inputs, rank, unknown):
+            continue
+        if (rank_trace.argument_codes("input_dims") < 0).all():
+            raise MissingDataError(
+                "shapes of operators", "Record with torch.profiler.profile(record_shapes=True).", why
+            )
+        known_peaks(inputs, [rank], why)

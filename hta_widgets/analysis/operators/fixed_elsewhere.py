@@ -1,0 +1,53 @@
+"""Kernels of which another change would make other ones: what limits them now is not judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.kernels.classes import MATRIX, kernel_class
+from hta_widgets.analysis.operators.chains import chained_ns
+from hta_widgets.analysis.operators.recomputed import recomputed
+from hta_widgets.analysis.operators.unaligned import unaligned_products
+from hta_widgets.analysis.operators.unfused_attention import unfused_attentions
+from hta_widgets.trace.classify import EventClass
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["judged_kernels"]
+
+Int64 = npt.NDArray[np.int64]
+
+_SLOW_UNITS: Final = ("simt_fp32", "tensor_fp32", "tensor_tf32")
+"""In 16 bits a product runs another kernel, of other tiles."""
+_MOVES: Final = ("copy", "fill", "layout", "collective")
+
+
+@memoize_per_rank()
+def judged_kernels(rank_trace: RankTrace) -> dict[str, Int64]:
+    """Rows of compute kernels by what they do ("gemm", ...), as far as their names say it, by time.
+
+    Left out is what other findings are about: products in fp32 or TF32, attention that is not fused,
+    unaligned products, chains of pointwise kernels, recomputation, and kernels that only move data.
+    """
+    compute = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
+    operation: dict[int, str] = {}
+    for code in np.unique(rank_trace.name[compute]).tolist():
+        found = kernel_class(rank_trace.names[code])
+        slow = found.operation in MATRIX and found.unit in _SLOW_UNITS
+        if found.operation and found.operation not in _MOVES and not slow:
+            operation[code] = found.operation
+    elsewhere = [
+        unfused_attentions(rank_trace).work, unaligned_products(rank_trace)[1], chained_ns(rank_trace)[0],
+        recomputed(rank_trace),
+    ]  # fmt: skip
+    left = np.setdiff1d(compute, np.concatenate(elsewhere))
+    name = rank_trace.name[left]
+    return {
+        word: left[np.isin(name, [code for code, said in operation.items() if said == word])]
+        for word in sorted(set(operation.values()))
+    }

@@ -1,0 +1,41 @@
+"""The least that each kernel could take: its share of the operations and bytes of the operator around it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.operators.calls import operator_calls
+from hta_widgets.analysis.operators.costs import SUMS, operator_costs
+from hta_widgets.analysis.operators.leading_kernels import outermost_with_formula
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["REACHED", "least_ns"]
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+REACHED: Final = 0.5
+"""Of the peak of its unit, what a product that suits the device reaches at least."""
+
+
+def least_ns(rank_trace: RankTrace, rows: Int64) -> Float64:
+    """What each of these kernels takes at half the peak of its unit, or at that of memory, ns.
+
+    A formula describes an operator with all that it calls: each of its kernels has a share by its time.
+    NaN where there is no formula, no inputs, or no peak.
+    """
+    calls, costs = operator_calls(rank_trace), operator_costs(rank_trace)
+    around = np.append(outermost_with_formula(calls.parent, costs.has_formula), -1)
+    call = around[calls.around[rows]]
+    compute, memory, roofed = (
+        costs.sums[:, SUMS.index(name)] for name in ("compute_roof_ns", "memory_roof_ns", "roofed_ns")
+    )
+    share = np.maximum(compute / REACHED, memory) / np.maximum(roofed, 1.0)
+    least = np.where(roofed > 0, share, np.nan)
+    found: Float64 = np.append(least, np.nan)[call] * rank_trace.dur[rows]
+    return found
