@@ -173,6 +173,34 @@ CASES: list[tuple[str, Any, dict[int, Any] | None, tuple[float | None, float | N
     ("fbgemm::FloatToHFP8Quantized", [(100,), NO], None, (None, 200 + 100, True)),
     ("triton_poi_fused_add_0", [(4, 8), (4, 8), (8,), NO], None, (None, 2 * 72, False)),
     ("triton_red_fused_mean_1", [(4, 8), (4,)], None, (None, 2 * 36, False)),
+    # factors with sides joined ([2, 3, 8] for [6, 8]) and transposed ([5, 8]), behind a bias, before a result
+    ("triton_tem_fused_mm_0", [(6, 8), (8, 5), (6, 5)], None, (2 * 6 * 8 * 5, 2 * (48 + 40 + 30), False)),
+    ("triton_tem_fused_addmm_relu_3", [(5,), (2, 3, 8), (5, 8), (6, 5)], None, (480, 2 * 123, False)),
+    ("triton_tem_fused_bmm_1", [(3, 6, 8), (3, 8, 5), (3, 6, 5)], None, (3 * 480, 2 * 3 * 118, False)),
+    # 3 sequences of at most 20 tokens (2 blocks of 16), 8 heads of 4, of which 2 have keys: out, query, keys
+    # in parts of 2, values, heads, scale, table, lengths, block, longest
+    ("_C::paged_attention_v1",
+     [(3, 8, 4), (3, 8, 4), (9, 2, 2, 16, 2), (9, 2, 4, 16), NO, NO, (3, 2), (3,), NO, NO],
+     {9: "20"}, (4 * 3 * 8 * 20 * 4, 2 * (96 + 96 + 6 + 3 + 2 * 3 * 20 * 2 * 4), False)),
+    ("_C::paged_attention_v2",
+     [(3, 8, 4), (3, 8, 2), (3, 8, 2), (3, 8, 2, 4), (3, 8, 4), (9, 2, 2, 16, 2), (9, 2, 4, 16), NO, NO,
+      (3, 2), (3,), NO, NO],
+     {12: "64"}, (4 * 3 * 8 * 32 * 4, 2 * (96 + 96 + 6 + 3 + 2 * 3 * 32 * 2 * 4), False)),
+    ("_rocm_C::paged_attention",
+     [(3, 8, 4), (3, 8, 2), (3, 8, 2), (3, 8, 2, 4), (3, 8, 4), (9, 2, 2, 16, 2), (9, 2, 4, 16), NO, NO,
+      (3, 2), (3,)],
+     None, (4 * 3 * 8 * 32 * 4, 2 * (96 + 96 + 6 + 3 + 2 * 3 * 32 * 2 * 4), False)),
+    ("_C_cache_ops::reshape_and_cache_flash",
+     [(5, 2, 4), (5, 2, 4), (9, 16, 2, 4), (9, 16, 2, 4), (3,)], None,
+     (None, 2 * (3 + 3 * 2 * 4 * 2 * 2), False)),
+    # 3 tokens of 8 through 2 of 16 experts each, 10 = 2 x 5 wide with their gates: at most 6 experts are used
+    ("vllm::outplace_fused_experts", [(3, 8), (16, 10, 8), (16, 8, 5), (3, 2), (3, 2)], None,
+     (2 * 3 * 2 * (10 * 8 + 8 * 5), 2 * (24 + 24 + 6 + 6 + 6 * (80 + 40)), False)),
+    ("aiter::fused_moe_", [(30, 8), (4, 5, 8), (4, 8, 5), (30, 2), (30, 2)], None,
+     (2 * 30 * 2 * (5 * 8 + 8 * 5), 2 * (240 + 240 + 60 + 60 + 4 * 80), False)),
+    ("_moe_C::topk_softmax", [(3, 2), (3, 2), (3, 2), (3, 16)], None, (None, 2 * (18 + 48), True)),
+    ("_moe_C::moe_align_block_size", [(3, 2), NO, NO, (32,), (4,), (1,)], None, (None, 2 * 43, False)),
+    ("_moe_C::moe_sum", [(3, 2, 8), (3, 8)], None, (3 * 8, 2 * (48 + 24), True)),
 ]  # fmt: skip
 
 
@@ -262,6 +290,13 @@ def test_operations_need_no_types_but_traffic_does() -> None:
 
 
 WITHOUT: list[tuple[str, Any, Any]] = [
+    ("triton_tem_fused_mm_0", [(6, 8), (9, 5), (6, 5)], None),
+    ("triton_tem_fused_mm_0", [(6, 8), (6, 5)], None),
+    ("triton_tem_fused_bmm_1", [(6, 8), (8, 5), (6, 5)], None),
+    ("_C::paged_attention_v1", [(3, 8, 4), (3, 8, 4), (9, 2, 2, 16, 2), (9, 2, 8, 16), NO, NO, (3, 2)], None),
+    ("_C::paged_attention_v2", [(3, 8, 4), NO, NO, NO, (3, 8, 4), NO, NO, NO, NO, (3, 2)], None),
+    ("vllm::inplace_fused_experts", [(3, 8), (16, 10, 4), (16, 8, 2), (3, 2), (3, 2)], None),  # packed
+    ("_C_cache_ops::reshape_and_cache", [(5, 2, 4), (5, 2, 4), NO, NO, NO], None),
     ("aten::mm", [(4, 8), (9, 2)], None),
     ("aten::mm", [None, (8, 2)], None),
     ("aten::mm", [(4, 8)], None),
@@ -326,6 +361,8 @@ def test_kernels_tell_the_type_in_lists() -> None:
         ("aten::_to_copy", "copy"), ("aten::copy_", "copy"), ("c10d::allreduce_", "communication"),
         ("nccl:all_reduce", "communication"), ("aten::t", "other"), ("aten::view", "other"),
         ("autograd::engine::evaluate_function: AddmmBackward0", "other"), ("ConvolutionBackward0", "other"),
+        ("triton_tem_fused_addmm_relu_3", "matmul"), ("triton_tem_fused_zeros_1", "other"),
+        ("vllm::moe_forward", "other"), ("vllm::inplace_fused_experts", "matmul"),
         ("aten::empty", "other"), ("my::thing", "other"),
     ],
 )  # fmt: skip

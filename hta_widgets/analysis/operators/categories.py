@@ -20,9 +20,11 @@ _NODE = re.compile(r"^autograd::engine|Backward\d*$|^torch::autograd::")
 _RULES: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), category)
     for pattern, category in (
+        (r"^triton_tem_fused_(?:\w*_)?(?:add|baddb|b)?mm(?:_|$)", "matmul"),
         (r"^c10d|^record_param_comms$|nccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all",
          "communication"),
         (r"attention|flash_attn|fmha|flashinfer|paged_attn", "attention"),
+        (r"fused_moe|fused_experts", "matmul"),
         (r"conv(?:olution)?\d?d?(?:_|$|transpose)", "convolution"),
         (r"_foreach_|_fused_(?:adam|sgd|adagrad)|optimizer", "optimizer"),
         (r"embedding|(?:^|::)(?:index|gather|scatter|take)(?:_|$)", "embedding"),

@@ -12,6 +12,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank
+from hta_widgets.analysis.operators import compiled
 from hta_widgets.analysis.operators.calls import Calls, module_calls, operator_calls
 from hta_widgets.analysis.operators.cost import Cost, Formula
 from hta_widgets.analysis.operators.formulas import BUILT_IN, RegisteredFormula, formula_of, registered
@@ -101,7 +102,7 @@ def _operator_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], r
     has_formula = np.zeros(len(calls.rows), np.bool_)
     speed = np.full(len(chosen), np.nan)
     if roofs is not None:
-        products = np.array([text in _PRODUCTS for text in rank_trace.names] or [False], np.bool_)
+        products = np.array([*map(_is_product, rank_trace.names)] or [False], np.bool_)
         unit = call_units(rank_trace)[chosen]
         speed = roofs.flops_per_ns(np.where((unit < 0) & ~products[name[chosen]], SIMT, unit))
     _evaluate(
@@ -126,6 +127,10 @@ def _module_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], roo
     _from_inside(calls.parent, nothing, values)
     values[:, SUMS.index("device_ns")] = calls.device_ns
     return Costs(values, nothing, nothing)
+
+
+def _is_product(name: str) -> bool:
+    return name in _PRODUCTS or compiled.is_product(name)
 
 
 def _cost(formula: Formula | None, inputs: Inputs) -> Cost:

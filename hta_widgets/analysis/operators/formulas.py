@@ -12,10 +12,12 @@ from hta_widgets.analysis.operators import (
     convolution,
     copies,
     embeddings,
+    experts,
     library_gemm,
     matmul,
     norms,
     optimizers,
+    paged_attention,
     pointwise,
     quantization,
     reductions,
@@ -32,15 +34,15 @@ __all__ = [
 ]
 
 BUILT_IN: dict[str, Formulas] = {
-    "matmul": {**matmul.FORMULAS, **library_gemm.FORMULAS},
+    "matmul": {**matmul.FORMULAS, **library_gemm.FORMULAS, **experts.FORMULAS},
     "convolution": convolution.FORMULAS,
-    "attention": attention.FORMULAS,
+    "attention": {**attention.FORMULAS, **paged_attention.FORMULAS},
     "norm": norms.FORMULAS,
     "elementwise": {**pointwise.FORMULAS, **quantization.FORMULAS},
-    "reduction": reductions.FORMULAS,
+    "reduction": {**reductions.FORMULAS, **experts.ROUTING},
     "embedding": embeddings.FORMULAS,
     "optimizer": optimizers.FORMULAS,
-    "copy": copies.FORMULAS,
+    "copy": {**copies.FORMULAS, **paged_attention.CACHES},
 }
 """Category -> operator -> formula."""
 
@@ -118,4 +120,6 @@ def formula_of(name: str, own: tuple[RegisteredFormula, ...] = ()) -> Formula | 
             return formula
     if name.startswith(compiled.PREFIXES):
         return compiled.tensors_once
+    if compiled.is_product(name):
+        return compiled.product
     return _ALL.get(name)

@@ -1,6 +1,6 @@
 """How much of the device work of each recording in a folder has a formula: the table in docs/guide.md.
 
-python benchmarks/coverage.py ../shared/traces
+python benchmarks/formula_coverage.py ../shared/traces
 """
 
 from __future__ import annotations
