@@ -15,7 +15,7 @@ from hta_widgets.analysis.memory.usage import BEFORE
 from hta_widgets.charts.flame_boxes import OTHER, flame_marks
 from hta_widgets.charts.marks import marks
 from hta_widgets.charts.plotly import figure
-from hta_widgets.charts.spec import Bars, Flame, Heat, Histogram, Lines, Spread, Stack
+from hta_widgets.charts.spec import Bars, Flame, Heat, Histogram, Lines, Roofline, Spread, Stack
 from hta_widgets.charts.step_points import reduced
 from hta_widgets.errors import MissingDataError
 from hta_widgets.widgets.files import as_bytes
@@ -277,3 +277,33 @@ def test_spreads_and_boxes_have_both_names() -> None:
     boxes = marks(flame, calls).table
     assert boxes["name"].tolist() == ALIKE and len(set(boxes["short"])) == 3
     assert {unescape(text) for text in figure(flame, calls, "").data[0].labels} > set(boxes["short"])
+
+
+def test_marks_of_a_roofline_are_of_all_ranks() -> None:
+    # on two ranks 6 TFLOP (2e12 x 3 s) and 4 TFLOP in 3 s and 1 s, on one of them another operator
+    shared = {"unit": "tensor_16bit", "device": "H100", "peak_tflops_s": 900.0, "peak_gb_s": 3000.0}
+    own = {"input_shapes": "(4, 8)", "input_types": "", "category": "", "longest_kernel": "", "source": ""}
+    frame = pd.DataFrame(
+        [
+            {"rank": 0, "name": "mm", "tflops_s": 2.0, "gb_s": 10.0, "bound": "memory"},
+            {"rank": 1, "name": "mm", "tflops_s": 4.0, "gb_s": 50.0, "bound": "compute"},
+            {"rank": 1, "name": "bmm", "tflops_s": 1.0, "gb_s": 10.0, "bound": "memory"},
+        ]
+    ).assign(**shared, **own, achievable_tflops_s=np.nan)
+    frame["calls"], frame["device_self_ns"] = [3, 1, 1], [3_000_000_000, 1_000_000_000, 1_000_000_000]
+    frame["device_self_pct"] = [100.0, 50.0, 50.0]
+    frame["headroom_ns"] = pd.array([2_000_000_000, 500_000_000, None], "Int64")
+    frame["efficiency_pct"] = [20.0, 60.0, np.nan]
+    frame["flops_per_byte"] = [200.0, 80.0, 100.0]
+    chart = ANALYSES["roofline"].chart
+    assert isinstance(chart, Roofline)
+    table = marks(chart, frame).table.set_index("label")
+    assert table.index.tolist() == ["mm", "bmm"]
+    assert table["detail"].tolist() == ["(4, 8), 2 ranks", "(4, 8), 1 rank"]
+    mm = table.loc["mm"]
+    assert (mm["size"], mm["calls"], mm["headroom"]) == (4e9, 4, 2.5e9)
+    assert (mm["y"], mm["moved"], mm["efficiency"]) == (10 / 4, 80 / 4, 120 / 4)
+    assert mm["x"] == pytest.approx(10e12 / 80e9) and mm["bound"] == ""
+    assert mm["share"] == pytest.approx(100 * 4 / 5) and np.isnan(table.loc["bmm", "headroom"])
+    alone = marks(chart, frame[frame["rank"] == 1]).table
+    assert alone["label"].tolist() == ["mm", "bmm"] and alone["y"].tolist() == [4.0, 1.0]

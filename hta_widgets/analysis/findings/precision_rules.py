@@ -10,10 +10,9 @@ import pandas as pd
 from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.shorter import known_peaks
 from hta_widgets.analysis.kernels.classes import MATRIX, kernel_class
-from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank
 from hta_widgets.analysis.replay import edits
-from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent, significant
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
@@ -40,14 +39,8 @@ def fp32_units(inputs: Inputs) -> Finding | None:
     share, lost = _share(inputs, _FULL)
     if share <= _LEAST_PCT:
         return None
-    peaks = _peaks(inputs)
-    if peaks is None:
-        raise MissingDataError(
-            "name of the device",
-            "Record with a version of PyTorch that writes deviceProperties, or state the peaks of the device "
-            "by hta_widgets.analysis.register_peaks.",
-            "kernels multiply in full fp32; whether the device has faster units cannot be told",
-        )
+    why = "kernels multiply in full fp32; whether the device has faster units cannot be told"
+    peaks = known_peaks(inputs, inputs.temporal["rank"].tolist(), why)
     fast, full = peaks.tflops.get("tensor_16bit"), max(peaks.tflops.get(unit, 0.0) for unit in _FULL)
     if fast is None or not full or fast < _FASTER * full:
         return None
@@ -138,9 +131,3 @@ def _kernels(inputs: Inputs) -> tuple[pd.Series[float], pd.DataFrame]:
     counts, means = inputs.compute_kernels
     by_rank = (counts * means).fillna(0.0)
     return by_rank.sum(axis=1), by_rank
-
-
-def _peaks(inputs: Inputs) -> Peaks | None:
-    """The peaks of the devices, if all are of one known model."""
-    found = [peaks_of_rank(inputs.trace.rank(int(rank))) for rank in inputs.temporal["rank"]]
-    return found[0] if found and all(peaks == found[0] for peaks in found) else None

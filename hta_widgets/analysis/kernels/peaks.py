@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.datasheets import ACHIEVABLE, DATASHEETS
 from hta_widgets.analysis.kernels.units import UNITS, Unit
 
@@ -126,8 +127,13 @@ def recorded_name(rank_trace: RankTrace) -> str:
 def _used_devices(rank_trace: RankTrace) -> list[dict[str, Any]]:
     recorded: Any = rank_trace.metadata.get("deviceProperties")
     known = [device for device in recorded if isinstance(device, dict)] if isinstance(recorded, list) else []
-    numbers = set(np.unique(rank_trace.device[rank_trace.is_device]).tolist())
+    numbers = _device_numbers(rank_trace)
     return [device for device in known if device.get("id") in numbers] or known
+
+
+@memoize_per_rank()
+def _device_numbers(rank_trace: RankTrace) -> frozenset[int]:
+    return frozenset(np.unique(rank_trace.device[rank_trace.is_device]).tolist())
 
 
 def _of_properties(device: dict[str, Any]) -> Peaks | None:

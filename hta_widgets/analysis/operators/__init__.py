@@ -8,7 +8,7 @@ matmul, library_gemm, convolution, attention, norms, pointwise, reductions, embe
 quantization, paged_attention, experts, compiled    the formulas, a module for each family
 unfused_attention, fused_attention   attention in several operators, and its time in one kernel
 unaligned   products whose sizes keep kernels from loading 16 bytes at once
-waves, underfilled, tiny_products   kernels that leave the device empty, as far as no change above is about them
+waves, underfilled, tiny_products   kernels that leave the device empty, where no change above is about them
             (`fixed_elsewhere`);  `least_times` tells what they could take
 chains      pointwise kernels that could be one
 recomputed  what the backward pass runs again of the forward pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -16,13 +17,8 @@ from hta_widgets.analysis.operators import compiled
 from hta_widgets.analysis.operators.calls import Calls, module_calls, operator_calls
 from hta_widgets.analysis.operators.cost import Cost, Formula
 from hta_widgets.analysis.operators.formulas import BUILT_IN, RegisteredFormula, formula_of, registered
-from hta_widgets.analysis.operators.inputs import (
-    Inputs,
-    UnknownInputError,
-    parse_shapes,
-    parse_types,
-    parse_values,
-)
+from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError
+from hta_widgets.analysis.operators.recorded import RecordedInputs
 from hta_widgets.analysis.operators.roofs import SIMT, Roofs, call_units, roofs_of
 from hta_widgets.jit import kernel
 
@@ -147,7 +143,7 @@ class _Arguments:
         self.names, self.name = rank_trace.names, rank_trace.name[calls.rows]
         columns = ("input_dims", "input_type", "concrete_inputs")
         self.codes = [rank_trace.argument_codes(column)[calls.rows] for column in columns]
-        self.texts = [rank_trace.table.dictionary(column) for column in columns]
+        self.rows, self.recorded = calls.rows, RecordedInputs(rank_trace)
         self.element = _element_names(rank_trace, calls)
 
     def distinct(self, chosen: Int64) -> tuple[Int64, Int64]:
@@ -163,15 +159,10 @@ class _Arguments:
 
     def inputs(self, call: int) -> Inputs:
         """Those of one call."""
-        dims, types, values = (
-            texts[codes[call]] if codes[call] >= 0 else ""
-            for codes, texts in zip(self.codes, self.texts, strict=True)
-        )
-        kinds = parse_types(types)
-        shapes = parse_shapes(dims, kinds)
-        if self.element[call] >= 0 and kinds[:1] == ("TensorList",):
-            kinds = (_element_of(self.names[self.element[call]]), *kinds[1:])
-        return Inputs(self.names[self.name[call]], shapes, kinds, parse_values(values))
+        found = self.recorded.of(int(self.rows[call]))
+        if self.element[call] >= 0 and found.types[:1] == ("TensorList",):
+            found = replace(found, types=(_element_of(self.names[self.element[call]]), *found.types[1:]))
+        return found
 
 
 _ELEMENT = re.compile(r"Functor<\s*(double|float|c10::Half|c10::BFloat16)\b|OpaqueType<(\d+)u?>")

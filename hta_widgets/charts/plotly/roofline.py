@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from hta_widgets.charts.plotly.text import plain
+from hta_widgets.charts.roofline_rows import over_ranks
 from hta_widgets.charts.spec import Roofline
 
 __all__ = ["roofline"]
@@ -17,8 +18,9 @@ _MARGIN = 4.0  # how far the ceilings reach beyond the outermost marks
 
 
 def roofline(chart: Roofline, frame: pd.DataFrame) -> go.Figure:
-    """A mark per row, as large as its time, and for each unit the ceilings of compute and memory."""
+    """A mark per operator, as large as its time, and for each unit the ceilings of compute and memory."""
     figure = go.Figure()
+    frame = over_ranks(chart, frame)
     drawn = frame[(frame[chart.x] > 0) & (frame[chart.y] > 0)]
     greatest = max(float(drawn[chart.size].max()), 1.0) if len(drawn) else 1.0
     for unit, rows in drawn.groupby(drawn[chart.part].fillna("")):
