@@ -58,11 +58,13 @@ def over_ranks(chart: Roofline, frame: pd.DataFrame) -> pd.DataFrame:
     merged = groups.agg(
         {
             **{name: "first" for name in frame.columns if name not in (*same, *add)},
-            **{name: lambda values: values.sum(skipna=False) for name in add},
+            **dict.fromkeys(add, _sum),
             "ranks": "sum",
             "bounds": "nunique",
         }
     ).reset_index()
+    whole_numbers = (chart.size, chart.calls, chart.headroom)
+    merged = merged.astype({name: frame[name].dtype for name in whole_numbers})
     total = merged[chart.size].to_numpy(np.float64)
     for name in weighed:
         merged[name] = merged[name] / total
@@ -73,3 +75,7 @@ def over_ranks(chart: Roofline, frame: pd.DataFrame) -> pd.DataFrame:
     merged[chart.share] = total / whole if whole else 0.0
     order = [chart.headroom, chart.size, "name"]
     return merged.drop(columns="bounds").sort_values(order, ascending=[False, False, True], ignore_index=True)
+
+
+def _sum(values: pd.Series) -> object:
+    return values.sum(skipna=False)

@@ -304,6 +304,6 @@ def test_marks_of_a_roofline_are_of_all_ranks() -> None:
     assert (mm["size"], mm["calls"], mm["headroom"]) == (4e9, 4, 2.5e9)
     assert (mm["y"], mm["moved"], mm["efficiency"]) == (10 / 4, 80 / 4, 120 / 4)
     assert mm["x"] == pytest.approx(10e12 / 80e9) and mm["bound"] == ""
-    assert mm["share"] == pytest.approx(100 * 4 / 5) and np.isnan(table.loc["bmm", "headroom"])
+    assert mm["share"] == pytest.approx(100 * 4 / 5) and pd.isna(table.loc["bmm", "headroom"])
     alone = marks(chart, frame[frame["rank"] == 1]).table
     assert alone["label"].tolist() == ["mm", "bmm"] and alone["y"].tolist() == [4.0, 1.0]
