@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.calls.sequences import kernel_sequences, sequence_instances
     from hta_widgets.analysis.calls.stacks import call_stacks
     from hta_widgets.analysis.communication.collectives import collectives
+    from hta_widgets.analysis.communication.rank_waits import rank_waits
     from hta_widgets.analysis.communication.stragglers import stragglers
     from hta_widgets.analysis.compare import comparability, diff, run_table, step_waterfall
     from hta_widgets.analysis.compare.registry import COMPARISONS
@@ -108,6 +109,7 @@ __all__ = [
     "peaks_of",
     "queue_length",
     "queue_summary",
+    "rank_waits",
     "register_formula",
     "register_peaks",
     "replay_quality",
@@ -178,6 +180,7 @@ _MODULES = {
     "peaks_of": "hta_widgets.analysis.kernels.peaks",
     "queue_length": "hta_widgets.analysis.launches.queue",
     "queue_summary": "hta_widgets.analysis.launches.queue",
+    "rank_waits": "hta_widgets.analysis.communication.rank_waits",
     "register_formula": "hta_widgets.analysis.operators.formulas",
     "register_peaks": "hta_widgets.analysis.kernels.peaks",
     "replay_quality": "hta_widgets.analysis.replay",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hta_widgets.analysis.annotations import kernels as annotated_kernels
 from hta_widgets.analysis.annotations import regions
 from hta_widgets.analysis.calls import cupti, frequent_sequences, modules, op_counts, stacks
-from hta_widgets.analysis.communication import collectives, stragglers
+from hta_widgets.analysis.communication import collectives, rank_waits, stragglers
 from hta_widgets.analysis.copies import bandwidth
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.critical_path import path as critical_path
@@ -17,6 +17,7 @@ from hta_widgets.analysis.device_time import kernel_types, overlap, step_times, 
 from hta_widgets.analysis.findings.overview import ANALYSIS as OVERVIEW
 from hta_widgets.analysis.idle import breakdown as idle_breakdown
 from hta_widgets.analysis.idle import gaps, streams
+from hta_widgets.analysis.job import panel as slowdown
 from hta_widgets.analysis.kernels import breakdown as kernel_breakdown
 from hta_widgets.analysis.kernels import by_class, durations, occupancy
 from hta_widgets.analysis.launches import delays, op_kernels, queue
@@ -60,6 +61,8 @@ ANALYSES: dict[str, Analysis] = {
         stacks.ANALYSIS,
         modules.ANALYSIS,
         stragglers.ANALYSIS,
+        rank_waits.ANALYSIS,
+        slowdown.ANALYSIS,
         collectives.ANALYSIS,
         strategy.ANALYSIS,
         *usage.ANALYSES,

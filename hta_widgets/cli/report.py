@@ -30,6 +30,7 @@ _FIRST_LOOK = (
     "kernel_type_breakdown",
     "kernel_breakdown",
     "stragglers",
+    "slowdown",
     "memory_peak",
 )
 _ALWAYS = "op_counts"

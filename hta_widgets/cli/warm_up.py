@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from hta_widgets import examples
-from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, roofline, slowdown, what_if
+from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, roofline, what_if
 from hta_widgets.analysis.compare import anchors
 from hta_widgets.analysis.replay import edits
 from hta_widgets.cli.exits import Exit
@@ -60,7 +60,7 @@ def _analyse() -> None:
     for name in ("ddp_4ranks", "inference_cuda_graphs"):
         trace = _open(name)
         asked: list[Callable[[Trace], object]] = [entry.function for entry in ANALYSES.values()]
-        for ask in (*asked, slowdown, _by_kernel):
+        for ask in (*asked, _by_kernel):
             try:
                 ask(trace)
             except MissingDataError:

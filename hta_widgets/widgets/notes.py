@@ -22,7 +22,7 @@ __all__ = ["Note", "notes_on"]
 _MOST = 5
 
 # Panels that compare ranks: with a single one selected they have nothing to say.
-_BETWEEN_RANKS = ("stragglers", "kernel_durations")
+_BETWEEN_RANKS = ("stragglers", "rank_waits", "slowdown", "kernel_durations")
 
 Note = dict[str, Any]
 """`text`, and what "Show" does: traits of a selection to set (`window`, `focus`, `ranks`, `iterations`,

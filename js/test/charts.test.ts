@@ -184,6 +184,27 @@ it("selects rank and iteration by a cell", async () => {
   expect([model.get("ranks"), model.get("iterations")]).toEqual([[], []]);
 });
 
+it("selects both ranks of a pair, or the one that waits if whom for is not known", async () => {
+  const { el, model } = await show({
+    ...panel,
+    kind: "rank_waits",
+    chart: { type: "heat", x: "awaited", y: "rank", value: "wait_ns", time_class: "communication" },
+    marks: wire({ x: [-1, 0], y: [1, 1], value: [1e6, 2e6] }),
+  });
+  expect(labels(el).slice(0, 2)).toEqual([
+    "rank 1, awaited unknown: 1.00 ms. Select both.",
+    "rank 1, awaited 0: 2.00 ms. Select both.",
+  ]);
+  click(rows(el)[1]);
+  expect([model.get("ranks"), model.get("iterations")]).toEqual([[1, 0], []]);
+  await drawn();
+  click(rows(el)[1]);
+  expect(model.get("ranks")).toEqual([]);
+  await drawn();
+  click(rows(el)[0]);
+  expect([model.get("ranks"), model.get("iterations")]).toEqual([[1], []]);
+});
+
 it("spreads a scale over values that differ, not over noise, and outlines the unusual", async () => {
   const chart = { type: "heat", x: "iteration", y: "rank", value: "dur_ns", time_class: "host" };
   const legend = (el: Element) => [...el.querySelectorAll(".hta-legend span")].map((end) => end.textContent);

@@ -53,7 +53,7 @@ def test_first_look_has_an_answer(run: Run, written: list[dict[str, Any]], tmp_p
     assert run("report", item, "-o", file).code == 0
     assert run("report", shared_trace("hta/cpu_only"), "-o", file).code == 0
     all_ranks, one_rank, host_only = (explorer["panels"] for explorer in written)
-    assert set(all_ranks) - set(one_rank) == {"stragglers"}
+    assert set(all_ranks) - set(one_rank) == {"slowdown", "stragglers"}
     assert host_only == ("overview", "op_counts")
 
 

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from hta_widgets import examples
-from hta_widgets.analysis import slowdown
+from hta_widgets.analysis import ANALYSES, slowdown
+from hta_widgets.charts.marks import marks
 from hta_widgets.errors import MissingDataError
 from tests.job.test_recordings import culprits, job_row
 from tests.verdicts.planted.rank_programs import MS, Pace, Play, data_parallel, pipeline
@@ -48,6 +49,16 @@ NOBODY = {
     "culprit_is_not_recorded_in_data_parallel": "unknown",
     "unknown_partners": "unknown",
     "clocks_that_run_apart": "unknown",
+}
+
+
+SAYS = {
+    "data_parallel_slow_rank_2": (
+        "less if no rank were slow. Same kernels slower: rank 2, whose repair wins",
+        True,
+    ),
+    "equal_ranks_4": ("No straggler: a step takes hardly longer than with all", False),
+    "sequence_lengths": ("No single rank: sequence imbalance: no few of the", False),
 }
 
 
@@ -121,6 +132,26 @@ def test_clocks_change_nothing(tmp_path):
         Play(pipeline(one(4, 1, SLOW)), clocks_ns=(0, 3 * MS, -MS, 2 * MS)).open(tmp_path / "apart")
     )
     pd.testing.assert_frame_equal(same, apart)
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_the_sentence_and_the_bars(name, tmp_path):
+    frame = answer(name, tmp_path)
+    words, named = SAYS[name]
+    assert words in ANALYSES["slowdown"].sentence(frame)
+    bars = marks(ANALYSES["slowdown"].chart, frame[frame["scope"].isin(("job", "rank"))]).table
+    notes = dict(zip(bars["label"], bars["note"], strict=True))
+    assert any(label.startswith("rank") and note != "none" for label, note in notes.items()) is named
+
+
+def test_rows_of_one_scope(tmp_path):
+    trace = Play(data_parallel(one(4, 1, SLOW))).open(tmp_path)
+    whole, ranks = slowdown(trace), slowdown(trace, by="rank")
+    kept = whole[whole["scope"].isin(("job", "rank"))].reset_index(drop=True)
+    pd.testing.assert_frame_equal(ranks, kept)
+    assert ranks["key"].tolist() == ["all", "0", "1", "2", "3"]
+    with pytest.raises(ValueError, match="by must be one of all, operation, rank"):
+        slowdown(trace, by="stages")  # type: ignore[arg-type]
 
 
 def test_the_straggler_of_the_example():

@@ -21,7 +21,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "lateness", "sentence", "stragglers"]
+__all__ = ["ANALYSIS", "lateness", "require_exchanges", "sentence", "stragglers"]
 
 _SUMS = ("waited_ns", "caused_wait_ns", "lateness_ns")
 
@@ -71,7 +71,7 @@ def stragglers(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         MissingDataError: fewer than two ranks, no communication, or none of it is matched across ranks.
     """
     scope = scope or Scope()
-    _require(trace, scope)
+    require_exchanges(trace, scope)
     frame = _by_rank(arrived(trace, scope), trace.clock.method != "start")
     parts = waits(trace, scope)
     unknown = parts["culprit"] == NOBODY
@@ -147,7 +147,8 @@ def sentence(frame: pd.DataFrame) -> str:
     )
 
 
-def _require(trace: Trace, scope: Scope) -> None:
+def require_exchanges(trace: Trace, scope: Scope) -> None:
+    """Raise a MissingDataError where no exchange of two ranks was recorded."""
     ranks = trace.ranks_of(scope)
     if len(ranks) < 2:
         raise MissingDataError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["slowdown"]
+__all__ = ["IMBALANCE", "NOBODY", "NONE", "NOT_RECORDED", "By", "slowdown"]
 
 NONE = "none"
 IMBALANCE = "no single rank: sequence imbalance"
@@ -39,7 +39,10 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def slowdown(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+By = Literal["all", "operation", "rank", "stage", "replica", "iteration"]
+
+
+def slowdown(trace: Trace, scope: Scope | None = None, by: By = "all") -> pd.DataFrame:
     """What do stragglers cost, who are they, and why are they slow?
 
     The job is replayed: operations follow the ones they waited for, and ranks meet at collectives and at
@@ -60,7 +63,9 @@ def slowdown(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Args:
         trace: the job.
-        scope: ranks and iterations to look at; default all that the ranks have in common.
+        scope: ranks and iterations to look at; default all that the ranks have in common. Its window, streams
+            and names change nothing: a step is replayed as a whole.
+        by: besides the job's row only those of this scope; default all.
 
     Returns:
         One row for the job, then rows by operation, rank, stage, replica and iteration. Columns: scope (str:
@@ -77,13 +82,23 @@ def slowdown(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     Raises:
         MissingDataError: fewer than two ranks, no common step, ranks that do not meet, or an order of
             operations that does not explain the recording.
+        ValueError: `by` is none of these.
     """
+    if by not in get_args(By):
+        raise ValueError(f"by must be one of {', '.join(get_args(By))}, not {by!r}")
     scope = scope or Scope()
-    model = _model(trace, scope.ranks, scope.iterations)
+    frame = _answer(trace, scope.ranks, scope.iterations)
+    return frame.copy() if by == "all" else frame[frame["scope"].isin(("job", by))].reset_index(drop=True)
+
+
+@memoize_per_rank(last=2)
+def _answer(trace: Trace, ranks: tuple[int, ...] | None, iterations: tuple[int, ...] | None) -> pd.DataFrame:
+    """`slowdown` with the rows of all scopes."""
+    model = _model(trace, ranks, iterations)
     total, least = model.total, model.least
     rows = _parts(model)
-    ranks = rows[rows["scope"] == "rank"]
-    slow = dict(zip(ranks["key"].astype(int), ranks["slowdown"], strict=True))
+    of_ranks = rows[rows["scope"] == "rank"]
+    slow = dict(zip(of_ranks["key"].astype(int), of_ranks["slowdown"], strict=True))
     found = culprit(model, slow)
     if found.kind in ("ranks", "stage"):
         cause = cause_of(model, found.ranks, found.kind == "stage")
@@ -110,7 +125,6 @@ def slowdown(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     return frame[list(_COLUMNS)].astype({**texts, "culprit": "bool", "slowdown_low": "float64"})
 
 
-@memoize_per_rank(last=2)
 def _model(trace: Trace, ranks: tuple[int, ...] | None, iterations: tuple[int, ...] | None) -> JobModel:
     """The model of these ranks and iterations.
 

@@ -1,4 +1,4 @@
-// A grid of cells, fuller the greater their value: which rank, and when.
+// A grid of cells, fuller the greater their value: which rank, and when or with which other rank.
 
 import type { ChartProps } from "./chart";
 import { Mark } from "./mark";
@@ -42,11 +42,14 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
   const fill = `var(--hta-${chart.time_class})`;
   const height = rows.length * ROW;
   const every = Math.max(1, Math.ceil(36 / column));
-  const tickLabel = (value: number | undefined) =>
-    value === undefined || Number.isNaN(value) ? "none" : String(value);
+  const tickLabel = (value: number | undefined) => {
+    if (value === undefined || Number.isNaN(value)) return "none";
+    return value < 0 ? "unknown" : String(value);
+  };
+  const overTime = chart.x === "iteration";
   const { ranks, iterations } = selecting;
-  const is = (signal: { value: number[] }, value: number) =>
-    signal.value.length === 1 && signal.value[0] === value;
+  const are = (signal: { value: number[] }, ...values: number[]) =>
+    signal.value.length === values.length && values.every((value) => signal.value.includes(value));
   return (
     <>
       <p class="hta-legend">
@@ -86,7 +89,8 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
         )}
         {Array.from(values, (value, i) => {
           const [x, y] = [xs[i] ?? Number.NaN, ys[i] ?? Number.NaN];
-          const chosen = is(ranks, y) && (Number.isNaN(x) || is(iterations, x));
+          const pair = overTime ? [y] : [...new Set([y, x])].filter((rank) => rank >= 0);
+          const chosen = are(ranks, ...pair) && (!overTime || Number.isNaN(x) || are(iterations, x));
           const ring = rings[i] ? ", unusual" : "";
           const text = `${chart.y} ${tickLabel(y)}, ${chart.x} ${tickLabel(x)}: ${unit.text(value)}${ring}`;
           return (
@@ -96,8 +100,8 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
               first={i === 0}
               pressed={chosen}
               onPick={() => {
-                ranks.value = chosen ? [] : [y];
-                if (!Number.isNaN(x)) iterations.value = chosen ? [] : [x];
+                ranks.value = chosen ? [] : pair;
+                if (overTime && !Number.isNaN(x)) iterations.value = chosen ? [] : [x];
               }}
             >
               <title>{`${text} (${unit.exact(value)})`}</title>

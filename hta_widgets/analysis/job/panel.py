@@ -1,0 +1,48 @@
+"""The panel of `slowdown`: its answer in a sentence, and as bars sorted by cost."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pandas as pd
+
+from hta_widgets.analysis.core.entry import Analysis, Option
+from hta_widgets.analysis.job.slowdown import NONE, By, slowdown
+from hta_widgets.charts.spec import Bars
+from hta_widgets.formatting import duration, percent
+
+__all__ = ["ANALYSIS", "sentence"]
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of `slowdown` in one sentence."""
+    if frame.empty:
+        return "No step of several ranks lies in the selection."
+    job = frame[frame["scope"] == "job"].iloc[0]
+    if job["cause"] == NONE:
+        return f"No straggler: {job['evidence']}."
+    share = percent(100.0 * job["cost_ns"] / job["time_ns"])
+    cause = job["cause"]
+    return (
+        f"A step of {duration(job['time_ns'])} would take {duration(job['cost_ns'])} ({share}) less if no "
+        f"rank were slow. {cause[:1].upper()}{cause[1:]}: {job['evidence']}."
+    )
+
+
+ANALYSIS = Analysis(
+    kind="slowdown",
+    label="Slowdown",
+    group="Communication",
+    title="What slow ranks cost the job",
+    function=slowdown,
+    sentence=sentence,
+    chart=Bars("cost_ns", ("scope", "key"), "communication", note="cause", measure="Cost per step"),
+    requires=(
+        "device events",
+        "second rank",
+        "step that all ranks recorded",
+        "collective",
+        "order of operations",
+    ),
+    options=(Option("by", "One bar per", get_args(By), "all"),),
+)

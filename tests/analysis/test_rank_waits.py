@@ -1,0 +1,90 @@
+"""The matrix of waits: worked out by hand, followed through chains, and summed exactly."""
+
+import pandas as pd
+import pytest
+
+from hta_widgets import examples
+from hta_widgets.analysis import ANALYSES, rank_waits, stragglers
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
+from tests.analysis.test_stragglers import MS, arriving
+from tests.verdicts.planted.test_ranks import CASES
+
+PARTS = ["computing_ns", "communicating_ns", "copying_ns", "idle_ns"]
+
+
+@pytest.fixture(scope="module")
+def job() -> Trace:
+    return examples.load("ddp_4ranks")
+
+
+def said(frame: pd.DataFrame) -> str:
+    return ANALYSES["rank_waits"].sentence(frame)
+
+
+def test_by_hand(tmp_path):
+    trace = arriving(tmp_path, [0, 2 * MS, 5 * MS], [4 * MS, 0, 3 * MS])
+    frame = rank_waits(trace, by="iteration")
+    assert frame[["iteration", "rank", "awaited", "wait_ns"]].to_numpy().tolist() == [
+        [0, 0, 2, 5 * MS],
+        [0, 1, 2, 3 * MS],
+        [1, 1, 0, 4 * MS],
+        [1, 2, 0, MS],
+    ]
+    whole = rank_waits(trace)
+    assert whole[["rank", "awaited", "wait_ns"]].to_numpy().tolist() == [
+        [0, 2, 5 * MS],
+        [1, 0, 4 * MS],
+        [1, 2, 3 * MS],
+        [2, 0, MS],
+    ]
+    assert said(whole) == (
+        "3 ranks wait 13.0 ms; most of one rank for another is 5.00 ms (38.5 %), of rank 0 for rank 2."
+    )
+    assert rank_waits(trace, Scope(iterations=(1,)))["wait_ns"].tolist() == [4 * MS, MS]
+
+
+def test_equal_arrivals_are_no_wait(tmp_path):
+    frame = rank_waits(arriving(tmp_path, [0, 5_000, 0]))
+    assert frame.empty
+    assert said(frame) == "No rank waits noticeably for another at the collectives."
+
+
+@pytest.mark.parametrize("scope", [Scope(), Scope(iterations=(11,)), Scope(ranks=(0, 1, 3))])
+def test_sums_are_those_of_stragglers(job, scope):
+    whole, frame = stragglers(job, scope), rank_waits(job, scope)
+    waited = whole.groupby("rank")["waited_ns"].sum()
+    assert frame.groupby("rank")["wait_ns"].sum().to_dict() == waited[waited > 0].to_dict()
+    known = frame[frame["awaited"] >= 0]
+    blamed = whole.groupby("rank")["blamed_ns"].sum()
+    assert known.groupby("awaited")["wait_ns"].sum().to_dict() == blamed[blamed > 0].to_dict()
+    assert known[PARTS].sum(axis=1).tolist() == known["wait_ns"].tolist()
+    by_step = rank_waits(job, scope, by="iteration").groupby(["rank", "awaited"], as_index=False)
+    pd.testing.assert_frame_equal(by_step[["wait_ns", *PARTS]].sum(), frame)
+
+
+def test_the_cause_is_awaited_not_the_last_to_arrive(tmp_path):
+    """The last stage of a pipeline exchanges data with the one before it only, and waits for the second."""
+    frame = rank_waits(CASES["pipeline_slow_stage_1"].play().open(tmp_path, ()))
+    last = frame[frame["rank"] == 3].set_index("awaited")["wait_ns"]
+    assert last[1] > 20 * MS
+    caused = frame.groupby("awaited")["wait_ns"].sum()
+    assert caused.idxmax() == 1
+    assert 2 * caused[1] > caused.sum()
+
+
+def test_unknown_partners_are_nobody(tmp_path):
+    case = CASES["culprit_is_not_recorded_in_a_pipeline"]
+    frame = rank_waits(case.play().open(tmp_path, case.without))
+    unknown = frame[frame["awaited"] == -1]
+    assert unknown["wait_ns"].gt(0).all()
+    assert not unknown[PARTS].to_numpy().any()
+    assert len(unknown)
+
+
+def test_what_is_asked_for(job):
+    with pytest.raises(ValueError, match="by must be"):
+        rank_waits(job, by="rank")  # type: ignore[arg-type]
+    with pytest.raises(MissingDataError, match="second rank"):
+        rank_waits(job, Scope(ranks=(0,)))
