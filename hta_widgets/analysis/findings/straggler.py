@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from hta_widgets.analysis.communication.standing_out import ranks_in_words, standing_out
+from hta_widgets.analysis.communication.standing_out import ranks_in_words
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.replayed_job import named_late, replayed_job
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent
 
@@ -65,6 +66,7 @@ def straggler(inputs: Inputs) -> Finding | None:
         return None
     named = ranks_in_words(late.ranks)
     others = len(inputs.temporal) - len(late.ranks)
+    replayed = replayed_job(inputs)
     caused = 100.0 * int(late.parts["wait_ns"].sum()) / int(inputs.late["waited_ns"].sum())
     return Finding(
         "straggler",
@@ -72,7 +74,7 @@ def straggler(inputs: Inputs) -> Finding | None:
         late.share_pct,
         f"{_waiting(late.waits.index.tolist(), others)} for {named} {inputs.share(late.share_pct)}"
         f"{inputs.per_step(late.cost_ns)}, {percent(caused)} of all waiting{_recorded(inputs)}."
-        f"{_through(late)}{_told(inputs, late)}",
+        f"{_through(late)}{_told(inputs, late)}{replayed.told() if replayed else ''}",
         inputs.is_it_always() + _SUGGESTIONS[str(late.longer.index[0])].format(ranks=named),
         "stragglers",
         Evidence(rank=late.ranks[0] if len(late.ranks) == 1 else None),
@@ -81,7 +83,7 @@ def straggler(inputs: Inputs) -> Finding | None:
 
 @memoize_per_rank()
 def late_ranks(inputs: Inputs) -> LateRanks | None:
-    """The ranks that `standing_out` names, if they have more to do than the others; else None.
+    """The ranks that `named_late` names, if they have more to do than the others; else None.
 
     What a rank waits counts as far as no compute hides it: at most its exposed communication. That is no
     promise: without the wait, the rank may wait for something else.
@@ -93,7 +95,7 @@ def late_ranks(inputs: Inputs) -> LateRanks | None:
     if not inputs.late["waited_ns"].any() and not inputs.unclear.any():
         return None
     _require_known(inputs)
-    ranks = standing_out(inputs.late)
+    ranks = named_late(inputs)
     if not ranks:
         return None
     parts = inputs.waits[inputs.waits["culprit"].isin(ranks)]

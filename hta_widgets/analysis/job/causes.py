@@ -68,10 +68,10 @@ def cause_of(model: JobModel, ranks: tuple[int, ...], whole_stage: bool = False)
     best = max(won, key=lambda part: won[part])
     if whole <= 0 or won[best] < _MOST * whole:
         return Cause(UNKNOWN, "no part of what these ranks do explains half of what they cost")
-    share = f"{min(100 * won[best] / whole, 100):.0f} % of what they cost"
+    share = f"({min(100 * won[best] / whole, 100):.0f} % of what they cost)"
     if best == SLOWER_KERNELS and whole_stage and len(ranks) > 1 and _alike(ops, model.taken, compute):
         text = f"all {len(ranks)} ranks of the stage alike take {ratio:.2f} times as long: uneven stages"
-        return Cause(MORE_WORK, f"{text}, {share}")
+        return Cause(MORE_WORK, f"{text} {share}")
     words = {
         SLOWER_KERNELS: f"the same operations take {ratio:.2f} times as long as on other ranks",
         MORE_WORK: f"{count:.2f} times as many operations as on other ranks, or larger ones",
@@ -79,7 +79,7 @@ def cause_of(model: JobModel, ranks: tuple[int, ...], whole_stage: bool = False)
         COPIES: "copies take longer than on other ranks",
         SLOW_LINK: "transfers take longer than the same ones of other ranks",
     }
-    return Cause(best, f"{words[best]}: {share}")
+    return Cause(best, f"{words[best]} {share}")
 
 
 def _compared(

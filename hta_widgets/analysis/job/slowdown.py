@@ -20,7 +20,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["IMBALANCE", "NOBODY", "NONE", "NOT_RECORDED", "By", "slowdown"]
+__all__ = ["IMBALANCE", "NOBODY", "NONE", "NOT_RECORDED", "By", "judged", "slowdown"]
 
 NONE = "none"
 IMBALANCE = "no single rank: sequence imbalance"
@@ -87,13 +87,21 @@ def slowdown(trace: Trace, scope: Scope | None = None, by: By = "all") -> pd.Dat
     if by not in get_args(By):
         raise ValueError(f"by must be one of {', '.join(get_args(By))}, not {by!r}")
     scope = scope or Scope()
-    frame = _answer(trace, scope.ranks, scope.iterations)
+    frame, _ = _answer(trace, scope.ranks, scope.iterations)
     return frame.copy() if by == "all" else frame[frame["scope"].isin(("job", by))].reset_index(drop=True)
 
 
+def judged(trace: Trace, scope: Scope) -> tuple[Culprit, pd.DataFrame]:
+    """Who slows the job, and the answer of `slowdown` that says so; raises what that raises."""
+    frame, found = _answer(trace, scope.ranks, scope.iterations)
+    return found, frame
+
+
 @memoize_per_rank(last=2)
-def _answer(trace: Trace, ranks: tuple[int, ...] | None, iterations: tuple[int, ...] | None) -> pd.DataFrame:
-    """`slowdown` with the rows of all scopes."""
+def _answer(
+    trace: Trace, ranks: tuple[int, ...] | None, iterations: tuple[int, ...] | None
+) -> tuple[pd.DataFrame, Culprit]:
+    """`slowdown` with the rows of all scopes, and who is named there."""
     model = _model(trace, ranks, iterations)
     total, least = model.total, model.least
     rows = _parts(model)
@@ -122,7 +130,7 @@ def _answer(trace: Trace, ranks: tuple[int, ...] | None, iterations: tuple[int, 
     ]
     frame = pd.concat([pd.DataFrame([job]), rows], ignore_index=True)
     texts = dict.fromkeys(("scope", "key", "cause", "evidence"), "str")
-    return frame[list(_COLUMNS)].astype({**texts, "culprit": "bool", "slowdown_low": "float64"})
+    return frame[list(_COLUMNS)].astype({**texts, "culprit": "bool", "slowdown_low": "float64"}), found
 
 
 def _model(trace: Trace, ranks: tuple[int, ...] | None, iterations: tuple[int, ...] | None) -> JobModel:

@@ -27,6 +27,8 @@ from tests.verdicts.planted.rank_programs import (
     work,
 )
 
+COSTS = " of a step ("
+"""The replay names the same ranks, and what they cost."""
 BETWEEN_RANKS = {"straggler", "slow_kernels", "imbalance", "mutual_waiting", "exposed_communication"}
 SLOW, MORE, LATE, COPIES = Pace(1.5), Pace(extra=1), Pace(idle_ns=MS), Pace(copy_ns=MS)
 EQUAL = Pace()
@@ -363,6 +365,8 @@ def test_the_culprit_is_named_and_nobody_else(name: str, tmp_path: Path) -> None
     for topic, words in case.words.items():
         for word in words:
             assert word in texts[topic]
+    if "straggler" in texts:
+        assert COSTS in texts["straggler"]
     for text in texts:
         assert not [word for word in case.never if word in text], text
     questions = frame.loc[frame["severity"] == OPEN, "text"]

@@ -1,0 +1,79 @@
+"""What the replay of the job says about late ranks: it decides who they are wherever it has an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hta_widgets.analysis.communication.standing_out import ranks_in_words, standing_out
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.job.slowdown import judged
+from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import duration, percent
+from hta_widgets.trace.scope import Scope
+
+__all__ = ["ReplayedJob", "named_late", "replayed_job"]
+
+
+@dataclass(frozen=True)
+class ReplayedJob:
+    """The verdict of `slowdown`.
+
+    Attributes:
+        kind, ranks: as in `Culprit`.
+        cost_ns: what a step gains if these ranks are repaired; without any, if all are.
+        time_ns: how long a step takes in the replay.
+        evidence: why these ranks are slow; "" without any.
+    """
+
+    kind: str
+    ranks: list[int]
+    cost_ns: int
+    time_ns: int
+    evidence: str
+
+    def told(self) -> str:
+        """What repairing the late ranks wins, as a sentence; "" where the replay does not name them."""
+        share = percent(100.0 * self.cost_ns / self.time_ns)
+        if self.kind == "none":
+            return f" Without slow ranks, a step would take hardly less ({share})."
+        if not self.ranks:
+            return ""
+        who = ranks_in_words(self.ranks)
+        return (
+            f" {who[0].upper()}{who[1:]} cost{'s' * (len(self.ranks) == 1)} {share} of a step "
+            f"({duration(self.cost_ns)}): {self.evidence}."
+        )
+
+
+@memoize_per_rank()
+def replayed_job(inputs: Inputs) -> ReplayedJob | None:
+    """The verdict about the judged steps; None where they cannot be replayed, or not all of them is asked."""
+    scope = inputs.scope
+    if scope != Scope(ranks=scope.ranks, iterations=scope.iterations):
+        return None
+    try:
+        found, frame = judged(inputs.trace, scope)
+    except MissingDataError:
+        return None
+    job, named = frame.iloc[0], frame[frame["culprit"]]
+    return ReplayedJob(
+        kind=found.kind,
+        ranks=sorted(found.ranks),
+        cost_ns=round(job["cost_ns"] * found.won) if found.ranks else int(job["cost_ns"]),
+        time_ns=int(job["time_ns"]),
+        evidence=str(named["evidence"].iloc[0]) if len(named) else "",
+    )
+
+
+def named_late(inputs: Inputs) -> list[int]:
+    """The ranks that are late: by the replay of the job, else those that cause most of the waiting.
+
+    Where many ranks are late in turn, the replay names nobody, whoever causes most of the waiting. It leaves
+    open who is late where the job is hardly slower than without slow ranks, or waits for what was not
+    recorded, or all transfers are slow.
+    """
+    replayed = replayed_job(inputs)
+    if replayed is None or not (replayed.ranks or replayed.kind == "nobody"):
+        return standing_out(inputs.late)
+    return replayed.ranks
