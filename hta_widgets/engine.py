@@ -22,6 +22,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
+from hta_widgets.interrupts import uninterrupted
+
 __all__ = ["UI_LOCK", "Latest", "Superseded", "checkpoint", "in_forked_child", "map_ranks", "submit"]
 
 Renewed = TypeVar("Renewed")
@@ -67,7 +69,8 @@ def checkpoint() -> None:
 
 def submit(function: Callable[[], Result], ticket: Ticket | None = None) -> Future[Result]:
     """Run `function` in the engine's pool; `checkpoint()` inside it obeys `ticket`."""
-    return _POOL.submit(contextvars.copy_context().run, _under, ticket, function)
+    with uninterrupted():
+        return _POOL.submit(contextvars.copy_context().run, _under, ticket, function)
 
 
 _renewed: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -127,7 +130,7 @@ class Latest(Generic[Result]):
 
     def submit(self, compute: Callable[[], Result]) -> None:
         """Compute soon, in another thread; supersedes whatever was submitted before."""
-        with self._lock:
+        with uninterrupted(), self._lock:
             self._waiting = compute
             if self._running is None:
                 self._start_waiting()

@@ -54,11 +54,12 @@ class Computed(Part):
             try:
                 question = self._question()
                 self.status = "busy"
-            except Exception as error:  # of an observer, too: a part must not stay busy with nothing to do
+                self._latest.submit(lambda: self._compute(question))
+            except BaseException as error:  # of an observer, an interrupt: nothing is on its way
                 self._latest.cancel()
                 self._fail(error)
-                return
-            self._latest.submit(lambda: self._compute(question))
+                if not isinstance(error, Exception):
+                    raise
 
     def _deliver(self, result: Any) -> None:
         with UI_LOCK, self.hold_sync():
@@ -67,7 +68,7 @@ class Computed(Part):
             if self.status == "busy":  # last: a waiting thread then finds the answer in place
                 self.status = "idle"
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         missing = isinstance(error, MissingDataError | NotComparableError)
         with UI_LOCK, self.hold_sync():
             text = str(error)

@@ -57,7 +57,7 @@ class RankSelector(Computed):
     def _show(self, frame: pd.DataFrame) -> None:
         self.table = encode(frame[["rank", self.whole, *(part["column"] for part in self.series)]])
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         super()._fail(error)
         if isinstance(error, MissingDataError):  # ranks can be chosen without bars; the panels explain
             with self.hold_sync():

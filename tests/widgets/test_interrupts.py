@@ -1,0 +1,122 @@
+"""An interrupt leaves everything usable, at whatever place CPython takes it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import hta_widgets
+from hta_widgets import Trace, TraceExplorer, analysis
+from hta_widgets.engine import Latest, submit
+from hta_widgets.widgets import BreakdownPanel
+from hta_widgets.widgets.freezing import settle
+from tests.widgets.forked import JOB
+
+PACKAGE = str(Path(hta_widgets.__file__).parent)
+
+Until = Callable[[Callable[[], bool]], None]
+
+
+def places(work: Callable[[], object], wanted: int = 0) -> int:
+    """How many places `work` has where CPython looks for signals, here: calls, and the ends of calls of C.
+
+    At the `wanted` one, if there is, the work is interrupted.
+    """
+    seen = 0
+
+    def look(frame: FrameType, event: str, _argument: Any) -> None:
+        nonlocal seen
+        if event == "call" or (event == "c_return" and frame.f_code.co_filename.startswith(PACKAGE)):
+            seen += 1
+            if seen == wanted:
+                signal.raise_signal(signal.SIGINT)
+
+    sys.setprofile(look)
+    try:
+        work()
+        interrupted = False
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        sys.setprofile(None)
+    assert interrupted == (seen >= wanted > 0)
+    return seen
+
+
+def some(count: int, tried: int) -> range:
+    """About `tried` places from the first to the last."""
+    return range(1, count + 1, max(1, count // tried))
+
+
+def test_a_question_interrupted_anywhere_leaves_room_for_the_next(until: Until) -> None:
+    """Each place from the first to the last."""
+    answers: list[int] = []
+    latest = Latest[int](answers.append, lambda error: None)
+    count = places(lambda: latest.submit(lambda: 0))
+    for place in range(1, count + 1):
+        places(lambda: latest.submit(lambda: -1), place)
+        latest.submit(lambda place=place: place)  # type: ignore[misc]
+        until(lambda place=place: answers[-1:] == [place])  # type: ignore[misc]
+    assert count > 10
+
+
+def test_a_task_interrupted_anywhere_leaves_room_for_the_next() -> None:
+    for place in range(1, places(lambda: submit(int)) + 1):
+        places(lambda: submit(int), place)
+        assert submit(lambda place=place: place).result(20) == place  # type: ignore[misc]
+
+
+def test_a_part_interrupted_anywhere_comes_to_rest(ddp: Trace) -> None:
+    panel = BreakdownPanel(ddp, "temporal_breakdown")
+    settle([panel])
+    for place in some(places(panel._refresh), 60):
+        places(panel._refresh, place)
+        settle([panel], timeout=5)
+    panel.selection.ranks = (2,)
+    settle([panel], timeout=5)
+    assert panel.status == "idle"
+
+
+def test_a_selection_interrupted_anywhere_is_followed_by_the_next(ddp: Trace) -> None:
+    explorer = TraceExplorer(ddp, panels=["temporal_breakdown", "events"])
+    parts = [part for _, part in explorer.parts]
+    settle(parts)
+
+    def select() -> None:
+        explorer.selection.ranks = (1,)
+
+    for place in some(places(select), 40):
+        explorer.selection.ranks = (3,)
+        places(select, place)
+        settle(parts, timeout=20)  # none stays busy
+        explorer.selection.ranks = (2,)
+        settle(parts, timeout=20)
+        assert {part.status for part in parts} == {"idle"}, place
+        assert {part.ranks for part in parts} == {(2,)}, place
+    assert explorer.frame("temporal_breakdown")["rank"].tolist() == [2]
+    explorer.close()
+
+
+def test_a_load_interrupted_anywhere_can_be_repeated(tmp_path: Path) -> None:
+    expected = Trace.open(JOB).summary
+
+    def load() -> None:
+        trace = Trace.open(JOB, cache=tmp_path / "cache")
+        _ = trace.health, trace.iterations, trace.summary
+
+    for place in some(places(load), 30):
+        places(load, place)
+        trace = Trace.open(JOB, cache=tmp_path / "cache")
+        assert trace.summary == expected and not trace.failed, place
+
+
+def test_an_analysis_interrupted_anywhere_can_be_repeated() -> None:
+    expected = analysis.kernel_breakdown(Trace.open(JOB))
+    for place in some(places(lambda: analysis.kernel_breakdown(Trace.open(JOB))), 30):
+        trace = Trace.open(JOB)
+        places(lambda trace=trace: analysis.kernel_breakdown(trace), place)  # type: ignore[misc]
+        assert analysis.kernel_breakdown(trace).equals(expected), place

@@ -1,0 +1,164 @@
+"""What Jupyter does to a kernel: interrupts, and the messages of a browser while a cell runs.
+
+Nothing here is particular to a version of ipykernel: with version 6 messages wait for the cell, with version
+7 they need not, and both keep to the same contract.
+"""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager, start_new_kernel
+
+from tests.widgets.forked import JOB
+
+pytestmark = pytest.mark.slow
+
+SECONDS = 60
+
+Message = dict[str, Any]
+
+
+class Kernel:
+    """A live kernel, and what a notebook does with it."""
+
+    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
+        self._manager, self._client = manager, client
+
+    def send(self, kind: str, **content: Any) -> str:
+        """The id of a message that is on its way."""
+        message = self._client.session.msg(kind, content)
+        self._client.shell_channel.send(message)
+        identity: str = message["header"]["msg_id"]
+        return identity
+
+    def heard(self) -> Message:
+        """The next message that the kernel publishes."""
+        message: Message = self._client.get_iopub_msg(timeout=SECONDS)
+        return message
+
+    def run(self, code: str, interrupted_after: float | None = None) -> str:
+        """The name of the exception that ended a cell, or its output.
+
+        Args:
+            code: the cell.
+            interrupted_after: so many seconds after the cell printed something.
+        """
+        asked = self._client.execute(code)
+        printed, ended = "", ""
+        while True:
+            message = self.heard()
+            if message["parent_header"].get("msg_id") != asked:
+                continue
+            content = message["content"]
+            if message["msg_type"] == "stream" and content["name"] == "stdout":
+                printed += content["text"]
+                if interrupted_after is not None:
+                    time.sleep(interrupted_after)
+                    self._manager.interrupt_kernel()
+                    interrupted_after = None
+            elif message["msg_type"] == "error":
+                ended = content["ename"]
+            elif content.get("execution_state") == "idle":
+                return ended or printed
+
+
+SETUP = """
+from pathlib import Path
+import time
+import pandas as pd
+from hta_widgets import Trace, TraceExplorer, analysis
+from hta_widgets.widgets.freezing import settle
+JOB, TARGET = {job!r}, Path({target!r})
+expected = analysis.kernel_breakdown(Trace.open(JOB))
+explorer = TraceExplorer(JOB).wait()
+settle([explorer])
+parts = dict(explorer.parts[:4])
+"""
+
+# Each goes on until it is interrupted.
+WORK = {
+    "load": "Trace.open(JOB, cache=False)",
+    "load of an explorer": "TraceExplorer(JOB).wait().close()",
+    "analysis": "analysis.kernel_breakdown(Trace.open(JOB))",
+    "report": "explorer.to_html(TARGET)",
+    "selection": "explorer.selection.ranks = () if explorer.selection.ranks else (0,)",
+}
+USABLE = """
+explorer.selection.clear()
+explorer.selection.ranks = (0,)
+explorer.panels = ["kernel_breakdown"]
+shown = [part for _, part in explorer.parts]
+settle(shown, timeout=30)
+assert {part.status for part in shown} == {"idle"} and {part.ranks for part in shown} == {(0,)}
+pd.testing.assert_frame_equal(explorer.frame("kernel_breakdown"), expected)
+pd.testing.assert_frame_equal(analysis.kernel_breakdown(Trace.open(JOB, cache=False)), expected)
+assert explorer.to_html(TARGET, timeout=30).stat().st_size > 10_000
+assert list(TARGET.parent.iterdir()) == [TARGET]
+print("usable")
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    manager, client = start_new_kernel(startup_timeout=SECONDS)
+    try:
+        kernel = Kernel(manager, client)
+        target = tmp_path_factory.mktemp("reports") / "report.html"
+        assert kernel.run(SETUP.format(job=str(JOB), target=str(target))) == ""
+        yield kernel
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_a_kernel_is_usable_after_an_interrupt(kernel: Kernel, work: str) -> None:
+    for delay in (0.0, 0.05):
+        ended = kernel.run(f"print('working')\nwhile True:\n    {WORK[work]}", interrupted_after=delay)
+        assert ended == "KeyboardInterrupt"
+    assert kernel.run(USABLE) == "usable\n"
+
+
+PAIRS = 100
+BUSY = """
+end = time.monotonic() + 1.5
+while time.monotonic() < end:
+    sum(range(1000))
+"""
+
+
+def test_each_message_of_a_browser_counts_once(kernel: Kernel) -> None:
+    """A hundred selections and questions in a second, while a cell computes and after it."""
+    crumb, timeline = kernel.run("print(parts['breadcrumb'].model_id, parts['timeline'].model_id)").split()
+    sent = [kernel.send("execute_request", code=BUSY, silent=False)]
+    for at in range(PAIRS):
+        state = {"ranks": [0] if at % 2 else [], "query": f"query {at}"}
+        sent.append(kernel.send("comm_msg", comm_id=crumb, data={"method": "update", "state": state}))
+        question = {"rpc": 1, "id": f"question {at}", "method": "meta", "params": {"chunk": 0}}
+        sent.append(kernel.send("comm_msg", comm_id=timeline, data={"method": "custom", "content": question}))
+        time.sleep(0.01)
+    taken, answered, echoed = Counter[str](), Counter[str](), []
+    while len(taken) < len(sent) or answered.total() < PAIRS:
+        message = kernel.heard()
+        content = message["content"]
+        data = content.get("data", {})
+        if content.get("execution_state") == "idle":
+            taken[message["parent_header"]["msg_id"]] += 1
+        elif data.get("method") == "custom":
+            assert "result" in data["content"]
+            answered[data["content"]["id"]] += 1
+        elif data.get("method") == "echo_update" and content["comm_id"] == crumb:
+            echoed.append(data["state"]["query"])
+    assert taken == dict.fromkeys(sent, 1)
+    assert answered == {f"question {at}": 1 for at in range(PAIRS)}
+    assert echoed == [f"query {at}" for at in range(PAIRS)]  # in their order
+    selected = kernel.run("settle([*parts.values()], 30); print(explorer.selection.to_dict())")
+    assert ast.literal_eval(selected) == {"ranks": (0,), "query": f"query {PAIRS - 1}"}
+    assert kernel.run("explorer.selection.clear()") == ""
