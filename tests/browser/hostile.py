@@ -11,7 +11,9 @@ from hta_widgets import examples
 
 MARKUP = "<img src=x onerror=document.body.dataset.ran=1>"
 TURNING = "\u202eevil\x07 שלום 12 \u0645\u0631\u062d\u0628\u0627"
-HOSTILE = f"{TURNING}{MARKUP}"
+LINK = "<a href=javascript:document.body.dataset.ran=1>"
+TEMPLATES = "&lt;b&gt;&quot;${document.body.dataset.ran=1}{{7*7}}`<%=7*7%>"
+HOSTILE = f"{TURNING}{MARKUP}{LINK}{TEMPLATES}"
 
 _KNOWN = ("ProfilerStep", "cuda", "aten::")  # by these analyses find what they tell about
 
@@ -78,5 +80,6 @@ def expect_harmless(page: Page) -> None:
     """No name ran, none became markup, and every line reads from left to right."""
     assert page.evaluate("document.body.dataset.ran ?? null") is None
     assert page.locator("img:not([src^=data])").count() == 0
+    assert page.locator("a[href^=javascript]").count() == 0
     assert page.evaluate(UNSEEN) == []
     assert page.evaluate(TURNED) == []
