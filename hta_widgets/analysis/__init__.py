@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.idle.breakdown import idle_breakdown
     from hta_widgets.analysis.idle.gaps import idle_gaps
     from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
+    from hta_widgets.analysis.inspect import inspect_event, inspect_gap, inspect_window, same_stretch
     from hta_widgets.analysis.job import slowdown
     from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
     from hta_widgets.analysis.kernels.by_class import kernel_classes
@@ -86,6 +87,9 @@ __all__ = [
     "fusion_candidates",
     "idle_breakdown",
     "idle_gaps",
+    "inspect_event",
+    "inspect_gap",
+    "inspect_window",
     "kernel_breakdown",
     "kernel_classes",
     "kernel_durations",
@@ -117,6 +121,7 @@ __all__ = [
     "replayed_path",
     "roofline",
     "run_table",
+    "same_stretch",
     "savings",
     "sequence_instances",
     "slowdown",
@@ -157,6 +162,9 @@ _MODULES = {
     "fusion_candidates": "hta_widgets.analysis.replay.fusion_candidates",
     "idle_breakdown": "hta_widgets.analysis.idle.breakdown",
     "idle_gaps": "hta_widgets.analysis.idle.gaps",
+    "inspect_event": "hta_widgets.analysis.inspect",
+    "inspect_gap": "hta_widgets.analysis.inspect",
+    "inspect_window": "hta_widgets.analysis.inspect",
     "kernel_breakdown": "hta_widgets.analysis.kernels.breakdown",
     "kernel_classes": "hta_widgets.analysis.kernels.by_class",
     "kernel_durations": "hta_widgets.analysis.kernels.durations",
@@ -188,6 +196,7 @@ _MODULES = {
     "replayed_path": "hta_widgets.analysis.critical_path",
     "roofline": "hta_widgets.analysis.operators.roofline",
     "run_table": "hta_widgets.analysis.compare",
+    "same_stretch": "hta_widgets.analysis.inspect",
     "savings": "hta_widgets.analysis.findings",
     "sequence_instances": "hta_widgets.analysis.calls.sequences",
     "slowdown": "hta_widgets.analysis.job",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSES", "launch_stats", "launch_summary", "sentence"]
+__all__ = ["ANALYSES", "launch_stats", "launch_summary", "measured", "sentence"]
 
 _NUMBERS = (
     "rank", "correlation", "launch_id", "event_id", "device", "stream", "call_start_ns", "start_ns",
@@ -72,7 +72,7 @@ def launch_stats(
     """
     scope = scope or Scope()
     frames = [
-        _of_rank(rank_trace, work, work.members(rank_trace, scope))
+        measured(rank_trace, work, work.members(rank_trace, scope))
         for _, rank_trace, work in launched_ranks(trace, scope)
     ]
     frame = stacked(frames) if frames else _nothing()
@@ -153,7 +153,8 @@ def sentence(frame: pd.DataFrame) -> str:
     )
 
 
-def _of_rank(rank_trace: RankTrace, work: Launched, chosen: npt.NDArray[np.intp]) -> pd.DataFrame:
+def measured(rank_trace: RankTrace, work: Launched, chosen: npt.NDArray[np.intp]) -> pd.DataFrame:
+    """The rows of `launch_stats` for these events of a rank, without what depends on cut-offs."""
     rows, calls = work.rows[chosen], work.calls[chosen]
     start, call_start = work.start[chosen], work.call_start[chosen]
     latency = start - call_start

@@ -66,17 +66,19 @@ class Delays(NamedTuple):
 def delays_of(rank_trace: RankTrace, host: HostPoints, device: DeviceEvents) -> Delays:
     """The usual delays of a rank."""
     has, begun = device.launched >= 0, device.previous >= 0
-    called = host.time[device.launched] if len(host.time) else device.start
+    any_call = len(host.time) > 0
+    called = host.time[device.launched] if any_call else device.start
+    call = host.row[device.launched] if any_call else device.row
     before = np.maximum(device.previous, 0)
     gap = device.start - device.end[before]
     other_call = ~begun | (device.launched[before] != device.launched)
     until = _busy_until(device)
     found_idle = has & device.is_kernel & other_call & (called > until)
     latency = _median((device.start - called)[found_idle], LATENCY)
-    is_graph = host.launches[host.row] > 1
-    waited_for = has & other_call & is_graph[device.launched] & (device.start - until > IDLE)
+    is_graph = host.launches[call] > 1
+    waited_for = has & other_call & is_graph & (device.start - until > IDLE)
     # A graph starts as its launching call returns: what starts much later waited for something else.
-    duration = rank_trace.dur[host.row[device.launched]]
+    duration = rank_trace.dur[call]
     waited_for &= device.start - called < duration + PREPARED * latency
     of_graphs = (device.start - called)[waited_for]
     graph_latency = _median(of_graphs, latency) if len(of_graphs) >= ENOUGH else latency

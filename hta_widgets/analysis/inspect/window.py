@@ -1,0 +1,191 @@
+"""What a stretch of time consists of, and the same stretch of other iterations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.device_time.temporal import temporal_breakdown
+from hta_widgets.analysis.inspect.refs import lane_of
+from hta_widgets.analysis.operators.calls import operator_calls
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["WINDOW_BY", "WindowBy", "inspect_window", "same_stretch"]
+
+Int64 = npt.NDArray[np.int64]
+
+WindowBy = Literal["class", "name", "lane", "operator"]
+WINDOW_BY: Final = get_args(WindowBy)
+_NO_OPERATOR = "(no operator)"
+_COLUMNS: Final = {
+    "rank": "int64",
+    "name": "str",
+    "event_class": "str",
+    "count": "int64",
+    "time_ns": "int64",
+    "covered_ns": "int64",
+    "covered_pct": "float64",
+    "longest_ns": "int64",
+    "event_id": "int64",
+}
+_PARTS = ("compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns")
+
+
+def inspect_window(trace: Trace, scope: Scope | None = None, by: WindowBy = "name") -> pd.DataFrame:
+    """What does a stretch of time consist of?
+
+    Every event that overlaps the windows of the scope counts, with the part of it that lies inside. Host
+    calls lie in each other, so `time_ns` counts a nanosecond once for each call that is open; `covered_ns`
+    counts it once.
+
+    Args:
+        trace: the job.
+        scope: ranks, iterations, time window, streams, names to look at; default everything.
+        by: a row for each "class" of events, for each "name" and class, for each "lane" (thread or stream,
+            without annotations), or for each "operator" that launched device work, which then alone counts.
+
+    Returns:
+        One row per rank and group, by rank, then most covered_ns. Columns: rank (int64), name (str: of the
+        class, event, lane or operator; "(no operator)"), event_class (str; by lane and operator that of the
+        event with most time inside), count (int64, events), time_ns (int64, ns of them inside, added up),
+        covered_ns (int64, ns in which any was open), covered_pct (float64, % of the windows), longest_ns
+        (int64, ns inside of the longest), event_id (int64, which that is).
+
+    Raises:
+        MissingDataError: by operator, no selected rank has operators.
+        ValueError: `by` is none of the above.
+    """
+    if by not in WINDOW_BY:
+        raise ValueError(f"by must be one of {', '.join(WINDOW_BY)}, not {by!r}")
+    scope = scope or Scope()
+    ranks = [trace.rank(rank) for rank in trace.ranks_of(scope)]
+    if by == "operator":
+        having = [rank_trace for rank_trace in ranks if (rank_trace.event_class == EventClass.HOST_OP).any()]
+        if ranks and not having:
+            remedy = "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ...])."
+            raise MissingDataError("operators", remedy)
+        ranks = having
+    frames = []
+    for rank_trace in ranks:
+        checkpoint()
+        frames.append(_of_rank(rank_trace, scope, by))
+    found = [frame for frame in frames if len(frame)]
+    frame = pd.concat(found, ignore_index=True) if found else pd.DataFrame({name: [] for name in _COLUMNS})
+    return frame[list(_COLUMNS)].astype(_COLUMNS)
+
+
+def same_stretch(trace: Trace, rank: int, window_ns: tuple[int, int]) -> pd.DataFrame:
+    """What is the same part of the other iterations made of?
+
+    The window must lie within one iteration. It begins and ends after a share of that; in each other complete
+    iteration the stretch between the same shares is looked at.
+
+    Args:
+        trace: the job.
+        rank: its rank.
+        window_ns: start and end in ns on the job's axis.
+
+    Returns:
+        One row per complete iteration, in order of time. Columns: iteration (int64), own (bool, the window
+        lies in it), start_ns, end_ns, window_ns, compute_ns, exposed_communication_ns, exposed_memory_ns,
+        idle_ns (int64, ns; as `temporal_breakdown` divides the stretch).
+
+    Raises:
+        KeyError: there is no such rank.
+        MissingDataError: the window lies in no complete iteration, there is no other one, or the rank has no
+            device events.
+    """
+    rank_trace = trace.rank(rank)
+    start, end = Scope(window_ns=window_ns).window_ns or window_ns
+    whole = rank_trace.iterations[~rank_trace.iterations["partial"]]
+    begins, ends = whole["start_ns"].to_numpy(np.int64), whole["end_ns"].to_numpy(np.int64)
+    own = np.flatnonzero((begins <= start) & (end <= ends))
+    if len(own) != 1 or len(whole) < 2:
+        raise MissingDataError(
+            "other iterations with the same stretch",
+            "Select a window inside one of several complete iterations.",
+            "the window lies in no complete iteration" if not len(own) else "there is only one iteration",
+        )
+    at = int(own[0])
+    length = int(ends[at] - begins[at])
+    rows = []
+    for row, (begin, stop) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
+        low, high = (begin + (stop - begin) * (edge - int(begins[at])) // length for edge in (start, end))
+        if low < high:
+            part = temporal_breakdown(trace, Scope(ranks=(rank,), window_ns=(low, high))).iloc[0]
+            number = int(whole["iteration"].iloc[row])
+            times = {name: int(part[name]) for name in ("window_ns", *_PARTS)}
+            rows.append({"iteration": number, "own": row == at, "start_ns": low, "end_ns": high, **times})
+    return pd.DataFrame(rows)
+
+
+def _of_rank(rank_trace: RankTrace, scope: Scope, by: WindowBy) -> pd.DataFrame:
+    windows = rank_trace.windows(scope)
+    inside = Intervals.union(windows[:, 0], windows[:, 1])
+    if not len(inside):
+        return pd.DataFrame()
+    rows = rank_trace.rows(replace(scope, window_ns=(int(windows[0, 0]), int(windows[-1, 1]))))
+    if by == "operator":
+        rows = rows[rank_trace.is_device[rows]]
+    elif by == "lane":  # annotations span what they name, and are no work of a thread or stream
+        rows = rows[rank_trace.event_class[rows] != EventClass.ANNOTATION]
+    group, names = _groups(rank_trace, rows, by)
+    order = np.argsort(group, kind="stable")
+    rows, group = rows[order], group[order]
+    time = inside.within_each(np.stack([rank_trace.start[rows], rank_trace.end[rows]], axis=1))
+    numbers, first = np.unique(group, return_index=True)
+    found: list[dict[str, Any]] = []
+    for number, at in zip(numbers.tolist(), np.split(np.arange(len(rows)), first[1:]), strict=True):
+        own, longest = rows[at], at[time[at].argmax()]
+        covered = (Intervals.union(rank_trace.start[own], rank_trace.end[own]) & inside).length
+        found.append(
+            {
+                "rank": rank_trace.rank,
+                "name": names[number],
+                "event_class": EventClass(rank_trace.event_class[rows[longest]]).label,
+                "count": len(at),
+                "time_ns": int(time[at].sum()),
+                "covered_ns": covered,
+                "covered_pct": 100.0 * covered / inside.length,
+                "longest_ns": int(time[longest]),
+                "event_id": int(rank_trace.event_id[rows[longest]]),
+            }
+        )
+    found.sort(key=lambda row: (-row["covered_ns"], row["name"], row["event_class"]))
+    return pd.DataFrame(found)
+
+
+def _groups(rank_trace: RankTrace, rows: Int64, by: WindowBy) -> tuple[Int64, dict[int, str]]:
+    """A number for the group of each row, and the names of the numbers."""
+    classes = rank_trace.event_class[rows].astype(np.int64)
+    if by == "class":
+        return classes, {int(member): member.label for member in EventClass}
+    if by == "name":
+        group = rank_trace.name[rows].astype(np.int64) * len(EventClass) + classes
+        found = np.unique(group).tolist()
+        return group, {number: rank_trace.names[number // len(EventClass)] for number in found}
+    if by == "operator":
+        calls = operator_calls(rank_trace)
+        call = calls.around[rows]
+        group = np.where(call >= 0, rank_trace.name[np.append(calls.rows, 0)[call]], -1).astype(np.int64)
+        found = np.unique(group).tolist()
+        return group, {number: rank_trace.names[number] if number >= 0 else _NO_OPERATOR for number in found}
+    place = np.stack([rank_trace.device[rows], rank_trace.stream[rows], rank_trace.thread[rows]], axis=1)
+    place[(place[:, :2] != NULL).any(axis=1), 2] = -1  # a stream is one lane, whatever threads the file says
+    _, example, group = np.unique(place, axis=0, return_index=True, return_inverse=True)
+    return group.reshape(-1), {
+        number: lane_of(rank_trace, int(rows[at])) for number, at in enumerate(example)
+    }
