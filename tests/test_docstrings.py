@@ -32,7 +32,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "sequence_instances": {"operator": "aten::linear"},
     "what_if": {"edits": edits.kernels(2.0)},
 }
-# These take neither a trace nor runs, or answer about one event or moment; their own tests check what they return.
+# These take neither a trace nor runs, or tell of one moment; their own tests check what they return.
 OF_SOMETHING_ELSE = {
     "critical_path_summary", "inspect_event", "inspect_gap", "memory_categories", "peaks_of",
     "register_formula", "register_peaks", "same_stretch",
