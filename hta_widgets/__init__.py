@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hta_widgets.widgets.comparison_panel import ComparisonPanel
     from hta_widgets.widgets.diff_viewer import DiffViewer
     from hta_widgets.widgets.events_table import EventsTable
+    from hta_widgets.widgets.inspector import Inspector
     from hta_widgets.widgets.iteration_selector import IterationSelector
     from hta_widgets.widgets.rank_selector import RankSelector
     from hta_widgets.widgets.selection import Selection
@@ -41,6 +42,7 @@ __all__ = [
     "DeviceType",
     "DiffViewer",
     "EventsTable",
+    "Inspector",
     "IterationSelector",
     "LabeledTrace",
     "RankSelector",
@@ -64,6 +66,7 @@ _MODULES = {
     "DeviceType": "hta_widgets.hta.trace_diff",
     "DiffViewer": "hta_widgets.widgets.diff_viewer",
     "EventsTable": "hta_widgets.widgets.events_table",
+    "Inspector": "hta_widgets.widgets.inspector",
     "IterationSelector": "hta_widgets.widgets.iteration_selector",
     "LabeledTrace": "hta_widgets.hta.trace_diff",
     "RankSelector": "hta_widgets.widgets.rank_selector",

@@ -5,6 +5,7 @@ from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.comparison_panel import ComparisonPanel
 from hta_widgets.widgets.diff_viewer import DiffViewer
 from hta_widgets.widgets.events_table import EventsTable
+from hta_widgets.widgets.inspector import Inspector
 from hta_widgets.widgets.iteration_selector import IterationSelector
 from hta_widgets.widgets.rank_selector import RankSelector
 from hta_widgets.widgets.selection import Selection
@@ -18,6 +19,7 @@ __all__ = [
     "ComparisonPanel",
     "DiffViewer",
     "EventsTable",
+    "Inspector",
     "IterationSelector",
     "RankSelector",
     "Selection",

@@ -100,6 +100,42 @@ class Focus(t.TraitType[tuple[int, int] | None, Any]):
         return rank, event_id
 
 
+class Gap(t.TraitType[tuple[int, int, int] | None, Any]):
+    """A moment at which a stream runs nothing: `(rank, stream, time in ns)`, or None."""
+
+    info_text = "None or a triple (rank, stream, time_ns), at most 2**53"
+    default_value = None
+
+    def validate(self, obj: t.HasTraits, value: Any) -> tuple[int, int, int] | None:
+        if value is None:
+            return None
+        try:
+            rank, stream, time_ns = (_integer(item) for item in value)
+        except (TypeError, ValueError, OverflowError):
+            self.error(obj, value)
+        if rank < 0 or max(abs(stream), abs(time_ns)) > FARTHEST_NS:
+            self.error(obj, value)
+        return rank, stream, time_ns
+
+
+class LaneGap(t.TraitType[tuple[int, int] | None, Any]):
+    """A moment on a lane of a timeline: `(lane, time in ns)`, or None."""
+
+    info_text = "None or a pair (lane, time_ns), at most 2**53"
+    default_value = None
+
+    def validate(self, obj: t.HasTraits, value: Any) -> tuple[int, int] | None:
+        if value is None:
+            return None
+        try:
+            lane, time_ns = (_integer(item) for item in value)
+        except (TypeError, ValueError, OverflowError):
+            self.error(obj, value)
+        if lane < 0 or abs(time_ns) > FARTHEST_NS:
+            self.error(obj, value)
+        return lane, time_ns
+
+
 class Guarded(t.HasTraits):
     """Changes its traits under `UI_LOCK`: two threads that set traits at once would lose notifications."""
 
@@ -109,13 +145,13 @@ class Guarded(t.HasTraits):
 
 
 class Selection(Guarded):
-    """Ranks, iterations, a window of time, streams, chosen events and a focused event.
+    """Ranks, iterations, a window of time, streams, chosen events, and a focused event or gap.
 
     `ranks`, `iterations`, `window` and `streams` select a part of the job: breakdowns follow them. `names`,
     `query` and `focus` choose events within it: these are highlighted in the timeline and filter tables of
-    events, but do not change breakdowns.
+    events, but do not change breakdowns. Nor does `gap`: an event or a gap is looked at, whichever came last.
 
-    Every trait can be read, set and observed, and every change but that of `focus` can be undone:
+    Every trait can be read, set and observed, and every change but those of `focus` and `gap` can be undone:
 
     >>> selection = Selection(ranks=[1, 0])
     >>> selection.ranks
@@ -133,10 +169,16 @@ class Selection(Guarded):
     names = Names(help="exact names of the chosen events; () means all")
     query = t.Unicode("", help="text to search for in the names of events")
     focus = Focus(help="(rank, event_id) of the event looked at, or None")
+    gap = Gap(help="(rank, stream, time_ns): the gap of a stream that is looked at, or None")
 
     def __init__(self, **traits: Any) -> None:
         super().__init__(**traits)
-        self.history = History(self, [name for name in self.traits() if name != "focus"])
+        self.history = History(self, [name for name in self.traits() if name not in ("focus", "gap")])
+        self.observe(self._look_at, ["focus", "gap"])
+
+    def _look_at(self, change: Any) -> None:
+        if change["new"] is not None:
+            setattr(self, "gap" if change["name"] == "focus" else "focus", None)
 
     @property
     def scope(self) -> Scope:

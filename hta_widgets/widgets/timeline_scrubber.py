@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import traitlets as t
 
 from hta_widgets.analysis.replay.edits import Edit
@@ -20,7 +21,7 @@ from hta_widgets.timeline import Packed, pack_window
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.rpc import rpc_method
-from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Whole, Window
+from hta_widgets.widgets.selection import Focus, Gap, Integers, LaneGap, Names, Selection, Whole, Window
 from hta_widgets.widgets.timeline_content import Content, recorded_content, replayed_content
 from hta_widgets.widgets.timeline_questions import slice_payload
 
@@ -57,7 +58,9 @@ class TimelineScrubber(Part):
     """
 
     _view = t.Unicode("timeline").tag(sync=True)
-    _from_browser: ClassVar[Sequence[str]] = ("critical_path", "view", "focus_slice", "height", "times")
+    _from_browser: ClassVar[Sequence[str]] = (
+        "critical_path", "view", "focus_slice", "focus_gap", "height", "times",
+    )  # fmt: skip
 
     ranks = Integers(help="ranks whose lanes are shown; () means all").tag(sync=True)
     iterations = Integers(help="iterations that are highlighted").tag(sync=True)
@@ -68,6 +71,8 @@ class TimelineScrubber(Part):
     view = Window(help="the visible (start, end) in ns; None before the first paint").tag(sync=True)
     focus = Focus(help="(rank, event_id) of the focused event, or None")
     focus_slice = Whole(-1, help="the timeline's own number of the focused slice, -1 for none").tag(sync=True)
+    gap = Gap(help="(rank, stream, time_ns) of the gap looked at, or None")
+    focus_gap = LaneGap(help="(lane, time_ns) of that gap on the timeline, or None").tag(sync=True)
     height = t.Int(480, min=160, help="height in CSS pixels").tag(sync=True)
     times = t.Enum(
         ("recorded", "what_if"),
@@ -98,6 +103,8 @@ class TimelineScrubber(Part):
         super().__init__(trace, selection=selection, height=height, switchable=switchable)
         self.observe(self._event_to_slice, "focus")
         self.observe(self._slice_to_event, "focus_slice")
+        self.observe(self._lane_to_gap, "focus_gap")
+        self.observe(self._no_gap, "gap")
         self.observe(self._move_window, "window")
         self.observe(self._arrange, "times")
         self.observe(self._change_edits, "edits")
@@ -256,6 +263,21 @@ class TimelineScrubber(Part):
                 self.focus = None
         finally:
             self._translating = False
+
+    def _lane_to_gap(self, _change: Any) -> None:
+        """What the view has chosen; what others choose, it does not mark."""
+        if self._content is None or self.focus_gap is None:
+            return
+        lanes, (lane, time_ns) = self._content.lanes, self.focus_gap
+        if 0 <= lane < len(lanes.offsets) - 1:
+            position = int(lanes.offsets[lane])
+            rank_trace = self.trace.rank(lanes.track_of(position).rank)
+            row = int(np.searchsorted(rank_trace.event_id, lanes.event_id[position]))
+            self.gap = (rank_trace.rank, int(rank_trace.stream[row]), time_ns)
+
+    def _no_gap(self, _change: Any) -> None:
+        if self.gap is None:
+            self.focus_gap = None
 
 
 def _chunk(packed: Packed, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:

@@ -31,6 +31,7 @@ from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
 from hta_widgets.widgets.code import explorer_code
 from hta_widgets.widgets.diff_viewer import DiffViewer
 from hta_widgets.widgets.freezing import SETTLED_WITHIN_SECONDS, settle
+from hta_widgets.widgets.inspector import Inspector
 from hta_widgets.widgets.iteration_selector import IterationSelector
 from hta_widgets.widgets.job_header import About, about
 from hta_widgets.widgets.loading_part import LoadingPart, name_of
@@ -319,6 +320,7 @@ class TraceExplorer(Pictured, LoadingPart):
                 ("ranks", RankSelector(trace, selection=shared)),
                 ("iterations", IterationSelector(trace, selection=shared)),
                 ("timeline", timeline),
+                ("inspector", Inspector(trace, selection=shared, trace_expression=self._trace_expression)),
             ]
             self._arrange()
             self._tell(known)
@@ -385,6 +387,9 @@ class TraceExplorer(Pictured, LoadingPart):
         """`parts` as sent to the browser: [area, reference, kind of a panel]."""
         kinds = {panel: kind for kind, panel in self._shown.items()}
         return [[area, f"anywidget:{part.model_id}", kinds.get(part, "")] for area, part in parts]
+
+    def _trace_expression(self) -> str:
+        return f"{variable_name(self, 'explorer')}.trace"
 
     def _code(self) -> str:
         name = variable_name(self, "explorer")

@@ -172,7 +172,7 @@ def test_the_bar_reports_a_missing_link(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("mode", ["client", "kernel"])
-def test_click_on_a_gap_selects_its_time(lab: Lab, mode: str) -> None:
+def test_click_on_a_gap_selects_it_and_a_key_its_time(lab: Lab, mode: str) -> None:
     options = ", client_slices=10" if mode == "kernel" else ""
     timeline = open_timeline(lab, "hta/ns_resolution_trace", options)
     # the longest time between two kernels that follow each other on the first stream
@@ -190,6 +190,8 @@ def test_click_on_a_gap_selects_its_time(lab: Lab, mode: str) -> None:
     lab.shot(f"timeline-gap-{mode}")
     lab.page.mouse.down()
     lab.page.mouse.up()
+    lab.expect_kernel("(selection.gap[2], selection.window)", (gap[0], None))
+    lab.page.keyboard.press("r")
     lab.expect_kernel("selection.window", gap)
     lab.expect_no_errors()
 

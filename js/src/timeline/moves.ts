@@ -21,7 +21,9 @@ export async function act(timeline: Timeline, action: Action): Promise<void> {
     timeline.leave();
     timeline.brush(0, 0);
     await timeline.choose(null, false);
-  } else if (action.do === "relative" && !focused) timeline.scrollBy(action.rows * ROW_HEIGHT);
+  } else if (action.do === "brushFocus" && timeline.gap)
+    timeline.brush(timeline.gap.start, timeline.gap.start + timeline.gap.dur);
+  else if (action.do === "relative" && !focused) timeline.scrollBy(action.rows * ROW_HEIGHT);
   else if (focused) await actOn(timeline, focused, action);
 }
 

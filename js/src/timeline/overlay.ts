@@ -12,7 +12,7 @@ export type Extent = Pick<Slice, "lane" | "start" | "dur">;
 export interface Marks {
   window: readonly [number, number] | null;
   hover: Extent | null;
-  focus: Slice | null;
+  focus: Extent | null;
   flows: readonly Flow[];
 }
 

@@ -13,7 +13,7 @@ import { LaneView } from "./lane_view";
 import type { Layout } from "./layout";
 import type { Found } from "./matches";
 import { act } from "./moves";
-import { drawOverlay, hasMarks, type Marks } from "./overlay";
+import { drawOverlay, type Extent, hasMarks, type Marks } from "./overlay";
 import { Picture } from "./picture";
 import { bindPointer } from "./pointer";
 import type { Source } from "./source";
@@ -35,6 +35,8 @@ export interface Listeners {
   pointed(t: number | null): void;
   window(window: [number, number] | null): void;
   focus(slice: Slice | null): void;
+  /** an idle stretch was chosen: its lane, and when it begins */
+  gap(lane: number, start: number): void;
   /** what is focused, in words; null for nothing */
   announce(facts: Facts | null): void;
   /** how many slices are chosen by name; null if no names are selected */
@@ -46,6 +48,8 @@ export class Timeline {
   /** how far the view may go: the trace, or all that it is compared with */
   bounds: readonly [number, number];
   window: [number, number] | null = null;
+  /** the idle stretch that was chosen last; a slice takes its place */
+  gap: Extent | null = null;
   readonly hover: Hover;
   readonly focus: Focus;
   readonly highlight: Highlight;
@@ -192,12 +196,14 @@ export class Timeline {
     if (id === (this.focus.slice?.id ?? -1)) return;
     const slice = await this.source.slice(id);
     if (this.signal.aborted) return;
+    if (slice) this.gap = null;
     const exact = await this.focus.set(slice);
     if (exact) this.#reveal(exact);
   }
 
   /** Focus a slice that was chosen here; `go` there if it is out of sight. */
   async choose(slice: Slice | null, go: boolean): Promise<void> {
+    this.gap = null;
     const exact = await this.focus.set(slice);
     if (exact && go) this.#reveal(exact);
     this.listeners.focus(exact);
@@ -231,14 +237,16 @@ export class Timeline {
     return known.filter((i) => i.rank === rank);
   }
 
-  /** A click: on a slice it focuses the slice, on an idle stream it selects the time of the gap. */
+  /** A click: on a slice it focuses the slice, on an idle stream the gap. What is selected stays as it is. */
   async #pick(x: number, y: number): Promise<void> {
     const pointed = this.#pointedAt(x, y);
-    void this.choose(pointed?.slice ?? null, false);
+    await this.choose(pointed?.slice ?? null, false);
     const lanes = pointed && !pointed.slice && gapLanes(this.outline, pointed.row.lane);
     const gap = lanes && (await this.source.gap(lanes, pointed.t));
     if (!gap || this.signal.aborted) return;
-    this.brush(...gap);
+    this.gap = { lane: pointed.row.lane, start: gap[0], dur: gap[1] - gap[0] };
+    if (!this.outline.replayed) this.listeners.gap(pointed.row.lane, gap[0]);
+    this.#stage.invalidateMarks();
     this.listeners.announce(describeGap(this.outline, pointed.row.lane, gap));
   }
 
@@ -302,6 +310,6 @@ export class Timeline {
 
   #marks(): Marks {
     const { slice, flows } = this.focus;
-    return { window: this.window, hover: this.hover.extent, focus: slice, flows };
+    return { window: this.window, hover: this.hover.extent, focus: slice ?? this.gap, flows };
   }
 }

@@ -25,6 +25,9 @@ interface Fact {
 /** Where a part goes, which widget it is, and which kind of panel. */
 type Placed = [area: string, ref: string, kind?: string];
 
+/** What stands side by side where there is room. */
+const STAGE = ["timeline", "inspector"];
+
 /** The panel of what stands out in the job. */
 const FINDINGS = "overview";
 
@@ -60,6 +63,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
   };
   el.addEventListener(OPEN, open, { signal });
 
+  const slot = ([area, ref]: Placed) => <Slot key={ref} {...{ area, ref_: ref, host, signal }} />;
   const panelSlot = (kind: string, ref: string) => (
     <PanelSlot
       key={ref}
@@ -96,9 +100,8 @@ export const explorer: View = ({ model, el, signal, host }) => {
             <Notices {...loading} />
             <div class="hta-parts">
               {leading.map(([, ref, kind = ""]) => panelSlot(kind, ref))}
-              {fixed.map(([area, ref]) => (
-                <Slot key={ref} {...{ area, ref_: ref, host, signal }} />
-              ))}
+              {fixed.filter(([area]) => !STAGE.includes(area)).map(slot)}
+              <div class="hta-stage">{fixed.filter(([area]) => STAGE.includes(area)).map(slot)}</div>
               <PanelBar
                 available={available.value}
                 shown={panels}

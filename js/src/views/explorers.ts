@@ -5,6 +5,7 @@ import { breadcrumb } from "./breadcrumb";
 import { breakdown } from "./breakdown";
 import { events } from "./events";
 import { explorer } from "./explorer";
+import { inspector } from "./inspector";
 import { iterations } from "./iterations";
 import { ranks } from "./ranks";
 import { timeline } from "./timeline";
@@ -16,5 +17,6 @@ export const explorersViews: Readonly<Record<string, View>> = {
   breakdown,
   breadcrumb,
   events,
+  inspector,
   explorer,
 };

@@ -128,6 +128,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const window = trait<Window>(model, "window", signal);
   const view = trait<Window>(model, "view", signal);
   const focusSlice = trait<number>(model, "focus_slice", signal);
+  const focusGap = trait<[number, number] | null>(model, "focus_gap", signal);
   const height = trait<number>(model, "height", signal);
   const names = trait<string[]>(model, "names", signal);
   const query = trait<string>(model, "query", signal);
@@ -152,7 +153,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const saveView = settled(view, signal);
   const hint =
     "drag: select time · Shift+drag: pan · Ctrl or ⌘+wheel: zoom · " +
-    "click: details, or the time of a gap · Esc: clear";
+    "click: details of a slice or a gap · Esc: clear";
   const announce = (facts: Facts | null) => {
     focusLine.textContent = facts ? visible([shortName(facts.name), ...facts.lines].join(" · ")) : hint;
     focusLine.title = visible(facts?.name ?? "");
@@ -171,6 +172,10 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
       window: saveWindow,
       focus: (slice) => {
         focusSlice.value = slice?.id ?? -1;
+        if (slice === null) focusGap.value = null;
+      },
+      gap: (lane, start) => {
+        focusGap.value = [lane, start];
       },
       announce,
       found: (found) => {
