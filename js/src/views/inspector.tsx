@@ -179,6 +179,11 @@ export const inspector: View = ({ model, el, signal }) => {
             />
           </div>
         )}
+        {frozen && kind !== "none" && (
+          <p class="hta-muted">
+            Of what was selected for this report; of other events it tells in a notebook.
+          </p>
+        )}
         {missing.length > 0 && (
           <details>
             <summary>Not known here ({missing.length})</summary>
