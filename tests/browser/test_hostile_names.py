@@ -39,8 +39,8 @@ def test_the_order_of_a_line_is_what_the_check_sees(reader: Reader) -> None:
 def test_every_panel_of_a_report(reader: Reader, trace: Path, tmp_path: Path) -> None:
     explorer = TraceExplorer(trace, panels=KINDS, edits=[edits.kernels(2.0, name=f"*{HOSTILE}")])
     events = explorer.wait().events
-    work = events[events["name"].str.contains("xmma_gemm") & events["rank"].eq(0)]
-    explorer.selection.focus = (0, int(work["event_id"].iloc[40]))
+    first = events[events["name"].str.endswith(HOSTILE)].iloc[0]
+    explorer.selection.focus = (int(first["rank"]), int(first["event_id"]))
     reader.open(explorer.to_html(tmp_path / "report.html", title=f"Job {HOSTILE}"))
     page = reader.page
     expect(page.locator(TIMELINE)).to_be_visible(timeout=30_000)
@@ -48,8 +48,7 @@ def test_every_panel_of_a_report(reader: Reader, trace: Path, tmp_path: Path) ->
     # the tables; by a click of the page's own, for one of a mouse has to find its place in 55,000 elements
     page.locator(".hta-panel summary").evaluate_all("all => all.forEach(summary => summary.click())")
     assert TURNING[:5] not in page.title() and "\\u202e" in page.title()
-    expect(page.locator(".hta-inspector-name")).to_contain_text("\\u202eevil\\x07")
-    expect(page.locator(".hta-inspector")).to_contain_text("Without it")
+    expect(page.locator(".hta-inspector")).to_contain_text("\\u202eevil\\x07")
     for kind in ("operators", "kernel_breakdown", "events", "what_if"):
         expect(page.locator(f".hta-panel[data-kind={kind}]")).to_contain_text("\\u202eevil\\x07")
     expect_harmless(page)
