@@ -35,18 +35,21 @@ from hta_widgets.widgets.inspector import Inspector
 from hta_widgets.widgets.iteration_selector import IterationSelector
 from hta_widgets.widgets.job_header import About, about
 from hta_widgets.widgets.loading_part import LoadingPart, name_of
+from hta_widgets.widgets.name_search import names_containing
 from hta_widgets.widgets.panels import PanelKinds, available_panels, kinds_of, make_panel
 from hta_widgets.widgets.part import Part, describe, variable_name
 from hta_widgets.widgets.rank_selector import RankSelector
 from hta_widgets.widgets.reading import communication_rules, read
+from hta_widgets.widgets.relevance import first_panels, unanswered
 from hta_widgets.widgets.reporting import explorer_page
 from hta_widgets.widgets.roofline_panel import PeaksByDevice, RooflinePanel
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.runs import default_names
-from hta_widgets.widgets.selection import Names, Selection
+from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
 from hta_widgets.widgets.snapshot import picture
 from hta_widgets.widgets.static_preview import Pictured
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
+from hta_widgets.widgets.verdict import Verdict
 from hta_widgets.widgets.what_if import WhatIf
 
 if TYPE_CHECKING:
@@ -62,7 +65,8 @@ class TraceExplorer(Pictured, LoadingPart):
         source: an open `Trace`, or anything `Trace.open` takes: a folder, a file, a list, {rank: file}, a
             URL.
         selection: the initial `Selection`, or a dict of its traits.
-        panels: the panels to show, keys of `analysis.ANALYSES`; can be changed later.
+        panels: the panels to show, keys of `analysis.ANALYSES`; default: two that have something to say of
+            this recording, chosen once it is loaded. Can be changed later.
         clock: what times the iterations: "host", "device", or "auto", as in `Trace.open`; default: that of an
             open trace, else "auto". Can be changed later.
         communication: names of device work to count as communication, beside what the rules say. Can be
@@ -88,6 +92,13 @@ class TraceExplorer(Pictured, LoadingPart):
     _view = t.Unicode("explorer").tag(sync=True)
     _from_browser: ClassVar[Sequence[str]] = ("panels", "clock", "communication")
 
+    ranks = Integers(help="selected ranks; () means all").tag(sync=True)
+    iterations = Integers(help="selected iterations; () means all").tag(sync=True)
+    window = Window(help="selected (start, end) in ns; None means all time").tag(sync=True)
+    names = Names(help="names of the chosen events; () means all").tag(sync=True)
+    query = t.Unicode("", help="text to search for in the names of events").tag(sync=True)
+    focus = Focus(help="(rank, event_id) of the focused event, or None").tag(sync=True)
+
     header: t.List[Any] = t.List(help="about the job: [{label, value, title}]").tag(sync=True)
     health: t.List[Any] = t.List(help="trace.health as rows").tag(sync=True)
     notices: t.List[Any] = t.List(help="important warnings: [{severity, text}]").tag(sync=True)
@@ -97,6 +108,11 @@ class TraceExplorer(Pictured, LoadingPart):
     available_panels: t.List[Any] = t.List(help="the panels there are, as in `panels.available_panels`").tag(
         sync=True
     )
+    lacking: t.Dict[str, str] = t.Dict(help="panels that cannot answer here, and why").tag(sync=True)
+    relevant: t.List[str] = t.List(t.Unicode(), help="panels that the verdict points to, first first").tag(
+        sync=True
+    )
+    choices: t.Dict[str, Any] = t.Dict(help="{ranks, iterations}: what there is to select").tag(sync=True)
     panels = PanelKinds(help="kinds of the panels shown, in the order they were opened").tag(sync=True)
     clock: t.Enum[IterationClock] = t.Enum(ITERATION_CLOCKS, "auto", help="what times the iterations").tag(
         sync=True
@@ -113,7 +129,7 @@ class TraceExplorer(Pictured, LoadingPart):
         self,
         source: Any,
         selection: Selection | dict[str, Any] | None = None,
-        panels: Sequence[str] = ("overview", "temporal_breakdown", "comm_comp_overlap"),
+        panels: Sequence[str] | None = None,
         clock: IterationClock | None = None,
         communication: Iterable[str] = (),
         edits: Edit | Sequence[Edit] = (),
@@ -121,6 +137,7 @@ class TraceExplorer(Pictured, LoadingPart):
     ) -> None:
         self._shown: dict[str, Part] = {}
         self._source, self._name = source, name_of(source)
+        self._choose_panels = panels is None
         self._about = Latest[About](self._tell, self._not_loaded)
         clock = clock or (source.iteration_clock if isinstance(source, Trace) else "auto")
         super().__init__(
@@ -131,7 +148,7 @@ class TraceExplorer(Pictured, LoadingPart):
             communication=communication,
             edits=[edits] if isinstance(edits, Edit) else list(edits),
             peaks=peaks or {},
-            panels=kinds_of(panels),
+            panels=kinds_of(panels or ()),
             available_panels=available_panels(),
         )
 
@@ -308,11 +325,19 @@ class TraceExplorer(Pictured, LoadingPart):
     def _on_redo(self, _params: dict[str, Any]) -> None:
         self.selection.redo()
 
+    @rpc_method("find_names")
+    def _find_names(self, params: dict[str, Any]) -> list[str]:
+        """Names of events that contain a text, ignoring case; the most frequent first."""
+        return names_containing(self.trace, str(params["text"]))
+
     def _show(self, traces: dict[str, Trace]) -> None:
         trace = read(traces[self._name], self.clock, self.communication)
         known = about(trace, self._name, self.communication)
+        lacking = unanswered(trace)
         with UI_LOCK, self.hold_sync():
             shared = self.selection
+            verdict = Verdict(trace, selection=shared)
+            t.dlink((verdict, "kinds"), (self, "relevant"))
             timeline = TimelineScrubber(trace, selection=shared)
             timeline.share_edits(self)
             self._fixed = [
@@ -321,7 +346,15 @@ class TraceExplorer(Pictured, LoadingPart):
                 ("iterations", IterationSelector(trace, selection=shared)),
                 ("timeline", timeline),
                 ("inspector", Inspector(trace, selection=shared, trace_expression=self._trace_expression)),
+                ("verdict", verdict),
             ]
+            self.lacking = lacking
+            self.choices = {
+                "ranks": trace.ranks,
+                "iterations": [int(number) for number in trace.iterations["iteration"].unique()],
+            }
+            if self._choose_panels and not self.panels:
+                self.panels = first_panels(trace, lacking)
             self._arrange()
             self._tell(known)
             self.status, self.message, self.progress = "idle", "", None

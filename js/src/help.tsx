@@ -20,7 +20,7 @@ const TIMELINE: Section = [
     ["click", "look at one slice"],
     ["W S, Ctrl/⌘ wheel", "zoom"],
     ["A D, ← →, Shift drag", "pan"],
-    ["Page ↑ ↓, wheel", "scroll the lanes"],
+    ["Page ↑ ↓, after a click wheel", "scroll the lanes"],
     [", .", "previous, next slice"],
     ["↑ ↓", "caller, first call"],
     ["N, Shift N", "next, previous match"],
@@ -34,7 +34,15 @@ const TIMELINE: Section = [
 ];
 
 const EXPLORER: readonly Section[] = [
-  ["Everywhere", [...ANYWHERE, ["Ctrl/⌘ Z", "undo the last selection"], ["Shift Ctrl/⌘ Z", "redo"]]],
+  [
+    "Everywhere",
+    [
+      ["/, Ctrl/⌘ K", "go to a panel, event name, rank or iteration"],
+      ...ANYWHERE,
+      ["Ctrl/⌘ Z", "undo the last selection"],
+      ["Shift Ctrl/⌘ Z", "redo"],
+    ],
+  ],
   [
     "Ranks and iterations",
     [

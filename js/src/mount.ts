@@ -1,5 +1,6 @@
 // Draws a part: its view, in the look and with the manners that all parts have.
 
+import firstScreen from "./first_screen.css";
 import { freezeSaved, showSavedNotice, watchKernel } from "./kernel_gone";
 import type { View, ViewProps } from "./model";
 import parts from "./parts.css";
@@ -24,7 +25,7 @@ export function mounting(views: Readonly<Record<string, View>>, styles = "", she
     const name: string = props.model.get("_view");
     const view = views[name];
     if (!view) throw new Error(`no view ${name} in this bundle`);
-    adoptStyles(props.el, "theme", theme + parts);
+    adoptStyles(props.el, "theme", theme + parts + firstScreen);
     adoptStyles(props.el, sheet, styles);
     props.el.classList.add("hta");
     followTheme(props.el, props.signal);

@@ -1,4 +1,5 @@
-// The bar of panels: what there is, in groups; a button shows or hides its panel.
+// The bar of panels: those that matter for this recording and those that are open; a button shows or hides its panel.
+// All others are found by the launcher, and what cannot answer here lies in a fold with its reason.
 
 import type { Signal } from "@preact/signals";
 import { useRef, useState } from "preact/hooks";
@@ -16,67 +17,119 @@ export interface Entry {
   wide: boolean;
 }
 
+/** Few enough to stand side by side. */
+const ALL_OF = 8;
+const RELEVANT = 4;
+/** There whatever was found: all findings, each event, and what a change would bring. */
+const ALWAYS = ["overview", "what_if", "events"];
+
 export interface PanelBarProps {
   available: readonly Entry[];
+  /** the kinds that the verdict points to, the first first */
+  relevant: readonly string[];
+  /** kinds that cannot answer here, and why */
+  lacking: Readonly<Record<string, string>>;
   /** the kinds shown, in the order they were opened */
   shown: Signal<string[]>;
   /** called with the kind that was opened by hand */
   opened(kind: string): void;
+  /** opens the launcher */
+  launch(): void;
 }
 
-export function PanelBar({ available, shown, opened }: PanelBarProps) {
+/** The entries group by group: first the groups, and in them the panels, that the verdict points to. */
+export function byRelevance(available: readonly Entry[], relevant: readonly string[]): Entry[] {
+  const place = (kind: string) => {
+    const at = relevant.indexOf(kind);
+    return at < 0 ? relevant.length : at;
+  };
+  const groups = [...new Set(available.map((entry) => entry.group))].map((group) =>
+    available
+      .filter((entry) => entry.group === group)
+      .sort((one, other) => place(one.kind) - place(other.kind)),
+  );
+  const first = (group: Entry[]) => place(group[0]?.kind ?? "");
+  return groups.sort((one, other) => first(one) - first(other)).flat();
+}
+
+export function PanelBar({ available, relevant, lacking, shown, opened, launch }: PanelBarProps) {
   const root = useRef<HTMLDivElement>(null);
   // Roving tabindex: one stop for Tab, arrows inside.
-  const [current, setCurrent] = useState<string | undefined>(available[0]?.kind);
-  const groups = [...new Set(available.map((entry) => entry.group))].map((group) => ({
-    group,
-    entries: available.filter((entry) => entry.group === group),
-  }));
+  const [current, setCurrent] = useState("");
+  const open = shown.value;
+  const kinds = [...ALWAYS.slice(0, 1), ...relevant.slice(0, RELEVANT), ...open, ...ALWAYS.slice(1)];
+  const few = available.length <= ALL_OF;
+  const entries = few
+    ? available
+    : [...new Set(kinds)].flatMap((kind) => available.find((entry) => entry.kind === kind) ?? []);
+  const stops = [...entries.map(({ kind }) => kind), LAUNCH];
+  const stop = stops.includes(current) ? current : stops[0];
+  const without = available.filter(({ kind }) => kind in lacking);
 
   const toggle = (kind: string) => {
     setCurrent(kind);
-    if (shown.value.includes(kind)) shown.value = shown.value.filter((other) => other !== kind);
+    const before = shown.value;
+    if (before.includes(kind)) shown.value = before.filter((other) => other !== kind);
     else {
-      shown.value = [...shown.value, kind];
       opened(kind);
+      shown.value = [...before, kind];
     }
   };
 
   const onKeyDown = (event: KeyboardEvent) => {
     if (combined(event)) return;
-    const at = available.findIndex((entry) => entry.kind === current);
-    const to = step(event.key, at, available.length, 1);
-    const next = to === undefined ? undefined : available[Math.max(0, Math.min(available.length - 1, to))];
+    const to = step(event.key, stops.indexOf(stop ?? ""), stops.length, 1);
+    const next = to === undefined ? undefined : stops[Math.max(0, Math.min(stops.length - 1, to))];
     if (!next) return;
     consume(event);
-    setCurrent(next.kind);
-    root.current?.querySelector<HTMLElement>(`[data-kind="${next.kind}"]`)?.focus();
+    setCurrent(next);
+    root.current?.querySelector<HTMLElement>(`[data-kind="${next}"]`)?.focus();
   };
 
   return (
-    <div ref={root} class="hta-panel-bar" role="toolbar" aria-label="Panels" onKeyDown={onKeyDown}>
-      {groups.map(({ group, entries }) => (
-        // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
-        <div key={group} class="hta-panel-group" role="group" aria-label={group}>
-          {entries.some((entry) => entry.label !== group) && (
-            <span class="hta-muted" aria-hidden="true">
-              {group}
-            </span>
-          )}
-          {entries.map(({ kind, label, title }) => (
-            <Button
-              key={kind}
-              data-kind={kind}
-              title={title}
-              tabIndex={kind === current ? 0 : -1}
-              aria-pressed={shown.value.includes(kind)}
-              onClick={() => toggle(kind)}
-            >
-              {label}
-            </Button>
-          ))}
-        </div>
-      ))}
+    <div class="hta-panels-head">
+      <div ref={root} class="hta-panel-bar" role="toolbar" aria-label="Panels" onKeyDown={onKeyDown}>
+        {entries.map(({ kind, label, title }) => (
+          <Button
+            key={kind}
+            data-kind={kind}
+            title={lacking[kind] ?? title}
+            tabIndex={kind === stop ? 0 : -1}
+            aria-pressed={open.includes(kind)}
+            onClick={() => toggle(kind)}
+          >
+            {label}
+          </Button>
+        ))}
+        <Button
+          data-kind={LAUNCH}
+          class="hta-launch"
+          title="Go to any panel, event name, rank or iteration (/ or Ctrl+K)"
+          aria-keyshortcuts="/ Control+K"
+          tabIndex={stop === LAUNCH ? 0 : -1}
+          onClick={launch}
+        >
+          {few ? "Go to…" : `All ${available.length} panels…`} <span class="hta-key">/</span>
+        </Button>
+      </div>
+      {without.length > 0 && (
+        <details class="hta-lacking">
+          <summary class="hta-muted">
+            {without.length} {without.length === 1 ? "panel" : "panels"} cannot answer here
+          </summary>
+          <dl>
+            {without.map(({ kind, label }) => (
+              <div key={kind} class="hta-help-entry">
+                <dt>{label}</dt>
+                <dd>{lacking[kind]}</dd>
+              </div>
+            ))}
+          </dl>
+        </details>
+      )}
     </div>
   );
 }
+
+/** Stands for the launcher among the kinds. */
+const LAUNCH = "launcher";

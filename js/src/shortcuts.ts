@@ -5,8 +5,8 @@
 
 const SUPPRESS = "data-lm-suppress-shortcuts";
 
-/** With Ctrl or Cmd: undo, redo, select all and copy are for the part; saving and the rest stay the notebook's. */
-const OURS = new Set(["z", "y", "a", "c"]);
+/** With Ctrl or Cmd: undo, redo, select all, copy and the launcher are for the part; saving and the rest stay the notebook's. */
+const OURS = new Set(["z", "y", "a", "c", "k"]);
 
 export function keepShortcuts(el: HTMLElement, signal: AbortSignal): void {
   window.addEventListener(

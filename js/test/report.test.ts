@@ -6,7 +6,7 @@ import { openReport } from "../src/report/open";
 import { FrozenPart } from "../src/report/part";
 import { type Content, unpack } from "../src/report/payload";
 import { FrozenSelection } from "../src/report/selection";
-import { drawn, wire } from "./support";
+import { drawn, EXPLORER, wire } from "./support";
 
 // jsdom has no layout to scroll
 Element.prototype.scrollIntoView ??= () => {};
@@ -146,7 +146,7 @@ test("a page that cannot be read says so", async () => {
   expect(document.querySelector("main")?.textContent).toContain("cannot be opened");
 });
 
-test("a report begins with what was found", async () => {
+test("a report begins with the verdict", async () => {
   const part = (state: object) => ({
     state: { status: "idle", message: "", progress: null, ...state },
     questions: [],
@@ -157,13 +157,17 @@ test("a report begins with what was found", async () => {
     about: { made: "today", version: "hta_widgets 1", notes: [] },
     parts: {
       explorer: part({
-        _view: "explorer",
+        ...EXPLORER,
         header: [],
         health: [],
         notices: [],
         available_panels: kinds.map((kind) => ({ kind, label: kind, title: kind, group: "Time" })),
         panels: kinds,
-        parts: [["iterations", "part:0"], ...kinds.map((kind, n) => ["panel", `part:${n + 1}`, kind])],
+        parts: [
+          ["iterations", "part:0"],
+          ...kinds.map((kind, n) => ["panel", `part:${n + 1}`, kind]),
+          ["verdict", "part:3"],
+        ],
       }),
       ...Object.fromEntries(
         [0, 1, 2].map((n) => [
@@ -171,18 +175,25 @@ test("a report begins with what was found", async () => {
           part({ _view: "iterations", iterations: [], source: "", table: null }),
         ]),
       ),
+      "part:3": part({
+        _view: "verdict",
+        cards: [],
+        sentence: "Nothing <b>stands</b> out",
+        further: "",
+        shown: -1,
+      }),
     },
   };
   const order = (el: Element) =>
-    [...el.querySelectorAll<HTMLElement>(".hta-parts > *")].map(
-      (slot) => slot.dataset.kind ?? slot.className,
+    [...el.querySelectorAll<HTMLElement>(".hta-slot")].map(
+      (slot) => slot.parentElement?.dataset.kind ?? slot.dataset.area,
     );
   document.body.innerHTML = `<main></main><script type="text/plain" id="hta-payload">${await pack(content)}</script>`;
   await openReport(document, { mount, views });
   await drawn();
   const saved = order(document.querySelector("main") as HTMLElement);
-  expect([saved[0], saved.at(-1)]).toEqual(["overview", "steps"]);
-  expect(saved.filter((kind) => kind === "overview")).toHaveLength(1);
+  expect(saved).toEqual(["verdict", "iterations", "steps", "overview"]);
+  expect(document.querySelector("main .hta-verdict")?.textContent).toContain("Nothing <b>stands</b> out");
 });
 
 test("a report draws its explorer, and panels hide and come back", async () => {
@@ -195,7 +206,7 @@ test("a report draws its explorer, and panels hide and come back", async () => {
     about: { made: "today", version: "hta_widgets 1", notes: ["<b>note</b>"] },
     parts: {
       explorer: part({
-        _view: "explorer",
+        ...EXPLORER,
         header: [],
         health: [],
         notices: [],

@@ -33,6 +33,25 @@ export function wire(columns: Record<string, number[] | string[]>): EncodedTable
   };
 }
 
+/** What every explorer has: nothing is selected, and nothing is known to be relevant or lacking. */
+export const EXPLORER = {
+  _view: "explorer",
+  ranks: [],
+  iterations: [],
+  window: null,
+  names: [],
+  query: "",
+  focus: null,
+  relevant: [],
+  lacking: {},
+  choices: { ranks: [], iterations: [] },
+  header: [],
+  health: [],
+  notices: [],
+  available_panels: [],
+  panels: [],
+};
+
 /** Mount one view on a fresh element. */
 export async function show(state: Record<string, unknown>, children: Record<string, FrozenModel> = {}) {
   const model = new FrozenModel({ status: "idle", message: "", progress: null, ...state });

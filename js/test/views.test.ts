@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from "vitest";
 import { FrozenModel } from "../src/host";
-import { drawn, show, wire } from "./support";
+import { drawn, EXPLORER, show, wire } from "./support";
 
 afterEach(() => document.body.replaceChildren());
 
@@ -131,7 +131,7 @@ it("shows the loading, cancels it, then puts the parts in place", async () => {
   const child = new FrozenModel({ status: "idle", message: "", ...ranksState(2) });
   const { el, model } = await show(
     {
-      _view: "explorer",
+      ...EXPLORER,
       header: [],
       health: [],
       notices: [],

@@ -18,7 +18,7 @@ from tests.analysis.kineto_file import job, kernel, launch
 from tests.support import shared_trace
 
 DDP = examples.path("ddp_4ranks")
-FIXED = ("breadcrumb", "ranks", "iterations", "timeline", "inspector")
+FIXED = ("breadcrumb", "ranks", "iterations", "timeline", "inspector", "verdict")
 
 
 def settled(explorer: TraceExplorer) -> bool:
@@ -29,7 +29,8 @@ def test_loads_and_places_its_parts(until: Any) -> None:
     explorer = TraceExplorer(DDP)
     assert repr(explorer) == "TraceExplorer('ddp_4ranks': 4 files)"
     until(lambda: settled(explorer))
-    assert [area for area, _ in explorer.parts] == [*FIXED, "panel", "panel", "panel"]
+    assert [area for area, _ in explorer.parts] == [*FIXED, "panel", "panel"]
+    assert explorer.panels == ("temporal_breakdown", "comm_comp_overlap")
     assert {fact["label"]: fact["value"] for fact in explorer.header}["Ranks"] == "4"
     assert all(part.selection is explorer.selection for _, part in explorer.parts)
     text = explorer._repr_mimebundle_()[0]["text/plain"]
@@ -199,7 +200,7 @@ def test_panels_chosen_while_loading_are_shown(until: Any) -> None:
     until(lambda: settled(explorer))
     assert [part.kind for area, part in explorer.parts if area == "panel"] == ["comm_comp_overlap"]
     placed = explorer.get_state(["parts"])["parts"]
-    assert [kind for *_, kind in placed] == [*("" for _ in FIXED), "comm_comp_overlap"]
+    assert [kind for *_, kind in placed] == [*[""] * len(FIXED), "comm_comp_overlap"]
 
 
 def test_selection_round_trips_as_a_small_dict(ddp: Trace) -> None:

@@ -17,7 +17,7 @@ from hta_widgets.analysis.findings.sections import (
 )
 from hta_widgets.formatting import counted, percent
 
-__all__ = ["MAIN_QUESTION", "WORDS", "sentence"]
+__all__ = ["MAIN_QUESTION", "WORDS", "sentence", "title"]
 
 MAIN_QUESTION = "what devices do"
 
@@ -78,6 +78,22 @@ _ABOUT_MEMORY = {
     "memory_full": "memory is nearly full",
     "memory_fragmentation": "memory is reserved in vain",
 }
+
+_NO_COST = {
+    "compute_bound": "Computing",
+    "maybe_communication": "Work that may be communication",
+    "earlier_work": "Work launched before the recording",
+    "not_judged": "Not known",
+}
+"""What is told but costs no time that a change could give back."""
+
+
+def title(finding: pd.Series) -> str:
+    """A row of `overview` in a few words, for a heading; `WORDS` and the others know every topic."""
+    topic = finding["topic"]
+    told = WORDS | _NO_COST | _ABOUT_MEMORY | _ABOUT_THE_RECORDING
+    words = told[topic].partition(":")[0].rstrip(",.")
+    return f"{words[0].upper()}{words[1:]}"
 
 
 def sentence(frame: pd.DataFrame) -> str:

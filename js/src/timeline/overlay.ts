@@ -14,11 +14,13 @@ export interface Marks {
   hover: Extent | null;
   focus: Extent | null;
   flows: readonly Flow[];
+  /** a time that was just shown, and how brightly it is lit, 0 to 1 */
+  flash: { extent: readonly [number, number]; strength: number } | null;
 }
 
 /** Whether anything is marked. */
-export function hasMarks({ window, hover, focus, flows }: Marks): boolean {
-  return window !== null || hover !== null || focus !== null || flows.length > 0;
+export function hasMarks({ window, hover, focus, flows, flash }: Marks): boolean {
+  return [window, hover, focus, flash].some((mark) => mark !== null) || flows.length > 0;
 }
 
 export function drawOverlay(
@@ -34,6 +36,7 @@ export function drawOverlay(
   context.rect(place.gutter, MINIMAP_HEIGHT, place.width - place.gutter, place.height - MINIMAP_HEIGHT);
   context.clip();
   if (marks.window) drawWindow(context, place, marks.window, palette);
+  if (marks.flash) drawFlash(context, place, marks.flash, palette);
   context.beginPath();
   context.rect(place.gutter, TOP, place.width - place.gutter, place.height - TOP);
   context.clip();
@@ -42,6 +45,25 @@ export function drawOverlay(
   if (marks.focus) outline(context, place, rows, marks.focus, palette.accent, 2.5);
   for (const flow of marks.flows) drawFlow(context, place, rows, flow, palette);
   context.restore();
+}
+
+function drawFlash(
+  context: CanvasRenderingContext2D,
+  place: Place,
+  { extent, strength }: NonNullable<Marks["flash"]>,
+  palette: Palette,
+): void {
+  const left = Math.max(xOf(place, extent[0]), place.gutter - 10);
+  const right = Math.min(xOf(place, extent[1]), place.width + 10);
+  if (right < left) return;
+  context.globalAlpha = 0.35 * strength;
+  context.fillStyle = palette.accent;
+  context.fillRect(left, TOP, Math.max(2, right - left), place.height - TOP);
+  context.globalAlpha = Math.max(strength, 0.2);
+  context.strokeStyle = palette.accent;
+  context.lineWidth = 2;
+  context.strokeRect(left, TOP + 1, Math.max(2, right - left), place.height - TOP - 2);
+  context.globalAlpha = 1;
 }
 
 function drawWindow(

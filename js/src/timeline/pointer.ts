@@ -1,5 +1,5 @@
 // Pointer and wheel: what a gesture means depends on where it begins. The page is never trapped: a plain wheel scrolls
-// the lanes only while there is something left to scroll, then the notebook. One finger pans along time and leaves the
+// the page, and the lanes only while the timeline has the focus and there is something left to scroll. One finger pans along time and leaves the
 // page's own scrolling alone; on the axis it selects time; two fingers zoom and scroll the lanes.
 
 import { timeAt } from "./frame";
@@ -141,6 +141,8 @@ export function bindPointer(timeline: Timeline, signal: AbortSignal): void {
       if (event.ctrlKey || event.metaKey) {
         const factor = ZOOM_PER_PIXEL ** Math.max(-300, Math.min(300, dy));
         timeline.zoom(factor, timeAt(timeline.place, Math.max(at(event).x, timeline.place.gutter)));
+      } else if (!hasFocus(el)) {
+        used = false;
       } else if (event.shiftKey || Math.abs(dx) > Math.abs(dy)) {
         timeline.panPixels(event.shiftKey && dx === 0 ? dy : dx, 0);
       } else {
@@ -150,4 +152,8 @@ export function bindPointer(timeline: Timeline, signal: AbortSignal): void {
     },
     { signal, passive: false },
   );
+}
+
+function hasFocus(el: HTMLElement): boolean {
+  return (el.getRootNode() as Document | ShadowRoot).activeElement === el;
 }

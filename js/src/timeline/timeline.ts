@@ -3,6 +3,7 @@
 import { counted } from "../format";
 import { consume } from "../page";
 import { clampView, panBy, reveal, zoomAt } from "./camera";
+import { Flash } from "./flash";
 import { Focus } from "./focus";
 import { type Place, TOP, timeAt } from "./frame";
 import { Highlight } from "./highlight";
@@ -54,6 +55,7 @@ export class Timeline {
   readonly focus: Focus;
   readonly highlight: Highlight;
   #iterations: readonly number[] = [];
+  #flash: Flash;
   #lanes: LaneView;
   #stage: Stage;
 
@@ -75,6 +77,7 @@ export class Timeline {
     el.tabIndex = 0;
     el.setAttribute("role", "application");
     el.setAttribute("aria-label", `Timeline of ${counted(outline.n, "slice")}. ${HELP}`);
+    this.#flash = new Flash(el, () => this.#stage.invalidateMarks(), signal);
     const picture = new Picture(outline, source);
     this.#stage = new Stage(
       el,
@@ -135,6 +138,11 @@ export class Timeline {
   /** Draw the cursor of the timeline that leads this one. */
   point(t: number | null): void {
     this.hover.lead(t);
+  }
+
+  /** Light up a time for a moment. */
+  flash(extent: readonly [number, number]): void {
+    this.#flash.begin(extent);
   }
 
   zoom(factor: number, at: number): void {
@@ -310,6 +318,8 @@ export class Timeline {
 
   #marks(): Marks {
     const { slice, flows } = this.focus;
-    return { window: this.window, hover: this.hover.extent, focus: slice ?? this.gap, flows };
+    const { extent } = this.#flash;
+    const flash = extent && { extent, strength: this.#flash.strength };
+    return { window: this.window, hover: this.hover.extent, focus: slice ?? this.gap, flows, flash };
   }
 }

@@ -1,20 +1,29 @@
-// TraceExplorer: the frame around the parts. It shows the loading progress, then the header, the permanent parts, and a
-// bar that opens and closes panels.
+// TraceExplorer: the frame around the parts. It shows the loading progress, then the job in a line, the verdict, the
+// selectors, the timeline with what is selected beside it, and the panels.
 
-import type { Signal } from "@preact/signals";
+import { computed, effect, signal as makeSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../button";
+import { ALL, clausesOf, type Selected } from "../clauses";
+import { fillingOf } from "../filling";
 import { Health, type HealthRow } from "../health";
-import { bindHelp } from "../help";
-import { bindUndo } from "../history";
+import { bindHelp, openHelp } from "../help";
+import { bindUndo, requestStep } from "../history";
+import { bindLauncher, type Choice, openLauncher } from "../launcher";
 import { Loading, loads, Notices } from "../loading";
 import { trait, type View } from "../model";
 import { OPEN } from "../notes";
+import { onAbort } from "../page";
 import { type Entry, PanelBar } from "../panelbar";
+import { choicesOf, historyCommands } from "../places";
 import { draw } from "../shared";
+import { SHOW, Showing, type Shown } from "../showing";
 import { Slot, type SlotProps } from "../slot";
 import { announceView } from "../static_preview";
+import { BUILT } from "../timeline/linking";
+import type { Timeline } from "../timeline/timeline";
+import { inSight, Toast, type Told } from "../toast";
 
 interface Fact {
   label: string;
@@ -25,45 +34,165 @@ interface Fact {
 /** Where a part goes, which widget it is, and which kind of panel. */
 type Placed = [area: string, ref: string, kind?: string];
 
-/** What stands side by side where there is room. */
+/** The parts of the selectors' row and of the timeline's, in the order in which they are read. */
+const CONTROLS = ["ranks", "iterations", "breadcrumb"];
 const STAGE = ["timeline", "inspector"];
-
-/** The panel of what stands out in the job. */
-const FINDINGS = "overview";
 
 export const explorer: View = ({ model, el, signal, host }) => {
   const loading = loads(model, signal);
-  const { status } = loading;
+  const { status, rpc } = loading;
   const header = trait<Fact[]>(model, "header", signal);
   const health = trait<HealthRow[]>(model, "health", signal);
   const parts = trait<Placed[]>(model, "parts", signal);
   const available = trait<Entry[]>(model, "available_panels", signal);
+  const relevant = trait<string[] | undefined>(model, "relevant", signal);
+  const lacking = trait<Record<string, string> | undefined>(model, "lacking", signal);
+  const choices = trait<{ ranks?: number[]; iterations?: number[] } | undefined>(model, "choices", signal);
   const panels = trait<string[]>(model, "panels", signal);
   const clock = trait<string>(model, "clock", signal);
   const clocks = trait<string[]>(model, "clocks", signal);
   const communication = trait<string[]>(model, "communication", signal);
   const rules = trait<string>(model, "rules", signal);
   const frozen = model.get("frozen") === true; // a report: no kernel computes anew
+  const selected = {
+    ranks: trait<Selected["ranks"]>(model, "ranks", signal),
+    iterations: trait<Selected["iterations"]>(model, "iterations", signal),
+    window: trait<Selected["window"]>(model, "window", signal),
+    names: trait<Selected["names"]>(model, "names", signal),
+    query: trait<Selected["query"]>(model, "query", signal),
+  };
+  const focus = trait<[number, number] | null>(model, "focus", signal);
+  const { ranks, iterations, names } = selected;
+  const told = makeSignal<Told | null>(null);
+  const filling = fillingOf(el, signal);
+  const showing = new Showing(el, { ranks, iterations, names, focus }, panels);
 
-  bindUndo(el, loading.rpc, signal);
+  bindUndo(el, rpc, signal);
   bindHelp(el, signal);
   announceView(model, el, signal);
   // the panel that was just opened by hand comes into view; those opened from Python do not move the page
   let reveal = "";
 
-  const open = (event: Event) => {
-    const kind = available.value.find((entry) => entry.kind === (event as CustomEvent).detail)?.kind;
-    if (!kind) return;
-    if (panels.value.includes(kind)) {
-      el.querySelector(`.hta-panel[data-kind="${kind}"]`)?.scrollIntoView({ block: "nearest" });
-    } else {
+  const panelOf = (kind: string) => el.querySelector(`.hta-panel[data-kind="${kind}"]`);
+  const labelOf = (kind: string) => available.value.find((entry) => entry.kind === kind)?.label ?? kind;
+  const goTo = (place: () => Element | null) => ({
+    label: "Go there",
+    run: () => {
+      told.value = null;
+      place()?.scrollIntoView({ block: "nearest" });
+    },
+  });
+
+  const openPanel = (kind: string) => {
+    if (!available.value.some((entry) => entry.kind === kind)) return;
+    if (panels.value.includes(kind)) panelOf(kind)?.scrollIntoView({ block: "nearest" });
+    else {
       reveal = kind;
       panels.value = [...panels.value, kind];
     }
   };
-  el.addEventListener(OPEN, open, { signal });
+  el.addEventListener(OPEN, (event) => openPanel((event as CustomEvent).detail), { signal });
 
-  const slot = ([area, ref]: Placed) => <Slot key={ref} {...{ area, ref_: ref, host, signal }} />;
+  el.addEventListener(
+    BUILT,
+    (event) => {
+      showing.timeline = (event as CustomEvent<Timeline>).detail;
+    },
+    { signal },
+  );
+  // what a finding is about is shown on purpose: it needs no sign that the selection has changed
+  let meant = false;
+  el.addEventListener(
+    SHOW,
+    (event) => {
+      const shown = (event as CustomEvent<Shown | null>).detail;
+      meant = true;
+      if (shown) {
+        const { kind = "" } = shown.evidence;
+        reveal = kind;
+        const panel = kind && ` and opens “${labelOf(kind)}”`;
+        showing.show(shown);
+        told.value = {
+          text: `${shown.title}: the timeline zooms to it${panel}.`,
+          actions: [
+            ...(kind ? [{ ...goTo(() => panelOf(kind)), label: "See the panel" }] : []),
+            { label: "Back", run: shown.back },
+          ],
+        };
+      } else {
+        showing.back();
+        told.value = null;
+      }
+      meant = false;
+    },
+    { signal },
+  );
+
+  // what changes out of sight is told, with a way there
+  const clauses = computed(() =>
+    clausesOf({
+      ...ALL,
+      ranks: ranks.value,
+      iterations: iterations.value,
+      window: selected.window.value,
+      names: names.value,
+      query: selected.query.value,
+    } as Selected),
+  );
+  let known = JSON.stringify(clauses.peek());
+  const tellSelection = effect(() => {
+    const now = JSON.stringify(clauses.value);
+    if (now === known) return;
+    known = now;
+    const controls = el.querySelector(".hta-controls");
+    if (meant || inSight(controls)) return;
+    told.value = {
+      text: `Selected: ${clauses.value.map(({ text }) => text).join(", ") || "the whole job"}.`,
+      actions: [goTo(() => controls), { label: "Undo", run: () => requestStep(rpc, "undo") }],
+    };
+  });
+  let opened = panels.peek();
+  const tellPanels = effect(() => {
+    const more = panels.value?.find((kind) => !opened.includes(kind));
+    opened = panels.value ?? [];
+    const place = el.querySelector(".hta-panels");
+    if (!more || more === reveal || meant || !place || inSight(place)) return;
+    told.value = { text: `Opened “${labelOf(more)}”.`, actions: [goTo(() => panelOf(more))] };
+  });
+  onAbort(signal, () => {
+    tellSelection();
+    tellPanels();
+  });
+
+  const commands: Choice[] = [
+    ...(frozen ? [] : historyCommands(rpc)),
+    {
+      group: "Commands",
+      label: "Select the whole job",
+      run: () => {
+        for (const [name, trait] of Object.entries(selected))
+          trait.value = ALL[name as keyof Selected] as never;
+      },
+    },
+    { group: "Commands", label: "Show all time", run: () => showWhole(showing.timeline) },
+    { group: "Commands", label: "Fill the window", run: filling.toggle },
+    { group: "Commands", label: "Keys and gestures", run: () => openHelp(el) },
+  ];
+  const launching = choicesOf({
+    panels: () => available.value,
+    relevant: () => relevant.value ?? [],
+    lacking: () => lacking.value ?? {},
+    ranks: () => choices.value?.ranks ?? [],
+    iterations: () => choices.value?.iterations ?? [],
+    commands,
+    rpc,
+    open: openPanel,
+    select: (name, value) => {
+      selected[name].value = value as never;
+    },
+  });
+  bindLauncher(el, launching, signal);
+
   const panelSlot = (kind: string, ref: string) => (
     <PanelSlot
       key={ref}
@@ -72,20 +201,22 @@ export const explorer: View = ({ model, el, signal, host }) => {
       reveal={kind === reveal}
       close={() => {
         panels.value = panels.value.filter((other) => other !== kind);
-        el.querySelector<HTMLElement>(`.hta-panel-bar [data-kind="${kind}"]`)?.focus();
+        const bar = el.querySelector(".hta-panel-bar");
+        (bar?.querySelector<HTMLElement>(`[data-kind="${kind}"]`) ?? bar?.querySelector("button"))?.focus();
       }}
     />
   );
+  const slots = (areas: readonly string[]) =>
+    parts.value
+      .filter(([area]) => areas.includes(area))
+      .sort(([one], [other]) => areas.indexOf(one) - areas.indexOf(other))
+      .map(([area, ref]) => <Slot key={ref} {...{ area, ref_: ref, host, signal }} />);
 
   function Explorer() {
-    const fixed = parts.value.filter(([area]) => area !== "panel");
     // a closed panel goes at once, before Python has taken its part away, and in a report without Python
-    const shown = parts.value.filter(
-      ([area, , kind]) => area === "panel" && panels.value.includes(kind ?? ""),
-    );
-    // a report begins with what was found: who opens it may know nothing of the job yet
-    const leading = shown.filter(([, , kind]) => frozen && kind === FINDINGS);
-    const others = shown.filter((part) => !leading.includes(part));
+    const shown = parts.value
+      .filter(([area, , kind]) => area === "panel" && panels.value.includes(kind ?? ""))
+      .sort(([, , one = ""], [, , other = ""]) => panels.value.indexOf(one) - panels.value.indexOf(other));
     return (
       <article class="hta-explorer" aria-busy={status.value === "busy"}>
         <Loading {...loading} />
@@ -96,22 +227,49 @@ export const explorer: View = ({ model, el, signal, host }) => {
                 {!frozen && clocks.value?.length > 0 && <ClockChoice clocks={clocks.value} clock={clock} />}
               </Facts>
               <Health rows={health.value} counted={frozen ? null : communication} rules={rules.value} />
+              <span class="hta-tools">
+                <Button
+                  aria-label="Go to"
+                  aria-keyshortcuts="/ Control+K"
+                  title="Go to any panel, event name, rank or iteration (/ or Ctrl+K)"
+                  onClick={() => openLauncher(el, launching)}
+                >
+                  Go to <span class="hta-key">/</span>
+                </Button>
+                <Button
+                  class="hta-icon"
+                  aria-label="Fill the window"
+                  aria-pressed={filling.filled.value}
+                  title="Fill the window (Esc ends it)"
+                  onClick={filling.toggle}
+                >
+                  <svg viewBox="0 0 16 16" aria-hidden="true">
+                    <path d="M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4" />
+                  </svg>
+                </Button>
+              </span>
             </header>
             <Notices {...loading} />
-            <div class="hta-parts">
-              {leading.map(([, ref, kind = ""]) => panelSlot(kind, ref))}
-              {fixed.filter(([area]) => !STAGE.includes(area)).map(slot)}
-              <div class="hta-stage">{fixed.filter(([area]) => STAGE.includes(area)).map(slot)}</div>
-              <PanelBar
-                available={available.value}
-                shown={panels}
-                opened={(kind) => {
-                  reveal = kind;
-                }}
-              />
-              {others.map(([, ref, kind = ""]) => panelSlot(kind, ref))}
-              {panels.value.length === 0 && <p class="hta-muted">No panel is shown: choose one above.</p>}
+            <div class="hta-parts" data-findings={available.value.some(({ kind }) => kind === "overview")}>
+              {slots(["verdict"])}
+              <div class="hta-controls">{slots(CONTROLS)}</div>
+              <div class="hta-stage">{slots(STAGE)}</div>
+              <div class="hta-panels">
+                <PanelBar
+                  available={available.value}
+                  relevant={relevant.value ?? []}
+                  lacking={lacking.value ?? {}}
+                  shown={panels}
+                  opened={(kind) => {
+                    reveal = kind;
+                  }}
+                  launch={() => openLauncher(el, launching)}
+                />
+                {shown.map(([, ref, kind = ""]) => panelSlot(kind, ref))}
+                {panels.value.length === 0 && <p class="hta-muted">No panel is open: choose one above.</p>}
+              </div>
             </div>
+            <Toast told={told} />
           </>
         )}
       </article>
@@ -120,17 +278,29 @@ export const explorer: View = ({ model, el, signal, host }) => {
   draw(<Explorer />, el, signal);
 };
 
-/** The children stand at the number of iterations. */
+function showWhole(timeline: Timeline | undefined): void {
+  if (timeline) timeline.look({ t0: timeline.bounds[0], t1: timeline.bounds[1] });
+}
+
+/** What needs no word before it. */
+const PLAIN = ["Job", "Device", "Recording", "Duration"];
+
+/** `4`, `17,060` or `2 of 128`, which stand before their word; others stand behind it. */
+const COUNT = /^[\d,]+( of \d+)?$/;
+
+function Word({ label }: { label: string }) {
+  return <span class={PLAIN.includes(label) ? "hta-hidden" : "hta-muted"}>{label.toLowerCase()}</span>;
+}
+
+/** The job in a line; the children stand at the number of iterations. */
 function Facts({ facts, children }: { facts: Fact[]; children: ComponentChildren }) {
   return (
     <ul class="hta-facts">
-      {facts.map((fact) => (
-        <li key={fact.label} title={fact.title}>
-          <span class="hta-fact-label">{fact.label}</span>
-          <span>
-            <strong>{fact.value}</strong>
-            {fact.label === "Iterations" && children}
-          </span>
+      {facts.map(({ label, value, title }) => (
+        <li key={label} title={title ? `${label}: ${title}` : label}>
+          {!COUNT.test(value) && <Word label={label} />} <strong>{value}</strong>{" "}
+          {COUNT.test(value) && <Word label={label} />}
+          {label === "Iterations" && children}
         </li>
       ))}
     </ul>

@@ -9,6 +9,7 @@ import { inspector } from "./inspector";
 import { iterations } from "./iterations";
 import { ranks } from "./ranks";
 import { timeline } from "./timeline";
+import { verdict } from "./verdict";
 
 export const explorersViews: Readonly<Record<string, View>> = {
   ranks,
@@ -19,4 +20,5 @@ export const explorersViews: Readonly<Record<string, View>> = {
   events,
   inspector,
   explorer,
+  verdict,
 };

@@ -1,0 +1,84 @@
+"""Which panels can answer for a recording, which cannot and why, and with which to begin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hta_widgets.analysis.calls.cupti import RANGE_CATEGORY
+from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.scope import Scope
+from hta_widgets.widgets.answer_cache import cached_analysis
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["first_panels", "unanswered"]
+
+_FIRST = ("temporal_breakdown", "comm_comp_overlap", "kernel_breakdown", "op_counts")
+_MOST = 2
+
+
+def _of_class(wanted: EventClass) -> Callable[[RankTrace], bool]:
+    return lambda rank: bool(np.any(rank.event_class == wanted))
+
+
+def _on_device(rank: RankTrace) -> bool:
+    return bool(rank.is_device.any())
+
+
+_communicates = _of_class(EventClass.COMMUNICATION)
+
+_RECORDED: dict[str, Callable[[RankTrace], bool]] = {
+    "device events": _on_device,
+    "device events on streams": _on_device,
+    "launch calls of device events": _on_device,
+    "link from device work to its launch": _on_device,
+    "device events linked to their launches": _on_device,
+    "operators": _of_class(EventClass.HOST_OP),
+    "communication kernels": _communicates,
+    "occupancy of kernels": lambda rank: bool(rank.table.has("occupancy_pct")),
+    "memory bandwidth (GB/s)": lambda rank: bool(rank.table.has("memory_bandwidth_gbps")),
+    "memory events": lambda rank: "[memory]" in rank.table.dictionary("name"),
+    "CUPTI counter ranges": lambda rank: RANGE_CATEGORY in rank.table.dictionary("category"),
+    "nn.Module frames": lambda rank: any(name.startswith("nn.Module: ") for name in rank.names),
+}
+"""Signs, each read in no time, that a rank has what `Analysis.requires` names; others are not looked for."""
+
+
+def unanswered(trace: Trace) -> dict[str, str]:
+    """The analyses that cannot answer for a recording, with the reason and what would have to be recorded.
+
+    Only what lacks a sign of its data is asked, and that fails at once: nothing is computed for those that
+    can answer.
+    """
+    told: dict[str, str] = {}
+    ranks = [trace.rank(rank) for rank in trace.ranks]
+    for kind, analysis in ANALYSES.items():
+        if all(_has(ranks, field) for field in analysis.requires):
+            continue
+        try:
+            cached_analysis(trace, kind, Scope())
+        except MissingDataError as missing:
+            text = str(missing)
+            told[kind] = f"{text[0].upper()}{text[1:]}"
+    return told
+
+
+def _has(ranks: list[RankTrace], field: str) -> bool:
+    if field == "second rank":
+        return len(ranks) > 1
+    recorded = _RECORDED.get(field)
+    return recorded is None or any(recorded(rank) for rank in ranks)
+
+
+def first_panels(trace: Trace, lacking: dict[str, str]) -> tuple[str, ...]:
+    """The panels to begin with: of those that can answer, and have something to show."""
+    communicates = any(_communicates(trace.rank(rank)) for rank in trace.ranks)
+    empty = () if communicates else ("comm_comp_overlap",)
+    return tuple(kind for kind in _FIRST if kind not in lacking and kind not in empty)[:_MOST]

@@ -1,0 +1,164 @@
+"""The verdict: what costs the job most time, as two or three cards above everything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pandas as pd
+import traitlets as t
+
+from hta_widgets.analysis.findings.headline import title
+from hta_widgets.analysis.findings.sections import CHECKED, LATER, OPEN, SAVES, UNKNOWN, VERDICT
+from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.formatting import counted, percent
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
+from hta_widgets.widgets.answer_cache import cached_analysis
+from hta_widgets.widgets.computed import Computed
+from hta_widgets.widgets.evidence import evidence_ns
+from hta_widgets.widgets.notes import notes_on
+from hta_widgets.widgets.selection import Integers, Selection, Window
+
+__all__ = ["Verdict"]
+
+_KIND = "overview"
+_MOST = 3
+
+_HOW = {
+    "replay": "replayed",
+    "bound": "a bound, replayed",
+    "analytic": "a bound, not replayed",
+}
+
+
+@dataclass(frozen=True)
+class _Told:
+    sentence: str
+    cards: list[dict[str, Any]]
+    further: str
+    kinds: list[str]
+
+
+class Verdict(Computed):
+    """What to change first, why, and what it saves: the first findings of `analysis.overview`.
+
+    Args:
+        trace: an open `Trace`, or anything `Trace.open` takes.
+        selection: the `Selection` to share with other parts.
+    """
+
+    _view = t.Unicode("verdict").tag(sync=True)
+    _depends: ClassVar = ("window", "streams")
+    _ignores = ANALYSES[_KIND].ignores  # showing a finding must not change it
+    _from_browser: ClassVar = ("shown",)
+
+    window = Window(help="(start, end) in ns that the findings are about; None means all time")
+    streams = Integers(help="streams that the findings are about; () means all")
+    sentence = t.Unicode(help="the verdict in one sentence").tag(sync=True)
+    cards: t.List[Any] = t.List(
+        help="the first findings: [{title, text, figure, caption, how, span, saving, suggestion, evidence}]"
+    ).tag(sync=True)
+    further = t.Unicode(help="what else there is: more findings, what was checked, what is unknown").tag(
+        sync=True
+    )
+    shown = t.Int(-1, min=-1, help="the card whose evidence is shown; -1 for none").tag(sync=True)
+    kinds: t.List[str] = t.List(t.Unicode(), help="panels that the findings point to, the first first")
+
+    def __init__(self, trace: Any, *, selection: Selection | dict[str, Any] | None = None) -> None:
+        super().__init__(trace, selection=selection)
+
+    def _compute(self, question: Scope) -> _Told:
+        frame = cached_analysis(self.trace, _KIND, question)
+        notes = notes_on(self.trace, _KIND, question, frame)
+        rows = [row for _, row in frame.iterrows()]
+        found = [at for at, row in enumerate(rows) if row["severity"] not in (CHECKED, OPEN)]
+        unknown = [at for at, row in enumerate(rows) if row["severity"] == OPEN]
+        first = (found or unknown)[:_MOST]
+        most = max((_percent(rows[at], "saving_high_ns") for at in first), default=0.0)
+        return _Told(
+            ANALYSES[_KIND].sentence(frame),
+            [_card(self.trace, rows[at], notes[at], most) for at in first],
+            _further(frame, max(0, len(found) - _MOST)),
+            [kind for kind in dict.fromkeys(frame["kind"]) if kind],
+        )
+
+    def _show(self, told: _Told) -> None:
+        if told.cards != self.cards:
+            self.shown = -1
+        self.sentence, self.cards, self.further = told.sentence, told.cards, told.further
+        self.kinds = told.kinds
+
+    def change_trace(self, trace: Trace) -> None:
+        """Judge the same job read another way; what is shown is shown no longer."""
+        self.shown = -1
+        super().change_trace(trace)
+
+
+def _card(trace: Trace, row: pd.Series, note: dict[str, Any], most: float) -> dict[str, Any]:
+    rank = f": rank {row['rank']}" if pd.notna(row["rank"]) and len(trace.ranks) > 1 else ""
+    figure, caption = _figure(row)
+    evidence = {
+        name: note[name] for name in ("kind", "ranks", "iterations", "names", "focus") if name in note
+    }
+    return {
+        "title": f"{title(row)}{rank}",
+        "severity": row["severity"],
+        "text": row["text"],
+        "figure": figure,
+        "caption": caption,
+        "how": _how(row),
+        "span": _span(row, most),
+        "saving": row["saving"],
+        "suggestion": row["suggestion"],
+        # what is said of the recording as a whole lies nowhere in particular
+        "evidence": evidence | {"window": evidence_ns(trace, row)} if evidence else None,
+    }
+
+
+def _figure(row: pd.Series) -> tuple[str, str]:
+    """The one number of a card, and what it is."""
+    share = percent(row["share_pct"])
+    if row["section"] == SAVES:
+        return f"\N{MINUS SIGN}{percent(row['saving_pct'])}", (
+            "of the time" if row["method"] == "replay" else "of the time, at most"
+        )
+    if row["section"] == LATER:
+        return percent(0.0), f"saved now, though it costs {share} of the time"
+    if row["section"] == UNKNOWN and row["share_pct"]:
+        return share, "of the time; what can be saved of it is unknown"
+    if row["section"] == VERDICT:
+        return share, "of the time"
+    return "", ""
+
+
+def _how(row: pd.Series) -> str:
+    """How the saving was found, with its range where it is an estimate."""
+    how = _HOW.get(row["method"], "")
+    if row["section"] != SAVES or row["method"] != "replay":
+        return how
+    low, high = (percent(_percent(row, column)) for column in ("saving_low_ns", "saving_high_ns"))
+    return f"{how}: {low} to {high}" if low != high else how
+
+
+def _percent(row: pd.Series, column: str) -> float:
+    """One of the savings, in % of the time."""
+    if row["section"] != SAVES or not row["saving_ns"]:
+        return 0.0
+    return float(row["saving_pct"]) * int(row[column]) / int(row["saving_ns"])
+
+
+def _span(row: pd.Series, most: float) -> list[float]:
+    """The least, the estimate and the most that is saved, in % of the most of any card; or []."""
+    if row["section"] != SAVES or not most:
+        return []
+    columns = ("saving_low_ns", "saving_ns", "saving_high_ns")
+    return [round(100.0 * _percent(row, column) / most, 2) for column in columns]
+
+
+def _further(frame: pd.DataFrame, more: int) -> str:
+    told = [counted(more, "more finding")] if more else []
+    told += ["other causes checked, nothing found"] if frame["severity"].eq(CHECKED).any() else []
+    unknown = int(frame["severity"].eq(OPEN).sum())
+    told += [f"{counted(unknown, 'question')} open for lack of data"] if unknown else []
+    return "; ".join(told)

@@ -1,0 +1,89 @@
+// What the launcher of an explorer lists: its panels, ranks, iterations and commands, and names of events.
+
+import { requestStep } from "./history";
+import { type Choice, type Choices, mentions } from "./launcher";
+import { byRelevance, type Entry } from "./panelbar";
+import type { Rpc } from "./rpc";
+import { shortName } from "./timeline/labels";
+
+export interface Places {
+  panels(): readonly Entry[];
+  relevant(): readonly string[];
+  lacking(): Readonly<Record<string, string>>;
+  ranks(): readonly number[];
+  iterations(): readonly number[];
+  commands: readonly Choice[];
+  rpc: Rpc;
+  open(kind: string): void;
+  select(trait: "ranks" | "iterations" | "names" | "query", value: unknown): void;
+}
+
+/** Ranks and iterations are many: so many that fit the number are listed. */
+const NUMBERS = 4;
+const CANNOT = "Cannot answer here";
+
+export function choicesOf(places: Places): Choices {
+  const panels = (text: string): Choice[] => {
+    const entries = byRelevance(places.panels(), places.relevant());
+    const lacking = places.lacking();
+    const choice = ({ kind, label, title, group }: Entry): Choice => ({
+      group: kind in lacking ? CANNOT : group,
+      label,
+      detail: lacking[kind] ?? title,
+      run: () => places.open(kind),
+    });
+    return entries
+      .filter(({ label, title, group }) => mentions(text, label, title, group))
+      .map(choice)
+      .sort((one, other) => Number(one.group === CANNOT) - Number(other.group === CANNOT));
+  };
+
+  const numbers = (text: string, name: "ranks" | "iterations", values: readonly number[]): Choice[] => {
+    const [, word = "", number] = /^([a-z]*)\s*(\d+)$/i.exec(text) ?? [];
+    if (number === undefined || !name.startsWith(word.toLowerCase())) return [];
+    return values
+      .filter((value) => String(value).startsWith(number))
+      .slice(0, NUMBERS)
+      .map((value) => ({
+        group: name === "ranks" ? "Ranks" : "Iterations",
+        label: `${name === "ranks" ? "Rank" : "Iteration"} ${value}`,
+        run: () => places.select(name, [value]),
+      }));
+  };
+
+  return {
+    now: (text) => [
+      ...numbers(text, "ranks", places.ranks()),
+      ...numbers(text, "iterations", places.iterations()),
+      ...panels(text),
+      ...places.commands.filter(({ label, detail }) => mentions(text, label, detail)),
+      ...(text ? [search(text, places)] : []),
+    ],
+    later: async (text) => {
+      if (text.length < 2) return [];
+      const { result } = await places.rpc.call<string[]>("find_names", { text });
+      return result.map((name) => ({
+        group: "Event names",
+        label: shortName(name),
+        detail: name,
+        run: () => places.select("names", [name]),
+      }));
+    },
+  };
+}
+
+function search(text: string, places: Places): Choice {
+  return {
+    group: "Event names",
+    label: `Search events for “${text}”`,
+    run: () => places.select("query", text),
+  };
+}
+
+/** What can be done from anywhere, beside what the explorer adds. */
+export function historyCommands(rpc: Rpc): Choice[] {
+  return [
+    { group: "Commands", label: "Undo", detail: "the last selection", run: () => requestStep(rpc, "undo") },
+    { group: "Commands", label: "Redo", detail: "the last selection", run: () => requestStep(rpc, "redo") },
+  ];
+}

@@ -1,0 +1,97 @@
+// Shows the evidence of a finding in the explorer around it, and goes back to what was selected and visible before.
+
+import type { Signal } from "@preact/signals";
+import { frameAround } from "./timeline/camera";
+import type { Timeline } from "./timeline/timeline";
+import type { View } from "./timeline/types";
+
+/** Asks the explorer around a part to show evidence (`detail`: `Shown`), or to go back (`detail`: null). */
+export const SHOW = "hta-show";
+
+/** What to select and where to look; traits that it lacks stay as they are. */
+export interface Evidence {
+  kind?: string;
+  ranks?: number[];
+  iterations?: number[];
+  names?: string[];
+  focus?: [number, number] | null;
+  window: [number, number];
+}
+
+export interface Shown {
+  title: string;
+  evidence: Evidence;
+  /** goes back */
+  back(): void;
+}
+
+/** How much of the time around it is shown with the evidence, as a share of its length, on each side. */
+const MARGIN = 0.35;
+
+interface Before {
+  selected: Map<string, unknown>;
+  panels: string[];
+  view: View | undefined;
+  scrolled: [Element, number];
+}
+
+export class Showing {
+  /** the timeline on display, once it is built */
+  timeline: Timeline | undefined;
+  #before: Before | undefined;
+
+  constructor(
+    private readonly el: HTMLElement,
+    /** the traits that evidence sets, as the selection has them */
+    // biome-ignore lint/suspicious/noExplicitAny: each trait has a type of its own
+    private readonly traits: Readonly<Record<string, Signal<any>>>,
+    private readonly panels: Signal<string[]>,
+  ) {}
+
+  /** Select what the evidence is about, zoom to it, light it up, and open its panel first of all. */
+  show({ evidence }: Shown): void {
+    this.#before ??= {
+      selected: new Map(Object.entries(this.traits).map(([name, { value }]) => [name, value])),
+      panels: this.panels.value,
+      view: this.timeline?.view,
+      scrolled: scrolling(this.el),
+    };
+    for (const [name, signal] of Object.entries(this.traits)) {
+      const wanted = evidence[name as keyof Evidence];
+      if (wanted !== undefined) signal.value = wanted;
+    }
+    const { kind } = evidence;
+    if (kind) this.panels.value = [kind, ...this.panels.value.filter((other) => other !== kind)];
+    const { timeline } = this;
+    if (!timeline) return;
+    const [start, end] = evidence.window;
+    timeline.look(frameAround(start, end, MARGIN, timeline.bounds));
+    timeline.flash([start, end]);
+    this.el.querySelector('[data-area="timeline"]')?.scrollIntoView({ block: "start" });
+  }
+
+  /** Restore selection, panels, zoom and scroll position. */
+  back(): void {
+    const before = this.#before;
+    if (!before) return;
+    this.#before = undefined;
+    for (const [name, value] of before.selected) {
+      const signal = this.traits[name];
+      if (signal) signal.value = value;
+    }
+    this.panels.value = before.panels;
+    if (before.view) this.timeline?.look(before.view);
+    const [scroller, top] = before.scrolled;
+    scroller.scrollTop = top;
+  }
+}
+
+/** What scrolls the element, and how far it is scrolled. */
+function scrolling(el: Element): [Element, number] {
+  for (let at = el.parentElement; at; at = at.parentElement) {
+    const moves = /auto|scroll/.test(getComputedStyle(at).overflowY);
+    if (moves && at.scrollHeight > at.clientHeight) return [at, at.scrollTop];
+  }
+  const page = document.scrollingElement ?? document.documentElement;
+  return [page, page.scrollTop];
+}

@@ -1,0 +1,134 @@
+"""The verdict above the explorer: its cards, where their evidence lies, and which panels can answer."""
+
+import gzip
+import json
+from typing import Any
+
+import pandas as pd
+import pytest
+import traitlets as t
+
+from hta_widgets import Trace, TraceExplorer, analysis, examples
+from hta_widgets.analysis.findings.headline import _ABOUT_MEMORY, _ABOUT_THE_RECORDING, WORDS, title
+from hta_widgets.analysis.findings.overview import _RULES
+from hta_widgets.errors import MissingDataError
+from hta_widgets.widgets.evidence import evidence_ns
+from hta_widgets.widgets.name_search import names_containing
+from hta_widgets.widgets.relevance import first_panels, unanswered
+from hta_widgets.widgets.verdict import Verdict
+from tests.support import shared_trace
+
+
+@pytest.fixture(scope="module")
+def found(ddp: Trace) -> pd.DataFrame:
+    return analysis.overview(ddp)
+
+
+def test_cards_say_what_the_first_findings_say(ddp: Trace, found: pd.DataFrame, until: Any) -> None:
+    verdict = Verdict(ddp)
+    until(lambda: verdict.status == "idle")
+    assert len(verdict.cards) == 3
+    for card, row in zip(verdict.cards, found.to_dict("records"), strict=False):
+        assert (card["text"], card["suggestion"], card["saving"]) == (
+            row["text"], row["suggestion"], row["saving"],
+        )  # fmt: skip
+    late, _, loader = verdict.cards
+    assert late["title"] == "Waiting for a late rank: rank 2"
+    assert (late["figure"], late["caption"]) == ("\N{MINUS SIGN}14.6 %", "of the time, at most")
+    assert late["span"] == [0.0, 100.0, 100.0]
+    assert (loader["caption"], loader["how"]) == ("of the time", "replayed")
+    # in % of the most that any card saves, from the frame's nanoseconds
+    high, estimate = (found[name].astype("Float64") for name in ("saving_high_ns", "saving_ns"))
+    pct = found["saving_pct"] * high / estimate
+    assert loader["span"] == [pytest.approx(100 * pct[2] / pct[0], abs=0.01)] * 3
+    assert verdict.further == "1 more finding; other causes checked, nothing found"
+    assert verdict.kinds[0] == "stragglers"
+
+
+def test_evidence_is_where_the_file_has_it(ddp: Trace, found: pd.DataFrame) -> None:
+    """An event as the file times it, read again; else the longest iteration of the rank."""
+    late, _, loader = (row for _, row in found.head(3).iterrows())
+    rank, event_id = int(loader["event_rank"]), int(loader["event_id"])
+    (file,) = examples.path("ddp_4ranks").glob(f"rank-{rank}.*")
+    event = json.loads(gzip.decompress(file.read_bytes()))["traceEvents"][event_id]
+    start, end = evidence_ns(ddp, loader)
+    assert end - start == round(event["dur"] * 1000)
+    mine = ddp.events()
+    mine = mine[(mine["rank"] == rank) & (mine["event_id"] == event_id)].iloc[0]
+    assert (start, end) == (mine["start_ns"], mine["end_ns"])
+    steps = ddp.iterations[ddp.iterations["rank"] == 2]
+    start, end = evidence_ns(ddp, late)
+    assert end - start == max(steps["end_ns"] - steps["start_ns"])
+
+
+def test_showing_is_the_browsers_and_findings_are_not(ddp: Trace, until: Any) -> None:
+    verdict = Verdict(ddp)
+    until(lambda: verdict.status == "idle")
+    cards = list(verdict.cards)
+    verdict.set_state({"shown": 1, "cards": [], "sentence": "all is well"})
+    assert (verdict.shown, verdict.cards) == (1, cards)
+    assert verdict.sentence != "all is well"
+    with pytest.raises(t.TraitError):
+        verdict.shown = -2
+    verdict.selection.ranks = (2,)  # as showing does: what is said stays
+    assert verdict.status == "idle"
+    verdict.selection.window = (0, 20_000_000)
+    until(lambda: verdict.status == "idle" and verdict.cards != cards)
+    assert verdict.shown == -1
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [("hta/trace_filter", "Events were removed"), ("hta/cpu_only", "no device events")],
+)
+def test_the_verdict_abstains_with_its_reason(job: str, words: str, until: Any) -> None:
+    verdict = Verdict(Trace.open(shared_trace(job)))
+    until(lambda: verdict.status == "idle")
+    assert words in verdict.sentence + verdict.cards[0]["text"]
+    assert all(card["figure"] == "" and card["evidence"] is None for card in verdict.cards)
+
+
+def test_every_topic_has_a_title() -> None:
+    topics = [*_RULES, *WORDS, *_ABOUT_MEMORY, *_ABOUT_THE_RECORDING, "earlier_work", "not_judged"]
+    for topic in topics:
+        words = title(pd.Series({"topic": topic}))
+        assert words[0].isupper() and not words.endswith((",", "."))
+
+
+@pytest.mark.parametrize("job", ["hta/cpu_only", "hta/mtia_inference_trace"])
+def test_panels_in_the_fold_really_cannot_answer(job: str) -> None:
+    """Every analysis is asked: the fold holds all that lack their data, and no other."""
+    trace = Trace.open(shared_trace(job))
+    told = unanswered(trace)
+    reasons = {}
+    for kind, entry in analysis.ANALYSES.items():
+        try:
+            entry.function(trace)
+        except MissingDataError as missing:
+            reasons[kind] = str(missing)
+    assert {kind: text.lower() for kind, text in told.items()} == {
+        kind: text.lower() for kind, text in reasons.items()
+    }
+    first = first_panels(trace, told)
+    assert first and not set(first) & {*told, "comm_comp_overlap"}
+
+
+def test_the_explorer_begins_with_panels_that_have_something_to_say(ddp: Trace, until: Any) -> None:
+    explorer = TraceExplorer(ddp)
+    assert explorer.panels == ("temporal_breakdown", "comm_comp_overlap")
+    assert explorer.choices == {"ranks": [0, 1, 2, 3], "iterations": [10, 11, 12, 13]}
+    assert {"cupti_counters", "module_stacks"} == set(explorer.lacking)
+    until(lambda: bool(explorer.relevant))
+    assert explorer.relevant[0] == "stragglers"
+    explorer.set_state({"relevant": [], "lacking": {}, "ranks": [2]})
+    assert explorer.relevant and explorer.lacking
+    assert explorer.selection.ranks == (2,)
+    assert TraceExplorer(ddp, panels=[]).panels == ()
+
+
+def test_names_are_found_most_frequent_first(ddp: Trace) -> None:
+    names = ddp.events()["name"].astype(str)
+    counts = names[names.str.lower().str.contains("nccl", regex=False)].value_counts()
+    expected = sorted(counts.index, key=lambda name: (-counts[name], name))[:8]
+    assert names_containing(ddp, " NCCL ") == expected
+    assert names_containing(ddp, "no such name") == names_containing(ddp, "  ") == []
