@@ -14,15 +14,17 @@ export function fillingOf(el: HTMLElement, signal: AbortSignal): Filling {
     filled.value = on;
     el.toggleAttribute("data-filled", on);
   };
+  // a shadow tree knows its own
+  const onScreen = () => (el.getRootNode() as Document | ShadowRoot).fullscreenElement === el;
   const leave = () => {
-    if (document.fullscreenElement === el) void document.exitFullscreen();
+    if (onScreen()) void document.exitFullscreen();
     set(false);
   };
-  el.addEventListener("fullscreenchange", () => set(document.fullscreenElement === el), { signal });
+  el.addEventListener("fullscreenchange", () => set(onScreen()), { signal });
   el.addEventListener(
     "keydown",
     (event) => {
-      if (event.key !== "Escape" || !filled.value || document.fullscreenElement === el) return;
+      if (event.key !== "Escape" || !filled.value || onScreen()) return;
       consume(event);
       leave();
     },

@@ -57,7 +57,10 @@ export function PanelBar({ available, relevant, lacking, shown, opened, launch }
   // Roving tabindex: one stop for Tab, arrows inside.
   const [current, setCurrent] = useState("");
   const open = shown.value;
-  const kinds = [...ALWAYS.slice(0, 1), ...relevant.slice(0, RELEVANT), ...open, ...ALWAYS.slice(1)];
+  // a button that was pressed stays, so that the focus does not lose it
+  const seen = useRef<string[]>([]);
+  seen.current = [...new Set([...seen.current, ...open])];
+  const kinds = [...ALWAYS.slice(0, 1), ...relevant.slice(0, RELEVANT), ...seen.current, ...ALWAYS.slice(1)];
   const few = available.length <= ALL_OF;
   const entries = few
     ? available

@@ -121,6 +121,14 @@ def jupyter_lab(root: Path, *, dark: bool = False) -> Iterator[Server]:
         shutil.rmtree(home, ignore_errors=True)
 
 
+def open_panel(explorer: Page | Locator, label: str) -> None:
+    """Open a panel by the launcher, as its user does: type a part of its name, then Enter."""
+    explorer.locator(".hta-launch").first.click()
+    box = explorer.get_by_role("combobox", name="Panel, event name")
+    box.fill(label)
+    box.press("Enter")
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Playwright, expect
 
-from tests.browser.lab import START_SECONDS, TIMELINE, chromium_page, free_port
+from tests.browser.lab import START_SECONDS, TIMELINE, chromium_page, free_port, open_panel
 
 pytestmark = pytest.mark.browser
 
@@ -73,7 +73,7 @@ def test_marimo(app: str, page: Page) -> None:
         page.locator(".hta-rank-grid button").nth(1).click()
         expect(page.get_by_text(re.compile(r"ranks \(1,\): \d+ events of \[1\]"))).to_be_visible()
         # a panel is made by a click, while no cell runs
-        page.locator(".hta-panel-bar [data-kind=kernel_type_breakdown]").click()
+        open_panel(page, "kernel types")
         expect(page.locator(".hta-panel")).to_have_count(2)
         expect(page.locator(".hta-panel").last.locator("svg")).not_to_have_count(0, timeout=30_000)
     assert not errors, "\n".join(errors)

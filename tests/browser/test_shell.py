@@ -40,10 +40,10 @@ def panel_button(lab: Lab, kind: str) -> Locator:
 
 
 def test_a_panel_opens_and_closes(shell: Lab, crumb: Locator) -> None:
-    button, panel = panel_button(shell, "comm_comp_overlap"), shell.page.locator(".hta-panel")
+    button, panel = panel_button(shell, "kernel_breakdown"), shell.page.locator(".hta-panel")
     expect(panel).to_have_count(1)
     button.click()
-    shell.expect_kernel("explorer.panels", ("temporal_breakdown", "comm_comp_overlap"))
+    shell.expect_kernel("explorer.panels", ("temporal_breakdown", "kernel_breakdown"))
     expect(panel).to_have_count(2)
     expect(panel.last.locator("h3")).to_be_in_viewport()
     expect(button).to_have_attribute("aria-pressed", "true")

@@ -123,7 +123,10 @@ export const explorer: View = ({ model, el, signal, host }) => {
         showing.back();
         told.value = null;
       }
-      meant = false;
+      // effects that this sets off run before the next task
+      queueMicrotask(() => {
+        meant = false;
+      });
     },
     { signal },
   );
@@ -201,8 +204,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
       reveal={kind === reveal}
       close={() => {
         panels.value = panels.value.filter((other) => other !== kind);
-        const bar = el.querySelector(".hta-panel-bar");
-        (bar?.querySelector<HTMLElement>(`[data-kind="${kind}"]`) ?? bar?.querySelector("button"))?.focus();
+        el.querySelector<HTMLElement>(`.hta-panel-bar [data-kind="${kind}"]`)?.focus();
       }}
     />
   );

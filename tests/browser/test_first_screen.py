@@ -1,0 +1,164 @@
+"""The explorer's first screen: what comes first, Show and Back, the launcher, the wheel, the whole window."""
+
+from ast import literal_eval
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.lab import TIMELINE, Lab, open_panel
+
+pytestmark = pytest.mark.browser
+
+CELL = """
+from hta_widgets import TraceExplorer, examples
+explorer = TraceExplorer(examples.path("ddp_4ranks"))
+explorer
+"""
+SCRUBBER = "dict(explorer.parts)['timeline']"
+VERDICT = "dict(explorer.parts)['verdict']"
+SCROLLED = "() => document.querySelector('.jp-WindowedPanel-outer').scrollTop"
+TOPS = """(root) => ['.hta-header', '.hta-verdict', '.hta-controls', '.hta-timeline', '.hta-panels']
+  .map((name) => root.querySelector(name).getBoundingClientRect().top)"""
+
+
+@pytest.fixture(scope="module")
+def first(lab: Lab) -> Iterator[Lab]:
+    lab.page.set_viewport_size({"width": 1440, "height": 900})
+    lab.open_code(CELL, name="first_screen.ipynb")
+    expect(lab.page.locator(TIMELINE).first).to_be_visible(timeout=60_000)
+    expect(lab.page.locator(".hta-card")).to_have_count(3, timeout=60_000)
+    yield lab
+    lab.expect_no_errors()
+    lab.page.set_viewport_size({"width": 1280, "height": 900})
+
+
+@pytest.fixture
+def root(first: Lab) -> Locator:
+    """An explorer at rest, at the top of the page: nothing is selected, all time is visible."""
+    first.kernel(
+        f"({VERDICT}.set_trait('shown', -1), explorer.selection.clear(), setattr(explorer, 'panels', []), "
+        f"setattr({SCRUBBER}, 'view', explorer.trace.extent_ns))"
+    )
+    root = first.page.locator(".hta:has(> .hta-explorer)")
+    expect(root.locator(".hta-panel")).to_have_count(0)
+    first.page.evaluate("() => document.querySelector('.jp-WindowedPanel-outer').scrollTo(0, 0)")
+    return root
+
+
+def test_the_verdict_comes_first(first: Lab, root: Locator) -> None:
+    for size in ({"width": 1024, "height": 700}, {"width": 1440, "height": 900}):
+        first.page.set_viewport_size(size)  # type: ignore[arg-type]
+        tops = root.evaluate(TOPS)
+        assert tops == sorted(tops)
+        expect(root.locator(".hta-card-show").last).to_be_in_viewport(ratio=1)
+    assert tops[3] < 700
+    first.shot("first-screen")
+
+
+def test_show_brings_the_evidence_into_view_and_back_returns(first: Lab, root: Locator) -> None:
+    first.kernel("setattr(explorer.selection, 'iterations', (11,))")
+    first.kernel(f"setattr({SCRUBBER}, 'view', (0, 30_000_000))")
+    before = literal_eval(first.kernel("explorer.selection.to_dict()"))
+    first.expect_kernel(f"{SCRUBBER}.view", (0, 30_000_000))
+    card = root.locator(".hta-card").filter(has_text="data loader")
+    card.get_by_role("button", name="Show").click()
+    expect(root.locator(".hta-timeline[data-flash]")).to_be_visible()
+    first.expect_kernel(f"{VERDICT}.shown", 2)
+    event = "explorer.trace.events().query('rank == 0 and event_id == 7').iloc[0]"
+    first.expect_kernel("explorer.selection.focus", (0, 7))
+    view, at = f"{SCRUBBER}.view", f"(int({event}['start_ns']), int({event}['end_ns']))"
+    first.expect_kernel(f"{view}[0] < {at}[0] and {at}[1] < {view}[1]", True)
+    first.expect_kernel(f"{view}[1] - {view}[0] < 2 * ({at}[1] - {at}[0])", True)
+    first.expect_kernel("explorer.panels", ("idle_breakdown",))
+    expect(root.locator(TIMELINE)).to_be_in_viewport()
+    expect(root.locator(".hta-panel[data-kind=idle_breakdown] h3")).to_be_in_viewport()
+    told = root.locator(".hta-toast")
+    expect(told).to_contain_text("Waiting for the data loader: the timeline zooms to it")
+    expect(root.locator(".hta-timeline[data-flash]")).to_have_count(0)
+    first.shot("first-screen-shown")
+    told.get_by_role("button", name="Back").click()
+    first.expect_kernel("explorer.selection.to_dict()", before)
+    first.expect_kernel(view, (0, 30_000_000))
+    first.expect_kernel("explorer.panels", ())
+    first.expect_kernel(f"{VERDICT}.shown", -1)
+    expect(card.get_by_role("button", name="Show")).to_be_in_viewport()
+    assert first.page.evaluate(SCROLLED) == 0
+    expect(told).to_be_empty()
+
+
+def test_what_changes_out_of_sight_is_told(first: Lab, root: Locator) -> None:
+    told = root.locator(".hta-toast")
+    first.kernel("setattr(explorer, 'panels', ['temporal_breakdown', 'comm_comp_overlap'])")
+    root.locator(".hta-panel").last.scroll_into_view_if_needed()
+    root.locator(".hta-panel").last.hover()
+    first.page.mouse.wheel(0, 2000)
+    expect(root.locator(".hta-controls")).not_to_be_in_viewport()
+    first.kernel("setattr(explorer.selection, 'ranks', (1,))")
+    expect(told).to_contain_text("Selected: rank 1.")
+    told.get_by_role("button", name="Undo").click()
+    first.expect_kernel("explorer.selection.ranks", ())
+    told.get_by_role("button", name="Go there").click()
+    expect(root.locator(".hta-controls")).to_be_in_viewport()
+    first.kernel("setattr(explorer.selection, 'ranks', (2,))")  # in sight: the selectors show it
+    expect(root.locator(".hta-clause")).to_have_text(["rank 2×"])
+    expect(told).to_be_empty()
+
+
+def test_the_launcher_goes_anywhere(first: Lab, root: Locator) -> None:
+    open_panel(root, "memory bandwidth")
+    first.expect_kernel("explorer.panels", ("memory_bandwidth",))
+    expect(root.locator(".hta-panel h3")).to_be_in_viewport()
+    root.locator(".hta-panel-bar button").first.focus()
+    first.page.keyboard.press("Control+k")
+    first.page.keyboard.type("rank 3")
+    first.page.keyboard.press("Enter")
+    first.expect_kernel("explorer.selection.ranks", (3,))
+    root.locator(".hta-panel-bar button").first.focus()
+    first.page.keyboard.press("/")
+    first.page.keyboard.type("dataloader")
+    choice = root.get_by_role(
+        "option", name="enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    ).last
+    expect(choice).to_be_visible()
+    choice.click()
+    first.expect_kernel(
+        "explorer.selection.names", ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",)
+    )
+    fold = root.locator(".hta-lacking")
+    fold.locator("summary").click()
+    expect(fold).to_contain_text("with_stack=True")
+    assert "module_stacks" in literal_eval(first.kernel("list(explorer.lacking)"))
+
+
+def test_the_page_scrolls_over_the_timeline_until_it_has_the_focus(first: Lab, root: Locator) -> None:
+    lanes = root.locator(TIMELINE)
+    first.kernel("setattr(explorer, 'panels', ['temporal_breakdown', 'comm_comp_overlap'])")
+    expect(root.locator(".hta-panel")).to_have_count(2)
+    root.locator(".hta-card-show").first.focus()
+    lanes.hover(position={"x": 500, "y": 150})
+    before = first.page.evaluate(SCROLLED)
+    first.page.mouse.wheel(0, 100)
+    first.page.wait_for_function(f"(before) => ({SCROLLED})() > before", arg=before)
+    first.page.evaluate("() => document.querySelector('.jp-WindowedPanel-outer').scrollTo(0, 0)")
+    lanes.focus()
+    lanes.hover(position={"x": 500, "y": 150})
+    before = first.page.evaluate(SCROLLED)
+    first.page.mouse.wheel(0, 100)
+    view = f"{SCRUBBER}.view"
+    first.page.keyboard.down("Control")
+    first.page.mouse.wheel(0, -200)
+    first.page.keyboard.up("Control")
+    first.expect_kernel(f"{view}[1] - {view}[0] < 0.8 * (explorer.trace.extent_ns[1])", True)
+    assert first.page.evaluate(SCROLLED) == before
+
+
+def test_it_fills_the_window_and_escape_ends_that(first: Lab, root: Locator) -> None:
+    root.get_by_role("button", name="Fill the window").click()
+    expect(root).to_have_attribute("data-filled", "")
+    first.page.wait_for_function(
+        "(root) => root.getBoundingClientRect().top === 0", arg=root.element_handle()
+    )
+    first.shot("first-screen-filled")
+    root.get_by_role("button", name="Fill the window").click()
+    expect(root).not_to_have_attribute("data-filled", "")
