@@ -290,8 +290,12 @@ const PLAIN = ["Job", "Device", "Recording", "Duration"];
 /** `4`, `17,060` or `2 of 128`, which stand before their word; others stand behind it. */
 const COUNT = /^[\d,]+( of \d+)?$/;
 
-function Word({ label }: { label: string }) {
-  return <span class={PLAIN.includes(label) ? "hta-hidden" : "hta-muted"}>{label.toLowerCase()}</span>;
+function Word({ label, value }: Pick<Fact, "label" | "value">) {
+  const plain = PLAIN.includes(label) && value !== "not recorded";
+  const word = label.toLowerCase();
+  return (
+    <span class={plain ? "hta-hidden" : "hta-muted"}>{value === "1" ? word.replace(/s$/, "") : word}</span>
+  );
 }
 
 /** The job in a line; the children stand at the number of iterations. */
@@ -300,8 +304,8 @@ function Facts({ facts, children }: { facts: Fact[]; children: ComponentChildren
     <ul class="hta-facts">
       {facts.map(({ label, value, title }) => (
         <li key={label} title={title ? `${label}: ${title}` : label}>
-          {!COUNT.test(value) && <Word label={label} />} <strong>{value}</strong>{" "}
-          {COUNT.test(value) && <Word label={label} />}
+          {!COUNT.test(value) && <Word {...{ label, value }} />} <strong>{value}</strong>{" "}
+          {COUNT.test(value) && <Word {...{ label, value }} />}
           {label === "Iterations" && children}
         </li>
       ))}
