@@ -143,7 +143,7 @@ class Inspector(Computed):
         self.table = None if answer.table is None else encode(answer.table)
         self.python = self._python(answer.content["kind"])
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         with UI_LOCK, self.hold_sync():
             self._show(_Answer(nothing_content()))
             super()._fail(error)

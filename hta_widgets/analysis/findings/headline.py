@@ -69,10 +69,6 @@ _ABOUT_THE_RECORDING = {
     "graph_capture": "A graph is being captured: what is launched does not run.",
 }
 
-
-_NO_COST = ("earlier_work", "queue_full")
-"""Said of the recording and of its host, but no time that the job could do without."""
-
 _ABOUT_MEMORY = {
     "memory_leak": "memory leaks",
     "memory_full": "memory is nearly full",
@@ -83,9 +79,12 @@ _NO_COST = {
     "compute_bound": "Computing",
     "maybe_communication": "Work that may be communication",
     "earlier_work": "Work launched before the recording",
+    "queue_full": "A full launch queue",
     "not_judged": "Not known",
 }
 """What is told but costs no time that a change could give back."""
+_ASIDE = ("earlier_work", "queue_full")
+"""Said of the recording and of its host: the sentence passes over it."""
 
 
 def title(finding: pd.Series) -> str:
@@ -107,7 +106,7 @@ def sentence(frame: pd.DataFrame) -> str:
 
 def _of_time(frame: pd.DataFrame) -> str:
     doubtful = frame["topic"] == "maybe_communication"
-    told = _sentence(frame[~doubtful & ~frame["topic"].isin(_NO_COST)])
+    told = _sentence(frame[~doubtful & ~frame["topic"].isin(_ASIDE)])
     if not doubtful.any() or frame.loc[doubtful, "share_pct"].iloc[0] < WARNING_PCT:
         return told
     share = percent(frame.loc[doubtful, "share_pct"].iloc[0])
