@@ -100,7 +100,7 @@ def test_a_selection_interrupted_anywhere_is_followed_by_the_next(ddp: Trace) ->
         explorer.selection.ranks = (2,)
         settle(parts, timeout=20)
         assert {part.status for part in parts} == {"idle"}, place
-        assert {part.ranks for part in parts} == {(2,)}, place
+        assert {part.ranks for part in parts if part.has_trait("ranks")} == {(2,)}, place
     assert explorer.frame("temporal_breakdown")["rank"].tolist() == [2]
     explorer.close()
 

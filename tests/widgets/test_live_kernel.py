@@ -96,7 +96,8 @@ explorer.selection.ranks = (0,)
 explorer.panels = ["kernel_breakdown"]
 shown = [part for _, part in explorer.parts]
 settle(shown, timeout=30)
-assert {part.status for part in shown} == {"idle"} and {part.ranks for part in shown} == {(0,)}
+assert {part.status for part in shown} == {"idle"}
+assert {part.ranks for part in shown if part.has_trait("ranks")} == {(0,)}
 pd.testing.assert_frame_equal(explorer.frame("kernel_breakdown"), expected)
 pd.testing.assert_frame_equal(analysis.kernel_breakdown(Trace.open(JOB, cache=False)), expected)
 assert explorer.to_html(TARGET, timeout=30).stat().st_size > 10_000

@@ -75,8 +75,9 @@ def delays_of(rank_trace: RankTrace, host: HostPoints, device: DeviceEvents) -> 
     until = _busy_until(device)
     found_idle = has & device.is_kernel & other_call & (called > until)
     latency = _median((device.start - called)[found_idle], LATENCY)
-    is_graph = host.launches[call] > 1
-    waited_for = has & other_call & is_graph & (device.start - until > IDLE)
+    is_graph = host.launches[host.row] > 1
+    of_graph = is_graph[device.launched] if any_call else has
+    waited_for = has & other_call & of_graph & (device.start - until > IDLE)
     # A graph starts as its launching call returns: what starts much later waited for something else.
     duration = rank_trace.dur[call]
     waited_for &= device.start - called < duration + PREPARED * latency
