@@ -36,10 +36,10 @@ check: lint
 	HTA_WIDGETS_TRACES=none $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile -q -r fE -m "not slow" \
 		tests/test_*.py $(addprefix tests/,analysis charts trace widgets)
 
-# a file at a time on each core; browsers and JupyterLab have the machine to themselves
+# a file at a time on each core; of browsers with their JupyterLab, which are several processes each, no more than two
 test: lint frontend browser .hta/.installed
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --nbval --nbval-current-env notebooks tests --ignore=tests/browser
-	$(BIN)/python -m pytest tests/browser
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/browser
 
 # An environment of its own, made anew: what is lowest changes with pyproject.toml only, but wheels come and go.
 LOWEST := .venv-lowest/bin
