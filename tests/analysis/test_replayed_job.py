@@ -70,3 +70,10 @@ def test_without_a_replay_the_waits_decide(monkeypatch, job):
 
     monkeypatch.setattr(module, "judged", refuse)
     assert named_late(Inputs(job, Scope())) == [2]
+
+
+def test_a_large_job_is_not_replayed_before_anybody_asks(monkeypatch, job):
+    monkeypatch.setattr(module, "MOST_WORK", 1000)
+    inputs = Inputs(job, Scope())
+    assert replayed_job(inputs) is None
+    assert named_late(inputs) == standing_out(inputs.late) == [2]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
 
 from hta_widgets.analysis.communication.standing_out import ranks_in_words, standing_out
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -12,7 +15,10 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["ReplayedJob", "named_late", "replayed_job"]
+__all__ = ["MOST_WORK", "ReplayedJob", "named_late", "replayed_job"]
+
+MOST_WORK: Final = 40_000
+"""A job with more device work takes seconds to replay: too long for what every user waits for first."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +54,15 @@ class ReplayedJob:
 
 @memoize_per_rank()
 def replayed_job(inputs: Inputs) -> ReplayedJob | None:
-    """The verdict about the judged steps; None where they cannot be replayed, or not all of them is asked."""
+    """The verdict about the judged steps; None where they cannot be replayed, or not all of them is asked.
+
+    Neither is a job of more than `MOST_WORK` device events replayed: `slowdown` does so when it is asked.
+    """
     scope = inputs.scope
     if scope != Scope(ranks=scope.ranks, iterations=scope.iterations):
+        return None
+    ranks = [inputs.trace.rank(rank) for rank in inputs.trace.ranks_of(scope)]
+    if sum(int(np.count_nonzero(rank.is_device)) for rank in ranks) > MOST_WORK:
         return None
     try:
         found, frame = judged(inputs.trace, scope)
