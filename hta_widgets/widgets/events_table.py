@@ -123,16 +123,13 @@ class EventsTable(Downloads, Computed):
 
     # -- the answer
 
-    def _refresh(self, _change: Any = None) -> None:
-        with UI_LOCK:
-            trace, chosen, sort = self.trace, Chosen.by(self.selection), self.sort
-            known = self._shown.events if self._shown else None
-            self.status = "busy"
-            self._latest.submit(lambda: self._arrange(trace, chosen, sort, known))
+    def _question(self) -> tuple[Trace, Chosen, str, EventList | None]:
+        return self.trace, Chosen.by(self.selection), self.sort, self._shown.events if self._shown else None
 
-    def _arrange(
-        self, trace: Trace, chosen: Chosen, sort: str, events: EventList | None
+    def _compute(
+        self, question: tuple[Trace, Chosen, str, EventList | None]
     ) -> tuple[PanelState, list[dict[str, str]]]:
+        trace, chosen, sort, events = question
         if events is None or events.trace is not trace or events.chosen != chosen:
             events = EventList(trace, chosen)
         columns = self.available_columns or available_columns(trace)

@@ -28,7 +28,6 @@ def places(work: Callable[[], object], wanted: int = 0) -> int:
     At the `wanted` one, if there is, the work is interrupted.
     """
     seen = 0
-    gc.collect()
     gc.disable()  # Python passes over what a finalizer raises
 
     def look(frame: FrameType, event: str, _argument: Any) -> None:

@@ -10,6 +10,8 @@ import ast
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,17 +108,30 @@ print("usable")
 """
 
 
-@pytest.fixture(scope="module")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+@contextmanager
+def started(target: Path) -> Iterator[Kernel]:
+    """A kernel with an explorer of a job, shut down at the end."""
     manager, client = start_new_kernel(startup_timeout=SECONDS)
     try:
         kernel = Kernel(manager, client)
-        target = tmp_path_factory.mktemp("reports") / "report.html"
         assert kernel.run(SETUP.format(job=str(JOB), target=str(target))) == ""
         yield kernel
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    with started(tmp_path_factory.mktemp("reports") / "report.html") as kernel:
+        yield kernel
+
+
+@pytest.fixture
+def fresh_kernel(tmp_path: Path) -> Iterator[Kernel]:
+    """One that nothing interrupted: an interrupt may cut a message of the kernel itself."""
+    with started(tmp_path / "report.html") as kernel:
+        yield kernel
 
 
 @pytest.mark.parametrize("work", WORK)
@@ -135,8 +150,9 @@ while time.monotonic() < end:
 """
 
 
-def test_each_message_of_a_browser_counts_once(kernel: Kernel) -> None:
+def test_each_message_of_a_browser_counts_once(fresh_kernel: Kernel) -> None:
     """A hundred selections and questions in a second, while a cell computes and after it."""
+    kernel = fresh_kernel
     crumb, timeline = kernel.run("print(parts['breadcrumb'].model_id, parts['timeline'].model_id)").split()
     sent = [kernel.send("execute_request", code=BUSY, silent=False)]
     for at in range(PAIRS):
