@@ -110,18 +110,21 @@ PLAIN_SKIPS = [
 # HTA's slowest answers, left out where another job or another step of the same one answers the question too.
 SEQUENCES = ["sequences_linear", "sequences_add", "sequences_conv2d", "sequences_default"]
 SLOW_SKIPS = {
-    "trace_diff_test": [
-        "sequences_linear", "sequences_conv2d", "critical_path_step_0", "critical_path_all", "counters",
+    "trace_diff_test": [*SEQUENCES, "critical_path_step_0", "critical_path_all", "counters"],
+    "trace_diff_test-plain": ["operator_kernels"],
+    "trace_diff_control": [
+        *SEQUENCES, "operator_kernels", "critical_path_step_1", "critical_path_all", "counters",
     ],
-    "trace_diff_control": [*SEQUENCES[1:], "critical_path_step_1", "critical_path_all", "counters"],
-    "ns_resolution_trace-whole": [*SEQUENCES[:2], SEQUENCES[3], "critical_path_step_0", "critical_path_all"],
+    "ns_resolution_trace-whole": [*SEQUENCES, "critical_path_step_0", "critical_path_all", "counters"],
     "nccl_parser_config-whole": [
         "sequences_linear", *SEQUENCES[2:], "critical_path_step_0", "critical_path_all", "counters",
     ],
     "mi300_resnet-whole": [
         SEQUENCES[0], *SEQUENCES[2:], "critical_path_step_0", "critical_path_all", "counters",
     ],
-    "mi300_qwen-whole": [*SEQUENCES[1:], "critical_path_step_0", "critical_path_all"],
+    "mi300_qwen-whole": [
+        *SEQUENCES[1:], "critical_path_step_0", "critical_path_step_1", "critical_path_all", "counters",
+    ],
     "h100_qwen-whole": [*SEQUENCES[2:], "critical_path_step_0", "critical_path_all", "counters"],
     "mtia_inference-whole": [*SEQUENCES[1:], "counters"],
     "resnet50": ["counters"],

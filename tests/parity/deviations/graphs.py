@@ -38,9 +38,9 @@ ENTRIES = [
         "alexnet amd_trace-whole backward_thread cpu_only-whole cuda_event_sync cupti_profiler "
         "distributed_info_unavailable execution_trace h100_bert-whole h100_qwen-whole mi210-whole "
         "mi300_bert-whole mi300_qwen-whole mi300_resnet-whole mtia_inference-whole "
-        "nccl_parser_config-whole ns_resolution_trace-whole rank_non_gpu rank_unavailable "
+        "nccl_parser_config-whole rank_non_gpu rank_unavailable "
         "sglang_decode-whole simple_add torch_compile_triton-whole trace_compare_base "
-        "trace_compare_test trace_diff_control trace_diff_test trace_filter triton_example-whole "
+        "trace_compare_test trace_filter triton_example-whole "
         "vllm_decode-whole",
         kinds=("cell",),
         columns=("parent",),

@@ -89,7 +89,7 @@ ENTRIES = [
     Deviation(
         "launches-8",
         "counters",
-        "mi300_bert-whole mi300_qwen-whole sglang_decode-whole torch_compile_triton-whole vllm_decode-whole",
+        "mi300_bert-whole sglang_decode-whole torch_compile_triton-whole vllm_decode-whole",
         defects=("other_calls_launch_nothing",),
     ),
     Deviation(
