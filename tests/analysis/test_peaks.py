@@ -102,6 +102,11 @@ def test_figures_of_datasheets() -> None:
     v100 = peaks_of("Tesla V100-SXM2-16GB")
     assert v100 is not None and v100.memory_gb_s == 900
     assert v100.tflops == {"simt_fp64": 7.8, "simt_fp32": 15.7, "tensor_16bit": 125}
+    h100_pcie, b200, gb200 = map(peaks_of, ("NVIDIA H100 PCIe", "NVIDIA B200", "NVIDIA GB200"))
+    assert h100_pcie is not None and b200 is not None and gb200 is not None
+    assert h100_pcie.memory_gb_s == 1593e6 * 2 * 5120 / 8 // 1e9
+    assert (b200.memory_gb_s, gb200.memory_gb_s) == (7700, 8000)
+    assert b200.tflops["tensor_tf32"] == b200.tflops["tensor_16bit"] / 2
     mi300 = peaks_of("AMD Instinct MI300X")
     assert mi300 is not None and mi300.achievable["tensor_16bit"] == 708 and mi300.achievable_source
 

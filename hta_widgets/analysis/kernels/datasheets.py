@@ -5,6 +5,13 @@ multiply 16 bits at half speed when they add up in fp32, as PyTorch does: theirs
 MI250X, PyTorch sees each of the two dies as a device, which has half of the package. Of tensor cores the
 datasheet of the RTX 6000 Ada states the sparse FP8 peak alone: the others are that by the ratios of its
 architecture, as the datasheet of the L40S has them.
+
+Where a vendor's documents differ, the finest figure counts, so that work at the limit does not lie above the
+roof. The memory of an H100 PCIe has 5,120 bits at 1,593 MHz, 2,039 GB/s: its product brief says "greater than
+2,000", its datasheet 2 TB/s. Of a B200, the Blackwell datasheet states 7.7 TB/s for the 180 GB of each device
+of an HGX B200; 8 TB/s is the round figure of whole DGX systems, 64 TB/s for eight, and of the 186 GB of a
+GB200. Its TF32 peak is 2.2 sparse PFLOP/s there, with two digits: half of the 4.5 for 16 bits, which is the
+ratio of every device since the A100 and gives 1,125 dense (1,100 elsewhere is half of the rounded 2.2).
 """
 
 from __future__ import annotations
@@ -40,7 +47,7 @@ _TABLE = """
     RTX 6000 Ada      -     91.1  -     -     182.1  364.2  728.5  1457    960   NVIDIA RTX 6000 Ada datasheet
     RTX 4090          -     82.6  -     -     82.6   165.2  330.3  1321.2 1008 NVIDIA Ada whitepaper
     H100 SXM          33.5  66.9  66.9  -     494.7  989.4  1978.9 -      3352   NVIDIA H100 whitepaper
-    H100 PCIe         25.6  51.2  51.2  -     378    756    1513   -      2039   NVIDIA H100 whitepaper
+    H100 PCIe         25.6  51.2  51.2  -     378    756    1513   -      2039   NVIDIA H100 whitepaper, PCIe brief
     H100 NVL          30    60    60    -     417.5  835.5  1670.5 -      3938   NVIDIA H100 NVL product brief
     H800              1     66.9  1     -     494.7  989.4  1978.9 -      3352   NVIDIA H800 datasheet
     H20               1     44    1     -     74     148    296    -      4000   NVIDIA H20 datasheet
@@ -48,7 +55,7 @@ _TABLE = """
     H200 NVL          30    60    60    -     417.5  835.5  1670.5 -      4800   NVIDIA H200 datasheet
     GH200 96GB        33.5  66.9  66.9  -     494.7  989.4  1978.9 -      4000   NVIDIA GH200 datasheet
     GH200 144GB       33.5  66.9  66.9  -     494.7  989.4  1978.9 -      4900   NVIDIA GH200 datasheet
-    B200              37    75    37    -     1125   2250   4500   9000   8000   NVIDIA HGX B200 datasheet
+    B200              37    75    37    -     1125   2250   4500   9000   7700   NVIDIA Blackwell datasheet
     GB200             40    80    40    -     1250   2500   5000   10000  8000   NVIDIA GB200 NVL72 datasheet
     MI210             22.6  22.6  45.3  45.3  -      181    181    181    1638   AMD Instinct MI210 datasheet
     MI250             22.6  22.6  45.3  45.3  -      181    181    181    1638   AMD MI250 datasheet, a die
