@@ -47,7 +47,7 @@ _TABLE = """
     RTX 6000 Ada      -     91.1  -     -     182.1  364.2  728.5  1457    960   NVIDIA RTX 6000 Ada datasheet
     RTX 4090          -     82.6  -     -     82.6   165.2  330.3  1321.2 1008 NVIDIA Ada whitepaper
     H100 SXM          33.5  66.9  66.9  -     494.7  989.4  1978.9 -      3352   NVIDIA H100 whitepaper
-    H100 PCIe         25.6  51.2  51.2  -     378    756    1513   -      2039   NVIDIA H100 whitepaper, PCIe brief
+    H100 PCIe         25.6  51.2  51.2  -     378    756    1513   -      2039   NVIDIA H100 whitepaper, brief
     H100 NVL          30    60    60    -     417.5  835.5  1670.5 -      3938   NVIDIA H100 NVL product brief
     H800              1     66.9  1     -     494.7  989.4  1978.9 -      3352   NVIDIA H800 datasheet
     H20               1     44    1     -     74     148    296    -      4000   NVIDIA H20 datasheet

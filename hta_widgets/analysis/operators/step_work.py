@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -34,24 +34,24 @@ PRODUCTS: Final = {name for family in ("matmul", "convolution", "attention") for
 
 @dataclass(frozen=True)
 class StepWork:
-    """Sums over operators with device work; each array has an entry per iteration asked for.
+    """Sums over operators with device work; each array has an entry per row asked for.
 
     Attributes:
         flops: of matrix products, convolutions and attention, as executed.
         repeated: the part of it that repeats work of the forward pass.
         bytes: compulsory memory traffic of all operators with a formula.
-        flops_bounded, bytes_bounded: whether shapes only bound some of the figures.
+        flops_bounded, bytes_bounded: how many calls' figures are only bounds.
         work_ns: device work without communication; described_ns: the part that has a formula.
         unknown_ns: kernels, without copies and fills, whose operations are not known.
-        by_unit: int64[iterations, units] the flops by the unit that their kernels' names tell.
-        time_by_unit: int64[iterations, units] the time of kernels by the same.
+        by_unit: int64[rows, units] the flops by the unit that their kernels' names tell.
+        time_by_unit: int64[rows, units] the time of kernels by the same.
     """
 
     flops: Int64
     repeated: Int64
     bytes: Int64
-    flops_bounded: Bool
-    bytes_bounded: Bool
+    flops_bounded: Int64
+    bytes_bounded: Int64
     work_ns: Int64
     described_ns: Int64
     unknown_ns: Int64
@@ -60,13 +60,31 @@ class StepWork:
 
 
 def step_work(rank_trace: RankTrace, iterations: tuple[int, ...]) -> StepWork:
-    """What these iterations of a rank compute and move; calls belong to the iteration that they start in."""
-    calls, costs = operator_calls(rank_trace), operator_costs(rank_trace)
-    size = len(iterations)
-    flops, moved, again, cover = _figures(rank_trace, registered(), costs)
+    """What these iterations of a rank compute and move; calls belong to the iteration that they start in.
+
+    The first row is all of them together, the others each of them.
+    """
+    numbers, work = _of_iterations(rank_trace, registered(), operator_costs(rank_trace))
+    at = np.searchsorted(numbers, iterations)
+
+    def chosen(sums: Int64) -> Int64:
+        each = sums[at]
+        return np.concatenate((each.sum(axis=0, keepdims=True), each))
+
+    return StepWork(**{part.name: chosen(getattr(work, part.name)) for part in fields(work)})
+
+
+@memoize_per_rank(last=2)
+def _of_iterations(
+    rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], costs: Costs
+) -> tuple[Int64, StepWork]:
+    """The numbers of a rank's iterations, ascending, and what each of them does."""
+    numbers = np.unique(rank_trace.iterations["iteration"].to_numpy(np.int64))
+    calls, size = operator_calls(rank_trace), len(numbers)
+    flops, moved, again, cover = _figures(rank_trace, own, costs)
     outermost = cover[:-1] == np.arange(len(calls.rows))
-    at = _position(rank_trace.iteration[calls.rows], iterations)
-    product = _products(rank_trace)[rank_trace.name[calls.rows]]
+    at = _position(rank_trace.iteration[calls.rows], numbers)
+    product = _products(rank_trace, own)[rank_trace.name[calls.rows]]
     counted = outermost & (at >= 0) & (calls.device_ns > 0)
     multiplies = counted & product
     bounded = costs.sums[:, SUMS.index("bounded")] > 0
@@ -76,7 +94,7 @@ def step_work(rank_trace: RankTrace, iterations: tuple[int, ...]) -> StepWork:
 
     unit = call_units(rank_trace)
     known = multiplies & (unit >= 0)
-    work_at = _position(rank_trace.iteration[calls.work], iterations)
+    work_at = _position(rank_trace.iteration[calls.work], numbers)
     kind, dur = rank_trace.event_class[calls.work], rank_trace.dur[calls.work]
     mine = (work_at >= 0) & (kind != EventClass.COMMUNICATION)
     around = cover[calls.owner]
@@ -85,12 +103,12 @@ def step_work(rank_trace: RankTrace, iterations: tuple[int, ...]) -> StepWork:
     unknown = mine & (kind == EventClass.COMPUTE) & silent[around]
     work_unit = _units(rank_trace)[rank_trace.name[calls.work]]
     timed = mine & (work_unit >= 0)
-    return StepWork(
+    return numbers, StepWork(
         flops=total(multiplies, flops),
         repeated=total(multiplies, again),
         bytes=total(counted, moved),
-        flops_bounded=total(multiplies & bounded, np.ones_like(flops)) > 0,
-        bytes_bounded=total(counted & bounded, np.ones_like(flops)) > 0,
+        flops_bounded=total(multiplies & bounded, np.ones_like(flops)),
+        bytes_bounded=total(counted & bounded, np.ones_like(flops)),
         work_ns=_add(work_at[mine], dur[mine], size),
         described_ns=_add(work_at[mine & has], dur[mine & has], size),
         unknown_ns=_add(work_at[unknown], dur[unknown], size),
@@ -99,7 +117,6 @@ def step_work(rank_trace: RankTrace, iterations: tuple[int, ...]) -> StepWork:
     )
 
 
-@memoize_per_rank(last=2)
 def _figures(
     rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], costs: Costs
 ) -> tuple[Int64, Int64, Int64, Int64]:
@@ -126,25 +143,20 @@ def _figures(
     return flops, moved, again, cover
 
 
-def _products(rank_trace: RankTrace) -> Bool:
+def _products(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...]) -> Bool:
     """The names of operators that count; users' own formulas do."""
-    counts = PRODUCTS | {formula.name for formula in registered()}
+    counts = PRODUCTS | {formula.name for formula in own}
     return np.array([name in counts for name in rank_trace.names] or [False], np.bool_)
 
 
-@memoize_per_rank()
 def _units(rank_trace: RankTrace) -> Int64:
     units = [kernel_class(name).unit for name in rank_trace.names]
     return np.array([-1 if unit is None else UNITS.index(unit) for unit in units] or [-1], np.int64)
 
 
-def _position(iteration: npt.NDArray[np.int32], iterations: tuple[int, ...]) -> Int64:
-    """The place of each row's iteration among those asked for, -1 for others."""
-    wanted = np.array(iterations, np.int64)
-    order = np.argsort(wanted)
-    at = np.searchsorted(wanted[order], iteration)
-    place = np.append(order, -1)[at]
-    return np.where((place >= 0) & (np.append(wanted, -1)[place] == iteration), place, -1)
+def _position(iteration: npt.NDArray[np.int32], numbers: Int64) -> Int64:
+    """The place of each row's iteration among the numbers, which ascend; -1 for rows of none."""
+    return np.where(iteration >= 0, np.searchsorted(numbers, iteration), -1)
 
 
 def _add(at: Int64, values: Int64, size: int) -> Int64:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.calls.phases import PHASES
 from hta_widgets.analysis.core.entry import Analysis, Option
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.calls import is_module, module_calls, operator_calls
 from hta_widgets.analysis.operators.categories import category_of
 from hta_widgets.analysis.operators.costs import SUMS, module_costs, operator_costs
@@ -143,6 +144,7 @@ def _greatest(frame: pd.DataFrame, column: str) -> tuple[str, int]:
     return str(total.idxmax()), int(total.max())
 
 
+@memoize_per_rank(last=len(BY))
 def _answers(rank_trace: RankTrace, by: By) -> bool:
     """Whether a rank has what the rows are made of."""
     if by == "module":

@@ -43,18 +43,17 @@ def rows_of(
 ) -> list[dict[str, Any]]:
     """The row of all these steps together, and the row of each."""
     rank_trace = trace.rank(rank)
-    numbers = tuple(steps["iteration"].tolist())
-    work, peaks = step_work(rank_trace, numbers), peaks or peaks_of_rank(rank_trace)
+    numbers, spans = steps["iteration"].tolist(), steps["dur_ns"].tolist()
+    work, peaks = step_work(rank_trace, tuple(numbers)), peaks or peaks_of_rank(rank_trace)
     stated = None if tokens is None else six_p_t(trace, rank, tokens)
-    why = _why_no_model(rank_trace)
-    spans = steps["dur_ns"].tolist()
-    every = list(range(len(numbers)))
-    rows = [(pd.NA, every)] + [(number, [at]) for at, number in enumerate(numbers)]
-    found = []
-    for iteration, at in rows:
-        row = {"rank": rank, "iteration": iteration, "steps": len(at), "step_ns": sum(spans[i] for i in at)}
-        found.append(row | _row(work, at, row["step_ns"], peaks, stated, has_shapes(rank_trace), why))
-    return found
+    shapes, why = has_shapes(rank_trace), _why_no_model(rank_trace)
+    each = [(number, 1, span) for number, span in zip(numbers, spans, strict=True)]
+    rows = [(pd.NA, len(numbers), sum(spans)), *each]
+    return [
+        {"rank": rank, "iteration": number, "steps": count, "step_ns": span}
+        | _row(work, at, count, span, peaks, stated, shapes, why)
+        for at, (number, count, span) in enumerate(rows)
+    ]
 
 
 def _why_no_model(rank_trace: RankTrace) -> str:
@@ -66,23 +65,22 @@ def _why_no_model(rank_trace: RankTrace) -> str:
 
 def _row(
     work: StepWork,
-    at: list[int],
+    at: int,
+    steps: int,
     step_ns: int,
     peaks: Peaks | None,
     stated: SixPT | None,
     shapes: bool,
     why: str,
 ) -> dict[str, Any]:
-    flops, again, moved = (int(each[at].sum()) for each in (work.flops, work.repeated, work.bytes))
-    spent, described, unknown = (
-        int(each[at].sum()) for each in (work.work_ns, work.described_ns, work.unknown_ns)
-    )
+    flops, again, moved = (int(each[at]) for each in (work.flops, work.repeated, work.bytes))
+    spent, described, unknown = (int(each[at]) for each in (work.work_ns, work.described_ns, work.unknown_ns))
     no_flops = _NO_SHAPES if not shapes else "" if flops else _NO_PRODUCT
     no_bytes = _NO_SHAPES if not shapes else "" if moved else _NO_BYTES
-    flops_reading = _reading(unknown > 0, bool(work.flops_bounded[at].any()))
+    flops_reading = _reading(unknown > 0, work.flops_bounded[at] > 0)
     model, no_model, model_reading = flops - again, no_flops or why, flops_reading
     if stated:
-        model, no_model = stated.flops * len(at), stated.reason
+        model, no_model = stated.flops * steps, stated.reason
         model_reading = "about"
     unit = _unit(work, at)
     peak = peaks.tflops.get(unit, np.nan) if peaks and unit else np.nan
@@ -90,7 +88,7 @@ def _row(
     no_peak = _no_peak(peaks, unit, peak)
     mfu = _value(model, no_model, no_peak, step_ns, peak * 1e3, model_reading)
     hfu = _value(flops, no_flops, no_peak, step_ns, peak * 1e3, flops_reading)
-    reading = _reading(described < spent, bool(work.bytes_bounded[at].any()))
+    reading = _reading(described < spent, work.bytes_bounded[at] > 0)
     mbu = _value(moved, no_bytes, "" if peaks else _NO_PEAKS, step_ns, bandwidth, reading)
     figures = {
         f"{name}_{part}": value
@@ -115,10 +113,10 @@ def _reading(unknown: bool, bounded: bool) -> str:
     return "at most" if bounded else "exact"
 
 
-def _unit(work: StepWork, at: list[int]) -> Unit | None:
+def _unit(work: StepWork, at: int) -> Unit | None:
     """What does most of the operations; where they are unknown, what works longest."""
-    by_unit = work.by_unit[at].sum(axis=0)
-    by_unit = by_unit if by_unit.any() else work.time_by_unit[at].sum(axis=0)
+    by_unit = work.by_unit[at]
+    by_unit = by_unit if by_unit.any() else work.time_by_unit[at]
     return UNITS[int(by_unit.argmax())] if by_unit.any() else None
 
 
