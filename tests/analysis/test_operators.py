@@ -394,6 +394,37 @@ def test_sequences_of_kernels_have_the_time_of_their_operators(pattern: str) -> 
     assert op_kernels(trace).groupby("op")["device_ns"].sum().to_dict() == frame["device_self_ns"].to_dict()
 
 
+def test_generated_kernels_touch_the_tensors_that_they_are_passed() -> None:
+    """By hand: sizes of tensors, 2 bytes each; block sizes times the grid are the elements once more."""
+    path = shared_trace("tracelens/torch_compile_triton/trace.json.gz")
+    rows, wide = 8 * 4096, 8 * 4096 * 8192
+    hidden = rows * 2048
+    expected = {
+        "triton_red_fused_add_mean_mul_pow_rsqrt_0": (2 * hidden + 2048, rows),
+        "triton_red_fused__unsafe_view_add_mean_mul_pow_rsqrt_1": (3 * hidden + 2048, rows),
+        "triton_poi_fused__unsafe_view_mul_silu_2": (2 * wide, wide),
+        "triton_poi_fused__unsafe_view_add_3": (3 * hidden, hidden),
+    }
+    frame = operators(Trace.open(path)).set_index("name")
+    recorded_calls = [
+        item["args"]
+        for item in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+        if "kernel_kwargs" in item.get("args", {}) or "grid" in item.get("args", {})
+    ]
+    grids = {args["External id"]: args["grid"][0] for args in recorded_calls if "grid" in args}
+    for args in recorded_calls:
+        if "kernel_kwargs" not in args:
+            continue
+        elements, outermost = expected.pop(args["kernel_name"])
+        assert frame.loc[args["kernel_name"], "bytes"] == 2 * elements
+        assert frame.loc[args["kernel_name"], "bounded"] and math.isnan(
+            frame.loc[args["kernel_name"], "flops"]
+        )
+        block = dict(part.split("=") for part in args["kernel_kwargs"].split(","))
+        assert int(block["XBLOCK"]) * grids[args["External id"]] == outermost
+    assert not expected
+
+
 def test_categories_are_parts_of_the_whole() -> None:
     trace = Trace.open(recorded(MODELS[2]))
     by_name = operators(trace)
