@@ -3,8 +3,8 @@
 Inductor names its kernels after their kind (`poi` pointwise, `red` and `per` reductions) and passes every
 tensor that one reads or writes (torch/_inductor/codegen/triton.py). A tensor that is overwritten is read as
 well, one that is indexed or broadcast may be read in part or often; the source that would tell is not in the
-trace. So the sum of their sizes is a bound, and operations are unknown. Block sizes (`kernel_kwargs`) times the
-grid are the elements of the result, rounded up: the tensors tell them already, and better.
+trace. So the sum of their sizes is a bound, and operations are unknown. Block sizes (`kernel_kwargs`)
+times the grid are the elements of the result, rounded up: the tensors tell them already, and better.
 
 Templates of matrix products (`tem`, torch/_inductor/kernel/mm.py and bmm.py) get both factors one after the
 other, and their result last. Of [M, K], [K, N] and [M, N], transposed or with sides joined, the product of
