@@ -132,6 +132,9 @@ const panel = {
 
 const marksOf = (el: Element) => [...el.querySelectorAll<SVGElement>(".hta-roofline .hta-bar-row")];
 
+const headings = (el: Element) =>
+  [...el.querySelectorAll(".hta-roof-list th")].map((head) => head.textContent);
+
 it("draws what has an intensity, the largest first, and lists all by headroom", async () => {
   const { el } = await show(panel);
   expect(marksOf(el).map((mark) => mark.getAttribute("aria-label")?.split(",")[0])).toEqual([
@@ -149,13 +152,30 @@ it("draws what has an intensity, the largest first, and lists all by headroom", 
   expect(el.querySelectorAll(".hta-roof-line")).toHaveLength(4);
   expect(el.querySelector(".hta-roof-labels")?.textContent).toContain("memory 2,000 GB/s");
   expect(el.querySelector("b")).toBeNull();
-  const heads = [...el.querySelectorAll(".hta-roof-list th")].map((head) => head.textContent);
-  expect(heads).toEqual([
+  expect(headings(el)).toEqual([
     ...["name", "headroom ms", "time ms", "share %", "calls", " TFLOP/s", " GB/s", "of roof %", "bound"],
   ]);
   expect(
     [...el.querySelectorAll(".hta-roof-list td[data-column=name]")].map((cell) => cell.textContent),
   ).toEqual(rows.label);
+});
+
+it("says once what the details of all rows are, and in each row where they differ", async () => {
+  const same = await show({ ...panel, marks: wire({ ...rows, detail: rows.detail.map(() => "2 ranks") }) });
+  expect(headings(same.el)).not.toContain("detail");
+  expect(same.el.querySelector(".hta-legend")?.textContent).toContain("area: time, 2 ranks");
+  const mixed = ["2 ranks", "2 ranks", "1 rank", "2 ranks"];
+  const other = await show({ ...panel, marks: wire({ ...rows, detail: mixed }) });
+  expect(headings(other.el)).toContain("detail");
+  expect(other.el.querySelector(".hta-legend")?.textContent).not.toContain("2 ranks");
+});
+
+it("keeps the last number of the axis inside the picture", async () => {
+  const { el } = await show({ ...panel, marks: wire({ ...rows, x: [590, 0.25, 0, 8] }) });
+  const groups = [...el.querySelectorAll(".hta-roofline text[text-anchor=end]")];
+  expect(groups.some((text) => text.textContent === "1,000" && Number(text.getAttribute("x")) > 0)).toBe(
+    true,
+  );
 });
 
 it("selects by mark, by row and by keyboard, and forgets with Escape", async () => {

@@ -23,6 +23,12 @@ const NUMBERS: [name: string, shown: string][] = [
   ["efficiency", "of_roof_pct"],
 ];
 
+/** What the details of all rows say, such as that each is of two ranks; "" where they differ. */
+export function sharedDetail(details: readonly string[]): string {
+  const [first = "", ...others] = details;
+  return others.length > 0 && others.every((detail) => detail === first) ? first : "";
+}
+
 export function RoofList({ marks, chosen, pick }: RoofListProps) {
   const labels = marks.texts("label");
   const fitting = fittedNames(marks.texts("short"), NAME);
@@ -35,7 +41,7 @@ export function RoofList({ marks, chosen, pick }: RoofListProps) {
   const details = marks.texts("detail");
   const columns = [
     text("name", labels, Object.fromEntries(labels.map((label, row) => [label, fitting[row] ?? label]))),
-    ...(details.some(Boolean) ? [text("detail", details)] : []),
+    ...(details.some(Boolean) && !sharedDetail(details) ? [text("detail", details)] : []),
     ...NUMBERS.map(([name, shown]): Column => ({ name: shown, kind: "float", values: marks.numbers(name) })),
     text("bound", marks.texts("bound")),
   ];

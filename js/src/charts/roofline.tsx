@@ -9,7 +9,7 @@ import { fittedNames, Mark } from "./mark";
 import { max } from "./numbers";
 import { type Labelled, LINE, placeLabels, textWidth } from "./place";
 import { axes, Grid, RoofLines, roofLabels } from "./roof_area";
-import { RoofList } from "./roof_list";
+import { RoofList, sharedDetail } from "./roof_list";
 import { BOUNDS, facts, outline, type Row, rowsOf, type Shape } from "./roof_rows";
 import { roofsOf } from "./roofs";
 import { toggled } from "./select";
@@ -32,6 +32,7 @@ export function RooflineView({ marks, width, selecting }: ChartProps<RooflineCha
   const rows = useMemo(() => rowsOf(marks), [marks]);
   const roofs = useMemo(() => roofsOf(marks), [marks]);
   const drawn = rows.filter(({ x, y }) => x > 0 && y > 0);
+  const together = sharedDetail(marks.texts("detail"));
   const beside = width >= WIDE;
   const outer = beside ? Math.floor(width * 0.42) : width;
   const inner = Math.max(120, outer - LEFT - RIGHT);
@@ -101,7 +102,7 @@ export function RooflineView({ marks, width, selecting }: ChartProps<RooflineCha
                 <span>{words}</span>
               </li>
             ))}
-          <li>area: time</li>
+          <li>area: time{together && `, ${together}`}</li>
         </ul>
         {/* biome-ignore lint/a11y/useSemanticElements: an svg holds no fieldset */}
         <svg
