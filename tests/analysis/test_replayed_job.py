@@ -3,9 +3,11 @@
 import pytest
 
 from hta_widgets import examples
-from hta_widgets.analysis import slowdown
+from hta_widgets.analysis import overview, slowdown
 from hta_widgets.analysis.communication.standing_out import standing_out
 from hta_widgets.analysis.findings import replayed_job as module
+from hta_widgets.analysis.findings.between_ranks import between_ranks
+from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.replayed_job import named_late, replayed_job
 from hta_widgets.analysis.findings.straggler import straggler
@@ -77,3 +79,66 @@ def test_a_large_job_is_not_replayed_before_anybody_asks(monkeypatch, job):
     inputs = Inputs(job, Scope())
     assert replayed_job(inputs) is None
     assert named_late(inputs) == standing_out(inputs.late) == [2]
+
+
+def lost(topic: str, share_pct: float, rank: int | None = None) -> Finding:
+    return Finding(topic, 1_000_000, share_pct, "", "", "stragglers", Evidence(rank=rank))
+
+
+def test_what_is_saved_is_what_the_replay_of_all_ranks_says(job):
+    frame = slowdown(job, Inputs(job, Scope()).scope)
+    row = frame[(frame["scope"] == "rank") & (frame["key"] == "2")].iloc[0]
+    told = overview(job).set_index("topic")
+    late, reason = told.loc["straggler"], told.loc["slow_kernels"]
+    steps = int((frame["scope"] == "iteration").sum())
+    assert late["saving_ns"] == pytest.approx(steps * row["cost_ns"], abs=2 * steps)
+    assert late["saving_pct"] == pytest.approx(100.0 * row["cost_ns"] / frame["time_ns"].iloc[0])
+    assert (late["section"], late["method"]) == ("saves", "replay")
+    assert late["saving_low_ns"] <= late["saving_ns"] <= late["saving_high_ns"]
+    assert reason["share_pct"] > late["saving_pct"] == reason["saving_pct"]
+    assert (reason["method"], reason["saving_low_ns"]) == ("bound", 0)
+    assert told.index[:2].tolist() == ["straggler", "slow_kernels"]
+
+
+def test_what_makes_a_rank_late_saves_no_more_than_it_costs(job):
+    inputs = Inputs(job, Scope())
+    small = between_ranks(inputs, lost("imbalance", 4.0, rank=2), {2})
+    assert (small.saving_pct, small.saving_ns, small.method) == (4.0, 1_000_000, "analytic")
+    assert small.saving.startswith("At most 4.00 % can be saved: all that makes rank 2 late")
+    innocent = between_ranks(inputs, lost("imbalance", 4.0, rank=1), {2})
+    assert innocent.saving.startswith("What can be saved is unknown") and innocent.saving_ns is None
+
+
+@pytest.mark.parametrize(
+    ("found", "method", "words"),
+    [
+        (Culprit("nobody"), "bound", "with all ranks as fast as the ranks are on average, the steps take at"),
+        (Culprit("none"), "bound", "with all ranks as fast as the ranks are on average, the steps take at"),
+        (Culprit("communication", (0, 1), 0.5), "replay", "with all transfers as fast as is usual"),
+        (
+            Culprit("missing"),
+            "analytic",
+            "At most 20.0 % can be saved: a replay of one rank cannot tell more",
+        ),
+        (
+            Culprit("unknown"),
+            "analytic",
+            "At most 20.0 % can be saved: a replay of one rank cannot tell more",
+        ),
+    ],
+)
+def test_a_saving_is_told_as_far_as_the_replay_decides(monkeypatch, job, found, method, words):
+    told = between_ranks(saying(monkeypatch, job, found), lost("mutual_waiting", 20.0), set())
+    assert (told.method, words in told.saving) == (method, True)
+    loss = slowdown(job)["cost_ns"].iloc[0] / slowdown(job)["time_ns"].iloc[0]
+    part = {"bound": 1.0, "replay": 0.5}.get(method, 0.2 / loss)
+    assert told.saving_pct == pytest.approx(100 * part * loss, rel=1e-5)
+
+
+def test_ranks_whose_repair_wins_nothing_save_nothing_now(monkeypatch, job):
+    frame = slowdown(job).assign(culprit=False)
+    frame.loc[0, ["cost_ns", "slowdown_low", "slowdown_high"]] = [0, 0.99, 1.0]
+    monkeypatch.setattr(module, "judged", lambda trace, scope: (Culprit("none"), frame))
+    told = between_ranks(Inputs(job, Scope()), lost("straggler", 20.0, rank=2), {2})
+    assert (told.section, told.saving_ns, told.saving_high_ns) == ("not now", 0, 0)
+    assert "the steps take as long: something else then decides the time." in told.saving

@@ -42,7 +42,7 @@ CHANGES: dict[str, Change] = {
 """By topic, where the finding names none itself."""
 
 BETWEEN_RANKS = ("straggler", "mutual_waiting", "slow_kernels", "imbalance")
-"""What ranks lose to each other: no replay of one rank tells what is saved."""
+"""What ranks lose to each other: only a replay of all tells what is saved."""
 
 NO_CHANGE: dict[str, str] = {
     "device_wait": "the work may need what it waits for",

@@ -47,7 +47,7 @@ class Finding:
         evidence: what to select.
         saving: what `savings` says about taking the cost away, "" where nothing is known.
         saving_low_ns, saving_ns, saving_high_ns: how much that saves, in ns of the judged time of one rank.
-        saving_pct: the estimate in % of that time. saving_rank: that rank.
+        saving_pct: the estimate in % of that time. saving_rank: that rank; None if all ranks were replayed.
         method: "replay", "bound" (of it: it can be had only in part), "analytic" (a bound by what is lost,
             or nothing, without a replay), or "" without a saving.
         edits: the Python expression of what was replayed.

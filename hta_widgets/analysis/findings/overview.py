@@ -161,12 +161,13 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         all of the selected time on each rank that it is about, on average), share_pct (float64, % of the
         time of these ranks; 0 if open, or about the recording or memory),
         text (str), saving (str: what taking the
-        cost away would save, by a replay of one rank as in `what_if`, or why that is unknown),
-        saving_low_ns, saving_ns, saving_high_ns (Int64, ns of that rank's selected time: at least,
-        estimate, at most; NA without one), saving_pct (float64, the estimate in % of that time),
-        saving_rank (Int64, the rank that was replayed), method (str: "replay"; "bound", of a change that
-        can be had only in part; "analytic", at most what ranks lose to each other, or nothing, without a
-        replay; ""),
+        cost away would save, by a replay of one rank as in `what_if`, or, of what ranks lose to each other,
+        of all as in `slowdown`; or why that is unknown),
+        saving_low_ns, saving_ns, saving_high_ns (Int64, ns of that rank's selected time, or of the job's
+        replayed steps: at least, estimate, at most; NA without one), saving_pct (float64, the estimate in %
+        of that time), saving_rank (Int64, the rank that was replayed; NA if all were), method (str:
+        "replay"; "bound", of a change that can be had only in part; "analytic", at most what ranks lose to
+        each other, or nothing, without a replay; ""),
         edits (str, the Python expression of the change, as `hta-widgets what-if --edit` takes it),
         suggestion (what to try), kind (the analysis that shows it, "" if open or about the recording), name
         (of the events it is about, or "") (str), event_rank, event_id (Int64; an event to look at, or NA).

@@ -28,19 +28,44 @@ class ReplayedJob:
     Attributes:
         kind, ranks: as in `Culprit`.
         cost_ns: what a step gains if these ranks are repaired; without any, if all are.
+        low_ns, high_ns: the least and the most of that, where the recording leaves the order open.
         time_ns: how long a step takes in the replay.
+        steps: how many were replayed.
         evidence: why these ranks are slow; "" without any.
     """
 
     kind: str
     ranks: list[int]
     cost_ns: int
+    low_ns: int
+    high_ns: int
     time_ns: int
+    steps: int
     evidence: str
+
+    @property
+    def saving_pct(self) -> float:
+        """What is gained, in % of the time."""
+        return 100.0 * self.cost_ns / self.time_ns
+
+    @property
+    def saving_ns(self) -> int:
+        """What all steps gain."""
+        return self.cost_ns * self.steps
+
+    @property
+    def saving_low_ns(self) -> int:
+        """What they gain at least."""
+        return self.low_ns * self.steps
+
+    @property
+    def saving_high_ns(self) -> int:
+        """What they gain at most."""
+        return self.high_ns * self.steps
 
     def told(self) -> str:
         """What repairing the late ranks wins, as a sentence; "" where the replay does not name them."""
-        share = percent(100.0 * self.cost_ns / self.time_ns)
+        share = percent(self.saving_pct)
         if self.kind == "none":
             return f" Without slow ranks, a step would take hardly less ({share})."
         if not self.ranks:
@@ -69,11 +94,17 @@ def replayed_job(inputs: Inputs) -> ReplayedJob | None:
     except MissingDataError:
         return None
     job, named = frame.iloc[0], frame[frame["culprit"]]
+    time, part = int(job["time_ns"]), found.won if found.ranks else 1.0
+    low, high = (max(round(part * time * (1 - 1 / job[f"slowdown_{end}"])), 0) for end in ("low", "high"))
+    cost = max(round(part * job["cost_ns"]), 0)
     return ReplayedJob(
         kind=found.kind,
         ranks=sorted(found.ranks),
-        cost_ns=round(job["cost_ns"] * found.won) if found.ranks else int(job["cost_ns"]),
-        time_ns=int(job["time_ns"]),
+        cost_ns=cost,
+        low_ns=min(low, cost),
+        high_ns=max(high, cost),
+        time_ns=time,
+        steps=int((frame["scope"] == "iteration").sum()),
         evidence=str(named["evidence"].iloc[0]) if len(named) else "",
     )
 

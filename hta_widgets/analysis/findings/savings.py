@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from hta_widgets.analysis.findings.between_ranks import between_ranks
 from hta_widgets.analysis.findings.changes import BETWEEN_RANKS, CHANGES, NO_CHANGE, Change
 from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.replay.expressions import parse_all, written
@@ -100,7 +101,9 @@ def with_savings(inputs: Inputs, findings: list[Finding]) -> list[Finding]:
     """The findings with what taking away the cost of each saves, now or after the first ones."""
     late = {finding.evidence.rank for finding in findings if finding.topic == "straggler"}
     told = [
-        _between_ranks(finding, late) if finding.topic in BETWEEN_RANKS else _with_saving(inputs, finding)
+        between_ranks(inputs, finding, late)
+        if finding.topic in BETWEEN_RANKS
+        else _with_saving(inputs, finding)
         for finding in findings
     ]
     told = [finding for finding in told if _worth_telling(finding)]
@@ -156,25 +159,6 @@ def _with_saving(inputs: Inputs, finding: Finding) -> Finding:
         saving_rank=rank,
         method=saving.method,
         edits=written(made),
-    )
-
-
-def _between_ranks(finding: Finding, late: set[int | None]) -> Finding:
-    """Ranks that wait less for each other end a step sooner by no more than they waited.
-
-    What makes one late is known to matter to the others if they are seen to wait for it.
-    """
-    if finding.topic not in ("straggler", "mutual_waiting") and finding.evidence.rank not in late:
-        return _unknown(finding, "a replay is of one rank, and no other is seen to wait for it")
-    return replace(
-        finding,
-        section="saves",
-        saving=f"At most {percent(finding.share_pct)} can be saved: a replay of one rank cannot tell more.",
-        saving_low_ns=0,
-        saving_ns=finding.cost_ns,
-        saving_high_ns=finding.cost_ns,
-        saving_pct=finding.share_pct,
-        method="analytic",
     )
 
 

@@ -54,11 +54,11 @@ def ordered(findings: Iterable[Finding]) -> list[tuple[str, Finding]]:
         else (RECORDING, VERDICT, SAVES, UNKNOWN, LATER, MEMORY)
     )
 
-    def place(each: tuple[str, Finding]) -> tuple[int, int, str]:
+    def place(each: tuple[str, Finding]) -> tuple[int, int, int, str]:
         section, finding = each
         # what costs none of the judged time comes last
         size = finding.saving_ns if section == SAVES else finding.cost_ns * (finding.share_pct > 0)
-        return order.index(section), -(size or 0), finding.topic
+        return order.index(section), -(size or 0), -finding.cost_ns, finding.topic
 
     return sorted(told, key=place)
 

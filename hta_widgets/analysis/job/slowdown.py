@@ -73,7 +73,7 @@ def slowdown(trace: Trace, scope: Scope | None = None, by: By = "all") -> pd.Dat
         "all" for the job), slowdown (float64), cost_ns (int64 ns per step), cause (str: "same kernels
         slower", "more work", "host late", "copies", "slow link" or "unknown" of culprits; for the job that of
         its culprit, "none", "a rank that was not recorded", or "no single rank", where work varies from one
-        microbatch to the next with ": sequence imbalance"; "none" elsewhere), evidence (str), culprit (bool),
+        microbatch to the next with ": sequence imbalance"; "" elsewhere), evidence (str), culprit (bool),
         slowdown_low, slowdown_high (float64, of the job: what it may be where the recording leaves the order
         open or ranks are missing; NaN elsewhere), time_ns (int64 ns, of the job and iterations: T; else with
         the part as recorded and all else ideal), model_error_pct (float64, of the job and ranks: by how much
@@ -122,7 +122,7 @@ def _answer(
     named = _named(model, found)
     is_culprit = pd.Series(list(zip(rows["scope"], rows["key"], strict=True))).isin(named)
     rows["culprit"] = is_culprit
-    rows["cause"] = np.where(is_culprit, cause.cause, NONE)
+    rows["cause"] = np.where(is_culprit, cause.cause, "")
     rows["evidence"] = np.where(is_culprit, cause.evidence, "")
     rows["model_error_pct"] = [
         100 * model.model_error[int(key)] if of == "rank" else np.nan
