@@ -34,8 +34,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 # These take neither a trace nor runs, or tell of one moment; their own tests check what they return.
 OF_SOMETHING_ELSE = {
-    "critical_path_summary", "inspect_event", "inspect_gap", "memory_categories", "peaks_of",
-    "register_formula", "register_peaks", "same_stretch",
+    "compare_iterations", "critical_path_summary", "inspect_event", "inspect_gap", "memory_categories",
+    "peaks_of", "register_formula", "register_peaks", "same_stretch",
 }  # fmt: skip
 # Others' names in backticks.
 FOREIGN = ("nn.", "torch.")

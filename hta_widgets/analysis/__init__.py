@@ -34,7 +34,14 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.idle.breakdown import idle_breakdown
     from hta_widgets.analysis.idle.gaps import idle_gaps
     from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
-    from hta_widgets.analysis.inspect import inspect_event, inspect_gap, inspect_window, same_stretch
+    from hta_widgets.analysis.inspect import (
+        compare_iterations,
+        inspect_event,
+        inspect_gap,
+        inspect_window,
+        longest_events,
+        same_stretch,
+    )
     from hta_widgets.analysis.job import slowdown
     from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
     from hta_widgets.analysis.kernels.by_class import kernel_classes
@@ -79,6 +86,7 @@ __all__ = [
     "collectives",
     "comm_comp_overlap",
     "comparability",
+    "compare_iterations",
     "critical_path",
     "critical_path_summary",
     "cupti_counters",
@@ -97,6 +105,7 @@ __all__ = [
     "kernel_type_breakdown",
     "launch_stats",
     "launch_summary",
+    "longest_events",
     "marginal_savings",
     "memory_advice",
     "memory_bandwidth",
@@ -154,6 +163,7 @@ _MODULES = {
     "collectives": "hta_widgets.analysis.communication.collectives",
     "comm_comp_overlap": "hta_widgets.analysis.device_time.overlap",
     "comparability": "hta_widgets.analysis.compare",
+    "compare_iterations": "hta_widgets.analysis.inspect",
     "critical_path": "hta_widgets.analysis.critical_path",
     "critical_path_summary": "hta_widgets.analysis.critical_path",
     "cupti_counters": "hta_widgets.analysis.calls.cupti",
@@ -172,6 +182,7 @@ _MODULES = {
     "kernel_type_breakdown": "hta_widgets.analysis.device_time.kernel_types",
     "launch_stats": "hta_widgets.analysis.launches.delays",
     "launch_summary": "hta_widgets.analysis.launches.delays",
+    "longest_events": "hta_widgets.analysis.inspect",
     "marginal_savings": "hta_widgets.analysis.replay",
     "memory_advice": "hta_widgets.analysis.memory.advice",
     "memory_bandwidth": "hta_widgets.analysis.copies.bandwidth",

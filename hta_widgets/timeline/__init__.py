@@ -3,7 +3,7 @@
 from hta_widgets.timeline.kinds import Kinds
 from hta_widgets.timeline.lanes import Lanes, build_lanes
 from hta_widgets.timeline.matches import Matches, matching_kinds
-from hta_widgets.timeline.neighbours import gap_at, relative
+from hta_widgets.timeline.neighbours import gap_at, relative, same_kind, shortest_gap
 from hta_widgets.timeline.outline import outline
 from hta_widgets.timeline.pack import Packed, pack_json, pack_slices, pack_window
 from hta_widgets.timeline.path_lanes import pack_path
@@ -26,4 +26,6 @@ __all__ = [
     "pack_slices",
     "pack_window",
     "relative",
+    "same_kind",
+    "shortest_gap",
 ]

@@ -1,4 +1,4 @@
-"""The neighbours of a slice or an empty place: the calling slice, the first called one, the idle gap."""
+"""The neighbours of a slice or an empty place: its caller, its first call, the next of its name, the gap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from hta_widgets.timeline.lanes import Lanes
 
-__all__ = ["gap_at", "relative"]
+__all__ = ["gap_at", "relative", "same_kind", "shortest_gap"]
 
 
 def relative(lanes: Lanes, position: int, to: Literal["parent", "child"]) -> int:
@@ -45,3 +45,36 @@ def gap_at(lanes: Lanes, chosen: Sequence[int], time_ns: float) -> tuple[int, in
         if after < b:
             last = min(last, int(lanes.start[after]))
     return (first, last) if first <= time_ns < last else None
+
+
+def same_kind(lanes: Lanes, position: int, step: int) -> int:
+    """Position of the slice of the same name and class on its rank that begins next (`step` 1) or last before
+    (-1), or -1; slices that begin at once follow each other by position."""
+    rank = lanes.track_of(position).rank
+    found = np.concatenate(
+        [
+            start + np.flatnonzero(lanes.kind[start:end] == lanes.kind[position])
+            for track in lanes.tracks
+            if track.rank == rank
+            for start, end in [_bounds(lanes, range(track.first, track.first + track.lanes))]
+        ]
+    )
+    found = found[np.lexsort((found, lanes.start[found]))]
+    at = int(np.flatnonzero(found == position)[0]) + step
+    return int(found[at]) if 0 <= at < len(found) else -1
+
+
+def shortest_gap(lanes: Lanes, rank: int, time_ns: int) -> tuple[int, int, int] | None:
+    """The first lane, start and end of the shortest gap of a rank's streams at a moment; None if all run."""
+    gaps = []
+    for track in lanes.tracks:
+        if track.rank == rank and track.kind == "stream":
+            gap = gap_at(lanes, range(track.first, track.first + track.lanes), time_ns)
+            if gap is not None:
+                gaps.append((track.first, *gap))
+    return min(gaps, key=lambda gap: (gap[2] - gap[1], gap[0]), default=None)
+
+
+def _bounds(lanes: Lanes, chosen: range) -> tuple[int, int]:
+    """Where the slices of neighbouring lanes begin and end."""
+    return int(lanes.offsets[chosen.start]), int(lanes.offsets[chosen.stop])

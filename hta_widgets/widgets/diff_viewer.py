@@ -18,7 +18,7 @@ import traitlets as t
 from hta_widgets.analysis.compare import event_names
 from hta_widgets.analysis.compare.registry import COMPARISONS
 from hta_widgets.charts.svg import Picture
-from hta_widgets.engine import UI_LOCK
+from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.report import Question, write
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -86,6 +86,7 @@ class DiffViewer(Pictured, LoadingPart):
     pairing = t.Int(0, help="incremented when other instants of the runs correspond").tag(sync=True)
     line = Line(help="(kind, line) of the `diff` line whose events are highlighted, or None").tag(sync=True)
     _followed: Sequence[Selection] = ()
+    _following = False  # the focus of one run is being passed on to the others
 
     def __init__(
         self,
@@ -97,19 +98,23 @@ class DiffViewer(Pictured, LoadingPart):
         self.selections = selections_of(list(sources), selections)
         self._panels: dict[str, ComparisonPanel] = {}
         self._axes: RunAxes | None = None
+        self._twins = Latest[list[tuple[int, int] | None]](self._show_twins, self._no_twins)
         self._highlight = LineHighlight(self.selections, self._show_message)
         first = next(iter(self.selections.values()))
         super().__init__(sources, selection=first, runs=[{"name": name, "detail": ""} for name in sources])
         self._followed = self._pictured()
         for selection in self._followed:
             selection.observe(self._selected_changed, SELECTED)
+            selection.observe(self._focus_changed, "focus")
 
     def close(self) -> None:
         """Close the viewer and its parts."""
         with UI_LOCK:
             for selection in self._followed:
                 selection.unobserve(self._selected_changed, SELECTED)
+                selection.unobserve(self._focus_changed, "focus")
             self._followed = ()
+            self._twins.cancel()
             self._highlight.clear()
             parts, self._panels = self.parts, {}
             super().close()
@@ -235,6 +240,37 @@ class DiffViewer(Pictured, LoadingPart):
         with UI_LOCK:
             self.pairing += 1
             self._line_changed()
+
+    def _focus_changed(self, change: Any) -> None:
+        """Look at the same work in the other runs, unless they share one selection."""
+        with UI_LOCK:
+            selections, axes, focus = list(self.selections.values()), self._axes, change["new"]
+            if self._following or axes is None or len(self._followed) < len(selections):
+                return
+            self._twins.cancel()
+            if focus is None:
+                self._show_twins([None] * len(selections))
+                return
+            run = next(at for at, selection in enumerate(selections) if selection is change["owner"])
+            scopes = self._scopes()
+            self._twins.submit(lambda: axes.counterparts(scopes, run, *focus))
+
+    def _show_twins(self, found: list[tuple[int, int] | None]) -> None:
+        with UI_LOCK:
+            self._following = True
+            try:
+                for selection, event in zip(self.selections.values(), found, strict=True):
+                    selection.focus = event
+            finally:
+                self._following = False
+            lacking = [name for name, event in zip(self.selections, found, strict=True) if event is None]
+            some = len(lacking) < len(found)
+            self._show_message(
+                f"Nothing corresponds to the event in {', '.join(lacking)}" if some and lacking else ""
+            )
+
+    def _no_twins(self, error: Exception) -> None:
+        self._show_message(str(error))
 
     @t.observe("line")
     def _line_changed(self, _change: Any = None) -> None:

@@ -13,6 +13,7 @@ import traitlets as t
 from hta_widgets.analysis.inspect.event import inspect_event, with_replay
 from hta_widgets.analysis.inspect.gap import GapFacts, inspect_gap
 from hta_widgets.analysis.inspect.record import EventFacts
+from hta_widgets.analysis.inspect.steps import compare_iterations
 from hta_widgets.analysis.inspect.window import WINDOW_BY, WindowBy, inspect_window, same_stretch
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.errors import MissingDataError
@@ -20,13 +21,16 @@ from hta_widgets.formatting import counted
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
+from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
 from hta_widgets.widgets.computed import Computed
+from hta_widgets.widgets.files import Downloads, as_bytes
 from hta_widgets.widgets.inspector_content import (
     Content,
     area_content,
     event_content,
     gap_content,
     nothing_content,
+    steps_content,
 )
 from hta_widgets.widgets.part import variable_name
 from hta_widgets.widgets.rpc import rpc_method
@@ -56,8 +60,10 @@ class _Answer(NamedTuple):
     more: Callable[[], Any] | None = None
 
 
-class Inspector(Computed):
-    """All that a trace tells about what is selected: an event, else a gap of a stream, else a window of time.
+class Inspector(Downloads, Computed):
+    """All that a trace tells about what is selected.
+
+    That is an event, else a gap of a stream, else a window of time, else two iterations that are compared.
 
     Every event that it names is a link, which selects that event.
 
@@ -124,9 +130,15 @@ class Inspector(Computed):
             if found is None:
                 return _Answer({**nothing_content(), "title": "The stream runs something then"})
             return _Answer(gap_content(found), facts=found)
-        if question.scope.window_ns is None:
-            return _Answer(nothing_content())
-        return _area(trace, question.scope, question.scope.window_ns, question.by)
+        if question.scope.window_ns is not None:
+            return _area(trace, question.scope, question.scope.window_ns, question.by)
+        if len(question.scope.iterations or ()) == 2:
+            return _steps(trace, question.scope, question.by)
+        return _Answer(nothing_content())
+
+    def _written(self, form: str) -> bytes:
+        """The events of the selection, as `TraceExplorer.events` has them."""
+        return as_bytes(chosen_frame(self.trace, Chosen.by(self.selection)), form)
 
     def _deliver(self, answer: _Answer) -> None:
         with UI_LOCK, self.hold_sync():
@@ -154,6 +166,11 @@ class Inspector(Computed):
             return f"analysis.inspect_event({name}, {self.focus[0]}, {self.focus[1]})"
         if kind == "gap" and self.gap is not None:
             return f"analysis.inspect_gap({name}, {', '.join(map(str, self.gap))})"
+        if kind == "steps":
+            scope = self.selection.scope
+            first, second = scope.iterations or (0, 0)
+            own = replace(scope, iterations=None)
+            return f"analysis.compare_iterations({name}, {first}, {second}, {own!r}, by={self.by!r})"
         if kind == "area":
             return f"analysis.inspect_window({name}, {self.selection.scope!r}, by={self.by!r})"
         return ""
@@ -164,12 +181,34 @@ def _replayed(trace: Trace, facts: EventFacts) -> _Answer:
     return _Answer(event_content(fuller), facts=fuller)
 
 
+def _steps(trace: Trace, scope: Scope, by: WindowBy) -> _Answer:
+    ranks = trace.ranks_of(scope)
+    note = _left_out(len(ranks))
+    scope = replace(scope, ranks=tuple(ranks[:MOST_RANKS]))
+    pair = scope.iterations or ()
+    busy: dict[int, pd.DataFrame] = {}
+    for number in pair:
+        try:
+            busy[number] = cached_analysis(trace, "temporal_breakdown", replace(scope, iterations=(number,)))
+        except MissingDataError:
+            busy[number] = pd.DataFrame()
+    try:
+        table = compare_iterations(trace, pair[0], pair[1], scope, by).head(MOST_ROWS)
+    except MissingDataError as error:
+        table, note = pd.DataFrame(), str(error)
+    return _Answer(steps_content(busy, note), table)
+
+
+def _left_out(ranks: int) -> str:
+    if ranks <= MOST_RANKS:
+        return ""
+    return f"the first {MOST_RANKS} of {counted(ranks, 'rank')}: choose ranks to see others"
+
+
 def _area(trace: Trace, scope: Scope, window: tuple[int, int], by: WindowBy) -> _Answer:
     ranks = trace.ranks_of(scope)
-    note = ""
-    if len(ranks) > MOST_RANKS:
-        note = f"the first {MOST_RANKS} of {counted(len(ranks), 'rank')}: choose ranks to see others"
-        scope = replace(scope, ranks=tuple(ranks[:MOST_RANKS]))
+    note = _left_out(len(ranks))
+    scope = replace(scope, ranks=tuple(ranks[:MOST_RANKS]))
     empty = pd.DataFrame()
     try:
         busy = cached_analysis(trace, "temporal_breakdown", scope)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -22,7 +22,7 @@ from hta_widgets.formatting import (
 )
 from hta_widgets.kernel_names import short_kernel_name
 
-__all__ = ["area_content", "event_content", "gap_content", "nothing_content"]
+__all__ = ["area_content", "event_content", "gap_content", "nothing_content", "steps_content"]
 
 Piece = str | dict[str, Any]
 Content = dict[str, Any]
@@ -154,6 +154,29 @@ def area_content(
     content = _content("area", title, note or "selected window", sections, window)
     content["missing"] = [["Other iterations", elsewhere]] if isinstance(elsewhere, str) else []
     return content
+
+
+def steps_content(busy: Mapping[int, pd.DataFrame], note: str) -> Content:
+    """Where the time of devices goes in two iterations.
+
+    Args:
+        busy: `temporal_breakdown` of each, by its number; empty without device work.
+        note: what is left out, "" if nothing.
+    """
+    first, second = busy
+    sections = [
+        _section(f"Iteration {number}", [
+            (f"Rank {row['rank']}", [f"{duration(row['window_ns'])}: ", _split(row)])
+            for row in frame.to_dict("records")
+        ])
+        for number, frame in busy.items()
+    ]  # fmt: skip
+    lengths = [int(frame["window_ns"].max()) if len(frame) else 0 for frame in busy.values()]
+    title = f"Iteration {second} against {first}"
+    if all(lengths):
+        change = lengths[1] - lengths[0]
+        title += f": {signed(change, duration(change))}"
+    return _content("steps", title, note or "two selected iterations", sections)
 
 
 _WHY = {series.column.removesuffix("_ns"): series.label for series in IDLE_CAUSES}

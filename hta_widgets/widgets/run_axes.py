@@ -7,12 +7,12 @@ pairs of corresponding device work.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.compare import anchors
+from hta_widgets.analysis.compare import anchors, counterpart
 from hta_widgets.analysis.compare.sampling import sample
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.engine import checkpoint
@@ -25,6 +25,7 @@ __all__ = ["Anchors", "RunAxes"]
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
+Event = tuple[int, int]
 
 FAR = 1e18  # ns, beyond any trace
 _MOST_STEPS = 16  # of which the work is paired at once
@@ -83,6 +84,33 @@ class RunAxes:
         first = float(paired.windows[run, near[0], 0]) if near and near[0] > 0 else -FAR
         last = float(paired.windows[run, near[-1], 1]) if near and near[-1] < steps - 1 else FAR
         return Anchors(_thinned(times).astype(np.float64), first, last)
+
+    def counterparts(
+        self, scopes: Mapping[str, Scope], run: int, rank: int, event_id: int
+    ) -> list[Event | None]:
+        """The event of each run that does what an event of one of them does, as (rank, event_id), or None.
+
+        It is looked for in the step that corresponds, on the same rank where all runs have it.
+        """
+        names = list(self._runs)
+        shared = all(rank in trace.ranks for trace in self._traces)
+        own = {name: replace(scopes[name], ranks=(rank,)) if shared else scopes[name] for name in names}
+        paired = self._pairs(tuple(own[name] for name in names))
+        base, windows = paired.ranks[run], paired.windows[run]
+        found: list[Event | None] = [None] * len(names)
+        found[run] = rank, event_id
+        rows = np.flatnonzero(base.event_id == event_id)
+        if base.rank != rank or not len(rows):
+            return found
+        row, start = int(rows[0]), int(base.start[rows[0]])
+        for step in np.flatnonzero((windows[:, 0] <= start) & (start < windows[:, 1])).tolist()[:1]:
+            for at, other in enumerate(paired.ranks):
+                if at != run:
+                    checkpoint()
+                    pair = tuple(windows[step].tolist()), tuple(paired.windows[at, step].tolist())
+                    match = counterpart(base, row, pair[0], other, pair[1])
+                    found[at] = (other.rank, int(other.event_id[match])) if match >= 0 else None
+        return found
 
     @memoize_per_rank()
     def _pairs(self, key: tuple[Scope, ...]) -> _Paired:

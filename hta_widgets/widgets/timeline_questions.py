@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.critical_path import replayed_path, sentence
+from hta_widgets.analysis.inspect import longest_events
 from hta_widgets.analysis.replay.edits import Edit
-from hta_widgets.timeline import Lanes, Matches, Packed, gap_at, matching_kinds, pack_path, relative
+from hta_widgets.timeline import (
+    Lanes,
+    Matches,
+    Packed,
+    gap_at,
+    matching_kinds,
+    pack_path,
+    relative,
+    same_kind,
+    shortest_gap,
+)
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
@@ -17,6 +28,7 @@ __all__ = ["Questions", "slice_payload"]
 
 _SEARCHES = 4
 _MOST_BINS = 4096
+_MOST_RANKED = 50
 
 
 class Questions:
@@ -40,14 +52,50 @@ class Questions:
 
     def relative(self, params: dict[str, Any]) -> dict[str, Any]:
         """The slice that calls this one, or the first that it calls."""
-        position = int(params["id"])
-        if not 0 <= position < self._lanes.n:
-            raise LookupError(f"no slice {position}")
-        return self._slice(relative(self._lanes, position, "parent" if params["to"] == "parent" else "child"))
+        to: Literal["parent", "child"] = "parent" if params["to"] == "parent" else "child"
+        return self._slice(relative(self._lanes, self._position(params), to))
 
     def gap(self, params: dict[str, Any]) -> dict[str, Any]:
         """The idle time around a moment on some lanes."""
         return {"gap": gap_at(self._lanes, [int(lane) for lane in params["lanes"]], float(params["t"]))}
+
+    def same_name(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The slice of the same name and rank that begins after, or before, this one."""
+        return self._slice(same_kind(self._lanes, self._position(params), int(params["step"])))
+
+    def longest(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The longest events of a selection, as `longest_events` has them.
+
+        Raises:
+            MissingDataError: there are neither device work nor operators.
+        """
+        frame = longest_events(self._trace, _scope(params), most=_MOST_RANKED)
+        keys = zip(frame["rank"], frame["event_id"], strict=True)
+        found = [self._lanes.find(int(rank), int(event_id)) for rank, event_id in keys]
+        return {"slices": [slice_payload(self._lanes, position) for position in found if position >= 0]}
+
+    def longest_gaps(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Where the longest gaps of devices in a selection lie: lane, start and end, as `idle_gaps` has them.
+
+        While a device is idle, so are all its streams: the gap is looked at on the one that is so most
+        briefly.
+
+        Raises:
+            MissingDataError: no selected rank has device events.
+        """
+        frame = cached_analysis(self._trace, "idle_gaps", _scope(params))
+        frame = frame.sort_values(
+            ["dur_ns", "start_ns", "rank"], ascending=[False, True, True], kind="stable"
+        )
+        keys = zip(frame["rank"].head(_MOST_RANKED), frame["start_ns"], strict=False)
+        gaps = [shortest_gap(self._lanes, int(rank), int(start)) for rank, start in keys]
+        return {"gaps": list(dict.fromkeys(gap for gap in gaps if gap is not None))}
+
+    def _position(self, params: dict[str, Any]) -> int:
+        position = int(params["id"])
+        if not 0 <= position < self._lanes.n:
+            raise LookupError(f"no slice {position}")
+        return position
 
     def path(self, params: dict[str, Any]) -> Packed:
         """The critical path of the selected ranks, iterations and window; of a replay, of all of it.
@@ -57,12 +105,7 @@ class Questions:
         """
         if self._edits is not None:
             return self._replayed_path(tuple(params.get("ranks") or ()))
-        window = params.get("window")
-        scope = Scope(
-            ranks=tuple(params.get("ranks") or ()),
-            iterations=tuple(params.get("iterations") or ()),
-            window_ns=(window[0], window[1]) if window else None,
-        )
+        scope = _scope(params)
         frame = cached_analysis(self._trace, "critical_path", scope)
         packed = pack_path(self._lanes, frame)
         packed.layout["message"] = sentence(frame)
@@ -100,6 +143,15 @@ def slice_payload(lanes: Lanes, position: int) -> dict[str, Any]:
         "dur": int(lanes.dur[position]),
         "kind": int(lanes.kind[position]),
     }
+
+
+def _scope(params: dict[str, Any]) -> Scope:
+    window = params.get("window")
+    return Scope(
+        ranks=tuple(params.get("ranks") or ()),
+        iterations=tuple(params.get("iterations") or ()),
+        window_ns=(window[0], window[1]) if window else None,
+    )
 
 
 def _choice(params: dict[str, Any]) -> tuple[tuple[str, ...], str, tuple[int, ...]]:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
 import traitlets as t
 
 from hta_widgets.analysis.replay.edits import Edit
@@ -22,6 +21,7 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Focus, Gap, Integers, LaneGap, Names, Selection, Whole, Window
+from hta_widgets.widgets.stream_lanes import lane_of_stream, stream_of
 from hta_widgets.widgets.timeline_content import Content, recorded_content, replayed_content
 from hta_widgets.widgets.timeline_questions import slice_payload
 
@@ -104,7 +104,7 @@ class TimelineScrubber(Part):
         self.observe(self._event_to_slice, "focus")
         self.observe(self._slice_to_event, "focus_slice")
         self.observe(self._lane_to_gap, "focus_gap")
-        self.observe(self._no_gap, "gap")
+        self.observe(self._gap_to_lane, "gap")
         self.observe(self._move_window, "window")
         self.observe(self._arrange, "times")
         self.observe(self._change_edits, "edits")
@@ -211,6 +211,18 @@ class TimelineScrubber(Part):
     def _gap(self, params: dict[str, Any]) -> dict[str, Any]:
         return self._require().questions.gap(params)
 
+    @rpc_method("same_name")
+    def _same_name(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._require().questions.same_name(params)
+
+    @rpc_method("longest")
+    def _longest(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._require().questions.longest(params)
+
+    @rpc_method("longest_gaps")
+    def _longest_gaps(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._require().questions.longest_gaps(params)
+
     @rpc_method("path")
     def _path(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         return _chunk(self._require().questions.path(params), params)
@@ -228,6 +240,7 @@ class TimelineScrubber(Part):
             self._set_status("empty", "The trace holds no events with a duration: nothing to draw.")
             return
         self._event_to_slice(None)
+        self._gap_to_lane(None)
         self._set_status("idle", "")
 
     def _failed(self, error: Exception) -> None:
@@ -265,19 +278,28 @@ class TimelineScrubber(Part):
             self._translating = False
 
     def _lane_to_gap(self, _change: Any) -> None:
-        """What the view has chosen; what others choose, it does not mark."""
-        if self._content is None or self.focus_gap is None:
+        if self._content is None or self.focus_gap is None or self._translating:
             return
-        lanes, (lane, time_ns) = self._content.lanes, self.focus_gap
-        if 0 <= lane < len(lanes.offsets) - 1:
-            position = int(lanes.offsets[lane])
-            rank_trace = self.trace.rank(lanes.track_of(position).rank)
-            row = int(np.searchsorted(rank_trace.event_id, lanes.event_id[position]))
-            self.gap = (rank_trace.rank, int(rank_trace.stream[row]), time_ns)
+        lane, time_ns = self.focus_gap
+        place = stream_of(self._content.lanes, self.trace, lane)
+        if place is not None:
+            self._translating = True
+            try:
+                self.gap = (*place, time_ns)
+            finally:
+                self._translating = False
 
-    def _no_gap(self, _change: Any) -> None:
-        if self.gap is None:
-            self.focus_gap = None
+    def _gap_to_lane(self, _change: Any) -> None:
+        if self._content is None or self._translating:
+            return
+        self._translating = True
+        try:
+            lane = (
+                None if self.gap is None else lane_of_stream(self._content.lanes, self.trace, *self.gap[:2])
+            )
+            self.focus_gap = None if lane is None or self.gap is None else (lane, self.gap[2])
+        finally:
+            self._translating = False
 
 
 def _chunk(packed: Packed, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:

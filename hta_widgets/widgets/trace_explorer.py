@@ -330,6 +330,15 @@ class TraceExplorer(Pictured, LoadingPart):
         """Names of events that contain a text, ignoring case; the most frequent first."""
         return names_containing(self.trace, str(params["text"]))
 
+    @rpc_method("try_card")
+    def _try_card(self, params: dict[str, Any]) -> None:
+        """Begin the panel "what_if" with the change of one of the verdict's cards."""
+        with UI_LOCK:
+            verdicts = [part for _, part in self._fixed if isinstance(part, Verdict)]
+            if not verdicts:
+                raise LookupError("the trace is not loaded")
+            self.edits = verdicts[0].edits_of(int(params["card"]))
+
     def _show(self, traces: dict[str, Trace]) -> None:
         trace = read(traces[self._name], self.clock, self.communication)
         known = about(trace, self._name, self.communication)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,9 +10,12 @@ import pandas as pd
 import traitlets as t
 
 from hta_widgets.analysis.findings.headline import title
+from hta_widgets.analysis.findings.inputs import judged_steps
 from hta_widgets.analysis.findings.sections import CHECKED, LATER, OPEN, SAVES, UNKNOWN, VERDICT
 from hta_widgets.analysis.registry import ANALYSES
-from hta_widgets.formatting import counted, percent
+from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.expressions import parse_all
+from hta_widgets.formatting import counted, duration, percent
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
@@ -38,6 +42,7 @@ class _Told:
     cards: list[dict[str, Any]]
     further: str
     kinds: list[str]
+    edits: list[str]
 
 
 class Verdict(Computed):
@@ -57,13 +62,15 @@ class Verdict(Computed):
     streams = Integers(help="streams that the findings are about; () means all")
     sentence = t.Unicode(help="the verdict in one sentence").tag(sync=True)
     cards: t.List[Any] = t.List(
-        help="the first findings: [{title, text, figure, caption, how, span, saving, suggestion, evidence}]"
+        help="the first findings: [{title, text, figure, caption, per_step, how, span, saving, suggestion, "
+        "replayed, evidence}]"
     ).tag(sync=True)
     further = t.Unicode(help="what else there is: more findings, what was checked, what is unknown").tag(
         sync=True
     )
     shown = t.Int(-1, min=-1, help="the card whose evidence is shown; -1 for none").tag(sync=True)
     kinds: t.List[str] = t.List(t.Unicode(), help="panels that the findings point to, the first first")
+    _edits: Sequence[str] = ()  # of each card; "" where a replay makes none
 
     def __init__(self, trace: Any, *, selection: Selection | dict[str, Any] | None = None) -> None:
         super().__init__(trace, selection=selection)
@@ -75,19 +82,31 @@ class Verdict(Computed):
         found = [at for at, row in enumerate(rows) if row["severity"] not in (CHECKED, OPEN)]
         unknown = [at for at, row in enumerate(rows) if row["severity"] == OPEN]
         first = (found or unknown)[:_MOST]
+        steps = judged_steps(self.trace, question)
         most = max((_percent(rows[at], "saving_high_ns") for at in first), default=0.0)
         return _Told(
             ANALYSES[_KIND].sentence(frame),
-            [_card(self.trace, rows[at], notes[at], most) for at in first],
+            [_card(self.trace, rows[at], notes[at], most, steps) for at in first],
             _further(frame, max(0, len(found) - _MOST)),
             [kind for kind in dict.fromkeys(frame["kind"]) if kind],
+            [rows[at]["edits"] for at in first],
         )
 
     def _show(self, told: _Told) -> None:
         if told.cards != self.cards:
             self.shown = -1
         self.sentence, self.cards, self.further = told.sentence, told.cards, told.further
-        self.kinds = told.kinds
+        self.kinds, self._edits = told.kinds, told.edits
+
+    def edits_of(self, card: int) -> list[Edit]:
+        """The changes whose saving a card tells, as the panel "what_if" takes them.
+
+        Raises:
+            LookupError: there is no such card, or no edit makes its change.
+        """
+        if not 0 <= card < len(self._edits) or not self._edits[card]:
+            raise LookupError("no replay makes that change")
+        return list(parse_all(self._edits[card]))
 
     def change_trace(self, trace: Trace) -> None:
         """Judge the same job read another way; what is shown is shown no longer."""
@@ -95,7 +114,7 @@ class Verdict(Computed):
         super().change_trace(trace)
 
 
-def _card(trace: Trace, row: pd.Series, note: dict[str, Any], most: float) -> dict[str, Any]:
+def _card(trace: Trace, row: pd.Series, note: dict[str, Any], most: float, steps: int) -> dict[str, Any]:
     rank = f": rank {row['rank']}" if pd.notna(row["rank"]) and len(trace.ranks) > 1 else ""
     figure, caption = _figure(row)
     evidence = {
@@ -107,10 +126,12 @@ def _card(trace: Trace, row: pd.Series, note: dict[str, Any], most: float) -> di
         "text": row["text"],
         "figure": figure,
         "caption": caption,
+        "per_step": _per_step(row, steps),
         "how": _how(row),
         "span": _span(row, most),
         "saving": row["saving"],
         "suggestion": row["suggestion"],
+        "replayed": bool(row["edits"]),  # "What if" can begin with its change
         # what is said of the recording as a whole lies nowhere in particular
         "evidence": evidence | {"window": evidence_ns(trace, row)} if evidence else None,
     }
@@ -130,6 +151,13 @@ def _figure(row: pd.Series) -> tuple[str, str]:
     if row["section"] == VERDICT:
         return share, "of the time"
     return "", ""
+
+
+def _per_step(row: pd.Series, steps: int) -> str:
+    """What is saved of a step, on average; "" where no steps are marked, or nothing is said of a saving."""
+    if row["section"] != SAVES or not steps:
+        return ""
+    return f"{duration(round(int(row['saving_ns']) / steps))} per step"
 
 
 def _how(row: pd.Series) -> str:

@@ -8,6 +8,9 @@ import type { View } from "./timeline/types";
 /** Asks the explorer around a part to show evidence (`detail`: `Shown`), or to go back (`detail`: null). */
 export const SHOW = "hta-show";
 
+/** Asks the explorer around a verdict to try the change of a card in "What if" (`detail`: the card's number). */
+export const TRY = "hta-try";
+
 /** What to select and where to look; traits that it lacks stay as they are. */
 export interface Evidence {
   kind?: string;

@@ -5,7 +5,7 @@ import { afterEach, expect, it } from "vitest";
 import { FrozenModel, type SentMessage } from "../src/host";
 import { mentions } from "../src/launcher";
 import { byRelevance } from "../src/panelbar";
-import { SHOW, type Shown } from "../src/showing";
+import { SHOW, type Shown, TRY } from "../src/showing";
 import { drawn, EXPLORER, knowDialogs, show } from "./support";
 
 knowDialogs();
@@ -46,6 +46,19 @@ it("shows a card's evidence and goes back, and Python may ask for both", async (
   expect([model.get("shown"), asked[1]]).toEqual([-1, null]);
   model.set("shown", 0);
   expect(asked[2]?.title).toBe("A");
+});
+
+it("offers What if where a replay makes the change, and not in a report", async () => {
+  const cards = [card("A"), card("B", { replayed: true })];
+  const { el } = await show({ ...VERDICT, cards });
+  const asked: number[] = [];
+  el.addEventListener(TRY, (event) => asked.push((event as CustomEvent).detail));
+  const offers = [...el.querySelectorAll("button")].filter((button) => button.textContent === "What if…");
+  expect(offers).toHaveLength(1);
+  offers[0]?.click();
+  expect(asked).toEqual([1]);
+  const report = await show({ ...VERDICT, cards, frozen: true });
+  expect(report.el.textContent).not.toContain("What if…");
 });
 
 it("says what to do on request, and the sentence where nothing was found", async () => {

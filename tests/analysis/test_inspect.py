@@ -427,3 +427,68 @@ def test_the_same_stretch_of_the_other_iterations(gpt2: Job) -> None:
         )
     with pytest.raises(MissingDataError, match="lies in no complete iteration"):
         analysis.same_stretch(gpt2.trace, RANK, (begin - 1_000_000, stop))
+
+
+# -- what takes longest, and two iterations side by side
+
+
+def test_the_longest_events_are_those_of_the_file(gpt2: Job) -> None:
+    start, end = 15_000_000, 18_000_000
+    frame = analysis.longest_events(gpt2.trace, Scope(ranks=RANK, window_ns=(start, end)), most=20)
+    low, high = start + gpt2.origin, end + gpt2.origin
+    inside = [event for event in gpt2.events if event["cat"] in plain.DEVICE
+              and event["start"] < high and max(event["end"], event["start"] + 1) > low]  # fmt: skip
+    inside.sort(key=lambda event: (event["start"] - event["end"], event["start"], event["at"]))
+    assert frame["event_id"].tolist() == [event["at"] for event in inside[:20]]
+    assert frame["dur_ns"].tolist() == [event["end"] - event["start"] for event in inside[:20]]
+    assert frame["name"].tolist() == [event["name"] for event in inside[:20]]
+    assert len(analysis.longest_events(gpt2.trace, most=0)) == 0
+    with pytest.raises(ValueError, match="must not be negative"):
+        analysis.longest_events(gpt2.trace, most=-1)
+
+
+def test_the_longest_are_operators_where_no_device_worked(tmp_path: Path) -> None:
+    for name in ("host", "device", "python"):
+        (tmp_path / name).mkdir()
+    calls = [kineto.event("cpu_op", "aten::short", 0, 50), kineto.event("cpu_op", "aten::long", 100, 70)]
+    trace = job(tmp_path / "host", calls)
+    assert analysis.longest_events(trace)["name"].tolist() == ["aten::long", "aten::short"]
+    with_work = job(tmp_path / "device", [*calls, launch(10, 1, dur=10), kernel("k", 60, 5, correlation=1)])
+    assert analysis.longest_events(with_work)["name"].tolist() == ["k"]
+    python = job(tmp_path / "python", [kineto.event("python_function", "train.py(1): step", 0, 50)])
+    with pytest.raises(MissingDataError, match="device work and operators"):
+        analysis.longest_events(python)
+
+
+def test_two_iterations_differ_by_what_each_has_of_the_file(gpt2: Job) -> None:
+    frame = analysis.compare_iterations(gpt2.trace, 10, 12, Scope(ranks=RANK), by="class").set_index("name")
+    windows = (
+        gpt2.trace.rank(RANK).windows(Scope(iterations=(10,))),
+        gpt2.trace.rank(RANK).windows(Scope(iterations=(12,))),
+    )
+    calls = [{**event, "name": "runtime"} for event in gpt2.events if event["cat"] == "cuda_runtime"]
+    sides = [
+        expected(calls, int(window[0, 0]) + gpt2.origin, int(window[0, 1]) + gpt2.origin)["runtime"]
+        for window in windows
+    ]
+    row = frame.loc["runtime"]
+    for at, name in enumerate(("count", "time_ns", "covered_ns")):
+        assert (row[f"first_{name}"], row[f"second_{name}"]) == (sides[0][at], sides[1][at])
+        assert row[f"change_{name}"] == sides[1][at] - sides[0][at]
+    by_name = analysis.compare_iterations(gpt2.trace, 10, 12, Scope(ranks=RANK))
+    assert by_name["change_time_ns"].abs().max() > 0
+    assert by_name["change_covered_ns"].abs().is_monotonic_decreasing
+    back = analysis.compare_iterations(gpt2.trace, 12, 10, Scope(ranks=RANK))
+    assert back["change_time_ns"].sum() == -by_name["change_time_ns"].sum()
+    with pytest.raises(MissingDataError, match="iteration 99 of rank 0"):
+        analysis.compare_iterations(gpt2.trace, 10, 99, Scope(ranks=RANK))
+
+
+def test_what_only_one_iteration_does_counts_as_none_in_the_other(tmp_path: Path) -> None:
+    steps = [kineto.event("user_annotation", f"ProfilerStep#{n}", 1000 * n, 900) for n in (1, 2)]
+    calls = [kineto.event("cpu_op", "aten::both", 1010, 50), kineto.event("cpu_op", "aten::both", 2010, 80)]
+    trace = job(tmp_path, [*steps, *calls, kineto.event("cpu_op", "aten::once", 2200, 30)])
+    frame = analysis.compare_iterations(trace, 1, 2).set_index("name")
+    once, both = frame.loc["aten::once"], frame.loc["aten::both"]
+    assert (once["first_count"], once["second_count"], once["change_time_ns"]) == (0, 1, 30)
+    assert (both["first_time_ns"], both["second_time_ns"], both["change_covered_ns"]) == (50, 80, 30)

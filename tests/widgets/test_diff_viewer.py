@@ -157,6 +157,20 @@ def test_another_selection_pairs_anew(viewer: DiffViewer, until: Until) -> None:
     assert viewer.pairing == before + 3
 
 
+def test_what_is_looked_at_in_one_run_is_looked_at_in_the_other(viewer: DiffViewer, until: Until) -> None:
+    (first, base), (second, other) = viewer.traces.items()
+    kernels = base.events(Scope(ranks=0)).query("event_class == 'compute'")
+    chosen = int(kernels.iloc[len(kernels) // 2]["event_id"])
+    viewer.selections[first].focus = (0, chosen)
+    until(lambda: viewer.selections[second].focus is not None)
+    rank, event_id = viewer.selections[second].focus or (0, 0)
+    rows = other.events(Scope(ranks=rank))
+    same = rows[rows["event_id"] == event_id]["name"].item()
+    assert rank == 0 and same == kernels[kernels["event_id"] == chosen]["name"].item()
+    viewer.selections[second].focus = None
+    until(lambda: viewer.selections[first].focus is None)
+
+
 def test_anchors_are_by_what_the_browser_asks(viewer: DiffViewer) -> None:
     """Its question may come before its change of `align`."""
     view = {"run": 0, "t0": 0, "t1": 10_000_000}

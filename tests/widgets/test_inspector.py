@@ -1,12 +1,24 @@
 """The inspector: what it shows follows the selection, and every figure is that of the analysis."""
 
+import io
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from hta_widgets import Inspector, Selection, TimelineScrubber, Trace, TraceExplorer, analysis, examples
+from hta_widgets import (
+    Inspector,
+    Scope,
+    Selection,
+    TimelineScrubber,
+    Trace,
+    TraceExplorer,
+    analysis,
+    examples,
+)
+from hta_widgets.formatting import duration
 from hta_widgets.widgets.freezing import settle
 
 Until = Callable[[Callable[[], bool]], None]
@@ -149,3 +161,27 @@ def test_in_an_explorer_its_code_names_the_explorer(trace: Trace) -> None:
     settle([inspector])
     assert inspector.python == f"analysis.inspect_event(explorer.trace, 0, {explorer.selection.focus[1]})"
     explorer.close()
+
+
+def test_two_iterations_are_compared_and_a_windows_events_saved(inspector: Inspector, trace: Trace) -> None:
+    inspector.selection.iterations = (10, 12)
+    settle([inspector])
+    assert inspector.content["kind"] == "steps"
+    frame = analysis.compare_iterations(trace, 10, 12, inspector.selection.scope)
+    assert eval(inspector.python, {"analysis": analysis, "trace": trace, "Scope": Scope}).equals(frame)
+    lengths = [
+        int(analysis.temporal_breakdown(trace, Scope(iterations=(number,)))["window_ns"].max())
+        for number in (10, 12)
+    ]
+    assert inspector.content["title"].endswith(duration(abs(lengths[1] - lengths[0])))
+    inspector.selection.iterations = (10,)
+    settle([inspector])
+    assert inspector.content["kind"] == "none"
+    inspector.selection.iterations = ()
+    inspector.selection.window = (15_000_000, 15_300_000)
+    settle([inspector])
+    saved, buffers = inspector.ask("file", {"form": "csv", "key": "it", "chunk": 0})
+    assert saved == {"chunks": 1}
+    events = trace.events(inspector.selection.scope)
+    read = pd.read_csv(io.BytesIO(buffers[0]))
+    assert read["event_id"].tolist() == events["event_id"].tolist() and len(read) > 10

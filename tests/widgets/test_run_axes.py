@@ -43,3 +43,15 @@ def test_time_rises_in_every_run_though_one_has_no_time_for_what_the_others_do(t
     assert found.shape[1] > coarse.shape[1]
     assert (np.diff(coarse, axis=1) > 0).all() and (np.diff(found, axis=1) > 0).all()
     assert {tuple(column) for column in coarse.T} <= {tuple(column) for column in found.T}
+
+    # what each has is found in the others, in the step that corresponds; what one lacks is not
+    kernels = {name: trace.events().query("name == 'k'") for name, trace in runs.items()}
+    ids = {name: frame["event_id"].tolist() for name, frame in kernels.items()}
+    per_step = len(OPERATORS)
+    assert axes.counterparts(scopes, 0, 0, ids["base"][per_step + 3]) == [
+        (0, ids["base"][per_step + 3]), (0, ids["like it"][per_step + 3]), None
+    ]  # fmt: skip
+    last = axes.counterparts(scopes, 2, 0, ids["short"][5])
+    assert last == [(0, ids["base"][-1]), (0, ids["like it"][-1]), (0, ids["short"][5])]
+    outside = runs["base"].events().query("name == 'ProfilerStep#1'")["event_id"].iloc[0]
+    assert axes.counterparts(scopes, 0, 0, int(outside)) == [(0, int(outside)), None, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 import zlib
@@ -10,6 +11,9 @@ import numpy as np
 import pytest
 
 from hta_widgets.analysis.critical_path import critical_path
+from hta_widgets.analysis.idle.gaps import idle_gaps
+from hta_widgets.analysis.inspect import longest_events
+from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.selection import Selection
@@ -266,4 +270,62 @@ def test_names_and_query_are_the_selections(trace):
     selection.query = "gemm"
     assert widget.query == "gemm"
     assert widget.critical_path is False
+    widget.close()
+
+
+def test_the_longest_and_the_longest_gaps_come_one_by_one(ddp):
+    """Of the last step; the gap is that of the stream that rests most briefly while the device does."""
+    widget = ready(TimelineScrubber(ddp))
+    selected = {"ranks": [0], "iterations": [13], "window": None}
+    frame = longest_events(ddp, Scope(ranks=(0,), iterations=(13,)), most=5)
+    found = ask(widget, "longest", **selected)["slices"]
+    assert [item["dur"] for item in found[:5]] == frame["dur_ns"].tolist()
+    lanes = widget._require().lanes
+    assert [int(lanes.event_id[item["id"]]) for item in found[:5]] == frame["event_id"].tolist()
+
+    gaps = idle_gaps(ddp, Scope(ranks=(0,), iterations=(13,))).sort_values("dur_ns", ascending=False)
+    lane, start, end = ask(widget, "longest_gaps", **selected)["gaps"][0]
+    device = gaps.iloc[0]
+    assert start <= device["start_ns"] and device["end_ns"] <= end
+    assert lanes.track_of(int(lanes.offsets[lane])).kind == "stream"
+    events = ddp.rank(0)
+    works = events.is_device & (events.event_class != EventClass.SYNC)
+    streams = {int(stream) for stream in events.stream[works]}
+    around = []
+    for stream in streams:
+        own = works & (events.stream == stream)
+        ends, starts = events.end[own], events.start[own]
+        before, after = ends[ends <= device["start_ns"]], starts[starts >= device["end_ns"]]
+        first = int(before.max()) if len(before) else lanes.extent[0]
+        around.append((int(after.min()) if len(after) else lanes.extent[1]) - first)
+    assert end - start == min(around)
+    widget.close()
+
+
+def test_one_goes_on_to_the_next_of_the_same_name(ddp):
+    widget = ready(TimelineScrubber(ddp))
+    lanes = widget._require().lanes
+    rank = ddp.rank(1)
+    rows = [row for row in rank.by_start.tolist() if rank.names[rank.name[row]] == "aten::addmm"]
+    ids = [lanes.find(1, int(rank.event_id[row])) for row in rows]
+    assert len(ids) > 10
+    for before, after in itertools.pairwise(ids[:10]):
+        assert ask(widget, "same_name", id=before, step=1)["slice"]["id"] == after
+        assert ask(widget, "same_name", id=after, step=-1)["slice"]["id"] == before
+    assert ask(widget, "same_name", id=ids[-1], step=1)["slice"] is None
+    with pytest.raises(LookupError):
+        ask(widget, "same_name", id=lanes.n, step=1)
+    widget.close()
+
+
+def test_a_gap_that_others_choose_has_a_place_on_the_timeline(ddp):
+    selection = Selection(gap=(1, 7, 20_000_000))
+    widget = ready(TimelineScrubber(ddp, selection=selection))
+    lane, time_ns = widget.focus_gap
+    assert time_ns == 20_000_000
+    lanes = widget._require().lanes
+    assert (lanes.track_of(int(lanes.offsets[lane])).rank, selection.gap) == (1, (1, 7, 20_000_000))
+    assert lanes.track_of(int(lanes.offsets[lane])).label.endswith("stream 7")
+    selection.gap = (1, 4711, 20_000_000)  # a stream that is not there
+    assert widget.focus_gap is None
     widget.close()

@@ -12,6 +12,7 @@ from hta_widgets import Trace, TraceExplorer, analysis, examples
 from hta_widgets.analysis.findings.headline import _ABOUT_MEMORY, _ABOUT_THE_RECORDING, WORDS, title
 from hta_widgets.analysis.findings.overview import _RULES
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import duration
 from hta_widgets.widgets.evidence import evidence_ns
 from hta_widgets.widgets.name_search import names_containing
 from hta_widgets.widgets.relevance import first_panels, unanswered
@@ -41,6 +42,8 @@ def test_cards_say_what_the_first_findings_say(ddp: Trace, found: pd.DataFrame, 
     high, estimate = (found[name].astype("Float64") for name in ("saving_high_ns", "saving_ns"))
     pct = found["saving_pct"] * high / estimate
     assert loader["span"] == [pytest.approx(100 * pct[2] / pct[0], abs=0.01)] * 3
+    # of each of the four steps, all of which are judged
+    assert loader["per_step"] == f"{duration(round(int(found['saving_ns'][2]) / 4))} per step"
     assert verdict.further == "1 more finding; other causes checked, nothing found"
     assert verdict.kinds[0] == "stragglers"
 
@@ -86,6 +89,20 @@ def test_the_verdict_abstains_with_its_reason(job: str, words: str, until: Any) 
     until(lambda: verdict.status == "idle")
     assert words in verdict.sentence + verdict.cards[0]["text"]
     assert all(card["figure"] == "" and card["evidence"] is None for card in verdict.cards)
+
+
+def test_what_if_begins_with_the_change_of_a_card(ddp: Trace, until: Any) -> None:
+    explorer = TraceExplorer(ddp, panels=["what_if"])
+    until(lambda: bool(explorer.relevant))
+    verdict = dict(explorer.parts)["verdict"]
+    assert [card["replayed"] for card in verdict.cards] == [False, False, True]
+    explorer.ask("try_card", {"card": 2})
+    expression = "edits.without('enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__')"
+    assert [edit.expression for edit in explorer.edits] == [expression]
+    for card in (0, 3, -1):
+        with pytest.raises(LookupError, match="no replay"):
+            explorer.ask("try_card", {"card": card})
+    assert len(explorer.edits) == 1
 
 
 def test_every_topic_has_a_title() -> None:

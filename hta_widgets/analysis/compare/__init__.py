@@ -4,17 +4,17 @@ comparability   whether runs can be compared, by all `checks`;  `sampling` choos
 compare         what changed, line by line;  `lines`, `call_lines` and `paths` define the lines
 moves           the line of the first run that each line is compared with
 events          the events of a line
-anchors         corresponding instants of two runs
+anchors         corresponding instants, and corresponding events, of two runs
 waterfall       why a step is longer, in parts that add up;  `parts` computes them
 run_table       one row per run
 noise           confidence intervals and significance of a difference
 """
 
-from hta_widgets.analysis.compare.anchors import anchors
+from hta_widgets.analysis.compare.anchors import anchors, counterpart
 from hta_widgets.analysis.compare.comparability import comparability
 from hta_widgets.analysis.compare.compare import diff
 from hta_widgets.analysis.compare.events import event_names
 from hta_widgets.analysis.compare.run_table import run_table
 from hta_widgets.analysis.compare.waterfall import step_waterfall
 
-__all__ = ["anchors", "comparability", "diff", "event_names", "run_table", "step_waterfall"]
+__all__ = ["anchors", "comparability", "counterpart", "diff", "event_names", "run_table", "step_waterfall"]

@@ -15,7 +15,7 @@ from hta_widgets.trace.classify import EventClass
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["anchors"]
+__all__ = ["anchors", "counterpart"]
 
 Int64 = npt.NDArray[np.int64]
 Window = tuple[int, int]
@@ -25,6 +25,7 @@ Window = tuple[int, int]
 class _Sequence:
     """Events in the order in which the host issued them: what each is, as a position in `texts`, and when."""
 
+    rows: Int64
     what: Int64
     texts: list[str]
     start: Int64
@@ -71,6 +72,29 @@ def anchors(base: RankTrace, base_window: Window, other: RankTrace, other_window
     return np.concatenate([edges[:1], times[longest_rise(times[:, 1])], edges[1:]])
 
 
+def counterpart(
+    base: RankTrace, row: int, base_window: Window, other: RankTrace, other_window: Window
+) -> int:
+    """Which row of another run does what an event of this one does?
+
+    Device work is paired with device work and operators with operators, as `anchors` pairs them.
+
+    Args:
+        base: the rank of the event.
+        row: its row.
+        base_window, other_window: start and end, ns, of the steps that correspond; it starts in the first.
+        other: the rank of the other run.
+
+    Returns:
+        The row, or -1 where nothing corresponds.
+    """
+    sequence = _device_work if base.is_device[row] else _operators
+    first, second = sequence(base, base_window), sequence(other, other_window)
+    at, to = aligned(*_common(first, second)).T
+    found = np.flatnonzero(first.rows[at] == row)
+    return int(second.rows[to[found[0]]]) if len(found) else -1
+
+
 def _device_work(rank_trace: RankTrace, window: Window) -> _Sequence:
     work = rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC)
     rows = np.flatnonzero(work & (rank_trace.start >= window[0]) & (rank_trace.start < window[1]))
@@ -96,7 +120,7 @@ def _sequence(rank_trace: RankTrace, rows: Int64) -> _Sequence:
         paths.kinds[number] if number < known else rank_trace.names[number - known]
         for number in found.tolist()
     ]
-    return _Sequence(what.astype(np.int64), texts, rank_trace.start[rows], rank_trace.end[rows])
+    return _Sequence(rows, what.astype(np.int64), texts, rank_trace.start[rows], rank_trace.end[rows])
 
 
 def _common(first: _Sequence, second: _Sequence) -> tuple[Int64, Int64]:

@@ -3,6 +3,7 @@
 import type { Signal } from "@preact/signals";
 import { Button } from "../button";
 import { grouped } from "../format";
+import type { Ranked } from "./keys";
 import { colourNames } from "./palette";
 
 export interface BarProps {
@@ -11,6 +12,10 @@ export interface BarProps {
   /** how many slices match, or null if no names are selected */
   matches: Signal<number | null>;
   step(step: 1 | -1): void;
+  /** where one is among the longest events or gaps */
+  ranked: Signal<string>;
+  /** goes to the next longest; null where no kernel ranks them */
+  goTo: ((what: Ranked) => void) | null;
   path: Signal<boolean>;
   /** which times are shown; null where there is no choice */
   times: Signal<Times> | null;
@@ -30,7 +35,8 @@ const TIMES: [Times, label: string, hint: string][] = [
   ["what_if", "What if", "Show when everything would happen under the changes of What if"],
 ];
 
-export function Bar({ classes, matches, step, times, timesNote, path, pathStatus }: BarProps) {
+export function Bar(props: BarProps) {
+  const { classes, matches, step, ranked, goTo, times, timesNote, path, pathStatus } = props;
   const count = matches.value;
   const { state, text } = pathStatus.value;
   return (
@@ -52,6 +58,25 @@ export function Bar({ classes, matches, step, times, timesNote, path, pathStatus
           </>
         ) : null}
       </span>
+      {goTo && (
+        <span class="hta-tools">
+          <Button
+            title="The longest event of the selection, then the next longest (L)"
+            onClick={() => goTo("longest")}
+          >
+            Longest
+          </Button>
+          <Button
+            title="The longest gap of a device, then the next longest (I)"
+            onClick={() => goTo("longest_gaps")}
+          >
+            Gap
+          </Button>
+          <span class="hta-muted" role="status">
+            {ranked.value}
+          </span>
+        </span>
+      )}
       {times && (
         <fieldset class="hta-tools hta-timeline-times" aria-label="Times">
           {TIMES.map(([value, label, hint]) => (

@@ -42,8 +42,14 @@ export function frameAround(
 }
 
 /** The view moved or widened no more than needed for [start, end] to be readable in it. */
-export function reveal(view: View, start: number, end: number, extent: readonly [number, number]): View {
+export function reveal(
+  view: View,
+  start: number,
+  end: number,
+  extent: readonly [number, number],
+  margin = 0.15,
+): View {
   const inside = start >= view.t0 && end <= view.t1;
   const legible = end - start >= (view.t1 - view.t0) * 0.02;
-  return inside && legible ? view : frameAround(start, end, 0.15, extent);
+  return inside && legible ? view : frameAround(start, end, margin, extent);
 }

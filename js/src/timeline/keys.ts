@@ -2,6 +2,9 @@
 
 import { combined } from "../shared";
 
+/** What is gone through by its length: events, or gaps of devices. */
+export type Ranked = "longest" | "longest_gaps";
+
 export type Action =
   | { do: "zoom"; factor: number }
   | { do: "pan"; screens: number }
@@ -12,6 +15,8 @@ export type Action =
   | { do: "neighbour"; step: 1 | -1 }
   | { do: "relative"; to: "parent" | "child"; rows: number }
   | { do: "match"; step: 1 | -1 }
+  | { do: "ranked"; what: Ranked; step: 1 | -1 }
+  | { do: "sameName"; step: 1 | -1 }
   | { do: "brushFocus" }
   | { do: "followFlow" }
   | { do: "clear" };
@@ -38,6 +43,12 @@ const BY_KEY: Record<string, Action> = {
   ".": { do: "neighbour", step: 1 },
   n: { do: "match", step: 1 },
   N: { do: "match", step: -1 },
+  l: { do: "ranked", what: "longest", step: 1 },
+  L: { do: "ranked", what: "longest", step: -1 },
+  i: { do: "ranked", what: "longest_gaps", step: 1 },
+  I: { do: "ranked", what: "longest_gaps", step: -1 },
+  "<": { do: "sameName", step: -1 },
+  ">": { do: "sameName", step: 1 },
   r: { do: "brushFocus" },
   g: { do: "followFlow" },
   Escape: { do: "clear" },
@@ -45,7 +56,9 @@ const BY_KEY: Record<string, Action> = {
 
 export const HELP =
   "W S zoom, A D or arrows pan, page up and down scroll, period and comma step through slices, up and down go to the " +
-  "caller and the first call, N and Shift N go through matches, F fits the focused slice, R brushes it, " +
+  "caller and the first call, less-than and greater-than to the previous and next slice of the same name, L goes to " +
+  "the longest event of the selection and then to the next longest, I to the longest gap, with Shift back, " +
+  "N and Shift N go through matches, F fits the focused slice, R brushes it, " +
   "G follows its launch, brackets step through iterations, 0 shows all, Escape clears";
 
 /** The action of a key, or null if the key is none of the timeline's. Combinations with Ctrl, Cmd or Alt never are. */

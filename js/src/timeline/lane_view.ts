@@ -3,7 +3,7 @@
 import type { Hit } from "./hit";
 import { arrange, type Layout } from "./layout";
 import { trackOf } from "./tooltip";
-import type { Outline, Slice } from "./types";
+import type { Outline } from "./types";
 
 /** Room that is left around a lane that was scrolled to. */
 const MARGIN = 4;
@@ -49,11 +49,11 @@ export class LaneView {
     return true;
   }
 
-  /** Scroll to a slice's lane, which may be collapsed. */
-  reveal(slice: Slice): void {
-    const track = trackOf(this.outline, slice.lane);
+  /** Scroll to a lane, which may be collapsed. */
+  reveal(lane: number): void {
+    const track = trackOf(this.outline, lane);
     if (track && this.#collapsed.delete(track.rank)) this.#arrange();
-    const row = this.layout.rows.find((r) => r.lane === slice.lane);
+    const row = this.layout.rows.find((r) => r.lane === lane);
     if (!row) return;
     const below = row.y + row.h - this.scroll - this.room();
     if (row.y < this.scroll) this.scrollBy(row.y - this.scroll - MARGIN);

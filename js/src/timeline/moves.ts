@@ -17,7 +17,18 @@ export async function act(timeline: Timeline, action: Action): Promise<void> {
   else if (action.do === "iteration") stepIteration(timeline, action.step);
   else if (action.do === "match")
     await goTo(timeline, timeline.source.nextMatch(place(timeline), action.step));
-  else if (action.do === "clear") {
+  else if (action.do === "ranked") {
+    const place = await timeline.ranking?.step(action.what, action.step);
+    if (place && "slice" in place) {
+      timeline.approach(place.slice.start, place.slice.start + place.slice.dur);
+      await timeline.choose(place.slice, true);
+    } else if (place) {
+      const [lane, start, end] = place.gap;
+      timeline.approach(start, end);
+      await timeline.choose(null, false);
+      timeline.chooseGap(lane, [start, end]);
+    }
+  } else if (action.do === "clear") {
     timeline.leave();
     timeline.brush(0, 0);
     await timeline.choose(null, false);
@@ -34,6 +45,8 @@ async function actOn(timeline: Timeline, focused: Slice, action: Action): Promis
   else if (action.do === "brushFocus") timeline.brush(focused.start, end);
   else if (action.do === "followFlow") await goTo(timeline, timeline.focus.otherEnd);
   else if (action.do === "relative") await goTo(timeline, source.relative(focused, action.to));
+  else if (action.do === "sameName")
+    await goTo(timeline, timeline.ranking?.sameName(focused, action.step) ?? null);
   else if (action.do === "neighbour") await goTo(timeline, source.neighbour(focused, action.step));
 }
 

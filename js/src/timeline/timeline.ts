@@ -17,7 +17,8 @@ import { act } from "./moves";
 import { drawOverlay, type Extent, hasMarks, type Marks } from "./overlay";
 import { Picture } from "./picture";
 import { bindPointer } from "./pointer";
-import type { Source } from "./source";
+import type { Ranking } from "./ranking";
+import type { Gap, Source } from "./source";
 import { Stage } from "./stage";
 import { describeGap, type Facts } from "./tooltip";
 import { gapLanes, type Pointed, tipFor } from "./tooltip_content";
@@ -28,6 +29,8 @@ const NARROW_GUTTER = 96;
 const NARROW = 560;
 /** A slice is hit from this many pixels away. */
 const REACH = 2.5;
+/** What is gone to is shown with so much time on either side, as a share of its length. */
+const APPROACH = 2;
 
 export interface Listeners {
   /** it shows another time; `following`: because another timeline does */
@@ -54,6 +57,8 @@ export class Timeline {
   readonly hover: Hover;
   readonly focus: Focus;
   readonly highlight: Highlight;
+  /** goes through the longest events and gaps, where a kernel ranks them */
+  ranking: Ranking | null = null;
   #iterations: readonly number[] = [];
   #flash: Flash;
   #lanes: LaneView;
@@ -217,6 +222,33 @@ export class Timeline {
     this.listeners.focus(exact);
   }
 
+  /** Mark an idle stretch that was chosen here, and tell of it. */
+  chooseGap(lane: number, gap: Gap): void {
+    this.#markGap(lane, gap);
+    if (!this.outline.replayed) this.listeners.gap(lane, gap[0]);
+  }
+
+  /** The moment of a stream at which others look for a gap; null for none. */
+  async showGap(place: readonly [lane: number, t: number] | null): Promise<void> {
+    if (!place) {
+      this.gap = null;
+      this.#stage.invalidateMarks();
+      return;
+    }
+    const [lane, t] = place;
+    if (this.gap?.lane === lane && this.gap.start <= t && t < this.gap.start + this.gap.dur) return;
+    const lanes = gapLanes(this.outline, lane);
+    const gap = lanes && (await this.source.gap(lanes, t));
+    if (!gap || this.signal.aborted) return;
+    this.look(reveal(this.view, gap[0], gap[1], this.bounds, APPROACH));
+    this.#markGap(lane, gap);
+  }
+
+  /** Look at a time with some around it, unless it can be seen well. */
+  approach(start: number, end: number): void {
+    this.look(reveal(this.view, start, end, this.bounds, APPROACH));
+  }
+
   hoverAt(x: number, y: number): void {
     const place = this.place;
     const found = hit(place, this.layout, this.window, x, y);
@@ -252,10 +284,14 @@ export class Timeline {
     const lanes = pointed && !pointed.slice && gapLanes(this.outline, pointed.row.lane);
     const gap = lanes && (await this.source.gap(lanes, pointed.t));
     if (!gap || this.signal.aborted) return;
-    this.gap = { lane: pointed.row.lane, start: gap[0], dur: gap[1] - gap[0] };
-    if (!this.outline.replayed) this.listeners.gap(pointed.row.lane, gap[0]);
+    this.chooseGap(pointed.row.lane, gap);
+  }
+
+  #markGap(lane: number, gap: Gap): void {
+    this.gap = { lane, start: gap[0], dur: gap[1] - gap[0] };
+    this.#lanes.reveal(lane);
     this.#stage.invalidateMarks();
-    this.listeners.announce(describeGap(this.outline, pointed.row.lane, gap));
+    this.listeners.announce(describeGap(this.outline, lane, gap));
   }
 
   #pointedAt(x: number, y: number): Pointed | null {
@@ -282,7 +318,7 @@ export class Timeline {
       const centre = slice.start + slice.dur / 2;
       this.look({ t0: centre - (t1 - t0) / 2, t1: centre + (t1 - t0) / 2 });
     }
-    this.#lanes.reveal(slice);
+    this.#lanes.reveal(slice.lane);
   }
 
   #key(event: KeyboardEvent): void {

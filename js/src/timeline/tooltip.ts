@@ -61,7 +61,7 @@ export function describeGap(outline: Outline, lane: number, [start, end]: Gap): 
     exact(end - start, "ns"),
     `from ${exact(start, "ns")} to ${exact(end, "ns")}`,
     placeOf(outline, lane),
-    ...(outline.replayed ? [] : ["click to select this time"]),
+    ...(outline.replayed ? [] : ["click for details, R selects this time"]),
   ];
   return { name: `${outline.replayed ? "what if: " : ""}idle ${duration(end - start)}`, lines };
 }

@@ -18,7 +18,7 @@ import { onAbort } from "../page";
 import { type Entry, PanelBar } from "../panelbar";
 import { choicesOf, historyCommands } from "../places";
 import { draw } from "../shared";
-import { SHOW, Showing, type Shown } from "../showing";
+import { SHOW, Showing, type Shown, TRY } from "../showing";
 import { Slot, type SlotProps } from "../slot";
 import { announceView } from "../static_preview";
 import { BUILT } from "../timeline/linking";
@@ -92,6 +92,14 @@ export const explorer: View = ({ model, el, signal, host }) => {
     }
   };
   el.addEventListener(OPEN, (event) => openPanel((event as CustomEvent).detail), { signal });
+  el.addEventListener(
+    TRY,
+    async (event) => {
+      await rpc.call("try_card", { card: (event as CustomEvent<number>).detail });
+      openPanel("what_if");
+    },
+    { signal },
+  );
 
   el.addEventListener(
     BUILT,

@@ -1,11 +1,12 @@
 // Inspector: all that is known about the event, the gap or the window that is selected. Python makes the sections; what
 // it names of other events is a link that selects them.
 
-import { computed, signal as makeSignal } from "@preact/signals";
+import { computed, effect, signal as makeSignal } from "@preact/signals";
 import { Button } from "../button";
 import { decode, type EncodedTable, Table } from "../columns";
-import { copyText } from "../export";
+import { copyText, download, fetchFile } from "../export";
 import { trait, type View } from "../model";
+import { onAbort } from "../page";
 import { Rpc } from "../rpc";
 import { adoptStyles, draw } from "../shared";
 import { BusyMark, StateNotice, type Status } from "../state";
@@ -29,7 +30,7 @@ interface Histogram {
 }
 
 interface Content {
-  kind: "none" | "event" | "gap" | "area";
+  kind: "none" | "event" | "gap" | "area" | "steps";
   title: string;
   short: string;
   where: string;
@@ -41,7 +42,8 @@ interface Content {
 
 const BY = { class: "class", name: "name", lane: "thread or stream", operator: "operator" };
 
-const HINT = "Click a slice or a gap of the timeline, or drag over a stretch of time.";
+const HINT =
+  "Click a slice or a gap of the timeline, drag over a stretch of time, or select two iterations to compare.";
 
 export const inspector: View = ({ model, el, signal }) => {
   adoptStyles(el, "inspector", css);
@@ -57,12 +59,27 @@ export const inspector: View = ({ model, el, signal }) => {
   const message = trait<string>(model, "message", signal);
   const said = makeSignal("");
   const sort = makeSignal<Sort>([]);
+  const clearSaid = effect(() => {
+    void content.value;
+    said.value = "";
+  });
+  onAbort(signal, clearSaid);
   const table = computed(() => sorted(decode(encoded.value), sort.value));
 
   const copy = async (what: string, text: Promise<string> | string) => {
     try {
       await copyText(await text);
       said.value = `Copied as ${what}`;
+    } catch (error) {
+      said.value = error instanceof Error ? error.message : String(error);
+    }
+  };
+  const save = async () => {
+    const task = { progress: () => {}, signal };
+    try {
+      const file = await fetchFile(rpc, "csv", task);
+      download("events.csv", file, file.type);
+      said.value = "Saved as events.csv";
     } catch (error) {
       said.value = error instanceof Error ? error.message : String(error);
     }
@@ -98,6 +115,40 @@ export const inspector: View = ({ model, el, signal }) => {
     const rows = table.value;
     const [ranks, events] = [rows.numbers("rank"), rows.numbers("event_id")];
     const at = (row: number): Event => [ranks[row] as number, events[row] as number];
+    const statistics = (kind === "area" || kind === "steps") && (
+      <div class="hta-inspector-section">
+        <h4>
+          By{" "}
+          <select
+            aria-label="Statistics by"
+            value={by.value}
+            disabled={frozen}
+            onChange={(event) => {
+              by.value = event.currentTarget.value as keyof typeof BY;
+            }}
+          >
+            {Object.entries(BY).map(([value, words]) => (
+              <option key={value} value={value}>
+                {words}
+              </option>
+            ))}
+          </select>
+        </h4>
+        <DataTable
+          table={without(rows, by.value === "class" ? ["event_id", "event_class"] : ["event_id"])}
+          caption={
+            kind === "area" ? "What the window consists of" : "What takes longer in the second iteration"
+          }
+          sort={sort.value}
+          onSort={(next) => {
+            sort.value = next;
+          }}
+          choosing={
+            frozen || kind === "steps" ? undefined : { chosen: () => false, choose: (row) => follow(at(row)) }
+          }
+        />
+      </div>
+    );
     return (
       <section class="hta-inspector" aria-label="Inspector" aria-busy={status.value === "busy"}>
         <header aria-live="polite">
@@ -112,6 +163,11 @@ export const inspector: View = ({ model, el, signal }) => {
         )}
         {kind !== "none" && (
           <div class="hta-inspector-actions">
+            {kind === "area" && !frozen && (
+              <Button title="Save the events of the window as a CSV file" onClick={() => void save()}>
+                Save events
+              </Button>
+            )}
             {range && !frozen && kind !== "area" && (
               <Button
                 onClick={() => {
@@ -124,7 +180,7 @@ export const inspector: View = ({ model, el, signal }) => {
             <Button title={python.value} onClick={() => void copy("Python", python.value)}>
               Copy as Python
             </Button>
-            {!frozen && kind !== "area" && (
+            {!frozen && (kind === "event" || kind === "gap") && (
               <Button onClick={() => void copy("JSON", json())}>Copy as JSON</Button>
             )}
             <span role="status" class="hta-muted">
@@ -133,6 +189,7 @@ export const inspector: View = ({ model, el, signal }) => {
           </div>
         )}
         {shown.short && shown.short !== shown.title && <p class="hta-inspector-name">{shown.title}</p>}
+        {kind === "steps" && statistics}
         {sections.map(({ title, rows }) => (
           <div key={title} class="hta-inspector-section">
             <h4>{title}</h4>
@@ -149,36 +206,7 @@ export const inspector: View = ({ model, el, signal }) => {
             </dl>
           </div>
         ))}
-        {kind === "area" && (
-          <div class="hta-inspector-section">
-            <h4>
-              By{" "}
-              <select
-                aria-label="Statistics by"
-                value={by.value}
-                disabled={frozen}
-                onChange={(event) => {
-                  by.value = event.currentTarget.value as keyof typeof BY;
-                }}
-              >
-                {Object.entries(BY).map(([value, words]) => (
-                  <option key={value} value={value}>
-                    {words}
-                  </option>
-                ))}
-              </select>
-            </h4>
-            <DataTable
-              table={without(rows, by.value === "class" ? ["event_id", "event_class"] : ["event_id"])}
-              caption="What the window consists of"
-              sort={sort.value}
-              onSort={(next) => {
-                sort.value = next;
-              }}
-              choosing={frozen ? undefined : { chosen: () => false, choose: (row) => follow(at(row)) }}
-            />
-          </div>
-        )}
+        {kind === "area" && statistics}
         {frozen && kind !== "none" && (
           <p class="hta-muted">
             Of what was selected for this report; of other events it tells in a notebook.

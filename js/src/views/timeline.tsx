@@ -15,6 +15,7 @@ import { shortName } from "../timeline/labels";
 import { BUILT, dispatch, MOVED, POINTED } from "../timeline/linking";
 import { act } from "../timeline/moves";
 import { requestPath } from "../timeline/path_request";
+import { Ranking } from "../timeline/ranking";
 import type { Source } from "../timeline/source";
 import { Timeline } from "../timeline/timeline";
 import css from "../timeline/timeline.css";
@@ -136,7 +137,8 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const movedWindow = trait<Window>(model, "moved_window", signal);
   const times = trait<Times>(model, "times", signal);
   const timesNote = trait<string>(model, "times_note", signal);
-  const choice = model.get("switchable") === true && model.get("frozen") !== true ? times : null;
+  const frozen = model.get("frozen") === true; // a report: no kernel answers
+  const choice = model.get("switchable") === true && !frozen ? times : null;
   const matches = makeSignal<number | null>(null);
 
   const bar = element("div");
@@ -193,12 +195,16 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     (path) => shown.highlight.show(path),
     signal,
   );
+  const ranking = new Ranking((method, params) => rpc.call(method, params), selected);
+  shown.ranking = ranking;
   const step = (direction: 1 | -1) => void act(shown, { do: "match", step: direction });
   render(
     <Bar
       classes={outline.class_of}
       times={choice}
       path={onPath}
+      ranked={ranking.text}
+      goTo={frozen ? null : (what) => void act(shown, { do: "ranked", what, step: 1 })}
       {...{ matches, step, timesNote, pathStatus }}
     />,
     bar,
@@ -217,6 +223,11 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     }),
     effect(() => shown.showWindow(outline.replayed ? movedWindow.value : window.value)),
     effect(() => void shown.showFocus(focusSlice.value)),
+    effect(() => {
+      selected();
+      ranking.forget();
+    }),
+    effect(() => void shown.showGap(focusGap.value)),
   ];
   for (const dispose of effects) onAbort(signal, dispose);
   saveView([Math.round(shown.view.t0), Math.round(shown.view.t1)]);

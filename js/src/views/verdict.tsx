@@ -6,7 +6,7 @@ import { trait, type View } from "../model";
 import { OPEN } from "../notes";
 import { onAbort } from "../page";
 import { draw } from "../shared";
-import { type Evidence, SHOW, type Shown } from "../showing";
+import { type Evidence, SHOW, type Shown, TRY } from "../showing";
 import { BusyMark, StateNotice, type Status } from "../state";
 
 /** hta_widgets/widgets/verdict.py describes it. */
@@ -16,10 +16,13 @@ interface Card {
   text: string;
   figure: string;
   caption: string;
+  /** the same of a step, "" if unknown */
+  per_step: string;
   how: string;
   span: number[];
   saving: string;
   suggestion: string;
+  replayed: boolean;
   evidence: Evidence | null;
 }
 
@@ -49,8 +52,10 @@ export const verdict: View = ({ model, el, signal }) => {
   });
   onAbort(signal, tell);
 
-  const openAll = () =>
-    el.dispatchEvent(new CustomEvent(OPEN, { detail: ALL, bubbles: true, composed: true }));
+  const frozen = model.get("frozen") === true; // a report: no kernel replays
+  const ask = (event: string, detail: unknown) =>
+    el.dispatchEvent(new CustomEvent(event, { detail, bubbles: true, composed: true }));
+  const openAll = () => ask(OPEN, ALL);
 
   function Verdict() {
     const some = cards.value.length > 0;
@@ -72,6 +77,7 @@ export const verdict: View = ({ model, el, signal }) => {
                 show={() => {
                   shown.value = shown.value === at ? -1 : at;
                 }}
+                attempt={card.replayed && !frozen ? () => ask(TRY, at) : null}
                 explained={explained.value === at}
                 explain={() => {
                   explained.value = explained.value === at ? -1 : at;
@@ -104,11 +110,13 @@ interface CardProps {
   card: Card;
   shown: boolean;
   show(): void;
+  /** tries the change in "What if"; null where no replay makes it */
+  attempt: (() => void) | null;
   explained: boolean;
   explain(): void;
 }
 
-function CardOf({ card, shown, show, explained, explain }: CardProps) {
+function CardOf({ card, shown, show, attempt, explained, explain }: CardProps) {
   return (
     <li class="hta-card" data-severity={card.severity} data-shown={shown}>
       <h3>{card.title}</h3>
@@ -117,7 +125,8 @@ function CardOf({ card, shown, show, explained, explain }: CardProps) {
       </p>
       {card.figure && (
         <p class="hta-card-figure">
-          <strong>{card.figure}</strong> <span class="hta-muted">{card.caption}</span>
+          <strong>{card.figure}</strong>{" "}
+          <span class="hta-muted">{[card.caption, card.per_step].filter(Boolean).join(" · ")}</span>
         </p>
       )}
       <Span span={card.span} />
@@ -140,6 +149,11 @@ function CardOf({ card, shown, show, explained, explain }: CardProps) {
           {card.how}
         </span>
         <span class="hta-grow" />
+        {attempt && (
+          <Button class="hta-quiet" title="Try the change, and more or less of it" onClick={attempt}>
+            What if…
+          </Button>
+        )}
         {card.suggestion && (
           <Button class="hta-quiet hta-card-todo" aria-expanded={explained} onClick={explain}>
             What to do

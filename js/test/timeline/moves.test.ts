@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { type Action, actionOf } from "../../src/timeline/keys";
 import { ROW_HEIGHT } from "../../src/timeline/layout";
 import { act } from "../../src/timeline/moves";
+import { Ranking } from "../../src/timeline/ranking";
 import type { Timeline } from "../../src/timeline/timeline";
 import type { Slice, View } from "../../src/timeline/types";
 
@@ -158,5 +159,53 @@ describe("moves", () => {
   it("clear brush and focus", async () => {
     await timeline.press("Escape");
     expect(timeline.told).toEqual([["leave"], ["brush", 0, 0], ["choose", null, false]]);
+  });
+
+  it("go to the longest, by what the kernel ranks, and on from a slice to the next of its name", async () => {
+    const asked: unknown[][] = [];
+    const selected = { ranks: [1], iterations: [], window: null };
+    const ranking = new Ranking(
+      async (method, params) => {
+        asked.push([method, params]);
+        const result =
+          method === "longest"
+            ? { slices: [slice(3, 10, 5), slice(4, 90, 2)] }
+            : method === "longest_gaps"
+              ? { gaps: [[6, 100, 140]] }
+              : { slice: slice(7, 0, 1) };
+        return { result: result as never, buffers: [] };
+      },
+      () => selected,
+    );
+    Object.assign(timeline, {
+      ranking,
+      approach: (start: number, end: number) => timeline.tell("approach", start, end),
+      chooseGap: (lane: number, gap: number[]) => timeline.tell("chooseGap", lane, ...gap),
+    });
+    for (const key of ["l", "l", "l", "L"]) await timeline.press(`Key${key.toUpperCase()}`, key);
+    await timeline.press("KeyI", "i");
+    expect(ranking.text.value).toBe("longest gap 1 of 1");
+    timeline.focus = { slice: slice(3, 10, 5), otherEnd: null };
+    await timeline.press("Period", ">");
+    const chosen = timeline.told.filter(([what]) => what !== "approach");
+    expect(chosen).toEqual([
+      ...[3, 4, 4, 3].map((id) => ["choose", id, true]),
+      ["choose", null, false],
+      ["chooseGap", 6, 100, 140],
+      ["choose", 7, true],
+    ]);
+    // one question for each selection, not for each step
+    expect(asked.map(([method]) => method)).toEqual(["longest", "longest_gaps", "same_name"]);
+  });
+
+  it("say why nothing can be ranked", async () => {
+    const ranking = new Ranking(
+      async () => {
+        throw new Error("no device events");
+      },
+      () => ({ ranks: [], iterations: [], window: null }),
+    );
+    expect(await ranking.step("longest", 1)).toBeNull();
+    expect(ranking.text.value).toBe("no device events");
   });
 });

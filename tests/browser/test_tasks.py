@@ -1,0 +1,251 @@
+"""Ten questions of every day, each answered by at most three actions: a click, drag, key, or text with Enter.
+
+A task begins with the explorer at rest and counts what its user does; the kernel then knows the answer.
+"""
+
+from ast import literal_eval
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.comparison import open_viewer
+from tests.browser.lab import TIMELINE, Lab
+from tests.browser.test_timeline import GUTTER
+
+pytestmark = pytest.mark.browser
+
+MOST = 3
+CELL = """
+from hta_widgets import Scope, TraceExplorer, analysis, examples
+explorer = TraceExplorer(examples.path("ddp_4ranks"), panels=[]).wait()
+explorer
+"""
+PARTS = """
+import time
+while not explorer.parts: time.sleep(0.01)
+parts = dict(explorer.parts)
+timeline, inspector, verdict = parts["timeline"], parts["inspector"], parts["verdict"]
+trace, selection = explorer.trace, explorer.selection
+work = trace.events().query("rank == 0 and stream == 7").sort_values("start_ns")
+"""
+REST = (
+    "(verdict.set_trait('shown', -1), selection.clear(), setattr(explorer, 'panels', []), "
+    "setattr(explorer, 'edits', []), setattr(timeline, 'view', trace.extent_ns))"
+)
+FIRST_STREAM = 116  # of the first rank, CSS pixels from the timeline's top
+
+
+class User:
+    """Acts on an explorer, and counts."""
+
+    def __init__(self, lab: Lab, root: Locator) -> None:
+        self.lab, self.root, self.actions = lab, root, 0
+        self.lanes = root.locator(TIMELINE).first
+
+    def click(self, what: Locator, **how: object) -> None:
+        self.actions += 1
+        what.click(**how)  # type: ignore[arg-type]
+
+    def press(self, key: str) -> None:
+        """A key where the focus is; at rest that is the timeline."""
+        self.actions += 1
+        self.lab.page.keyboard.press(key)
+
+    def launch(self, text: str) -> None:
+        """Open the launcher by its key, type, and take the first choice."""
+        self.press("/")
+        expect(self.root.get_by_role("combobox", name="Panel, event name")).to_be_focused()
+        self.actions += 1
+        self.lab.page.keyboard.type(text)
+        self.lab.page.keyboard.press("Enter")
+
+    def at(self, start: int, end: int) -> tuple[float, float]:
+        """Where a time is on the first stream, once the timeline shows it and as much on either side."""
+        self.lab.kernel(f"setattr(timeline, 'view', ({2 * start - end}, {2 * end - start}))")
+        self.lab.page.wait_for_timeout(200)  # the view arrives and is drawn
+        box = self.lanes.bounding_box()
+        assert box is not None
+        return box["x"] + GUTTER + (box["width"] - GUTTER) / 2, box["y"] + FIRST_STREAM
+
+    def click_at(self, start: int, end: int) -> None:
+        place = self.at(start, end)
+        self.actions += 1
+        self.lab.page.mouse.move(*place)
+        expect(self.root.locator(".hta-timeline-tip")).to_be_visible()
+        self.lab.page.mouse.click(*place)
+
+    def told(self, label: str) -> Locator:
+        rows = self.root.locator(".hta-inspector dl > div")
+        return rows.filter(has=self.lab.page.locator("dt", has_text=label)).first
+
+
+@pytest.fixture(scope="module")
+def day(lab: Lab) -> Iterator[Lab]:
+    lab.page.set_viewport_size({"width": 1440, "height": 900})
+    lab.open_code(CELL, PARTS, name="tasks.ipynb")
+    expect(lab.page.locator(TIMELINE).first).to_be_visible(timeout=60_000)
+    expect(lab.page.locator(".hta-card")).to_have_count(3, timeout=60_000)
+    yield lab
+    lab.expect_no_errors()
+    lab.page.set_viewport_size({"width": 1280, "height": 900})
+
+
+@pytest.fixture
+def user(day: Lab) -> Iterator[User]:
+    day.kernel(REST)
+    root = day.page.locator(".hta:has(> .hta-explorer)")
+    expect(root.locator(".hta-panel")).to_have_count(0)
+    expect(root.locator(".hta-clause")).to_have_count(0)
+    user = User(day, root)
+    user.lanes.focus()
+    for _ in range(8):  # a task before may have scrolled the lanes
+        day.page.keyboard.press("PageUp")
+    yield user
+    assert user.actions <= MOST
+
+
+def test_the_slowest_kernel_of_the_slowest_step(user: User) -> None:
+    steps = "trace.iterations.assign(ns=trace.iterations.end_ns - trace.iterations.start_ns)"
+    slowest = literal_eval(user.lab.kernel(f"int({steps}.sort_values('ns').iloc[-1].iteration)"))
+    tall = user.root.locator(".hta-step-strip button").filter(has_text=str(slowest))
+    user.click(tall)
+    user.click(user.root.get_by_role("button", name="Longest", exact=True))
+    user.lab.expect_kernel("selection.iterations", (slowest,))
+    longest = f"analysis.longest_events(trace, Scope(iterations=({slowest},))).iloc[0]"
+    user.lab.expect_kernel(f"selection.focus == (int({longest}['rank']), int({longest}['event_id']))", True)
+    expect(user.root).to_contain_text("longest event 1 of 50")
+    user.lab.shot("task-slowest-kernel")
+
+
+def test_why_this_gap(user: User) -> None:
+    user.press("i")
+    user.lab.expect_kernel("inspector.status == 'idle' and inspector.content['kind']", "gap")
+    longest = "analysis.idle_gaps(trace).sort_values('dur_ns').iloc[-1]"
+    user.lab.kernel(f"globals().update(longest={longest})")
+    user.lab.expect_kernel(
+        "bool(inspector.facts.start_ns <= longest.start_ns and longest.end_ns <= inspector.facts.end_ns)",
+        True,
+    )
+    expect(user.root.locator(".hta-inspector")).to_contain_text("Why")
+    user.lab.expect_kernel("max(inspector.facts.causes_ns, key=inspector.facts.causes_ns.get)", "data_stall")
+    expect(user.root.locator(".hta-inspector")).to_contain_text("data")
+    user.lab.shot("task-gap")
+
+
+def test_same_kernel_next_and_who_launched_it(user: User) -> None:
+    user.lab.kernel("globals().update(it=work[work['name'].str.contains('xmma_gemm')].iloc[40])")
+    number, start, end = literal_eval(user.lab.kernel("(int(it.event_id), int(it.start_ns), int(it.end_ns))"))
+    user.click_at(start, end)
+    user.lab.expect_kernel("selection.focus", (0, number))
+    user.lab.expect_kernel("inspector.facts is not None and inspector.facts.event.event_id", number)
+    operator = literal_eval(user.lab.kernel("inspector.facts.operator.name"))
+    expect(user.told("Operator")).to_contain_text(operator)
+    user.press(">")
+    following = "inspector.facts is not None and inspector.facts.same_name.previous is not None and "
+    user.lab.expect_kernel(f"{following} inspector.facts.same_name.previous.event_id", number)
+
+
+def test_what_fixing_the_loader_gives(user: User) -> None:
+    card = user.root.locator(".hta-card").filter(has_text="data loader")
+    expect(card).to_contain_text("4.85 %")
+    user.click(card.get_by_role("button", name="What if…"))
+    user.lab.expect_kernel(
+        "[edit.expression for edit in explorer.edits]",
+        ["edits.without('enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__')"],
+    )
+    user.lab.expect_kernel("explorer.panels", ("what_if",))
+    whole = "explorer.what_if().query('iteration != iteration')"
+    user.lab.expect_kernel(f"bool(({whole}['after_ns'] < {whole}['before_ns']).all())", True)
+    expect(user.root.locator(".hta-panel[data-kind=what_if] .hta-wi-number").first).to_be_visible()
+
+
+def test_the_owner_of_the_peak_of_memory(user: User) -> None:
+    user.launch("memory owners")
+    user.lab.expect_kernel("explorer.panels", ("memory_owners",))
+    owner = "explorer.frame('memory_owners').sort_values('share_pct').iloc[-1]"
+    name, operator = literal_eval(user.lab.kernel(f"({owner}['name'], {owner}['operator'])"))
+    panel = user.root.locator(".hta-panel[data-kind=memory_owners]")
+    expect(panel).to_contain_text(f"belongs to {name}")
+    expect(panel.locator("tbody tr").first).to_contain_text(operator)
+
+
+def test_the_straggler_and_its_cause(user: User) -> None:
+    late = user.root.locator(".hta-card").first
+    expect(late).to_contain_text("rank 2")
+    expect(late).to_contain_text("the same operations take 1.12 times as long")
+    user.click(late.get_by_role("button", name="Show"))
+    user.lab.expect_kernel("explorer.panels", ("stragglers",))
+    frame = "explorer.frame('stragglers')"
+    user.lab.expect_kernel(f"int({frame}.sort_values('caused_wait_ns').iloc[-1]['rank'])", 2)
+
+
+def test_the_events_of_a_brush_as_a_file(user: User) -> None:
+    x, y = user.at(20_000_000, 21_000_000)
+    user.actions += 1
+    user.lab.page.mouse.move(x - 100, y)
+    user.lab.page.mouse.down()
+    user.lab.page.mouse.move(x + 100, y, steps=4)
+    user.lab.page.mouse.up()
+    user.lab.expect_kernel("selection.window is not None", True)
+    user.lab.expect_kernel("(inspector.status, inspector.content['kind'])", ("idle", "area"))
+    with user.lab.page.expect_download() as saved:
+        user.click(user.root.get_by_role("button", name="Save events"))
+    lines = saved.value.path().read_text().splitlines()
+    user.lab.expect_kernel("len(explorer.events)", len(lines) - 1)
+    assert lines[0].startswith('"rank","event_id","name"') and len(lines) > 10
+
+
+def test_two_steps_are_compared(user: User) -> None:
+    steps = user.root.locator(".hta-step-strip button")
+    user.click(steps.nth(0))
+    user.click(steps.nth(2), modifiers=["ControlOrMeta"])
+    user.lab.expect_kernel("selection.iterations", (10, 12))
+    user.lab.expect_kernel("(inspector.status, inspector.content['kind'])", ("idle", "steps"))
+    first = "analysis.compare_iterations(trace, 10, 12, Scope()).iloc[0]"
+    name, change = literal_eval(user.lab.kernel(f"({first}['name'], int({first}['change_covered_ns']))"))
+    expect(user.root.locator(".hta-inspector h3")).to_contain_text("Iteration 12 against 10")
+    row = user.root.locator(".hta-inspector tbody tr").first
+    expect(row).to_contain_text(name)
+    assert change != 0
+    user.lab.shot("task-two-steps")
+
+
+def test_all_softmax(user: User) -> None:
+    user.launch("softmax")
+    user.lab.expect_kernel("selection.query or selection.names", "softmax")
+    count = literal_eval(user.lab.kernel("len(explorer.events)"))
+    assert count > 0
+    expect(user.root.locator(".hta-timeline-matches")).to_contain_text(f"{count:,} matches")
+
+
+def test_the_same_kernel_in_the_other_run(lab: Lab) -> None:
+    viewer = open_viewer(lab)
+    lab.kernel(
+        "globals().update(first=viewer.selections['gpt2_ddp'], "
+        "other=viewer.selections['gpt2_fsdp_full_shard'], "
+        "traces=viewer.traces, scrubber=next(part for area, part, _ in viewer.parts if area == 'timeline'))"
+    )
+    lab.kernel("globals().update(work=traces['gpt2_ddp'].events().query('rank == 0 and stream == 7'))")
+    chosen = "work[work['name'].str.contains('gemm')].sort_values('start_ns').iloc[60]"
+    number, name, start, end = literal_eval(
+        lab.kernel(f"(lambda it: (int(it.event_id), it['name'], int(it.start_ns), int(it.end_ns)))({chosen})")
+    )
+    lanes = viewer.locator(TIMELINE).first
+    lanes.scroll_into_view_if_needed()
+    lab.kernel(f"setattr(scrubber, 'view', ({2 * start - end}, {2 * end - start}))")
+    lab.page.wait_for_timeout(300)
+    box = lanes.bounding_box()
+    assert box is not None
+    lab.page.mouse.click(
+        box["x"] + GUTTER + (box["width"] - GUTTER) / 2, box["y"] + FIRST_STREAM
+    )  # one action
+    lab.expect_kernel("first.focus", (0, number))
+    lab.expect_kernel("other.focus is not None", True)
+    events = "traces['gpt2_fsdp_full_shard'].events()"
+    lab.expect_kernel(
+        f"{events}.query('rank == 0 and event_id == ' + str(other.focus[1]))['name'].item()", name
+    )
+    expect(viewer.locator(".hta-timeline-focus").last).to_contain_text("duration")
+    lab.shot("task-other-run")
+    lab.expect_no_errors()
