@@ -91,6 +91,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext hta_widgets`: the magics `%trace` and `%%profile_trace`."""
+    import_module("hta_widgets.widgets.magics").register(shell)
+
+
 def __dir__() -> list[str]:
     """The public names, without what importing one of them left here."""
     return [*(name for name in globals() if name.startswith("__") and name.endswith("__")), *__all__]
