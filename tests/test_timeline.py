@@ -508,3 +508,11 @@ def test_real_traces_are_drawn_whole(name):
         width = (outlined["extent"][1] - outlined["extent"][0]) / len(outlined["activity"][0])
         known = sum(int(r.dur[r.is_device & np.isin(r.event_class, [0, 1, 2, 3])].sum()) for r in ranks)
         assert sum(map(sum, outlined["activity"])) * width == pytest.approx(known, rel=2e-2)
+
+
+def test_devices_are_named_by_their_kind():
+    """MTIA's device work has a category of its own."""
+    trace = Trace.open(shared_trace("hta/mtia_inference_trace"))
+    tracks = build_lanes([trace.rank(trace.ranks[0])]).tracks
+    labels = [track.label for track in tracks if track.kind == "stream"]
+    assert labels[0] == "MTIA 17 stream 101" and all(label.startswith("MTIA 17 ") for label in labels)

@@ -1,6 +1,7 @@
 """The timeline's data: slices on lanes, level of detail, and the columns that are sent to the browser."""
 
 from hta_widgets.timeline.kinds import Kinds
+from hta_widgets.timeline.lane_choice import lane_table
 from hta_widgets.timeline.lanes import Lanes, build_lanes
 from hta_widgets.timeline.matches import Matches, matching_kinds
 from hta_widgets.timeline.neighbours import gap_at, relative, same_kind, shortest_gap
@@ -19,6 +20,7 @@ __all__ = [
     "Track",
     "build_lanes",
     "gap_at",
+    "lane_table",
     "matching_kinds",
     "outline",
     "pack_json",

@@ -56,7 +56,7 @@ def tracks_of(rank: RankTrace) -> tuple[Int64, list[str], list[int]]:
     unique, track = distinct(key)
     counts = np.bincount(track, minlength=len(unique))
 
-    threads = _thread_names(rank)
+    threads, device_kind = _thread_names(rank), _device_kind(rank)
     labels: list[str] = []
     track_kinds: list[int] = []
     for value in unique.tolist():
@@ -64,7 +64,8 @@ def tracks_of(rank: RankTrace) -> tuple[Int64, list[str], list[int]]:
         a, b = divmod(rest, n_minor)
         track_kinds.append(k)
         if k <= _SYNC:
-            labels.append(_stream_label(int(devices[a]), int(streams[b])) + (" sync" * (k == _SYNC)))
+            label = _stream_label(device_kind, int(devices[a]), int(streams[b]))
+            labels.append(label + (" sync" * (k == _SYNC)))
         else:
             pid, tid = rank.pids[a], rank.tids[b]
             labels.append(("annotations · " * (k == _ANNOTATION)) + threads.get((pid, tid), f"thread {tid}"))
@@ -76,8 +77,14 @@ def tracks_of(rank: RankTrace) -> tuple[Int64, list[str], list[int]]:
     return place[track], [labels[i] for i in display], [track_kinds[i] for i in display]
 
 
-def _stream_label(device: int, stream: int) -> str:
-    on = "GPU" if device == NULL else f"GPU {device}"
+def _device_kind(rank: RankTrace) -> str:
+    """What the devices of a rank are called, by the categories that the profiler of their kind writes."""
+    prefixes = {category.split("_")[0] for category in rank.categories}
+    return next((kind.upper() for kind in ("mtia", "hpu", "xpu") if kind in prefixes), "GPU")
+
+
+def _stream_label(kind: str, device: int, stream: int) -> str:
+    on = kind if device == NULL else f"{kind} {device}"
     return on if stream == NULL else f"{on} stream {stream}"
 
 

@@ -242,7 +242,7 @@ class DiffViewer(Pictured, LoadingPart):
             self._line_changed()
 
     def _focus_changed(self, change: Any) -> None:
-        """Look at the same work in the other runs, unless they share one selection."""
+        """Look at the same work in the other runs, unless these share a selection; locked, they align it."""
         with UI_LOCK:
             selections, axes, focus = list(self.selections.values()), self._axes, change["new"]
             if self._following or axes is None or len(self._followed) < len(selections):
@@ -265,6 +265,8 @@ class DiffViewer(Pictured, LoadingPart):
                 self._following = False
             lacking = [name for name, event in zip(self.selections, found, strict=True) if event is None]
             some = len(lacking) < len(found)
+            if self.locked and len(found) - len(lacking) > 1:
+                self.align = "op"
             self._show_message(
                 f"Nothing corresponds to the event in {', '.join(lacking)}" if some and lacking else ""
             )

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Any, ClassVar, NamedTuple
 
+import pandas as pd
 import traitlets as t
 
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.errors import MissingDataError
-from hta_widgets.timeline import Packed, pack_window
+from hta_widgets.timeline import Packed, lane_table, pack_window
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.rpc import rpc_method
@@ -59,7 +60,7 @@ class TimelineScrubber(Part):
 
     _view = t.Unicode("timeline").tag(sync=True)
     _from_browser: ClassVar[Sequence[str]] = (
-        "critical_path", "view", "focus_slice", "focus_gap", "height", "times",
+        "critical_path", "view", "focus_slice", "focus_gap", "height", "times", "lane_filter", "pinned",
     )  # fmt: skip
 
     ranks = Integers(help="ranks whose lanes are shown; () means all").tag(sync=True)
@@ -74,6 +75,12 @@ class TimelineScrubber(Part):
     gap = Gap(help="(rank, stream, time_ns) of the gap looked at, or None")
     focus_gap = LaneGap(help="(lane, time_ns) of that gap on the timeline, or None").tag(sync=True)
     height = t.Int(480, min=160, help="height in CSS pixels").tag(sync=True)
+    lane_filter = t.Unicode(
+        "", help="what rank, kind and label of shown lanes hold, with commas; after a minus, do not hold"
+    ).tag(sync=True)
+    pinned: t.List[tuple[int, str]] = t.List(
+        t.Tuple(Whole(), t.Unicode()), help="(rank, label) of the lanes that stay at the top"
+    ).tag(sync=True)
     times = t.Enum(
         ("recorded", "what_if"),
         "recorded",
@@ -110,6 +117,20 @@ class TimelineScrubber(Part):
         self.observe(self._change_edits, "edits")
         self._build = Latest[_Made](self._ready, self._failed)
         self._arrange()
+
+    @property
+    def lanes(self) -> pd.DataFrame:
+        """The lanes as `lane_filter` and `pinned` have them, one row for each stream, thread or other track.
+
+        Columns: rank (int64), kind (str: stream, sync, annotation or thread), label (str), slices (int64),
+        shown, pinned (bool).
+
+        Raises:
+            LookupError: the slices are not arranged yet.
+        """
+        lanes = self._require().lanes
+        labels = {rank: self.trace.rank(rank).label for rank in {track.rank for track in lanes.tracks}}
+        return lane_table(lanes, labels, self.lane_filter, set(self.pinned))
 
     def change_trace(self, trace: Trace) -> None:
         """Show the same job read another way; what is visible and selected stays."""

@@ -29,6 +29,7 @@ const TIMELINE: Section = [
     ["N, Shift N", "next, previous match"],
     ["F", "fit the slice into the view"],
     ["R", "select the slice's time"],
+    ["P, click on a name", "keep the lanes at the top; again: let them go"],
     ["G", "go between launch and kernel"],
     ["[ ]", "previous and next iteration"],
     ["0", "show all"],

@@ -219,6 +219,46 @@ def test_all_softmax(user: User) -> None:
     expect(user.root.locator(".hta-timeline-matches")).to_contain_text(f"{count:,} matches")
 
 
+def test_lanes_are_filtered_and_pinned(user: User) -> None:
+    """Not one of the ten: what they take place in."""
+    box = user.root.get_by_role("searchbox", name="Filter lanes")
+    box.fill("rank 2, stream, -annotation")
+    user.lab.expect_kernel("timeline.lanes.query('shown')['label'].tolist()[0]", "GPU 2 stream 7")
+    user.lanes.hover(position={"x": 60, "y": FIRST_STREAM})
+    expect(user.root.locator(".hta-timeline-tip")).to_contain_text("GPU 2 stream 7")
+    user.lanes.focus()
+    user.press("p")
+    user.lab.expect_kernel("timeline.pinned", [(2, "GPU 2 stream 7")])
+    box.fill("")
+    user.lab.expect_kernel("bool(timeline.lanes['shown'].all())", True)
+    user.lab.shot("lanes-pinned")
+    user.lanes.hover(position={"x": 60, "y": FIRST_STREAM - 20})
+    user.lanes.focus()
+    user.press("p")
+    user.lab.expect_kernel("timeline.pinned", [])
+
+
+def test_the_inspector_is_as_wide_as_it_was_left(user: User) -> None:
+    edge = user.root.get_by_role("separator", name="Width of the inspector")
+    inspector = user.root.locator("[data-area=inspector]")
+    before = inspector.bounding_box()
+    at = edge.bounding_box()
+    assert before is not None and at is not None
+    user.lab.page.mouse.move(at["x"] + 4, at["y"] + 200)
+    user.lab.page.mouse.down()
+    user.lab.page.mouse.move(at["x"] - 96, at["y"] + 200, steps=3)
+    user.lab.page.mouse.up()
+    expect(edge).to_have_attribute("aria-valuenow", "420")
+    edge.press("ArrowRight")
+    after = inspector.bounding_box()
+    assert after is not None and round(after["width"] - before["width"]) == 76
+    kept = "Object.entries(localStorage).find(([key]) => key.includes('inspector-width'))"
+    key, width = user.lab.page.evaluate(kept)
+    assert key.endswith("tasks.ipynb") and width == "396"
+    edge.dblclick()
+    expect(edge).to_have_attribute("aria-valuenow", "320")
+
+
 def test_the_same_kernel_in_the_other_run(lab: Lab) -> None:
     viewer = open_viewer(lab)
     lab.kernel(
@@ -246,6 +286,13 @@ def test_the_same_kernel_in_the_other_run(lab: Lab) -> None:
     lab.expect_kernel(
         f"{events}.query('rank == 0 and event_id == ' + str(other.focus[1]))['name'].item()", name
     )
+    lab.kernel(
+        "globals().update(other_view=[part for area, part, _ in viewer.parts if area == 'timeline'][1], "
+        f"twin={events}.query('rank == 0 and event_id == ' + str(other.focus[1])).iloc[0])"
+    )
+    inside = "bool({0}.view[0] < {1} and {2} < {0}.view[1])"
+    lab.expect_kernel(inside.format("other_view", "twin.start_ns", "twin.end_ns"), True)
+    lab.expect_kernel(inside.format("scrubber", start, end), True)
     expect(viewer.locator(".hta-timeline-focus").last).to_contain_text("duration")
     lab.shot("task-other-run")
     lab.expect_no_errors()

@@ -166,6 +166,7 @@ def test_what_is_looked_at_in_one_run_is_looked_at_in_the_other(viewer: DiffView
     rank, event_id = viewer.selections[second].focus or (0, 0)
     rows = other.events(Scope(ranks=rank))
     same = rows[rows["event_id"] == event_id]["name"].item()
+    assert viewer.align == "op"  # else they would stand apart by what the steps do before
     assert rank == 0 and same == kernels[kernels["event_id"] == chosen]["name"].item()
     viewer.selections[second].focus = None
     until(lambda: viewer.selections[first].focus is None)

@@ -329,3 +329,23 @@ def test_a_gap_that_others_choose_has_a_place_on_the_timeline(ddp):
     selection.gap = (1, 4711, 20_000_000)  # a stream that is not there
     assert widget.focus_gap is None
     widget.close()
+
+
+def test_lanes_are_chosen_by_words_and_pinned_one_by_one(ddp):
+    widget = ready(TimelineScrubber(ddp))
+    every = widget.lanes
+    assert every["shown"].all() and not every["pinned"].any()
+    assert every["slices"].sum() == sum(ddp.rank(rank).n for rank in ddp.ranks)
+    widget.set_state(
+        {"lane_filter": "STREAM, -sync,  rank 1,- annotation", "pinned": [[2, "GPU 2 stream 7"]]}
+    )
+    chosen = widget.lanes
+    assert chosen[chosen["shown"]][["rank", "label"]].to_records(index=False).tolist() == [
+        (1, "GPU 1 stream 7"), (1, "GPU 1 stream 20"), (1, "GPU 1 stream 40"), (2, "GPU 2 stream 7"),
+    ]  # fmt: skip
+    assert chosen[chosen["pinned"]]["label"].tolist() == ["GPU 2 stream 7"]
+    widget.lane_filter = "stream 4"  # not stream 40
+    assert widget.lanes["shown"].sum() == 1
+    widget.lane_filter = "-"  # a minus alone is a text as any other
+    assert widget.lanes["shown"].sum() == 1
+    widget.close()

@@ -12,6 +12,8 @@ export interface BarProps {
   /** how many slices match, or null if no names are selected */
   matches: Signal<number | null>;
   step(step: 1 | -1): void;
+  /** words that choose the lanes */
+  lanes: Signal<string | undefined>;
   /** where one is among the longest events or gaps */
   ranked: Signal<string>;
   /** goes to the next longest; null where no kernel ranks them */
@@ -36,7 +38,7 @@ const TIMES: [Times, label: string, hint: string][] = [
 ];
 
 export function Bar(props: BarProps) {
-  const { classes, matches, step, ranked, goTo, times, timesNote, path, pathStatus } = props;
+  const { classes, matches, step, lanes, ranked, goTo, times, timesNote, path, pathStatus } = props;
   const count = matches.value;
   const { state, text } = pathStatus.value;
   return (
@@ -58,6 +60,18 @@ export function Bar(props: BarProps) {
           </>
         ) : null}
       </span>
+      <input
+        type="search"
+        class="hta-search hta-lanes"
+        aria-label="Filter lanes"
+        placeholder="Filter lanes"
+        title="Show the lanes whose rank, kind or name holds this, with commas in between; after a minus: does not. For example “rank 2, stream, -annotation”"
+        spellcheck={false}
+        value={lanes.value ?? ""}
+        onInput={(event) => {
+          lanes.value = event.currentTarget.value;
+        }}
+      />
       {goTo && (
         <span class="hta-tools">
           <Button

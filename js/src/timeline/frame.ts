@@ -2,7 +2,7 @@
 
 import { duration } from "../format";
 import { visible } from "../visible";
-import { HEADER_HEIGHT, type Layout } from "./layout";
+import { HEADER_HEIGHT, isCovered, type Layout } from "./layout";
 import type { Palette } from "./palette";
 import { ticks, tickText } from "./ticks";
 import type { IterationInfo, View } from "./types";
@@ -120,7 +120,7 @@ export function drawGutter(
     if (y + label.h < TOP || y > place.height) continue;
     context.fillStyle = palette.text;
     context.font = FONT;
-    context.fillText(shortened(context, visible(label.track.label), place.gutter - 20), 12, y + 8);
+    context.fillText(shortened(context, visible(label.text), place.gutter - 20), 12, y + 8);
     if (label.foldable === 0 || label.h < 26) continue;
     context.fillStyle = palette.muted;
     context.fillText(`${label.folded ? "▸" : "▾"} ${label.foldable} outer frames`, 12, y + 22);
@@ -147,7 +147,7 @@ export function drawHeaders(
   context.font = BOLD;
   for (const header of layout.headers) {
     const y = TOP + header.y - place.scroll;
-    if (y + HEADER_HEIGHT < TOP || y > place.height) continue;
+    if (y + HEADER_HEIGHT < TOP || y > place.height || isCovered(layout, header, place.scroll)) continue;
     context.fillStyle = palette.raised;
     context.fillRect(0, y, place.width, HEADER_HEIGHT - 2);
     context.fillStyle = palette.text;

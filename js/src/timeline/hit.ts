@@ -1,7 +1,7 @@
 // What is under a point: the minimap, a rank header, a fold, an edge of the brushed window, or a row.
 
 import { MINIMAP_HEIGHT, type Place, TOP, xOf } from "./frame";
-import { HEADER_HEIGHT, type Layout, type Row, rowAt } from "./layout";
+import { HEADER_HEIGHT, isCovered, type Layout, type Row, rowAt } from "./layout";
 
 const EDGE_REACH = 5;
 
@@ -24,7 +24,9 @@ export function hit(
   if (y < MINIMAP_HEIGHT) return { on: "minimap" };
   const height = y - TOP + place.scroll;
   if (y >= TOP) {
-    const header = layout.headers.find((h) => height >= h.y && height < h.y + HEADER_HEIGHT);
+    const header = layout.headers.find(
+      (h) => height >= h.y && height < h.y + HEADER_HEIGHT && !isCovered(layout, h, place.scroll),
+    );
     if (header) return { on: "header", rank: header.rank };
   }
   if (x < place.gutter) {

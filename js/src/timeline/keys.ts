@@ -17,6 +17,7 @@ export type Action =
   | { do: "match"; step: 1 | -1 }
   | { do: "ranked"; what: Ranked; step: 1 | -1 }
   | { do: "sameName"; step: 1 | -1 }
+  | { do: "pin" }
   | { do: "brushFocus" }
   | { do: "followFlow" }
   | { do: "clear" };
@@ -49,6 +50,7 @@ const BY_KEY: Record<string, Action> = {
   I: { do: "ranked", what: "longest_gaps", step: -1 },
   "<": { do: "sameName", step: -1 },
   ">": { do: "sameName", step: 1 },
+  p: { do: "pin" },
   r: { do: "brushFocus" },
   g: { do: "followFlow" },
   Escape: { do: "clear" },
@@ -58,7 +60,7 @@ export const HELP =
   "W S zoom, A D or arrows pan, page up and down scroll, period and comma step through slices, up and down go to the " +
   "caller and the first call, less-than and greater-than to the previous and next slice of the same name, L goes to " +
   "the longest event of the selection and then to the next longest, I to the longest gap, with Shift back, " +
-  "N and Shift N go through matches, F fits the focused slice, R brushes it, " +
+  "N and Shift N go through matches, F fits the focused slice, R brushes it, P pins its lanes to the top, " +
   "G follows its launch, brackets step through iterations, 0 shows all, Escape clears";
 
 /** The action of a key, or null if the key is none of the timeline's. Combinations with Ctrl, Cmd or Alt never are. */

@@ -1,7 +1,8 @@
 // Which lanes are on display and how far they are scrolled.
 
 import type { Hit } from "./hit";
-import { arrange, type Layout } from "./layout";
+import { ALL_LANES, type LaneChoice } from "./lane_choice";
+import { arrange, type Layout, scrolled } from "./layout";
 import { trackOf } from "./tooltip";
 import type { Outline } from "./types";
 
@@ -9,9 +10,13 @@ import type { Outline } from "./types";
 const MARGIN = 4;
 
 export class LaneView {
+  /** where everything stands at this scroll position */
   layout: Layout;
   scroll = 0;
   ranks: readonly number[] = [];
+  #choice: LaneChoice = ALL_LANES;
+  /** where everything stands before scrolling */
+  #whole: Layout;
   #collapsed = new Set<number>();
   #unfolded = new Set<number>();
 
@@ -21,7 +26,13 @@ export class LaneView {
     private readonly room: () => number,
     private readonly changed: () => void,
   ) {
-    this.layout = this.#arranged();
+    this.#whole = this.layout = this.#arranged();
+  }
+
+  /** Show tracks by words, and pin some. */
+  choose(choice: LaneChoice): void {
+    this.#choice = choice;
+    this.#arrange();
   }
 
   /** Show the lanes of these ranks, or of all if there are none. */
@@ -45,6 +56,7 @@ export class LaneView {
     const next = Math.min(Math.max(this.scroll + dy, 0), furthest);
     if (next === this.scroll) return false;
     this.scroll = next;
+    this.layout = scrolled(this.#whole, next);
     this.changed();
     return true;
   }
@@ -53,22 +65,24 @@ export class LaneView {
   reveal(lane: number): void {
     const track = trackOf(this.outline, lane);
     if (track && this.#collapsed.delete(track.rank)) this.#arrange();
-    const row = this.layout.rows.find((r) => r.lane === lane);
-    if (!row) return;
+    const row = this.#whole.rows.find((r) => r.lane === lane);
+    const { pinned } = this.#whole;
+    if (!row || row.y < pinned) return;
     const below = row.y + row.h - this.scroll - this.room();
-    if (row.y < this.scroll) this.scrollBy(row.y - this.scroll - MARGIN);
+    if (row.y < this.scroll + pinned) this.scrollBy(row.y - this.scroll - pinned - MARGIN);
     else if (below > 0) this.scrollBy(below + MARGIN);
   }
 
   #arrange(): void {
-    this.layout = this.#arranged();
+    this.#whole = this.#arranged();
+    this.layout = scrolled(this.#whole, this.scroll);
     this.scrollBy(0);
     this.changed();
   }
 
   #arranged(): Layout {
     const folding = { collapsedRanks: this.#collapsed, unfolded: this.#unfolded };
-    return arrange(this.outline, this.ranks, folding);
+    return arrange(this.outline, this.ranks, folding, this.#choice);
   }
 }
 

@@ -1,5 +1,6 @@
 // Which rows stand where: one row per lane, under a header per rank and a label per track.
 
+import { ALL_LANES, isPinned, isShown, type LaneChoice } from "./lane_choice";
 import type { Outline, TrackInfo } from "./types";
 
 export const STREAM_HEIGHT = 22;
@@ -27,6 +28,7 @@ export interface Header {
 }
 
 export interface TrackLabel {
+  text: string;
   track: TrackInfo;
   y: number;
   h: number;
@@ -40,6 +42,8 @@ export interface Layout {
   headers: Header[];
   tracks: TrackLabel[];
   height: number;
+  /** height of what stays at the top while the rest scrolls; its rows and labels come first */
+  pinned: number;
 }
 
 export interface Folding {
@@ -48,34 +52,65 @@ export interface Folding {
   unfolded: ReadonlySet<number>;
 }
 
-/** Rows of the chosen ranks (all if none is chosen). */
-export function arrange(outline: Outline, ranks: readonly number[], folding: Folding): Layout {
-  const layout: Layout = { rows: [], headers: [], tracks: [], height: 0 };
+/** Rows of the chosen ranks (all if none is chosen), below those that are pinned. */
+export function arrange(
+  outline: Outline,
+  ranks: readonly number[],
+  folding: Folding,
+  { filter, pinned }: LaneChoice = ALL_LANES,
+): Layout {
+  const layout: Layout = { rows: [], headers: [], tracks: [], height: 0, pinned: 0 };
   let y = 0;
+  const place = (track: TrackInfo, text: string) => {
+    const foldable = foldableLanes(track);
+    const folded = foldable > 0 && !folding.unfolded.has(track.first);
+    const top = y;
+    track.sizes.forEach((_, depth) => {
+      const h =
+        folded && depth < foldable ? FOLDED_HEIGHT : track.kind === "stream" ? STREAM_HEIGHT : ROW_HEIGHT;
+      layout.rows.push({ lane: track.first + depth, y, h, rank: track.rank });
+      y += h;
+    });
+    y = Math.max(y, top + ROW_HEIGHT);
+    layout.tracks.push({ text, track, y: top, h: y - top, foldable, folded });
+    y += TRACK_GAP;
+  };
+  for (const track of outline.tracks) {
+    const label = outline.ranks.find(({ rank }) => rank === track.rank)?.label;
+    if (isPinned(track, pinned)) place(track, `▴ ${label} · ${track.label}`);
+  }
+  layout.pinned = y;
   for (const { rank, label } of outline.ranks) {
     if (ranks.length > 0 && !ranks.includes(rank)) continue;
+    const shown = outline.tracks.filter(
+      (track) => track.rank === rank && !isPinned(track, pinned) && isShown(outline, track, filter),
+    );
+    if (shown.length === 0 && filter.trim()) continue;
     const collapsed = folding.collapsedRanks.has(rank);
     const header = { rank, label, y, bottom: 0, collapsed };
     layout.headers.push(header);
     y += HEADER_HEIGHT;
-    for (const track of collapsed ? [] : outline.tracks.filter((t) => t.rank === rank)) {
-      const foldable = foldableLanes(track);
-      const folded = foldable > 0 && !folding.unfolded.has(track.first);
-      const top = y;
-      track.sizes.forEach((_, depth) => {
-        const h =
-          folded && depth < foldable ? FOLDED_HEIGHT : track.kind === "stream" ? STREAM_HEIGHT : ROW_HEIGHT;
-        layout.rows.push({ lane: track.first + depth, y, h, rank });
-        y += h;
-      });
-      y = Math.max(y, top + ROW_HEIGHT);
-      layout.tracks.push({ track, y: top, h: y - top, foldable, folded });
-      y += TRACK_GAP;
-    }
+    for (const track of collapsed ? [] : shown) place(track, track.label);
     header.bottom = y;
   }
   layout.height = y;
   return layout;
+}
+
+/** The layout at a scroll position: what is pinned moves along, and covers the rows that it meets. */
+export function scrolled(layout: Layout, scroll: number): Layout {
+  const { pinned } = layout;
+  if (pinned === 0 || scroll === 0) return layout;
+  const moved = <T extends { y: number }>(items: readonly T[]): T[] => [
+    ...items.filter(({ y }) => y < pinned).map((item) => ({ ...item, y: item.y + scroll })),
+    ...items.filter(({ y }) => y >= pinned + scroll),
+  ];
+  return { ...layout, rows: moved(layout.rows), tracks: moved(layout.tracks) };
+}
+
+/** Whether a rank's header lies under what is pinned. */
+export function isCovered(layout: Layout, header: Header, scroll: number): boolean {
+  return layout.pinned > 0 && header.y - scroll < layout.pinned;
 }
 
 /** Leading lanes of a call stack with hardly any slices (main, run, loop, ...) compared with what they call. */

@@ -14,6 +14,7 @@ export async function act(timeline: Timeline, action: Action): Promise<void> {
   else if (action.do === "pan") timeline.look(panBy(timeline.view, action.screens * (t1 - t0), bounds));
   else if (action.do === "scroll") timeline.scrollBy(action.rows * ROW_HEIGHT);
   else if (action.do === "all") timeline.look({ t0: bounds[0], t1: bounds[1] });
+  else if (action.do === "pin") timeline.pin();
   else if (action.do === "iteration") stepIteration(timeline, action.step);
   else if (action.do === "match")
     await goTo(timeline, timeline.source.nextMatch(place(timeline), action.step));

@@ -14,7 +14,7 @@ export function niceStep(step: number): number {
 export function ticks(t0: number, t1: number, count: number): { step: number; values: number[] } {
   const step = niceStep((t1 - t0) / Math.max(count, 1));
   const values: number[] = [];
-  for (let k = Math.ceil(t0 / step); k * step <= t1; k++) values.push(k * step);
+  for (let k = Math.ceil(t0 / step); k * step <= t1; k++) values.push(k * step + 0); // -0 becomes 0
   return { step, values };
 }
 

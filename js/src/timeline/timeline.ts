@@ -10,8 +10,9 @@ import { Highlight } from "./highlight";
 import { hit } from "./hit";
 import { Hover } from "./hover";
 import { actionOf, HELP } from "./keys";
+import type { LaneChoice, TrackName } from "./lane_choice";
 import { LaneView } from "./lane_view";
-import type { Layout } from "./layout";
+import { type Layout, rowAt } from "./layout";
 import type { Found } from "./matches";
 import { act } from "./moves";
 import { drawOverlay, type Extent, hasMarks, type Marks } from "./overlay";
@@ -20,8 +21,8 @@ import { bindPointer } from "./pointer";
 import type { Ranking } from "./ranking";
 import type { Gap, Source } from "./source";
 import { Stage } from "./stage";
-import { describeGap, type Facts } from "./tooltip";
-import { gapLanes, type Pointed, tipFor } from "./tooltip_content";
+import { describeGap, type Facts, trackOf } from "./tooltip";
+import { gapLanes, type Pointed, tipFor, trackTip } from "./tooltip_content";
 import type { IterationInfo, Outline, Slice, View } from "./types";
 
 const GUTTER = 172;
@@ -43,6 +44,8 @@ export interface Listeners {
   gap(lane: number, start: number): void;
   /** what is focused, in words; null for nothing */
   announce(facts: Facts | null): void;
+  /** a track was pinned, or unpinned, here */
+  pin(track: TrackName): void;
   /** how many slices are chosen by name; null if no names are selected */
   found(found: Found | null): void;
 }
@@ -57,6 +60,8 @@ export class Timeline {
   readonly hover: Hover;
   readonly focus: Focus;
   readonly highlight: Highlight;
+  /** the lane under the pointer */
+  #under: number | null = null;
   /** goes through the longest events and gaps, where a kernel ranks them */
   ranking: Ranking | null = null;
   #iterations: readonly number[] = [];
@@ -194,6 +199,18 @@ export class Timeline {
     void this.highlight.among(ranks);
   }
 
+  /** Show tracks by words, and keep some at the top. */
+  showLanes(choice: LaneChoice): void {
+    this.#lanes.choose(choice);
+  }
+
+  /** Pin the track under the pointer, else that of the focused slice; unpin it where it is pinned. */
+  pin(): void {
+    const lane = this.#under ?? this.focus.slice?.lane;
+    const track = lane === undefined ? undefined : trackOf(this.outline, lane);
+    if (track) this.listeners.pin([track.rank, track.label]);
+  }
+
   showIterations(iterations: readonly number[]): void {
     this.#iterations = iterations;
     this.refresh();
@@ -211,14 +228,14 @@ export class Timeline {
     if (this.signal.aborted) return;
     if (slice) this.gap = null;
     const exact = await this.focus.set(slice);
-    if (exact) this.#reveal(exact);
+    if (exact) this.#reveal(exact, true); // timelines beside this one have a place of their own to show
   }
 
   /** Focus a slice that was chosen here; `go` there if it is out of sight. */
   async choose(slice: Slice | null, go: boolean): Promise<void> {
     this.gap = null;
     const exact = await this.focus.set(slice);
-    if (exact && go) this.#reveal(exact);
+    if (exact && go) this.#reveal(exact, false);
     this.listeners.focus(exact);
   }
 
@@ -255,11 +272,18 @@ export class Timeline {
     this.el.style.cursor =
       { edge: "ew-resize", header: "pointer", fold: "pointer", minimap: "grab" }[found.on as string] ?? "";
     const pointed = this.#pointedAt(x, y);
+    this.#under = y < TOP ? null : (rowAt(this.layout.rows, y - TOP + this.#lanes.scroll)?.lane ?? null);
+    const track = x < this.place.gutter && this.#under !== null && trackOf(this.outline, this.#under);
+    if (track) {
+      this.hover.at(x, y, trackTip(this.outline, track, this.#under as number, this.#stage.palette));
+      return;
+    }
     this.hover.at(x, y, tipFor(pointed, this.outline, this.source, this.highlight.path, this.#stage.palette));
     this.#stage.invalidateMarks();
   }
 
   leave(): void {
+    this.#under = null;
     this.hover.leave();
     this.#stage.invalidateMarks();
   }
@@ -267,6 +291,7 @@ export class Timeline {
   clickAt(x: number, y: number): void {
     const found = hit(this.place, this.layout, this.window, x, y);
     if (this.#lanes.toggle(found)) return;
+    if (found.on === "gutter" && this.#under !== null) this.pin();
     if (found.on === "lanes" || found.on === "edge") void this.#pick(x, y);
   }
 
@@ -312,11 +337,12 @@ export class Timeline {
     this.#stage.invalidateMarks();
   }
 
-  #reveal(slice: Slice): void {
+  #reveal(slice: Slice, following: boolean): void {
     const { t0, t1 } = this.view;
     if (slice.start + slice.dur < t0 || slice.start > t1) {
       const centre = slice.start + slice.dur / 2;
-      this.look({ t0: centre - (t1 - t0) / 2, t1: centre + (t1 - t0) / 2 });
+      const there = { t0: centre - (t1 - t0) / 2, t1: centre + (t1 - t0) / 2 };
+      this.#show(clampView(there, this.bounds), following);
     }
     this.#lanes.reveal(slice.lane);
   }

@@ -1,11 +1,12 @@
 // The tooltip for what is under the pointer: a slice, a gap between slices, or a segment of the critical path.
 
+import { counted } from "../format";
 import type { Extent } from "./overlay";
 import type { Palette } from "./palette";
 import type { CriticalPath } from "./path";
 import type { Source } from "./source";
 import { describe, describeGap, type Facts, trackOf } from "./tooltip";
-import type { Flow, Outline, Slice } from "./types";
+import type { Flow, Outline, Slice, TrackInfo } from "./types";
 
 export interface Pointed {
   row: { lane: number };
@@ -60,6 +61,20 @@ function gapTip(lane: number, t: number, outline: Outline, source: Source, palet
   if (!gap) return null;
   const extent = { lane, start: gap[0], dur: gap[1] - gap[0] };
   return { facts: describeGap(outline, lane, gap), colour: palette.idle, extent };
+}
+
+/** A track under the pointer: its whole name, and what it can do. */
+export function trackTip(
+  outline: Outline,
+  { rank, label, sizes }: TrackInfo,
+  lane: number,
+  palette: Palette,
+): Tip {
+  const slices = sizes.reduce((sum, size) => sum + size, 0);
+  const of = outline.ranks.find((one) => one.rank === rank)?.label ?? "";
+  const lines = [`rank ${of} · ${counted(slices, "slice")}`, "click or P: keep it at the top, or let it go"];
+  // an extent of nothing: no slice is outlined
+  return { facts: { name: label, lines }, colour: palette.idle, extent: { lane, start: -Infinity, dur: 0 } };
 }
 
 function knownFlows(slice: Slice, source: Source): readonly Flow[] {

@@ -20,6 +20,7 @@ import { choicesOf, historyCommands } from "../places";
 import { draw } from "../shared";
 import { SHOW, Showing, type Shown, TRY } from "../showing";
 import { Slot, type SlotProps } from "../slot";
+import { Splitter } from "../splitter";
 import { announceView } from "../static_preview";
 import { BUILT } from "../timeline/linking";
 import type { Timeline } from "../timeline/timeline";
@@ -259,11 +260,19 @@ export const explorer: View = ({ model, el, signal, host }) => {
                 </Button>
               </span>
             </header>
-            <Notices {...loading} />
             <div class="hta-parts" data-findings={available.value.some(({ kind }) => kind === "overview")}>
               {slots(["verdict"])}
+              {loading.notices.value.length > 0 && (
+                <div class="hta-notices">
+                  <Notices {...loading} />
+                </div>
+              )}
               <div class="hta-controls">{slots(CONTROLS)}</div>
-              <div class="hta-stage">{slots(STAGE)}</div>
+              <div class="hta-stage">
+                {slots(STAGE.slice(0, 1))}
+                <Splitter resize={(width) => el.style.setProperty("--hta-inspector", `${width}px`)} />
+                {slots(STAGE.slice(1))}
+              </div>
               <div class="hta-panels">
                 <PanelBar
                   available={available.value}

@@ -12,6 +12,7 @@ import { ClientSource } from "../timeline/client";
 import { decodeSlices, inflate, type SlicesLayout } from "../timeline/decode";
 import { type Call, fetchChunks, KernelSource } from "../timeline/kernel";
 import { shortName } from "../timeline/labels";
+import type { TrackName } from "../timeline/lane_choice";
 import { BUILT, dispatch, MOVED, POINTED } from "../timeline/linking";
 import { act } from "../timeline/moves";
 import { requestPath } from "../timeline/path_request";
@@ -139,6 +140,8 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const timesNote = trait<string>(model, "times_note", signal);
   const frozen = model.get("frozen") === true; // a report: no kernel answers
   const choice = model.get("switchable") === true && !frozen ? times : null;
+  const laneFilter = trait<string | undefined>(model, "lane_filter", signal);
+  const pinned = trait<TrackName[] | undefined>(model, "pinned", signal);
   const matches = makeSignal<number | null>(null);
 
   const bar = element("div");
@@ -180,6 +183,11 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
         focusGap.value = [lane, start];
       },
       announce,
+      pin: ([rank, label]) => {
+        const others = (pinned.value ?? []).filter((one) => one[0] !== rank || one[1] !== label);
+        const gone = others.length < (pinned.value ?? []).length;
+        pinned.value = gone ? others : [...others, [rank, label]];
+      },
       found: (found) => {
         matches.value = found?.count ?? null;
       },
@@ -204,6 +212,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
       times={choice}
       path={onPath}
       ranked={ranking.text}
+      lanes={laneFilter}
       goTo={frozen ? null : (what) => void act(shown, { do: "ranked", what, step: 1 })}
       {...{ matches, step, timesNote, pathStatus }}
     />,
@@ -215,6 +224,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
       body.style.height = `${height.value}px`;
     }),
     effect(() => shown.showRanks(ranks.value)),
+    effect(() => shown.showLanes({ filter: laneFilter.value ?? "", pinned: pinned.value ?? [] })),
     effect(() => shown.showIterations(iterations.value)),
     effect(() => shown.showNamed(names.value, query.value)),
     effect(() => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { actionOf } from "../../src/timeline/keys";
 import { shortName } from "../../src/timeline/labels";
-import { arrange, rowAt, rowsBetween } from "../../src/timeline/layout";
+import { arrange, type Header, isCovered, rowAt, rowsBetween, scrolled } from "../../src/timeline/layout";
 import { rasterise } from "../../src/timeline/scanline";
 import type { Items, Outline, TrackInfo } from "../../src/timeline/types";
 
@@ -42,6 +42,39 @@ describe("layout", () => {
     const folded = arrange(outline, [], { ...open, collapsedRanks: new Set([0]) });
     expect(folded.rows.map((row) => row.lane)).toEqual([7]);
     expect(folded.headers).toHaveLength(2);
+  });
+
+  it("shows the lanes that words choose, and pinned ones first, whatever the words", () => {
+    const lanes = (filter: string, pinned: [number, string][] = []) =>
+      arrange(outline, [], open, { filter, pinned }).rows.map((row) => row.lane);
+    expect(lanes("STREAM")).toEqual([0, 7]);
+    expect(lanes("stream, rank 3")).toEqual([7]);
+    expect([lanes("gpu 3 stream 7,"), lanes("rank 30"), lanes("ank 3"), lanes("stream 77")]).toEqual([
+      [7],
+      [],
+      [7],
+      [],
+    ]);
+    expect(lanes("-stream")).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(lanes("nothing like it")).toEqual([]);
+    expect(lanes("main", [[3, "GPU 3 stream 7"]])).toEqual([7, 1, 2, 3, 4, 5, 6]);
+    expect(
+      arrange(outline, [], open, { filter: "main", pinned: [] }).headers.map(({ rank }) => rank),
+    ).toEqual([0]);
+  });
+
+  it("keeps what is pinned in place, over the rows that scroll under it", () => {
+    const choice = { filter: "", pinned: [[3, "GPU 3 stream 7"]] as [number, string][] };
+    const layout = arrange(outline, [], open, choice);
+    expect(scrolled(layout, 0)).toBe(layout);
+    const moved = scrolled(layout, 40);
+    expect(moved.rows[0]).toEqual({ ...layout.rows[0], y: (layout.rows[0]?.y ?? 0) + 40 });
+    expect(moved.tracks[0]?.text).toBe("▴ 3 · GPU 3 stream 7");
+    expect(moved.rows.slice(1)).toEqual(layout.rows.slice(1).filter(({ y }) => y >= layout.pinned + 40));
+    expect(moved.rows.length).toBeLessThan(layout.rows.length);
+    const [first, last] = layout.headers as [Header, Header];
+    expect([isCovered(moved, first, 40), isCovered(moved, last, 40)]).toEqual([true, false]);
+    expect(isCovered(arrange(outline, [], open), first, 40)).toBe(false);
   });
 
   it("folds outer frames until they are unfolded", () => {

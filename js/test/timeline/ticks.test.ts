@@ -23,5 +23,7 @@ describe("ticks", () => {
     }
     expect(tickText(1_500_000, 500_000)).toBe("1.5 ms");
     expect(tickText(0, 20)).toBe("0 ns");
+    const { step, values } = ticks(-400_000, 5_000_000, 5);
+    expect(values.map((value) => tickText(value, step))[0]).toBe("0 ms");
   });
 });
