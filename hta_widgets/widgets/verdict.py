@@ -63,7 +63,7 @@ class Verdict(Computed):
     sentence = t.Unicode(help="the verdict in one sentence").tag(sync=True)
     cards: t.List[Any] = t.List(
         help="the first findings: [{title, text, figure, caption, per_step, how, span, saving, suggestion, "
-        "replayed, evidence}]"
+        "caveat, replayed, evidence}]"
     ).tag(sync=True)
     further = t.Unicode(help="what else there is: more findings, what was checked, what is unknown").tag(
         sync=True
@@ -131,10 +131,18 @@ def _card(trace: Trace, row: pd.Series, note: dict[str, Any], most: float, steps
         "span": _span(row, most),
         "saving": row["saving"],
         "suggestion": row["suggestion"],
+        "caveat": _caveat(row),
         "replayed": bool(row["edits"]),  # "What if" can begin with its change
         # what is said of the recording as a whole lies nowhere in particular
         "evidence": evidence | {"window": evidence_ns(trace, row)} if evidence else None,
     }
+
+
+def _caveat(row: pd.Series) -> str:
+    """What the suggestion takes, and what may go wrong with it."""
+    needs, risk = row["needs"], row["risk"]
+    told = [f"It needs: {needs[0].lower()}{needs[1:]}"] if needs else []
+    return " ".join([*told, f"Risk: {risk}"] if risk else told)
 
 
 def _figure(row: pd.Series) -> tuple[str, str]:

@@ -23,6 +23,7 @@ const card = (title: string, more: object = {}) => ({
   span: [10, 50, 100],
   saving: "Replayed, 12 % less.",
   suggestion: "Do something.",
+  caveat: "Needs something else.",
   evidence: { kind: "b", ranks: [2], iterations: [], names: ["n"], window: [5, 9] },
   ...more,
 });

@@ -8,7 +8,10 @@ import pytest
 
 from hta_widgets import Trace, edits, examples
 from hta_widgets.analysis import overview, savings, what_if
+from hta_widgets.analysis.findings.caveats import CAVEATS, confidence_of
 from hta_widgets.analysis.findings.changes import BETWEEN_RANKS
+from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.headline import WORDS
 from hta_widgets.analysis.findings.inputs import judged_scope
 from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.trace.scope import Scope
@@ -132,3 +135,46 @@ def test_what_saves_nothing_now_is_asked_again_after_the_first_changes():
     copies = findings["memory_copies"]
     assert copies["section"] == "not now" and copies["saving_pct"] < 0.5
     assert copies["saving"].endswith("Nor does it save anything after the first 2 changes above.")
+
+
+@pytest.mark.parametrize(
+    ("low", "estimate", "high", "error_pct", "method", "section", "confidence"),
+    [
+        (95, 100, 104, 0.0, "replay", "saves", "high"),
+        (95, 100, 104, 0.1, "replay", "saves", "high"),  # the error is of all of the time: 1 of 1,000
+        (95, 100, 104, 0.2, "replay", "saves", "medium"),
+        (80, 100, 130, 0.0, "replay", "saves", "medium"),
+        (80, 100, 131, 0.0, "replay", "saves", "low"),
+        (0, 0, 20, 0.0, "replay", "not now", "high"),  # a tenth of what it costs
+        (0, 0, 21, 0.0, "replay", "not now", "medium"),
+        (0, 100, 100, 0.0, "bound", "saves", "low"),
+        (0, 100, 100, 0.0, "analytic", "saves", "low"),
+        (None, None, None, 0.0, "", "unknown", ""),
+    ],
+)
+def test_how_well_a_saving_is_known(low, estimate, high, error_pct, method, section, confidence):
+    finding = Finding(
+        "data_stall", 200, 20.0, "", "", "",
+        saving_low_ns=low, saving_ns=estimate, saving_high_ns=high, method=method, section=section,
+    )  # fmt: skip
+    assert confidence_of(finding, error_pct) == confidence
+
+
+@pytest.mark.parametrize("name", ["single_gpu_dataloader_stall", "gpt2_ddp"])
+def test_each_saving_says_its_confidence_steps_and_what_it_needs(name):
+    trace, findings = found(name)
+    judged = len(judged_scope(trace).iterations)
+    told = [finding for finding in findings.values() if finding["method"]]
+    assert told
+    for finding in told:
+        assert finding["confidence"] in ("high", "medium", "low")
+        assert finding["steps"] == judged
+        assert finding["needs"].endswith(".")
+    others = [finding for finding in findings.values() if not finding["method"]]
+    assert {finding["confidence"] for finding in others} == {""}
+
+
+def test_what_a_change_needs_is_said_of_topics_that_there_are():
+    assert CAVEATS.keys() <= WORDS.keys()
+    for caveat in CAVEATS.values():
+        assert caveat.needs.endswith(".") and (not caveat.risk or caveat.risk.endswith("."))

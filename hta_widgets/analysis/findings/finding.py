@@ -50,6 +50,7 @@ class Finding:
         saving_pct: the estimate in % of that time. saving_rank: that rank; None if all ranks were replayed.
         method: "replay", "bound" (of it: it can be had only in part), "analytic" (a bound by what is lost,
             or nothing, without a replay), or "" without a saving.
+        confidence: how well the saving is known: "high", "medium", "low", or "" without one.
         edits: the Python expression of what was replayed.
         change: what to replay, where that is not known by the topic.
         section: whether it saves something now, or nothing now, or that is unknown; or "memory": it takes
@@ -74,6 +75,7 @@ class Finding:
     saving_pct: float | None = None
     saving_rank: int | None = None
     method: Literal["replay", "bound", "analytic", ""] = ""
+    confidence: Literal["high", "medium", "low", ""] = ""
     edits: str = ""
     change: Change | None = None
     section: Literal["saves", "not now", "unknown", "memory"] = "unknown"

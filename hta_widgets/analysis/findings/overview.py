@@ -9,6 +9,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.findings.attention_rules import attention_not_fused
+from hta_widgets.analysis.findings.caveats import caveat_of
 from hta_widgets.analysis.findings.communication_rules import late_collective
 from hta_widgets.analysis.findings.compute_rules import COMPUTE_RULES
 from hta_widgets.analysis.findings.copy_rules import pageable_copies, slow_copies
@@ -107,8 +108,12 @@ _COLUMNS = {
     "saving_pct": "float64",
     "saving_rank": "Int64",
     "method": "str",
+    "confidence": "str",
+    "steps": "Int64",
     "edits": "str",
     "suggestion": "str",
+    "risk": "str",
+    "needs": "str",
     "kind": "str",
     "name": "str",
     "event_rank": "Int64",
@@ -120,8 +125,11 @@ _NO_FINDING = {
     "share_pct": 0.0,
     "saving": "",
     "method": "",
+    "confidence": "",
     "edits": "",
     "suggestion": "",
+    "risk": "",
+    "needs": "",
     "kind": "",
     "name": "",
 }
@@ -167,15 +175,21 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         replayed steps: at least, estimate, at most; NA without one), saving_pct (float64, the estimate in %
         of that time), saving_rank (Int64, the rank that was replayed; NA if all were), method (str:
         "replay"; "bound", of a change that can be had only in part; "analytic", at most what ranks lose to
-        each other, or nothing, without a replay; ""),
+        each other, or nothing, without a replay; ""), confidence (str: "high", "medium" or "low", as the
+        range of the replay and the error of its model are together up to a tenth of the saving, up to a half,
+        or more, or only a bound is known; "" without a saving), steps (Int64, the steps that are judged:
+        cost and savings divided by it are per step; NA where none are marked),
         edits (str, the Python expression of the change, as `hta-widgets what-if --edit` takes it),
-        suggestion (what to try), kind (the analysis that shows it, "" if open or about the recording), name
+        suggestion (what to try), risk (what may go wrong with it), needs (what it takes; "" where nothing
+        is known to), kind (the analysis that shows it, "" if open or about the recording), name
         (of the events it is about, or "") (str), event_rank, event_id (Int64; an event to look at, or NA).
     """
     scope = scope or Scope()
     verdict = recording_verdict(trace, scope)
-    found, absent, missing = ([verdict], [], []) if verdict else _judged(Inputs(trace, scope))
-    rows = [_row(section, finding) for section, finding in ordered(found)]
+    inputs = Inputs(trace, scope)
+    found, absent, missing = ([verdict], [], []) if verdict else _judged(inputs)
+    steps = None if verdict else inputs.judged or None
+    rows = [_row(section, finding, steps) for section, finding in ordered(found)]
     rows += [_checked_row(absent)] if absent else []
     rows += [_open_row(gap) for gap in missing]
     frame = pd.DataFrame(rows, columns=list(_COLUMNS))
@@ -255,10 +269,10 @@ def _listed(words: list[str]) -> str:
 _NOT_SHOWN = ("evidence", "change", "only_if_saved")
 
 
-def _row(section: str, finding: Finding) -> dict[str, object]:
-    evidence = vars(finding.evidence)
+def _row(section: str, finding: Finding, steps: int | None) -> dict[str, object]:
     fields = {name: value for name, value in vars(finding).items() if name not in _NOT_SHOWN}
-    return {**fields, **evidence, "section": section}
+    caveat = caveat_of(finding.topic)._asdict()
+    return {**fields, **vars(finding.evidence), **caveat, "section": section, "steps": steps}
 
 
 def _checked_row(topics: list[str]) -> dict[str, object]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hta_widgets.analysis.findings.between_ranks import between_ranks
+from hta_widgets.analysis.findings.caveats import confidence_of
 from hta_widgets.analysis.findings.changes import BETWEEN_RANKS, CHANGES, NO_CHANGE, Change
 from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.replay.expressions import parse_all, written
@@ -109,9 +110,24 @@ def with_savings(inputs: Inputs, findings: list[Finding]) -> list[Finding]:
     told = [finding for finding in told if _worth_telling(finding)]
     first = sorted((finding for finding in told if finding.section == "saves"), key=_most_first)
     return [
-        _later(inputs, finding, first) if finding.section == "not now" else _together(inputs, finding, first)
+        _sure(
+            inputs,
+            _later(inputs, finding, first)
+            if finding.section == "not now"
+            else _together(inputs, finding, first),
+        )
         for finding in told
     ]
+
+
+def _sure(inputs: Inputs, finding: Finding) -> Finding:
+    """A finding with how well its saving is known."""
+    if finding.method != "replay":
+        return replace(finding, confidence=confidence_of(finding))
+    ranks = inputs.trace.ranks_of(inputs.scope) if finding.saving_rank is None else [finding.saving_rank]
+    known = [quality for rank in ranks if (quality := quality_of(inputs.trace.rank(rank)))]
+    error_pct = max((abs(quality.model_error_pct) for quality in known), default=0.0)
+    return replace(finding, confidence=confidence_of(finding, error_pct))
 
 
 def _worth_telling(finding: Finding) -> bool:

@@ -22,6 +22,8 @@ interface Card {
   span: number[];
   saving: string;
   suggestion: string;
+  /** what that takes, and what may go wrong with it */
+  caveat: string;
   replayed: boolean;
   evidence: Evidence | null;
 }
@@ -162,7 +164,7 @@ function CardOf({ card, shown, show, attempt, explained, explain }: CardProps) {
       </div>
       {explained && (
         <p class="hta-card-more">
-          {card.suggestion} <span class="hta-muted">{card.saving}</span>
+          {card.suggestion} {card.caveat} <span class="hta-muted">{card.saving}</span>
         </p>
       )}
     </li>
