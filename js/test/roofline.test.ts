@@ -1,7 +1,7 @@
 // The roofline: its axes, its labels, what its marks and the list select, and the form for peaks.
 
 import { afterEach, expect, it } from "vitest";
-import { overlap, placeLabels } from "../src/charts/place";
+import { overlap, placeLabels, textWidth } from "../src/charts/place";
 import { outline } from "../src/charts/roof_rows";
 import { ridge, roofsOf } from "../src/charts/roofs";
 import { logarithmic, logTicks } from "../src/charts/scale";
@@ -170,12 +170,22 @@ it("says once what the details of all rows are, and in each row where they diffe
   expect(other.el.querySelector(".hta-legend")?.textContent).not.toContain("2 ranks");
 });
 
-it("keeps the last number of the axis inside the picture", async () => {
-  const { el } = await show({ ...panel, marks: wire({ ...rows, x: [590, 0.25, 0, 8] }) });
-  const groups = [...el.querySelectorAll(".hta-roofline text[text-anchor=end]")];
-  expect(groups.some((text) => text.textContent === "1,000" && Number(text.getAttribute("x")) > 0)).toBe(
-    true,
+it("keeps the numbers of the axis inside the picture, and names off the levels of roofs", async () => {
+  const { el } = await show({
+    ...panel,
+    marks: wire({ ...rows, x: [590, 0.25, 0, 8], y: [950, 0.4, 0, 2] }),
+  });
+  const chart = el.querySelector(".hta-roofline");
+  const last = [...(chart?.querySelectorAll("g[transform$=' 0)'] > text") ?? [])].at(-1);
+  expect(last?.textContent).toBe("1,000");
+  const at = Number(last?.parentElement?.getAttribute("transform")?.match(/[\d.]+/)?.[0]);
+  expect(48 + at + textWidth("1,000") / 2).toBeLessThanOrEqual(Number(chart?.getAttribute("width")));
+  const name = chart?.querySelector<SVGTextElement>(".hta-roof-labels .hta-bar-name");
+  const levels = [...(chart?.querySelectorAll(".hta-roof-line") ?? [])].map((line) =>
+    Number(line.getAttribute("d")?.match(/^M\S+ ([\d.]+)H/)?.[1]),
   );
+  const foot = Number(name?.getAttribute("y"));
+  expect(levels.filter((level) => level > foot - 10 && level < foot + 3)).toEqual([]);
 });
 
 it("selects by mark, by row and by keyboard, and forgets with Escape", async () => {

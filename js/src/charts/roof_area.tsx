@@ -27,7 +27,7 @@ export function Grid({ x, y, ends: [across, up], inner, height }: Area) {
         <g key={value} transform={`translate(${x(value)} 0)`}>
           <line class="hta-grid" data-minor={!labelled || undefined} y2={height} />
           {labelled && (
-            <text y={height + 14} {...tickPlace(tickText(value), x(value), inner)}>
+            <text y={height + 14} text-anchor="middle">
               {tickText(value)}
             </text>
           )}
@@ -100,6 +100,14 @@ export function axes(
   return [logarithmic(...across, inner), y, [across, up]];
 }
 
+/** Where the levels of the roofs run. */
+export function roofLevels(roofs: Roofs, x: Log, y: Log, inner: number): Box[] {
+  return roofs.peaks.map((roof) => {
+    const from = Math.max(0, x(ridge(roof)));
+    return { x: from, y: y(roof.peak) - 1, width: inner - from, height: 2 };
+  });
+}
+
 interface RoofLabel {
   text: string;
   box: Box;
@@ -150,13 +158,6 @@ function grouping<T>(items: readonly T[], key: (item: T) => string): Map<string,
   const groups = new Map<string, T[]>();
   for (const item of items) groups.set(key(item), [...(groups.get(key(item)) ?? []), item]);
   return groups;
-}
-
-/** In the middle below its line; at the right end of the axis no further than its edge. */
-function tickPlace(text: string, at: number, inner: number) {
-  return at + textWidth(text) / 2 > inner
-    ? { x: inner - at, "text-anchor": "end" }
-    : { "text-anchor": "middle" };
 }
 
 /** 0.001, 20, 1,000, 1e6 */

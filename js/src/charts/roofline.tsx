@@ -8,14 +8,14 @@ import type { ChartProps } from "./chart";
 import { fittedNames, Mark } from "./mark";
 import { max } from "./numbers";
 import { type Labelled, LINE, placeLabels, textWidth } from "./place";
-import { axes, Grid, RoofLines, roofLabels } from "./roof_area";
+import { axes, Grid, RoofLines, roofLabels, roofLevels } from "./roof_area";
 import { RoofList, sharedDetail } from "./roof_list";
 import { BOUNDS, facts, outline, type Row, rowsOf, type Shape } from "./roof_rows";
 import { roofsOf } from "./roofs";
 import { toggled } from "./select";
 
 const HEIGHT = 340;
-const [LEFT, RIGHT, TOP, BOTTOM] = [48, 8, 20, 36];
+const [LEFT, RIGHT, TOP, BOTTOM] = [48, 22, 20, 36]; // at the right, room for half a number below the axis
 const WIDE = 900; // from here on the list stands beside the chart
 const [LEAST, LARGEST] = [3, 18]; // radius, px
 const LABELS = 8;
@@ -55,7 +55,8 @@ export function RooflineView({ marks, width, selecting }: ChartProps<RooflineCha
     width: textWidth(texts[i] ?? ""),
   }));
   const solid = first.map(({ at, top, r }) => ({ x: at - r, y: top - r, width: 2 * r, height: 2 * r }));
-  const boxes = placeLabels(asked, [...ceilings.map(({ box }) => box), ...solid], { width: inner, height });
+  const taken = [...ceilings.map(({ box }) => box), ...roofLevels(roofs, x, y, inner), ...solid];
+  const boxes = placeLabels(asked, taken, { width: inner, height });
   const { names } = selecting;
   const chosen = new Set(names.value);
   const any = rows.some(({ label }) => chosen.has(label));
