@@ -55,8 +55,23 @@ def row(inspector: Locator, label: str) -> Locator:
     return inspector.locator("dl > div").filter(has=inspector.page.locator("dt", has_text=label)).first
 
 
-def test_a_kernel_tells_who_launched_it_and_its_links_lead_on(lab: Lab) -> None:
-    inspector = open_explorer(lab, examples.path("gpt2_ddp"))
+@pytest.fixture(scope="module")
+def opened(lab: Lab) -> Locator:
+    return open_explorer(lab, examples.path("gpt2_ddp"))
+
+
+@pytest.fixture
+def inspector(lab: Lab, opened: Locator) -> Locator:
+    """At rest: nothing is selected, and the first stream is where `click` expects it."""
+    lab.kernel("(selection.clear(), setattr(timeline, 'view', trace.extent_ns))")
+    lanes = lab.page.locator(TIMELINE).first
+    lanes.focus()
+    for _ in range(8):  # a link may have scrolled the lanes
+        lanes.press("PageUp")
+    return opened
+
+
+def test_a_kernel_tells_who_launched_it_and_its_links_lead_on(lab: Lab, inspector: Locator) -> None:
     expect(inspector).to_contain_text("Click a slice or a gap")
     lab.kernel("globals().update(it=work[work['name'].str.contains('xmma_gemm')].iloc[40])")
     number, start, end = literal_eval(lab.kernel("(int(it.event_id), int(it.start_ns), int(it.end_ns))"))
@@ -90,11 +105,10 @@ def test_a_kernel_tells_who_launched_it_and_its_links_lead_on(lab: Lab) -> None:
     lab.expect_no_errors()
 
 
-def test_empty_ground_selects_the_gap_and_not_the_window(lab: Lab) -> None:
-    inspector = open_explorer(lab, examples.path("gpt2_ddp"))
-    lab.kernel("globals().update(work=work.head(100))")  # with room on either side
-    lab.kernel("globals().update(idle=work['start_ns'].values[1:] - work['end_ns'].values[:-1])")
-    edges = "int(work['end_ns'].values[idle.argmax()]), int(work['start_ns'].values[idle.argmax() + 1])"
+def test_empty_ground_selects_the_gap_and_not_the_window(lab: Lab, inspector: Locator) -> None:
+    lab.kernel("globals().update(first=work.head(100))")  # with room on either side
+    lab.kernel("globals().update(idle=first['start_ns'].values[1:] - first['end_ns'].values[:-1])")
+    edges = "int(first['end_ns'].values[idle.argmax()]), int(first['start_ns'].values[idle.argmax() + 1])"
     start, end = literal_eval(lab.kernel(f"({edges})"))
     click(lab, start, end)
     lab.expect_kernel("selection.gap", (0, 7, start))
