@@ -152,12 +152,16 @@ function CardOf({ card, shown, show, attempt, explained, explain }: CardProps) {
         </span>
         <span class="hta-grow" />
         {attempt && (
-          <Button class="hta-quiet" title="Try the change, and more or less of it" onClick={attempt}>
+          <Button
+            class="hta-quiet hta-card-ask"
+            title="Try the change, and more or less of it"
+            onClick={attempt}
+          >
             What if…
           </Button>
         )}
         {card.suggestion && (
-          <Button class="hta-quiet hta-card-todo" aria-expanded={explained} onClick={explain}>
+          <Button class="hta-quiet hta-card-todo hta-card-ask" aria-expanded={explained} onClick={explain}>
             What to do
           </Button>
         )}
