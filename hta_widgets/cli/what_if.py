@@ -34,8 +34,12 @@ def run(arguments: Namespace) -> Exit:
     form = form_of(arguments.format, output)
     trace = open_trace(arguments)
     scope = scope_of(arguments, trace)
-    frame = what_if(trace, edits, scope)
-    _warn_of_left_out(arguments, trace, scope)
+    try:
+        frame = what_if(trace, edits, scope)
+    except ValueError as error:
+        raise UsageError(f"argument --edit: {error}") from None
+    if not any(edit.across for edit in edits):
+        _warn_of_left_out(arguments, trace, scope)
     if form == "table":
         write_lines(output, _table(frame, output))
     elif form == "json":

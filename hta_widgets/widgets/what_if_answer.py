@@ -15,7 +15,7 @@ from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.quality import first_trusted, quality_of
 from hta_widgets.analysis.replay.speed_map import SPEEDS
-from hta_widgets.analysis.replay.what_if import PARTS
+from hta_widgets.analysis.replay.what_if import PARTS, within_ranks
 from hta_widgets.charts.svg import Bar, PanelPicture
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import duration, percent
@@ -73,11 +73,13 @@ def replayed(trace: Trace, scope: Scope, edits: Sequence[Edit]) -> Replayed:
 
     Raises:
         MissingDataError: the rank has no device work, or its replay cannot be trusted.
+        ValueError: an edit is of several ranks.
     """
     ranks = trace.ranks_of(scope)
     if not ranks:
         raise MissingDataError("device events", RECORD_DEVICE)
     rank = first_trusted(trace, ranks)
+    within_ranks(edits)
     recorded, frame = (what_if(trace, made, Scope(ranks=(rank,))) for made in ((), edits))
     steps = what_if(trace, edits, replace(scope, ranks=(rank,)))
     rank_trace = trace.rank(rank)

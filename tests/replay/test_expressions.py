@@ -36,6 +36,10 @@ EDITS = [
     edits.fused_pointwise(),
     edits.pauses(),
     edits.pauses("aten::[[]x", longer_than_ns=2_000_000),
+    edits.no_stragglers(),
+    edits.median_rank(3),
+    edits.even_operations("*gemm*"),
+    edits.faster_links(math.inf, name="all_reduce"),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,21 @@ _AS_GOOD = 1.25
 _PERMILLE = 0.001
 
 
+class Order(NamedTuple):
+    """Another order that explains as much.
+
+    Attributes:
+        net: what waits for what.
+        taken, ideal: int64 ns, of the operations and then of the waits for the host.
+        late: the operation that each wait for the host precedes.
+    """
+
+    net: Network
+    taken: Int64
+    ideal: Int64
+    late: Int64
+
+
 @dataclass(frozen=True, eq=False)
 class JobModel:
     """All operations of a job, in an order that explains the recording.
@@ -44,7 +60,7 @@ class JobModel:
         incomplete: bool[n], communication with ranks that were not recorded: it may hold waiting for them.
         taken, ideal: int64[n] ns, what each takes by itself, and if no rank were slow.
         net: what waits for what.
-        others: networks of other tolerances that explain as much, with what the operations take in them.
+        others: orders of other tolerances that explain as much.
         places: stage and replica of each rank.
         unnamed: kernels in which ranks meet though nothing says so.
         doubt: of the pairs of sends and receives (`meetings.paired`).
@@ -56,7 +72,7 @@ class JobModel:
     taken: Int64
     ideal: Int64
     net: Network
-    others: tuple[tuple[Network, Int64, Int64], ...]
+    others: tuple[Order, ...]
     places: Places
     unnamed: list[str]
     doubt: float
@@ -93,8 +109,8 @@ class JobModel:
         """
         found = [self.total / self.least]
         found += [
-            float(net.step_times(taken).mean() / net.step_times(ideal).mean())
-            for net, taken, ideal in self.others
+            float(other.net.step_times(other.taken).mean() / other.net.step_times(other.ideal).mean())
+            for other in self.others
         ]
         if self.incomplete.any():
             of_devices = (self.ops["kind"] != HOST).to_numpy()
@@ -147,43 +163,60 @@ def job_model(ops: pd.DataFrame) -> JobModel:
         checkpoint()
         before, after = dependencies(ops, where.stage, tolerance)
         found = _with_host(ops, before, after, meeting, own, best)
-        unexplained = abs(1 - float(found[1].step_times(found[2]).mean()) / measured)
-        fits.append((found[1].forced + found[1].unreached, unexplained, found))
+        unexplained = abs(1 - float(found.net.step_times(found.taken).mean()) / measured)
+        fits.append((found.net.forced + found.net.unreached, unexplained, found))
     contradictions, least, _ = min(fits, key=lambda fit: fit[:2])
-    (frame, net, taken, ideal), *others = [
+    chosen, *others = [
         found
         for count, unexplained, found in fits
         if count == contradictions and unexplained <= max(_AS_GOOD * least, least + _PERMILLE)
     ]
-    as_good = tuple(other[1:] for other in others)
-    hosts = len(frame) - len(meeting)
+    hosts = len(chosen.late)
     meetings = np.append(meeting, np.full(hosts, -1))
     partly = np.append(incomplete, np.zeros(hosts, np.bool_))
-    return JobModel(frame, meetings, partly, taken, ideal, net, as_good, where, unnamed, doubt)
+    return JobModel(
+        ops=_with_waits(ops, chosen),
+        meeting=meetings,
+        incomplete=partly,
+        taken=chosen.taken,
+        ideal=chosen.ideal,
+        net=chosen.net,
+        others=tuple(others),
+        places=where,
+        unnamed=unnamed,
+        doubt=doubt,
+    )
+
+
+def _with_waits(ops: pd.DataFrame, order: Order) -> pd.DataFrame:
+    """The operations, with one row more for each wait for the host."""
+    if not len(order.late):
+        return ops
+    ends, waited = ops["start_ns"].to_numpy(np.int64)[order.late], order.taken[len(ops) :]
+    waits = ops.iloc[order.late].assign(
+        kind=HOST, name=HOST, start_ns=ends - waited, end_ns=ends, dur_ns=waited
+    )
+    return pd.concat([ops, waits], ignore_index=True)
 
 
 def _with_host(
     ops: pd.DataFrame, before: Int64, after: Int64, meeting: Int64, own: Int64, best: Int64
-) -> tuple[pd.DataFrame, Network, Int64, Int64]:
-    """Operations, network, times and ideal times, with waits for the host as operations of their own."""
+) -> Order:
+    """The order, with waits for the host as operations of their own."""
     delay = host_delays(ops, before, after)
     usual = usual_delays(ops, delay)
     late = np.flatnonzero((delay > 0) | (usual > 0))
-    ends = ops["start_ns"].to_numpy(np.int64)[late]
-    waits = ops.iloc[late].assign(
-        kind=HOST, name=HOST, start_ns=ends - delay[late], end_ns=ends, dur_ns=delay[late]
-    )
-    frame = pd.concat([ops, waits], ignore_index=True) if len(late) else ops
+    start, step = (ops[column].to_numpy(np.int64) for column in ("start_ns", "step"))
     entry = np.arange(len(ops))
     entry[late] = len(ops) + np.arange(len(late))
     net = network(
         np.concatenate([before, entry[late]]),
         np.concatenate([entry[after], late]),
         np.append(meeting, np.full(len(late), -1)),
-        frame["start_ns"].to_numpy(np.int64),
-        frame["step"].to_numpy(np.int64),
+        np.append(start, start[late] - delay[late]),
+        np.append(step, step[late]),
     )
-    return frame, net, np.append(own, delay[late]), np.append(best, usual[late])
+    return Order(net, np.append(own, delay[late]), np.append(best, usual[late]), late)
 
 
 def _incomplete(ops: pd.DataFrame, meeting: Int64) -> Bool:

@@ -31,6 +31,7 @@ class Network:
     Attributes:
         order: int32, nodes with causes first; operations are 0 to n - 1, meetings follow.
         first, source: the predecessors of node v are source[first[v]:first[v + 1]].
+        before, after: operations, and those of the same rank that wait for them: without meetings.
         step: int32[n], step of each operation, from 0.
         steps: number of steps. Each is replayed alone, from 0.
         forced: meetings that could not be complete, since ranks disagree on the order. They begin without
@@ -41,6 +42,8 @@ class Network:
     order: Int32
     first: Int64
     source: Int32
+    before: Int64
+    after: Int64
     step: Int32
     steps: int
     forced: int
@@ -50,6 +53,12 @@ class Network:
         """When each operation ends if it takes `time` (int64[n] ns), from the begin of its step."""
         nobody = np.zeros(len(self.step), np.int64)
         return self._walk(time, time, nobody, np.array([-1]))[: len(self.step), 0]
+
+    def ready(self, ends: Int64) -> Int64:
+        """When each operation can begin on its own rank: when all that it follows there has ended."""
+        ready = np.zeros(len(self.step), np.int64)
+        np.maximum.at(ready, self.after, ends[self.before])
+        return ready
 
     def step_times(self, time: Int64) -> Int64:
         """How long each step takes, int64[steps] ns."""
@@ -95,6 +104,8 @@ def network(before: Int64, after: Int64, meeting: Int64, start: Int64, step: Int
         order=order,
         first=first,
         source=into,
+        before=before,
+        after=after,
         step=step.astype(np.int32),
         steps=int(step.max(initial=-1)) + 1,
         forced=int(forced),

@@ -12,9 +12,8 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.job.causes import SLOW_LINK, UNKNOWN, Cause, cause_of
 from hta_widgets.analysis.job.culprits import Culprit, culprit
 from hta_widgets.analysis.job.ideal import COMMUNICATION
-from hta_widgets.analysis.job.model import HOST, JobModel, job_model
-from hta_widgets.analysis.job.operations import operations
-from hta_widgets.errors import MissingDataError
+from hta_widgets.analysis.job.model import HOST, JobModel
+from hta_widgets.analysis.job.trusted import trusted_model
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -27,9 +26,6 @@ IMBALANCE = "no single rank: sequence imbalance"
 NOBODY = "no single rank"
 NOT_RECORDED = "a rank that was not recorded"
 
-# A replay that is further from the recording, or in which more meetings are forced, explains nothing.
-_TRUSTED = 0.05
-_FORCED = 0.01
 # Names with less of the time than this are one row.
 _RARE = 0.005
 
@@ -102,7 +98,7 @@ def _answer(
     trace: Trace, ranks: tuple[int, ...] | None, iterations: tuple[int, ...] | None
 ) -> tuple[pd.DataFrame, Culprit]:
     """`slowdown` with the rows of all scopes, and who is named there."""
-    model = _model(trace, ranks, iterations)
+    model = trusted_model(trace, ranks, iterations)
     total, least = model.total, model.least
     rows = _parts(model)
     of_ranks = rows[rows["scope"] == "rank"]
@@ -131,38 +127,6 @@ def _answer(
     frame = pd.concat([pd.DataFrame([job]), rows], ignore_index=True)
     texts = dict.fromkeys(("scope", "key", "cause", "evidence"), "str")
     return frame[list(_COLUMNS)].astype({**texts, "culprit": "bool", "slowdown_low": "float64"}), found
-
-
-def _model(trace: Trace, ranks: tuple[int, ...] | None, iterations: tuple[int, ...] | None) -> JobModel:
-    """The model of these ranks and iterations.
-
-    Raises:
-        MissingDataError: there is nothing to compare, or the replay does not reproduce the recording.
-    """
-    if len(trace.ranks_of(Scope(ranks=ranks))) < 2:
-        raise MissingDataError(
-            "second rank",
-            "Record every rank of the job with its own torch.profiler.profile and open their folder.",
-            "a straggler shows only between ranks",
-        )
-    ops = operations(trace, ranks, iterations)
-    model = job_model(ops)
-    if not (np.bincount(model.meeting[model.meeting >= 0]) > 1).any():
-        raise MissingDataError(
-            "collective that is recorded on two ranks",
-            "Record the same steps on every rank; torch.profiler numbers collectives from PyTorch 2.4 on.",
-            "the kernels' numbers, order or times do not fit together",
-        )
-    error = model.total / model.measured - 1
-    meetings = int(model.meeting.max()) + 1
-    if abs(error) > _TRUSTED or model.net.forced > _FORCED * meetings or model.net.unreached:
-        raise MissingDataError(
-            "order of operations that explains the recording",
-            "Record launches as well (ProfilerActivity.CPU), and use a stream for each partner of a send.",
-            f"the best one takes {100 * error:+.1f} %, and ranks disagree on {model.net.forced} of "
-            f"{meetings} meetings",
-        )
-    return model
 
 
 def _parts(model: JobModel) -> pd.DataFrame:

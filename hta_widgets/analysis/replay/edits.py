@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hta_widgets.analysis.idle.pauses import LEAST_NS
+from hta_widgets.analysis.job import changes
+from hta_widgets.analysis.job.replayed import Change
 from hta_widgets.analysis.replay import applied
 from hta_widgets.analysis.replay.fusion import fuse
 from hta_widgets.analysis.replay.plan import Plan
@@ -30,7 +32,9 @@ __all__ = [
     "communication",
     "copies",
     "copy_bandwidth",
+    "even_operations",
     "exactly",
+    "faster_links",
     "filled_device",
     "full_waves",
     "fused_attention",
@@ -41,7 +45,9 @@ __all__ = [
     "kernel_time",
     "kernels",
     "launches",
+    "median_rank",
     "no_recomputation",
+    "no_stragglers",
     "overlap",
     "own_stream",
     "padded_products",
@@ -60,11 +66,13 @@ class Edit:
         expression: the Python expression that makes it.
         bound: it can be had at most in part (nobody's host is free): its saving may be anything down to 0.
         apply: how it changes the replay.
+        across: how it changes the replay of all ranks together; None: each rank is replayed by itself.
     """
 
     expression: str
     bound: bool = False
     apply: Callable[[Plan], None] = field(default=lambda plan: None, repr=False, compare=False)
+    across: Change | None = field(default=None, repr=False, compare=False)
 
 
 def exactly(name: str) -> str:
@@ -394,6 +402,49 @@ def filled_device() -> Edit:
     may bring less: this is a bound.
     """
     return Edit(_said("filled_device"), True, applied.filled_device)
+
+
+def no_stragglers() -> Edit:
+    """No rank is slow: every operation of the job takes its ideal time, as `slowdown` defines it."""
+    return Edit(_said("no_stragglers"), across=changes.no_stragglers)
+
+
+def median_rank(rank: int) -> Edit:
+    """A rank computes and copies as long as the median of its peers, and waits as usual for its host.
+
+    Its peers are the other ranks of its stage, or of the job where there are none. What it spends on each
+    name is scaled to the median of what they spend on it: nothing, if most do not have it. Transfers, which
+    are of all members, stay.
+
+    Args:
+        rank: its number in the job.
+    """
+    return Edit(_said("median_rank", int(rank)), across=partial(changes.median_rank, rank=int(rank)))
+
+
+def even_operations(name: str) -> Edit:
+    """Operations of a name take their ideal time on all ranks: computation and copies the mean of all ranks
+    and steps, transfers the median, as `slowdown` defines it.
+
+    Args:
+        name: of kernels, or of collectives: ``all_reduce``, as `collectives` names them.
+    """
+    return Edit(_said("even_operations", name), across=partial(changes.even_operations, name=name))
+
+
+def faster_links(faster: float, name: str | None = None) -> Edit:
+    """Transfers between ranks take 1/`faster` of their time; `math.inf`: none. Waiting for ranks stays.
+
+    Args:
+        faster: how many times as fast, more than 0.
+        name: only kernels or collectives of this name.
+
+    Raises:
+        ValueError: `faster` is not above 0.
+    """
+    share = _share(faster)
+    expression = _said("faster_links", float(faster), name=name)
+    return Edit(expression, share == 0, across=partial(changes.faster_links, share=share, name=name))
 
 
 def _said(function: str, *values: object, **named: object) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.expressions import written
 from hta_widgets.analysis.replay.passes import ESTIMATE
-from hta_widgets.analysis.replay.what_if import planned, what_if
+from hta_widgets.analysis.replay.what_if import planned, what_if, within_ranks
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.scope import Scope
 
@@ -57,9 +57,11 @@ def marginal_savings(trace: Trace, changes: Sequence[Change], scope: Scope | Non
 
     Raises:
         MissingDataError: no selected rank has device work, or the replay of none can be trusted.
+        ValueError: a change is of several ranks.
     """
     scope = scope or Scope()
     taken = [(change,) if isinstance(change, Edit) else tuple(change) for change in changes]
+    within_ranks(edit for made in taken for edit in made)
     recorded = what_if(trace, (), scope)
     rows = []
     for rank, of_rank in recorded.groupby("rank", sort=False):

@@ -11,6 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy_of, iterations_in
+from hta_widgets.analysis.job.replayed import Change, replayed_job_rows
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.graph import Graph, graph_of
 from hta_widgets.analysis.replay.kinds import EVENT_STARTS
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-__all__ = ["LEAST_PCT", "PARTS", "planned", "replayed", "what_if"]
+__all__ = ["LEAST_PCT", "PARTS", "planned", "replayed", "what_if", "within_ranks"]
 
 LEAST_PCT: Final = 0.5
 """A smaller change of the time is none: the model's own error is of this size."""
@@ -54,7 +55,9 @@ def what_if(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = No
 
     Each rank is replayed by itself through its dependencies: every call and every piece of device work
     happens as soon as what it waits for has happened, in the recorded order. What other ranks do stays as it
-    was, so a collective takes as long as it did unless it is edited.
+    was, so a collective takes as long as it did unless it is edited. Edits of several ranks
+    (`edits.no_stragglers`, `edits.median_rank`, `edits.even_operations`, `edits.faster_links`) are answered
+    by the replay of all ranks together, as in `slowdown`.
 
     Args:
         trace: the job.
@@ -75,12 +78,24 @@ def what_if(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = No
         exposed_communication_ns, exposed_memory_ns, idle_ns (int64, ns): where after_ns goes, as
         `temporal_breakdown` divides it; they add up to after_ns. model_error_pct float64 and inferred
         int64: see `replay_quality`.
+        Of edits of several ranks there is a row per rank and complete iteration that all ranks have. Its time
+        is from the job's begin of the iteration to the rank's last device work; before_ns is replayed, too,
+        and by model_error_pct longer than recorded; clock is "device"; low_ns and high_ns differ where the
+        recording leaves the order of operations open; inferred counts dependencies between streams.
 
     Raises:
-        MissingDataError: no selected rank has device work, or the replay of none can be trusted.
+        MissingDataError: no selected rank has device work, or the replay of none can be trusted; of edits of
+            several ranks: the trace has one rank, ranks do not meet, or their order does not explain the
+            recording.
+        ValueError: edits of several ranks together with others, or of a rank that the job does not have.
     """
     scope = scope or Scope()
     changes = (edits,) if isinstance(edits, Edit) else tuple(edits)
+    across = [edit.across for edit in changes if edit.across]
+    if across:
+        if len(across) < len(changes):
+            raise ValueError("edits of several ranks are replayed apart from those within a rank")
+        return _of_job(trace, across, scope)
     frames = []
     for rank in trusted_ranks(trace, trace.ranks_of(scope)):
         checkpoint()
@@ -94,6 +109,26 @@ def what_if(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = No
             rows.assign(rank=rank, model_error_pct=quality.model_error_pct, inferred=quality.inferred)
         )
     return pd.concat(frames, ignore_index=True)[list(_COLUMNS)].astype(_COLUMNS)
+
+
+def within_ranks(edits: Iterable[Edit]) -> None:
+    """Refuse edits of several ranks.
+
+    Raises:
+        ValueError: one of them is; the message names it.
+    """
+    for edit in edits:
+        if edit.across:
+            raise ValueError(f"{edit.expression} is of several ranks: what_if answers it for a whole job")
+
+
+def _of_job(trace: Trace, changes: Sequence[Change], scope: Scope) -> pd.DataFrame:
+    """The rows for changes of several ranks."""
+    ranks = trace.ranks_of(scope)
+    chosen = None
+    if scope.iterations is not None or scope.window_ns is not None:
+        chosen = sorted({number for rank in ranks for number in _reported(trace.rank(rank), scope)})
+    return replayed_job_rows(trace, changes, ranks, chosen)[list(_COLUMNS)].astype(_COLUMNS)
 
 
 def _reported(rank_trace: RankTrace, scope: Scope) -> list[int]:
@@ -141,8 +176,13 @@ def replayed(rank_trace: RankTrace, edits: tuple[Edit, ...], clock: str = "") ->
     )
 
 
-def planned(rank_trace: RankTrace, edits: Iterable[Edit]) -> Plan:
-    """The replay of a rank under edits; its replay is known to be trusted, so there is a graph."""
+def planned(rank_trace: RankTrace, edits: Sequence[Edit]) -> Plan:
+    """The replay of a rank under edits; its replay is known to be trusted, so there is a graph.
+
+    Raises:
+        ValueError: one of them is of several ranks.
+    """
+    within_ranks(edits)
     graph = graph_of(rank_trace)
     assert graph is not None  # there is no quality without a graph
     plan = Plan(graph, rank_trace)

@@ -1,0 +1,100 @@
+"""Changes that concern several ranks: what each operation of a job takes after them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from fnmatch import translate
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.job.ideal import COMMUNICATION
+from hta_widgets.analysis.job.model import HOST, JobModel
+
+__all__ = ["Changed", "even_operations", "faster_links", "median_rank", "no_stragglers", "unchanged"]
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A job after changes.
+
+    Attributes:
+        taken: int64 ns, what each operation takes; without waits for the host.
+        usual: bool, the operations whose wait for the host is as long as is usual.
+    """
+
+    taken: Int64
+    usual: Bool
+
+
+def unchanged(model: JobModel) -> Changed:
+    """The job as it was recorded."""
+    count = int((model.ops["kind"] != HOST).sum())
+    return Changed(model.taken[:count], np.zeros(count, np.bool_))
+
+
+def no_stragglers(model: JobModel, changed: Changed) -> Changed:
+    """Everything takes its ideal time."""
+    count = len(changed.taken)
+    return Changed(model.ideal[:count], np.ones(count, np.bool_))
+
+
+def even_operations(model: JobModel, changed: Changed, name: str) -> Changed:
+    """Operations of a name take their ideal time."""
+    rows = _named(model, name)[: len(changed.taken)]
+    return replace(changed, taken=np.where(rows, model.ideal[: len(rows)], changed.taken))
+
+
+def faster_links(model: JobModel, changed: Changed, share: float, name: str | None) -> Changed:
+    """Transfers of a name take a share of their time."""
+    count = len(changed.taken)
+    rows = model.ops["kind"].isin(COMMUNICATION).to_numpy()[:count]
+    if name is not None:
+        rows = rows & _named(model, name)[:count]
+    taken = np.where(rows, np.rint(changed.taken * share).astype(np.int64), changed.taken)
+    return replace(changed, taken=taken)
+
+
+def median_rank(model: JobModel, changed: Changed, rank: int) -> Changed:
+    """A rank computes and copies as long as the median of its peers, and waits as usual for its host.
+
+    Its peers are the other ranks of its stage, or of the job where there are none. The time of each kind and
+    name in a step is scaled to the median of theirs.
+
+    Raises:
+        ValueError: the job has no such rank.
+    """
+    count = len(changed.taken)
+    ops = model.ops.iloc[:count]
+    stage = model.places.stage
+    if rank not in stage:
+        raise ValueError(f"the job has no rank {rank}: its ranks are {', '.join(map(str, sorted(stage)))}")
+    peers = [r for r in stage if r != rank and stage[r] == stage[rank]] or [r for r in stage if r != rank]
+    work = ~ops["kind"].isin(COMMUNICATION).to_numpy()
+    keys = [ops[column].to_numpy()[work] for column in ("kind", "name", "rank")]
+    spent = pd.Series(changed.taken[work]).groupby(keys).sum().unstack(fill_value=0)  # noqa: PD010 - a value each
+    usual = spent.reindex(columns=peers, fill_value=0).median(axis=1)
+    own = spent.get(rank, pd.Series(0, spent.index))
+    factor = (usual / own.where(own > 0)).fillna(1.0)
+    mine = work & (ops["rank"] == rank).to_numpy()
+    named = pd.MultiIndex.from_frame(ops.loc[mine, ["kind", "name"]])
+    taken = changed.taken.copy()
+    taken[mine] = np.rint(taken[mine] * factor.reindex(named).to_numpy()).astype(np.int64)
+    return Changed(taken, changed.usual | (ops["rank"] == rank).to_numpy())
+
+
+def _named(model: JobModel, name: str) -> Bool:
+    """The operations whose kernel or collective has a name that the pattern means."""
+    pattern = re.compile(translate(name))
+    ops = model.ops
+    found = np.zeros(len(ops), np.bool_)
+    for column in ("name", "collective"):
+        code, names = pd.factorize(ops[column])
+        fits = np.array([pattern.match(str(each)) is not None for each in names] + [False], np.bool_)
+        found |= fits[code]
+    return found

@@ -1,0 +1,139 @@
+"""How long the iterations of a job would take after changes between ranks: the rows of `what_if`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.device_time.busy import Busy
+from hta_widgets.analysis.job.changes import Changed, unchanged
+from hta_widgets.analysis.job.ideal import COMMUNICATION
+from hta_widgets.analysis.job.model import HOST, JobModel
+from hta_widgets.analysis.job.network import Network
+from hta_widgets.analysis.job.trusted import trusted_model
+from hta_widgets.engine import checkpoint
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["Change", "replayed_job_rows"]
+
+Int64 = npt.NDArray[np.int64]
+
+Change = Callable[[JobModel, Changed], Changed]
+
+
+def replayed_job_rows(
+    trace: Trace, changes: Iterable[Change], ranks: list[int], iterations: list[int] | None
+) -> pd.DataFrame:
+    """One row per rank and complete iteration that all ranks have in common, with the columns of `what_if`.
+
+    All ranks of the trace are replayed together; the choice is of rows. A rank's iteration begins with that
+    of the job, and ends with the rank's last device work.
+
+    Raises:
+        MissingDataError: as `slowdown`.
+        ValueError: a change names what the job does not have.
+    """
+    model = trusted_model(trace, None, None)
+    changed = unchanged(model)
+    for change in changes:
+        changed = change(model, changed)
+    hosts, count = _hosts(model), len(changed.taken)
+    taken = np.append(changed.taken, np.where(changed.usual[hosts], model.ideal[count:], model.taken[count:]))
+    ends = model.net.ends(taken)
+    last = _last_ends(model, model.net, ends)
+    afters = [last]
+    for net, before, ideal, late in model.others:
+        checkpoint()
+        other = np.append(changed.taken, np.where(changed.usual[late], ideal[count:], before[count:]))
+        afters.append(_last_ends(model, net, net.ends(other)))
+    table = model.ops[["rank", "step", "iteration"]].drop_duplicates(["rank", "step"])
+    table = table.sort_values(["rank", "step"], ignore_index=True)
+    place = table["rank"].rank(method="dense").astype(int).to_numpy() - 1, table["step"].to_numpy(np.int64)
+    rows = pd.DataFrame(
+        {
+            "rank": table["rank"],
+            "iteration": table["iteration"].astype("Int64"),
+            "clock": "device",
+            "before_ns": _last_ends(model, model.net, model.net.ends(model.taken))[place],
+            "low_ns": np.min(afters, axis=0)[place],
+            "after_ns": last[place],
+            "high_ns": np.max(afters, axis=0)[place],
+        }
+    )
+    parts = _parts(model, taken, ends, last)
+    for name, values in parts.items():
+        rows[name] = values[place]
+    rows["model_error_pct"] = [100.0 * model.model_error[rank] for rank in rows["rank"].tolist()]
+    rows["inferred"] = _inferred(model)[place[0]]
+    chosen = rows["rank"].isin(ranks)
+    chosen &= True if iterations is None else rows["iteration"].isin(iterations)
+    return rows[chosen].reset_index(drop=True)
+
+
+def _hosts(model: JobModel) -> Int64:
+    """The operation that each wait for the host precedes."""
+    waits = np.flatnonzero((model.ops["kind"] == HOST).to_numpy())
+    precedes = np.full(len(model.ops), -1, np.int64)
+    precedes[model.net.before] = model.net.after
+    found: Int64 = precedes[waits]
+    return found
+
+
+def _rank_codes(model: JobModel) -> tuple[Int64, int]:
+    code, ranks = pd.factorize(model.ops["rank"], sort=True)
+    return code.astype(np.int64), len(ranks)
+
+
+def _last_ends(model: JobModel, net: Network, ends: Int64) -> Int64:
+    """When each rank ends each step: int64[ranks, steps], from the begin of the step."""
+    count = int((model.ops["kind"] != HOST).sum())
+    code, ranks = _rank_codes(model)
+    found = np.zeros((ranks, net.steps), np.int64)
+    np.maximum.at(found, (code[:count], net.step[:count]), ends[:count])
+    return found
+
+
+def _parts(model: JobModel, taken: Int64, ends: Int64, last: Int64) -> dict[str, Int64]:
+    """Where the time of each rank and step goes: compute, exposed communication, exposed memory, idle.
+
+    A collective runs from when it could begin on its rank: it includes waiting for others.
+    """
+    kind = model.ops["kind"]
+    of = {
+        "compute": (kind == "compute").to_numpy(),
+        "communication": kind.isin(COMMUNICATION).to_numpy(),
+        "memory": (kind == "copy").to_numpy(),
+    }
+    begin = ends - taken
+    waits = of["communication"]
+    begin[waits] = np.minimum(begin, model.net.ready(ends))[waits]
+    code, ranks = _rank_codes(model)
+    length = int(last.max(initial=0)) + 1
+    # one line for all ranks and steps: each has a stretch of its own
+    shift = (code * model.net.steps + model.net.step) * length
+    busy = Busy(*(Intervals.union((begin + shift)[rows], (ends + shift)[rows]) for rows in of.values()))
+    starts = np.arange(ranks * model.net.steps, dtype=np.int64) * length
+    windows = np.stack([starts, starts + last.reshape(-1)], axis=1)
+    used = {
+        f"{name}_ns": getattr(busy, name).within_each(windows)
+        for name in ("compute", "exposed_communication", "exposed_memory")
+    }
+    idle = last.reshape(-1) - busy.any.within_each(windows)
+    return {name: part.reshape(last.shape) for name, part in (used | {"idle_ns": idle}).items()}
+
+
+def _inferred(model: JobModel) -> Int64:
+    """How many dependencies between streams of each rank no event records."""
+    code, ranks = _rank_codes(model)
+    ops, net = model.ops, model.net
+    lane, host = ops["lane"].to_numpy(np.int64), (ops["kind"] == HOST).to_numpy()
+    between = (lane[net.before] != lane[net.after]) & ~host[net.before]
+    found: Int64 = np.bincount(code[net.after[between]], minlength=ranks).astype(np.int64)
+    return found
