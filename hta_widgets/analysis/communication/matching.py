@@ -65,8 +65,11 @@ def match(frame: pd.DataFrame, common_clock: bool = False) -> pd.DataFrame:
     key = pd.Series(pd.NA, frame.index, "str")
     number = pd.Series(-1, frame.index, "int64")
     first = 0
+    placed = frame.assign(lane=lane)
     for name, (rows, columns) in by_key.items():
-        found = _same(frame.assign(lane=lane)[rows], columns, first)
+        if not rows.any():
+            continue
+        found = _same(placed[rows], columns, first)
         if name == "order":
             found = found[_possible(frame.loc[found.index], found, common_clock)]
         elif name == "pair":
@@ -92,10 +95,9 @@ def _lanes(frame: pd.DataFrame) -> pd.Series:
 def _same(frame: pd.DataFrame, columns: list[str], first: int) -> pd.DataFrame:
     """bucket, number: rows whose bucket (equal columns) is equally full on two ranks or more."""
     bucket = frame.groupby(columns, dropna=False, sort=False).ngroup()
-    ordinal = frame.groupby([bucket, frame["rank"]], sort=False).cumcount()
-    size = (
-        frame.groupby([bucket, frame["rank"]], sort=False).size().groupby(level=0).agg(["min", "max", "size"])
-    )
+    of_rank = frame["rank"].groupby([bucket, frame["rank"]], sort=False)
+    ordinal = of_rank.cumcount()
+    size = of_rank.size().groupby(level=0).agg(["min", "max", "size"])
     usable = size.index[(size["min"] == size["max"]) & (size["size"] > 1)]
     kept = bucket.isin(usable)
     pair = pd.DataFrame({"bucket": bucket[kept], "ordinal": ordinal[kept]})
