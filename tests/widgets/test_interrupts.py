@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+import pytest
 
 import hta_widgets
 from hta_widgets import Trace, TraceExplorer, analysis
@@ -20,6 +22,14 @@ from tests.widgets.forked import JOB
 PACKAGE = str(Path(hta_widgets.__file__).parent)
 
 Until = Callable[[Callable[[], bool]], None]
+
+
+@pytest.fixture(autouse=True)
+def _interrupts() -> Iterator[None]:
+    """Interrupts arrive also in a process that was started to ignore them, as a shell does in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def places(work: Callable[[], object], wanted: int = 0) -> int:
