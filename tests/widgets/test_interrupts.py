@@ -26,7 +26,7 @@ Until = Callable[[Callable[[], bool]], None]
 
 @pytest.fixture(autouse=True)
 def _interrupts() -> Iterator[None]:
-    """Interrupts arrive also in a process that was started to ignore them, as a shell does in the background."""
+    """They arrive also in a process that was started to ignore them, as by a shell in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
