@@ -82,6 +82,7 @@ expected = analysis.kernel_breakdown(Trace.open(JOB))
 explorer = TraceExplorer(JOB).wait()
 settle([explorer])
 parts = dict(explorer.parts[:4])
+settle([*parts.values()])
 """
 
 # Each goes on until it is interrupted.
@@ -129,7 +130,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
 
 @pytest.fixture
 def fresh_kernel(tmp_path: Path) -> Iterator[Kernel]:
-    """One that nothing interrupted: an interrupt may cut a message of the kernel itself."""
+    """One that nothing interrupted: an interrupt of what the kernel itself prints may mix its messages."""
     with started(tmp_path / "report.html") as kernel:
         yield kernel
 
