@@ -3,6 +3,10 @@
 CPython looks for signals at every call. A lock of its standard library, that of a thread pool for one, stays
 locked for ever if an interrupt comes between the end of its block and its release: no part of any notebook
 cell would get an answer after that.
+
+Before Python 3.13, `Thread.is_alive` interrupted at its lock calls a living thread stopped, for ever. A
+kernel asks that of the thread that sends its messages; if it is not alive, each thread sends for itself, and
+messages of two threads arrive mixed.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import traitlets as t
 
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.formatting import counted
+from hta_widgets.interrupts import uninterrupted
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.rpc import RpcHandler
 from hta_widgets.widgets.runtime import BUNDLE, STUB, runtime
@@ -59,7 +60,7 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
     def _bind(self, selection: Selection, traits: dict[str, Any]) -> None:
         """Open the comm and link the traits that the selection has too."""
         self.selection = selection
-        with UI_LOCK:
+        with UI_LOCK, uninterrupted():
             shared = [name for name in selection.traits() if name in self.class_traits()]
             started = {name: getattr(selection, name) for name in shared}
             super().__init__(_runtime=runtime(self._bundle), **{**started, **traits})
@@ -77,7 +78,7 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
 
     def close(self) -> None:
         """Take the part down: unlink it from the selection and close its comm."""
-        with UI_LOCK:
+        with UI_LOCK, uninterrupted():
             for link in self._links or ():
                 link.unlink()
             self._links = ()
@@ -115,6 +116,11 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
     def _handle_msg(self, message: dict[str, Any]) -> None:
         with UI_LOCK:
             super()._handle_msg(message)
+
+    def _send(self, msg: Any, buffers: Any = None) -> None:
+        """A kernel asks for each message whether its sending thread lives: see `uninterrupted`."""
+        with uninterrupted():
+            super()._send(msg, buffers)
 
     def __repr__(self) -> str:
         """The same text for the same trace on every run, so that notebooks can be compared."""

@@ -5,23 +5,26 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
+from comm.base_comm import BaseComm
 
 import hta_widgets
 from hta_widgets import Trace, TraceExplorer, analysis
 from hta_widgets.engine import Latest, submit
-from hta_widgets.widgets import BreakdownPanel
+from hta_widgets.widgets import Breadcrumb, BreakdownPanel
 from hta_widgets.widgets.freezing import settle
 from tests.widgets.forked import JOB
 
 PACKAGE = str(Path(hta_widgets.__file__).parent)
 
 Until = Callable[[Callable[[], bool]], None]
+Among = Callable[[FrameType, str], bool]
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +35,17 @@ def _interrupts() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def places(work: Callable[[], object], wanted: int = 0) -> int:
-    """How many places `work` has where CPython looks for signals, here: calls, and the ends of calls of C.
+def anywhere(frame: FrameType, event: str) -> bool:
+    """Calls, and the ends of our calls of C."""
+    return event == "call" or (event == "c_return" and frame.f_code.co_filename.startswith(PACKAGE))
+
+
+def in_threading(frame: FrameType, event: str) -> bool:
+    return event in ("call", "c_return") and frame.f_code.co_filename == threading.__file__
+
+
+def places(work: Callable[[], object], wanted: int = 0, among: Among = anywhere) -> int:
+    """How many places `work` has where CPython looks for signals.
 
     At the `wanted` one, if there is, the work is interrupted.
     """
@@ -42,7 +54,7 @@ def places(work: Callable[[], object], wanted: int = 0) -> int:
 
     def look(frame: FrameType, event: str, _argument: Any) -> None:
         nonlocal seen
-        if event == "call" or (event == "c_return" and frame.f_code.co_filename.startswith(PACKAGE)):
+        if among(frame, event):
             seen += 1
             if seen == wanted:
                 signal.raise_signal(signal.SIGINT)
@@ -112,6 +124,33 @@ def test_a_selection_interrupted_anywhere_is_followed_by_the_next(ddp: Trace) ->
         assert {part.ranks for part in parts if part.has_trait("ranks")} == {(2,)}, place
     assert explorer.frame("temporal_breakdown")["rank"].tolist() == [2]
     explorer.close()
+
+
+def test_a_message_interrupted_anywhere_leaves_the_kernel_its_sending_thread(
+    ddp: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A comm that asks, as that of a kernel does, whether the thread that sends is alive."""
+    done = threading.Event()
+    sender = threading.Thread(target=done.wait)
+    sender.start()
+
+    class Asking(BaseComm):
+        def publish_msg(self, *_args: Any, **_named: Any) -> None:
+            sender.is_alive()
+
+    monkeypatch.setattr("comm.create_comm", Asking)
+    part = Breadcrumb(ddp)
+    works: list[Callable[[], object]] = [lambda: part.send({}), lambda: Breadcrumb(ddp).close()]
+    try:
+        for work in works:
+            count = places(work, among=in_threading)
+            for place in range(1, count + 1):
+                places(work, place, in_threading)
+                assert sender.is_alive(), place
+            assert count > 3
+    finally:
+        done.set()
+        part.close()
 
 
 def test_a_load_interrupted_anywhere_can_be_repeated(tmp_path: Path) -> None:
