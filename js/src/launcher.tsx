@@ -93,13 +93,15 @@ function Launcher({ choices, choose }: { choices: Choices; choose(choice: Choice
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
   }, [at.value]);
 
-  const all = [...choices.now(text.value), ...found.value];
+  const offered = () => [...choices.now(text.value), ...found.value];
+  const all = offered();
   const chosen = Math.min(at.value, all.length - 1);
   const groups = [...new Set(all.map((choice) => choice.group))];
 
   const onKeyDown = (event: KeyboardEvent) => {
     const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const choice = all[chosen];
+    const now = offered(); // Enter may come before what was typed last is drawn
+    const choice = now[Math.min(at.value, now.length - 1)];
     if (move) at.value = (chosen + move + all.length) % Math.max(all.length, 1);
     else if (event.key === "Enter" && choice) choose(choice);
     else return;

@@ -68,7 +68,9 @@ it("says what to do on request, and the sentence where nothing was found", async
   expect([todo?.ariaExpanded, el.querySelector(".hta-card-more")]).toEqual(["false", null]);
   todo?.click();
   await drawn();
-  expect(el.querySelector(".hta-card-more")?.textContent).toBe("Do something. Needs something else. Replayed, 12 % less.");
+  expect(el.querySelector(".hta-card-more")?.textContent).toBe(
+    "Do something. Needs something else. Replayed, 12 % less.",
+  );
   model.set("cards", []);
   model.set("sentence", "Nothing stands out: <i>why</i>.");
   await drawn();
