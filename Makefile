@@ -88,9 +88,9 @@ screenshot: .venv/.test browser
 clean:
 	rm -rf .venv .venv-lowest .hta site js/node_modules hta_widgets/widgets/static
 
-# Stamps: installed since pyproject.toml last changed?
+# Stamps: installed since pyproject.toml last changed?  Of what is installed Python compiles what is used.
 .venv/.%: .venv/.created pyproject.toml hatch_build.py
-	$(PIP) install --quiet -e '.[$*]'
+	$(PIP) install --quiet --no-compile -e '.[$*]'
 	@touch $@
 
 .venv/.created:
@@ -102,5 +102,5 @@ clean:
 .hta/.installed: .venv/.created tests/parity/requirements.txt
 	@rm -rf .hta
 	$(BIN)/python -m venv .hta
-	.hta/bin/python -m pip --disable-pip-version-check install --quiet -r tests/parity/requirements.txt
+	.hta/bin/python -m pip --disable-pip-version-check install --quiet --no-compile -r tests/parity/requirements.txt
 	@touch $@

@@ -27,7 +27,7 @@ JOBS = st.builds(
     Job, seed=SEEDS, ranks=st.integers(1, 3), steps=st.integers(0, 3), operators=st.integers(0, 5),
     ties=st.booleans(), nasty=st.booleans(),
 )  # fmt: skip
-SOME = settings(max_examples=20, deadline=None)
+SOME = settings(max_examples=10, deadline=None)
 Answers = dict[str, pd.DataFrame | str]
 
 
