@@ -160,8 +160,8 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         of memory, which takes no time; a row that names what was looked for and not found; and a row per kind
         of data that is missing. That devices compute comes before the findings, or behind those of the first
         two kinds where one is a warning.
-        A saving is one if it is 0.5 % of the time or more, and twice the median deviation of the steps over the
-        root of their number.
+        A saving is one if it is 0.5 % of the time or more, and twice the median deviation of the steps over
+        the root of their number.
         Columns: rank, iteration (Int64; what it is about, NA for all), section (str: "recording", "saves",
         "unknown", "verdict", "not now", "memory", "nothing found" or "open"),
         severity (str: "warning", "note",

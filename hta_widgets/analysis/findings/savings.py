@@ -45,7 +45,7 @@ class Saved:
     Attributes:
         clock: what times the iterations. whole_ns: the judged time.
         low_ns, ns, high_ns: what is saved of it: least, estimate, most.
-        noise_ns: twice the median deviation over the root of the iterations' number, for all of them together.
+        noise_ns: twice the median deviation over the root of the iterations' number, for all of them.
         bound: the edits can be had only in part.
     """
 
