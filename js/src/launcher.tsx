@@ -72,17 +72,17 @@ export function mentions(text: string, ...parts: (string | undefined)[]): boolea
 
 function Launcher({ choices, choose }: { choices: Choices; choose(choice: Choice): void }) {
   const text = useSignal("");
-  const found = useSignal<Choice[]>([]);
+  const found = useSignal<{ text: string; choices: Choice[] }>({ text: "", choices: [] });
   const at = useSignal(0);
   const list = useRef<HTMLDivElement>(null);
 
   useEffect(() => {
     let current = true;
-    found.value = [];
+    const asked = text.value.trim();
     choices
-      .later(text.value)
+      .later(asked)
       .then((more) => {
-        if (current) found.value = more;
+        if (current) found.value = { text: asked, choices: more };
       })
       .catch(() => undefined); // without a kernel there are no names to find
     return () => {
@@ -93,7 +93,10 @@ function Launcher({ choices, choose }: { choices: Choices; choose(choice: Choice
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
   }, [at.value]);
 
-  const offered = () => [...choices.now(text.value), ...found.value];
+  const offered = () => {
+    const wanted = text.value.trim();
+    return [...choices.now(wanted), ...(found.value.text === wanted ? found.value.choices : [])];
+  };
   const all = offered();
   const chosen = Math.min(at.value, all.length - 1);
   const groups = [...new Set(all.map((choice) => choice.group))];
@@ -123,7 +126,7 @@ function Launcher({ choices, choose }: { choices: Choices; choose(choice: Choice
         spellcheck={false}
         value={text.value}
         onInput={(event) => {
-          text.value = event.currentTarget.value.trim();
+          text.value = event.currentTarget.value; // as it was typed: a space at its end begins the next word
           at.value = 0;
         }}
         onKeyDown={onKeyDown}

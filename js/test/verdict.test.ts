@@ -136,6 +136,8 @@ it("goes by the launcher to a panel, a rank, a name and a command, by keys alone
 
   let input = await open("/");
   expect(found().slice(0, 3)).toEqual(["A", "B", "D"]); // what cannot answer comes last of the panels
+  await type(input, "what ");
+  expect(input?.value).toBe("what "); // the next word begins after the space that was typed
   await type(input, "what g says");
   expect(found()[0]).toBe("G");
   key(input, "Enter");
