@@ -31,6 +31,8 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# A finding asks for the same few scopes again and again.
+_KEPT_WINDOWS = 8
 _LAST_NUMBER = re.compile(r"(?:^| )(-?[0-9]{1,18})\Z")
 
 # Classes that call each other on a host thread: they nest together. Annotations cross Python frames, so they
@@ -72,6 +74,7 @@ class RankTrace:
         self.metadata: dict[str, Any] = table.metadata
         self.slices = find_slices(table) if slices is None else slices
         self._clock = clock
+        self._windows: dict[tuple[Scope, Clock | None], Int64] = {}
         self.event_id: Int32 = self.slices.rows
         self.n = len(self.event_id)
         self.rules = registered() if rules is None else tuple(rules)
@@ -97,6 +100,7 @@ class RankTrace:
         """This rank with its iterations timed by another clock; all that no clock changes is shared."""
         other = copy(self)
         other._clock = clock
+        other._windows = {}
         for name in ("iterations", "iteration_clock", "contradicted_iterations"):
             other.__dict__.pop(name, None)
         return other
@@ -339,9 +343,19 @@ class RankTrace:
         """The times a scope covers on this rank: int64[k, 2], sorted, disjoint, half-open.
 
         Its iterations, by the clock that times them or by the one given, clipped to its window. With neither,
-        the span of device work, as in HTA; without device work, the extent.
+        the span of device work, as in HTA; without device work, the extent. Shared: not to be changed.
         """
         scope = scope or Scope()
+        known = self._windows.get((scope, clock))
+        if known is None:
+            known = self._windows_of(scope, clock)
+            known.flags.writeable = False
+            if len(self._windows) >= _KEPT_WINDOWS:
+                self._windows = {}
+            self._windows[scope, clock] = known
+        return known
+
+    def _windows_of(self, scope: Scope, clock: Clock | None) -> Int64:
         if scope.iterations is not None:
             frame = self.iterations
             chosen = np.isin(frame["iteration"].to_numpy(np.int64), scope.iterations)

@@ -3,7 +3,7 @@
 import pytest
 
 from hta_widgets import examples
-from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.communication.collectives import collectives, collectives_of
 from hta_widgets.analysis.communication.operations import collective_of
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -303,3 +303,12 @@ def test_matches_do_not_depend_on_the_scope():
     assert sum(map(len, parts)) == len(whole)
     joined = {(row.rank, row.event_id): row.match for part in parts for row in part.itertuples()}
     assert joined == {(row.rank, row.event_id): row.match for row in whole.itertuples()}
+
+
+def test_those_of_one_rank_are_the_same_whichever_way_they_are_asked_for():
+    trace = examples.load("ddp_4ranks")
+    for scope in (Scope(), Scope(iterations=(11,)), Scope(streams=(7,)), Scope(window_ns=(0, 30 * MS))):
+        every = collectives(trace, scope)
+        for rank in trace.ranks:
+            own = collectives_of(trace, rank, scope)
+            assert own.equals(every[every["rank"] == rank].reset_index(drop=True))

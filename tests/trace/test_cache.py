@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 
 from hta_widgets.trace.reader import cache, sealed
+from hta_widgets.trace.reader.cache_budget import CacheBudget
+from hta_widgets.trace.reader.discovery import discover
+from hta_widgets.trace.reader.parallel import read_all
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.table import EventTable
 
@@ -223,10 +226,10 @@ def test_what_killed_writers_left_goes_and_what_others_write_counts(
     for file in (*left, *kept):
         file.write_bytes(bytes(10_000))
     os.utime(folder / "tmpold.tmp", (0, 0))
-    cache.evict(folder)
+    CacheBudget(folder).fit()
     assert set(files(folder)) == {entry, *kept}
     monkeypatch.setenv("HTA_WIDGETS_CACHE_BYTES", str(20_000 + entry.stat().st_size - 1))
-    cache.evict(folder)
+    CacheBudget(folder).fit()
     assert set(files(folder)) == set(kept)
 
 
@@ -275,11 +278,46 @@ def test_least_recently_used_goes_first(tmp_path: Path, monkeypatch: pytest.Monk
                 os.utime(entry, (i, i))
     oldest = min(files(folder), key=lambda entry: entry.stat().st_mtime)
     monkeypatch.setenv("HTA_WIDGETS_CACHE_BYTES", str(2 * oldest.stat().st_size + 2000))
-    cache.evict(folder)
+    CacheBudget(folder).fit()
     assert len(files(folder)) == 2 and oldest not in files(folder)
     monkeypatch.setenv("HTA_WIDGETS_CACHE_BYTES", "0")
     assert cache.load(traces[0], cache=folder).n == 51
     assert len(files(folder)) == 1
+
+
+def test_a_job_larger_than_the_budget_is_partly_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, folder = tmp_path / "job", tmp_path / "cache"
+    job.mkdir()
+    for rank in range(6):
+        write(job / f"rank{rank}.json", 50)
+    other = tmp_path / "other.json"
+    write(other, 50)
+    cache.load(other, cache=folder)
+    (before,) = files(folder)
+    size = before.stat().st_size
+    monkeypatch.setenv("HTA_WIDGETS_CACHE_BYTES", str(3 * size + size // 2))
+    listed, scanned = [], []
+    iterdir, scan = Path.iterdir, cache.scan
+    monkeypatch.setattr(Path, "iterdir", lambda path: (listed.append(path), iterdir(path))[1])
+    monkeypatch.setattr(cache, "scan", lambda source, **how: (scanned.append(source), scan(source, **how))[1])
+
+    def opened() -> int:
+        listed.clear()
+        scanned.clear()
+        tables, failed = read_all(discover(job).files, folder)
+        assert [table.n for table in tables if table] == [51] * 6 and not failed
+        return len(scanned)
+
+    assert opened() == 6
+    assert listed.count(folder) == 1
+    kept = files(folder)
+    assert len(kept) == 3 and before not in kept  # the other job's was used less recently
+    assert opened() == 3  # a job that displaced its own files would read all of them again
+    assert files(folder) == kept
+    monkeypatch.delenv("HTA_WIDGETS_CACHE_BYTES")
+    assert [opened(), opened()] == [3, 0]
 
 
 def test_reading_an_entry_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,10 +334,10 @@ def test_reading_an_entry_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     cache.load(traces[0], cache=folder)
     sizes = [entry.stat().st_size for entry in entries]
     monkeypatch.setenv("HTA_WIDGETS_CACHE_BYTES", str(sum(sizes) - 1))
-    cache.evict(folder)
+    CacheBudget(folder).fit()
     assert files(folder) == sorted([entries[0], entries[2]])
     monkeypatch.setenv("HTA_WIDGETS_CACHE_BYTES", str(sizes[0]))
-    cache.evict(folder)
+    CacheBudget(folder).fit()
     assert files(folder) == [entries[0]]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "belonging", "collectives", "described", "recorded"]
+__all__ = ["ANALYSIS", "belonging", "collectives", "collectives_of", "described", "recorded"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -105,14 +105,21 @@ def belonging(trace: Trace, scope: Scope) -> Bool:
     return belong
 
 
+def collectives_of(trace: Trace, rank: int, scope: Scope | None = None) -> pd.DataFrame:
+    """`collectives` of one rank, without a look at the others' rows."""
+    at, rows = _places(trace)[rank]
+    own = _everything(trace).iloc[at]
+    return own[trace.rank(rank).belong(rows, scope or Scope())].reset_index(drop=True)
+
+
 @memoize_per_rank()
 def recorded(trace: Trace) -> pd.DataFrame:
     """Every communication kernel with all that was recorded about it: the columns that `match` compares."""
-    frames = []
+    parts = []
     for rank in trace.ranks:
         checkpoint()
-        frames.append(described(trace.rank(rank)))
-    return pd.concat(frames, ignore_index=True)
+        parts.append(_evidence_of(trace.rank(rank)))
+    return _frame_of({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
 
 
 @memoize_per_rank()
@@ -137,16 +144,24 @@ def _places(trace: Trace) -> dict[int, tuple[slice, Int64]]:
 
 def described(rank_trace: RankTrace) -> pd.DataFrame:
     """What `collectives` says of the communication kernels of one rank, before any is matched with others."""
+    return _frame_of(_evidence_of(rank_trace))
+
+
+def _evidence_of(rank_trace: RankTrace) -> dict[str, npt.NDArray[Any]]:
+    """What was recorded of the communication kernels of one rank, by column; numbers and texts as they are.
+
+    Frames are made once for all ranks: to make many small ones takes longer than all that is in them.
+    """
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION))
     rows = rows[np.lexsort((rank_trace.event_id[rows], rank_trace.start[rows]))]
     source = _described_by(rank_trace, rows)
-    columns: dict[str, object] = {
+    columns: dict[str, npt.NDArray[Any]] = {
         "rank": np.full(len(rows), rank_trace.rank, np.int64),
         "event_id": rank_trace.event_id[rows].astype(np.int64),
-        "iteration": _nullable(rank_trace.iteration[rows].astype(np.int64), -1),
+        "iteration": np.where(rank_trace.iteration[rows] < 0, NULL, rank_trace.iteration[rows]),
         "name": _texts(rank_trace.name[rows], rank_trace.names),
-        "device": _nullable(rank_trace.device[rows], NULL),
-        "stream": _nullable(rank_trace.stream[rows], NULL),
+        "device": rank_trace.device[rows],
+        "stream": rank_trace.stream[rows],
         "start_ns": rank_trace.start[rows],
         "end_ns": rank_trace.end[rows],
         "dur_ns": rank_trace.dur[rows],
@@ -154,8 +169,21 @@ def described(rank_trace: RankTrace) -> pd.DataFrame:
     for name, column in _TEXTS.items():
         columns[name] = _texts(rank_trace.argument_codes(column)[source], rank_trace.table.dictionary(column))
     for name, column in _NUMBERS.items():
-        columns[name] = _nullable(rank_trace.argument(column)[source], NULL)
-    frame = pd.DataFrame(columns)
+        columns[name] = rank_trace.argument(column)[source]
+    return columns
+
+
+def _frame_of(columns: dict[str, npt.NDArray[Any]]) -> pd.DataFrame:
+    """The columns that are recorded, and those that follow from them."""
+    nullable = ("iteration", "device", "stream", *_NUMBERS)
+    frame = pd.DataFrame(
+        {
+            name: _nullable(values)
+            if name in nullable
+            else pd.Series(values, dtype="str" if values.dtype == object else values.dtype)
+            for name, values in columns.items()
+        }
+    )
     recorded = frame["collective_name"].fillna(frame["name"])
     words = {text: collective_of(text) for text in recorded.unique()}
     frame["collective"] = recorded.map(words).astype("str")
@@ -171,15 +199,15 @@ def described(rank_trace: RankTrace) -> pd.DataFrame:
 def _partners(frame: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     """Who sends to whom, of sends and receives: as recorded, else between the two ranks of a group."""
     pairs = {ranks: _two_ranks(ranks) for ranks in frame["group_ranks"].dropna().unique()}
-    both = frame["group_ranks"].map(pairs)
+    both = frame["group_ranks"].map({ranks: pair for ranks, pair in pairs.items() if pair}).dropna()
     other = pd.Series(
         [
-            pd.NA if not isinstance(pair, tuple) or rank not in pair else pair[pair[0] == rank]
-            for pair, rank in zip(both, frame["rank"], strict=True)
+            pair[pair[0] == rank] if rank in pair else pd.NA
+            for pair, rank in zip(both, frame["rank"][both.index], strict=True)
         ],
-        frame.index,
+        both.index,
         "Int64",
-    )
+    ).reindex(frame.index)
     own, sends, receives = (
         frame["rank"].astype("Int64"),
         frame["collective"].eq("send"),
@@ -210,13 +238,12 @@ def _described_by(rank_trace: RankTrace, rows: Int64) -> Int64:
     return source
 
 
-def _texts(codes: npt.NDArray[np.int32], texts: list[str]) -> pd.Series:
-    values = np.array([*texts, None], object)[codes]
-    return pd.Series(values, dtype="str")
+def _texts(codes: npt.NDArray[np.int32], texts: list[str]) -> npt.NDArray[np.object_]:
+    return np.array([*texts, None], object)[codes]
 
 
-def _nullable(values: Int64, null: int) -> pd.arrays.IntegerArray:
-    absent = values == null
+def _nullable(values: Int64) -> pd.arrays.IntegerArray:
+    absent = values == NULL
     return pd.arrays.IntegerArray(np.where(absent, 0, values), absent)
 
 

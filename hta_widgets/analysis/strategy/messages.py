@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.communication.collectives import collectives_of
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
@@ -104,7 +104,7 @@ def messages(trace: Trace, rank: int, steps: Steps, scope: Scope) -> pd.DataFram
         Int64, sized bool (whether its size was recorded), message (`Message`, None unless sized).
     """
     rank_trace = trace.rank(rank)
-    found = collectives(trace, Scope(ranks=(rank,), streams=scope.streams, names=scope.names))
+    found = collectives_of(trace, rank, Scope(streams=scope.streams, names=scope.names))
     found = found[found["iteration"].isin(steps.iterations)]
     rows = np.flatnonzero(np.isin(rank_trace.event_id, found["event_id"].to_numpy(np.int64)))
     row_of = dict(zip(rank_trace.event_id[rows].tolist(), rows.tolist(), strict=True))

@@ -2,11 +2,11 @@
 
 A file's key combines a fingerprint of the trace (not its name), the format version and the extra arguments,
 so that a changed trace or a newer library misses.  Files are written under a temporary name, forced to the
-disk and renamed, so that no reader sees a partial file; the least recently used are deleted when the folder
-exceeds its budget.  A cache that cannot be read or written is no error: the trace is scanned.  A damaged file
-is deleted, the trace scanned again, and the table says so.
+disk and renamed, so that no reader sees a partial file; `cache_budget` says what may stay.  A cache that
+cannot be read or written is no error: the trace is scanned.  A damaged file is deleted, the trace scanned
+again, and the table says so.
 
-HTA_WIDGETS_CACHE names the folder ("0" or "off": no cache); HTA_WIDGETS_CACHE_BYTES its budget (4 GiB).
+HTA_WIDGETS_CACHE names the folder ("0" or "off": no cache).
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ from typing import Any, Literal
 import platformdirs
 import pyarrow as pa
 
+from hta_widgets.trace.reader.cache_budget import SUFFIX, CacheBudget
 from hta_widgets.trace.reader.scanner import Progress, scan
 from hta_widgets.trace.reader.schema import FORMAT_VERSION
 from hta_widgets.trace.reader.sealed import DamagedFileError, Sealing, read_sealed
 from hta_widgets.trace.reader.source import TraceSource, describe, is_url
 from hta_widgets.trace.reader.table import EventTable, Problem
-from hta_widgets.whole_files import is_left_over, replacing
+from hta_widgets.whole_files import replacing
 
 Cache = bool | Path | Literal["verify"]
 
-_BUDGET = 4 << 30
 _SAMPLE = 1 << 16
 _SAMPLES = 17  # the first is the head, the last the tail
 _OFF = ("0", "off")
-_SUFFIX = ".trace.arrow"
 
 
 def load(
@@ -45,17 +44,20 @@ def load(
     cache: Cache = True,
     extra_args: Sequence[str] = (),
     progress: Progress | None = None,
+    budget: CacheBudget | None = None,
 ) -> EventTable:
     """`scanner.scan` with a cache: the same arguments, the same table, the same errors.
 
     `cache` is True for the default folder, False for none, a folder, or "verify": the default folder, with a
-    key for which every byte of the trace is read.
+    key for which every byte of the trace is read. `budget` is that of the opening that the file belongs to,
+    where it has several.
     """
     folder = cache_folder(cache)
     key = fingerprint(source, extra_args, whole=cache == "verify") if folder is not None else None
     if folder is None or key is None:
         return scan(source, extra_args=extra_args, progress=progress)
-    file = folder / f"{key}{_SUFFIX}"
+    budget = budget or CacheBudget(folder)
+    file = folder / f"{key}{SUFFIX}"
     damage = None
     try:
         table = read_table(file)
@@ -64,14 +66,16 @@ def load(
         with contextlib.suppress(OSError):
             file.unlink()
     if table is not None:
+        budget.used(file)
         table.path = describe(source)
         if progress is not None:
             progress(1, 1)
         return table
     table = scan(source, extra_args=extra_args, progress=progress)
-    with contextlib.suppress(OSError, pa.ArrowException):
-        write_table(table, file)
-        evict(folder, keep=file)
+    if not budget.full:
+        with contextlib.suppress(OSError, pa.ArrowException):
+            write_table(table, file)
+            budget.wrote(file)
     if damage is not None:  # not part of what is written: it is true of this reading alone
         detail = f"the cached copy was damaged ({damage}); the file was read again"
         table.problems.append(Problem("cache", "warning", 1, None, detail))
@@ -227,36 +231,3 @@ class _Texts(Mapping[str, list[str]]):
 
     def __len__(self) -> int:
         return len(self._arrays)
-
-
-def _is_unfinished(name: str) -> bool:
-    return name.endswith(".tmp") or (name.startswith(".") and f"{_SUFFIX}." in name)
-
-
-def evict(folder: Path, keep: Path | None = None) -> None:
-    """Delete what killed writers left, then the least recently used files, but never `keep`, until the folder
-    fits its budget. Files that others are writing count.
-    """
-    try:
-        budget = int(os.environ.get("HTA_WIDGETS_CACHE_BYTES", _BUDGET))
-    except ValueError:
-        budget = _BUDGET
-    files, total = [], 0
-    for file in folder.iterdir():
-        with contextlib.suppress(OSError):
-            status = file.stat()
-            if file.name.endswith(_SUFFIX):
-                files.append((status.st_mtime_ns, status.st_size, file))
-            elif not _is_unfinished(file.name):
-                continue
-            elif is_left_over(file):
-                file.unlink()
-                continue
-            total += status.st_size
-    for _, size, file in sorted(files):
-        if total <= budget:
-            return
-        if file != keep:
-            with contextlib.suppress(OSError):
-                file.unlink()
-                total -= size

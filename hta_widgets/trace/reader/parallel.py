@@ -13,6 +13,7 @@ from hta_widgets.errors import TraceFormatError
 from hta_widgets.formatting import counted
 from hta_widgets.trace.reader import cache as _cache
 from hta_widgets.trace.reader.cache import Cache
+from hta_widgets.trace.reader.cache_budget import CacheBudget
 from hta_widgets.trace.reader.discovery import TraceFile
 from hta_widgets.trace.reader.scanner import is_compiled
 from hta_widgets.trace.reader.table import EventTable
@@ -42,10 +43,21 @@ def read_all(
     if client is not None:
         return _read_remotely(files, cache, progress, client)
     stop = threading.Event()
+    folder = _cache.cache_folder(cache)
+    budget = None if folder is None else CacheBudget(folder)
     share = [0.0] * len(files)
+
+    def read(file: TraceFile, at: int) -> EventTable:
+        def report(done: int, total: int | None) -> None:
+            if stop.is_set():
+                raise _Cancelled
+            share[at] = done / total if total else 0.0
+
+        return _load(file, cache, report, budget)
+
     with ThreadPoolExecutor(min(WORKERS, len(files))) as pool:
         try:
-            jobs = {pool.submit(_read, file, cache, stop, share, at): at for at, file in enumerate(files)}
+            jobs = {pool.submit(read, file, at): at for at, file in enumerate(files)}
             waiting: set[Future[EventTable]] = set(jobs)
             while waiting:
                 done, waiting = wait(waiting, POLL_SECONDS, FIRST_COMPLETED)
@@ -89,7 +101,7 @@ def _read_remotely(
 def _attempt(file: TraceFile, cache: Cache) -> EventTable | Exception:
     """The table, or the reason there is none: one bad file must not fail the other tasks."""
     try:
-        return _load(file, cache, None)
+        return _load(file, cache)
     except Exception as error:
         return error
 
@@ -99,17 +111,13 @@ def _label(files: Sequence[TraceFile], at: int) -> str:
     return name if len(alike) == 1 else f"{name} ({alike.index(at) + 1} of {len(alike)})"
 
 
-def _read(file: TraceFile, cache: Cache, stop: threading.Event, share: list[float], at: int) -> EventTable:
-    def report(done: int, total: int | None) -> None:
-        if stop.is_set():
-            raise _Cancelled
-        share[at] = done / total if total else 0.0
-
-    return _load(file, cache, report)
-
-
-def _load(file: TraceFile, cache: Cache, progress: Callable[[int, int | None], None] | None) -> EventTable:
-    table = _cache.load(file.source, cache=cache, progress=progress)
+def _load(
+    file: TraceFile,
+    cache: Cache,
+    progress: Callable[[int, int | None], None] | None = None,
+    budget: CacheBudget | None = None,
+) -> EventTable:
+    table = _cache.load(file.source, cache=cache, progress=progress, budget=budget)
     if not table.n:
         raise TraceFormatError(file.name, "skipped: it holds no trace events")
     return table

@@ -1,0 +1,115 @@
+"""What the folder of cached columns may take on the disk: one `CacheBudget` per opening of a job.
+
+The folder is listed once per opening, not once per file, and room is made by deleting what was used least
+recently.  What the opening itself used or wrote is never deleted for its later files: a job larger than the
+budget is read from first to last each time, so that each file would go just before it is asked for, and the
+cache would serve nothing.  The files that came first stay instead, and serve next time.
+
+HTA_WIDGETS_CACHE_BYTES is the budget (4 GiB).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from threading import Lock
+
+from hta_widgets.whole_files import is_left_over
+
+SUFFIX = ".trace.arrow"
+
+_BUDGET = 4 << 30
+
+
+class CacheBudget:
+    """Keeps a folder within its budget while a job is opened. Thread-safe.
+
+    Attributes:
+        full: the files of this opening alone fill the budget: more need not be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.full = False
+        self._folder = folder
+        self._lock = Lock()
+        self._own: set[Path] = set()
+        self._others: list[tuple[int, int, Path]] | None = None  # the latest used first
+        self._total = 0
+
+    def used(self, file: Path) -> None:
+        """A file of the folder serves this opening."""
+        with self._lock:
+            self._own.add(file)
+
+    def wrote(self, file: Path) -> None:
+        """A file was written: others go until all fit; where only this opening's are left, it goes itself."""
+        with self._lock:
+            if self._others is None:
+                self._others = self._listed()
+            elif file not in self._own:
+                with contextlib.suppress(OSError):
+                    self._total += file.stat().st_size
+            first = not self._own
+            self._own.add(file)
+            self._fit()
+            if self._total > _allowed() and not first:
+                self.full = True
+                self._total -= _deleted(file)
+
+    def fit(self) -> None:
+        """Make all fit as it is now."""
+        with self._lock:
+            self._others = self._listed()
+            self._fit()
+
+    def _fit(self) -> None:
+        allowed = _allowed()
+        kept = []
+        while self._others and self._total > allowed:
+            entry = self._others.pop()
+            if entry[2] in self._own:
+                kept.append(entry)
+            else:
+                self._total -= _deleted(entry[2])
+        self._others = [*(self._others or []), *reversed(kept)]
+
+    def _listed(self) -> list[tuple[int, int, Path]]:
+        """The files of the folder by when they were used; what killed writers left is deleted.
+
+        Files that others are writing count.
+        """
+        files, self._total = [], 0
+        for file in self._folder.iterdir():
+            with contextlib.suppress(OSError):
+                status = file.stat()
+                if file.name.endswith(SUFFIX):
+                    files.append((status.st_mtime_ns, status.st_size, file))
+                elif not _is_unfinished(file.name):
+                    continue
+                elif is_left_over(file):
+                    file.unlink()
+                    continue
+                self._total += status.st_size
+        return sorted(files, reverse=True)
+
+
+def _allowed() -> int:
+    try:
+        return int(os.environ.get("HTA_WIDGETS_CACHE_BYTES", _BUDGET))
+    except ValueError:
+        return _BUDGET
+
+
+def _is_unfinished(name: str) -> bool:
+    return name.endswith(".tmp") or (name.startswith(".") and f"{SUFFIX}." in name)
+
+
+def _deleted(file: Path) -> int:
+    """How many bytes are free now that the file is gone."""
+    try:
+        size = file.stat().st_size
+        file.unlink()
+    except OSError:
+        return 0
+    return size
