@@ -20,6 +20,8 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 COLUMNS = {"name": "str", "stream": "int64", "count": "int64", "dur_ns": "int64", "why": "str"}
+# Made once: most ranks have none, and a job may have a thousand.
+_NONE = pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in COLUMNS.items()})
 
 # Words of exchange: in the name of a function, an operator or an annotation; in snake case or in camel case.
 _WORDS = re.compile(
@@ -58,6 +60,8 @@ def suspects(trace: RankTrace, job_size: int) -> pd.DataFrame:
     why = _reasons(trace, rows)
     suspected = np.array([bool(text) for text in why], np.bool_)
     rows = rows[suspected]
+    if not len(rows):
+        return _NONE.copy()
     found = pd.DataFrame(
         {
             "name": pd.Series([trace.names[code] for code in trace.name[rows].tolist()], dtype="str"),

@@ -110,12 +110,16 @@ PLAIN_SKIPS = [
 # HTA's slowest answers, left out where another job or another step of the same one answers the question too.
 SEQUENCES = ["sequences_linear", "sequences_add", "sequences_conv2d", "sequences_default"]
 SLOW_SKIPS = {
-    "trace_diff_test": [*SEQUENCES, "critical_path_step_0", "critical_path_all", "counters"],
-    "trace_diff_test-plain": ["operator_kernels"],
+    "trace_diff_test": [
+        *SEQUENCES, "operator_kernels", "critical_path_step_0", "critical_path_all", "counters",
+    ],
+    "trace_diff_test-plain": ["operator_kernels", "trace_arguments"],
     "trace_diff_control": [
         *SEQUENCES, "operator_kernels", "critical_path_step_1", "critical_path_all", "counters",
     ],
-    "ns_resolution_trace-whole": [*SEQUENCES, "critical_path_step_0", "critical_path_all", "counters"],
+    "ns_resolution_trace-whole": [
+        *SEQUENCES, "operator_kernels", "critical_path_step_0", "critical_path_all", "counters",
+    ],
     "nccl_parser_config-whole": [
         "sequences_linear", *SEQUENCES[2:], "critical_path_step_0", "critical_path_all", "counters",
     ],
@@ -125,7 +129,9 @@ SLOW_SKIPS = {
     "mi300_qwen-whole": [
         *SEQUENCES[1:], "critical_path_step_0", "critical_path_step_1", "critical_path_all", "counters",
     ],
-    "h100_qwen-whole": [*SEQUENCES[2:], "critical_path_step_0", "critical_path_all", "counters"],
+    "h100_qwen-whole": [
+        "sequences_linear", *SEQUENCES[2:], "critical_path_step_0", "critical_path_all", "counters",
+    ],
     "mtia_inference-whole": [*SEQUENCES[1:], "counters"],
     "resnet50": ["counters"],
     "resnet50-plain": ["operator_kernels"],

@@ -47,16 +47,18 @@ def in_threading(frame: FrameType, event: str) -> bool:
 def places(work: Callable[[], object], wanted: int = 0, among: Among = anywhere) -> int:
     """How many places `work` has where CPython looks for signals.
 
-    At the `wanted` one, if there is, the work is interrupted.
+    At the `wanted` one, if there is, the work is interrupted. Only a library may lose that: C code that asks
+    whether an object has an attribute drops whatever the answer raises.
     """
-    seen = 0
+    seen, ours = 0, True
     gc.disable()  # Python passes over what a finalizer raises
 
     def look(frame: FrameType, event: str, _argument: Any) -> None:
-        nonlocal seen
+        nonlocal seen, ours
         if among(frame, event):
             seen += 1
             if seen == wanted:
+                ours = frame.f_code.co_filename.startswith(PACKAGE)
                 signal.raise_signal(signal.SIGINT)
 
     sys.setprofile(look)
@@ -68,7 +70,7 @@ def places(work: Callable[[], object], wanted: int = 0, among: Among = anywhere)
     finally:
         sys.setprofile(None)
         gc.enable()
-    assert interrupted == (seen >= wanted > 0)
+    assert interrupted == (seen >= wanted > 0) or not (interrupted or ours)
     return seen
 
 

@@ -39,10 +39,16 @@ def memoize_per_rank(
         lock = Lock()
         parameters = signature(compute)
 
-        def remembered(owner: Owner, /, *args: P.args, **named: P.kwargs) -> Result:
+        def key_of(owner: Owner, *args: P.args, **named: P.kwargs) -> tuple[object, ...]:
+            """The same for the same arguments, however they are given."""
+            if not named and len(args) == len(parameters.parameters) - 1:
+                return args  # most calls, and `bind` takes as long as some of what is remembered
             bound = parameters.bind(owner, *args, **named)
             bound.apply_defaults()
-            key = tuple(bound.arguments.values())[1:]
+            return tuple(bound.arguments.values())[1:]
+
+        def remembered(owner: Owner, /, *args: P.args, **named: P.kwargs) -> Result:
+            key = key_of(owner, *args, **named)
             with lock:
                 own = results.setdefault(owner, OrderedDict())
                 if key in own:

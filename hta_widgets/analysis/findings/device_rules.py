@@ -91,7 +91,7 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
     if len(work.ranks) < 2:
         return None
     one = work.compared(max(work.ranks, key=lambda rank: int(work.excess(rank).sum())))
-    window = inputs.temporal.set_index("rank")["window_ns"].get(one.rank, 0)
+    window = inputs.judged_ns.get(one.rank, 0)
     if one.changes or not one.slower_ns or not window:
         return None
     share = 100.0 * one.slower_ns / int(window)

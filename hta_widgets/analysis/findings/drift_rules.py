@@ -55,7 +55,7 @@ def clock_drift(inputs: Inputs) -> Finding | None:
     if not found:
         return None
     most = max(found, key=lambda drift: drift.cost_ns)
-    window = int(inputs.temporal.set_index("rank")["window_ns"][most.rank])
+    window = inputs.judged_ns[most.rank]
     share = 100.0 * most.cost_ns / window
     rise = 100.0 * most.slope * (most.steps - 1) / most.first
     who = f" on rank {most.rank}" if len(inputs.temporal) > 1 else ""

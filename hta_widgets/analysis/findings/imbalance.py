@@ -34,7 +34,7 @@ def imbalance(inputs: Inputs) -> Finding | None:
     if not compared:
         return None
     one = max(compared, key=lambda each: each.more_ns)
-    window = inputs.temporal.set_index("rank")["window_ns"].get(one.rank, 0)
+    window = inputs.judged_ns.get(one.rank, 0)
     if one.more_ns <= one.slower_ns or not window:
         return None
     how = "in kernels that the others launch otherwise"

@@ -105,6 +105,11 @@ class Inputs:
         return _with_time(temporal_breakdown(self.trace, self.scope))
 
     @cached_property
+    def judged_ns(self) -> dict[int, int]:
+        """How long the judged time is on each rank that has any."""
+        return dict(zip(self.temporal["rank"].tolist(), self.temporal["window_ns"].tolist(), strict=True))
+
+    @cached_property
     def idle(self) -> pd.DataFrame:
         """`idle_breakdown`, and what is told apart (int64, ns): start_up_ns, paused_ns."""
         frame = self._without_start_up

@@ -71,8 +71,7 @@ def shorter(inputs: Inputs, find: Find) -> Shorter | None:
 
 def matters(inputs: Inputs, rank: int, rows: Int64) -> bool:
     """Whether this work takes enough of the judged time to be told."""
-    whole = int(inputs.temporal.set_index("rank")["window_ns"][rank])
-    return bool(100.0 * time_of(inputs, rank, rows) >= NOTE_PCT * whole)
+    return bool(100.0 * time_of(inputs, rank, rows) >= NOTE_PCT * inputs.judged_ns[rank])
 
 
 def longest(rank_trace: RankTrace, rows: Int64) -> str:
