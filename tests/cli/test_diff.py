@@ -70,21 +70,23 @@ def gate(*argv: object) -> Done:
         ({"straggler": 1, "slowdown_permille": 1200}, "exposed_communication>+5%"),
     ],
 )
-def test_a_planted_regression_stops_the_gate(simulated: Simulated, planted: Any, limit: str) -> None:
+def test_a_planted_regression_stops_the_gate(
+    run: Run, simulated: Simulated, planted: Any, limit: str
+) -> None:
     before, after = simulated(), simulated(seed=2, **planted)
-    done = gate(before, after, "--name", "main", "--name", "branch", "--fail-on", limit)
+    done = run("diff", before, after, "--name", "main", "--name", "branch", "--fail-on", limit)
     assert (done.code, done.err) == (1, "")
     assert f"FAIL  branch: {limit}: +" in done.out
     # The other way round it is an improvement; but what is gone cannot shrink any more.
-    back = gate(after, before, "--name", "main", "--name", "branch", "--fail-on", limit)
+    back = run("diff", after, before, "--name", "main", "--name", "branch", "--fail-on", limit)
     assert back.code == 0 and f"ok    branch: {limit}: -" in back.out
 
 
-def test_runs_of_one_configuration_pass(simulated: Simulated) -> None:
+def test_runs_of_one_configuration_pass(run: Run, simulated: Simulated) -> None:
     limits = [word for item in ("step_time>+1%", "compute>+1%", "idle>+5%") for word in ("--fail-on", item)]
     item, other = simulated(drift_permille=4), simulated(seed=2, drift_permille=4)
-    assert gate(item, other, *limits).code == 0
-    assert gate(other, item, *limits).code == 0
+    assert run("diff", item, other, *limits).code == 0
+    assert run("diff", other, item, *limits).code == 0
 
 
 def test_a_line_that_has_moved_is_held_to_its_limit_where_it_is_now(run: Run, tmp_path: Path) -> None:
@@ -121,9 +123,9 @@ def test_a_run_passes_against_itself(simulated: Simulated) -> None:
         assert document[part]["rows"] and all(row["change_ns"] == 0 for row in document[part]["rows"])
 
 
-def test_training_against_serving_is_refused(simulated: Simulated) -> None:
+def test_training_against_serving_is_refused(run: Run, simulated: Simulated) -> None:
     failed(gate(simulated(), SERVING), 2, "cannot be compared", "serving")
-    done = gate(simulated(), SERVING, "--format", "json")
+    done = run("diff", simulated(), SERVING, "--format", "json")
     assert done.code == 2 and done.err.count("\n") == 1
     document = done.json
     assert document["comparable"] is False and document["reasons"] and "serving" in document["reasons"][0]
@@ -131,11 +133,11 @@ def test_training_against_serving_is_refused(simulated: Simulated) -> None:
 
 
 @pytest.mark.parametrize("place", [1, 2])
-def test_one_of_many_runs_stops_the_gate(simulated: Simulated, place: int) -> None:
+def test_one_of_many_runs_stops_the_gate(run: Run, simulated: Simulated, place: int) -> None:
     runs = [simulated(), simulated(seed=2)]
     runs.insert(place, simulated(seed=3, slow_kernel=("gemm", 1200)))
     names = [word for item in ("a", "b", "c") for word in ("--name", item)]
-    done = gate(*runs, *names, "--fail-on", "step_time>+3%", "--format", "json")
+    done = run("diff", *runs, *names, "--fail-on", "step_time>+3%", "--format", "json")
     assert done.code == 1
     outcomes = {item["run"]: item["outcome"] for item in done.json["checks"]}
     slow, other = ("b", "c") if place == 1 else ("c", "b")
