@@ -155,8 +155,8 @@ def test_what_fixing_the_loader_gives(user: User) -> None:
         ["edits.without('enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__')"],
     )
     user.lab.expect_kernel("explorer.panels", ("what_if",))
-    whole = "explorer.what_if().query('iteration != iteration')"
-    user.lab.expect_kernel(f"bool(({whole}['after_ns'] < {whole}['before_ns']).all())", True)
+    whole = "explorer.what_if().query('iteration.isna()')"
+    user.lab.expect_kernel(f"({whole}['after_ns'] < {whole}['before_ns']).tolist()", [True] * 4)
     expect(user.root.locator(".hta-panel[data-kind=what_if] .hta-wi-number").first).to_be_visible()
 
 
@@ -209,6 +209,32 @@ def test_two_steps_are_compared(user: User) -> None:
     expect(row).to_contain_text(name)
     assert change != 0
     user.lab.shot("task-two-steps")
+
+
+def test_model_flops_from_a_stated_number_of_tokens(user: User) -> None:
+    """Not one of the ten: the box beside the utilization."""
+    user.launch("mfu")
+    panel = user.root.locator(".hta-panel[data-kind=utilization]")
+    user.lab.expect_kernel("explorer.panels", ("utilization",))
+    box = panel.get_by_label("Tokens per step")
+    box.fill("4096")
+    user.press("Tab")
+    per_rank = 6 * 81_162_240 * 4096 * 4 // 4  # 6 P T of four steps, shared by four ranks
+    whole = "explorer.frame('utilization').query('rank == 0 and iteration.isna()')"
+    user.lab.expect_kernel(
+        f"{whole}[['model_flops', 'flops_from']].values.tolist()", [[per_rank, "6 P T"]], seconds=20
+    )
+    expect(panel).to_contain_text("2.66 % MFU")
+    expect(panel).to_contain_text("at the right: how well MFU is known")
+    panel.scroll_into_view_if_needed()
+    user.lab.shot("utilization-tokens")
+    box.fill("some")
+    box.press("Tab")
+    expect(panel).to_contain_text("a whole number above 0, such as 65,536, not 'some'")
+    user.lab.shot("utilization-refused")
+    box.fill("")
+    box.press("Tab")
+    expect(panel).to_contain_text("14.6 % MFU")
 
 
 def test_all_softmax(user: User) -> None:

@@ -110,10 +110,10 @@ def utilization(
 def _tokens(stated: int | str | None) -> int | None:
     if stated is None or stated == "":
         return None
-    tokens = int(stated)
-    if tokens <= 0:
-        raise ValueError(f"tokens_per_step must be positive, not {tokens}")
-    return tokens
+    text = str(stated).replace(",", "")  # as it is read out of a log
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError(f"tokens_per_step is a whole number above 0, such as 65,536, not {stated!r}")
+    return int(text)
 
 
 def _check(trace: Trace, ranks: Sequence[int], tokens: int | None) -> None:

@@ -19,7 +19,9 @@ export function unitOf(column: string, values: Iterable<number>): Scale {
   };
 }
 
-/** "caused_wait_ns" -> "caused wait" */
+/** "caused_wait_ns" -> "caused wait"; "mfu_reading" (exact, about, at least) -> "how well MFU is known" */
 export function inWords(column: string): string {
+  const known = /^(.+)_reading$/.exec(column)?.[1];
+  if (known) return `how well ${known.toUpperCase()} is known`;
   return column.replace(/_(ns|pct|bytes|gbps|flops)$/, "").replaceAll("_", " ");
 }
