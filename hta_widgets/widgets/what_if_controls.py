@@ -34,6 +34,7 @@ _CLASSES = {
     **dict.fromkeys(
         (
             "kernels",
+            "at_roof",
             "kernel_time",
             "batched_products",
             "filled_device",

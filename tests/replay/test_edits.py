@@ -12,6 +12,8 @@ from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.errors import MissingDataError
 from tests.analysis.kineto_file import job
+from tests.analysis.test_roofline import COPY, SQUARE, TF32, opened
+from tests.analysis.test_roofline import operator as kernel_of
 from tests.replay.program import call, copy, launch, operator, work
 
 
@@ -451,11 +453,96 @@ def test_an_edit_prints_as_what_makes_it():
         edits.batched_products(): "edits.batched_products()",
         edits.full_waves(): "edits.full_waves()",
         edits.filled_device(): "edits.filled_device()",
+        edits.at_roof(): "edits.at_roof(1.0)",
+        edits.at_roof(0.5, operation="gemm"): "edits.at_roof(0.5, operation='gemm')",
+        edits.kernels(2.0, operation="gemm"): "edits.kernels(2.0, operation='gemm')",
         edits.graphs(): "edits.graphs(at_least=50, shorter_than_ns=50000)",
     }
     for edit, expression in made.items():
         assert edit.expression == expression
         assert eval(expression, {"edits": edits, "math": math}) == edit
+
+
+def test_kernels_by_what_they_do(tmp_path):
+    def named(name):
+        return [event | {"name": name} if event["name"] == "gemm_nn" else event for event in device_bound()]
+
+    for operation, left in (("gemm", 109_000), ("gem?", 109_000), ("attention", 129_000)):
+        edit = edits.kernels(2.0, operation=operation)
+        assert extent(tmp_path, named("ampere_sgemm_128x64_tn"), edit) == left
+        assert extent(tmp_path, named("named_by_nobody"), edit) == 129_000
+    both = edits.kernels(2.0, name="add*", operation="gemm")
+    assert extent(tmp_path, named("ampere_sgemm_128x64_tn"), both) == 129_000
+
+
+def nested():
+    """A module calls a product, which takes 20 us of the host; another one is outside it."""
+    return [
+        operator("step", 0, 80_000),
+        operator("nn.Module: Block_0", 1_000, 30_000),
+        operator("aten::mm", 5_000, 25_000),
+        launch(1, 10_000, 20_000),
+        work("gemm_nn", 1, 16_000, 21_000),
+        operator("aten::mm", 40_000, 60_000),
+        launch(2, 45_000, 55_000),
+        work("gemm_nn", 2, 51_000, 91_000),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "saved"),
+    [
+        ("aten::mm", 25_000),  # of the first 20 us, and what lies before the second launch
+        ("*Block_* / aten::mm", 20_000),
+        ("step / *Block_* / aten::mm", 20_000),
+        ("*Block_* / step / aten::mm", 0),  # the step is not inside the block
+        ("*Block_1 / aten::mm", 0),
+        ("step / aten::mm", 25_000),  # whatever lies between them
+        (edits.exactly("step / aten::mm"), 0),  # a call of just this name
+    ],
+)
+def test_a_call_by_its_path(tmp_path, path, saved):
+    assert extent(tmp_path, nested(), edits.without(path)) == 91_000 - saved
+
+
+def test_kernels_inside_a_path(tmp_path):
+    outside = extent(tmp_path, nested(), edits.kernels(2.0, within="step / aten::mm"))
+    assert outside == 91_000 - 20_000
+    assert extent(tmp_path, nested(), edits.kernels(2.0, within="*Block_* / aten::mm")) == 91_000
+
+
+def at_roof_ns(trace, edit):
+    """How long the last kernel takes with the edit; nothing else is on its way."""
+    rank_trace = trace.rank(0)
+    graph = graph_of(rank_trace)
+    plan = Plan(graph, rank_trace)
+    edit.apply(plan)
+    saved = graph.extent - int(plan.replay(ESTIMATE).max())
+    return int(rank_trace.dur[rank_trace.is_device].max()) - saved
+
+
+def test_kernels_at_the_roof(tmp_path):
+    """2 * 1024**3 operations take 13.8 us on TF32 units of an A100 (156 TFLOP/s), 12 MiB 8.1 (1,555 GB/s)."""
+    trace = opened(tmp_path, kernel_of("aten::mm", 1, TF32, 100_000, *SQUARE))
+    least = 2 * 1024**3 / 156e12 * 1e9
+    assert at_roof_ns(trace, edits.at_roof()) == math.ceil(least)
+    assert at_roof_ns(trace, edits.at_roof(0.5)) == math.ceil(2 * least)
+    assert at_roof_ns(trace, edits.at_roof(0.1)) == 100_000  # it is faster than that
+    assert at_roof_ns(trace, edits.at_roof(name="*simt*")) == 100_000
+    assert at_roof_ns(trace, edits.at_roof(operation="attention")) == 100_000
+    slow = opened(tmp_path, kernel_of("aten::add", 1, COPY, 80_000, *SQUARE))
+    assert at_roof_ns(slow, edits.at_roof(0.5)) == math.ceil(2 * 3 * 2**22 / 1555)
+
+
+def test_without_shapes_or_peaks_there_is_no_roof(tmp_path):
+    shapeless = opened(tmp_path, kernel_of("aten::mm", 1, TF32, 100_000))
+    unknown = opened(tmp_path, kernel_of("aten::mm", 1, TF32, 100_000, *SQUARE), device="Some GPU")
+    for trace in (shapeless, unknown):
+        with pytest.raises(MissingDataError, match="record_shapes=True"):
+            at_roof_ns(trace, edits.at_roof())
+    for reached in (0, -1, 1.5, math.nan):
+        with pytest.raises(ValueError, match="a share of the peaks"):
+            edits.at_roof(reached)
 
 
 def test_an_edit_is_a_value():

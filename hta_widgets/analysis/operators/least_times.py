@@ -23,8 +23,8 @@ REACHED: Final = 0.5
 """Of the peak of its unit, what a product that suits the device reaches at least."""
 
 
-def least_ns(rank_trace: RankTrace, rows: Int64) -> Float64:
-    """What each of these kernels takes at half the peak of its unit, or at that of memory, ns.
+def least_ns(rank_trace: RankTrace, rows: Int64, of_unit: float = REACHED, of_memory: float = 1.0) -> Float64:
+    """What each of these kernels takes at these shares of the peak of its unit and of that of memory, ns.
 
     A formula describes an operator with all that it calls: each of its kernels has a share by its time.
     NaN where there is no formula, no inputs, or no peak.
@@ -35,7 +35,7 @@ def least_ns(rank_trace: RankTrace, rows: Int64) -> Float64:
     compute, memory, roofed = (
         costs.sums[:, SUMS.index(name)] for name in ("compute_roof_ns", "memory_roof_ns", "roofed_ns")
     )
-    share = np.maximum(compute / REACHED, memory) / np.maximum(roofed, 1.0)
+    share = np.maximum(compute / of_unit, memory / of_memory) / np.maximum(roofed, 1.0)
     least = np.where(roofed > 0, share, np.nan)
     found: Float64 = np.append(least, np.nan)[call] * rank_trace.dur[rows]
     return found

@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.idle.pauses import pauses_of
+from hta_widgets.analysis.kernels.classes import kernel_class
 from hta_widgets.analysis.operators.chains import chained_ns
 from hta_widgets.analysis.operators.fused_attention import fused_ns
+from hta_widgets.analysis.operators.least_times import least_ns
 from hta_widgets.analysis.operators.recomputed import recomputed
 from hta_widgets.analysis.operators.tiny_products import batched_ns
 from hta_widgets.analysis.operators.unaligned import aligned_ns
@@ -24,20 +26,22 @@ from hta_widgets.analysis.replay.device_times import (
     at_bus_bandwidth,
     each_at_most,
     hidden_by_compute,
+    rows_of_edges,
 )
 from hta_widgets.analysis.replay.groups import Group
 from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.analysis.replay.places import always, inside, late_launches, matches, spans
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.replay.streams import move
+from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
 
 Bool = npt.NDArray[np.bool_]
 
 __all__ = [
-    "COMPUTE",
     "COPIES",
     "allocator",
+    "at_roof",
     "batched_products",
     "bus_bandwidth",
     "copy_bandwidth",
@@ -49,6 +53,7 @@ __all__ = [
     "fused_pointwise",
     "host",
     "kernel_time",
+    "kernels",
     "launches",
     "no_recomputation",
     "overlap",
@@ -125,11 +130,37 @@ def device(
     plan.scale(_device_edges(plan, classes, name, within), share)
 
 
+def kernels(share: float, name: str | None, within: str | None, operation: str | None, plan: Plan) -> None:
+    plan.scale(_device_edges(plan, COMPUTE, name, within, operation), share)
+
+
+def at_roof(reached: float, name: str | None, within: str | None, operation: str | None, plan: Plan) -> None:
+    rank_trace, rows = plan.rank_trace, rows_of_edges(plan)
+    edges = _device_edges(plan, COMPUTE, name, within, operation)
+    chosen = np.unique(rows[edges])
+    least = least_ns(rank_trace, chosen, reached, reached)
+    known = ~np.isnan(least)
+    if len(chosen) and not known.any():
+        raise MissingDataError(
+            "operations, bytes and peaks of these kernels",
+            "Record with record_shapes=True, and state the peaks of a device that is not known by "
+            "hta_widgets.analysis.register_peaks.",
+            "no operator around them has a formula with its inputs recorded, on a device with known peaks",
+        )
+    each_at_most(plan, chosen[known], np.ceil(least[known]).astype(np.int64))
+
+
 def _device_edges(
-    plan: Plan, classes: Container[EventClass | None], name: str | None, within: str | None
+    plan: Plan,
+    classes: Container[EventClass | None],
+    name: str | None,
+    within: str | None,
+    operation: str | None = None,
 ) -> Bool:
     def chosen(group: Group) -> bool:
-        return group.event_class in classes and (name is None or matches(name, group.name))
+        if group.event_class not in classes or not (name is None or matches(name, group.name)):
+            return False
+        return operation is None or matches(operation, kernel_class(group.name).operation or "")
 
     return plan.edges(chosen) & inside(plan, within)
 

@@ -41,7 +41,7 @@ _CARRIED = {
 
 def at_bandwidth(plan: Plan, edges: Bool, gbps: float) -> None:
     """Let copies take no longer than their bytes do at this bandwidth, in 1e9 bytes per s."""
-    size = plan.rank_trace.argument("bytes")[_rows(plan)]
+    size = plan.rank_trace.argument("bytes")[rows_of_edges(plan)]
     if not (size[edges] != NULL).any() and edges.any():
         raise MissingDataError("bytes of copies", "Record on a device whose profiler writes them (CUDA).")
     known = edges & (size != NULL)
@@ -65,7 +65,7 @@ def at_bus_bandwidth(plan: Plan, edges: Bool, gbps: float) -> None:
     ns = np.full(plan.rank_trace.n, -1, np.int64)
     rows = np.searchsorted(plan.rank_trace.event_id, frame["event_id"].to_numpy(np.int64))
     ns[rows] = np.ceil(moved.fillna(-1.0).to_numpy(np.float64) / gbps).astype(np.int64)
-    of_edge = ns[_rows(plan)]
+    of_edge = ns[rows_of_edges(plan)]
     known = edges & (of_edge >= 0)
     plan.at_most(known, of_edge[known])
 
@@ -74,14 +74,14 @@ def each_at_most(plan: Plan, rows: Int64, ns: Int64) -> None:
     """Let the device work of these rows take no longer than this."""
     longest = np.full(plan.rank_trace.n, -1, np.int64)
     longest[rows] = ns
-    of_edge = longest[_rows(plan)]
+    of_edge = longest[rows_of_edges(plan)]
     known = (plan.graph.kind == DEVICE) & (of_edge >= 0)
     plan.at_most(known, of_edge[known])
 
 
 def hidden_by_compute(plan: Plan, edges: Bool) -> None:
     """Let compute hide what it does not hide of this communication, and slow down as it does elsewhere."""
-    rank_trace, rows = plan.rank_trace, _rows(plan)
+    rank_trace, rows = plan.rank_trace, rows_of_edges(plan)
     device = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC))
     start, end = rank_trace.start, rank_trace.end
     exposed = busy_of(rank_trace.event_class[device], start[device], end[device]).exposed_communication
@@ -122,7 +122,7 @@ def slowing(rank_trace: RankTrace) -> float:
     return max(1.0, float((ratio * time).sum() / time.sum()))
 
 
-def _rows(plan: Plan) -> Int64:
+def rows_of_edges(plan: Plan) -> Int64:
     """The row of the device event of each DEVICE edge, elsewhere any row."""
     row = plan.graph.row[plan.graph.target].astype(np.int64)
     return np.where(plan.graph.kind == DEVICE, row, 0)

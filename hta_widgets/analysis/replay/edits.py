@@ -6,6 +6,8 @@
     analysis.what_if(trace, [edits.kernels(2.0, name="*gemm*"), edits.communication(0)])
 
 Names are patterns as in file names: ``*`` stands for any text, ``?`` for one character, ``[ab]`` for a or b.
+A call may be given as a path, ``"train_step / *Decoder* / aten::linear"``: inside calls of these names,
+outermost first, whatever lies between them.
 """
 
 from __future__ import annotations
@@ -21,12 +23,14 @@ from hta_widgets.analysis.job import changes
 from hta_widgets.analysis.job.replayed import Change
 from hta_widgets.analysis.replay import applied
 from hta_widgets.analysis.replay.fusion import fuse
+from hta_widgets.analysis.replay.places import STEP
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.trace.classify import EventClass
 
 __all__ = [
     "Edit",
     "allocator",
+    "at_roof",
     "batched_products",
     "bus_bandwidth",
     "communication",
@@ -81,7 +85,7 @@ def exactly(name: str) -> str:
     Args:
         name: of a call or kernel, with any characters.
     """
-    return re.sub(r"([*?[])", r"[\1]", name)
+    return re.sub(r"([*?[])", r"[\1]", name).replace(STEP, STEP.replace("/", "[/]"))
 
 
 def host(
@@ -173,20 +177,47 @@ def pauses(before: str | None = None, longer_than_ns: int = 1_000_000) -> Edit:
     return Edit(expression, False, partial(applied.pauses, before, longer_than_ns))
 
 
-def kernels(faster: float, name: str | None = None, within: str | None = None) -> Edit:
+def kernels(
+    faster: float, name: str | None = None, within: str | None = None, operation: str | None = None
+) -> Edit:
     """Compute kernels take 1/`faster` of their time; `math.inf`: none.
 
     Args:
         faster: how many times as fast, more than 0.
         name: only kernels of this name.
         within: only kernels launched inside operators, annotations and Python functions of this name.
+        operation: only kernels that do this ("gemm", "attention", "elementwise", ...), as far as their names
+            tell it: `operation` of `kernel_classes`.
 
     Raises:
         ValueError: `faster` is not above 0.
     """
     share = _share(faster)
-    expression = _said("kernels", float(faster), name=name, within=within)
-    return Edit(expression, share == 0, partial(applied.device, share, applied.COMPUTE, name, within))
+    expression = _said("kernels", float(faster), name=name, within=within, operation=operation)
+    return Edit(expression, share == 0, partial(applied.kernels, share, name, within, operation))
+
+
+def at_roof(
+    reached: float = 1.0, name: str | None = None, within: str | None = None, operation: str | None = None
+) -> Edit:
+    """Kernels take no longer than their operations or their bytes do at this share of the device's peaks.
+
+    A kernel under an operator without a formula, whose shapes were not recorded, stays as it is; so does one
+    that is faster already. How near a kernel can come to the roof is for its authors to say: this is a bound.
+
+    Args:
+        reached: share of the peak of its unit, and of the memory's bandwidth; above 0, at most 1.
+        name: only kernels of this name.
+        within: only kernels launched inside operators, annotations and Python functions of this name.
+        operation: only kernels that do this, as in `kernels`.
+
+    Raises:
+        ValueError: `reached` is not above 0 and at most 1.
+    """
+    if not 0 < reached <= 1:
+        raise ValueError(f"reached is a share of the peaks, above 0 and at most 1, not {reached}")
+    expression = _said("at_roof", float(reached), name=name, within=within, operation=operation)
+    return Edit(expression, True, partial(applied.at_roof, reached, name, within, operation))
 
 
 def copies(faster: float, name: str | None = None, within: str | None = None) -> Edit:

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 Bool = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
 
-__all__ = ["always", "inside", "late_launches", "matches", "spans"]
+STEP = " / "
+"""Between the names of a call path, as in those of `operators(by="call_path")`."""
+
+__all__ = ["STEP", "always", "inside", "late_launches", "matches", "spans"]
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -29,11 +33,29 @@ def matches(pattern: str, name: str) -> bool:
     return re.match(translate(pattern), name) is not None
 
 
-def _named_calls(rank_trace: RankTrace, pattern: str) -> npt.NDArray[np.int64]:
-    """Host rows of this name."""
+def _named_calls(rank_trace: RankTrace, pattern: str) -> Int64:
+    """Host rows of this name; of a path of names, those of the last inside calls of the others."""
+    *outer, name = pattern.split(STEP)
+    rows = _calls(rank_trace, name)
+    return _inside_calls(rank_trace, rows, _named_calls(rank_trace, STEP.join(outer))) if outer else rows
+
+
+def _calls(rank_trace: RankTrace, pattern: str) -> Int64:
     compiled = re.compile(translate(pattern))
     named = np.array([compiled.match(text) is not None for text in rank_trace.names] or [False], np.bool_)
     return np.flatnonzero(named[rank_trace.name] & (rank_trace.stream == NULL) & ~rank_trace.is_device)
+
+
+def _inside_calls(rank_trace: RankTrace, rows: Int64, calls: Int64) -> Int64:
+    """Those of the rows that begin while one of the calls is open on their thread; these count, too."""
+    kept = np.zeros(len(rows), np.bool_)
+    for thread in np.unique(rank_trace.thread[calls]).tolist():
+        mine = calls[rank_trace.thread[calls] == thread]
+        when = Intervals.union(rank_trace.start[mine], rank_trace.end[mine])
+        there = np.flatnonzero(rank_trace.thread[rows] == thread)
+        at = np.searchsorted(when.start, rank_trace.start[rows[there]], side="right") - 1
+        kept[there] = (at >= 0) & (rank_trace.start[rows[there]] < when.end[at])
+    return rows[kept]
 
 
 def spans(plan: Plan, pattern: str, keep_ns: int = 0) -> dict[int, Intervals]:
@@ -69,11 +91,5 @@ def inside(plan: Plan, pattern: str | None) -> Bool:
     row = graph.row[graph.target]
     row = np.where((row >= 0) & rank_trace.is_device[row], rank_trace.launch[row], row)
     lies = np.zeros(rank_trace.n + 1, np.bool_)  # of no row: no
-    of_calls = _named_calls(rank_trace, pattern)
-    for thread in np.unique(rank_trace.thread[of_calls]).tolist():
-        mine = of_calls[rank_trace.thread[of_calls] == thread]
-        when = Intervals.union(rank_trace.start[mine], rank_trace.end[mine])
-        there = np.flatnonzero(rank_trace.thread == thread)
-        at = np.searchsorted(when.start, rank_trace.start[there], side="right") - 1
-        lies[there] = (at >= 0) & (rank_trace.start[there] < when.end[at])
+    lies[_inside_calls(rank_trace, np.arange(rank_trace.n), _named_calls(rank_trace, pattern))] = True
     return lies[row]
