@@ -156,7 +156,9 @@ class TimelineScrubber(Part):
     def _made(self, trace: Trace, edits: tuple[Edit, ...], replay: bool) -> _Made:
         """In a worker thread; of each kind the last arrangement is kept."""
         why = "No change is chosen" if replay and not edits else ""
-        if replay and edits:
+        if any(edit.across for edit in edits):
+            why = "Changes between ranks place no events: the panel What if has their answer"
+        if replay and not why:
             kept = self._replayed
             if kept is not None and kept[:2] == (trace, edits):
                 return _Made(kept[2], kept[2].note)
@@ -168,7 +170,7 @@ class TimelineScrubber(Part):
                 why = str(error)
         if self._recorded is None or self._recorded[0] is not trace:
             self._recorded = (trace, recorded_content(trace, self._client_slices))
-        return _Made(self._recorded[1], f"As recorded: {why}" if why else "")
+        return _Made(self._recorded[1], f"As recorded: {why}" if replay and why else "")
 
     def close(self) -> None:
         """Close the timeline and stop work whose result nobody will see."""

@@ -59,7 +59,8 @@ class NoSuchRankError(t.TraitError, ValueError):
 class WhatIf(Pictured, Computed):
     """How long would the recording take after a change? Sliders and switches, answered while they move.
 
-    A rank is replayed by itself through its dependencies, as `analysis.what_if` describes.
+    A rank is replayed by itself through its dependencies, as `analysis.what_if` describes. Edits of several
+    ranks are answered for a step of all selected ranks, without sliders and map.
 
     Args:
         trace: an open `Trace`, or anything `Trace.open` takes.
@@ -207,7 +208,14 @@ class WhatIf(Pictured, Computed):
     def _shown(self) -> tuple[Scope, list[Edit]]:
         settle([self])
         with UI_LOCK:
-            return self._scope(self.about.get("rank", self.rank)), list(self.edits)
+            return self._scope(self._rank()), list(self.edits)
+
+    def _rank(self) -> int | None:
+        """The rank that is shown; None while all are replayed together."""
+        return None if self._of_job() else self.about.get("rank", self.rank)
+
+    def _of_job(self) -> bool:
+        return any(edit.across for edit in self.edits)
 
     def _scope(self, rank: int | None) -> Scope:
         ranks = self.ranks or None if rank is None else (rank,)
@@ -267,7 +275,7 @@ class WhatIf(Pictured, Computed):
                 self.edits = [*edits_of(self.settings), *kept]
 
     def _question(self) -> tuple[Scope, tuple[Edit, ...]]:
-        return self._scope(self.rank), tuple(self.edits)
+        return self._scope(None if self._of_job() else self.rank), tuple(self.edits)
 
     def _compute(self, question: tuple[Scope, tuple[Edit, ...]]) -> Replayed:
         return replayed(self.trace, *question)
@@ -279,7 +287,7 @@ class WhatIf(Pictured, Computed):
     def _express(self) -> None:
         """Say in Python what is shown."""
         edits, name = written(self.edits), variable_name(self.trace, "trace")
-        rank = self.about.get("rank", self.rank) if len(self.trace.ranks) > 1 else None
+        rank = self._rank() if len(self.trace.ranks) > 1 else None
         if self._python_expression is not None:
             self.expression = f"{self._python_expression()}({edits})"
         else:

@@ -15,10 +15,10 @@ from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.quality import first_trusted, quality_of
 from hta_widgets.analysis.replay.speed_map import SPEEDS
-from hta_widgets.analysis.replay.what_if import PARTS, within_ranks
+from hta_widgets.analysis.replay.what_if import PARTS
 from hta_widgets.charts.svg import Bar, PanelPicture
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
-from hta_widgets.formatting import duration, percent
+from hta_widgets.formatting import counted, duration, percent
 from hta_widgets.timeline import Packed
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.replay_codec import pack
@@ -53,8 +53,9 @@ class Replayed(NamedTuple):
     """What the view shows.
 
     Attributes:
-        about: facts about the replay of the rank, whatever the edits are.
-        controls: the sliders and switches, as `what_if_controls.described` gives them.
+        about: facts about the replay of the rank, whatever the edits are; of a whole job `job`, what is
+            timed, and no rank.
+        controls: the sliders and switches, as `what_if_controls.described` gives them; none of a whole job.
         answer: times in ns, as recorded and after the edits (``js/src/replay/answer.ts`` has the same).
     """
 
@@ -64,7 +65,7 @@ class Replayed(NamedTuple):
 
 
 def replayed(trace: Trace, scope: Scope, edits: Sequence[Edit]) -> Replayed:
-    """The replay of a rank under edits.
+    """The replay of a rank under edits; under edits of several ranks, of the whole job.
 
     Args:
         trace: the job.
@@ -72,14 +73,15 @@ def replayed(trace: Trace, scope: Scope, edits: Sequence[Edit]) -> Replayed:
         edits: made together.
 
     Raises:
-        MissingDataError: the rank has no device work, or its replay cannot be trusted.
-        ValueError: an edit is of several ranks.
+        MissingDataError: the rank has no device work, or its replay cannot be trusted; of a job as `what_if`.
+        ValueError: as `what_if`.
     """
+    if any(edit.across for edit in edits):
+        return _job_replayed(trace, scope, edits)
     ranks = trace.ranks_of(scope)
     if not ranks:
         raise MissingDataError("device events", RECORD_DEVICE)
     rank = first_trusted(trace, ranks)
-    within_ranks(edits)
     recorded, frame = (what_if(trace, made, Scope(ranks=(rank,))) for made in ((), edits))
     steps = what_if(trace, edits, replace(scope, ranks=(rank,)))
     rank_trace = trace.rank(rank)
@@ -114,9 +116,8 @@ def sentence(answer: dict[str, Any]) -> str:
     before, after = answer["before"], answer["after"]
     if not answer["chain"]:
         return f"The recording takes {duration(before)}. Nothing is changed."
-    text = (
-        f"The recording would take {duration(after)} instead of {duration(before)}: {_change(before, after)}."
-    )
+    what = "recording" if answer["parts_before"] else "job's step"
+    text = f"The {what} would take {duration(after)} instead of {duration(before)}: {_change(before, after)}."
     step = answer["step"]
     if step is not None:
         text += f" A step: {duration(step['after'])} instead of {duration(step['before'])} (median)."
@@ -126,11 +127,66 @@ def sentence(answer: dict[str, Any]) -> str:
 def pictured(answer: dict[str, Any], message: str) -> PanelPicture:
     """The answer as a panel of a static picture; `message`: why there is none."""
     bars = []
-    for name, whole in (("recorded", "before"), ("after", "after")) if not message else ():
+    timed = not message and answer["parts_before"]
+    for name, whole in (("recorded", "before"), ("after", "after")) if timed else ():
         times = zip(_LABELS, answer[f"parts_{whole}"], strict=True)
         parts = [(label, time_class, float(time)) for (label, time_class), time in times]
         bars.append(Bar(name, parts, duration(answer[whole])))
     return PanelPicture("What if", message or sentence(answer), bars)
+
+
+def _job_replayed(trace: Trace, scope: Scope, edits: Sequence[Edit]) -> Replayed:
+    """A step of all selected ranks under edits of several ranks: until the last ends it, the median."""
+    frame = what_if(trace, edits, scope)
+    if frame.empty:
+        raise MissingDataError(
+            "step that all ranks recorded", "Record the same steps on every rank, or select others."
+        )
+    ranks, steps = (frame[column].nunique() for column in ("rank", "iteration"))
+    about = {
+        "job": f"Step of {counted(ranks, 'rank')}" + (f", median of {steps}" if steps > 1 else ""),
+        "live": False,
+        "model_error_pct": float(frame["model_error_pct"].abs().max()),
+    }
+    answer: dict[str, Any] = {
+        "settings": {},
+        "further": [edit.expression for edit in edits],
+        **_job_step(frame),
+        "parts_before": [],
+        "parts_after": [],
+        "step": None,
+        "chain": _job_chain(trace, scope, edits),
+    }
+    return Replayed(about, [], answer)
+
+
+def _job_step(frame: pd.DataFrame) -> dict[str, int]:
+    """How long the step takes until its last rank ends it: the medians over the steps."""
+    steps = frame.groupby("iteration")
+    return {name: int(steps[f"{name}_ns"].max().median()) for name in ("before", "low", "after", "high")}
+
+
+def _job_chain(trace: Trace, scope: Scope, edits: Sequence[Edit]) -> list[dict[str, Any]]:
+    """As `_chain`, of a whole job."""
+
+    def takes(made: Sequence[Edit]) -> int:
+        return _job_step(what_if(trace, made, scope))["after"]
+
+    alone = {edit.expression: takes([edit]) for edit in edits}
+    left, made, links = list(edits), list[Edit](), []
+    while left:
+        with_it = [takes([*made, edit]) for edit in left]
+        together = min(with_it)
+        edit = left.pop(with_it.index(together))
+        made.append(edit)
+        link = {
+            "name": "",
+            "expression": edit.expression,
+            "bound": edit.bound,
+            "time_class": time_class(edit),
+        }
+        links.append({**link, "alone": alone[edit.expression], "together": together})
+    return links
 
 
 def _change(before: int, after: int) -> str:

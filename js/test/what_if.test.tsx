@@ -246,3 +246,30 @@ it("shows nothing but the reason where it abstains", async () => {
   expect(el.querySelector("[role=status]")?.textContent).toBe(message);
   expect(el.querySelectorAll("input, .hta-wi-figures")).toHaveLength(0);
 });
+
+it("shows edits of several ranks for the job: no rank, no sliders, no map", async () => {
+  const { el, model } = await show(
+    {
+      rank: 1,
+      options: [0, 1].map((rank) => ({ rank, label: String(rank) })),
+      further: ["edits.no_stragglers()"],
+      about: { job: "Step of 2 ranks", live: false, model_error_pct: 0.4 },
+      controls: [],
+      answer: { ...RECORDED, further: ["edits.no_stragglers()"], after: 101, parts_before: [], step: null },
+    },
+    false,
+  );
+  expect(el.textContent).toContain("Step of 2 ranks");
+  expect(el.textContent).not.toContain("Recording");
+  expect(el.textContent).toContain("All ranks replayed together");
+  expect(el.querySelectorAll("input, select, .hta-wi-parts").length).toBe(0);
+  [...el.querySelectorAll("button")].find((button) => button.textContent === "Reset")?.click();
+  expect(model.get("further")).toEqual([]);
+});
+
+it("takes refused changes back", async () => {
+  const given = { status: "error", message: "apart", further: ["edits.no_stragglers()"], answer: {} };
+  const { el, model } = await show(given, false);
+  [...el.querySelectorAll("button")].find((button) => button.textContent === "Reset")?.click();
+  expect(model.get("further")).toEqual([]);
+});

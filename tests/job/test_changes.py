@@ -159,6 +159,8 @@ def test_changes_add_up(slow: Trace) -> None:
     rank, links = edits.median_rank(2), edits.faster_links(2.0)
     both = time(what_if(slow, [rank, links]), "after_ns")
     assert both < min(time(what_if(slow, each), "after_ns") for each in (rank, links))
+    for made in ([rank, links], [edits.no_stragglers(), links]):
+        pd.testing.assert_frame_equal(what_if(slow, made), what_if(slow, made[::-1]))
 
 
 def test_what_is_no_answer_is_refused(slow: Trace, tmp_path: Path) -> None:

@@ -103,6 +103,8 @@ def test_bands_window_and_path_follow(timeline: TimelineScrubber, control: Trace
 def test_it_says_why_recorded_times_are_shown(timeline: TimelineScrubber) -> None:
     assert not replay(timeline, [])["replayed"]
     assert timeline.times_note == "As recorded: No change is chosen"
+    assert not replay(timeline, [edits.no_stragglers()])["replayed"]
+    assert timeline.times_note.startswith("As recorded: Changes between ranks place no events")
     timeline.times = "recorded"
     settle([timeline])
     assert timeline.times_note == ""

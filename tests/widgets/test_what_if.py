@@ -256,3 +256,46 @@ def test_the_picture_has_the_answer(widget: WhatIf) -> None:
     assert "instead of" in svg
     assert "edits.kernels(2.0)" in svg
     assert "recorded" in svg
+
+
+def test_edits_of_several_ranks_are_told_of_a_step_of_the_job(ddp: Trace) -> None:
+    made = [edits.faster_links(math.inf), edits.no_stragglers()]
+    widget = WhatIf(ddp, rank=2, edits=made)
+    settle([widget])
+    assert (widget.status, widget.message) == ("idle", "")
+    frame = analysis.what_if(ddp, made)
+    steps = frame.groupby("iteration")
+    assert frame["rank"].nunique() == 4
+    assert [widget.answer[name] for name in ("before", "after")] == [
+        int(np.median([rows[f"{name}_ns"].max() for _, rows in steps])) for name in ("before", "after")
+    ]
+    assert widget.about["job"] == f"Step of 4 ranks, median of {len(steps)}"
+    # no row of the whole recording, no slider, no rank
+    assert "rank" not in widget.about
+    assert widget.controls == widget.answer["parts_before"] == []
+    assert widget.frame().equals(frame)
+    assert eval(widget.expression, {"analysis": analysis, "edits": edits, "math": math, "trace": ddp}).equals(
+        frame
+    )
+    chain = widget.answer["chain"]
+    assert {(link["expression"], link["bound"]) for link in chain} == {
+        ("edits.faster_links(math.inf)", True), ("edits.no_stragglers()", False)
+    }  # fmt: skip
+    assert chain[-1]["together"] == widget.answer["after"]
+    assert chain[0]["together"] == chain[0]["alone"] == min(link["alone"] for link in chain)
+    assert "step would take" in widget.snapshot().to_svg()
+    # those of one rank bring its sliders back
+    widget.edits = [edits.kernels(2.0)]
+    settle([widget])
+    assert widget.about["rank"] == 2
+    assert widget.controls
+
+
+def test_edits_of_a_rank_and_of_several_are_refused_in_words(ddp: Trace) -> None:
+    widget = WhatIf(ddp, edits=[edits.no_stragglers(), edits.kernels(2.0)])
+    settle([widget])
+    assert widget.status == "error"
+    assert "apart from those within a rank, such as edits.kernels(2.0)" in widget.message
+    widget.set_state({"settings": {}, "further": widget.further})
+    settle([widget])
+    assert (widget.status, widget.edits) == ("idle", [edits.no_stragglers()])

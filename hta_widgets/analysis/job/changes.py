@@ -16,6 +16,7 @@ from hta_widgets.analysis.job.model import HOST, JobModel
 __all__ = ["Changed", "even_operations", "faster_links", "median_rank", "no_stragglers", "unchanged"]
 
 Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 
@@ -24,40 +25,47 @@ class Changed:
     """A job after changes.
 
     Attributes:
-        taken: int64 ns, what each operation takes; without waits for the host.
+        own: int64 ns, what each operation takes but for `share`; without waits for the host.
         usual: bool, the operations whose wait for the host is as long as is usual.
+        share: float64, of that time what faster links leave. Apart, so that the order of changes is all one.
     """
 
-    taken: Int64
+    own: Int64
     usual: Bool
+    share: Float64
+
+    @property
+    def taken(self) -> Int64:
+        """What each operation takes, int64 ns."""
+        taken: Int64 = np.rint(self.own * self.share).astype(np.int64)
+        return taken
 
 
 def unchanged(model: JobModel) -> Changed:
     """The job as it was recorded."""
     count = int((model.ops["kind"] != HOST).sum())
-    return Changed(model.taken[:count], np.zeros(count, np.bool_))
+    return Changed(model.taken[:count], np.zeros(count, np.bool_), np.ones(count))
 
 
 def no_stragglers(model: JobModel, changed: Changed) -> Changed:
     """Everything takes its ideal time."""
-    count = len(changed.taken)
-    return Changed(model.ideal[:count], np.ones(count, np.bool_))
+    count = len(changed.own)
+    return replace(changed, own=model.ideal[:count], usual=np.ones(count, np.bool_))
 
 
 def even_operations(model: JobModel, changed: Changed, name: str) -> Changed:
     """Operations of a name take their ideal time."""
-    rows = _named(model, name)[: len(changed.taken)]
-    return replace(changed, taken=np.where(rows, model.ideal[: len(rows)], changed.taken))
+    rows = _named(model, name)[: len(changed.own)]
+    return replace(changed, own=np.where(rows, model.ideal[: len(rows)], changed.own))
 
 
 def faster_links(model: JobModel, changed: Changed, share: float, name: str | None) -> Changed:
     """Transfers of a name take a share of their time."""
-    count = len(changed.taken)
+    count = len(changed.own)
     rows = model.ops["kind"].isin(COMMUNICATION).to_numpy()[:count]
     if name is not None:
         rows = rows & _named(model, name)[:count]
-    taken = np.where(rows, np.rint(changed.taken * share).astype(np.int64), changed.taken)
-    return replace(changed, taken=taken)
+    return replace(changed, share=np.where(rows, changed.share * share, changed.share))
 
 
 def median_rank(model: JobModel, changed: Changed, rank: int) -> Changed:
@@ -69,7 +77,7 @@ def median_rank(model: JobModel, changed: Changed, rank: int) -> Changed:
     Raises:
         ValueError: the job has no such rank.
     """
-    count = len(changed.taken)
+    count = len(changed.own)
     ops = model.ops.iloc[:count]
     stage = model.places.stage
     if rank not in stage:
@@ -77,15 +85,15 @@ def median_rank(model: JobModel, changed: Changed, rank: int) -> Changed:
     peers = [r for r in stage if r != rank and stage[r] == stage[rank]] or [r for r in stage if r != rank]
     work = ~ops["kind"].isin(COMMUNICATION).to_numpy()
     keys = [ops[column].to_numpy()[work] for column in ("kind", "name", "rank")]
-    spent = pd.Series(changed.taken[work]).groupby(keys).sum().unstack(fill_value=0)  # noqa: PD010 - a value each
+    spent = pd.Series(changed.own[work]).groupby(keys).sum().unstack(fill_value=0)  # noqa: PD010 - a value each
     usual = spent.reindex(columns=peers, fill_value=0).median(axis=1)
-    own = spent.get(rank, pd.Series(0, spent.index))
-    factor = (usual / own.where(own > 0)).fillna(1.0)
+    spends = spent.get(rank, pd.Series(0, spent.index))
+    factor = (usual / spends.where(spends > 0)).fillna(1.0)
     mine = work & (ops["rank"] == rank).to_numpy()
     named = pd.MultiIndex.from_frame(ops.loc[mine, ["kind", "name"]])
-    taken = changed.taken.copy()
-    taken[mine] = np.rint(taken[mine] * factor.reindex(named).to_numpy()).astype(np.int64)
-    return Changed(taken, changed.usual | (ops["rank"] == rank).to_numpy())
+    own = changed.own.copy()
+    own[mine] = np.rint(own[mine] * factor.reindex(named).to_numpy()).astype(np.int64)
+    return replace(changed, own=own, usual=changed.usual | (ops["rank"] == rank).to_numpy())
 
 
 def _named(model: JobModel, name: str) -> Bool:

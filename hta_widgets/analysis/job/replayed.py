@@ -44,14 +44,15 @@ def replayed_job_rows(
     changed = unchanged(model)
     for change in changes:
         changed = change(model, changed)
-    hosts, count = _hosts(model), len(changed.taken)
-    taken = np.append(changed.taken, np.where(changed.usual[hosts], model.ideal[count:], model.taken[count:]))
+    own = changed.taken
+    hosts, count = _hosts(model), len(own)
+    taken = np.append(own, np.where(changed.usual[hosts], model.ideal[count:], model.taken[count:]))
     ends = model.net.ends(taken)
     last = _last_ends(model, model.net, ends)
     afters = [last]
     for net, before, ideal, late in model.others:
         checkpoint()
-        other = np.append(changed.taken, np.where(changed.usual[late], ideal[count:], before[count:]))
+        other = np.append(own, np.where(changed.usual[late], ideal[count:], before[count:]))
         afters.append(_last_ends(model, net, net.ends(other)))
     table = model.ops[["rank", "step", "iteration"]].drop_duplicates(["rank", "step"])
     table = table.sort_values(["rank", "step"], ignore_index=True)

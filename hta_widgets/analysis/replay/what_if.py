@@ -94,7 +94,10 @@ def what_if(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = No
     across = [edit.across for edit in changes if edit.across]
     if across:
         if len(across) < len(changes):
-            raise ValueError("edits of several ranks are replayed apart from those within a rank")
+            other = next(edit.expression for edit in changes if not edit.across)
+            raise ValueError(
+                f"edits of several ranks are replayed apart from those within a rank, such as {other}"
+            )
         return _of_job(trace, across, scope)
     frames = []
     for rank in trusted_ranks(trace, trace.ranks_of(scope)):

@@ -48,6 +48,8 @@ export const whatIf: View = ({ model, el, signal }) => {
 
   function WhatIf() {
     const whole = hand.whole.value;
+    const { job } = about.value;
+    const choice = options.value.length > 1 && !job;
     // without an answer, only the reason is shown
     const shown = whole && status.value !== "empty" && status.value !== "error";
     const changed = Object.keys(hand.settings.value).length + hand.further.value.length > 0;
@@ -61,10 +63,8 @@ export const whatIf: View = ({ model, el, signal }) => {
       >
         <div class="hta-bar">
           <h3>What if</h3>
-          {options.value.length > 1 && hand.frozen && (
-            <span class="hta-muted">{`rank ${about.value.rank}`}</span>
-          )}
-          {options.value.length > 1 && !hand.frozen && (
+          {choice && hand.frozen && <span class="hta-muted">{`rank ${about.value.rank}`}</span>}
+          {choice && !hand.frozen && (
             <label class="hta-form">
               rank{" "}
               <select
@@ -83,11 +83,13 @@ export const whatIf: View = ({ model, el, signal }) => {
           )}
           <BusyMark status={status} />
           <span class="hta-grow" />
+          {(shown || changed) && (
+            <Button disabled={!changed || !hand.answers.value} onClick={hand.reset}>
+              Reset
+            </Button>
+          )}
           {shown && (
             <>
-              <Button disabled={!changed || !hand.answers.value} onClick={hand.reset}>
-                Reset
-              </Button>
               {(confirmed || !hand.frozen) && (
                 <Button
                   disabled={!confirmed}
@@ -103,7 +105,7 @@ export const whatIf: View = ({ model, el, signal }) => {
         <StateNotice status={status} message={message} />
         {shown && (
           <>
-            <Figures hand={hand} whole={whole} changed={changed} />
+            <Figures hand={hand} whole={whole} changed={changed} job={job} />
             <Disagreement hand={hand} />
             {hand.frozen && hand.answers.value && hand.further.value.length > 0 && (
               <p class="hta-notice">
@@ -111,12 +113,12 @@ export const whatIf: View = ({ model, el, signal }) => {
                 sliders can be moved.
               </p>
             )}
-            <Parts whole={whole} stale={hand.stale.value} />
+            {!job && <Parts whole={whole} stale={hand.stale.value} />}
             <div class="hta-wi-work">
               <Rows hand={hand} controls={controls.value} />
               <Savings hand={hand} controls={controls.value} />
             </div>
-            <Where hand={hand} controls={controls.value} python={mapExpression.value} />
+            {!job && <Where hand={hand} controls={controls.value} python={mapExpression.value} />}
             <Trust about={about.value as About} bound={boundsOf(hand.chain.value, controls.value)} />
           </>
         )}
@@ -146,6 +148,7 @@ function boundsOf(chain: readonly Link[], controls: readonly Control[]): string[
 
 /** What the answer rests on. */
 function Trust({ about, bound }: { about: About; bound: readonly string[] }) {
+  const error = percent(Math.abs(about.model_error_pct));
   return (
     <div class="hta-muted hta-wi-trust">
       {bound.length > 0 && (
@@ -154,7 +157,9 @@ function Trust({ about, bound }: { about: About; bound: readonly string[] }) {
         </p>
       )}
       <p title="How far the dependencies alone, without delays that none explains, miss the recorded time">
-        {`This rank replayed through its dependencies, while other ranks do what they did. Model error ${percent(Math.abs(about.model_error_pct))}; ${grouped(about.inferred)} of ${counted(about.edges, "dependency", "dependencies")} inferred.`}
+        {about.job
+          ? `All ranks replayed together. Model error ${error} at most. Sliders change one rank by itself: Reset brings them back.`
+          : `This rank replayed through its dependencies, while other ranks do what they did. Model error ${error}; ${grouped(about.inferred)} of ${counted(about.edges, "dependency", "dependencies")} inferred.`}
       </p>
     </div>
   );

@@ -24,14 +24,15 @@ interface FiguresProps {
   whole: Whole;
   /** there is an edit */
   changed: boolean;
+  job?: string | undefined;
 }
 
-export function Figures({ hand, whole, changed }: FiguresProps) {
+export function Figures({ hand, whole, changed, job = "Recording" }: FiguresProps) {
   // nothing times the steps of a report anew
   const step = hand.frozen && !hand.confirmed.value ? null : hand.known.value?.step;
   return (
     <div class="hta-wi-figures">
-      <Figure label="Recording" times={whole} changed={changed} stale={hand.stale.value} />
+      <Figure label={job} times={whole} changed={changed} stale={hand.stale.value} />
       {step && (
         <Figure
           label={step.count > 1 ? `Step, median of ${step.count}` : "Step"}

@@ -16,6 +16,8 @@ const SPEED_DIGITS = 3;
 /** Facts about the replay, whatever the edits are. */
 export interface About {
   rank?: number;
+  /** what is timed if all ranks are replayed together; no rank is chosen then */
+  job?: string;
   /** tells one graph from another */
   graph: number;
   nodes: number;

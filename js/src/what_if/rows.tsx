@@ -13,8 +13,8 @@ export function Rows({ hand, controls }: { hand: Hand; controls: readonly Contro
   return (
     <div class="hta-wi-rows">
       <span class="hta-fact-label">Change</span>
-      <span class="hta-fact-label">Slower ← as recorded → faster</span>
-      <span class="hta-fact-label">Time left</span>
+      <span class="hta-fact-label">{controls.length > 0 && "Slower ← as recorded → faster"}</span>
+      <span class="hta-fact-label">{controls.length > 0 && "Time left"}</span>
       {controls.map((control) => (
         <Row key={control.name} {...{ hand, control }} />
       ))}
