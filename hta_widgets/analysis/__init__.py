@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.calls.op_counts import op_counts
     from hta_widgets.analysis.calls.sequences import kernel_sequences, sequence_instances
     from hta_widgets.analysis.calls.stacks import call_stacks
+    from hta_widgets.analysis.communication.alpha_beta import alpha_beta
     from hta_widgets.analysis.communication.collectives import collectives
     from hta_widgets.analysis.communication.rank_waits import rank_waits
     from hta_widgets.analysis.communication.stragglers import stragglers
@@ -78,6 +79,7 @@ __all__ = [
     "Analysis",
     "Peaks",
     "Series",
+    "alpha_beta",
     "annotated_kernels",
     "annotation_totals",
     "bandwidth_summary",
@@ -155,6 +157,7 @@ _MODULES = {
     "Analysis": "hta_widgets.analysis.core.entry",
     "Peaks": "hta_widgets.analysis.kernels.peaks",
     "Series": "hta_widgets.charts.spec",
+    "alpha_beta": "hta_widgets.analysis.communication.alpha_beta",
     "annotated_kernels": "hta_widgets.analysis.annotations.kernels",
     "annotation_totals": "hta_widgets.analysis.annotations.kernels",
     "bandwidth_summary": "hta_widgets.analysis.copies.bandwidth",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hta_widgets.analysis.annotations import kernels as annotated_kernels
 from hta_widgets.analysis.annotations import regions
 from hta_widgets.analysis.calls import cupti, frequent_sequences, modules, op_counts, stacks
-from hta_widgets.analysis.communication import collectives, rank_waits, stragglers
+from hta_widgets.analysis.communication import alpha_beta, collectives, rank_waits, stragglers
 from hta_widgets.analysis.copies import bandwidth
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.critical_path import path as critical_path
@@ -64,6 +64,7 @@ ANALYSES: dict[str, Analysis] = {
         rank_waits.ANALYSIS,
         slowdown.ANALYSIS,
         collectives.ANALYSIS,
+        alpha_beta.ANALYSIS,
         strategy.ANALYSIS,
         *usage.ANALYSES,
         memory_panel.ANALYSIS,
