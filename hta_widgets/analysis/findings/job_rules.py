@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
 from hta_widgets.analysis.findings.critical import off_critical_path, said_of, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding
@@ -13,6 +15,17 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration, percent
 
 __all__ = ["exposed_communication", "slow_steps"]
+
+_PAIRS = ("send", "recv", "sendrecv")
+_EARLIER = (
+    "Start communication earlier and in larger pieces: gradient buckets, prefetching of sharded "
+    "parameters, or a process group of fewer ranks."
+)
+_BUBBLES = (
+    "Stages of a pipeline wait for each other so: more microbatches per step, interleaved stages or other "
+    "boundaries between them make the bubbles smaller. Other sends can be posted before compute that does "
+    "not need them."
+)
 
 
 def exposed_communication(inputs: Inputs) -> Finding | None:
@@ -32,6 +45,9 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     if 2 * int(inputs.unclear.sum()) > lost:
         beyond = ", waiting for other ranks included"
     who = "The device communicates" if len(frame) == 1 else "The devices communicate"
+    pairs = _in_pairs(inputs, int(exposed.sum()))
+    if pairs:
+        beyond += ", most of it in sends and receives"
     off_path = off_critical_path(inputs, frame.index.tolist(), "exposed_communication")
     return Finding(
         "exposed_communication",
@@ -39,11 +55,23 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         share,
         f"{who} {inputs.share(share)}{inputs.per_step(cost)} without computing{beyond}{said_of(off_path)}; "
         f"{percent(hidden)} of all communication hides behind compute.",
-        "Start communication earlier and in larger pieces: gradient buckets, prefetching of sharded "
-        "parameters, or a process group of fewer ranks.",
+        _BUBBLES if pairs else _EARLIER,
         "comm_comp_overlap",
         severity=severity_on_path(share, off_path),
     )
+
+
+def _in_pairs(inputs: Inputs, exposed_ns: int) -> bool:
+    """Whether most of the exposed communication is in sends and receives."""
+    found = inputs.collectives
+    found, length = found[found["collective"].isin(_PAIRS)], 0
+    for rank, rows in found.groupby("rank"):
+        rank_trace = inputs.trace.rank(int(str(rank)))
+        windows = rank_trace.windows(inputs.scope)
+        sent = Intervals.union(*(rows[name].to_numpy(np.int64) for name in ("start_ns", "end_ns")))
+        inside = sent & Intervals.union(windows[:, 0], windows[:, 1])
+        length += (inside - busy(rank_trace, inputs.scope).compute).length
+    return 2 * length > exposed_ns
 
 
 def slow_steps(inputs: Inputs) -> Finding | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
@@ -46,6 +46,7 @@ class Case:
         never: what none of the sentences between ranks may contain.
         unknown: whom the ranks wait for cannot be told, and that is said.
         without: ranks whose files are missing.
+        bubbles: what communication costs is in sends and receives: no advice about buckets.
     """
 
     play: Callable[[], Play]
@@ -54,6 +55,7 @@ class Case:
     never: tuple[str, ...] = ()
     unknown: bool = False
     without: tuple[int, ...] = ()
+    bubbles: bool = False
 
 
 def among(count: int, **unlike: Pace) -> list[Pace]:
@@ -88,6 +90,17 @@ def tensor_parallel(slow: int) -> dict[int, Program]:
                     shared.append(AllReduce((2 * stage, 2 * stage + 1)))
             programs[2 * stage + part] = shared
     return programs
+
+
+def longer_transfers(programs: dict[int, Program], transfer_ns: int) -> dict[int, Program]:
+    """The same with all-reduces that take this long."""
+    return {
+        rank: [
+            replace(each, transfer_ns=transfer_ns) if isinstance(each, AllReduce) else each
+            for each in program
+        ]
+        for rank, program in programs.items()
+    }
 
 
 def slow_link() -> dict[int, Program]:
@@ -320,6 +333,13 @@ CASES |= {
         {"exposed_communication": ("waiting for other ranks included",)},
         ("wait for rank", "This is why"),
         unknown=True,
+        bubbles=True,
+    ),
+    "pipeline_with_a_long_all_reduce": Case(
+        lambda: Play(
+            longer_transfers(pipeline(among(2), after=((0, 1),) * 2, microbatches=4), 12 * MS), partners=""
+        ),
+        {"exposed_communication": None, "mutual_waiting": None},
     ),
     "unknown_partners_alone": Case(
         lambda: Play(pipeline(one(4, 1, SLOW)), partners=""),
@@ -327,6 +347,7 @@ CASES |= {
         {"exposed_communication": ("waiting for other ranks included",)},
         ("wait for rank", "This is why"),
         unknown=True,
+        bubbles=True,
     ),
     "culprit_is_not_recorded_in_a_pipeline": Case(
         lambda: Play(pipeline(one(4, 0, Pace(2.0)))),
@@ -335,6 +356,7 @@ CASES |= {
         ("wait for rank", "slower"),
         unknown=True,
         without=(0,),
+        bubbles=True,
     ),
     "culprit_is_not_recorded_in_data_parallel": Case(
         lambda: Play(data_parallel(one(4, 3, SLOW))),
@@ -367,6 +389,11 @@ def test_the_culprit_is_named_and_nobody_else(name: str, tmp_path: Path) -> None
             assert word in texts[topic]
     if "straggler" in texts:
         assert COSTS in texts["straggler"]
+    if "exposed_communication" in texts:
+        advice = found.set_index("topic")["suggestion"]["exposed_communication"]
+        told = [word in advice for word in ("microbatches", "buckets")]
+        assert told == [case.bubbles, not case.bubbles]
+        assert ("in sends and receives" in texts["exposed_communication"]) == case.bubbles
     for text in texts:
         assert not [word for word in case.never if word in text], text
     questions = frame.loc[frame["severity"] == OPEN, "text"]
