@@ -155,10 +155,11 @@ def _evidence_of(rank_trace: RankTrace) -> dict[str, npt.NDArray[Any]]:
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMMUNICATION))
     rows = rows[np.lexsort((rank_trace.event_id[rows], rank_trace.start[rows]))]
     source = _described_by(rank_trace, rows)
+    iteration = rank_trace.iteration[rows].astype(np.int64)
     columns: dict[str, npt.NDArray[Any]] = {
         "rank": np.full(len(rows), rank_trace.rank, np.int64),
         "event_id": rank_trace.event_id[rows].astype(np.int64),
-        "iteration": np.where(rank_trace.iteration[rows] < 0, NULL, rank_trace.iteration[rows]),
+        "iteration": np.where(iteration < 0, NULL, iteration),
         "name": _texts(rank_trace.name[rows], rank_trace.names),
         "device": rank_trace.device[rows],
         "stream": rank_trace.stream[rows],

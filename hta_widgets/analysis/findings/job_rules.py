@@ -45,7 +45,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     if 2 * int(inputs.unclear.sum()) > lost:
         beyond = ", waiting for other ranks included"
     who = "The device communicates" if len(frame) == 1 else "The devices communicate"
-    pairs = _in_pairs(inputs, int(exposed.sum()))
+    pairs = 2 * (int(exposed.sum()) - _in_pairs(inputs)) < lost  # wherever the waiting is
     if pairs:
         beyond += ", most of it in sends and receives"
     off_path = off_critical_path(inputs, frame.index.tolist(), "exposed_communication")
@@ -61,8 +61,8 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     )
 
 
-def _in_pairs(inputs: Inputs, exposed_ns: int) -> bool:
-    """Whether most of the exposed communication is in sends and receives."""
+def _in_pairs(inputs: Inputs) -> int:
+    """How long all ranks together send and receive without computing, waiting included, ns."""
     found = inputs.collectives
     found, length = found[found["collective"].isin(_PAIRS)], 0
     for rank, rows in found.groupby("rank"):
@@ -71,7 +71,7 @@ def _in_pairs(inputs: Inputs, exposed_ns: int) -> bool:
         sent = Intervals.union(*(rows[name].to_numpy(np.int64) for name in ("start_ns", "end_ns")))
         inside = sent & Intervals.union(windows[:, 0], windows[:, 1])
         length += (inside - busy(rank_trace, inputs.scope).compute).length
-    return 2 * length > exposed_ns
+    return length
 
 
 def slow_steps(inputs: Inputs) -> Finding | None:

@@ -594,6 +594,9 @@ CASES = {
     "zero_grad of 3 tensors": Case(
         loop(optimizes(3, "Optimizer.zero_grad#SGD.zero_grad")), "compute_bound", ("idle_host",)
     ),
+    "zero_grad without steps": Case(
+        without_steps(zeroes_gradients), "idle_host", never=("set_to_none=True",)
+    ),
     "optimizer in many launches": Case(
         loop(optimizes(31)),
         "optimizer_not_fused",
@@ -670,6 +673,11 @@ CASES = {
         filtered(also_runs(_LAYOUT_KERNEL, 200 * US, ("aten::conv2d", "aten::cudnn_convolution"))),
         "filtered",
         never=("channels_last",),
+    ),
+    "TF32, filtered": Case(
+        filtered(also_runs("cutlass_80_tensorop_s1688gemm_128x128_32x3_tn_align4", 3 * MS, ("aten::mm",))),
+        "filtered",
+        never=("TF32",),
     ),
     "two modules": Case(
         loop(in_a_module),
