@@ -50,6 +50,7 @@ def part(request: pytest.FixtureRequest, jobs: dict[str, Trace]) -> Iterator[Par
     made = PARTS[request.param](jobs["gpt2_baseline"], jobs["gpt2_ddp"])
     if isinstance(made, DiffViewer | TraceExplorer):
         made.wait()
+        settle([place[1] for place in made.parts], timeout=60)  # what they answer changes the viewer
     settle([made], timeout=60)
     yield made
     made.close()
