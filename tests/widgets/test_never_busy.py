@@ -1,7 +1,10 @@
 """Whatever fails, a part says so and comes to rest; the browser cannot change what Python owns."""
 
 import contextlib
+import gc
 import threading
+import weakref
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -210,6 +213,30 @@ def test_no_model_stays_after_close(ddp: Trace) -> None:
         explorer.close()
     left = models() - before
     assert not left, [type(ipywidgets.widgets.widget._instances[name]) for name in left]
+
+
+def test_no_object_stays_from_a_cycle_of_open_and_close(ddp: Trace) -> None:
+    """But dead references: pandas keeps weak ones of a frame's views, and drops those that died at times."""
+
+    def cycle() -> None:
+        explorer = TraceExplorer(ddp, panels=["temporal_breakdown"])
+        settle([explorer, *(part for _, part in explorer.parts)], timeout=60)
+        explorer.close()
+
+    def living() -> Counter[str]:
+        gc.collect()
+        return Counter(
+            str(type(each))
+            for each in gc.get_objects()
+            if not (type(each) is weakref.ReferenceType and each() is None)
+        )
+
+    for _ in range(4):
+        cycle()
+    before, cycles = living(), 6
+    for _ in range(cycles):
+        cycle()
+    assert {kind: more for kind, more in (living() - before).items() if more >= cycles} == {}
 
 
 def test_freezing_a_part_that_answered_has_no_note(ddp: Trace) -> None:
