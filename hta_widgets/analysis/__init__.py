@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.compare.registry import COMPARISONS
     from hta_widgets.analysis.copies.bandwidth import bandwidth_summary, memory_bandwidth
     from hta_widgets.analysis.core.entry import Analysis
-    from hta_widgets.analysis.critical_path import critical_path, critical_path_summary, replayed_path
+    from hta_widgets.analysis.critical_path import (
+        critical_path,
+        critical_path_summary,
+        replayed_path,
+        what_if,
+    )
     from hta_widgets.analysis.device_time.kernel_types import kernel_type_breakdown
     from hta_widgets.analysis.device_time.overlap import comm_comp_overlap
     from hta_widgets.analysis.device_time.step_times import step_times
@@ -67,7 +72,6 @@ if TYPE_CHECKING:
         replay_quality,
         replayed_events,
         speed_map,
-        what_if,
     )
     from hta_widgets.analysis.replay.fusion_candidates import fusion_candidates
     from hta_widgets.analysis.strategy import strategies, strategy_memory, training_strategy
@@ -226,7 +230,7 @@ _MODULES = {
     "training_strategy": "hta_widgets.analysis.strategy",
     "user_annotations": "hta_widgets.analysis.annotations.regions",
     "utilization": "hta_widgets.analysis.operators.utilization",
-    "what_if": "hta_widgets.analysis.replay",
+    "what_if": "hta_widgets.analysis.critical_path",
 }
 
 

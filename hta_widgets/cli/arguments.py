@@ -98,6 +98,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="a change as in 'kernels(2.0, name=\"*gemm*\")', by the functions of hta_widgets.edits; may be "
         "given several times, for changes made together",
     )
+    command.add_argument(
+        "--path", action="store_true", help="also print what the time waits for, along the new critical path"
+    )
     _add_window(_add_part(command))
     command.set_defaults(streams=None)
     _add_format(command)

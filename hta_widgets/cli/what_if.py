@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from hta_widgets.analysis.replay import replay_quality, what_if
+from hta_widgets.analysis.critical_path import what_if
+from hta_widgets.analysis.replay import replay_quality
 from hta_widgets.analysis.replay.answer import sentence
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.expressions import parse_all
@@ -35,7 +36,7 @@ def run(arguments: Namespace) -> Exit:
     trace = open_trace(arguments)
     scope = scope_of(arguments, trace)
     try:
-        frame = what_if(trace, edits, scope)
+        frame = what_if(trace, edits, scope, path=arguments.path)
     except ValueError as error:
         raise UsageError(f"argument --edit: {error}") from None
     if not any(edit.across for edit in edits):

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 import traitlets as t
 
+from hta_widgets.analysis.critical_path import what_if
 from hta_widgets.analysis.kernels.stated_peaks import StatedPeaks
 from hta_widgets.analysis.registry import ANALYSES
-from hta_widgets.analysis.replay import what_if
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.charts.svg import Picture
 from hta_widgets.engine import UI_LOCK, Latest
@@ -205,7 +205,7 @@ class TraceExplorer(Pictured, LoadingPart):
         """The plotly figure of `frame(kind, **options)`."""
         return ANALYSES[check_kind(kind)].figure(self.frame(kind, **options))
 
-    def what_if(self, edits: Edit | Sequence[Edit] | None = None) -> pd.DataFrame:
+    def what_if(self, edits: Edit | Sequence[Edit] | None = None, *, path: bool = False) -> pd.DataFrame:
         """How long would the selected iterations take after a change? `analysis.what_if` of the selection.
 
         Waits until the trace is loaded.
@@ -213,11 +213,13 @@ class TraceExplorer(Pictured, LoadingPart):
         Args:
             edits: the change, or several made together, from the module `edits`; by default those of the
                 panel, `explorer.edits`.
+            path: also say where the new critical path leads.
 
         Raises:
             MissingDataError: no selected rank has device work, or the replay of none can be trusted.
         """
-        return what_if(self.trace, self.edits if edits is None else edits, self.selection.scope)
+        made = self.edits if edits is None else edits
+        return what_if(self.trace, made, self.selection.scope, path=path)
 
     def diff(self, *others: Any, names: Sequence[str] | None = None) -> DiffViewer:
         """A `DiffViewer` of this run and others that shares this selection. Waits until the trace is loaded.

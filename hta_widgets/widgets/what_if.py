@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.replay import marginal_savings, speed_map, what_if
+from hta_widgets.analysis.critical_path import what_if
+from hta_widgets.analysis.replay import marginal_savings, speed_map
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.expressions import written
 from hta_widgets.analysis.replay.speed_map import SPEEDS

@@ -40,6 +40,15 @@ def test_the_numbers_are_those_of_the_api(run: Run, expected: pd.DataFrame) -> N
     assert table["after_ns"].tolist() == expected["after_ns"].tolist()
 
 
+def test_where_the_new_path_leads(run: Run) -> None:
+    arguments = ("--ranks", "1", "--path", "--format", "json")
+    rows = run("what-if", DDP, *CHANGE, *arguments).json["rows"]
+    expected = analysis.what_if(examples.load("ddp_4ranks"), EDITS, Scope(ranks=(1,)), path=True)
+    parts = [column for column in expected if column.startswith("path_")]
+    assert [[row[part] for part in parts] for row in rows] == expected[parts].to_numpy().tolist()
+    assert [sum(row[part] for part in parts) for row in rows] == expected["after_ns"].tolist()
+
+
 def test_it_takes_what_a_finding_prints(run: Run) -> None:
     path = examples.path("single_gpu_dataloader_stall")
     finding = analysis.overview(examples.load("single_gpu_dataloader_stall")).iloc[0]

@@ -1,8 +1,9 @@
 """The critical path of a replay: no gaps, as long as the answer; without an edit, that of the recording."""
 
+import pandas as pd
 import pytest
 
-from hta_widgets import Scope, Trace, analysis, edits
+from hta_widgets import Scope, Trace, analysis, edits, examples
 from hta_widgets.errors import MissingDataError
 from tests.support import shared_trace
 
@@ -58,3 +59,40 @@ def test_a_faster_host_leaves_the_path_to_the_device(control: Trace) -> None:
 def test_it_abstains_as_the_replay_does() -> None:
     with pytest.raises(MissingDataError, match="dependencies miss the recorded time"):
         analysis.replayed_path(Trace.open(shared_trace("hta/mtia_inference_trace")), edits.kernels(2.0))
+
+
+def test_the_answer_says_where_the_path_leads(control: Trace) -> None:
+    """Of each step, too: its window is where the replay puts the annotation that marks it."""
+    change = edits.kernels(2.0)
+    answer = analysis.what_if(control, change, path=True)
+    parts = [column for column in answer if column.startswith("path_")]
+    assert answer[parts].sum(axis=1).tolist() == answer["after_ns"].tolist()
+    pd.testing.assert_frame_equal(answer.drop(columns=parts), analysis.what_if(control, change))
+    path = analysis.replayed_path(control, change)
+    events = analysis.replayed_events(control, change)
+    windows = {"": (path["start_ns"].min(), path["end_ns"].max())} | {
+        event.name: (event.replayed_start_ns, event.replayed_end_ns)
+        for event in events[events["name"].str.startswith("ProfilerStep#")].itertuples()
+    }
+    assert len(answer) > 3 and answer["clock"].tolist()[1:] == ["host"] * (len(answer) - 1)
+    segments = list(zip(path["bound_by"], path["start_ns"].tolist(), path["end_ns"].tolist(), strict=True))
+    for row in answer.head(3).to_dict("records"):
+        step = "" if pd.isna(row["iteration"]) else f"ProfilerStep#{row['iteration']}"
+        begin, end = windows[step]
+        summed = dict.fromkeys(parts, 0)
+        for limit, since, until in segments:
+            summed[f"path_{limit}_ns"] += max(0, min(until, end) - max(since, begin))
+        assert {part: row[part] for part in parts} == summed, step
+
+
+def test_where_it_leads_in_chosen_steps(control: Trace) -> None:
+    every = analysis.what_if(control, edits.host(0.5), path=True)
+    number = int(every["iteration"].iloc[2])
+    one = analysis.what_if(control, edits.host(0.5), Scope(iterations=(number,)), path=True)
+    pd.testing.assert_frame_equal(one, every.iloc[[2]].reset_index(drop=True))
+
+
+def test_several_ranks_together_have_no_path() -> None:
+    answer = analysis.what_if(examples.load("ddp_4ranks"), edits.no_stragglers(), path=True)
+    parts = [column for column in answer if column.startswith("path_")]
+    assert len(answer) and len(parts) == 8 and answer[parts].isna().all(axis=None)

@@ -41,6 +41,7 @@ def test_it_answers_for_the_selection_as_the_analysis_does(ddp: Trace) -> None:
     explorer = TraceExplorer(ddp, panels=[], selection={"ranks": [1, 3]}, edits=CHANGES)
     pd.testing.assert_frame_equal(explorer.what_if(), analysis.what_if(ddp, CHANGES, Scope(ranks=(1, 3))))
     one = explorer.what_if(edits.communication(0))
+    assert explorer.what_if(path=True)["path_cpu_bound_ns"].notna().all()
     pd.testing.assert_frame_equal(one, analysis.what_if(ddp, edits.communication(0), Scope(ranks=(1, 3))))
     assert explorer.what_if([])["after_ns"].equals(explorer.what_if([])["before_ns"])
     explorer.selection.iterations = numbers[:2]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Int64 = npt.NDArray[np.int64]
 
-__all__ = ["replayed_path"]
+__all__ = ["path_of", "replayed_path"]
 
 _ON_DEVICE = {
     kinds.LAUNCH: LAUNCH_DELAY,
@@ -79,7 +79,7 @@ def replayed_path(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | Non
     frames = []
     for rank in trusted_ranks(trace, trace.ranks_of(scope)):
         checkpoint()
-        frames.append(_of_rank(trace.rank(rank), changes))
+        frames.append(path_of(trace.rank(rank), changes))
     return pd.concat(frames, ignore_index=True).astype(COLUMNS)
 
 
@@ -107,7 +107,8 @@ class _Part(NamedTuple):
     segments: Segments
 
 
-def _of_rank(rank_trace: RankTrace, edits: tuple[Edit, ...]) -> pd.DataFrame:
+def path_of(rank_trace: RankTrace, edits: tuple[Edit, ...]) -> pd.DataFrame:
+    """The rows of `replayed_path` for a rank whose replay is trusted."""
     plan = planned(rank_trace, edits)
     time = plan.replay(ESTIMATE)
     chain = _chain(plan, time)

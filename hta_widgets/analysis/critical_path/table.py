@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-__all__ = ["COLUMNS", "NO_OPERATOR", "table_of"]
+__all__ = ["COLUMNS", "LIMITS", "NO_OPERATOR", "table_of"]
 
 NO_OPERATOR = "(no operator recorded)"
 COLUMNS = {
@@ -60,7 +60,7 @@ _BOUND_BY_CLASS = {
     EventClass.MEMORY_COPY: "gpu_memory_bound",
     EventClass.MEMORY_SET: "gpu_memory_bound",
 }
-_LIMITS = (
+LIMITS = (
     "cpu_bound",
     "data_loading",
     "gpu_compute_bound",
@@ -110,15 +110,15 @@ def _label(rank_trace: RankTrace, thread: int) -> str:
 def _bound_by(
     rank_trace: RankTrace, segments: Segments, event_class: Int64, data_loading: Sequence[str]
 ) -> pd.Series[str]:
-    by_class = np.full(len(EventClass) + 1, _LIMITS.index("gpu_compute_bound"))
-    by_class[list(_BOUND_BY_CLASS)] = [_LIMITS.index(label) for label in _BOUND_BY_CLASS.values()]
+    by_class = np.full(len(EventClass) + 1, LIMITS.index("gpu_compute_bound"))
+    by_class[list(_BOUND_BY_CLASS)] = [LIMITS.index(label) for label in _BOUND_BY_CLASS.values()]
     by_kind = np.zeros(len(KINDS), np.int64)
-    by_kind[list(_BOUND_BY_KIND)] = [_LIMITS.index(label) for label in _BOUND_BY_KIND.values()]
+    by_kind[list(_BOUND_BY_KIND)] = [LIMITS.index(label) for label in _BOUND_BY_KIND.values()]
     bound = np.where(segments.kind == KERNEL, by_class[event_class], by_kind[segments.kind])
     loading = np.flatnonzero((segments.kind == OPERATOR) | (segments.kind == HOST))
     loading = loading[_within(rank_trace, segments.thread[loading], segments.start[loading], data_loading)]
-    bound[loading] = _LIMITS.index("data_loading")
-    return _text(_LIMITS, bound)
+    bound[loading] = LIMITS.index("data_loading")
+    return _text(LIMITS, bound)
 
 
 def _within(rank_trace: RankTrace, thread: Int64, time: Int64, patterns: Sequence[str]) -> Bool:

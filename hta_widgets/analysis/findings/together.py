@@ -10,7 +10,7 @@ from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.overview import found_with_savings
 from hta_widgets.analysis.findings.savings import edits_of
-from hta_widgets.analysis.replay.what_if import what_if
+from hta_widgets.analysis.replay.what_if import answered
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -90,5 +90,5 @@ def _greedy(trace: Trace, rank: int, left: list[Finding]) -> Iterator[dict[str, 
 
 def _recording(trace: Trace, rank: int, findings: list[Finding]) -> pd.Series:
     """The row of `what_if` for the whole recording of a rank."""
-    frame = what_if(trace, edits_of(findings), Scope(ranks=(rank,)))
+    frame = answered(trace, edits_of(findings), Scope(ranks=(rank,)))
     return frame[frame["iteration"].isna()].iloc[0]

@@ -4,6 +4,5 @@ from hta_widgets.analysis.replay.marginal import marginal_savings
 from hta_widgets.analysis.replay.quality import replay_quality
 from hta_widgets.analysis.replay.replayed_events import replayed_events
 from hta_widgets.analysis.replay.speed_map import speed_map
-from hta_widgets.analysis.replay.what_if import what_if
 
-__all__ = ["marginal_savings", "replay_quality", "replayed_events", "speed_map", "what_if"]
+__all__ = ["marginal_savings", "replay_quality", "replayed_events", "speed_map"]

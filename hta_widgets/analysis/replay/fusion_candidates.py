@@ -12,7 +12,7 @@ from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.chains import chains_of
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.quality import quality_of
-from hta_widgets.analysis.replay.what_if import what_if
+from hta_widgets.analysis.replay.what_if import answered
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
@@ -149,7 +149,7 @@ def _trusted(rank_trace: RankTrace) -> bool:
 def _saved(trace: Trace, rank: int, scope: Scope, pattern: str) -> int | None:
     """What the iterations of the scope take less with these chains fused."""
     edit = edits.fused_pointwise(pattern)
-    rows = what_if(trace, edit, Scope(ranks=(rank,), iterations=scope.iterations, window_ns=scope.window_ns))
+    rows = answered(trace, edit, Scope(ranks=(rank,), iterations=scope.iterations, window_ns=scope.window_ns))
     marked = rows["iteration"].notna()
     rows = rows[marked] if marked.any() else rows
     return int((rows["before_ns"] - rows["after_ns"]).sum()) if len(rows) else None

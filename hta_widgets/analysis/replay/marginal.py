@@ -11,7 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.expressions import written
 from hta_widgets.analysis.replay.passes import ESTIMATE
-from hta_widgets.analysis.replay.what_if import planned, what_if, within_ranks
+from hta_widgets.analysis.replay.what_if import answered, planned, within_ranks
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.scope import Scope
 
@@ -62,7 +62,7 @@ def marginal_savings(trace: Trace, changes: Sequence[Change], scope: Scope | Non
     scope = scope or Scope()
     taken = [(change,) if isinstance(change, Edit) else tuple(change) for change in changes]
     within_ranks(edit for made in taken for edit in made)
-    recorded = what_if(trace, (), scope)
+    recorded = answered(trace, (), scope)
     rows = []
     for rank, of_rank in recorded.groupby("rank", sort=False):
         own = replace(scope, ranks=(int(str(rank)),))
@@ -93,7 +93,7 @@ def saved(trace: Trace, edits: Sequence[Edit], scope: Scope) -> int:
     """What edits save of a rank, ns: of the whole recording, or of the iterations of the scope together."""
     checkpoint()
     if scope.iterations is not None or scope.window_ns is not None:
-        rows = what_if(trace, edits, scope)
+        rows = answered(trace, edits, scope)
         return time_of(rows, "before_ns") - time_of(rows, "after_ns")
     (rank,) = trace.ranks_of(scope)
     plan = planned(trace.rank(rank), edits)

@@ -12,7 +12,7 @@ import pandas as pd
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.marginal import saved, time_of
-from hta_widgets.analysis.replay.what_if import what_if
+from hta_widgets.analysis.replay.what_if import answered
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def speed_map(
     if not all(0 < speed < math.inf for speed in speeds):
         raise ValueError(f"speeds must be numbers above 0, not {list(speeds)}")
     rows = []
-    for rank, recorded in what_if(trace, (), scope).groupby("rank", sort=False):
+    for rank, recorded in answered(trace, (), scope).groupby("rank", sort=False):
         own, before = replace(scope, ranks=(int(str(rank)),)), time_of(recorded, "before_ns")
         for host in speeds:
             for device in speeds:

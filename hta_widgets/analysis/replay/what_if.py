@@ -1,4 +1,4 @@
-"""What would a change save? The recording replayed under it."""
+"""How long the iterations take after a change: the recording replayed under it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-__all__ = ["LEAST_PCT", "PARTS", "planned", "replayed", "what_if", "within_ranks"]
+__all__ = ["LEAST_PCT", "PARTS", "answered", "planned", "replayed", "within_ranks"]
 
 LEAST_PCT: Final = 0.5
 """A smaller change of the time is none: the model's own error is of this size."""
@@ -50,45 +50,8 @@ _COLUMNS = {
 }
 
 
-def what_if(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = None) -> pd.DataFrame:
-    """How long would the iterations take after a change?
-
-    Each rank is replayed by itself through its dependencies: every call and every piece of device work
-    happens as soon as what it waits for has happened, in the recorded order. What other ranks do stays as it
-    was, so a collective takes as long as it did unless it is edited. Edits of several ranks
-    (`edits.no_stragglers`, `edits.median_rank`, `edits.even_operations`, `edits.faster_links`) are answered
-    by the replay of all ranks together, as in `slowdown`.
-
-    Args:
-        trace: the job.
-        edits: the change, or several made together, from the module `edits`; an empty list changes nothing.
-        scope: ranks and iterations to report; of a window, the iterations that overlap it. The whole
-            recording is always replayed.
-
-    Returns:
-        For each rank one row for the whole recording (without a choice of iterations or of a window in the
-        scope), from the first call or device event to the last, and one per complete iteration. Columns:
-        rank int64; iteration Int64, NA for the whole recording; clock str, what times the iteration, before
-        and after: "host", "device", or, where the change lets the device fall behind a host that times the
-        recording (by more than 0.5 % of the time), "device period" (from an iteration's first device work to
-        the next one's); empty for the whole recording; before_ns, low_ns, after_ns, high_ns (int64, ns): its
-        time as recorded, and replayed: the estimate between the shortest and the longest that the recording
-        allows for. They differ where work on other streams delays, by sharing the device, what does not
-        depend on it; a change to be had only in part (`bound`) may also change nothing. compute_ns,
-        exposed_communication_ns, exposed_memory_ns, idle_ns (int64, ns): where after_ns goes, as
-        `temporal_breakdown` divides it; they add up to after_ns. model_error_pct float64 and inferred
-        int64: see `replay_quality`.
-        Of edits of several ranks there is a row per rank and complete iteration that all ranks have. Its time
-        is from the job's begin of the iteration to the rank's last device work; before_ns is replayed, too,
-        and by model_error_pct longer than recorded; clock is "device"; low_ns and high_ns differ where the
-        recording leaves the order of operations open; inferred counts dependencies between streams.
-
-    Raises:
-        MissingDataError: no selected rank has device work, or the replay of none can be trusted; of edits of
-            several ranks: the trace has one rank, ranks do not meet, or their order does not explain the
-            recording.
-        ValueError: edits of several ranks together with others, or of a rank that the job does not have.
-    """
+def answered(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = None) -> pd.DataFrame:
+    """The rows of `what_if` without its critical path; arguments and errors are its own."""
     scope = scope or Scope()
     changes = (edits,) if isinstance(edits, Edit) else tuple(edits)
     across = [edit.across for edit in changes if edit.across]
@@ -149,7 +112,8 @@ def _reported(rank_trace: RankTrace, scope: Scope) -> list[int]:
 def replayed(rank_trace: RankTrace, edits: tuple[Edit, ...], clock: str = "") -> pd.DataFrame:
     """The rows of `what_if` for a rank whose replay is trusted, without what `quality_of` knows of it.
 
-    Of edits that are compared with others, `clock` is what times those.
+    Of edits that are compared with others, `clock` is what times those. start_ns (int64, ns) is when the time
+    after_ns begins.
     """
     plan = planned(rank_trace, edits)
     graph = plan.graph
@@ -174,6 +138,7 @@ def replayed(rank_trace: RankTrace, edits: tuple[Edit, ...], clock: str = "") ->
             "low_ns": np.min(after, axis=0),
             "after_ns": after[0],
             "high_ns": np.max(after, axis=0),
+            "start_ns": windows[1][:, 0],
             **dict(zip(PARTS, _parts(rank_trace, graph, estimate, windows[1]), strict=True)),
         }
     )
