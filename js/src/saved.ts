@@ -1,15 +1,22 @@
 // State that a view saves in a notebook besides its traits, to be shown where no kernel runs.
 
 import type { Model } from "./model";
+import { onAbort } from "./page";
 
 /**
  * Save the result of `read` with the model, under a name that Python does not know. `read` is called when the model is
  * serialised: what is saved is what is on display, and it costs nothing until then.
+ *
+ * A host may keep a closed model as long as its page lives, so what the model keeps lets go of the view with `signal`.
  */
-export function saveState(model: Model, name: string, read: () => unknown): void {
+export function saveState(model: Model, name: string, read: () => unknown, signal: AbortSignal): void {
+  let reading: (() => unknown) | undefined = read;
+  onAbort(signal, () => {
+    reading = undefined;
+  });
   model.set(name, {
     get saved() {
-      return read();
+      return reading?.();
     },
   });
 }

@@ -52,10 +52,14 @@ it("asks the kernel where there is one", async () => {
 
 it("reads what is kept as the model is written, and not before", () => {
   const model = new FrozenModel({});
+  const view = new AbortController();
   let readings = 0;
-  saveState(model, "_picture", () => ++readings);
+  saveState(model, "_picture", () => ++readings, view.signal);
   expect(readings).toBe(0);
   // what anywidget does, and what ipywidgets does
   expect(structuredClone(model.get("_picture"))).toEqual({ saved: 1 });
   expect(JSON.stringify(model.get("_picture"))).toBe('{"saved":2}');
+  view.abort(); // the model may stay
+  expect(JSON.stringify(model.get("_picture"))).toBe("{}");
+  expect(readings).toBe(2);
 });

@@ -8,8 +8,8 @@ from playwright.sync_api import Playwright, expect
 
 from hta_widgets import DiffViewer, TraceExplorer, WhatIf, edits
 from hta_widgets.widgets.panels import available_panels
-from tests.browser.hostile import HOSTILE, TURNED, TURNING, expect_harmless, hostile_copy
-from tests.browser.lab import TIMELINE, chromium_page
+from tests.browser.hostile import HOSTILE, TURNED, TURNING, UNSEEN, expect_harmless, hostile_copy
+from tests.browser.lab import TIMELINE, Lab, chromium_page
 from tests.browser.test_report import Reader
 
 pytestmark = pytest.mark.browser
@@ -86,3 +86,66 @@ def test_a_comparison_with_its_controls(
     expect_harmless(page)
     reader.expect_quiet()
     viewer.close()
+
+
+LIVE = (
+    """
+from hta_widgets import DiffViewer, TraceExplorer, WhatIf, edits
+from tests.browser.hostile import HOSTILE
+explorer = TraceExplorer({job!r}, panels=["what_if", "events", "operators"])
+explorer.wait()
+events = explorer.events
+first = events[events["name"].str.endswith(HOSTILE)].iloc[0]
+explorer.selection.focus = (int(first["rank"]), int(first["event_id"]))
+explorer
+""",
+    """
+what_if = WhatIf({job!r}, edits=[edits.kernels(2.0, name="*" + HOSTILE)])
+what_if
+""",
+    """
+viewer = DiffViewer({{"a " + HOSTILE: {job!r}, "b " + HOSTILE: {other!r}}})
+viewer
+""",
+)
+
+
+def test_a_live_notebook(lab: Lab, trace: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The inspector, What if with its sliders and edits, and a comparison with its controls."""
+    other = hostile_copy("gpt2_fsdp_full_shard", tmp_path_factory.mktemp("live") / "job")
+    lab.open_code(*(cell.format(job=str(trace), other=str(other)) for cell in LIVE), name="hostile.ipynb")
+    page = lab.page
+    cells = page.locator(".jp-CodeCell")
+    explorer, alone, runs = cells.nth(0), cells.nth(1), cells.nth(2)
+    expect(explorer.locator(TIMELINE)).to_be_visible(timeout=60_000)
+    expect(explorer.locator(".hta-inspector")).to_contain_text("\\u202eevil\\x07", timeout=30_000)
+    expect(explorer.locator(".hta-panel[data-kind=operators]")).to_contain_text("\\u202eevil\\x07")
+    expect_harmless_outputs(lab)
+    expect(alone.locator(".hta-what-if")).to_contain_text("\\u202eevil\\x07")
+    for slider in alone.locator("input[type=range]").all():
+        slider.press("ArrowRight")
+    expect_harmless_outputs(lab)
+    expect(runs.locator(".hta-runs li").first).to_contain_text("\\u202eevil\\x07", timeout=60_000)
+    lab.kernel("""(lambda line: setattr(viewer, "line", (line["kind"], line["line"])))(
+        viewer.frame("diff").query("change == 'added' and line.str.contains('evil')", engine="python").iloc[0]
+    )""")
+    expect(runs.locator(".hta-highlighted")).to_contain_text("\\u202eevil\\x07", timeout=30_000)
+    for control in runs.locator("select:visible").all():
+        control.press("ArrowDown")
+    expect_harmless_outputs(lab)
+    lab.expect_no_errors()
+
+
+def expect_harmless_outputs(lab: Lab) -> None:
+    """As `expect_harmless`, of what the cells show: the rest of the page is JupyterLab's."""
+    page = lab.page
+    assert page.evaluate("document.body.dataset.ran ?? null") is None
+    assert page.locator(".jp-OutputArea img:not([src^=data])").count() == 0
+    assert page.locator(".jp-OutputArea a[href^=javascript]").count() == 0
+    for look in (UNSEEN, TURNED):
+        of_outputs = look.replace("document.body", "root")
+        found = page.evaluate(
+            "() => [...document.querySelectorAll('.jp-OutputArea-output')].flatMap("
+            f"(root) => ({of_outputs.replace('() =>', '(root) =>', 1)})(root))"
+        )
+        assert found == []

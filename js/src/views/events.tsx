@@ -68,7 +68,7 @@ export const events: View = ({ model, el, signal }) => {
   const saved = savedState<EncodedTable | null>(model, FIRST);
   const held = () => (saved ? saved.rows : rows.value);
   let top: EncodedTable | null = null;
-  saveState(model, FIRST, () => top);
+  saveState(model, FIRST, () => top, signal);
 
   const fetchPage = async (first: number, count: number, aborted: AbortSignal) => {
     if (saved) return decode(saved);

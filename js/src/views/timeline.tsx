@@ -241,7 +241,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   ];
   for (const dispose of effects) onAbort(signal, dispose);
   saveView([Math.round(shown.view.t0), Math.round(shown.view.t1)]);
-  saveState(model, PICTURE, () => shown.toUrl());
+  saveState(model, PICTURE, () => shown.toUrl(), signal);
   dispatch(el, BUILT, shown);
   return shown;
 }
