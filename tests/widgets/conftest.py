@@ -28,7 +28,7 @@ def pair(jobs: dict[str, Trace]) -> dict[str, Trace]:
 def until() -> Callable[[Callable[[], bool]], None]:
     """Poll: answers come from other threads."""
 
-    def wait(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    def wait(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, "did not come to rest"
