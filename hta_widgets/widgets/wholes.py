@@ -25,7 +25,15 @@ _OF_WINDOWS = (
 
 
 def whole_of(trace: Trace, kind: str, scope: Scope) -> str:
-    """`over 5 steps, 402 ms` or `over all recorded device work, 812 ms`; "" where it is about no time."""
+    """`over 5 steps, 402 ms` or `over all recorded device work, 812 ms`; "" where it is about no time.
+
+    Of a job of which files could not be read it says that they are missing: no answer holds them.
+    """
+    unread = f"without {counted(len(trace.failed), 'file')} that could not be read" if trace.failed else ""
+    return ", ".join(filter(None, (_time_of(trace, kind, scope), unread)))
+
+
+def _time_of(trace: Trace, kind: str, scope: Scope) -> str:
     findings = kind == "overview"
     if recording_verdict(trace, scope) if findings else kind not in _OF_WINDOWS:
         return ""

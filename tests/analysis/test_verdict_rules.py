@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hta_widgets import Trace
+from hta_widgets import Scope, Trace, examples
 from hta_widgets.analysis.findings import CHECKED, OPEN, VERDICT, overview, sentence
 from tests.analysis.kineto_file import Event, event, job, kernel, launch
 from tests.support import shared_trace
@@ -125,3 +126,20 @@ def test_recordings_that_compute(name: str, share: float, before: list[str]) -> 
 )
 def test_recordings_that_wait_are_not_called_compute_bound(name: str) -> None:
     assert "compute_bound" not in overview(Trace.open(shared_trace(name)))["topic"].tolist()
+
+
+def test_files_that_could_not_be_read_are_told_first(tmp_path: Path) -> None:
+    """In every overview, whatever it is asked about; and not where all could be read."""
+    for file in examples.path("ddp_4ranks").iterdir():
+        shutil.copy(file, tmp_path)
+    assert "unread_files" not in set(overview(Trace.open(tmp_path))["topic"])
+    headline = sentence(overview(Trace.open(tmp_path), Scope(ranks=(0,))))
+    max(tmp_path.iterdir()).write_text("<html>not a trace</html>")
+    trace = Trace.open(tmp_path, cache=False)
+    for scope in (Scope(), Scope(ranks=(0,)), Scope(iterations=(trace.iterations["iteration"].max(),))):
+        first = overview(trace, scope).iloc[0]
+        assert (first["section"], first["topic"]) == ("recording", "unread_files")
+        assert first["text"] == (
+            "1 file could not be read: whatever is said is about the 3 ranks that could be."
+        )
+    assert sentence(overview(trace, Scope(ranks=(0,)))) == headline

@@ -261,12 +261,12 @@ def left(lab: Lab, opened: str, seen: str, cycles: int) -> dict[str, float]:
 def test_opening_and_closing_leaves_nothing_of_ours(
     lab: Lab, record_property: Callable[[str, object], None]
 ) -> None:
-    """JupyterLab keeps the models of closed widgets: of the explorer's no more than of as many empty ones."""
+    """JupyterLab keeps the models of closed widgets, with their state; no view of ours stays with them."""
     lab.open_code(BOX, name=NAME)
     empty = left(lab, "open_empty()", ".empty", CYCLES)
     explorer = left(lab, "open_explorer()", TIMELINE, CYCLES)
     record_property("left", {"explorer": explorer, "empty": empty})
-    assert explorer["bytes"] < empty["bytes"] + 1000
+    assert explorer["bytes"] < 1.5 * empty["bytes"]
     assert explorer["nodes"] < empty["nodes"] + 1
     assert explorer["listeners"] < empty["listeners"] + 1
     lab.expect_no_errors()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,3 +76,14 @@ def test_a_panel_shows_it(program: Trace, until: Any) -> None:
     until(lambda: panel.status == "idle" and panel.whole == "over all recorded device work, 111 ms")
     selection.iterations = (1,)
     until(lambda: panel.whole == "over 1 iteration, 20.0 ms")
+
+
+def test_what_could_not_be_read_is_told_with_every_answer(tmp_path: Path) -> None:
+    for file in examples.path("ddp_4ranks").iterdir():
+        shutil.copy(file, tmp_path)
+    max(tmp_path.iterdir()).write_text("<html>not a trace</html>")
+    trace = Trace.open(tmp_path, cache=False)
+    missing = "without 1 file that could not be read"
+    assert whole_of(trace, "kernel_breakdown", Scope()) == missing
+    assert whole_of(trace, "idle_breakdown", Scope()).endswith(f" on each rank, {missing}")
+    assert whole_of(trace, "overview", Scope()).endswith(missing)

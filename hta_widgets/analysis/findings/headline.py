@@ -79,11 +79,12 @@ _NO_COST = {
     "compute_bound": "Computing",
     "maybe_communication": "Work that may be communication",
     "earlier_work": "Work launched before the recording",
+    "unread_files": "Files that could not be read",
     "queue_full": "A full launch queue",
     "not_judged": "Not known",
 }
 """What is told but costs no time that a change could give back."""
-_ASIDE = ("earlier_work", "queue_full")
+_ASIDE = ("earlier_work", "queue_full", "unread_files")
 """Said of the recording and of its host: the sentence passes over it."""
 
 

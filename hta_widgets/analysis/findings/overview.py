@@ -35,6 +35,7 @@ from hta_widgets.analysis.findings.recording_rules import (
     earlier_work,
     recording_verdict,
     start_up,
+    unread_files,
     why_withheld,
 )
 from hta_widgets.analysis.findings.region_rules import REGION_RULES
@@ -189,6 +190,8 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     verdict = recording_verdict(trace, scope)
     inputs = Inputs(trace, scope)
     found, absent, missing = ([verdict], [], []) if verdict else _judged(inputs)
+    if unread := unread_files(trace):
+        found = [*found, unread]
     steps = None if verdict else inputs.judged or None
     rows = [_row(section, finding, steps) for section, finding in ordered(found)]
     rows += [_checked_row(absent)] if absent else []

@@ -11,7 +11,7 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import blocked_threads, is_synchronising
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import brief, duration, percent
+from hta_widgets.formatting import brief, counted, duration, percent
 from hta_widgets.trace.iteration_clock import EARLIER_SHARE
 from hta_widgets.trace.scope import Scope
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.recording import Recording
 
-__all__ = ["earlier_work", "recording_verdict", "start_up", "why_withheld"]
+__all__ = ["earlier_work", "recording_verdict", "start_up", "unread_files", "why_withheld"]
 
 _MOST_CALLS = 3
 
@@ -62,6 +62,19 @@ def recording_verdict(trace: Trace, scope: Scope) -> Finding | None:
             "Record replays of the graph to see what the device does.",
         )
     return None
+
+
+def unread_files(trace: Trace) -> Finding | None:
+    """That files of the job could not be read, so that every answer is about the others."""
+    if not trace.failed:
+        return None
+    unread, ranks = len(trace.failed), len(trace.ranks)
+    those = f"the {counted(ranks, 'rank')} that could be" if ranks > 1 else f"rank {trace.ranks[0]}"
+    return _verdict(
+        "unread_files",
+        f"{counted(unread, 'file')} could not be read: whatever is said is about {those}.",
+        "See trace.health for the reasons.",
+    )
 
 
 def why_withheld(inputs: Inputs, starting: Finding | None) -> MissingDataError | None:

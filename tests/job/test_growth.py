@@ -1,0 +1,70 @@
+"""How time grows with the ranks of a job: no answer faster than n log n; and the slow rank is found."""
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from hta_widgets import Scope, Trace, TraceExplorer, analysis
+from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.errors import MissingDataError
+from tests.job.many_ranks import write_job
+
+pytestmark = pytest.mark.slow
+
+FEW, MANY = 64, 512
+# n log n from 64 to 512 ranks is an exponent of 1.2; the rest is noise, of which short answers have more
+EXPONENT = 1.35
+# What takes less at the larger size is not judged: such times are of the allocator and the collector.
+LEAST_S = 0.25
+
+Times = dict[str, float]
+
+
+def seconds(work: Callable[..., object], *args: object) -> float:
+    """Processor time of the work; that some data are missing is an answer, too."""
+    begun = time.process_time()
+    with suppress(MissingDataError):
+        work(*args)
+    return time.process_time() - begun
+
+
+def times_of(job: Path) -> Times:
+    times = {"open": seconds(Trace.open, job), "open again": seconds(Trace.open, job)}
+    trace = Trace.open(job)
+    start, end = trace.extent_ns
+    window = Scope(window_ns=(start + (end - start) // 4, end - (end - start) // 4))
+    for kind, entry in ANALYSES.items():
+        times[kind] = seconds(entry.function, trace)
+        times[f"{kind} of a window"] = seconds(entry.function, trace, window)
+    times["explorer"] = seconds(lambda: TraceExplorer(trace).wait().close())
+    return times
+
+
+@pytest.fixture(scope="module")
+def times(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Times]:
+    folder = tmp_path_factory.mktemp("jobs")
+    jobs = {ranks: write_job(folder / f"{ranks}", ranks, slow=5) for ranks in (8, FEW, MANY)}
+    times_of(jobs.pop(8))  # what is compiled or imported once
+    return {ranks: times_of(job) for ranks, job in jobs.items()}
+
+
+def test_nothing_grows_faster_than_n_log_n(times: dict[int, Times]) -> None:
+    grown = {
+        name: round(math.log(took / max(times[FEW][name], 1e-3)) / math.log(MANY / FEW), 2)
+        for name, took in times[MANY].items()
+        if took >= LEAST_S
+    }
+    assert "open" in grown
+    assert not {name: exponent for name, exponent in grown.items() if exponent > EXPONENT}
+
+
+@pytest.mark.parametrize("ranks", [8, 64, 512])
+def test_the_slow_rank_is_found(ranks: int, tmp_path: Path) -> None:
+    slow = ranks - 3
+    trace = Trace.open(write_job(tmp_path / "job", ranks, slow))
+    first = analysis.overview(trace).iloc[0]
+    assert (first["topic"], first["rank"]) == ("straggler", slow)
