@@ -29,20 +29,18 @@ CYCLES = int(os.environ.get("HTA_WIDGETS_LOAD_CYCLES", "10"))
 
 SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
 
-# Clicks on ranks, 50 a second, each with what a user may add; returns how many there were.
+# Clicks on ranks, 50 a second however long the page takes to draw; returns how many there were.
 FLOOD = """async (seconds) => {
   const buttons = [...document.querySelectorAll('.hta-rank-grid button')];
   const start = performance.now();
-  let clicks = 0, late = 0;
-  while (performance.now() - start < 1000 * seconds) {
+  let clicks = 0;
+  for (; clicks < 50 * seconds; clicks++) {
+    const wait = 20 * clicks - (performance.now() - start);
+    await (wait > 0 ? new Promise((go) => setTimeout(go, wait)) : null);
     const button = buttons[(7 * clicks) % buttons.length];
     button.dispatchEvent(new MouseEvent('click', { bubbles: true, ctrlKey: clicks % 3 === 0 }));
-    clicks++;
-    const wait = 20 * clicks - (performance.now() - start);
-    if (wait < -500) late++;
-    await new Promise((go) => setTimeout(go, Math.max(0, wait)));
   }
-  return { clicks, late };
+  return { clicks, seconds: (performance.now() - start) / 1000 };
 }"""
 
 # A computation that the test lets go on.
@@ -94,7 +92,7 @@ def test_fifty_selections_a_second(lab: Lab, record_property: Callable[[str, obj
     done = lab.page.evaluate(FLOOD, SECONDS)
     rank(lab.page, 2).click()
     record_property("selections", done)
-    assert done["clicks"] > 10 * SECONDS  # 50 a second on an idle machine
+    assert done["seconds"] < 1.5 * SECONDS
     expect_all_to_agree(lab, (2,))
     lab.expect_kernel("set(explorer.events['rank'])", {2})
 

@@ -1,6 +1,7 @@
 """How time grows with the ranks of a job: no answer faster than n log n; and the slow rank is found."""
 
 import math
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,8 +16,9 @@ from tests.job.many_ranks import write_job
 
 pytestmark = pytest.mark.slow
 
-FEW, MANY = 64, 512
-# n log n from 64 to 512 ranks is an exponent of 1.2; the rest is noise, of which short answers have more
+# HTA_WIDGETS_EVERY_CASE asks of more ranks
+FEW, MANY = (128, 1024) if os.environ.get("HTA_WIDGETS_EVERY_CASE") else (32, 256)
+# n log n from 32 to 256 ranks is an exponent of 1.2; the rest is noise, of which short answers have more
 EXPONENT = 1.35
 # What takes less at the larger size is not judged: such times are of the allocator and the collector.
 LEAST_S = 0.25
@@ -62,9 +64,11 @@ def test_nothing_grows_faster_than_n_log_n(times: dict[int, Times]) -> None:
     assert not {name: exponent for name, exponent in grown.items() if exponent > EXPONENT}
 
 
-@pytest.mark.parametrize("ranks", [8, 64, 512])
+@pytest.mark.parametrize("ranks", [8, MANY])
 def test_the_slow_rank_is_found(ranks: int, tmp_path: Path) -> None:
     slow = ranks - 3
     trace = Trace.open(write_job(tmp_path / "job", ranks, slow))
     first = analysis.overview(trace).iloc[0]
-    assert (first["topic"], first["rank"]) == ("straggler", slow)
+    assert (first["topic"], first["rank"]) == ("slow_kernels", slow)
+    slowed = analysis.stragglers(trace)
+    assert slowed.loc[slowed["caused_wait_ns"].idxmax(), "rank"] == slow

@@ -71,7 +71,8 @@ def idle_gaps(
         return pd.DataFrame(columns=[*_INTEGERS, *_TEXTS]).astype(
             dict.fromkeys(_INTEGERS, "int64") | dict.fromkeys(_TEXTS, "str")
         )
-    return pd.concat(frames, ignore_index=True)
+    # typed once for all ranks: making a column of texts takes longer than the gaps of a short recording
+    return pd.concat(frames, ignore_index=True).astype(dict.fromkeys(_TEXTS, "str"))
 
 
 def explain(gap: pd.Series) -> str:
@@ -164,9 +165,10 @@ def _or(otherwise: int, column: npt.NDArray[np.integer], row: npt.NDArray[np.int
     return np.where(row >= 0, column[row].astype(np.int64), otherwise)
 
 
-def _text(code: npt.NDArray[np.integer], texts: list[str]) -> pd.Series:
+def _text(code: npt.NDArray[np.integer], texts: list[str]) -> npt.NDArray[np.object_]:
     """The texts of the codes; -1 is the empty text."""
-    return pd.Series(pd.array([*texts, ""], "str")).take(code).reset_index(drop=True)
+    shown: npt.NDArray[np.object_] = np.array([*texts, ""], object)[code]
+    return shown
 
 
 ANALYSIS = Analysis(

@@ -158,7 +158,7 @@ def _named(rank_trace: RankTrace, rows: pd.DataFrame, name: Int64, by: str) -> p
         for code, at, count in zip(distinct["sequence"], distinct["at"], distinct["kernels"], strict=True)
     }
     rows = rows.assign(
-        rank=rank_trace.rank,
+        rank=np.full(len(rows), rank_trace.rank, np.int64),
         op=[rank_trace.names[code] for code in rows["op_name"]],
         kernel_sequence=[texts[code] for code in rows["sequence"]],
     )
@@ -166,11 +166,16 @@ def _named(rank_trace: RankTrace, rows: pd.DataFrame, name: Int64, by: str) -> p
         rows = rows.sort_values(
             ["count", "device_ns", "op", "kernel_sequence"], ascending=[False, False, True, True]
         )
-    columns = list(_nothing(by).columns)
-    return rows[columns].astype({"rank": np.int64}).reset_index(drop=True)
+    return rows[[*_kinds(by)]].reset_index(drop=True)
 
 
 def _nothing(by: str) -> pd.DataFrame:
+    kinds = _kinds(by)
+    return pd.DataFrame(columns=[*kinds]).astype(kinds)
+
+
+def _kinds(by: str) -> dict[str, str]:
+    """The columns and their types."""
     numbers = _INSTANCE if by == "instance" else _SEQUENCE
     means = () if by == "instance" else ("mean_op_delay_ns", "mean_launch_latency_ns", "mean_device_ns")
     head = (
@@ -178,8 +183,7 @@ def _nothing(by: str) -> pd.DataFrame:
     )
     columns = [*head, *(column for column in numbers if column not in head), *means]
     texts = {"op": "str", "kernel_sequence": "str"}
-    kinds = dict.fromkeys(columns, "int64") | texts | dict.fromkeys(means, "float64")
-    return pd.DataFrame(columns=columns).astype(kinds)
+    return dict.fromkeys(columns, "int64") | texts | dict.fromkeys(means, "float64")
 
 
 @memoize_per_rank(last=8)

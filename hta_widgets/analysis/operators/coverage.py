@@ -81,7 +81,7 @@ def formula_coverage(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     frames = [frame for frame in frames if len(frame)]
     if not frames:
         return pd.DataFrame({name: [] for name in _COLUMNS}).astype(_COLUMNS)
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat(frames, ignore_index=True).astype(_COLUMNS)
 
 
 def sentence(frame: pd.DataFrame) -> str:
@@ -122,7 +122,7 @@ def _of_rank(rank_trace: RankTrace, scope: Scope) -> pd.DataFrame:
     frame["name"] = [rank_trace.names[name] if name >= 0 else OUTSIDE["name"] for name in frame["name"]]
     frame["state"] = [_STATES[each] for each in frame["state"]]
     frame.insert(0, "rank", rank_trace.rank)
-    return frame.astype(_COLUMNS)
+    return frame
 
 
 def _states(parent: Int64, costs: Costs) -> Int64:

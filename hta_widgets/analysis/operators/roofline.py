@@ -101,7 +101,8 @@ def roofline(
         raise MissingDataError(
             "shapes of operators", "Record with torch.profiler.profile(record_shapes=True)."
         )
-    frame = pd.concat(found, ignore_index=True) if found else _typed({}, by)
+    # typed once for all ranks: casting takes longer than making the rows
+    frame = _typed(pd.concat(found, ignore_index=True) if found else None, by)
     order = ["headroom_ns", "device_self_ns", "name", "rank"]
     return frame.sort_values(order, ascending=[False, False, True, True], ignore_index=True)
 
@@ -162,19 +163,20 @@ def _of_rank(rank_trace: RankTrace, scope: Scope, by: By, stated: StatedPeaks) -
         "source": _texts([peaks.source if peaks else None] * len(keep)),
     }
     figured = ("flops_per_byte", "tflops_s", "gb_s", "bound", "efficiency_pct")
-    return _typed(columns | {name: known[name].array for name in figured}, by)
+    return pd.DataFrame(columns | {name: known[name].array for name in figured})
 
 
-def _typed(columns: dict[str, Any], by: By) -> pd.DataFrame:
+def _typed(frame: pd.DataFrame | None, by: By) -> pd.DataFrame:
     kinds = {
         "rank": "int64",
         "name": "str",
         **dict.fromkeys(_SHAPES if by == "shapes" else (), "str"),
         **_COLUMNS,
     }
-    frame = pd.DataFrame(columns or {name: [] for name in kinds})[[*kinds]]
     # Before pandas 3, `astype` makes words of nulls.
-    return frame.astype({name: kind for name, kind in kinds.items() if not (columns and name in _NULLABLE)})
+    known = {name: kind for name, kind in kinds.items() if frame is None or name not in _NULLABLE}
+    frame = pd.DataFrame(columns=[*kinds]) if frame is None else frame[[*kinds]]
+    return frame.astype(known)
 
 
 def _texts(values: list[str | None]) -> pd.Series:

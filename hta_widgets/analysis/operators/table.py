@@ -117,7 +117,8 @@ def operators(trace: Trace, scope: Scope | None = None, by: By = "name") -> pd.D
     if ranks and not frames:
         raise _missing(trace, by)
     frames = [frame for frame in frames if len(frame)] or frames[:1]
-    return pd.concat(frames, ignore_index=True) if frames else _typed({}, by, 0)
+    # typed once for all ranks: a job may have a thousand, and casting takes longer than making the rows
+    return _typed(pd.concat(frames, ignore_index=True) if frames else None, by)
 
 
 def sentence(frame: pd.DataFrame) -> str:
@@ -186,7 +187,7 @@ def _of_rank(rank_trace: RankTrace, offset_ns: int, scope: Scope, by: By) -> pd.
         columns[f"{name}_bytes"] = pd.array(
             [pd.NA] * len(keep) if memory is None else memory[keep, at], "Int64"
         )
-    return _typed(columns, by, len(keep))
+    return pd.DataFrame(columns, index=range(len(keep)))
 
 
 def _columns(
@@ -252,11 +253,12 @@ def _ratio(part: Any, whole: Any) -> Float64:
     return np.asarray(part, np.float64) / np.where(np.asarray(whole) > 0, whole, np.nan)
 
 
-def _typed(columns: dict[str, Any], by: By, rows: int) -> pd.DataFrame:
+def _typed(frame: pd.DataFrame | None, by: By) -> pd.DataFrame:
     kinds = {"rank": "int64", "name": "str", **dict.fromkeys(_FURTHER.get(by, ()), "str"), **_COLUMNS}
     # Before pandas 3, `astype` makes words of nulls.
-    known = {name: kind for name, kind in kinds.items() if name != "bound" or not columns}
-    return pd.DataFrame(columns or {name: [] for name in kinds}, index=range(rows)).astype(known)[[*kinds]]
+    known = {name: kind for name, kind in kinds.items() if name != "bound" or frame is None}
+    frame = pd.DataFrame(columns=[*kinds]) if frame is None else frame[[*kinds]]
+    return frame.astype(known)
 
 
 ANALYSIS = Analysis(

@@ -34,6 +34,11 @@ _FLOATS = re.compile(r"Half|BFloat16|Float|Double")
 _NODE = "autograd::engine::evaluate_function: "
 _ACCUMULATES = "AccumulateGrad"
 _MARKS = ("ProfilerStep", "serving step")
+# What is read of a collective.
+_EVIDENCE = [
+    "iteration", "event_id", "process_group", "group_size", "collective", "dtype", "bytes",
+    "in_elements", "out_elements",
+]  # fmt: skip
 _WRAPPER = "DistributedDataParallel.forward"
 
 
@@ -110,7 +115,7 @@ def messages(trace: Trace, rank: int, steps: Steps, scope: Scope) -> pd.DataFram
     row_of = dict(zip(rank_trace.event_id[rows].tolist(), rows.tolist(), strict=True))
     places = _Places(rank_trace)
     listed = []
-    for evidence in found.to_dict("records"):
+    for evidence in found[_EVIDENCE].to_dict("records"):
         row = row_of[evidence["event_id"]]
         launch = int(rank_trace.launch[row])
         order = int(rank_trace.start[launch if launch >= 0 else row])
@@ -118,10 +123,16 @@ def messages(trace: Trace, rank: int, steps: Steps, scope: Scope) -> pd.DataFram
         group = "" if pd.isna(evidence["process_group"]) else evidence["process_group"]
         message = _message(evidence, places.of(launch), order) if sized else None
         listed.append((evidence["iteration"], group, evidence["group_size"], sized, order, message))
-    columns = ["iteration", "process_group", "group_size", "sized", "order_ns", "message"]
-    frame = pd.DataFrame(listed, columns=columns).sort_values("order_ns", kind="stable", ignore_index=True)
-    kinds = {"iteration": "int64", "group_size": "Int64", "sized": "bool"}
-    return frame.astype(kinds).drop(columns="order_ns")
+    listed.sort(key=lambda each: each[4])
+    return pd.DataFrame(
+        {
+            "iteration": np.array([each[0] for each in listed], np.int64),
+            "process_group": pd.Series([each[1] for each in listed], dtype=object),
+            "group_size": pd.array([each[2] for each in listed], "Int64"),
+            "sized": np.array([each[3] for each in listed], np.bool_),
+            "message": pd.Series([each[5] for each in listed], dtype=object),
+        }
+    )
 
 
 def _message(evidence: Mapping[Hashable, Any], place: str, order_ns: int) -> Message:

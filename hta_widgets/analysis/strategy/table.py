@@ -9,6 +9,7 @@ import pandas as pd
 
 from hta_widgets.analysis.compare.sampling import Scopes, check_runs, scope_of
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.strategy.group_evidence import GroupEvidence, evidence_of
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, SINGLE
 from hta_widgets.analysis.strategy.rows import frame_of, numbers, plain_row, row_of
@@ -83,12 +84,23 @@ def training_strategy(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     return frame_of(_merged(evidence) if evidence else [silent_row(trace, scope)])
 
 
-def job_evidence(trace: Trace, scope: Scope) -> list[tuple[int, GroupEvidence]]:
+def job_evidence(trace: Trace, scope: Scope) -> tuple[tuple[int, GroupEvidence], ...]:
     """Rank and evidence of each process group of each rank; empty where steps hold no collective.
 
     Raises:
         MissingDataError: they do, but no sizes were recorded.
     """
+    evidence, seen, sized = _counted_evidence(trace, scope)
+    if seen and not sized:
+        raise MissingDataError(
+            "collective sizes", _RECORD_SIZES, f"none of {counted(seen, 'collective')} has one"
+        )
+    return evidence
+
+
+@memoize_per_rank(last=2)
+def _counted_evidence(trace: Trace, scope: Scope) -> tuple[tuple[tuple[int, GroupEvidence], ...], int, int]:
+    """The evidence, how many collectives there are, and how many of them have a size."""
     evidence: list[tuple[int, GroupEvidence]] = []
     seen = sized = 0
     for rank in trace.ranks_of(scope):
@@ -96,11 +108,7 @@ def job_evidence(trace: Trace, scope: Scope) -> list[tuple[int, GroupEvidence]]:
         found, count, with_size = evidence_of(trace, rank, scope)
         evidence += [(rank, evidence) for evidence in found]
         seen, sized = seen + count, sized + with_size
-    if seen and not sized:
-        raise MissingDataError(
-            "collective sizes", _RECORD_SIZES, f"none of {counted(seen, 'collective')} has one"
-        )
-    return evidence
+    return tuple(evidence), seen, sized
 
 
 def strategies(runs: Mapping[str, Trace], scope: Scopes = None) -> pd.DataFrame:
