@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from playwright.sync_api import Locator, Page, Playwright
+from playwright.sync_api import Error, Locator, Page, Playwright
 
 from tests.browser import chromium
 
@@ -211,12 +211,21 @@ class Lab:
         result: str = self.page.evaluate(EVALUATE, expression)
         return result
 
-    def expect_kernel(self, expression: str, value: Any, seconds: float = 10) -> None:
-        """Wait until the expression has the value: the browser's changes reach the kernel a little later."""
+    def expect_kernel(self, expression: str, value: Any, seconds: float = 30) -> None:
+        """Wait until the expression has the value: the browser's changes reach the kernel a little later.
+
+        Until then it may raise: what it asks for is not there yet.
+        """
         deadline = time.monotonic() + seconds
-        while (got := self.kernel(expression)) != repr(value):
+        while (got := self._kernel_or_error(expression)) != repr(value):
             assert time.monotonic() < deadline, f"{expression} is {got}, expected {value!r}"
             time.sleep(0.05)
+
+    def _kernel_or_error(self, expression: str) -> str:
+        try:
+            return self.kernel(expression)
+        except Error as error:
+            return error.message
 
     def expect_no_errors(self) -> None:
         assert not self.errors, "\n".join(self.errors)

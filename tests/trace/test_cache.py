@@ -320,6 +320,21 @@ def test_a_job_larger_than_the_budget_is_partly_served(
     assert [opened(), opened()] == [3, 0]
 
 
+def test_what_another_thread_was_writing_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTA_WIDGETS_CACHE_BYTES", "300")
+    first, second, third = (tmp_path / f"{key}.trace.arrow" for key in "abc")
+    unfinished = tmp_path / f".{second.name}.{os.getpid()}.7"
+    for file in (first, unfinished):
+        file.write_bytes(bytes(100))
+    budget = CacheBudget(tmp_path)
+    budget.wrote(first)
+    unfinished.rename(second)
+    budget.wrote(second)
+    third.write_bytes(bytes(100))
+    budget.wrote(third)
+    assert not budget.full and files(tmp_path) == [first, second, third]
+
+
 def test_reading_an_entry_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "cache"
     entries: list[Path] = []

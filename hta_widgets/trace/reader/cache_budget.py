@@ -34,7 +34,8 @@ class CacheBudget:
         self._folder = folder
         self._lock = Lock()
         self._own: set[Path] = set()
-        self._others: list[tuple[int, int, Path]] | None = None  # the latest used first
+        self._others: list[tuple[int, Path]] | None = None  # the latest used first
+        self._sizes: dict[str, int] = {}  # one that is being written has its later name, so as to count once
         self._total = 0
 
     def used(self, file: Path) -> None:
@@ -47,15 +48,15 @@ class CacheBudget:
         with self._lock:
             if self._others is None:
                 self._others = self._listed()
-            elif file not in self._own:
+            else:
                 with contextlib.suppress(OSError):
-                    self._total += file.stat().st_size
+                    self._count(file.name, file.stat().st_size)
             first = not self._own
             self._own.add(file)
             self._fit()
             if self._total > _allowed() and not first:
                 self.full = True
-                self._total -= _deleted(file)
+                self._delete(file)
 
     def fit(self) -> None:
         """Make all fit as it is now."""
@@ -68,30 +69,41 @@ class CacheBudget:
         kept = []
         while self._others and self._total > allowed:
             entry = self._others.pop()
-            if entry[2] in self._own:
+            if entry[1] in self._own:
                 kept.append(entry)
             else:
-                self._total -= _deleted(entry[2])
+                self._delete(entry[1])
         self._others = [*(self._others or []), *reversed(kept)]
 
-    def _listed(self) -> list[tuple[int, int, Path]]:
+    def _listed(self) -> list[tuple[int, Path]]:
         """The files of the folder by when they were used; what killed writers left is deleted.
 
         Files that others are writing count.
         """
-        files, self._total = [], 0
+        files: list[tuple[int, Path]] = []
+        self._sizes, self._total = {}, 0
         for file in self._folder.iterdir():
             with contextlib.suppress(OSError):
                 status = file.stat()
                 if file.name.endswith(SUFFIX):
-                    files.append((status.st_mtime_ns, status.st_size, file))
+                    files.append((status.st_mtime_ns, file))
+                    self._count(file.name, status.st_size)
                 elif not _is_unfinished(file.name):
                     continue
                 elif is_left_over(file):
                     file.unlink()
-                    continue
-                self._total += status.st_size
+                else:
+                    self._count(_later_name(file.name), status.st_size)
         return sorted(files, reverse=True)
+
+    def _count(self, name: str, size: int) -> None:
+        self._total += size - self._sizes.get(name, 0)
+        self._sizes[name] = size
+
+    def _delete(self, file: Path) -> None:
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)
+            self._count(file.name, 0)
 
 
 def _allowed() -> int:
@@ -105,11 +117,6 @@ def _is_unfinished(name: str) -> bool:
     return name.endswith(".tmp") or (name.startswith(".") and f"{SUFFIX}." in name)
 
 
-def _deleted(file: Path) -> int:
-    """How many bytes are free now that the file is gone."""
-    try:
-        size = file.stat().st_size
-        file.unlink()
-    except OSError:
-        return 0
-    return size
+def _later_name(unfinished: str) -> str:
+    before, suffix, _ = unfinished.rpartition(f"{SUFFIX}.")
+    return before.removeprefix(".") + SUFFIX if suffix else unfinished
