@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,31 @@ def test_what_nobody_used_for_a_month_goes(kept: Path) -> None:
     translated(dictionary.intern_text)._load()
     assert not old.exists()
     assert recent.exists() and used.exists()
+
+
+def test_what_another_build_wrote_is_not_run(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Another version may be installed over the one whose index this process has read."""
+    name = head._search.name
+    entry = machine_code._index()[name]
+    other = (machine_code.FOLDER / f"{dictionary.intern_text.name}.ll.z").read_bytes()
+    monkeypatch.setattr(machine_code, "FOLDER", tmp_path)
+    (tmp_path / f"{name}.ll.z").write_bytes(other)
+    assert search(machine_code.Translated(name, entry)) is NotImplemented
+    assert search(machine_code.Translated(name, {**entry, "digest": None})) is NotImplemented
+    assert not kept.exists()
+    (tmp_path / "another.ll.z").write_bytes(other)
+    known = entry | {"digest": machine_code.digest_of(other).hex()}
+    assert search(machine_code.Translated("another", known)) is NotImplemented  # it has no such function
+
+
+def test_a_translation_has_its_kernels_name() -> None:
+    """numba numbers what it compiles, so that two builds give one name to different kernels."""
+    for name in machine_code._index():
+        text = zlib.decompress((machine_code.FOLDER / f"{name}.ll.z").read_bytes()).decode()
+        defined = [line for line in text.splitlines() if line.startswith("define") and "internal" not in line]
+        assert len(defined) == 1 and f"@{name}(" in defined[0].replace('"', "")
 
 
 def test_other_sources_have_no_translation() -> None:

@@ -27,7 +27,7 @@ import platformdirs
 
 from hta_widgets.whole_files import write_whole
 
-__all__ = ["FOLDER", "INDEX", "Translated", "shape_of", "translation"]
+__all__ = ["FOLDER", "INDEX", "Translated", "digest_of", "shape_of", "translation"]
 
 FOLDER: Final = Path(__file__).parent / "portable_code"
 INDEX: Final = "index.json"
@@ -62,7 +62,7 @@ class Translated:
     """A kernel that takes arguments of one shape."""
 
     def __init__(self, name: str, entry: dict[str, Any]) -> None:
-        self._name, self._symbol = name, str(entry["symbol"])
+        self._name, self._digest = name, entry.get("digest")
         self._shape, self._results = _checked(entry["arguments"]), int(entry["results"])
         self._function: Callable[..., int] | None = None
         self._is_unusable = False
@@ -93,7 +93,9 @@ class Translated:
             if self._function is None and not self._is_unusable:
                 try:
                     text = (FOLDER / f"{self._name}.ll.z").read_bytes()
-                    self._function = _loaded(_machine_code(self._name, text), self._symbol)
+                    if digest_of(text).hex() != self._digest:  # of another version, installed over this one
+                        raise OSError("it is not what the index tells of")
+                    self._function = _loaded(_machine_code(self._name, text), self._name)
                 except (ImportError, OSError, RuntimeError, zlib.error):
                     self._is_unusable = True
             return self._function
@@ -152,14 +154,14 @@ def _machine_code(name: str, text: bytes) -> bytes:
     file = _kept_folder() / f"{name}-{_key(text)}.o"
     with contextlib.suppress(OSError):
         data = file.read_bytes()
-        if _is_safe(file.parent) and _digest(data[_DIGEST:]) == data[:_DIGEST]:
+        if _is_safe(file.parent) and digest_of(data[_DIGEST:]) == data[:_DIGEST]:
             if time.time() - file.stat().st_mtime > _USED_SECONDS:
                 os.utime(file)
             return data[_DIGEST:]
     code = _lowered(zlib.decompress(text).decode())
     with contextlib.suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(file, lambda out: out.write(_digest(code) + code))
+        write_whole(file, lambda out: out.write(digest_of(code) + code))
         _remove_unused(file.parent)
     return code
 
@@ -190,10 +192,11 @@ def _key(text: bytes) -> str:
     llvm = _llvm()
     host = (llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
     parts = (*host, llvmlite.__version__, llvm.llvm_version_info, llvm.get_process_triple())
-    return _digest(text + repr(parts).encode()).hex()
+    return digest_of(text + repr(parts).encode()).hex()
 
 
-def _digest(data: bytes) -> bytes:
+def digest_of(data: bytes) -> bytes:
+    """Under which translations and machine code are known again."""
     return hashlib.blake2b(data, digest_size=_DIGEST).digest()
 
 
@@ -237,4 +240,7 @@ def _loaded(code: bytes, symbol: str) -> Callable[..., int]:
     engine = _engine()
     engine.add_object_file(_llvm().ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return _SIGNATURE(engine.get_function_address(symbol))
+    address = engine.get_function_address(symbol)
+    if not address:
+        raise RuntimeError(f"there is no {symbol} in it")
+    return _SIGNATURE(address)

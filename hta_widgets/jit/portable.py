@@ -17,7 +17,7 @@ from unittest import mock
 import numpy as np
 
 from hta_widgets.jit import Kernel
-from hta_widgets.jit.machine_code import INDEX, shape_of
+from hta_widgets.jit.machine_code import INDEX, digest_of, shape_of
 
 __all__ = ["calls", "write"]
 
@@ -50,14 +50,14 @@ def write(seen: dict[Kernel, tuple[Any, ...]], folder: Path) -> dict[str, str]:
     for kernel, arguments in seen.items():
         try:
             shape, results = shape_of(arguments), _results(kernel, arguments)
-            text, symbol = _translated(kernel, arguments, results)
+            text = zlib.compress(_translated(kernel, arguments, results).encode(), 9)
         except (TypeError, ValueError) as error:
             left[kernel.name] = str(error)
             continue
-        (folder / f"{kernel.name}.ll.z").write_bytes(zlib.compress(text.encode(), 9))
+        (folder / f"{kernel.name}.ll.z").write_bytes(text)
         index[kernel.name] = {
             "content": kernel.content,
-            "symbol": symbol,
+            "digest": digest_of(text).hex(),
             "arguments": shape,
             "results": results,
         }
@@ -78,8 +78,12 @@ def _results(kernel: Kernel, arguments: tuple[Any, ...]) -> int:
     raise TypeError(f"its answer is {kind}")
 
 
-def _translated(kernel: Kernel, arguments: tuple[Any, ...], results: int) -> tuple[str, str]:
-    """(LLVM code, name) of a function that finds a kernel's arguments in words, and adds its results."""
+def _translated(kernel: Kernel, arguments: tuple[Any, ...], results: int) -> str:
+    """LLVM code of a function that finds a kernel's arguments in words, and adds its results.
+
+    It has the kernel's name: numba numbers what it compiles, so that its own names differ from build to
+    build, and two builds give the same one to different kernels.
+    """
     from numba import cfunc
     from numba.np.numpy_support import carray
 
@@ -108,11 +112,11 @@ def _translated(kernel: Kernel, arguments: tuple[Any, ...], results: int) -> tup
     exec("def entry(words):\n    " + "\n    ".join(lines) + "\n", names)
     entry = cfunc("void(CPointer(int64))", error_model="numpy")(names["entry"])
     symbol = entry.native_name.removeprefix("cfunc.")  # without what would tell Python of exceptions
-    return _alone(entry.inspect_llvm(), symbol), symbol
+    return _alone(entry.inspect_llvm(), symbol, kernel.name)
 
 
-def _alone(text: str, symbol: str) -> str:
-    """One function of a module that numba wrote, optimised, and all that it needs.
+def _alone(text: str, symbol: str, name: str) -> str:
+    """One function of a module that numba wrote, optimised, and all that it needs, under another name.
 
     Raises:
         ValueError: it needs numba's or Python's functions: it owns memory, or may raise.
@@ -120,16 +124,14 @@ def _alone(text: str, symbol: str) -> str:
     import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
     # arrays come from outside: there are no references to count
-    text = re.sub(
-        r"^define [^\n]*@(NRT_[id][ne]cref)\(.*?^}$", _NOTHING, text, flags=re.DOTALL | re.MULTILINE
-    )
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(_COUNTING.sub(_NOTHING, text))
     for function in module.functions:
         if not function.is_declaration and function.name != symbol:
             function.linkage = "internal"
     for variable in module.global_variables:
         if not variable.is_declaration:
             variable.linkage = "internal"
+    module.get_function(symbol).name = name
     target = llvm.Target.from_default_triple().create_target_machine(cpu="generic")
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=2))
     builder.getModulePassManager().run(module, builder)
