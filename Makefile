@@ -37,7 +37,7 @@ check: lint
 		tests/test_*.py $(addprefix tests/,analysis charts trace widgets)
 
 # a file at a time on each core; of browsers with their JupyterLab, which are several processes each, no more than two
-test: lint frontend browser .hta/.installed
+test: lint frontend browser .hta/.installed .venv/ipykernel6
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --nbval --nbval-current-env notebooks tests --ignore=tests/browser
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/browser
 
@@ -50,6 +50,10 @@ lowest:
 	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct -e '.[hta]'
 	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python distributed hypothesis nbformat pytest pytest-xdist
 	$(LOWEST)/python -m pytest -n logical --maxprocesses 4 --dist loadfile $(addprefix tests/,analysis cli hta report trace widgets)
+
+# the kernel before version 7, which many still run, for the tests that ask both
+.venv/ipykernel6: .venv/.created
+	$(PIP) install --quiet --no-compile --no-deps --target $@ ipykernel==6.31.0 nest-asyncio==1.6.0 psutil==7.2.2
 
 # names and versions only: no address, no hash, so that any registry serves
 pins: .venv/.test

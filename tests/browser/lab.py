@@ -49,6 +49,17 @@ READY = """() => {
   return context?.isReady && context.session?.kernel?.status === 'idle';
 }"""
 
+# Close what is open, unsaved as it is, and open another notebook in its place.
+REPLACE = """async (path) => {
+  const { commands, shell, serviceManager } = window.jupyterapp;
+  for (const widget of [...shell.widgets('main')]) {
+    if (widget.context?.model) widget.context.model.dirty = false;
+    widget.close();
+  }
+  await serviceManager.sessions.shutdownAll();
+  await commands.execute('docmanager:open', { path, factory: 'Notebook' });
+}"""
+
 EVALUATE = """async (expression) => {
   const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
   const future = kernel.requestExecute(
@@ -180,10 +191,17 @@ class Lab:
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
 
-    def open(self, name: str, app: str = LAB) -> None:
-        """Open a notebook of the server's folder alone in the page, with a fresh kernel; earlier ones end."""
-        self.page.evaluate("() => window.jupyterapp?.serviceManager.sessions.shutdownAll()")
-        self.page.goto(f"{self.server.url}/{app}/{name}?token={self.server.token}&reset")
+    def open(self, name: str, app: str = LAB, *, afresh: bool = False) -> None:
+        """Open a notebook of the server's folder alone in the page, with a fresh kernel; earlier ones end.
+
+        JupyterLab itself, which takes seconds to start, stays from one notebook to the next, unless it is to
+        start `afresh`.
+        """
+        if app == LAB and not afresh and self.page.url.startswith(f"{self.server.url}/{LAB}/"):
+            self.page.evaluate(REPLACE, name)
+        else:
+            self.page.evaluate("() => window.jupyterapp?.serviceManager.sessions.shutdownAll()")
+            self.page.goto(f"{self.server.url}/{app}/{name}?token={self.server.token}&reset")
         self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
         self.page.wait_for_function(READY, timeout=60_000)
         self.errors.clear()

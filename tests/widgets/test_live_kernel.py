@@ -1,12 +1,13 @@
 """What Jupyter does to a kernel: interrupts, and the messages of a browser while a cell runs.
 
-Nothing here is particular to a version of ipykernel: with version 6 messages wait for the cell, with version
-7 they need not, and both keep to the same contract.
+With version 6 of ipykernel messages wait for the cell, with version 7 they need not. Both keep to the same
+contract, and each test has a kernel of each: `make test` puts version 6 beside the environment.
 """
 
 from __future__ import annotations
 
 import ast
+import os
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -18,11 +19,15 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 
+from tests.support import ROOT
 from tests.widgets.forked import JOB
 
 pytestmark = pytest.mark.slow
 
 SECONDS = 60
+
+OLDER = ROOT / ".venv" / "ipykernel6"
+VERSIONS = ("installed", "6")
 
 Message = dict[str, Any]
 
@@ -110,11 +115,19 @@ print("usable")
 
 
 @contextmanager
-def started(target: Path) -> Iterator[Kernel]:
-    """A kernel with an explorer of a job, shut down at the end."""
-    manager, client = start_new_kernel(startup_timeout=SECONDS)
+def started(version: str, target: Path) -> Iterator[Kernel]:
+    """A kernel of a version of ipykernel with an explorer of a job, shut down at the end."""
+    environment = dict(os.environ)
+    if version == "6":
+        if not OLDER.is_dir():
+            assert not os.environ.get("CI"), "make test installs ipykernel 6"
+            pytest.skip(f"no ipykernel 6: `make {OLDER.relative_to(ROOT)}` installs it")
+        environment["PYTHONPATH"] = os.pathsep.join([str(OLDER), environment.get("PYTHONPATH", "")])
+    manager, client = start_new_kernel(startup_timeout=SECONDS, env=environment)
     try:
         kernel = Kernel(manager, client)
+        major = kernel.run("import ipykernel; print(ipykernel.version_info[0])").strip()
+        assert major == "6" if version == "6" else major >= "7"
         assert kernel.run(SETUP.format(job=str(JOB), target=str(target))) == ""
         yield kernel
     finally:
@@ -122,16 +135,16 @@ def started(target: Path) -> Iterator[Kernel]:
         manager.shutdown_kernel(now=True)
 
 
-@pytest.fixture(scope="module")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    with started(tmp_path_factory.mktemp("reports") / "report.html") as kernel:
+@pytest.fixture(scope="module", params=VERSIONS)
+def kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    with started(request.param, tmp_path_factory.mktemp("reports") / "report.html") as kernel:
         yield kernel
 
 
-@pytest.fixture
-def fresh_kernel(tmp_path: Path) -> Iterator[Kernel]:
+@pytest.fixture(params=VERSIONS)
+def fresh_kernel(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kernel]:
     """One that nothing interrupted: an interrupt of what the kernel itself prints may mix its messages."""
-    with started(tmp_path / "report.html") as kernel:
+    with started(request.param, tmp_path / "report.html") as kernel:
         yield kernel
 
 
