@@ -36,9 +36,10 @@ check: lint
 	HTA_WIDGETS_TRACES=none $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile -q -r fE -m "not slow" \
 		tests/test_*.py $(addprefix tests/,analysis charts trace widgets)
 
-# a file at a time on each core; of browsers with their JupyterLab, which are several processes each, no more than two
+# A file at a time on each core, in order of their names: by their size, a long file of few tests would come last and
+# alone. Of browsers with their JupyterLab, which are several processes each, no more than two.
 test: lint frontend browser .hta/.installed .venv/ipykernel6
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --nbval --nbval-current-env notebooks tests --ignore=tests/browser
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env notebooks tests --ignore=tests/browser
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/browser
 
 # An environment of its own, made anew: what is lowest changes with pyproject.toml only, but wheels come and go.
