@@ -10,7 +10,7 @@ import traitlets as t
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.widgets.part import Part, variable_name
 from hta_widgets.widgets.rpc import rpc_method
-from hta_widgets.widgets.selection import Focus, Gap, Integers, Names, Selection, Window
+from hta_widgets.widgets.selection import Flags, Focus, Gap, Integers, Names, Selection, Window
 
 __all__ = ["Breadcrumb"]
 
@@ -26,7 +26,9 @@ class Breadcrumb(Part):
     """
 
     _view = t.Unicode("breadcrumb").tag(sync=True)
-    _clauses: ClassVar = ("ranks", "iterations", "window", "streams", "names", "query", "focus", "gap")
+    _clauses: ClassVar = (
+        "ranks", "iterations", "window", "streams", "names", "query", "focus", "gap", "flags",
+    )  # fmt: skip
 
     ranks = Integers(help="selected ranks; () means all").tag(sync=True)
     iterations = Integers(help="selected iterations; () means all").tag(sync=True)
@@ -36,6 +38,7 @@ class Breadcrumb(Part):
     query = t.Unicode("", help="text to search for in the names of events").tag(sync=True)
     focus = Focus(help="(rank, event_id) of the focused event; part of the code, but not a clause")
     gap = Gap(help="(rank, stream, time_ns) of the gap looked at; part of the code, but not a clause")
+    flags = Flags(help="(time_ns, note) of each flagged moment; part of the code, but not a clause")
 
     can_undo = t.Bool(help="whether there is something to undo").tag(sync=True)
     can_redo = t.Bool(help="whether there is something to redo").tag(sync=True)

@@ -18,6 +18,9 @@ from hta_widgets.widgets.history import History
 FARTHEST_NS = 1 << 53
 """104 days, the largest whole number that the browser holds exactly; sums over ranks stay below 64 bits."""
 
+MOST_FLAGS = 1000
+LONGEST_NOTE = 1000
+
 
 class Integers(t.TraitType[tuple[int, ...], Any]):
     """Distinct integers, ascending; `()` means all. Takes an iterable of integers, an integer, or None."""
@@ -136,6 +139,25 @@ class LaneGap(t.TraitType[tuple[int, int] | None, Any]):
         return lane, time_ns
 
 
+class Flags(t.TraitType[tuple[tuple[int, str], ...], Any]):
+    """Moments with a note: `(time in ns, note)`, in their order; of one moment the last note counts."""
+
+    info_text = f"at most {MOST_FLAGS} pairs (time_ns, note), at most 2**53 and {LONGEST_NOTE} characters"
+    default_value = ()
+
+    def validate(self, obj: t.HasTraits, value: Any) -> tuple[tuple[int, str], ...]:
+        try:
+            flags = {_integer(time_ns): note for time_ns, note in value or ()}
+        except (TypeError, ValueError, OverflowError):
+            self.error(obj, value)
+        if len(flags) > MOST_FLAGS or not all(
+            isinstance(note, str) and len(note) <= LONGEST_NOTE and abs(time_ns) <= FARTHEST_NS
+            for time_ns, note in flags.items()
+        ):
+            self.error(obj, value)
+        return tuple(sorted(flags.items()))
+
+
 class Guarded(t.HasTraits):
     """Changes its traits under `UI_LOCK`: two threads that set traits at once would lose notifications."""
 
@@ -150,6 +172,7 @@ class Selection(Guarded):
     `ranks`, `iterations`, `window` and `streams` select a part of the job: breakdowns follow them. `names`,
     `query` and `focus` choose events within it: these are highlighted in the timeline and filter tables of
     events, but do not change breakdowns. Nor does `gap`: an event or a gap is looked at, whichever came last.
+    `flags` are the reader's notes on the timeline: they select nothing, and `clear()` keeps them.
 
     Every trait can be read, set and observed, and every change but those of `focus` and `gap` can be undone:
 
@@ -170,6 +193,7 @@ class Selection(Guarded):
     query = t.Unicode("", help="text to search for in the names of events")
     focus = Focus(help="(rank, event_id) of the event looked at, or None")
     gap = Gap(help="(rank, stream, time_ns): the gap of a stream that is looked at, or None")
+    flags = Flags(help="(time_ns, note) of each flagged moment")
 
     def __init__(self, **traits: Any) -> None:
         super().__init__(**traits)
@@ -207,7 +231,8 @@ class Selection(Guarded):
         """Select everything."""
         with UI_LOCK, self.hold_trait_notifications():
             for name, trait in self.traits().items():
-                setattr(self, name, trait.default_value)
+                if name != "flags":
+                    setattr(self, name, trait.default_value)
 
     @property
     def can_undo(self) -> bool:

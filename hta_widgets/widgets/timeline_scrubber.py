@@ -21,7 +21,17 @@ from hta_widgets.timeline import Packed, lane_table, pack_window
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.rpc import rpc_method
-from hta_widgets.widgets.selection import Focus, Gap, Integers, LaneGap, Names, Selection, Whole, Window
+from hta_widgets.widgets.selection import (
+    Flags,
+    Focus,
+    Gap,
+    Integers,
+    LaneGap,
+    Names,
+    Selection,
+    Whole,
+    Window,
+)
 from hta_widgets.widgets.stream_lanes import lane_of_stream, stream_of
 from hta_widgets.widgets.timeline_content import Content, recorded_content, replayed_content
 from hta_widgets.widgets.timeline_questions import slice_payload
@@ -74,6 +84,7 @@ class TimelineScrubber(Part):
     focus_slice = Whole(-1, help="the timeline's own number of the focused slice, -1 for none").tag(sync=True)
     gap = Gap(help="(rank, stream, time_ns) of the gap looked at, or None")
     focus_gap = LaneGap(help="(lane, time_ns) of that gap on the timeline, or None").tag(sync=True)
+    flags = Flags(help="(time_ns, note) of each flagged moment").tag(sync=True)
     height = t.Int(480, min=160, help="height in CSS pixels").tag(sync=True)
     lane_filter = t.Unicode(
         "", help="what rank, kind and label of shown lanes hold, with commas; after a minus, do not hold"

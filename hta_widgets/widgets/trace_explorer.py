@@ -182,6 +182,15 @@ class TraceExplorer(Pictured, LoadingPart):
         """
         return chosen_frame(self.trace, Chosen.by(self.selection))
 
+    @property
+    def flags(self) -> pd.DataFrame:
+        """The moments that were flagged in the timeline, a row each; `selection.flags` sets them.
+
+        Columns: time_ns (int64, ns relative to the job's start), note (str).
+        """
+        flags = pd.DataFrame(list(self.selection.flags), columns=["time_ns", "note"])
+        return flags.astype({"time_ns": "int64", "note": "str"})
+
     def frame(self, kind: str, **options: Any) -> pd.DataFrame:
         """The DataFrame of any analysis, as its panel shows it. Waits until the trace is loaded.
 

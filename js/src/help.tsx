@@ -31,6 +31,8 @@ const TIMELINE: Section = [
     ["R", "select the slice's time"],
     ["P, click on a name", "keep the lanes at the top; again: let them go"],
     ["G", "go between launch and kernel"],
+    ["M, click on a flag", "flag the moment under the pointer; its note"],
+    ["Shift M", "next flag"],
     ["[ ]", "previous and next iteration"],
     ["0", "show all"],
     ["Esc", "drop slice, then window"],

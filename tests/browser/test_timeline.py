@@ -37,13 +37,14 @@ def bar(lab: Lab) -> Locator:
 
 
 def view(lab: Lab) -> tuple[int, int]:
+    lab.expect_kernel("timeline.view is not None", True)
     start, end = literal_eval(lab.kernel("timeline.view"))
     return start, end
 
 
 def show(lab: Lab, timeline: Locator, start: int, end: int) -> None:
     """Set the view in the kernel and wait until the browser has drawn it."""
-    lab.expect_kernel("timeline.view is not None", True)
+    view(lab)
     picture = "el => el.querySelector('.hta-timeline-lanes').toDataURL()"
     before = timeline.evaluate(picture)
     lab.kernel(f"setattr(timeline, 'view', ({start}, {end}))")
@@ -286,6 +287,66 @@ def test_fingers_pan_and_zoom(lab: Lab) -> None:
     fingers("touchEnd")
     lab.expect_kernel(f"sum(timeline.view) / 2 > {middle + span // 200}", True)
     lab.expect_kernel("selection.window is None", True)
+    lab.expect_no_errors()
+
+
+def test_flags_with_notes(lab: Lab) -> None:
+    """M flags the moment under the pointer; its note is written, changed and removed; Shift+M goes on."""
+    timeline = open_timeline(lab, "hta/trace_filter")
+    start, end = view(lab)
+    box = timeline.bounding_box()
+    assert box is not None
+    note = timeline.get_by_label("Note of the flag")
+
+    def at(share: float) -> float:
+        return GUTTER + share * (box["width"] - GUTTER)
+
+    # the keys of the note are not the timeline's: W would zoom
+    timeline.focus()
+    lab.page.mouse.move(box["x"] + at(0.3), box["y"] + 250)
+    lab.page.keyboard.press("m")
+    expect(note).to_be_focused()
+    lab.page.keyboard.type("wait, why?")
+    lab.page.keyboard.press("Enter")
+    expect(note).to_have_count(0)
+    expect(timeline).to_be_focused()
+    lab.expect_kernel("[note for _, note in selection.flags]", ["wait, why?"])
+    (first,) = literal_eval(lab.kernel("[time for time, _ in selection.flags]"))
+    assert first == pytest.approx(start + 0.3 * (end - start), abs=2 * (end - start) / box["width"])
+    assert view(lab) == (start, end)
+
+    # what Python sets is drawn; a name stays text, and a click on the flag shows it
+    second, text = round(start + 0.8 * (end - start)), "<img src=x onerror=alert(1)>"
+    before = timeline.evaluate("el => el.querySelector('.hta-timeline-marks').toDataURL()")
+    lab.kernel(f"setattr(selection, 'flags', [*selection.flags, ({second}, {text!r})])")
+    lab.page.wait_for_function(
+        "(before) => document.querySelector('.hta-timeline-marks').toDataURL() !== before", arg=before
+    )
+    timeline.click(position={"x": at(0.8), "y": 75})
+    expect(note).to_have_value(text)
+    lab.shot("timeline-flags")
+    note.fill("")
+    lab.page.keyboard.press("Enter")
+    lab.expect_kernel("selection.flags[1]", (second, ""))
+
+    # Shift+M goes round; Escape leaves the note as it was, a click elsewhere keeps it
+    lab.page.keyboard.press("Shift+M")
+    expect(note).to_have_value("wait, why?")
+    note.fill("dropped")
+    lab.page.keyboard.press("Escape")
+    expect(note).to_have_count(0)
+    lab.page.keyboard.press("Shift+M")
+    expect(note).to_have_value("")
+    note.fill("kept")
+    timeline.click(position={"x": at(0.5), "y": 75})
+    lab.expect_kernel("[note for _, note in selection.flags]", ["wait, why?", "kept"])
+
+    # others take it away, and it can be undone
+    lab.page.keyboard.press("Shift+M")
+    timeline.get_by_role("button", name="Remove").click()
+    lab.expect_kernel("[note for _, note in selection.flags]", ["kept"])
+    lab.kernel("[selection.clear(), selection.undo()]")
+    lab.expect_kernel("[note for _, note in selection.flags]", ["wait, why?", "kept"])
     lab.expect_no_errors()
 
 

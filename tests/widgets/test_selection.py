@@ -36,6 +36,13 @@ def test_values_are_normalised() -> None:
         ("focus", 3),
         ("names", 3),
         ("names", ["gemm", 3]),
+        ("flags", 3),
+        ("flags", [5]),
+        ("flags", [(5, 6)]),
+        ("flags", [("5", "note")]),
+        ("flags", [(1 << 54, "note")]),
+        ("flags", [(5, "n" * 1001)]),
+        ("flags", [(time, "") for time in range(1001)]),
     ],
 )
 def test_nonsense_is_refused(name: str, value: object) -> None:
@@ -43,6 +50,18 @@ def test_nonsense_is_refused(name: str, value: object) -> None:
     with pytest.raises(t.TraitError):
         setattr(selection, name, value)
     assert selection == selection and repr(selection) == "Selection()"
+
+
+def test_flags_are_notes_that_select_nothing() -> None:
+    selection = Selection(flags=[[9.0, "end"], (2, "begin"), (9, "the end")], ranks=1)
+    assert selection.flags == ((2, "begin"), (9, "the end"))
+    assert selection.scope == Scope(ranks=(1,))
+    assert repr(Selection(**selection.to_dict())) == repr(selection)
+    selection.clear()
+    assert selection.to_dict() == {"flags": ((2, "begin"), (9, "the end"))}
+    selection.flags = None
+    selection.undo()
+    assert len(selection.flags) == 2
 
 
 def test_scope_and_back() -> None:

@@ -54,6 +54,17 @@ def test_selection_to_dataframe() -> None:
     assert explorer.figure("comm_comp_overlap").data
 
 
+def test_flags_are_a_table_and_come_back_with_the_code(ddp: Trace, until: Any) -> None:
+    explorer = TraceExplorer(ddp)
+    until(lambda: explorer.parts)
+    assert explorer.flags.dtypes.astype(str).to_dict() == {"time_ns": "int64", "note": "str"}
+    parts: dict[str, Any] = dict(explorer.parts)
+    parts["timeline"].set_state({"flags": [[2000, "late <b>"], [1000.0, ""]]})  # as the browser sends it
+    assert explorer.flags.to_dict("list") == {"time_ns": [1000, 2000], "note": ["", "late <b>"]}
+    assert "'flags': ((1000, ''), (2000, 'late <b>'))" in parts["breadcrumb"].code
+    explorer.close()
+
+
 def test_takes_an_open_trace(ddp: Trace) -> None:
     explorer = TraceExplorer(ddp, panels=["comm_comp_overlap"])
     assert repr(explorer).startswith("TraceExplorer(4 ranks, ")

@@ -15,6 +15,8 @@ export async function act(timeline: Timeline, action: Action): Promise<void> {
   else if (action.do === "scroll") timeline.scrollBy(action.rows * ROW_HEIGHT);
   else if (action.do === "all") timeline.look({ t0: bounds[0], t1: bounds[1] });
   else if (action.do === "pin") timeline.pin();
+  else if (action.do === "flag") timeline.flagging.place();
+  else if (action.do === "nextFlag") timeline.flagging.goToNext();
   else if (action.do === "iteration") stepIteration(timeline, action.step);
   else if (action.do === "match")
     await goTo(timeline, timeline.source.nextMatch(place(timeline), action.step));

@@ -1,6 +1,7 @@
 // What is marked by the pointer and the selection, on a canvas of its own: slices are not redrawn for it.
 
 import { duration } from "../format";
+import { drawFlags, type Flag } from "./flags";
 import { FONT, MINIMAP_HEIGHT, type Place, TOP, xOf } from "./frame";
 import type { Layout, Row } from "./layout";
 import type { Palette } from "./palette";
@@ -14,13 +15,14 @@ export interface Marks {
   hover: Extent | null;
   focus: Extent | null;
   flows: readonly Flow[];
+  flags: readonly Flag[];
   /** a time that was just shown, and how brightly it is lit, 0 to 1 */
   flash: { extent: readonly [number, number]; strength: number } | null;
 }
 
 /** Whether anything is marked. */
-export function hasMarks({ window, hover, focus, flows, flash }: Marks): boolean {
-  return [window, hover, focus, flash].some((mark) => mark !== null) || flows.length > 0;
+export function hasMarks({ window, hover, focus, flows, flags, flash }: Marks): boolean {
+  return [window, hover, focus, flash].some((mark) => mark !== null) || flows.length + flags.length > 0;
 }
 
 export function drawOverlay(
@@ -35,6 +37,7 @@ export function drawOverlay(
   context.beginPath();
   context.rect(place.gutter, MINIMAP_HEIGHT, place.width - place.gutter, place.height - MINIMAP_HEIGHT);
   context.clip();
+  drawFlags(context, place, marks.flags, palette);
   if (marks.window) drawWindow(context, place, marks.window, palette);
   if (marks.flash) drawFlash(context, place, marks.flash, palette);
   context.beginPath();

@@ -3,6 +3,8 @@
 import { counted } from "../format";
 import { consume } from "../page";
 import { clampView, panBy, reveal, zoomAt } from "./camera";
+import { Flagging } from "./flagging";
+import type { Flag } from "./flags";
 import { Flash } from "./flash";
 import { Focus } from "./focus";
 import { type Place, TOP, timeAt } from "./frame";
@@ -44,6 +46,8 @@ export interface Listeners {
   gap(lane: number, start: number): void;
   /** what is focused, in words; null for nothing */
   announce(facts: Facts | null): void;
+  /** moments were flagged, or notes written, here */
+  flags(flags: readonly Flag[]): void;
   /** a track was pinned, or unpinned, here */
   pin(track: TrackName): void;
   /** how many slices are chosen by name; null if no names are selected */
@@ -60,6 +64,7 @@ export class Timeline {
   readonly hover: Hover;
   readonly focus: Focus;
   readonly highlight: Highlight;
+  readonly flagging: Flagging;
   /** the lane under the pointer */
   #under: number | null = null;
   /** goes through the longest events and gaps, where a kernel ranks them */
@@ -87,6 +92,7 @@ export class Timeline {
     el.tabIndex = 0;
     el.setAttribute("role", "application");
     el.setAttribute("aria-label", `Timeline of ${counted(outline.n, "slice")}. ${HELP}`);
+    this.flagging = new Flagging(this, listeners.flags, signal);
     this.#flash = new Flash(el, () => this.#stage.invalidateMarks(), signal);
     const picture = new Picture(outline, source);
     this.#stage = new Stage(
@@ -104,7 +110,12 @@ export class Timeline {
       },
       signal,
     );
-    el.replaceChildren(...this.#stage.canvases, this.hover.cursor.el, this.hover.tooltip.el);
+    el.replaceChildren(
+      ...this.#stage.canvases,
+      this.hover.cursor.el,
+      this.hover.tooltip.el,
+      this.flagging.el,
+    );
     el.addEventListener("keydown", (event) => this.#key(event), { signal });
     bindPointer(this, signal);
     this.#stage.watch();
@@ -173,10 +184,7 @@ export class Timeline {
   /** Select the time between two points, in either order; no time for the same twice. */
   brush(a: number, b: number): void {
     if (this.outline.replayed) {
-      this.listeners.announce({
-        name: "These times are replayed",
-        lines: ["select time in the recorded view"],
-      });
+      this.tellReplayed("select time");
       return;
     }
     const [from, to] = this.outline.extent;
@@ -184,6 +192,11 @@ export class Timeline {
     this.window = inside[0] === inside[1] ? null : (inside as [number, number]);
     this.listeners.window(this.window);
     this.#stage.invalidateMarks();
+  }
+
+  /** Say what cannot be done at replayed times. */
+  tellReplayed(what: string): void {
+    this.listeners.announce({ name: "These times are replayed", lines: [`${what} in the recorded view`] });
   }
 
   /** The window as others set it: show it, and move there if it is out of sight. */
@@ -209,6 +222,12 @@ export class Timeline {
     const lane = this.#under ?? this.focus.slice?.lane;
     const track = lane === undefined ? undefined : trackOf(this.outline, lane);
     if (track) this.listeners.pin([track.rank, track.label]);
+  }
+
+  /** The moments that are flagged; at replayed times they mean nothing. */
+  showFlags(flags: readonly Flag[]): void {
+    this.flagging.flags = this.outline.replayed ? [] : flags;
+    this.#stage.invalidateMarks();
   }
 
   showIterations(iterations: readonly number[]): void {
@@ -289,6 +308,7 @@ export class Timeline {
   }
 
   clickAt(x: number, y: number): void {
+    if (this.flagging.editAt(x, y)) return;
     const found = hit(this.place, this.layout, this.window, x, y);
     if (this.#lanes.toggle(found)) return;
     if (found.on === "gutter" && this.#under !== null) this.pin();
@@ -382,6 +402,13 @@ export class Timeline {
     const { slice, flows } = this.focus;
     const { extent } = this.#flash;
     const flash = extent && { extent, strength: this.#flash.strength };
-    return { window: this.window, hover: this.hover.extent, focus: slice ?? this.gap, flows, flash };
+    return {
+      window: this.window,
+      hover: this.hover.extent,
+      focus: slice ?? this.gap,
+      flows,
+      flags: this.flagging.flags,
+      flash,
+    };
   }
 }

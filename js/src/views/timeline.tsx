@@ -10,6 +10,7 @@ import { adoptStyles } from "../shared";
 import { Bar, type Times } from "../timeline/bar";
 import { ClientSource } from "../timeline/client";
 import { decodeSlices, inflate, type SlicesLayout } from "../timeline/decode";
+import type { Flag } from "../timeline/flags";
 import { type Call, fetchChunks, KernelSource } from "../timeline/kernel";
 import { shortName } from "../timeline/labels";
 import type { TrackName } from "../timeline/lane_choice";
@@ -142,6 +143,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const choice = model.get("switchable") === true && !frozen ? times : null;
   const laneFilter = trait<string | undefined>(model, "lane_filter", signal);
   const pinned = trait<TrackName[] | undefined>(model, "pinned", signal);
+  const flags = trait<readonly Flag[] | undefined>(model, "flags", signal);
   const matches = makeSignal<number | null>(null);
 
   const bar = element("div");
@@ -183,6 +185,9 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
         focusGap.value = [lane, start];
       },
       announce,
+      flags: (placed) => {
+        flags.value = placed;
+      },
       pin: ([rank, label]) => {
         const others = (pinned.value ?? []).filter((one) => one[0] !== rank || one[1] !== label);
         const gone = others.length < (pinned.value ?? []).length;
@@ -226,6 +231,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     effect(() => shown.showRanks(ranks.value)),
     effect(() => shown.showLanes({ filter: laneFilter.value ?? "", pinned: pinned.value ?? [] })),
     effect(() => shown.showIterations(iterations.value)),
+    effect(() => shown.showFlags(flags.value ?? [])),
     effect(() => shown.showNamed(names.value, query.value)),
     effect(() => {
       const wanted = view.value;
