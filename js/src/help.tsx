@@ -31,6 +31,7 @@ const TIMELINE: Section = [
     ["R", "select the slice's time"],
     ["P, click on a name", "keep the lanes at the top; again: let them go"],
     ["G", "go between launch and kernel"],
+    ["Shift click, X", "measure from the focused slice to this one, to the next"],
     ["M, click on a flag", "flag the moment under the pointer; its note"],
     ["Shift M", "next flag"],
     ["[ ]", "previous and next iteration"],

@@ -13,6 +13,7 @@ from tests.support import shared_trace
 pytestmark = pytest.mark.browser
 
 GUTTER = 172  # js/src/timeline/timeline.ts
+STREAM = 115  # the first stream of the first rank
 LANES = 120  # well below the axis and the first rank's header
 
 
@@ -347,6 +348,43 @@ def test_flags_with_notes(lab: Lab) -> None:
     lab.expect_kernel("[note for _, note in selection.flags]", ["kept"])
     lab.kernel("[selection.clear(), selection.undo()]")
     lab.expect_kernel("[note for _, note in selection.flags]", ["wait, why?", "kept"])
+    lab.expect_no_errors()
+
+
+def test_the_time_between_two_slices(lab: Lab) -> None:
+    """X holds on to the focused slice, Shift+click measures from it; both say what the events say."""
+    timeline = open_timeline(lab, "hta/trace_filter")
+    lab.kernel(
+        "globals().update(found=trace.events().query('rank == 0 and stream == 7 and dur_ns > 200_000')"
+        ".sort_values('start_ns').iloc[:2])"
+    )
+    a, b = literal_eval(lab.kernel("found[['event_id', 'start_ns', 'dur_ns']].to_numpy().tolist()"))
+    apart, last = b[1] - a[1], max(a[1] + a[2], b[1] + b[2])
+    show(lab, timeline, a[1] - apart, last + apart)
+    line = lab.page.locator(".hta-timeline-focus")
+    told = f"start to start .* \\({apart:,} ns\\) · end to start .* \\({b[1] - a[1] - a[2]:,} ns\\)"
+
+    lab.kernel(f"setattr(selection, 'focus', (0, {b[0]}))")
+    expect(line).to_contain_text(f"start {b[1]:,} ns")
+    timeline.focus()
+    lab.page.keyboard.press("x")
+    lab.kernel(f"setattr(selection, 'focus', (0, {a[0]}))")
+    expect(line).to_have_text(re.compile(told))
+    lab.shot("timeline-measured")
+    lab.page.keyboard.press("Escape")
+    expect(line).to_contain_text("drag: select time")
+
+    lab.kernel(f"setattr(selection, 'focus', (0, {a[0]}))")
+    expect(line).to_contain_text(f"start {a[1]:,} ns")
+    box = timeline.bounding_box()
+    assert box is not None
+    share = (b[1] + b[2] / 2 - a[1] + apart) / (last - a[1] + 2 * apart)
+    at = {"x": GUTTER + share * (box["width"] - GUTTER), "y": STREAM}
+    timeline.click(position=at, modifiers=["Shift"])
+    expect(line).to_have_text(re.compile(told))
+    lab.expect_kernel("selection.focus, selection.window", ((0, b[0]), None))
+    timeline.click(position=at)
+    expect(line).to_contain_text(f"start {b[1]:,} ns")  # a plain click begins anew
     lab.expect_no_errors()
 
 

@@ -18,6 +18,7 @@ export type Action =
   | { do: "ranked"; what: Ranked; step: 1 | -1 }
   | { do: "sameName"; step: 1 | -1 }
   | { do: "pin" }
+  | { do: "measure" }
   | { do: "flag" }
   | { do: "nextFlag" }
   | { do: "brushFocus" }
@@ -53,6 +54,7 @@ const BY_KEY: Record<string, Action> = {
   "<": { do: "sameName", step: -1 },
   ">": { do: "sameName", step: 1 },
   p: { do: "pin" },
+  x: { do: "measure" },
   m: { do: "flag" },
   M: { do: "nextFlag" },
   r: { do: "brushFocus" },
@@ -65,7 +67,7 @@ export const HELP =
   "caller and the first call, less-than and greater-than to the previous and next slice of the same name, L goes to " +
   "the longest event of the selection and then to the next longest, I to the longest gap, with Shift back, " +
   "N and Shift N go through matches, F fits the focused slice, R brushes it, P pins its lanes to the top, " +
-  "G follows its launch, M flags the moment under the pointer and asks for a note, Shift M goes to the next flag, brackets step through iterations, 0 shows all, Escape clears";
+  "G follows its launch, X measures from the focused slice to the one that is focused next, M flags the moment under the pointer and asks for a note, Shift M goes to the next flag, brackets step through iterations, 0 shows all, Escape clears";
 
 /** The action of a key, or null if the key is none of the timeline's. Combinations with Ctrl, Cmd or Alt never are. */
 export function actionOf(

@@ -4,6 +4,7 @@ import { duration } from "../format";
 import { drawFlags, type Flag } from "./flags";
 import { FONT, MINIMAP_HEIGHT, type Place, TOP, xOf } from "./frame";
 import type { Layout, Row } from "./layout";
+import { drawMeasured, type Measured } from "./measure";
 import type { Palette } from "./palette";
 import type { Flow, Slice } from "./types";
 
@@ -14,6 +15,9 @@ export interface Marks {
   window: readonly [number, number] | null;
   hover: Extent | null;
   focus: Extent | null;
+  /** what is measured from, and the time from there to the focus */
+  held: Extent | null;
+  measured: Measured | null;
   flows: readonly Flow[];
   flags: readonly Flag[];
   /** a time that was just shown, and how brightly it is lit, 0 to 1 */
@@ -21,8 +25,8 @@ export interface Marks {
 }
 
 /** Whether anything is marked. */
-export function hasMarks({ window, hover, focus, flows, flags, flash }: Marks): boolean {
-  return [window, hover, focus, flash].some((mark) => mark !== null) || flows.length + flags.length > 0;
+export function hasMarks({ window, hover, focus, held, flows, flags, flash }: Marks): boolean {
+  return [window, hover, focus, held, flash].some((mark) => mark !== null) || flows.length + flags.length > 0;
 }
 
 export function drawOverlay(
@@ -46,6 +50,8 @@ export function drawOverlay(
   const rows = new Map(layout.rows.map((row) => [row.lane, row]));
   if (marks.hover) outline(context, place, rows, marks.hover, palette.text, 1);
   if (marks.focus) outline(context, place, rows, marks.focus, palette.accent, 2.5);
+  if (marks.held) outline(context, place, rows, marks.held, palette.accent, 2.5);
+  if (marks.measured) drawMeasured(context, place, rows, marks.measured, palette);
   for (const flow of marks.flows) drawFlow(context, place, rows, flow, palette);
   context.restore();
 }

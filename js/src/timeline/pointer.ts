@@ -115,9 +115,9 @@ export function bindPointer(timeline: Timeline, signal: AbortSignal): void {
     fingers.delete(event.pointerId);
     // the finger that stays after a pinch does nothing until it is lifted too
     drag = ended?.what === "pinch" && fingers.size > 0 ? { what: "none" } : null;
-    if (event.type === "pointerup" && ended && !moved && event.button === 0 && !event.shiftKey) {
-      timeline.clickAt(pressed.x, pressed.y);
-    }
+    if (event.type !== "pointerup" || !ended || moved || event.button !== 0) return;
+    if (event.shiftKey) timeline.measureTo(pressed.x, pressed.y);
+    else timeline.clickAt(pressed.x, pressed.y);
   };
   el.addEventListener("pointerup", finish, { signal });
   el.addEventListener("pointercancel", finish, { signal });

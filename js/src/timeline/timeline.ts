@@ -16,6 +16,7 @@ import type { LaneChoice, TrackName } from "./lane_choice";
 import { LaneView } from "./lane_view";
 import { type Layout, rowAt } from "./layout";
 import type { Found } from "./matches";
+import { describeMeasured, measured } from "./measure";
 import { act } from "./moves";
 import { drawOverlay, type Extent, hasMarks, type Marks } from "./overlay";
 import { Picture } from "./picture";
@@ -61,6 +62,8 @@ export class Timeline {
   window: [number, number] | null = null;
   /** the idle stretch that was chosen last; a slice takes its place */
   gap: Extent | null = null;
+  /** what is measured from */
+  held: Slice | null = null;
   readonly hover: Hover;
   readonly focus: Focus;
   readonly highlight: Highlight;
@@ -307,7 +310,21 @@ export class Timeline {
     this.#stage.invalidateMarks();
   }
 
+  /** Measure from the focused slice on; no more if it is the one already. */
+  hold(): void {
+    const { slice } = this.focus;
+    this.held = slice?.id === this.held?.id ? null : slice;
+    this.#focused();
+  }
+
+  /** Measure from the focused slice to the one at a point. */
+  measureTo(x: number, y: number): void {
+    this.held ??= this.focus.slice;
+    void this.#pick(x, y);
+  }
+
   clickAt(x: number, y: number): void {
+    this.held = null;
     if (this.flagging.editAt(x, y)) return;
     const found = hit(this.place, this.layout, this.window, x, y);
     if (this.#lanes.toggle(found)) return;
@@ -351,9 +368,10 @@ export class Timeline {
 
   #focused(): void {
     const { slice, flows } = this.focus;
+    const between = measured(this.held, slice);
     const pointed = slice && { slice, row: { lane: slice.lane }, t: slice.start };
     const tip = tipFor(pointed, this.outline, this.source, this.highlight.path, this.#stage.palette, flows);
-    this.listeners.announce(tip?.facts ?? null);
+    this.listeners.announce(between ? describeMeasured(this.outline, between) : (tip?.facts ?? null));
     this.#stage.invalidateMarks();
   }
 
@@ -406,6 +424,8 @@ export class Timeline {
       window: this.window,
       hover: this.hover.extent,
       focus: slice ?? this.gap,
+      held: this.held,
+      measured: measured(this.held, slice),
       flows,
       flags: this.flagging.flags,
       flash,

@@ -160,7 +160,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const saveView = settled(view, signal);
   const hint =
     "drag: select time · Shift+drag: pan · Ctrl or ⌘+wheel: zoom · " +
-    "click: details of a slice or a gap; then wheel: scroll the lanes · Esc: clear";
+    "click: details of a slice or a gap · Shift+click: measure to it · then wheel: scroll the lanes · Esc: clear";
   const announce = (facts: Facts | null) => {
     focusLine.textContent = facts ? visible([shortName(facts.name), ...facts.lines].join(" · ")) : hint;
     focusLine.title = visible(facts?.name ?? "");
