@@ -2,13 +2,14 @@
 
 import gzip
 import json
+import math
 from typing import Any
 
 import pandas as pd
 import pytest
 import traitlets as t
 
-from hta_widgets import Trace, TraceExplorer, analysis, examples
+from hta_widgets import Scope, Trace, TraceExplorer, analysis, edits, examples
 from hta_widgets.analysis.findings.headline import _ABOUT_MEMORY, _ABOUT_THE_RECORDING, WORDS, title
 from hta_widgets.analysis.findings.overview import _RULES
 from hta_widgets.errors import MissingDataError
@@ -46,6 +47,38 @@ def test_cards_say_what_the_first_findings_say(ddp: Trace, found: pd.DataFrame, 
     assert loader["per_step"] == f"{duration(round(int(found['saving_ns'][2]) / 4))} per step"
     assert verdict.further == "1 more finding; other causes checked, nothing found"
     assert verdict.kinds[0] == "stragglers"
+
+
+def test_what_all_cards_save_together_is_said_of_a_step(until: Any) -> None:
+    """By the table of steps and by `what_if`, which is told nothing of findings."""
+    trace = Trace.open(examples.path("gpt2_fsdp_full_shard"))
+    verdict = Verdict(trace)
+    until(lambda: verdict.status == "idle")
+    rank = 1
+    steps = analysis.step_times(trace).query("rank == @rank and not partial and not start_up")
+    both = [edits.communication(0), edits.copies(math.inf)]
+    answer = analysis.what_if(trace, both, Scope(ranks=(rank,), iterations=tuple(steps["iteration"])))
+    answer = answer[answer["iteration"].notna()]
+    assert answer["before_ns"].tolist() == steps["dur_ns"].tolist()
+    before, after = int(answer["before_ns"].mean()), int(answer["after_ns"].mean())
+    assert verdict.together == (
+        f"Both together on rank {rank}: {duration(before)} → at best {duration(after)} per step "
+        f"({before / after:.2f}×)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        ("ddp_4ranks", "two of three changes are of several ranks"),
+        ("gpt2_ddp", "there is one"),
+        ("single_gpu_dataloader_stall", "there is one"),
+    ],
+)
+def test_what_cannot_be_put_together_is_not(job: str, why: str, until: Any) -> None:
+    verdict = Verdict(Trace.open(examples.path(job)))
+    until(lambda: verdict.status == "idle")
+    assert verdict.cards and verdict.together == "", why
 
 
 def test_evidence_is_where_the_file_has_it(ddp: Trace, found: pd.DataFrame) -> None:

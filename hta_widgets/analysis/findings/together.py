@@ -9,7 +9,8 @@ import pandas as pd
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.overview import found_with_savings
-from hta_widgets.analysis.findings.savings import edits_of
+from hta_widgets.analysis.findings.savings import Saved, edits_of, saved
+from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.analysis.replay.what_if import answered
 from hta_widgets.trace.scope import Scope
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
     from hta_widgets.trace.model import Trace
 
-__all__ = ["savings"]
+__all__ = ["saved_together", "savings"]
+
+_SAME_PCT = 1e-6  # of shares of one whole, which differ by rounding
 
 _COLUMNS = {
     "rank": "int64",
@@ -60,6 +63,24 @@ def savings(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         for row in _greedy(trace, rank, [each for each in found if each.saving_rank == rank])
     ]
     return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+
+
+def saved_together(trace: Trace, scope: Scope, rows: pd.DataFrame) -> Saved | None:
+    """What the changes of some rows of `overview` save together; None where that cannot be told.
+
+    It can where two or more were replayed on one rank, and one clock times the steps with each and with all.
+    """
+    ranks = set(rows["saving_rank"])
+    is_replayed = rows["method"].isin(["replay", "bound"]).all()
+    if len(rows) < 2 or not is_replayed or len(ranks) > 1 or pd.NA in ranks:
+        return None
+    (rank,) = ranks
+    edits = tuple(edit for text in rows["edits"] for edit in parse_all(text))
+    both = saved(Inputs(trace, scope), int(rank), edits)
+    if both is None or both.ns < rows["saving_ns"].max():
+        return None
+    shares = 100.0 * rows["saving_ns"] / both.whole_ns
+    return both if (shares - rows["saving_pct"]).abs().max() < _SAME_PCT else None
 
 
 def _greedy(trace: Trace, rank: int, left: list[Finding]) -> Iterator[dict[str, object]]:

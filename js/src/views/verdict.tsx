@@ -33,6 +33,7 @@ const ALL = "overview";
 export const verdict: View = ({ model, el, signal }) => {
   const cards = trait<Card[]>(model, "cards", signal);
   const sentence = trait<string>(model, "sentence", signal);
+  const together = trait<string | undefined>(model, "together", signal);
   const further = trait<string>(model, "further", signal);
   const shown = trait<number>(model, "shown", signal);
   const status = trait<Status>(model, "status", signal);
@@ -92,6 +93,11 @@ export const verdict: View = ({ model, el, signal }) => {
         )}
         {sentence.value && (
           <div class="hta-bar hta-verdict-foot">
+            {together.value && (
+              <span class="hta-cut hta-verdict-together" title={together.value}>
+                {together.value}
+              </span>
+            )}
             <span class="hta-muted hta-cut" title={further.value}>
               {further.value}
             </span>
