@@ -1,38 +1,52 @@
-// The edge between the timeline and what is selected: drags, and arrow keys, move it; the notebook's page remembers it.
+// An edge that is moved by dragging it, or with the arrow keys; the notebook's page remembers where it was left.
 
-import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { signal as makeSignal, type Signal } from "@preact/signals";
 import { consume } from "./page";
 import { remember, remembered } from "./remembered";
 import { combined } from "./shared";
 
-const NAME = "inspector-width";
-const [NARROWEST, USUAL, WIDEST] = [240, 320, 720];
 const STEP = 24;
 
-/** `resize` gets the width of what stands right of the edge, in CSS pixels. */
-export function Splitter({ resize }: { resize(width: number): void }) {
-  const width = useSignal(within(Number(remembered(NAME) ?? USUAL)));
-  useEffect(() => resize(width.value), [width.value]);
+export interface Edge {
+  /** under which its place is remembered; "" for not at all */
+  name: string;
+  label: string;
+  /** which size it changes: the width of what stands right of it, or the height of what stands above it */
+  of: "width" | "height";
+  /** in CSS pixels */
+  least: number;
+  usual: number;
+  most: number;
+}
+
+/** The size that was left, else the usual one. */
+export function sizeOf(edge: Edge): Signal<number> {
+  return makeSignal(within(edge, Number((edge.name && remembered(edge.name)) || edge.usual)));
+}
+
+export function Splitter({ edge, size }: { edge: Edge; size: Signal<number> }) {
+  const [upright, grows] = edge.of === "width" ? [true, -1] : [false, 1];
   const set = (next: number) => {
-    width.value = within(next);
-    remember(NAME, String(width.value));
+    size.value = within(edge, next);
+    if (edge.name) remember(edge.name, String(size.value));
   };
   const drag = (event: PointerEvent) => {
-    const edge = event.currentTarget as HTMLElement;
-    const [from, before] = [event.clientX, width.value];
-    const move = (moved: PointerEvent) => set(before + from - moved.clientX);
-    const end = () => edge.removeEventListener("pointermove", move);
-    edge.setPointerCapture(event.pointerId);
-    edge.addEventListener("pointermove", move);
-    edge.addEventListener("lostpointercapture", end, { once: true });
+    const handle = event.currentTarget as HTMLElement;
+    const at = (moved: PointerEvent) => (upright ? moved.clientX : moved.clientY);
+    const [from, before] = [at(event), size.value];
+    const move = (moved: PointerEvent) => set(before + grows * (at(moved) - from));
+    const end = () => handle.removeEventListener("pointermove", move);
+    handle.setPointerCapture(event.pointerId);
+    handle.addEventListener("pointermove", move);
+    handle.addEventListener("lostpointercapture", end, { once: true });
     event.preventDefault();
   };
+  const [back, on] = upright ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"];
   const key = (event: KeyboardEvent) => {
-    const by = { ArrowLeft: STEP, ArrowRight: -STEP }[event.key];
+    const by = event.key === back ? -STEP : event.key === on ? STEP : 0;
     if (combined(event) || !by) return;
     consume(event);
-    set(width.value + by);
+    set(size.value + grows * by);
   };
   return (
     // biome-ignore lint/a11y/useSemanticElements: a rule cannot be moved
@@ -40,19 +54,19 @@ export function Splitter({ resize }: { resize(width: number): void }) {
       class="hta-splitter"
       role="separator"
       tabIndex={0}
-      aria-label="Width of the inspector"
-      aria-orientation="vertical"
-      aria-valuemin={NARROWEST}
-      aria-valuemax={WIDEST}
-      aria-valuenow={width.value}
-      title="Drag, or ← →: width of the inspector; double click: as it was"
+      aria-label={edge.label}
+      aria-orientation={upright ? "vertical" : "horizontal"}
+      aria-valuemin={edge.least}
+      aria-valuemax={edge.most}
+      aria-valuenow={size.value}
+      title={`Drag, or ${upright ? "← →" : "↑ ↓"}: ${edge.label.toLowerCase()}; double click: as it was`}
       onPointerDown={drag}
-      onDblClick={() => set(USUAL)}
+      onDblClick={() => set(edge.usual)}
       onKeyDown={key}
     />
   );
 }
 
-function within(width: number): number {
-  return Number.isFinite(width) ? Math.min(Math.max(width, NARROWEST), WIDEST) : USUAL;
+function within({ least, usual, most }: Edge, size: number): number {
+  return Number.isFinite(size) ? Math.min(Math.max(size, least), most) : usual;
 }

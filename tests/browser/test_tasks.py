@@ -285,6 +285,32 @@ def test_the_inspector_is_as_wide_as_it_was_left(user: User) -> None:
     expect(edge).to_have_attribute("aria-valuenow", "320")
 
 
+def test_the_timeline_is_as_high_as_it_was_left(user: User) -> None:
+    edge = user.root.get_by_role("separator", name="Height of the timeline")
+    edge.scroll_into_view_if_needed()
+    at = edge.bounding_box()
+    assert at is not None
+    user.lab.page.mouse.move(at["x"] + 200, at["y"] + 3)
+    user.lab.page.mouse.down()
+    user.lab.page.mouse.move(at["x"] + 200, at["y"] - 97, steps=3)
+    user.lab.page.mouse.up()
+    expect(edge).to_have_attribute("aria-valuenow", "380")
+    user.lab.expect_kernel("timeline.height", 380)
+    lanes = user.lanes.bounding_box()
+    assert lanes is not None and round(lanes["height"]) == 380
+    edge.press("ArrowDown")
+    user.lab.expect_kernel("timeline.height", 404)
+    kept = "Object.entries(localStorage).find(([key]) => key.includes('timeline-height'))"
+    key, height = user.lab.page.evaluate(kept)
+    assert key.endswith("tasks.ipynb") and height == "404"
+    # what the code asks for comes first, and the edge follows
+    user.lab.kernel("setattr(timeline, 'height', 300)")
+    expect(edge).to_have_attribute("aria-valuenow", "300")
+    edge.dblclick()
+    user.lab.expect_kernel("timeline.height", 480)
+    user.lab.page.evaluate("() => localStorage.clear()")
+
+
 def test_the_same_kernel_in_the_other_run(lab: Lab) -> None:
     viewer = open_viewer(lab)
     lab.kernel(

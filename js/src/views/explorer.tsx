@@ -20,7 +20,7 @@ import { choicesOf, historyCommands } from "../places";
 import { draw } from "../shared";
 import { SHOW, Showing, type Shown, TRY } from "../showing";
 import { Slot, type SlotProps } from "../slot";
-import { Splitter } from "../splitter";
+import { type Edge, Splitter, sizeOf } from "../splitter";
 import { announceView } from "../static_preview";
 import { BUILT } from "../timeline/linking";
 import type { Timeline } from "../timeline/timeline";
@@ -39,9 +39,21 @@ type Placed = [area: string, ref: string, kind?: string];
 const CONTROLS = ["ranks", "iterations", "breadcrumb"];
 const STAGE = ["timeline", "inspector"];
 
+const INSPECTOR: Edge = {
+  name: "inspector-width",
+  label: "Width of the inspector",
+  of: "width",
+  least: 240,
+  usual: 320,
+  most: 720,
+};
+
 export const explorer: View = ({ model, el, signal, host }) => {
   const loading = loads(model, signal);
   const { status, rpc } = loading;
+  const inspectorWidth = sizeOf(INSPECTOR);
+  const widen = effect(() => el.style.setProperty("--hta-inspector", `${inspectorWidth.value}px`));
+  onAbort(signal, widen);
   const header = trait<Fact[]>(model, "header", signal);
   const health = trait<HealthRow[]>(model, "health", signal);
   const parts = trait<Placed[]>(model, "parts", signal);
@@ -270,7 +282,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
               <div class="hta-controls">{slots(CONTROLS)}</div>
               <div class="hta-stage">
                 {slots(STAGE.slice(0, 1))}
-                <Splitter resize={(width) => el.style.setProperty("--hta-inspector", `${width}px`)} />
+                <Splitter edge={INSPECTOR} size={inspectorWidth} />
                 {slots(STAGE.slice(1))}
               </div>
               <div class="hta-panels">

@@ -7,6 +7,7 @@ import { element, onAbort } from "../page";
 import { Rpc } from "../rpc";
 import { savedState, saveState } from "../saved";
 import { adoptStyles } from "../shared";
+import { type Edge, Splitter, sizeOf } from "../splitter";
 import { Bar, type Times } from "../timeline/bar";
 import { ClientSource } from "../timeline/client";
 import { decodeSlices, inflate, type SlicesLayout } from "../timeline/decode";
@@ -29,6 +30,9 @@ type Window = [number, number] | null;
 
 /** A moving brush or view is sent to Python at most this often. */
 const SETTLE_MS = 120;
+
+/** Pixels of a timeline whose height nobody chose, as in Python. */
+const USUAL_HEIGHT = 480;
 
 /** The slices are never saved in a notebook: a picture of them is. */
 const PICTURE = "_picture";
@@ -148,16 +152,29 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
 
   const bar = element("div");
   const body = element("div");
-  body.style.height = `${height.value}px`;
+  const bottom = element("div");
+  // a height that the code asks for is not changed by what is remembered
+  const edge: Edge = {
+    name: height.value === USUAL_HEIGHT ? "timeline-height" : "",
+    label: "Height of the timeline",
+    of: "height",
+    least: 160,
+    usual: height.value,
+    most: 2000,
+  };
+  const pixels = sizeOf(edge);
+  let asked = height.value;
   const focusLine = element("div", "hta-timeline-focus hta-muted hta-cut");
   focusLine.setAttribute("aria-live", "polite");
-  el.append(bar, body, focusLine);
+  el.append(bar, body, bottom, focusLine);
   onAbort(signal, () => {
-    for (const child of [bar, body, focusLine]) child.remove();
+    render(null, bottom);
+    for (const child of [bar, body, bottom, focusLine]) child.remove();
   });
 
   const saveWindow = settled(window, signal);
   const saveView = settled(view, signal);
+  const saveHeight = settled(height, signal);
   const hint =
     "drag: select time · Shift+drag: pan · Ctrl or ⌘+wheel: zoom · " +
     "click: details of a slice or a gap · Shift+click: measure to it · then wheel: scroll the lanes · Esc: clear";
@@ -224,9 +241,16 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     bar,
   );
   onAbort(signal, () => render(null, bar));
+  render(<Splitter edge={edge} size={pixels} />, bottom);
   const effects = [
     effect(() => {
-      body.style.height = `${height.value}px`;
+      if (height.value === asked) return; // what is remembered stays until another height is asked for
+      asked = height.value;
+      pixels.value = asked;
+    }),
+    effect(() => {
+      body.style.height = `${pixels.value}px`;
+      saveHeight(pixels.value);
     }),
     effect(() => shown.showRanks(ranks.value)),
     effect(() => shown.showLanes({ filter: laneFilter.value ?? "", pinned: pinned.value ?? [] })),
@@ -258,13 +282,13 @@ function sameView([t0, t1]: [number, number], { view }: Timeline): boolean {
 }
 
 /** Saves the newest value once no newer one has come for a moment. */
-function settled(target: Signal<Window>, signal: AbortSignal): (value: Window) => void {
+function settled<T>(target: Signal<T>, signal: AbortSignal): (value: T) => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   onAbort(signal, () => clearTimeout(timer));
   return (value) => {
     clearTimeout(timer);
     timer = setTimeout(() => {
-      if (target.value?.[0] !== value?.[0] || target.value?.[1] !== value?.[1]) target.value = value;
+      if (JSON.stringify(target.value) !== JSON.stringify(value)) target.value = value;
     }, SETTLE_MS);
   };
 }
