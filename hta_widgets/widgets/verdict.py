@@ -205,11 +205,14 @@ def _percent(row: pd.Series, column: str) -> float:
 
 
 def _span(row: pd.Series, most: float) -> list[float]:
-    """The least, the estimate and the most that is saved, in % of the most of any card; or []."""
+    """The least, the estimate and the most that is saved, in % of the most of any card; or [].
+
+    A change may also cost time, at the least; that is in words only, for the bar begins at nothing.
+    """
     if row["section"] != SAVES or not most:
         return []
     columns = ("saving_low_ns", "saving_ns", "saving_high_ns")
-    return [round(100.0 * _percent(row, column) / most, 2) for column in columns]
+    return [max(0.0, round(100.0 * _percent(row, column) / most, 2)) for column in columns]
 
 
 def _further(frame: pd.DataFrame, more: int) -> str:

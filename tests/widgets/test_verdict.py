@@ -67,6 +67,18 @@ def test_what_all_cards_save_together_is_said_of_a_step(until: Any) -> None:
     )
 
 
+def test_bars_begin_at_nothing(until: Any) -> None:
+    """Where a change may also cost time, the words say so; the bar has no place for it."""
+    trace = Trace.open(shared_trace("hta/trace_diff/test"))
+    verdict = Verdict(trace)
+    until(lambda: verdict.status == "idle")
+    low = analysis.overview(trace)["saving_low_ns"].head(3)
+    assert (low < 0).any()
+    for card in verdict.cards:
+        least, estimate, most = card["span"]
+        assert 0 <= least <= estimate <= most <= 100
+
+
 @pytest.mark.parametrize(
     ("job", "why"),
     [

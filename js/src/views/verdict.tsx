@@ -93,11 +93,7 @@ export const verdict: View = ({ model, el, signal }) => {
         )}
         {sentence.value && (
           <div class="hta-bar hta-verdict-foot">
-            {together.value && (
-              <span class="hta-cut hta-verdict-together" title={together.value}>
-                {together.value}
-              </span>
-            )}
+            {together.value && <span class="hta-verdict-together">{together.value}</span>}
             <span class="hta-muted hta-cut" title={further.value}>
               {further.value}
             </span>
