@@ -52,10 +52,13 @@ READY = """() => {
 # Close what is open, unsaved as it is, and open another notebook in its place.
 REPLACE = """async (path) => {
   const { commands, shell, serviceManager } = window.jupyterapp;
-  for (const widget of [...shell.widgets('main')]) {
+  const before = [...shell.widgets('main')];
+  for (const widget of before) {
     if (widget.context?.model) widget.context.model.dirty = false;
     widget.close();
   }
+  // the same path would bring back a document that is not gone yet
+  while (before.some((widget) => !widget.isDisposed)) await new Promise((done) => setTimeout(done, 10));
   await serviceManager.sessions.shutdownAll();
   await commands.execute('docmanager:open', { path, factory: 'Notebook' });
 }"""
@@ -206,14 +209,14 @@ class Lab:
         self.page.wait_for_function(READY, timeout=60_000)
         self.errors.clear()
 
-    def open_code(self, *cells: str, name: str = "test.ipynb", app: str = LAB) -> None:
+    def open_code(self, *cells: str, name: str = "test.ipynb", app: str = LAB, afresh: bool = False) -> None:
         """Write a notebook of these code cells, open it and run it."""
         notebook = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
             metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
         )
         nbformat.write(notebook, self.server.root / name)
-        self.open(name, app)
+        self.open(name, app, afresh=afresh)
         self.run_all()
 
     def run_all(self) -> None:

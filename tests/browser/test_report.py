@@ -292,7 +292,7 @@ def test_saved_notebook_shows_the_picture_without_a_kernel(lab: Lab) -> None:
         name="picture.ipynb",
     )
     lab.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
-    lab.open("picture.ipynb")  # a new kernel, which has run nothing
+    lab.open("picture.ipynb", afresh=True)  # a new kernel, which has run nothing
     output = lab.page.locator(".jp-OutputArea-output").first
     expect(output).to_be_visible()
     drawn = output.locator("img").first
