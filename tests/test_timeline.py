@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -26,6 +28,7 @@ from hta_widgets.timeline import (
     pack_window,
     relative,
 )
+from hta_widgets.timeline.counter_pixels import pixels_of
 from hta_widgets.timeline.outline import activity
 from hta_widgets.timeline.pack import CHUNK_BYTES, ESCAPE
 from hta_widgets.timeline.pyramid import Items, merge
@@ -516,3 +519,22 @@ def test_devices_are_named_by_their_kind():
     tracks = build_lanes([trace.rank(trace.ranks[0])]).tracks
     labels = [track.label for track in tracks if track.kind == "stream"]
     assert labels[0] == "MTIA 17 stream 101" and all(label.startswith("MTIA 17 ") for label in labels)
+
+
+@given(
+    st.dictionaries(st.integers(0, 60), st.integers(-5, 9), max_size=12),
+    st.integers(-5, 50),
+    st.integers(1, 40),
+    st.integers(1, 20),
+)
+def test_a_pixel_shows_the_least_and_the_greatest_value_that_holds_in_it(changes, start, width, pixels):
+    time = np.array(sorted(changes), np.int64)
+    value = np.array([changes[t] for t in sorted(changes)], np.float64)
+    least, greatest = pixels_of(time, value, start, start + width, pixels)
+    for pixel in range(pixels):
+        left, right = (start + Fraction(width * (pixel + more), pixels) for more in (0, 1))
+        spans = zip(time.tolist(), [*time.tolist(), math.inf][1:], value, strict=False)
+        held = [v for since, until, v in spans if since < right and until > left]
+        assert held or (np.isnan(least[pixel]) and np.isnan(greatest[pixel]))
+        if held:
+            assert (least[pixel], greatest[pixel]) == (min(held), max(held))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.compare.registry import COMPARISONS
     from hta_widgets.analysis.copies.bandwidth import bandwidth_summary, memory_bandwidth
     from hta_widgets.analysis.core.entry import Analysis
+    from hta_widgets.analysis.counters import counters
     from hta_widgets.analysis.critical_path import (
         critical_path,
         critical_path_summary,
@@ -93,6 +94,7 @@ __all__ = [
     "comm_comp_overlap",
     "comparability",
     "compare_iterations",
+    "counters",
     "critical_path",
     "critical_path_summary",
     "cupti_counters",
@@ -173,6 +175,7 @@ _MODULES = {
     "compare_iterations": "hta_widgets.analysis.inspect",
     "critical_path": "hta_widgets.analysis.critical_path",
     "critical_path_summary": "hta_widgets.analysis.critical_path",
+    "counters": "hta_widgets.analysis.counters",
     "cupti_counters": "hta_widgets.analysis.calls.cupti",
     "diff": "hta_widgets.analysis.compare",
     "formula_coverage": "hta_widgets.analysis.operators.coverage",

@@ -1,5 +1,6 @@
 """The timeline's data: slices on lanes, level of detail, and the columns that are sent to the browser."""
 
+from hta_widgets.timeline.counter_pixels import pack_counters
 from hta_widgets.timeline.kinds import Kinds
 from hta_widgets.timeline.lane_choice import lane_table
 from hta_widgets.timeline.lanes import Lanes, build_lanes
@@ -23,6 +24,7 @@ __all__ = [
     "lane_table",
     "matching_kinds",
     "outline",
+    "pack_counters",
     "pack_json",
     "pack_path",
     "pack_slices",

@@ -25,6 +25,7 @@ __all__ = ["SAVED_EVENTS", "SETTLED_WITHIN_SECONDS", "freeze", "settle"]
 SAVED_EVENTS = 20_000  # rows of an events table
 TIMELINE_BYTES = 2_000_000  # of the overview of a timeline that is too large to be saved whole
 _SHARPEST_PIXELS = 1 << 14
+_SAVED_COUNTERS, _COUNTER_PIXELS = 32, 1 << 12
 SETTLED_WITHIN_SECONDS = 600.0
 _POLL_SECONDS = 0.02
 _NOT_SHOWN = ("layout", "tabbable", "tooltip")  # traits of every ipywidget that no view reads
@@ -71,7 +72,7 @@ def _timeline(part: Part, state: dict[str, Any]) -> Saved:
     """All slices of a timeline that the browser can hold, else an overview of them."""
     meta = _whole(part, "meta", {})
     outline = json.loads(zlib.decompress(meta.buffers[0]))
-    questions = [meta, *_path(part, state)]
+    questions = [meta, *_path(part, state), *_counters(part, state, outline)]
     if outline["mode"] == "client":
         return [*questions, _whole(part, "base", {})], []
     note = (
@@ -90,6 +91,22 @@ def _path(part: Part, state: dict[str, Any]) -> list[Question]:
         return [_whole(part, "path", {name: state[name] for name in ("ranks", "iterations", "window")})]
     except (HtaWidgetsError, LookupError, ValueError):  # the view says why when it is asked
         return []
+
+
+def _counters(part: Part, state: dict[str, Any], outline: dict[str, Any]) -> list[Question]:
+    """The counters that are drawn, over the whole extent."""
+    if not state["counters"]:
+        return []
+    try:
+        listed, _ = part.ask("counter_list", {"ranks": state["ranks"]})
+    except LookupError:  # the times are replayed
+        return []
+    kept = [each for each in listed["counters"] if each["name"] in state["counters"]]
+    start, end = outline["extent"]
+    drawn = [[each["rank"], each["name"], each["key"]] for each in kept[:_SAVED_COUNTERS]]
+    params = {"t0": start, "t1": end, "px": _COUNTER_PIXELS, "counters": drawn}
+    values = replace(_whole(part, "counter_values", params), once=True)
+    return [Question("counter_list", {"counters": kept[:_SAVED_COUNTERS]}), values]
 
 
 def _overview(part: Part, outline: dict[str, Any]) -> Question:

@@ -7,7 +7,7 @@ import numpy as np
 from hta_widgets.timeline import Lanes
 from hta_widgets.trace.model import Trace
 
-__all__ = ["lane_of_stream", "stream_of"]
+__all__ = ["lane_of_stream", "lanes_of_streams", "stream_of"]
 
 
 def stream_of(lanes: Lanes, trace: Trace, lane: int) -> tuple[int, int] | None:
@@ -24,3 +24,13 @@ def lane_of_stream(lanes: Lanes, trace: Trace, rank: int, stream: int) -> int | 
     """The first lane of a rank's stream; None if none shows it."""
     streams = (track.first for track in lanes.tracks if track.rank == rank and track.kind == "stream")
     return next((lane for lane in streams if stream_of(lanes, trace, lane) == (rank, stream)), None)
+
+
+def lanes_of_streams(lanes: Lanes, trace: Trace, rank: int) -> dict[tuple[int, int], int]:
+    """The first lane of each (device, stream) of a rank."""
+    rank_trace, found = trace.rank(rank), {}
+    for track in lanes.tracks:
+        if track.rank == rank and track.kind == "stream":
+            row = np.searchsorted(rank_trace.event_id, lanes.event_id[lanes.offsets[track.first]])
+            found[int(rank_trace.device[row]), int(rank_trace.stream[row])] = track.first
+    return found

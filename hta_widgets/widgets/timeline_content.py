@@ -29,6 +29,7 @@ from hta_widgets.timeline import (
     pack_slices,
 )
 from hta_widgets.trace.model import Trace
+from hta_widgets.widgets.counter_questions import CounterQuestions
 from hta_widgets.widgets.timeline_questions import Questions
 
 __all__ = ["Content", "recorded_content", "replayed_content"]
@@ -43,6 +44,7 @@ class Content:
     Attributes:
         note: what the times are, where they are not the recorded ones.
         moved: where a window of recorded time lies.
+        counters: answers about counters, which only recorded times have.
     """
 
     lanes: Lanes
@@ -52,6 +54,7 @@ class Content:
     pyramid: Pyramid | None
     note: str = ""
     moved: Callable[[Window], Window] = lambda window: window
+    counters: CounterQuestions | None = None
     windows: OrderedDict[tuple[Any, ...], Packed] = field(default_factory=OrderedDict)  # answered last
 
 
@@ -63,7 +66,8 @@ def recorded_content(trace: Trace, client_slices: int) -> Content:
         ranks.append(trace.rank(number))
     lanes = build_lanes(ranks, checkpoint)
     meta, base, pyramid = _packed(trace, lanes, trace.iterations, client_slices)
-    return Content(lanes, Questions(trace, lanes), meta, base, pyramid)
+    counters = CounterQuestions(trace, lanes)
+    return Content(lanes, Questions(trace, lanes), meta, base, pyramid, counters=counters)
 
 
 def replayed_content(trace: Trace, edits: tuple[Edit, ...], client_slices: int) -> Content:

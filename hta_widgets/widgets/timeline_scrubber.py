@@ -19,6 +19,7 @@ from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.errors import MissingDataError
 from hta_widgets.timeline import Packed, lane_table, pack_window
 from hta_widgets.trace.model import Trace
+from hta_widgets.widgets.counter_questions import CounterQuestions
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import (
@@ -71,6 +72,7 @@ class TimelineScrubber(Part):
     _view = t.Unicode("timeline").tag(sync=True)
     _from_browser: ClassVar[Sequence[str]] = (
         "critical_path", "view", "focus_slice", "focus_gap", "height", "times", "lane_filter", "pinned",
+        "counters",
     )  # fmt: skip
 
     ranks = Integers(help="ranks whose lanes are shown; () means all").tag(sync=True)
@@ -91,6 +93,9 @@ class TimelineScrubber(Part):
     ).tag(sync=True)
     pinned: t.List[tuple[int, str]] = t.List(
         t.Tuple(Whole(), t.Unicode()), help="(rank, label) of the lanes that stay at the top"
+    ).tag(sync=True)
+    counters: t.List[str] = t.List(
+        t.Unicode(), help="names of the counters that are drawn, as `analysis.counters` has them"
     ).tag(sync=True)
     times = t.Enum(
         ("recorded", "what_if"),
@@ -257,6 +262,14 @@ class TimelineScrubber(Part):
     def _longest_gaps(self, params: dict[str, Any]) -> dict[str, Any]:
         return self._require().questions.longest_gaps(params)
 
+    @rpc_method("counter_list")
+    def _counter_list(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._require_counters().listed(params)
+
+    @rpc_method("counter_values")
+    def _counter_values(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        return _chunk(self._require_counters().values(params), params)
+
     @rpc_method("path")
     def _path(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         return _chunk(self._require().questions.path(params), params)
@@ -265,6 +278,12 @@ class TimelineScrubber(Part):
         if self._content is None:
             raise LookupError("the timeline is not ready")
         return self._content
+
+    def _require_counters(self) -> CounterQuestions:
+        counters = self._require().counters
+        if counters is None:
+            raise LookupError("counters are of recorded times: these are replayed")
+        return counters
 
     def _ready(self, made: _Made) -> None:
         self._content, self.times_note = content, _ = made

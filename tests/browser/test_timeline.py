@@ -388,6 +388,45 @@ def test_the_time_between_two_slices(lab: Lab) -> None:
     lab.expect_no_errors()
 
 
+def test_counters_under_the_lanes_say_what_the_kernel_says(lab: Lab) -> None:
+    timeline = open_timeline(lab, "hta/ns_resolution_trace")
+    button = bar(lab).get_by_role("button", name="Counters")
+    button.click()
+    listed = bar(lab).get_by_role("group", name="Counters")
+    listed.get_by_role("checkbox", name="queue length").check()
+    lab.expect_kernel("timeline.counters", ["queue length"])
+    lab.page.keyboard.press("Escape")
+    expect(listed).to_have_count(0)
+    expect(button).to_be_focused()
+    tip = timeline.locator(".hta-timeline-tip")
+    box = timeline.bounding_box()
+    assert box is not None
+    x, y = 600, STREAM + 24  # the first row below the first stream
+    lab.page.mouse.move(box["x"] + x, box["y"] + y)
+    expect(tip).to_contain_text("queue length")
+    start, end = view(lab)
+    at = start + (end - start) * (x - 1 - GUTTER) / (box["width"] - 2 - GUTTER)
+    pixel = (end - start) / (box["width"] - 2 - GUTTER)
+    lab.kernel("exec('from hta_widgets.analysis import counters; frame = counters(trace)')")
+    key = re.search(r"queue length · (stream \d+)", tip.inner_text())
+    assert key is not None
+    near, far = at - 2 * pixel, at + 2 * pixel
+    held = literal_eval(
+        lab.kernel(
+            f"(lambda f: [int(v) for v in f['value'][f['time_ns'].between({near}, {far})]]"
+            f" + [int(f['value'][f['time_ns'] <= {near}].iloc[-1])])"
+            f"(frame[(frame['counter'] == 'queue length') & (frame['key'] == {key[1]!r})])"
+        )
+    )
+    told = [int(number.replace(",", "")) for number in re.findall(r"([\d,]+) launch", tip.inner_text())][:-2]
+    assert told and min(held) <= min(told) <= max(told) <= max(held)
+    lab.page.mouse.click(box["x"] + x, box["y"] + y)
+    expect(lab.page.locator(".hta-timeline-focus")).to_contain_text("queue length")
+    lab.kernel("setattr(timeline, 'counters', [])")
+    lab.page.mouse.move(box["x"] + x, box["y"] + y + 1)
+    expect(tip.filter(has_text="queue length")).to_have_count(0)
+
+
 def test_dark_theme(dark_lab: Lab) -> None:
     """Nothing but a look: search and path in dark colours."""
     timeline = open_timeline(dark_lab, "hta/trace_filter", ", height=620")

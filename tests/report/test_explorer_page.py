@@ -125,6 +125,22 @@ def test_long_lists_are_cut_with_a_note(ddp: Trace, tmp_path: Path, monkeypatch:
     assert f"2,500 of {ddp.summary['events']:,} events" in note
 
 
+def test_counters_that_are_drawn_are_saved_once_for_the_whole_time(ddp: Trace, tmp_path: Path) -> None:
+    explorer = TraceExplorer(ddp)
+    assert "counter_values" not in {
+        q["method"] for q in part(saved(explorer, tmp_path), "timeline")["questions"]
+    }
+    timeline = next(one for area, one in explorer.parts if area == "timeline")
+    timeline.counters = ["queue length", "of another recording"]
+    questions = {q["method"]: q for q in part(saved(explorer, tmp_path), "timeline")["questions"]}
+    listed = questions["counter_list"]["result"]["counters"]
+    assert {each["name"] for each in listed} == {"queue length"}
+    assert {each["rank"] for each in listed} == set(ddp.ranks)
+    values = questions["counter_values"]
+    assert values["once"], "sharper values are not there"
+    assert [values["result"]["t0"], values["result"]["t1"]] == list(timeline._require().lanes.extent)
+
+
 def test_timeline_too_large_for_a_browser_becomes_an_overview(
     ddp: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import zlib
 import numpy as np
 import pytest
 
+from hta_widgets.analysis import counters
 from hta_widgets.analysis.critical_path import critical_path
 from hta_widgets.analysis.idle.gaps import idle_gaps
 from hta_widgets.analysis.inspect import longest_events
@@ -348,4 +349,41 @@ def test_lanes_are_chosen_by_words_and_pinned_one_by_one(ddp):
     assert widget.lanes["shown"].sum() == 1
     widget.lane_filter = "-"  # a minus alone is a text as any other
     assert widget.lanes["shown"].sum() == 1
+    widget.close()
+
+
+@pytest.mark.parametrize("most", [1_500_000, 0])
+def test_counters_stand_under_their_streams_and_are_drawn_to_the_nanosecond(ddp, most):
+    widget = ready(TimelineScrubber(ddp, client_slices=most))
+    listed = ask(widget, "counter_list", ranks=[1])["counters"]
+    assert {each["rank"] for each in listed} == {1}
+    everywhere = ask(widget, "counter_list", ranks=[])["counters"]
+    assert [each for each in everywhere if each["rank"] == 1] == listed
+    tracks = {track.first: track for track in widget._require().lanes.tracks}
+    frame = counters(ddp, Scope(ranks=(1,)))
+    for each in listed:
+        rows = frame[(frame["counter"] == each["name"]) & (frame["key"] == each["key"])]
+        assert (each["least"], each["most"]) == (rows["value"].min(), rows["value"].max())
+        assert each["bottom"] <= min(0, each["least"]) and each["top"] >= each["most"]
+        if each["name"] == "queue length":
+            assert tracks[each["lane"]].rank == 1 and each["key"] in tracks[each["lane"]].label
+        else:
+            assert each["lane"] == -1
+        # a pixel per ns around a change: before it one value, from it on the other
+        at = len(rows) // 2
+        time, value = int(rows["time_ns"].iloc[at]), rows["value"].iloc[at]
+        wanted = [[1, each["name"], each["key"]]]
+        layout, data = whole(widget, "counter_values", counters=wanted, t0=time - 2, t1=time + 2, px=4)
+        assert (layout["t0"], layout["t1"], layout["px"]) == (time - 2, time + 2, 4)
+        planes = np.frombuffer(data, np.uint8).reshape(2, 8, 4)
+        least, greatest = (plane.T.copy().view("<f8").ravel() for plane in planes)
+        known = rows["value"].iloc[at - 1] if at else np.nan
+        assert np.array_equal(least, greatest, equal_nan=True)
+        assert np.array_equal(least[1:3], [known, value], equal_nan=True)
+    scales = {(each["key"], each["top"]) for each in listed if each["unit"] == "bytes"}
+    assert len(scales) == len({key for key, _ in scales})  # allocated and reserved can be compared
+    with pytest.raises(LookupError):
+        ask(widget, "counter_values", counters=[[1, "no such", ""]], t0=0, t1=1, px=1)
+    with pytest.raises(ValueError, match="no time"):
+        ask(widget, "counter_values", counters=[], t0=1, t1=1, px=1)
     widget.close()

@@ -3,6 +3,7 @@
 import type { Signal } from "@preact/signals";
 import { Button } from "../button";
 import { grouped } from "../format";
+import { CounterMenu, type CounterMenuProps } from "./counter_menu";
 import type { Ranked } from "./keys";
 import { colourNames } from "./palette";
 
@@ -18,6 +19,8 @@ export interface BarProps {
   ranked: Signal<string>;
   /** goes to the next longest; null where no kernel ranks them */
   goTo: ((what: Ranked) => void) | null;
+  /** null where a report has none */
+  counters: CounterMenuProps | null;
   path: Signal<boolean>;
   /** which times are shown; null where there is no choice */
   times: Signal<Times> | null;
@@ -38,7 +41,7 @@ const TIMES: [Times, label: string, hint: string][] = [
 ];
 
 export function Bar(props: BarProps) {
-  const { classes, matches, step, lanes, ranked, goTo, times, timesNote, path, pathStatus } = props;
+  const { classes, matches, step, lanes, ranked, goTo, times, timesNote, counters, path, pathStatus } = props;
   const count = matches.value;
   const { state, text } = pathStatus.value;
   return (
@@ -112,6 +115,7 @@ export function Bar(props: BarProps) {
           {timesNote.value}
         </span>
       )}
+      {counters && <CounterMenu {...counters} />}
       <Button
         aria-pressed={path.value}
         aria-busy={state === "busy"}

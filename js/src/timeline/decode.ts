@@ -64,6 +64,14 @@ export function decodePath(bytes: Uint8Array, layout: PathLayout): Path {
   return { ...layout, start, end, lane, id, kind, limit: cursor.uint8(n), special: cursor.uint8(n) };
 }
 
+/** The least values of each counter, then its greatest, as hta_widgets/timeline/counter_pixels.py packs them. */
+export function decodeCounters(bytes: Uint8Array, pixels: number): Float64Array[] {
+  const cursor = new Cursor(bytes);
+  const columns: Float64Array[] = [];
+  while (!cursor.done) columns.push(cursor.shuffledFloat64(pixels));
+  return columns;
+}
+
 /** Takes byte-shuffled columns off the front of a block, one after the other. */
 class Cursor {
   #at = 0;
@@ -86,6 +94,14 @@ class Cursor {
 
   kinds(n: number, size: number): Uint16Array | Uint32Array {
     return size === 2 ? this.uint16(n) : this.uint32(n);
+  }
+
+  shuffledFloat64(n: number): Float64Array {
+    return new Float64Array(this.#unshuffled(n, 8));
+  }
+
+  get done(): boolean {
+    return this.#at >= this.bytes.length;
   }
 
   float64(n: number): Float64Array {

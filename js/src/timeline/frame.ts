@@ -160,7 +160,7 @@ export function drawHeaders(
   context.restore();
 }
 
-function shortened(context: CanvasRenderingContext2D, text: string, room: number): string {
+export function shortened(context: CanvasRenderingContext2D, text: string, room: number): string {
   const width = context.measureText(text).width;
   if (width <= room) return text;
   return `${text.slice(0, Math.max(1, Math.floor((text.length * (room - 7)) / width)))}…`;

@@ -1,5 +1,6 @@
 // Which lanes are on display and how far they are scrolled.
 
+import type { Counter } from "./counters";
 import type { Hit } from "./hit";
 import { ALL_LANES, type LaneChoice } from "./lane_choice";
 import { arrange, type Layout, scrolled } from "./layout";
@@ -15,6 +16,7 @@ export class LaneView {
   scroll = 0;
   ranks: readonly number[] = [];
   #choice: LaneChoice = ALL_LANES;
+  #counters: readonly Counter[] = [];
   /** where everything stands before scrolling */
   #whole: Layout;
   #collapsed = new Set<number>();
@@ -32,6 +34,12 @@ export class LaneView {
   /** Show tracks by words, and pin some. */
   choose(choice: LaneChoice): void {
     this.#choice = choice;
+    this.#arrange();
+  }
+
+  /** Draw these counters under the lanes. */
+  count(counters: readonly Counter[]): void {
+    this.#counters = counters;
     this.#arrange();
   }
 
@@ -82,7 +90,7 @@ export class LaneView {
 
   #arranged(): Layout {
     const folding = { collapsedRanks: this.#collapsed, unfolded: this.#unfolded };
-    return arrange(this.outline, this.ranks, folding, this.#choice);
+    return arrange(this.outline, this.ranks, folding, this.#choice, this.#counters);
   }
 }
 

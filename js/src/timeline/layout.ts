@@ -1,5 +1,6 @@
 // Which rows stand where: one row per lane, under a header per rank and a label per track.
 
+import type { Counter } from "./counters";
 import { ALL_LANES, isPinned, isShown, type LaneChoice } from "./lane_choice";
 import type { Outline, TrackInfo } from "./types";
 
@@ -7,6 +8,7 @@ export const STREAM_HEIGHT = 22;
 export const ROW_HEIGHT = 14;
 const FOLDED_HEIGHT = 2;
 export const HEADER_HEIGHT = 20;
+const COUNTER_HEIGHT = 30;
 const TRACK_GAP = 6;
 /** Fewer folded frames than this are not worth a fold. */
 const LEAST_FOLDED = 4;
@@ -37,8 +39,15 @@ export interface TrackLabel {
   folded: boolean;
 }
 
+export interface CounterRow {
+  counter: Counter;
+  y: number;
+  h: number;
+}
+
 export interface Layout {
   rows: Row[];
+  counters: CounterRow[];
   headers: Header[];
   tracks: TrackLabel[];
   height: number;
@@ -52,15 +61,26 @@ export interface Folding {
   unfolded: ReadonlySet<number>;
 }
 
-/** Rows of the chosen ranks (all if none is chosen), below those that are pinned. */
+/**
+ * Rows of the chosen ranks (all if none is chosen), below those that are pinned.
+ *
+ * A counter stands under the lanes of its stream, one of a whole rank under those of its device.
+ */
 export function arrange(
   outline: Outline,
   ranks: readonly number[],
   folding: Folding,
   { filter, pinned }: LaneChoice = ALL_LANES,
+  counters: readonly Counter[] = [],
 ): Layout {
-  const layout: Layout = { rows: [], headers: [], tracks: [], height: 0, pinned: 0 };
+  const layout: Layout = { rows: [], counters: [], headers: [], tracks: [], height: 0, pinned: 0 };
   let y = 0;
+  const count = (chosen: (counter: Counter) => boolean) => {
+    for (const counter of counters.filter(chosen)) {
+      layout.counters.push({ counter, y, h: COUNTER_HEIGHT });
+      y += COUNTER_HEIGHT + TRACK_GAP;
+    }
+  };
   const place = (track: TrackInfo, text: string) => {
     const foldable = foldableLanes(track);
     const folded = foldable > 0 && !folding.unfolded.has(track.first);
@@ -74,6 +94,7 @@ export function arrange(
     y = Math.max(y, top + ROW_HEIGHT);
     layout.tracks.push({ text, track, y: top, h: y - top, foldable, folded });
     y += TRACK_GAP;
+    count(({ lane }) => lane === track.first);
   };
   for (const track of outline.tracks) {
     const label = outline.ranks.find(({ rank }) => rank === track.rank)?.label;
@@ -90,7 +111,10 @@ export function arrange(
     const header = { rank, label, y, bottom: 0, collapsed };
     layout.headers.push(header);
     y += HEADER_HEIGHT;
-    for (const track of collapsed ? [] : shown) place(track, track.label);
+    const [onDevice, onHost] = collapsed ? [[], []] : divided(shown);
+    for (const track of onDevice) place(track, track.label);
+    if (!collapsed && !filter.trim()) count((counter) => counter.rank === rank && counter.lane < 0);
+    for (const track of onHost) place(track, track.label);
     header.bottom = y;
   }
   layout.height = y;
@@ -105,7 +129,18 @@ export function scrolled(layout: Layout, scroll: number): Layout {
     ...items.filter(({ y }) => y < pinned).map((item) => ({ ...item, y: item.y + scroll })),
     ...items.filter(({ y }) => y >= pinned + scroll),
   ];
-  return { ...layout, rows: moved(layout.rows), tracks: moved(layout.tracks) };
+  return {
+    ...layout,
+    rows: moved(layout.rows),
+    counters: moved(layout.counters),
+    tracks: moved(layout.tracks),
+  };
+}
+
+/** Tracks of the device, and those of the host below them. */
+function divided(tracks: readonly TrackInfo[]): [TrackInfo[], TrackInfo[]] {
+  const isOnDevice = ({ kind }: TrackInfo) => kind === "stream" || kind === "sync";
+  return [tracks.filter(isOnDevice), tracks.filter((track) => !isOnDevice(track))];
 }
 
 /** Whether a rank's header lies under what is pinned. */

@@ -1,6 +1,8 @@
 // Draws everything but what is marked: the gutter, and beside it bands, slices, names, the path, the axis, the minimap.
 
 import { element } from "../page";
+import { drawCounterNames, drawCounters } from "./counter_rows";
+import type { Counters } from "./counters";
 import {
   drawAxis,
   drawBandsTitle,
@@ -42,6 +44,7 @@ export class Picture {
   constructor(
     private readonly outline: Outline,
     private readonly source: Source,
+    private readonly counters: Counters,
   ) {
     this.#labels = new Labels(outline);
   }
@@ -49,6 +52,7 @@ export class Picture {
   drawGutter(context: CanvasRenderingContext2D, scene: Scene, palette: Palette): void {
     const { place, layout } = scene;
     drawGutter(context, place, layout, palette);
+    drawCounterNames(context, place, layout, palette);
     drawHeaders(context, place, layout, palette);
     context.font = FONT;
     drawMinimapTitle(context, this.outline, palette);
@@ -59,6 +63,7 @@ export class Picture {
     const { place, layout, iterations, highlight } = scene;
     if (place.width <= place.gutter) return;
     this.#drawSlices(context, scene, palette);
+    drawCounters(context, place, layout, this.counters, scene.ratio, palette);
     if (highlight.path) drawPath(context, place, layout, highlight.path, palette);
     drawHeaders(context, place, layout, palette);
     drawAxis(context, place, scene.bands, iterations, palette);

@@ -3,6 +3,8 @@
 import { counted } from "../format";
 import { consume } from "../page";
 import { clampView, panBy, reveal, zoomAt } from "./camera";
+import { counterAt, describeCounter } from "./counter_rows";
+import type { Counter, Counters } from "./counters";
 import { Flagging } from "./flagging";
 import type { Flag } from "./flags";
 import { Flash } from "./flash";
@@ -25,7 +27,7 @@ import type { Ranking } from "./ranking";
 import type { Gap, Source } from "./source";
 import { Stage } from "./stage";
 import { describeGap, type Facts, trackOf } from "./tooltip";
-import { gapLanes, type Pointed, tipFor, trackTip } from "./tooltip_content";
+import { counterTip, gapLanes, type Pointed, tipFor, trackTip } from "./tooltip_content";
 import type { IterationInfo, Outline, Slice, View } from "./types";
 
 const GUTTER = 172;
@@ -81,6 +83,7 @@ export class Timeline {
     readonly el: HTMLElement,
     readonly outline: Outline,
     readonly source: Source,
+    private readonly counters: Counters,
     private readonly listeners: Listeners,
     private readonly signal: AbortSignal,
   ) {
@@ -97,7 +100,7 @@ export class Timeline {
     el.setAttribute("aria-label", `Timeline of ${counted(outline.n, "slice")}. ${HELP}`);
     this.flagging = new Flagging(this, listeners.flags, signal);
     this.#flash = new Flash(el, () => this.#stage.invalidateMarks(), signal);
-    const picture = new Picture(outline, source);
+    const picture = new Picture(outline, source, counters);
     this.#stage = new Stage(
       el,
       outline,
@@ -220,6 +223,11 @@ export class Timeline {
     this.#lanes.choose(choice);
   }
 
+  /** Draw these counters under the lanes. */
+  showCounters(counters: readonly Counter[]): void {
+    this.#lanes.count(counters);
+  }
+
   /** Pin the track under the pointer, else that of the focused slice; unpin it where it is pinned. */
   pin(): void {
     const lane = this.#under ?? this.focus.slice?.lane;
@@ -293,11 +301,16 @@ export class Timeline {
     const found = hit(place, this.layout, this.window, x, y);
     this.el.style.cursor =
       { edge: "ew-resize", header: "pointer", fold: "pointer", minimap: "grab" }[found.on as string] ?? "";
+    const counted = this.#countedAt(x, y);
     const pointed = this.#pointedAt(x, y);
     this.#under = y < TOP ? null : (rowAt(this.layout.rows, y - TOP + this.#lanes.scroll)?.lane ?? null);
     const track = x < this.place.gutter && this.#under !== null && trackOf(this.outline, this.#under);
     if (track) {
-      this.hover.at(x, y, trackTip(this.outline, track, this.#under as number, this.#stage.palette));
+      this.hover.at(x, y, trackTip(this.outline, track, this.#stage.palette));
+      return;
+    }
+    if (counted) {
+      this.hover.at(x, y, counterTip(counted, this.#stage.palette));
       return;
     }
     this.hover.at(x, y, tipFor(pointed, this.outline, this.source, this.highlight.path, this.#stage.palette));
@@ -341,6 +354,11 @@ export class Timeline {
 
   /** A click: on a slice it focuses the slice, on an idle stream the gap. What is selected stays as it is. */
   async #pick(x: number, y: number): Promise<void> {
+    const counted = this.#countedAt(x, y);
+    if (counted) {
+      this.listeners.announce(counted);
+      return;
+    }
     const pointed = this.#pointedAt(x, y);
     await this.choose(pointed?.slice ?? null, false);
     const lanes = pointed && !pointed.slice && gapLanes(this.outline, pointed.row.lane);
@@ -354,6 +372,12 @@ export class Timeline {
     this.#lanes.reveal(lane);
     this.#stage.invalidateMarks();
     this.listeners.announce(describeGap(this.outline, lane, gap));
+  }
+
+  /** The counter at a point, and its value there. */
+  #countedAt(x: number, y: number): Facts | null {
+    const row = y < TOP ? null : counterAt(this.layout, y - TOP + this.#lanes.scroll);
+    return row && describeCounter(this.place, row, this.counters, this.#stage.size.ratio, x);
   }
 
   #pointedAt(x: number, y: number): Pointed | null {

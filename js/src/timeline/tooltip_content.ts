@@ -14,6 +14,9 @@ export interface Pointed {
   slice: Slice | null;
 }
 
+/** No slice is outlined. */
+const NOWHERE: Extent = { lane: -1, start: -Infinity, dur: 0 };
+
 export interface Tip {
   facts: Facts;
   colour: string;
@@ -64,17 +67,16 @@ function gapTip(lane: number, t: number, outline: Outline, source: Source, palet
 }
 
 /** A track under the pointer: its whole name, and what it can do. */
-export function trackTip(
-  outline: Outline,
-  { rank, label, sizes }: TrackInfo,
-  lane: number,
-  palette: Palette,
-): Tip {
+export function trackTip(outline: Outline, { rank, label, sizes }: TrackInfo, palette: Palette): Tip {
   const slices = sizes.reduce((sum, size) => sum + size, 0);
   const of = outline.ranks.find((one) => one.rank === rank)?.label ?? "";
   const lines = [`rank ${of} · ${counted(slices, "slice")}`, "click or P: keep it at the top, or let it go"];
-  // an extent of nothing: no slice is outlined
-  return { facts: { name: label, lines }, colour: palette.idle, extent: { lane, start: -Infinity, dur: 0 } };
+  return { facts: { name: label, lines }, colour: palette.idle, extent: NOWHERE };
+}
+
+/** A counter under the pointer. */
+export function counterTip(facts: Facts, palette: Palette): Tip {
+  return { facts, colour: palette.muted, extent: NOWHERE };
 }
 
 function knownFlows(slice: Slice, source: Source): readonly Flow[] {

@@ -10,6 +10,7 @@ import { adoptStyles } from "../shared";
 import { type Edge, Splitter, sizeOf } from "../splitter";
 import { Bar, type Times } from "../timeline/bar";
 import { ClientSource } from "../timeline/client";
+import { Counters } from "../timeline/counters";
 import { decodeSlices, inflate, type SlicesLayout } from "../timeline/decode";
 import type { Flag } from "../timeline/flags";
 import { type Call, fetchChunks, KernelSource } from "../timeline/kernel";
@@ -148,6 +149,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const laneFilter = trait<string | undefined>(model, "lane_filter", signal);
   const pinned = trait<TrackName[] | undefined>(model, "pinned", signal);
   const flags = trait<readonly Flag[] | undefined>(model, "flags", signal);
+  const counted = trait<string[] | undefined>(model, "counters", signal);
   const matches = makeSignal<number | null>(null);
 
   const bar = element("div");
@@ -183,10 +185,13 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     focusLine.title = visible(facts?.name ?? "");
   };
   announce(null);
+  const call: Call = (method, params) => rpc.call(method, params);
+  const counters = new Counters(outline.extent, call, () => shown.refresh());
   const shown = new Timeline(
     body,
     outline,
     source,
+    counters,
     {
       view: ({ t0, t1 }, following) => {
         saveView([Math.round(t0), Math.round(t1)]);
@@ -225,7 +230,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     (path) => shown.highlight.show(path),
     signal,
   );
-  const ranking = new Ranking((method, params) => rpc.call(method, params), selected);
+  const ranking = new Ranking(call, selected);
   shown.ranking = ranking;
   const step = (direction: 1 | -1) => void act(shown, { do: "match", step: direction });
   render(
@@ -235,6 +240,11 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
       path={onPath}
       ranked={ranking.text}
       lanes={laneFilter}
+      counters={
+        frozen && !counted.value?.length
+          ? null
+          : { counters, chosen: counted, ask: () => void counters.list(ranks.value) }
+      }
       goTo={frozen ? null : (what) => void act(shown, { do: "ranked", what, step: 1 })}
       {...{ matches, step, timesNote, pathStatus }}
     />,
@@ -254,6 +264,13 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     }),
     effect(() => shown.showRanks(ranks.value)),
     effect(() => shown.showLanes({ filter: laneFilter.value ?? "", pinned: pinned.value ?? [] })),
+    effect(() => {
+      if (counted.value?.length) void counters.list(ranks.value);
+    }),
+    effect(() => {
+      const names = counted.value ?? [];
+      shown.showCounters((counters.known.value ?? []).filter(({ name }) => names.includes(name)));
+    }),
     effect(() => shown.showIterations(iterations.value)),
     effect(() => shown.showFlags(flags.value ?? [])),
     effect(() => shown.showNamed(names.value, query.value)),

@@ -1,0 +1,53 @@
+"""One quantity of a rank over time: a value that holds from each change to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Counter"]
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counter:
+    """A quantity of one rank, of one of its devices or of one stream.
+
+    Attributes:
+        name: what is counted ("queue length"). key: of what ("stream 7", "cuda:0"). unit: "" if unknown.
+        stream: (device, stream) that it belongs to; None for a counter of the whole rank.
+        time: int64 ns on the job's axis, ascending, no time twice.
+        value: float64 from that time to the next; before the first it is not known.
+    """
+
+    rank: int
+    name: str
+    key: str
+    unit: str
+    stream: tuple[int, int] | None
+    time: Int64
+    value: Float64
+
+    @classmethod
+    def of_changes(
+        cls,
+        name: tuple[int, str, str, str],
+        time: Int64,
+        value: npt.NDArray[np.int64] | Float64,
+        stream: tuple[int, int] | None = None,
+    ) -> Counter:
+        """A counter (rank, name, key, unit) from changes by time; of some at once the last counts."""
+        last = np.append(time[1:] != time[:-1], True)[: len(time)]
+        return cls(*name, stream, time[last], value[last].astype(np.float64))
+
+    def within(self, first: int, last: int) -> tuple[Int64, Float64]:
+        """The changes from one time up to another, beginning with the value at the start if one is known."""
+        low, high = np.searchsorted(self.time, (first, last), side="left")
+        time, value = self.time[low:high], self.value[low:high]
+        if low and not (len(time) and time[0] == first):
+            return np.append(first, time), np.append(self.value[low - 1], value)
+        return time, value
