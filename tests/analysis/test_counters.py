@@ -135,7 +135,12 @@ def test_a_window_begins_with_the_value_at_its_start():
     trace = examples.load("gpt2_ddp")
     whole = counters(trace)
     first, last = trace.rank(0).windows(Scope(iterations=(11,)))[0].tolist()
-    for scope in (Scope(window_ns=(first, last)), Scope(ranks=(0,), iterations=(11,))):
+    change = int(queue_length(trace, Scope(ranks=(0,)))["time_ns"].iloc[100])
+    for scope, first, last in (
+        (Scope(window_ns=(first, last)), first, last),
+        (Scope(ranks=(0,), iterations=(11,)), first, last),
+        (Scope(window_ns=(change, last)), change, last),  # begins with a change
+    ):
         part = counters(trace, scope)
         for one in counters_of(trace, 0):
             rows = part[(part["rank"] == 0) & (part["counter"] == one.name) & (part["key"] == one.key)]
