@@ -134,12 +134,12 @@ def test_what_hta_writes_as_counters_is_read_again(tmp_path):
 def test_a_window_begins_with_the_value_at_its_start():
     trace = examples.load("gpt2_ddp")
     whole = counters(trace)
-    first, last = trace.rank(0).windows(Scope(iterations=(11,)))[0].tolist()
+    begin, last = trace.rank(0).windows(Scope(iterations=(11,)))[0].tolist()
     change = int(queue_length(trace, Scope(ranks=(0,)))["time_ns"].iloc[100])
-    for scope, first, last in (
-        (Scope(window_ns=(first, last)), first, last),
-        (Scope(ranks=(0,), iterations=(11,)), first, last),
-        (Scope(window_ns=(change, last)), change, last),  # begins with a change
+    for scope, first in (
+        (Scope(window_ns=(begin, last)), begin),
+        (Scope(ranks=(0,), iterations=(11,)), begin),
+        (Scope(window_ns=(change, last)), change),  # begins with a change
     ):
         part = counters(trace, scope)
         for one in counters_of(trace, 0):
