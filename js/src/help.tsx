@@ -18,8 +18,8 @@ const TIMELINE: Section = [
   [
     ["drag", "select a window of time"],
     ["click", "look at one slice"],
-    ["W S, Ctrl/⌘ wheel", "zoom"],
-    ["A D, ← →, Shift drag", "pan"],
+    ["W S, Ctrl/⌘ wheel", "zoom; W S with Shift: by more"],
+    ["A D, ← →, Shift drag", "pan; keys with Shift: by more"],
     ["Page ↑ ↓, after a click wheel", "scroll the lanes"],
     [", .", "previous, next slice"],
     ["↑ ↓", "caller, first call"],

@@ -11,8 +11,8 @@ export interface Edge {
   /** under which its place is remembered; "" for not at all */
   name: string;
   label: string;
-  /** which size it changes: the width of what stands right of it, or the height of what stands above it */
-  of: "width" | "height";
+  /** which size it changes: the width of what stands right of it or left of it, the height of what stands above it */
+  of: "width" | "width before" | "height";
   /** in CSS pixels */
   least: number;
   usual: number;
@@ -25,7 +25,8 @@ export function sizeOf(edge: Edge): Signal<number> {
 }
 
 export function Splitter({ edge, size }: { edge: Edge; size: Signal<number> }) {
-  const [upright, grows] = edge.of === "width" ? [true, -1] : [false, 1];
+  const upright = edge.of !== "height";
+  const grows = edge.of === "width" ? -1 : 1;
   const set = (next: number) => {
     size.value = within(edge, next);
     if (edge.name) remember(edge.name, String(size.value));

@@ -116,7 +116,7 @@ def test_three_runs(lab: Lab) -> None:
     before = views(lab)
     viewer.locator(TIMELINE).nth(2).focus()
     for _ in range(4):
-        lab.page.keyboard.press("w")
+        lab.page.keyboard.press("Shift+W")
     moved(lab, lab.page, before)
     lab.expect_no_errors()
     tall_shot(lab, "diff-viewer-three")
@@ -185,7 +185,7 @@ def test_real_traces(lab: Lab) -> None:
     before = views(lab)
     viewer.locator(TIMELINE).first.focus()
     for _ in range(5):
-        lab.page.keyboard.press("w")
+        lab.page.keyboard.press("Shift+W")
     moved(lab, lab.page, before)
     lab.expect_no_errors()
     tall_shot(lab, "diff-viewer-real")

@@ -43,15 +43,15 @@ def test_locked_timelines_move_as_one(lab: Lab, align: str) -> None:
     before = views(lab)
     first.focus()
     for _ in range(6):
-        page.keyboard.press("w")
+        page.keyboard.press("Shift+W")
     zoomed = moved(lab, page, before)
     widths = [end - start for start, end in zoomed]
     assert abs(widths[0] - widths[1]) <= 2, "both have as many ns per pixel"
-    page.keyboard.press("d")
+    page.keyboard.press("Shift+D")
     panned = moved(lab, page, zoomed)
     assert panned[0][0] > zoomed[0][0] and panned[1][0] > zoomed[1][0]
     second.focus()
-    page.keyboard.press("a")
+    page.keyboard.press("Shift+A")
     back = moved(lab, page, panned)
     assert back[0][0] < panned[0][0], "either leads"
 
@@ -77,7 +77,7 @@ def test_locked_timelines_move_as_one(lab: Lab, align: str) -> None:
     lab.expect_kernel("viewer.locked", value=False)
     rest = views(lab)
     first.focus()
-    page.keyboard.press("d")
+    page.keyboard.press("Shift+D")
     page.wait_for_timeout(500)
     after = views(lab)
     assert after[0] != rest[0] and after[1] == rest[1]
@@ -92,7 +92,7 @@ def test_a_pan_asks_the_kernel_no_more_than_it_must(lab: Lab) -> None:
     lab.kernel(COUNT)
     first.focus()
     for _ in range(3):
-        page.keyboard.press("w")
+        page.keyboard.press("Shift+W")
     box = first.bounding_box()
     assert box
     middle = box["x"] + box["width"] / 2, box["y"] + 140
@@ -127,12 +127,12 @@ def test_very_large_timelines_are_locked_too(lab: Lab, align: str) -> None:
     first, second = viewer.locator(TIMELINE).all()
     first.focus()
     for _ in range(8):
-        page.keyboard.press("w")
+        page.keyboard.press("Shift+W")
     zoomed = moved(lab, page, before)
     widths = [end - start for start, end in zoomed]
     assert abs(widths[0] - widths[1]) <= 2
     second.focus()
-    page.keyboard.press("d")
+    page.keyboard.press("Shift+D")
     panned = moved(lab, page, zoomed)
     assert panned[0][0] > zoomed[0][0] and panned[1][0] > zoomed[1][0]
     # both got the slices of where they went, and light up a line

@@ -252,11 +252,51 @@ def test_pan_minimap_and_keys_move_the_view(lab: Lab) -> None:
 
     timeline.focus()
     keyboard.press("w")
-    lab.expect_kernel(f"abs(timeline.view[1] - timeline.view[0] - {0.8 * quarter}) < {quarter // 50}", True)
+    width = "timeline.view[1] - timeline.view[0]"
+    lab.expect_kernel(f"abs({width} - {0.95 * quarter}) < {quarter // 500}", True)
+    keyboard.press("Shift+W")  # by more
+    lab.expect_kernel(f"abs({width} - {0.75 * 0.95 * quarter}) < {quarter // 500}", True)
+    before = view(lab)[0]
     keyboard.press("d")
-    lab.expect_kernel(f"timeline.view[0] > {start - quarter + 0.1 * quarter}", True)
+    lab.expect_kernel(
+        f"abs(timeline.view[0] - {before + 0.05 * 0.75 * 0.95 * quarter}) < {quarter // 500}", True
+    )
     keyboard.press("0")
     lab.expect_kernel(f"timeline.view[1] - timeline.view[0] >= {last - first}", True)
+    lab.expect_no_errors()
+
+
+def test_the_gutter_is_widened_and_remembered_and_ranks_stay_named(lab: Lab) -> None:
+    timeline = open_timeline(lab, "hta/trace_diff/control", ", height=260")
+    edge = timeline.get_by_role("separator", name="Width of the lanes' names")
+    gutter = timeline.locator(".hta-timeline-gutter")
+    assert gutter.bounding_box()["width"] == GUTTER
+    box = edge.bounding_box()
+    lab.page.mouse.move(box["x"] + 3, box["y"] + 150)
+    lab.page.mouse.down()
+    lab.page.mouse.move(box["x"] + 63, box["y"] + 150, steps=3)
+    lab.page.mouse.up()
+    assert gutter.bounding_box()["width"] == GUTTER + 60
+    lab.kernel("setattr(timeline, 'counters', [])")
+    lab.expect_kernel("(selection.window, timeline.pinned)", (None, []))  # no brush, no pin
+    edge.focus()
+    lab.page.keyboard.press("ArrowLeft")
+    assert gutter.bounding_box()["width"] == GUTTER + 60 - 24
+    lab.run_all()
+    expect(lab.page.locator(TIMELINE).first).to_be_visible(timeout=60_000)
+    assert gutter.bounding_box()["width"] == GUTTER + 36
+    edge.dblclick(position={"x": 3, "y": 200})
+    assert gutter.bounding_box()["width"] == GUTTER
+    # the rank's header stays while its lanes scroll by: a click on it still folds them
+    timeline.focus()
+    for _ in range(2):
+        lab.page.keyboard.press("PageDown")
+    picture = "el => el.querySelector('.hta-timeline-lanes').toDataURL()"
+    before = timeline.evaluate(picture)
+    timeline.click(position={"x": 60, "y": LANES - 28})
+    lab.page.wait_for_timeout(300)
+    assert timeline.evaluate(picture) != before
+    lab.expect_kernel("timeline.pinned", [])
     lab.expect_no_errors()
 
 

@@ -2,7 +2,7 @@
 
 import { duration } from "../format";
 import { visible } from "../visible";
-import { HEADER_HEIGHT, isCovered, type Layout } from "./layout";
+import { HEADER_HEIGHT, headerTop, type Layout } from "./layout";
 import type { Palette } from "./palette";
 import { ticks, tickText } from "./ticks";
 import type { IterationInfo, View } from "./types";
@@ -142,12 +142,13 @@ export function drawHeaders(
 ): void {
   context.save();
   context.beginPath();
-  context.rect(0, TOP, place.width, place.height - TOP);
+  context.rect(0, TOP + layout.pinned, place.width, place.height - TOP - layout.pinned);
   context.clip();
   context.font = BOLD;
   for (const header of layout.headers) {
-    const y = TOP + header.y - place.scroll;
-    if (y + HEADER_HEIGHT < TOP || y > place.height || isCovered(layout, header, place.scroll)) continue;
+    const top = headerTop(layout, header, place.scroll);
+    if (top === null || TOP + top > place.height) continue;
+    const y = TOP + top;
     context.fillStyle = palette.raised;
     context.fillRect(0, y, place.width, HEADER_HEIGHT - 2);
     context.fillStyle = palette.text;

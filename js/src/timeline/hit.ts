@@ -1,7 +1,7 @@
 // What is under a point: the minimap, a rank header, a fold, an edge of the brushed window, or a row.
 
 import { MINIMAP_HEIGHT, type Place, TOP, xOf } from "./frame";
-import { HEADER_HEIGHT, isCovered, type Layout, type Row, rowAt } from "./layout";
+import { HEADER_HEIGHT, headerTop, type Layout, type Row, rowAt } from "./layout";
 
 const EDGE_REACH = 5;
 
@@ -24,9 +24,11 @@ export function hit(
   if (y < MINIMAP_HEIGHT) return { on: "minimap" };
   const height = y - TOP + place.scroll;
   if (y >= TOP) {
-    const header = layout.headers.find(
-      (h) => height >= h.y && height < h.y + HEADER_HEIGHT && !isCovered(layout, h, place.scroll),
-    );
+    const below = y - TOP;
+    const header = layout.headers.find((each) => {
+      const top = headerTop(layout, each, place.scroll);
+      return top !== null && below >= Math.max(top, layout.pinned) && below < top + HEADER_HEIGHT;
+    });
     if (header) return { on: "header", rank: header.rank };
   }
   if (x < place.gutter) {

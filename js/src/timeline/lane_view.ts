@@ -3,7 +3,7 @@
 import type { Counter } from "./counters";
 import type { Hit } from "./hit";
 import { ALL_LANES, type LaneChoice } from "./lane_choice";
-import { arrange, type Layout, scrolled } from "./layout";
+import { arrange, HEADER_HEIGHT, type Layout, scrolled } from "./layout";
 import { trackOf } from "./tooltip";
 import type { Outline } from "./types";
 
@@ -76,8 +76,9 @@ export class LaneView {
     const row = this.#whole.rows.find((r) => r.lane === lane);
     const { pinned } = this.#whole;
     if (!row || row.y < pinned) return;
+    const covered = pinned + HEADER_HEIGHT;
     const below = row.y + row.h - this.scroll - this.room();
-    if (row.y < this.scroll + pinned) this.scrollBy(row.y - this.scroll - pinned - MARGIN);
+    if (row.y < this.scroll + covered) this.scrollBy(row.y - this.scroll - covered - MARGIN);
     else if (below > 0) this.scrollBy(below + MARGIN);
   }
 

@@ -143,9 +143,14 @@ function divided(tracks: readonly TrackInfo[]): [TrackInfo[], TrackInfo[]] {
   return [tracks.filter(isOnDevice), tracks.filter((track) => !isOnDevice(track))];
 }
 
-/** Whether a rank's header lies under what is pinned. */
-export function isCovered(layout: Layout, header: Header, scroll: number): boolean {
-  return layout.pinned > 0 && header.y - scroll < layout.pinned;
+/**
+ * How far below the axis a rank's header stands, null where nothing of it shows.
+ *
+ * It stays below what is pinned while lanes of its rank scroll past, until the next header pushes it away.
+ */
+export function headerTop({ pinned }: Layout, { y, bottom }: Header, scroll: number): number | null {
+  const top = Math.min(Math.max(y - scroll, pinned), bottom - HEADER_HEIGHT - scroll);
+  return top > pinned - HEADER_HEIGHT ? top : null;
 }
 
 /** Leading lanes of a call stack with hardly any slices (main, run, loop, ...) compared with what they call. */

@@ -47,7 +47,7 @@ export class Stage {
 
   /** Begin to follow the element's size and the page's theme. */
   watch(): void {
-    const resize = new ResizeObserver(() => this.#resize());
+    const resize = new ResizeObserver(() => this.resize());
     resize.observe(this.el);
     const retheme = () => {
       this.palette = readPalette(this.el, this.outline);
@@ -62,7 +62,7 @@ export class Stage {
       theme.disconnect();
       cancelAnimationFrame(this.#frame);
     });
-    this.#resize();
+    this.resize();
   }
 
   /** What is on the canvases, as a data URL. */
@@ -92,12 +92,14 @@ export class Stage {
     });
   }
 
-  #resize(): void {
+  /** Fit the canvases to the element and the gutter. */
+  resize(): void {
     const { clientWidth: width, clientHeight: height } = this.el;
     if (width === 0 || height === 0) return;
     const ratio = devicePixelRatio || 1;
     this.size = { width, height, ratio };
     const gutter = this.painter.gutter();
+    this.el.style.setProperty("--hta-gutter", `${gutter}px`);
     this.#gutter.place(0, gutter, height, ratio);
     this.#lanes.place(gutter, width - gutter, height, ratio);
     this.#marks.place(0, width, height, ratio);

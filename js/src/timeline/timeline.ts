@@ -30,7 +30,8 @@ import { describeGap, type Facts, trackOf } from "./tooltip";
 import { counterTip, gapLanes, type Pointed, tipFor, trackTip } from "./tooltip_content";
 import type { IterationInfo, Outline, Slice, View } from "./types";
 
-const GUTTER = 172;
+/** Widths of the gutter: the usual one, and the most where there is little room. */
+export const GUTTER = 172;
 const NARROW_GUTTER = 96;
 const NARROW = 560;
 /** A slice is hit from this many pixels away. */
@@ -74,6 +75,7 @@ export class Timeline {
   #under: number | null = null;
   /** goes through the longest events and gaps, where a kernel ranks them */
   ranking: Ranking | null = null;
+  #gutter = GUTTER;
   #iterations: readonly number[] = [];
   #flash: Flash;
   #lanes: LaneView;
@@ -133,7 +135,7 @@ export class Timeline {
 
   get place(): Place {
     const { width, height } = this.#stage.size;
-    const gutter = width < NARROW ? NARROW_GUTTER : GUTTER;
+    const gutter = width < NARROW ? Math.min(NARROW_GUTTER, this.#gutter) : this.#gutter;
     return { view: this.view, gutter, width, height, scroll: this.#lanes.scroll };
   }
 
@@ -221,6 +223,12 @@ export class Timeline {
   /** Show tracks by words, and keep some at the top. */
   showLanes(choice: LaneChoice): void {
     this.#lanes.choose(choice);
+  }
+
+  /** Give the names of lanes more room, or less. */
+  widenGutter(width: number): void {
+    this.#gutter = width;
+    this.#stage.resize();
   }
 
   /** Draw these counters under the lanes. */

@@ -21,7 +21,7 @@ import { act } from "../timeline/moves";
 import { requestPath } from "../timeline/path_request";
 import { Ranking } from "../timeline/ranking";
 import type { Source } from "../timeline/source";
-import { Timeline } from "../timeline/timeline";
+import { GUTTER, Timeline } from "../timeline/timeline";
 import css from "../timeline/timeline.css";
 import type { Facts } from "../timeline/tooltip";
 import type { Outline } from "../timeline/types";
@@ -34,6 +34,15 @@ const SETTLE_MS = 120;
 
 /** Pixels of a timeline whose height nobody chose, as in Python. */
 const USUAL_HEIGHT = 480;
+
+const GUTTER_EDGE: Edge = {
+  name: "timeline-gutter",
+  label: "Width of the lanes' names",
+  of: "width before",
+  least: 60,
+  usual: GUTTER,
+  most: 480,
+};
 
 /** The slices are never saved in a notebook: a picture of them is. */
 const PICTURE = "_picture";
@@ -165,6 +174,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     most: 2000,
   };
   const pixels = sizeOf(edge);
+  const gutterWidth = sizeOf(GUTTER_EDGE);
   let asked = height.value;
   const focusLine = element("div", "hta-timeline-focus hta-muted hta-cut");
   focusLine.setAttribute("aria-live", "polite");
@@ -252,6 +262,12 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   );
   onAbort(signal, () => render(null, bar));
   render(<Splitter edge={edge} size={pixels} />, bottom);
+  const side = element("div", "hta-timeline-side");
+  for (const name of ["pointerdown", "pointermove", "pointerup", "keydown"])
+    side.addEventListener(name, (event) => event.stopPropagation(), { signal }); // not the lanes'
+  render(<Splitter edge={GUTTER_EDGE} size={gutterWidth} />, side);
+  onAbort(signal, () => render(null, side));
+  body.append(side);
   const effects = [
     effect(() => {
       if (height.value === asked) return; // what is remembered stays until another height is asked for
@@ -262,6 +278,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
       body.style.height = `${pixels.value}px`;
       saveHeight(pixels.value);
     }),
+    effect(() => shown.widenGutter(gutterWidth.value)),
     effect(() => shown.showRanks(ranks.value)),
     effect(() => shown.showLanes({ filter: laneFilter.value ?? "", pinned: pinned.value ?? [] })),
     effect(() => {

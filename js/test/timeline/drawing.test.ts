@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { actionOf } from "../../src/timeline/keys";
 import { shortName } from "../../src/timeline/labels";
-import { arrange, type Header, isCovered, rowAt, rowsBetween, scrolled } from "../../src/timeline/layout";
+import { arrange, type Header, headerTop, rowAt, rowsBetween, scrolled } from "../../src/timeline/layout";
 import { rasterise } from "../../src/timeline/scanline";
 import type { Items, Outline, TrackInfo } from "../../src/timeline/types";
 
@@ -73,8 +73,13 @@ describe("layout", () => {
     expect(moved.rows.slice(1)).toEqual(layout.rows.slice(1).filter(({ y }) => y >= layout.pinned + 40));
     expect(moved.rows.length).toBeLessThan(layout.rows.length);
     const [first, last] = layout.headers as [Header, Header];
-    expect([isCovered(moved, first, 40), isCovered(moved, last, 40)]).toEqual([true, false]);
-    expect(isCovered(arrange(outline, [], open), first, 40)).toBe(false);
+    // a header stays below what is pinned while its rank scrolls past, then the next one pushes it away
+    expect(headerTop(moved, first, 40)).toBe(moved.pinned);
+    expect(headerTop(moved, last, 40)).toBe(last.y - 40);
+    expect(headerTop(moved, first, first.bottom - moved.pinned - 15)).toBe(moved.pinned - 5);
+    expect(headerTop(moved, first, first.bottom - moved.pinned)).toBeNull();
+    const bare = arrange(outline, [], open);
+    expect([0, 40].map((scroll) => headerTop(bare, bare.headers[0] as Header, scroll))).toEqual([0, 0]);
   });
 
   it("folds outer frames until they are unfolded", () => {

@@ -67,8 +67,8 @@ describe("moves", () => {
     ] as const) {
       timeline.view = { t0: 200 * MS, t1: 300 * MS };
       await timeline.press(code);
-      expect(timeline.view.t0).toBeCloseTo((200 + sign * 12) * MS);
-      expect(timeline.view.t1).toBeCloseTo((300 + sign * 12) * MS);
+      expect(timeline.view.t0).toBeCloseTo((200 + sign * 5) * MS);
+      expect(timeline.view.t1).toBeCloseTo((300 + sign * 5) * MS);
     }
   });
 
