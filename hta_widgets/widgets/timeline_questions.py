@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from hta_widgets.analysis.communication.waits import meeting
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.critical_path import replayed_path, sentence
 from hta_widgets.analysis.inspect import longest_events
@@ -90,6 +91,20 @@ class Questions:
         keys = zip(frame["rank"].head(_MOST_RANKED), frame["start_ns"], strict=False)
         gaps = [shortest_gap(self._lanes, int(rank), int(start)) for rank, start in keys]
         return {"gaps": list(dict.fromkeys(gap for gap in gaps if gap is not None))}
+
+    def waits(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Who waits for whom at the exchange of this slice, as `meeting` has it; only at recorded times.
+
+        The slice of the rank that arrives last, and those of the others with how long each waits.
+        """
+        position = self._position(params)
+        if self._edits is not None:
+            return {"last": None, "waiting": []}
+        frame = meeting(self._trace, self._lanes.track_of(position).rank, int(self._lanes.event_id[position]))
+        keys = zip(frame["rank"].tolist(), frame["event_id"].tolist(), strict=True)
+        slices = [slice_payload(self._lanes, self._lanes.find(*key)) for key in keys]
+        waited = list(zip(slices, frame["waited_ns"].tolist(), strict=True))[1:]
+        return {"last": slices[0] if slices else None, "waiting": [pair for pair in waited if pair[1] > 0]}
 
     def _position(self, params: dict[str, Any]) -> int:
         position = int(params["id"])

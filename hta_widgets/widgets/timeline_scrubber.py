@@ -254,6 +254,10 @@ class TimelineScrubber(Part):
     def _same_name(self, params: dict[str, Any]) -> dict[str, Any]:
         return self._require().questions.same_name(params)
 
+    @rpc_method("waits")
+    def _waits(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._require().questions.waits(params)
+
     @rpc_method("longest")
     def _longest(self, params: dict[str, Any]) -> dict[str, Any]:
         return self._require().questions.longest(params)

@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 from hta_widgets import examples
-from hta_widgets.analysis import ANALYSES, rank_waits, stragglers
+from hta_widgets.analysis import ANALYSES, collectives, rank_waits, stragglers
+from hta_widgets.analysis.communication.waits import meeting
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -88,3 +89,46 @@ def test_what_is_asked_for(job):
         rank_waits(job, by="rank")  # type: ignore[arg-type]
     with pytest.raises(MissingDataError, match="second rank"):
         rank_waits(job, Scope(ranks=(0,)))
+
+
+def meetings(trace: Trace) -> list[list[list[object]]]:
+    """Of each exchange, asked by each of its kernels: [rank, waited, is last]."""
+    found = []
+    frame = collectives(trace)
+    for _, kernels in frame.groupby("match"):
+        answers = [
+            meeting(trace, rank, event_id)
+            for rank, event_id in zip(kernels["rank"], kernels["event_id"], strict=True)
+        ]
+        assert all(answer.equals(answers[0]) for answer in answers), "whoever is asked"
+        assert set(answers[0]["event_id"]) <= set(kernels["event_id"])
+        found.append(answers[0][["rank", "waited_ns", "is_last"]].to_numpy().tolist())
+    return found
+
+
+def test_who_waits_at_one_exchange(tmp_path):
+    trace = arriving(tmp_path, [0, 2 * MS, 5 * MS], [4 * MS, 0, 3 * MS], [MS, MS, MS])
+    assert meetings(trace) == [
+        [[2, 0, True], [0, 5 * MS, False], [1, 3 * MS, False]],
+        [[0, 0, True], [1, 4 * MS, False], [2, MS, False]],
+        [],  # nobody waited
+    ]
+    frame = meeting(trace, 0, 10_000)
+    assert frame.empty and list(frame) == ["rank", "event_id", "waited_ns", "is_last"]
+
+
+def test_meetings_are_those_of_a_plain_computation(job):
+    """Of kernels that end together, the last to begin."""
+    frame = collectives(job)
+    compared = 0
+    for (_, kernels), found in zip(frame.groupby("match"), meetings(job), strict=True):
+        shortest = kernels["dur_ns"].min()
+        waited = {rank: dur - shortest for rank, dur in zip(kernels["rank"], kernels["dur_ns"], strict=True)}
+        if max(waited.values()) <= 10_000:
+            assert found == []
+            continue
+        compared += 1
+        (last,) = [rank for rank, _, is_last in found if is_last]
+        assert found[0][0] == last and waited[last] <= 10_000
+        assert {rank: ns for rank, ns, _ in found} == waited
+    assert compared >= 10

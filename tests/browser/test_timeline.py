@@ -467,6 +467,34 @@ def test_counters_under_the_lanes_say_what_the_kernel_says(lab: Lab) -> None:
     expect(tip.filter(has_text="queue length")).to_have_count(0)
 
 
+def test_a_focused_collective_shows_who_waits_for_whom(lab: Lab) -> None:
+    lab.open_code(
+        "from hta_widgets import TimelineScrubber, examples\n"
+        "from hta_widgets.analysis import collectives\n"
+        "trace = examples.load('ddp_4ranks')\n"
+        "timeline = TimelineScrubber(trace)\n"
+        "frame = collectives(trace)\n"
+        "frame = frame[frame['rank'] == 0]\n"
+        "longest = frame.loc[frame['dur_ns'].idxmax()]\n"
+        "timeline"
+    )
+    timeline = lab.page.locator(TIMELINE).first
+    expect(timeline).to_be_visible(timeout=60_000)
+    lab.kernel("setattr(timeline, 'focus', (0, int(longest['event_id'])))")
+    line = lab.page.locator(".hta-timeline-focus")
+    expect(line).to_contain_text(re.compile(r"waits 1\.\d+ ms for rank 2"))
+    marks = timeline.locator(".hta-timeline-marks")
+    with_arrows = marks.evaluate("el => el.toDataURL()")
+    # to the rank that all wait for: a click on its name in the inspector does the same
+    lab.kernel(
+        "setattr(timeline, 'focus', (2, int(collectives(trace).query("
+        "f'rank == 2 and match == {longest[\"match\"]}')['event_id'].iloc[0])))"
+    )
+    expect(line).to_contain_text(re.compile(r"3 ranks wait for this one, up to 1\.\d+ ms"))
+    assert marks.evaluate("el => el.toDataURL()") != with_arrows
+    lab.expect_no_errors()
+
+
 def test_dark_theme(dark_lab: Lab) -> None:
     """Nothing but a look: search and path in dark colours."""
     timeline = open_timeline(dark_lab, "hta/trace_filter", ", height=620")

@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 import pytest
 
-from hta_widgets.analysis import counters
+from hta_widgets.analysis import collectives, counters
 from hta_widgets.analysis.critical_path import critical_path
 from hta_widgets.analysis.idle.gaps import idle_gaps
 from hta_widgets.analysis.inspect import longest_events
@@ -386,4 +386,21 @@ def test_counters_stand_under_their_streams_and_are_drawn_to_the_nanosecond(ddp,
         ask(widget, "counter_values", counters=[[1, "no such", ""]], t0=0, t1=1, px=1)
     with pytest.raises(ValueError, match="no time"):
         ask(widget, "counter_values", counters=[], t0=1, t1=1, px=1)
+    widget.close()
+
+
+def test_a_collective_tells_who_waits_for_whom(ddp):
+    widget = ready(TimelineScrubber(ddp))
+    lanes = widget._require().lanes
+    frame = collectives(ddp, Scope(ranks=(0,), iterations=(11,)))
+    longest = frame.loc[frame["dur_ns"].idxmax()]
+    position = lanes.find(0, int(longest["event_id"]))
+    found = ask(widget, "waits", id=position)
+    assert lanes.track_of(found["last"]["id"]).rank == 2  # the planted straggler
+    waited = {lanes.track_of(one["id"]).rank: ns for one, ns in found["waiting"]}
+    assert set(waited) == {0, 1, 3} and min(waited.values()) > 1_000_000
+    for one, ns in found["waiting"]:
+        assert one["start"] + ns == pytest.approx(found["last"]["start"], abs=20_000)  # one clock here
+    kernel_of_compute = next(i for i in range(lanes.n) if lanes.classes[i] == EventClass.COMPUTE)
+    assert ask(widget, "waits", id=kernel_of_compute) == {"last": None, "waiting": []}
     widget.close()

@@ -20,7 +20,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["arrived", "unclear", "waits"]
+__all__ = ["arrived", "meeting", "unclear", "waits"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -65,6 +65,29 @@ def arrived(trace: Trace, scope: Scope) -> pd.DataFrame:
     if scope == Scope(ranks=scope.ranks):
         return each
     return each[each["match"].isin(_exchanges(trace, scope))]
+
+
+def meeting(trace: Trace, rank: int, event_id: int) -> pd.DataFrame:
+    """Who waits for whom at the exchange that a kernel belongs to?
+
+    Args:
+        trace: the job.
+        rank, event_id: a communication kernel.
+
+    Returns:
+        One row per rank, the last to arrive first. Columns: rank, event_id, waited_ns (int64 ns: from the
+        start of its kernel until the last rank arrived), is_last (bool). No rows if the kernel is matched
+        with no other rank's, nobody waited, or the ranks do not leave together, so that nobody is known to be
+        last.
+    """
+    found = _kernels(trace, None)
+    match = found.loc[(found["rank"] == rank) & (found["event_id"] == event_id), "match"]
+    of = found[found["match"].isin(match.dropna())]
+    last = of.loc[of["waited_ns"] > NOISE_NS, "last"]
+    of = of[: len(of) if len(last) and last.iloc[0] >= 0 else 0]
+    of = of.assign(is_last=of.index == (last.iloc[0] if len(last) else -1))
+    of = of.sort_values(["is_last", "rank"], ascending=[False, True], kind="stable", ignore_index=True)
+    return of[["rank", "event_id", "waited_ns", "is_last"]]
 
 
 def _exchanges(trace: Trace, scope: Scope) -> pd.Series:

@@ -7,6 +7,7 @@ import type { Layout, Row } from "./layout";
 import { drawMeasured, type Measured } from "./measure";
 import type { Palette } from "./palette";
 import type { Flow, Slice } from "./types";
+import { drawWaits, type Exchange } from "./waits";
 
 /** A time on a lane: a slice, or a gap between two. */
 export type Extent = Pick<Slice, "lane" | "start" | "dur">;
@@ -19,6 +20,8 @@ export interface Marks {
   held: Extent | null;
   measured: Measured | null;
   flows: readonly Flow[];
+  /** who waits for whom at the exchange of the focused slice */
+  exchange: Exchange | null;
   flags: readonly Flag[];
   /** a time that was just shown, and how brightly it is lit, 0 to 1 */
   flash: { extent: readonly [number, number]; strength: number } | null;
@@ -52,6 +55,7 @@ export function drawOverlay(
   if (marks.focus) outline(context, place, rows, marks.focus, palette.accent, 2.5);
   if (marks.held) outline(context, place, rows, marks.held, palette.accent, 2.5);
   if (marks.measured) drawMeasured(context, place, rows, marks.measured, palette);
+  if (marks.exchange) drawWaits(context, place, rows, marks.exchange, palette);
   for (const flow of marks.flows) drawFlow(context, place, rows, flow, palette);
   context.restore();
 }

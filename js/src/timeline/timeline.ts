@@ -29,6 +29,7 @@ import { Stage } from "./stage";
 import { describeGap, type Facts, trackOf } from "./tooltip";
 import { counterTip, gapLanes, type Pointed, tipFor, trackTip } from "./tooltip_content";
 import type { IterationInfo, Outline, Slice, View } from "./types";
+import { describeWaits, type Waits } from "./waits";
 
 /** Widths of the gutter: the usual one, and the most where there is little room. */
 export const GUTTER = 172;
@@ -86,6 +87,7 @@ export class Timeline {
     readonly outline: Outline,
     readonly source: Source,
     private readonly counters: Counters,
+    private readonly waits: Waits,
     private readonly listeners: Listeners,
     private readonly signal: AbortSignal,
   ) {
@@ -200,6 +202,11 @@ export class Timeline {
     this.window = inside[0] === inside[1] ? null : (inside as [number, number]);
     this.listeners.window(this.window);
     this.#stage.invalidateMarks();
+  }
+
+  /** What is known of the focused slice has changed. */
+  retell(): void {
+    this.#focused();
   }
 
   /** Say what cannot be done at replayed times. */
@@ -403,8 +410,17 @@ export class Timeline {
     const between = measured(this.held, slice);
     const pointed = slice && { slice, row: { lane: slice.lane }, t: slice.start };
     const tip = tipFor(pointed, this.outline, this.source, this.highlight.path, this.#stage.palette, flows);
-    this.listeners.announce(between ? describeMeasured(this.outline, between) : (tip?.facts ?? null));
+    this.waits.look(slice);
+    this.#tell(between ? describeMeasured(this.outline, between) : (tip?.facts ?? null));
     this.#stage.invalidateMarks();
+  }
+
+  /** What is focused, and who waits for whom there. */
+  #tell(facts: Facts | null): void {
+    const { slice } = this.focus;
+    const { exchange } = this.waits;
+    const told = slice && exchange ? describeWaits(this.outline, exchange, slice) : "";
+    this.listeners.announce(facts && told ? { ...facts, lines: [told, ...facts.lines] } : facts);
   }
 
   #reveal(slice: Slice, following: boolean): void {
@@ -459,6 +475,7 @@ export class Timeline {
       held: this.held,
       measured: measured(this.held, slice),
       flows,
+      exchange: this.waits.exchange,
       flags: this.flagging.flags,
       flash,
     };

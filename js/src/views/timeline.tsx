@@ -25,6 +25,7 @@ import { GUTTER, Timeline } from "../timeline/timeline";
 import css from "../timeline/timeline.css";
 import type { Facts } from "../timeline/tooltip";
 import type { Outline } from "../timeline/types";
+import { Waits } from "../timeline/waits";
 import { visible } from "../visible";
 
 type Window = [number, number] | null;
@@ -202,6 +203,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     outline,
     source,
     counters,
+    new Waits(outline, call, () => shown.retell()),
     {
       view: ({ t0, t1 }, following) => {
         saveView([Math.round(t0), Math.round(t1)]);
