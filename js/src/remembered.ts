@@ -1,21 +1,21 @@
-// What a reader has arranged, remembered for a notebook by the browser: its address stands for it.
+// What a reader has arranged, remembered by the browser: for a notebook, for which its address stands, or everywhere.
 
-export function remembered(name: string): string | null {
+export function remembered(name: string, where = location.pathname): string | null {
   try {
-    return localStorage.getItem(keyOf(name));
+    return localStorage.getItem(keyOf(name, where));
   } catch {
     return null; // a page may forbid a frame to remember anything
   }
 }
 
-export function remember(name: string, value: string): void {
+export function remember(name: string, value: string, where = location.pathname): void {
   try {
-    localStorage.setItem(keyOf(name), value);
+    localStorage.setItem(keyOf(name, where), value);
   } catch {
     // then it is as long as the page
   }
 }
 
-function keyOf(name: string): string {
-  return `hta_widgets:${name}:${location.pathname}`;
+function keyOf(name: string, where: string): string {
+  return `hta_widgets:${name}:${where}`;
 }

@@ -129,6 +129,37 @@ def test_help_is_a_dialog(shell: Lab, crumb: Locator) -> None:
     expect(dialog).to_have_count(0)
 
 
+def test_the_tour_has_five_steps_and_is_offered_once(shell: Lab, crumb: Locator) -> None:
+    page = shell.page
+    offer = page.get_by_role("button", name="Tour", exact=True)
+    toast = page.locator(".hta-toast").first
+    offer.click()
+    for step, lit in enumerate(("verdict", "controls", "timeline", "inspector", "panel-bar"), 1):
+        expect(toast).to_contain_text(f"{step} of 5: ")
+        expect(toast.locator("> div")).to_be_in_viewport(ratio=1)
+        place = page.locator("[data-lit]")
+        expect(place).to_have_count(1)
+        expect(place).to_be_in_viewport()
+        marks = (place.get_attribute("data-area") or "") + (place.get_attribute("class") or "")
+        assert lit in marks
+        if step == 3:
+            toast.get_by_role("button", name="Back").click()
+            expect(toast).to_contain_text("2 of 5: ")
+            toast.get_by_role("button", name="Next").click()
+        toast.get_by_role("button", name="Done" if step == 5 else "Next").click()
+    expect(toast).to_have_text("")
+    expect(page.locator("[data-lit]")).to_have_count(0)
+    expect(offer).to_have_count(0)
+    assert page.evaluate("localStorage.getItem('hta_widgets:tour:')") == "begun"
+    # it can be taken again, and what happens out of sight ends it
+    page.get_by_role("button", name="Go to", exact=True).first.click()
+    page.keyboard.type("tour")
+    page.keyboard.press("Enter")
+    expect(toast).to_contain_text("1 of 5: ")
+    toast.get_by_role("button", name="Dismiss").click()
+    expect(page.locator("[data-lit]")).to_have_count(0)
+
+
 def test_copied_code_brings_the_explorer_back(shell: Lab, crumb: Locator) -> None:
     shell.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     shell.kernel("setattr(explorer.selection, 'ranks', (2,))")

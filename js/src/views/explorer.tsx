@@ -25,6 +25,7 @@ import { announceView } from "../static_preview";
 import { BUILT } from "../timeline/linking";
 import type { Timeline } from "../timeline/timeline";
 import { inSight, Toast, type Told } from "../toast";
+import { Tour } from "../tour";
 
 interface Fact {
   label: string;
@@ -77,6 +78,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
   const focus = trait<[number, number] | null>(model, "focus", signal);
   const { ranks, iterations, names } = selected;
   const told = makeSignal<Told | null>(null);
+  const tour = new Tour(el, told, signal);
   const filling = fillingOf(el, signal);
   const showing = new Showing(el, { ranks, iterations, names, focus }, panels);
 
@@ -200,6 +202,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
     },
     { group: "Commands", label: "Show all time", run: () => showWhole(showing.timeline) },
     { group: "Commands", label: "Fill the window", run: filling.toggle },
+    { group: "Commands", label: "Tour: what is where", run: () => tour.begin() },
     { group: "Commands", label: "Keys and gestures", run: () => openHelp(el) },
   ];
   const launching = choicesOf({
@@ -251,6 +254,11 @@ export const explorer: View = ({ model, el, signal, host }) => {
               </Facts>
               <Health rows={health.value} counted={frozen ? null : communication} rules={rules.value} />
               <span class="hta-tools">
+                {!tour.known.value && (
+                  <Button title="What is where, in five steps" onClick={() => tour.begin()}>
+                    Tour
+                  </Button>
+                )}
                 <Button
                   aria-label="Go to"
                   aria-keyshortcuts="/ Control+K"
