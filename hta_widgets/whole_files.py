@@ -25,18 +25,20 @@ _ABANDONED_SECONDS = 24 * 3600.0  # for names without a process, and where proce
 
 
 @contextmanager
-def replacing(target: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
+def replacing(target: Path, *, durable: bool = False, tidy: bool = True) -> Iterator[BinaryIO]:
     """A file to write, which replaces `target` when the context is left without an exception.
 
     Args:
         target: an existing file is replaced.
         durable: wait until the content is on the disk before the file gets its name.
+        tidy: remove what killed writers of the same file left, for which the folder is listed.
 
     Raises:
         OSError: it cannot be written.
     """
     prefix = f".{os.fsdecode(os.fsencode(target.name)[:_LONGEST_NAME])}."
-    _remove_left_over(target.parent, prefix)
+    if tidy:
+        _remove_left_over(target.parent, prefix)
     beside = target.with_name(f"{prefix}{os.getpid()}.{next(_number)}")
     try:
         with beside.open("xb") as file:
