@@ -41,6 +41,7 @@ def lane_table(
     rows = []
     for track in lanes.tracks:
         text = f"rank {labels.get(track.rank, track.rank)} {track.kind} {track.label}".lower()
+        text = text.replace(",", " ")  # in words it ends a phrase
         kept = (track.rank, track.label) in pinned
         shown = kept or all(_allows(phrase, text) for phrase in phrases)
         rows.append((track.rank, track.kind, track.label, track.count, shown, kept))

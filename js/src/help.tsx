@@ -29,6 +29,7 @@ const TIMELINE: Section = [
     ["N, Shift N", "next, previous match"],
     ["F", "fit the slice into the view"],
     ["R", "select the slice's time"],
+    ["H", "hide the lanes under the pointer: the filter above them has it"],
     ["P, click on a name", "keep the lanes at the top; again: let them go"],
     ["G", "go between launch and kernel"],
     ["Shift click, X", "measure from the focused slice to this one, to the next"],

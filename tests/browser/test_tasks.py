@@ -262,6 +262,9 @@ def test_lanes_are_filtered_and_pinned(user: User) -> None:
     user.lanes.focus()
     user.press("p")
     user.lab.expect_kernel("timeline.pinned", [])
+    user.press("h")
+    user.lab.expect_kernel("timeline.lanes.query('not shown')['label'].tolist()", ["GPU 2 stream 7"])
+    box.fill("")
 
 
 def test_the_inspector_is_as_wide_as_it_was_left(user: User) -> None:

@@ -347,6 +347,13 @@ def test_lanes_are_chosen_by_words_and_pinned_one_by_one(ddp):
     assert chosen[chosen["pinned"]]["label"].tolist() == ["GPU 2 stream 7"]
     widget.lane_filter = "stream 4"  # not stream 40
     assert widget.lanes["shown"].sum() == 1
+    widget.lane_filter = "-rank 2 stream gpu 2 stream 7"  # as the key H has it
+    hidden = widget.lanes[~widget.lanes["shown"]]
+    assert (hidden["rank"].tolist(), hidden["label"].tolist()) == ([], [])  # it is pinned
+    widget.pinned = []
+    hidden = widget.lanes[~widget.lanes["shown"]]
+    assert (hidden["rank"].tolist(), hidden["label"].tolist()) == ([2], ["GPU 2 stream 7"])
+    widget.pinned = [(2, "GPU 2 stream 7")]
     widget.lane_filter = "-"  # a minus alone is a text as any other
     assert widget.lanes["shown"].sum() == 1
     widget.close()

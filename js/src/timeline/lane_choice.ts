@@ -15,9 +15,19 @@ export interface LaneChoice {
 
 export const ALL_LANES: LaneChoice = { filter: "", pinned: [] };
 
-export function isShown(outline: Outline, track: TrackInfo, filter: string): boolean {
+/** The filter that hides a track, too. */
+export function hiding(outline: Outline, track: TrackInfo, filter: string): string {
+  return [filter.trim(), `-${textOf(outline, track)}`].filter(Boolean).join(", ");
+}
+
+/** What the filter looks at; a comma in a name would end a phrase. */
+function textOf(outline: Outline, track: TrackInfo): string {
   const rank = outline.ranks.find((one) => one.rank === track.rank)?.label ?? track.rank;
-  const text = `rank ${rank} ${track.kind} ${track.label}`.toLowerCase();
+  return `rank ${rank} ${track.kind} ${track.label}`.toLowerCase().replaceAll(",", " ");
+}
+
+export function isShown(outline: Outline, track: TrackInfo, filter: string): boolean {
+  const text = textOf(outline, track);
   return phrases(filter).every((phrase) =>
     phrase.length > 1 && phrase.startsWith("-") ? !holds(text, phrase.slice(1).trim()) : holds(text, phrase),
   );

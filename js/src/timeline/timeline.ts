@@ -28,7 +28,7 @@ import type { Gap, Source } from "./source";
 import { Stage } from "./stage";
 import { describeGap, type Facts, trackOf } from "./tooltip";
 import { counterTip, gapLanes, type Pointed, tipFor, trackTip } from "./tooltip_content";
-import type { IterationInfo, Outline, Slice, View } from "./types";
+import type { IterationInfo, Outline, Slice, TrackInfo, View } from "./types";
 import { describeWaits, type Waits } from "./waits";
 
 /** Widths of the gutter: the usual one, and the most where there is little room. */
@@ -55,6 +55,8 @@ export interface Listeners {
   flags(flags: readonly Flag[]): void;
   /** a track was pinned, or unpinned, here */
   pin(track: TrackName): void;
+  /** a track was hidden here */
+  hide(track: TrackInfo): void;
   /** how many slices are chosen by name; null if no names are selected */
   found(found: Found | null): void;
 }
@@ -245,9 +247,14 @@ export class Timeline {
 
   /** Pin the track under the pointer, else that of the focused slice; unpin it where it is pinned. */
   pin(): void {
-    const lane = this.#under ?? this.focus.slice?.lane;
-    const track = lane === undefined ? undefined : trackOf(this.outline, lane);
+    const track = this.#track();
     if (track) this.listeners.pin([track.rank, track.label]);
+  }
+
+  /** Hide the track under the pointer, else that of the focused slice. */
+  hide(): void {
+    const track = this.#track();
+    if (track) this.listeners.hide(track);
   }
 
   /** The moments that are flagged; at replayed times they mean nothing. */
@@ -380,6 +387,12 @@ export class Timeline {
     const gap = lanes && (await this.source.gap(lanes, pointed.t));
     if (!gap || this.signal.aborted) return;
     this.chooseGap(pointed.row.lane, gap);
+  }
+
+  /** The track under the pointer, else that of the focused slice. */
+  #track(): TrackInfo | undefined {
+    const lane = this.#under ?? this.focus.slice?.lane;
+    return lane === undefined ? undefined : trackOf(this.outline, lane);
   }
 
   #markGap(lane: number, gap: Gap): void {

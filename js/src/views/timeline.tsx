@@ -15,7 +15,7 @@ import { decodeSlices, inflate, type SlicesLayout } from "../timeline/decode";
 import type { Flag } from "../timeline/flags";
 import { type Call, fetchChunks, KernelSource } from "../timeline/kernel";
 import { shortName } from "../timeline/labels";
-import type { TrackName } from "../timeline/lane_choice";
+import { hiding, type TrackName } from "../timeline/lane_choice";
 import { BUILT, dispatch, MOVED, POINTED } from "../timeline/linking";
 import { act } from "../timeline/moves";
 import { requestPath } from "../timeline/path_request";
@@ -226,6 +226,9 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
         const others = (pinned.value ?? []).filter((one) => one[0] !== rank || one[1] !== label);
         const gone = others.length < (pinned.value ?? []).length;
         pinned.value = gone ? others : [...others, [rank, label]];
+      },
+      hide: (track) => {
+        laneFilter.value = hiding(outline, track, laneFilter.value ?? "");
       },
       found: (found) => {
         matches.value = found?.count ?? null;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { actionOf } from "../../src/timeline/keys";
 import { shortName } from "../../src/timeline/labels";
+import { hiding, isShown } from "../../src/timeline/lane_choice";
 import { arrange, type Header, headerTop, rowAt, rowsBetween, scrolled } from "../../src/timeline/layout";
 import { rasterise } from "../../src/timeline/scanline";
 import type { Items, Outline, TrackInfo } from "../../src/timeline/types";
@@ -57,6 +58,10 @@ describe("layout", () => {
     ]);
     expect(lanes("-stream")).toEqual([1, 2, 3, 4, 5, 6]);
     expect(lanes("nothing like it")).toEqual([]);
+    expect(lanes(hiding(outline, other, ""))).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    expect(lanes(hiding(outline, other, " stream "))).toEqual([0]);
+    const odd = { ...thread, label: "a, b" };
+    expect(isShown({ ...outline, tracks: [odd] }, odd, hiding(outline, odd, ""))).toBe(false);
     expect(lanes("main", [[3, "GPU 3 stream 7"]])).toEqual([7, 1, 2, 3, 4, 5, 6]);
     expect(
       arrange(outline, [], open, { filter: "main", pinned: [] }).headers.map(({ rank }) => rank),
