@@ -521,6 +521,17 @@ def test_devices_are_named_by_their_kind():
     assert labels[0] == "MTIA 17 stream 101" and all(label.startswith("MTIA 17 ") for label in labels)
 
 
+@pytest.mark.parametrize("name", ["cuda_event_sync", "alexnet"])
+def test_a_wait_of_the_whole_device_is_on_no_stream(name):
+    """CUPTI writes -1, signed or not, where a wait has no stream."""
+    trace = Trace.open(shared_trace(f"hta/critical_path/{name}"))
+    rank_trace = trace.rank(trace.ranks[0])
+    assert np.isin(rank_trace.stream, [-1, 2**32 - 1]).any()
+    labels = [track.label for track in build_lanes([rank_trace]).tracks if track.kind == "sync"]
+    assert "GPU 0 sync" in labels and "GPU 0 stream 7 sync" in labels
+    assert not any("-1" in label or "4294967295" in label for label in labels)
+
+
 @given(
     st.dictionaries(st.integers(0, 60), st.integers(-5, 9), max_size=12),
     st.integers(-5, 50),

@@ -21,6 +21,8 @@ TrackKind = Literal["stream", "sync", "annotation", "thread"]
 TRACK_KINDS: tuple[TrackKind, ...] = ("stream", "sync", "annotation", "thread")
 STREAM, _SYNC, _ANNOTATION, _THREAD = range(len(TRACK_KINDS))
 
+_NO_STREAM = (NULL, -1, 2**32 - 1)  # CUPTI writes the latter two for waits of the whole device
+
 
 @dataclass(frozen=True)
 class Track:
@@ -85,7 +87,7 @@ def _device_kind(rank: RankTrace) -> str:
 
 def _stream_label(kind: str, device: int, stream: int) -> str:
     on = kind if device == NULL else f"{kind} {device}"
-    return on if stream == NULL else f"{on} stream {stream}"
+    return on if stream in _NO_STREAM else f"{on} stream {stream}"
 
 
 def _thread_names(rank: RankTrace) -> dict[tuple[str, str], str]:

@@ -131,7 +131,7 @@ def _card(trace: Trace, row: pd.Series, note: dict[str, Any], most: float, steps
     return {
         "title": f"{title(row)}{rank}",
         "severity": row["severity"],
-        "text": row["text"],
+        "text": _beyond(row["text"], title(row)),
         "figure": figure,
         "caption": caption,
         "per_step": _per_step(row, steps),
@@ -144,6 +144,12 @@ def _card(trace: Trace, row: pd.Series, note: dict[str, Any], most: float, steps
         # what is said of the recording as a whole lies nowhere in particular
         "evidence": evidence | {"window": evidence_ns(trace, row)} if evidence else None,
     }
+
+
+def _beyond(text: str, said: str) -> str:
+    """A text without what its title says already."""
+    rest = text.removeprefix(f"{said}: ")
+    return text if rest == text else f"{rest[0].upper()}{rest[1:]}"
 
 
 def _caveat(row: pd.Series) -> str:

@@ -52,6 +52,21 @@ def test_a_device_that_computes_is_said_to(tmp_path: Path, ns: int, fires: bool)
         assert "gemm (100 %)" in row["text"] and row["name"] == "gemm"
 
 
+@pytest.mark.parametrize(
+    ("gap_ns", "told"),
+    [
+        (0, "computes 100 % of the time. The"),
+        (400, "100 % of the time; all else together takes less than 0.100 %."),
+        (4_000, "99.5 % of the time; all else together takes 0.500 %."),
+    ],
+)
+def test_next_to_nothing_is_told_as_such(tmp_path: Path, gap_ns: int, told: str) -> None:
+    half = 400_000
+    events = [launch(1, 1), launch(3, 2), kernel("gemm", 10, half, correlation=1)]
+    events.append(kernel("gemm", 10 + half + gap_ns, half - gap_ns, correlation=2))
+    assert told in topics(job(tmp_path, events))["compute_bound"]["text"]
+
+
 def test_the_verdict_comes_first_and_names_the_longest_kernels(tmp_path: Path) -> None:
     events = steps()
     for number in range(4):

@@ -194,3 +194,16 @@ def test_names_are_found_most_frequent_first(ddp: Trace) -> None:
     expected = sorted(counts.index, key=lambda name: (-counts[name], name))[:8]
     assert names_containing(ddp, " NCCL ") == expected
     assert names_containing(ddp, "no such name") == names_containing(ddp, "  ") == []
+
+
+@pytest.mark.parametrize(
+    "name, beginning",
+    [("hta/trace_filter", "It holds 1.36 % of the operators"), ("hta/triton_example", "Too little to tell")],
+)
+def test_a_card_does_not_repeat_its_title(until: Any, name: str, beginning: str) -> None:
+    verdict = Verdict(Trace.open(shared_trace(name), cache=False))
+    until(lambda: verdict.status == "idle")
+    (card,) = verdict.cards
+    assert card["text"].startswith(beginning)
+    assert card["title"] not in card["text"]
+    verdict.close()

@@ -18,6 +18,7 @@ __all__ = ["compute_bound", "maybe_communication", "no_work_due", "unrecorded_id
 # From this share of the time on, what is not computing cannot be what makes the steps long.
 COMPUTE_BOUND_PCT = 80.0
 _MOST_KERNELS = 3
+_LEAST_PCT = 0.1
 
 _suspects = memoize_per_rank()(suspects)
 
@@ -43,12 +44,20 @@ def compute_bound(inputs: Inputs) -> Finding | None:
         "compute_bound",
         0,
         share,
-        f"{who} {inputs.share(share)}; all else together takes {percent(100.0 - share)}.{most}",
+        f"{who} {inputs.share(share)}{_beside(100.0 - share)}.{most}",
         "Look at the kernels that take most time: their data types, shapes and operators.",
         "kernel_breakdown",
         Evidence(name=str(kernels.index[0]) if len(kernels) else ""),
         severity="verdict",
     )
+
+
+def _beside(rest_pct: float) -> str:
+    """What all else takes, no more precisely than anybody could act on."""
+    if rest_pct <= 0:
+        return ""
+    told = percent(rest_pct) if rest_pct >= _LEAST_PCT else f"less than {percent(_LEAST_PCT)}"
+    return f"; all else together takes {told}"
 
 
 def maybe_communication(inputs: Inputs) -> Finding | None:

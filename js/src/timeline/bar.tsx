@@ -46,14 +46,6 @@ export function Bar(props: BarProps) {
   const { state, text } = pathStatus.value;
   return (
     <div class="hta-timeline-bar">
-      <ul class="hta-legend" aria-label="Colours">
-        {colourNames(classes).map((name) => (
-          <li key={name}>
-            <span class="hta-swatch" style={{ background: `var(--hta-${name})` }} />
-            {name}
-          </li>
-        ))}
-      </ul>
       <span class="hta-tools hta-timeline-matches">
         <span role="status">{count === null ? "" : matchesText(count)}</span>
         {count ? (
@@ -129,6 +121,14 @@ export function Bar(props: BarProps) {
       <span class="hta-timeline-path hta-muted hta-cut" role="status" data-state={state} title={text}>
         {state === "busy" ? "computing…" : text}
       </span>
+      <ul class="hta-legend" aria-label="Colours">
+        {colourNames(classes).map((name) => (
+          <li key={name}>
+            <span class="hta-swatch" style={{ background: `var(--hta-${name})` }} />
+            {name}
+          </li>
+        ))}
+      </ul>
     </div>
   );
 }

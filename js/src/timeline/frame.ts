@@ -62,7 +62,8 @@ export function drawAxis(
     const x = Math.round(xOf(place, t)) + 0.5;
     context.moveTo(x, TOP - 6);
     context.lineTo(x, TOP);
-    context.fillText(tickText(t, step), x + 4, TOP - AXIS_HEIGHT / 2);
+    const text = tickText(t, step);
+    if (x + 4 + context.measureText(text).width < width) context.fillText(text, x + 4, TOP - AXIS_HEIGHT / 2);
   }
   context.moveTo(gutter, TOP - 0.5);
   context.lineTo(width, TOP - 0.5);

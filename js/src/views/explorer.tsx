@@ -255,7 +255,7 @@ export const explorer: View = ({ model, el, signal, host }) => {
               <Health rows={health.value} counted={frozen ? null : communication} rules={rules.value} />
               <span class="hta-tools">
                 {!tour.known.value && (
-                  <Button title="What is where, in five steps" onClick={() => tour.begin()}>
+                  <Button class="hta-tour" title="What is where, in five steps" onClick={() => tour.begin()}>
                     Tour
                   </Button>
                 )}
