@@ -341,8 +341,13 @@ function Facts({ facts, children }: { facts: Fact[]; children: ComponentChildren
     <ul class="hta-facts">
       {facts.map(({ label, value, title }) => (
         <li key={label} title={title ? `${label}: ${title}` : label}>
-          {!COUNT.test(value) && <Word {...{ label, value }} />} <strong>{value}</strong>{" "}
-          {COUNT.test(value) && <Word {...{ label, value }} />}
+          {!COUNT.test(value) && <Word {...{ label, value }} />} <strong>{value}</strong>
+          {COUNT.test(value) && (
+            <>
+              {" "}
+              <Word {...{ label, value }} />
+            </>
+          )}
           {label === "Iterations" && children}
         </li>
       ))}
