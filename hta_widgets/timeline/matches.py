@@ -48,6 +48,16 @@ class Matches:
         edges = np.linspace(first, last, bins + 1)[1:-1]
         return np.diff(np.searchsorted(self.starts, edges), prepend=0, append=len(self))
 
+    def page(self, dur: NDArray[np.int64], longest: bool, offset: int, limit: int) -> NDArray[np.int64]:
+        """Positions of some matches: by (start, position), or the longest first.
+
+        `dur` holds the duration of every slice.
+        """
+        positions = self.positions
+        if longest:
+            positions = positions[np.argsort(-dur[positions], kind="stable")]
+        return positions[offset : offset + limit]
+
     def beyond(self, start_ns: float, position: int, step: int) -> int:
         """Position of the next match by (start, position), or of the one before for a negative `step`.
 

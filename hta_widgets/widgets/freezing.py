@@ -79,7 +79,7 @@ def _timeline(part: Part, state: dict[str, Any]) -> Saved:
         f"The timeline's {outline['n']:,} slices are too many for a report: it shows an overview of them, "
         "which zooming in does not sharpen."
     )
-    unknown = [Question(method) for method in ("slice", "relative", "gap", "matches", "match")]
+    unknown = [Question(method) for method in ("slice", "relative", "gap", "matches", "match", "match_page")]
     return [*questions, _overview(part, outline), *unknown], [note]
 
 

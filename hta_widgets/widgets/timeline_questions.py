@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
+import pandas as pd
+
 from hta_widgets.analysis.communication.waits import meeting
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.critical_path import replayed_path, sentence
@@ -29,6 +32,7 @@ __all__ = ["Questions", "slice_payload"]
 
 _SEARCHES = 4
 _MOST_BINS = 4096
+_MOST_LISTED = 1000
 _MOST_RANKED = 50
 
 
@@ -50,6 +54,30 @@ class Questions:
         """The match after, or before, a place."""
         found = self._search(*_choice(params))
         return self._slice(found.beyond(float(params["start"]), int(params["id"]), int(params["step"])))
+
+    def match_page(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Some of the matches: by start, or the longest first."""
+        found = self._search(*_choice(params))
+        first, limit = max(int(params["offset"]), 0), min(int(params["limit"]), _MOST_LISTED)
+        page = found.page(self._lanes.dur, params["order"] == "dur", first, limit)
+        return {"slices": [slice_payload(self._lanes, position) for position in page.tolist()]}
+
+    def match_frame(self, names: Sequence[str], query: str, ranks: Sequence[int]) -> pd.DataFrame:
+        """`TimelineScrubber.matches`."""
+        positions = self._search(tuple(names), query, tuple(ranks)).positions
+        lanes = self._lanes
+        of_lane = [track for track in lanes.tracks for _ in range(track.lanes)]
+        tracks = [of_lane[at] for at in np.searchsorted(lanes.offsets, positions, side="right") - 1]
+        return pd.DataFrame(
+            {
+                "rank": np.array([track.rank for track in tracks], np.int64),
+                "event_id": lanes.event_id[positions].astype(np.int64),
+                "name": pd.Series([lanes.kinds.names[kind] for kind in lanes.kind[positions]], dtype="str"),
+                "lane": pd.Series([track.label for track in tracks], dtype="str"),
+                "start_ns": lanes.start[positions],
+                "dur_ns": lanes.dur[positions],
+            }
+        )
 
     def relative(self, params: dict[str, Any]) -> dict[str, Any]:
         """The slice that calls this one, or the first that it calls."""

@@ -148,6 +148,19 @@ class TimelineScrubber(Part):
         labels = {rank: self.trace.rank(rank).label for rank in {track.rank for track in lanes.tracks}}
         return lane_table(lanes, labels, self.lane_filter, set(self.pinned))
 
+    @property
+    def matches(self) -> pd.DataFrame:
+        """The slices that `names`, `query` and `ranks` choose, as the list of matches shows them.
+
+        Columns: rank, event_id (int64), name (str), lane (str, the stream, thread or other track), start_ns,
+        dur_ns (int64, ns on the job's axis; where replayed times are shown, those). By start; all slices if
+        neither names nor a query are given.
+
+        Raises:
+            LookupError: the slices are not arranged yet.
+        """
+        return self._require().questions.match_frame(self.names, self.query, self.ranks)
+
     def change_trace(self, trace: Trace) -> None:
         """Show the same job read another way; what is visible and selected stays."""
         with UI_LOCK:
@@ -241,6 +254,10 @@ class TimelineScrubber(Part):
     @rpc_method("match")
     def _match(self, params: dict[str, Any]) -> dict[str, Any]:
         return self._require().questions.match(params)
+
+    @rpc_method("match_page")
+    def _match_page(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._require().questions.match_page(params)
 
     @rpc_method("relative")
     def _relative(self, params: dict[str, Any]) -> dict[str, Any]:

@@ -118,6 +118,34 @@ def test_search_lights_up_and_is_stepped_through(lab: Lab, mode: str) -> None:
     lab.expect_no_errors()
 
 
+@pytest.mark.parametrize("mode", ["client", "kernel"])
+def test_matches_are_listed_and_gone_to(lab: Lab, mode: str) -> None:
+    open_timeline(lab, "hta/trace_filter", ", client_slices=100" if mode == "kernel" else "")
+    lab.kernel("setattr(selection, 'query', 'nccl')")
+    bar(lab).get_by_role("button", name="List").click()
+    listed = bar(lab).get_by_role("region", name="Slices that match")
+    rows = listed.get_by_role("listitem")
+    count = int(lab.kernel("len(timeline.matches)"))
+    expect(rows).to_have_count(min(count, 100))
+    listed.get_by_role("button", name="by longest").click()
+    longest = "timeline.matches.sort_values('dur_ns', ascending=False, kind='stable').iloc[0]"
+    rows.first.get_by_role("button").click()
+    lab.expect_kernel(f"selection.focus == (int({longest}['rank']), int({longest}['event_id']))", True)
+    # the view has come near enough to read it
+    lab.expect_kernel(
+        f"bool(timeline.view[0] < {longest}['start_ns'] and "
+        f"timeline.view[1] - timeline.view[0] < 8 * {longest}['dur_ns'])",
+        True,
+    )
+    lab.page.keyboard.press("ArrowDown")
+    lab.expect_kernel(f"selection.focus == (int({longest}['rank']), int({longest}['event_id']))", False)
+    lab.shot(f"match-list-{mode}")
+    lab.page.keyboard.press("Escape")
+    expect(listed).to_have_count(0)
+    expect(bar(lab).get_by_role("button", name="List")).to_be_focused()
+    lab.expect_no_errors()
+
+
 def test_names_light_up_too(lab: Lab) -> None:
     open_timeline(lab, "hta/trace_filter")
     name = literal_eval(lab.kernel("str(trace.events()['name'].iloc[0])"))

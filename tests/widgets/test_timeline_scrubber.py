@@ -411,3 +411,37 @@ def test_a_collective_tells_who_waits_for_whom(ddp):
     kernel_of_compute = next(i for i in range(lanes.n) if lanes.classes[i] == EventClass.COMPUTE)
     assert ask(widget, "waits", id=kernel_of_compute) == {"last": None, "waiting": []}
     widget.close()
+
+
+@pytest.mark.parametrize("most", [1_500_000, 0])
+def test_matches_are_listed_by_start_or_by_length(ddp, most):
+    widget = ready(TimelineScrubber(ddp, client_slices=most))
+    widget.set_state({"ranks": [1, 2], "query": "gemm"})
+    frame = widget.matches
+    events = ddp.events().query("rank in (1, 2) and name.str.contains('gemm')", engine="python")
+    events = events[events["dur_ns"].notna()]
+    assert len(frame) == len(events) > 100
+    assert set(zip(frame["rank"], frame["event_id"], strict=True)) == set(
+        zip(events["rank"], events["event_id"], strict=True)
+    )
+    assert frame["start_ns"].is_monotonic_increasing
+    first = ddp.rank(1)
+    row = frame[frame["rank"] == 1].iloc[0]
+    at = int(np.searchsorted(first.event_id, row["event_id"]))
+    assert (first.names[first.name[at]], first.start[at], first.dur[at]) == (
+        row["name"], row["start_ns"], row["dur_ns"],
+    )  # fmt: skip
+    assert row["lane"] == "GPU 1 stream 7"
+
+    def listed(order, offset, limit):
+        params = {"names": [], "query": "gemm", "ranks": [1, 2], "order": order}
+        return ask(widget, "match_page", offset=offset, limit=limit, **params)["slices"]
+
+    by_start = listed("start", 0, 40) + listed("start", 40, 1000)
+    assert [(one["start"], one["dur"]) for one in by_start] == list(
+        zip(frame["start_ns"], frame["dur_ns"], strict=True)
+    )
+    longest = [(-one["dur"], one["start"], one["id"]) for one in listed("dur", 0, 1000)]
+    assert longest == sorted(longest) and len(longest) == len(frame)
+    assert listed("dur", len(frame), 10) == []
+    widget.close()

@@ -5,6 +5,7 @@ import { Button } from "../button";
 import { grouped } from "../format";
 import { CounterMenu, type CounterMenuProps } from "./counter_menu";
 import type { Ranked } from "./keys";
+import { MatchList, type MatchListProps } from "./match_list";
 import { colourNames } from "./palette";
 
 export interface BarProps {
@@ -13,6 +14,8 @@ export interface BarProps {
   /** how many slices match, or null if no names are selected */
   matches: Signal<number | null>;
   step(step: 1 | -1): void;
+  /** the matches one by one; a new object where others match */
+  list: Signal<Omit<MatchListProps, "count">>;
   /** words that choose the lanes */
   lanes: Signal<string | undefined>;
   /** where one is among the longest events or gaps */
@@ -41,7 +44,8 @@ const TIMES: [Times, label: string, hint: string][] = [
 ];
 
 export function Bar(props: BarProps) {
-  const { classes, matches, step, lanes, ranked, goTo, times, timesNote, counters, path, pathStatus } = props;
+  const { classes, matches, step, list, lanes, ranked, goTo, times, timesNote, counters, path, pathStatus } =
+    props;
   const count = matches.value;
   const { state, text } = pathStatus.value;
   return (
@@ -52,6 +56,7 @@ export function Bar(props: BarProps) {
           <>
             <Step label="Previous match (Shift+N)" text="‹" act={() => step(-1)} />
             <Step label="Next match (N)" text="›" act={() => step(1)} />
+            <MatchList {...list.value} count={count} />
           </>
         ) : null}
       </span>

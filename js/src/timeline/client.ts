@@ -98,6 +98,11 @@ export class ClientSource implements Source {
     return this.#matches?.levels.at(this.#resolution) ?? null;
   }
 
+  async matchPage(order: "start" | "dur", offset: number, limit: number): Promise<Slice[]> {
+    const ids = this.#matches?.page(order, offset, limit) ?? [];
+    return ids.map((id) => this.#slice(id)).filter((slice) => slice !== null);
+  }
+
   async nextMatch(from: { start: number; id: number }, step: 1 | -1): Promise<Slice | null> {
     return this.#slice(this.#matches?.beyond(from, step) ?? -1);
   }

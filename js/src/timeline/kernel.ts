@@ -140,6 +140,13 @@ export class KernelSource implements Source {
     return this.#choice && this.#fetchSlice("match", { ...paramsOf(this.#choice), ...from, step });
   }
 
+  async matchPage(order: "start" | "dur", offset: number, limit: number): Promise<Slice[]> {
+    if (!this.#choice) return [];
+    const params = { ...paramsOf(this.#choice), order, offset, limit };
+    const { result } = await this.call<{ slices: SliceFacts[] }>("match_page", params);
+    return result.slices.map((slice) => ({ ...slice, count: 1 }));
+  }
+
   async #fetchSlice(method: string, params: object): Promise<Slice | null> {
     const { result } = await this.call<{ slice: SliceFacts | null }>(method, params);
     return result.slice && { ...result.slice, count: 1 };

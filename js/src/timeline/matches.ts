@@ -100,6 +100,7 @@ export class Levels {
 /** Chosen slices of a trace that is at hand as a whole. */
 export class Matches {
   readonly levels: Levels;
+  #orders: { start?: Uint32Array; dur?: Uint32Array } = {};
 
   constructor(
     items: Items,
@@ -119,6 +120,19 @@ export class Matches {
       bins[bin] = (bins[bin] as number) + 1;
     }
     return { count: start.length, bins };
+  }
+
+  /** Ids of some matches: by start and id, or the longest first. */
+  page(order: "start" | "dur", offset: number, limit: number): number[] {
+    const { start, dur } = this.levels.base;
+    const ids = this.levels.base.id as Uint32Array;
+    this.#orders[order] ??= Uint32Array.from(ids.keys()).sort(
+      (a, b) =>
+        (order === "dur" ? (dur[b] as number) - (dur[a] as number) : 0) ||
+        (start[a] as number) - (start[b] as number) ||
+        (ids[a] as number) - (ids[b] as number),
+    );
+    return [...this.#orders[order].slice(offset, offset + limit)].map((at) => ids[at] as number);
   }
 
   /** Id of the match next to a place by (start, id), around the end of the trace if need be; -1 if nothing matches. */

@@ -26,6 +26,8 @@ export interface Source {
   choose(choice: Choice | null): Promise<Found>;
   /** The chosen ones of what `items` gave last. */
   matchItems(): Items | null;
+  /** Some of the chosen slices: by start, or the longest first. */
+  matchPage(order: "start" | "dur", offset: number, limit: number): Promise<Slice[]>;
   /** The chosen slice after, or before, a place in time; goes on at the other end. */
   nextMatch(from: { start: number; id: number }, step: 1 | -1): Promise<Slice | null>;
 }

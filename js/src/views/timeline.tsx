@@ -9,6 +9,7 @@ import { savedState, saveState } from "../saved";
 import { adoptStyles } from "../shared";
 import { type Edge, Splitter, sizeOf } from "../splitter";
 import { Bar, type Times } from "../timeline/bar";
+import { frameAround } from "../timeline/camera";
 import { ClientSource } from "../timeline/client";
 import { Counters } from "../timeline/counters";
 import { decodeSlices, inflate, type SlicesLayout } from "../timeline/decode";
@@ -24,7 +25,7 @@ import type { Source } from "../timeline/source";
 import { GUTTER, Timeline } from "../timeline/timeline";
 import css from "../timeline/timeline.css";
 import type { Facts } from "../timeline/tooltip";
-import type { Outline } from "../timeline/types";
+import type { Outline, Slice } from "../timeline/types";
 import { Waits } from "../timeline/waits";
 import { visible } from "../visible";
 
@@ -161,6 +162,16 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const flags = trait<readonly Flag[] | undefined>(model, "flags", signal);
   const counted = trait<string[] | undefined>(model, "counters", signal);
   const matches = makeSignal<number | null>(null);
+  // made anew for other matches, so that what was listed goes
+  const matchList = () => ({
+    outline,
+    page: (order: "start" | "dur", offset: number, limit: number) => source.matchPage(order, offset, limit),
+    go: (slice: Slice) => {
+      shown.look(frameAround(slice.start, slice.start + slice.dur, 1.5, shown.bounds));
+      void shown.choose(slice, true);
+    },
+  });
+  const list = makeSignal(matchList());
 
   const bar = element("div");
   const body = element("div");
@@ -232,6 +243,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
       },
       found: (found) => {
         matches.value = found?.count ?? null;
+        list.value = matchList();
       },
     },
     signal,
@@ -261,7 +273,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
           : { counters, chosen: counted, ask: () => void counters.list(ranks.value) }
       }
       goTo={frozen ? null : (what) => void act(shown, { do: "ranked", what, step: 1 })}
-      {...{ matches, step, timesNote, pathStatus }}
+      {...{ matches, step, list, timesNote, pathStatus }}
     />,
     bar,
   );

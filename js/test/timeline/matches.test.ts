@@ -81,6 +81,26 @@ describe("matches", () => {
     expect(chosen.matchItems()).toBeNull();
   });
 
+  it("are listed page by page, by start or the longest first", async () => {
+    const chosen = source();
+    await chosen.choose(choiceOf(outline, [], "e", []));
+    const all = await chosen.matchPage("start", 0, 100);
+    const key = (one: (typeof all)[number]) => [one.start, one.id];
+    expect(all.map(key)).toEqual(
+      all.map(key).sort(([a, b], [c, d]) => Number(a) - Number(c) || Number(b) - Number(d)),
+    );
+    expect([
+      ...(await chosen.matchPage("start", 0, 2)),
+      ...(await chosen.matchPage("start", 2, 100)),
+    ]).toEqual(all);
+    const longest = await chosen.matchPage("dur", 0, 100);
+    expect(longest.map(({ dur }) => dur)).toEqual(all.map(({ dur }) => dur).sort((a, b) => b - a));
+    expect(longest.map(({ id }) => id).sort()).toEqual(all.map(({ id }) => id).sort());
+    expect(await chosen.matchPage("dur", all.length, 5)).toEqual([]);
+    await chosen.choose(null);
+    expect(await chosen.matchPage("dur", 0, 5)).toEqual([]);
+  });
+
   it("follow each other in time over all lanes, and around the end", async () => {
     const chosen = source();
     await chosen.choose(choiceOf(outline, [], "e", [])); // gemm_kernel, aten::mm, AllReduce
