@@ -129,6 +129,8 @@ def test_matches_are_listed_and_gone_to(lab: Lab, mode: str) -> None:
     expect(rows).to_have_count(min(count, 100))
     listed.get_by_role("button", name="by longest").click()
     longest = "timeline.matches.sort_values('dur_ns', ascending=False, kind='stable').iloc[0]"
+    length = f"{int(lab.kernel(f'int({longest}.dur_ns)')):,} ns"
+    expect(rows.first.locator("[data-numeric]").nth(1)).to_have_attribute("title", length)
     rows.first.get_by_role("button").click()
     lab.expect_kernel(f"selection.focus == (int({longest}['rank']), int({longest}['event_id']))", True)
     # the view has come near enough to read it
@@ -470,8 +472,15 @@ def test_counters_under_the_lanes_say_what_the_kernel_says(lab: Lab) -> None:
     box = timeline.bounding_box()
     assert box is not None
     x, y = 600, STREAM + 24  # the first row below the first stream
-    lab.page.mouse.move(box["x"] + x, box["y"] + y)
-    expect(tip).to_contain_text("queue length")
+    deadline = time.monotonic() + 30
+    while True:  # the values come a little later than the row, and are read when the pointer moves
+        lab.page.mouse.move(box["x"] + x + 1, box["y"] + y)
+        lab.page.mouse.move(box["x"] + x, box["y"] + y)
+        expect(tip).to_contain_text("queue length")
+        if "not known yet" not in tip.inner_text():
+            break
+        assert time.monotonic() < deadline, "no values came"
+        lab.page.wait_for_timeout(50)
     start, end = view(lab)
     at = start + (end - start) * (x - 1 - GUTTER) / (box["width"] - 2 - GUTTER)
     pixel = (end - start) / (box["width"] - 2 - GUTTER)
