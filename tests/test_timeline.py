@@ -27,6 +27,7 @@ from hta_widgets.timeline import (
     pack_slices,
     pack_window,
     relative,
+    window_sums,
 )
 from hta_widgets.timeline.counter_pixels import pixels_of
 from hta_widgets.timeline.outline import activity
@@ -549,3 +550,41 @@ def test_a_pixel_shows_the_least_and_the_greatest_value_that_holds_in_it(changes
         assert held or (np.isnan(least[pixel]) and np.isnan(greatest[pixel]))
         if held:
             assert (least[pixel], greatest[pixel]) == (min(held), max(held))
+
+
+@given(slices, slices, st.integers(0, 2_600_000), st.integers(1, 2_600_000), st.data())
+@settings(deadline=None)
+def test_a_window_is_summed_up_as_one_would_by_hand(first, second, start, width, data):
+    lanes = build_lanes([rank_of(first, 0), rank_of(second, 3)])
+    end = start + width
+    every = list(range(len(lanes.offsets) - 1))
+    shown = data.draw(st.permutations(every).map(lambda some: some[: len(some) // 2 + 1]))
+    found = window_sums(lanes, start, end, [*shown, 10_000])
+    inside = [
+        (i, int(lanes.start[i]), int(lanes.start[i] + lanes.dur[i]))
+        for i in range(lanes.n)
+        if lanes.lane_of(i) in shown
+        and lanes.start[i] < end
+        and (lanes.start[i] + lanes.dur[i] > start or lanes.start[i] >= start)
+    ]
+    assert found["slices"] == len(inside)
+    kinds = {lanes.track_of(int(lanes.offsets[lane])).kind for lane in shown}
+    named = "stream" if "stream" in kinds else "thread"
+    time, count, busy = {}, {}, {}
+    for i, a, b in inside:
+        track, kind = lanes.track_of(i), int(lanes.kind[i])
+        if track.kind == named:
+            time[kind] = time.get(kind, 0) + min(b, end) - max(a, start)
+            count[kind] = count.get(kind, 0) + 1
+        if track.kind == "stream":
+            points = busy.setdefault(track.rank, [])
+            points.append((max(a, start), min(b, end)))
+    longest = sorted((k for k in time if time[k]), key=lambda k: (-time[k], k))[:3]
+    assert found["longest"] == [[k, time[k], count[k]] for k in longest]
+    for rank, ns in found["busy"]:
+        edges = sorted({edge for pair in busy.get(rank, []) for edge in pair})
+        by_hand = sum(
+            b - a for a, b in pairwise(edges) if any(x <= a and b <= y for x, y in busy.get(rank, []))
+        )
+        assert ns == by_hand
+    assert {rank for rank, ns in found["busy"]} >= set(busy)

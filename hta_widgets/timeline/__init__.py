@@ -2,7 +2,7 @@
 
 from hta_widgets.timeline.counter_pixels import pack_counters
 from hta_widgets.timeline.kinds import Kinds
-from hta_widgets.timeline.lane_choice import lane_table
+from hta_widgets.timeline.lane_choice import GROUPINGS, LaneChoice, lane_table
 from hta_widgets.timeline.lanes import Lanes, build_lanes
 from hta_widgets.timeline.matches import Matches, matching_kinds
 from hta_widgets.timeline.neighbours import gap_at, relative, same_kind, shortest_gap
@@ -11,9 +11,12 @@ from hta_widgets.timeline.pack import Packed, pack_json, pack_slices, pack_windo
 from hta_widgets.timeline.path_lanes import pack_path
 from hta_widgets.timeline.pyramid import Pyramid
 from hta_widgets.timeline.tracks import Track
+from hta_widgets.timeline.window_sums import window_sums
 
 __all__ = [
+    "GROUPINGS",
     "Kinds",
+    "LaneChoice",
     "Lanes",
     "Matches",
     "Packed",
@@ -32,4 +35,5 @@ __all__ = [
     "relative",
     "same_kind",
     "shortest_gap",
+    "window_sums",
 ]

@@ -1,17 +1,23 @@
-"""Which tracks of a timeline are shown, and which stay at its top."""
+"""Which tracks of a timeline are shown, which stay at its top, and in which groups and order they stand."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import pandas as pd
 
 from hta_widgets.timeline.lanes import Lanes
+from hta_widgets.timeline.tracks import KINDS, Track
 
-__all__ = ["lane_table"]
+__all__ = ["GROUPINGS", "LaneChoice", "lane_table"]
 
+Grouping = Literal["rank", "process", "lane"]
+GROUPINGS: tuple[Grouping, ...] = ("rank", "process", "lane")
 _COLUMNS = {
+    "group": "str",
     "rank": "int64",
     "kind": "str",
     "label": "str",
@@ -21,32 +27,70 @@ _COLUMNS = {
 }
 
 
-def lane_table(
-    lanes: Lanes, labels: Mapping[int, str], words: str, pinned: Collection[tuple[int, str]]
-) -> pd.DataFrame:
-    """The tracks of a timeline, in the order of display.
+@dataclass(frozen=True)
+class LaneChoice:
+    """How the tracks of a timeline are arranged.
+
+    Attributes:
+        words: what the text `rank LABEL KIND TRACK` of a track must hold to be shown, whatever the case, with
+            commas in between; after a minus, what it must not hold.
+        pinned: (rank, label) of the tracks that stay at the top.
+        groups: "rank", "process" (each process and device of a rank), or "lane" (the same stream, or kind of
+            thread, of all ranks).
+        order: (rank, label) of tracks that come first in their group, in this order.
+    """
+
+    words: str = ""
+    pinned: Sequence[tuple[int, str]] = ()
+    groups: Grouping = "rank"
+    order: Sequence[tuple[int, str]] = ()
+
+
+def lane_table(lanes: Lanes, labels: Mapping[int, str], choice: LaneChoice) -> pd.DataFrame:
+    """The tracks of a timeline, in the order of display; those at the top stand where they would else.
 
     Args:
         lanes: the slices.
         labels: the label of each rank.
-        words: what the text `rank LABEL KIND TRACK` of a track must hold to be shown, whatever the case, with
-            commas in between; after a minus, what it must not hold.
-        pinned: (rank, label) of the tracks that stay at the top.
+        choice: how the tracks are arranged.
 
     Returns:
-        One row per track. Columns: rank (int64), kind (str: stream, sync, annotation or thread), label (str),
-        slices (int64), shown, pinned (bool; a pinned track is shown whatever the words).
+        One row per track. Columns: group (str, the header above it), rank (int64), kind (str: stream, sync,
+        annotation or thread), label (str), slices (int64), shown, pinned (bool; a pinned track is shown
+        whatever the words).
     """
-    phrases = [phrase.strip() for phrase in words.lower().split(",")]
-    rows = []
-    for track in lanes.tracks:
-        text = f"rank {labels.get(track.rank, track.rank)} {track.kind} {track.label}".lower()
-        text = text.replace(",", " ")  # in words it ends a phrase
-        kept = (track.rank, track.label) in pinned
-        shown = kept or all(_allows(phrase, text) for phrase in phrases)
-        rows.append((track.rank, track.kind, track.label, track.count, shown, kept))
+    phrases = [phrase.strip() for phrase in choice.words.lower().split(",")]
+    pinned, rows = set(choice.pinned), []
+    for group, tracks in _grouped(lanes.tracks, labels, choice).items():
+        for track in tracks:
+            text = f"rank {labels.get(track.rank, track.rank)} {track.kind} {track.label}".lower()
+            text = text.replace(",", " ")  # in words it ends a phrase
+            kept = (track.rank, track.label) in pinned
+            shown = kept or all(_allows(phrase, text) for phrase in phrases)
+            rows.append((group, track.rank, track.kind, track.label, track.count, shown, kept))
     frame = pd.DataFrame(rows, columns=list(_COLUMNS))
     return frame.astype(_COLUMNS)
+
+
+def _grouped(
+    tracks: Sequence[Track], labels: Mapping[int, str], choice: LaneChoice
+) -> dict[str, list[Track]]:
+    """The tracks under their headers."""
+    if choice.groups == "lane":
+        tracks = sorted(tracks, key=lambda track: KINDS.index(track.kind))
+    groups: dict[str, list[Track]] = {}
+    for track in tracks:
+        rank = f"Rank {labels.get(track.rank, track.rank)}"
+        header = {
+            "rank": rank,
+            "process": f"{rank} · {track.process}",
+            "lane": f"{track.alike} of each rank",
+        }[choice.groups]
+        groups.setdefault(header, []).append(track)
+    place = {name: at for at, name in enumerate(choice.order)}
+    for members in groups.values():
+        members.sort(key=lambda track: place.get((track.rank, track.label), len(place)))
+    return groups
 
 
 def _allows(phrase: str, text: str) -> bool:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hta_widgets.jit import kernel
 from hta_widgets.timeline.kinds import Kinds, KindTable
-from hta_widgets.timeline.tracks import STREAM, TRACK_KINDS, Track, tracks_of
+from hta_widgets.timeline.tracks import Track, tracks_of
 from hta_widgets.trace.ordering import grouped, order_in_groups
 
 if TYPE_CHECKING:
@@ -93,12 +93,14 @@ def build_lanes(
     ranks: Sequence[RankTrace],
     checkpoint: Callable[[], None] = lambda: None,
     replayed: Mapping[int, Times] | None = None,
+    python_apart: bool = False,
 ) -> Lanes:
     """Arrange the slices of `ranks` on lanes: device streams first, then annotations, then threads, rank by
     rank.
 
     `checkpoint` is called between ranks and may raise to stop the work. `replayed`: by rank the (start, end)
-    of each row at which it lies instead, on the same track.
+    of each row at which it lies instead, on the same track. `python_apart`: Python's frames have tracks of
+    their own, instead of standing around the operators that they call.
     """
     kinds = KindTable()
     parts: list[_RankLanes] = []
@@ -107,7 +109,7 @@ def build_lanes(
     for rank_trace in ranks:
         checkpoint()
         times = _recorded(rank_trace) if replayed is None else replayed[rank_trace.rank]
-        part = _rank_lanes(rank_trace, kinds, first_lane, times)
+        part = _rank_lanes(rank_trace, kinds, first_lane, times, python_apart)
         parts.append(part)
         tracks += part.tracks
         first_lane += len(part.lane_sizes)
@@ -153,15 +155,17 @@ def _recorded(rank: RankTrace) -> Times:
     return rank.start, rank.start + rank.dur
 
 
-def _rank_lanes(rank: RankTrace, kinds: KindTable, first_lane: int, times: Times) -> _RankLanes:
+def _rank_lanes(
+    rank: RankTrace, kinds: KindTable, first_lane: int, times: Times, python_apart: bool
+) -> _RankLanes:
     start_of_row, end_of_row = times
     dur_of_row = end_of_row - start_of_row
-    track_of_row, labels, track_kinds = tracks_of(rank)
-    counts = np.bincount(track_of_row, minlength=len(labels))
+    track_of_row, described = tracks_of(rank, python_apart)
+    counts = np.bincount(track_of_row, minlength=len(described))
     # of equal starts the longest is outermost
     order = order_in_groups(track_of_row, start_of_row, -dur_of_row)
     track = track_of_row[order]
-    stacked = np.array([k != STREAM for k in track_kinds], np.bool_)
+    stacked = np.array([track.kind != "stream" for track in described], np.bool_)
     depth, lanes_per_track = _assign_depths(track, start_of_row[order], end_of_row[order], stacked)
     bases = np.concatenate([np.zeros(1, np.int64), np.cumsum(lanes_per_track)])
     lane = bases.astype(np.int32)[track] + depth
@@ -178,14 +182,13 @@ def _rank_lanes(rank: RankTrace, kinds: KindTable, first_lane: int, times: Times
         lane_sizes=lane_sizes,
         tracks=[
             Track(
-                rank=rank.rank,
-                kind=TRACK_KINDS[track_kinds[i]],
-                label=labels[i],
+                rank.rank,
+                *one,
                 first=first_lane + int(bases[i]),
                 lanes=int(lanes_per_track[i]),
                 count=int(counts[i]),
             )
-            for i in range(len(labels))
+            for i, one in enumerate(described)
         ],
         flow_source=position[rank.launch[target_rows]],
         flow_target=position[target_rows],

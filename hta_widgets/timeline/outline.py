@@ -49,6 +49,8 @@ def outline(
                 "rank": t.rank,
                 "kind": t.kind,
                 "label": t.label,
+                "process": t.process,
+                "alike": t.alike,
                 "first": t.first,
                 "sizes": sizes[t.first : t.first + t.lanes].tolist(),
             }

@@ -58,19 +58,21 @@ class Content:
     windows: OrderedDict[tuple[Any, ...], Packed] = field(default_factory=OrderedDict)  # answered last
 
 
-def recorded_content(trace: Trace, client_slices: int) -> Content:
+def recorded_content(trace: Trace, client_slices: int, python_apart: bool = False) -> Content:
     """All ranks, as recorded."""
     ranks = []
     for number in trace.ranks:
         checkpoint()
         ranks.append(trace.rank(number))
-    lanes = build_lanes(ranks, checkpoint)
+    lanes = build_lanes(ranks, checkpoint, python_apart=python_apart)
     meta, base, pyramid = _packed(trace, lanes, trace.iterations, client_slices)
     counters = CounterQuestions(trace, lanes)
     return Content(lanes, Questions(trace, lanes), meta, base, pyramid, counters=counters)
 
 
-def replayed_content(trace: Trace, edits: tuple[Edit, ...], client_slices: int) -> Content:
+def replayed_content(
+    trace: Trace, edits: tuple[Edit, ...], client_slices: int, python_apart: bool = False
+) -> Content:
     """The ranks whose replay can be trusted, where it puts their events.
 
     Raises:
@@ -93,7 +95,7 @@ def replayed_content(trace: Trace, edits: tuple[Edit, ...], client_slices: int) 
         start, end = line.starts(np.array(window[:1])), line.ends(np.array(window[1:]))
         return int(start[0]), max(int(end[0]), int(start[0]) + 1)
 
-    lanes = build_lanes(ranks, checkpoint, times)
+    lanes = build_lanes(ranks, checkpoint, times, python_apart)
     meta, base, pyramid = _packed(trace, lanes, pd.concat(frames), client_slices)
     left_out = len(trace.ranks) - len(numbers)
     note = "Replayed times" + (

@@ -23,6 +23,7 @@ from hta_widgets.timeline import (
     relative,
     same_kind,
     shortest_gap,
+    window_sums,
 )
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -87,6 +88,11 @@ class Questions:
     def gap(self, params: dict[str, Any]) -> dict[str, Any]:
         """The idle time around a moment on some lanes."""
         return {"gap": gap_at(self._lanes, [int(lane) for lane in params["lanes"]], float(params["t"]))}
+
+    def window_sums(self, params: dict[str, Any]) -> dict[str, Any]:
+        """What lies between t0 and t1 on some lanes, summed up."""
+        shown = [int(lane) for lane in params["lanes"]]
+        return window_sums(self._lanes, int(params["t0"]), int(params["t1"]), shown)
 
     def same_name(self, params: dict[str, Any]) -> dict[str, Any]:
         """The slice of the same name and rank that begins after, or before, this one."""

@@ -17,7 +17,7 @@ import traitlets as t
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.errors import MissingDataError
-from hta_widgets.timeline import Packed, lane_table, pack_window
+from hta_widgets.timeline import GROUPINGS, LaneChoice, Packed, lane_table, pack_window
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.counter_questions import CounterQuestions
 from hta_widgets.widgets.part import Part
@@ -72,7 +72,7 @@ class TimelineScrubber(Part):
     _view = t.Unicode("timeline").tag(sync=True)
     _from_browser: ClassVar[Sequence[str]] = (
         "critical_path", "view", "focus_slice", "focus_gap", "height", "times", "lane_filter", "pinned",
-        "counters",
+        "lane_groups", "lane_order", "python", "counters",
     )  # fmt: skip
 
     ranks = Integers(help="ranks whose lanes are shown; () means all").tag(sync=True)
@@ -93,6 +93,19 @@ class TimelineScrubber(Part):
     ).tag(sync=True)
     pinned: t.List[tuple[int, str]] = t.List(
         t.Tuple(Whole(), t.Unicode()), help="(rank, label) of the lanes that stay at the top"
+    ).tag(sync=True)
+    lane_groups = t.Enum(
+        GROUPINGS,
+        "rank",
+        help="lanes stand together by rank, by process or device of a rank, or by stream of all ranks",
+    ).tag(sync=True)
+    lane_order: t.List[tuple[int, str]] = t.List(
+        t.Tuple(Whole(), t.Unicode()), help="(rank, label) of lanes that come first in their group"
+    ).tag(sync=True)
+    python = t.Enum(
+        ("nested", "apart"),
+        "nested",
+        help="Python's frames stand around what they call, or modules and others on lanes of their own",
     ).tag(sync=True)
     counters: t.List[str] = t.List(
         t.Unicode(), help="names of the counters that are drawn, as `analysis.counters` has them"
@@ -118,8 +131,8 @@ class TimelineScrubber(Part):
         switchable: bool = True,
     ) -> None:
         self._content: Content | None = None
-        self._recorded: tuple[Trace, Content] | None = None
-        self._replayed: tuple[Trace, tuple[Edit, ...], Content] | None = None
+        self._recorded: tuple[tuple[Trace, bool], Content] | None = None
+        self._replayed: tuple[tuple[Trace, tuple[Edit, ...], bool], Content] | None = None
         self._windows_lock = Lock()
         self._translating = False
         self._client_slices = client_slices
@@ -129,24 +142,27 @@ class TimelineScrubber(Part):
         self.observe(self._lane_to_gap, "focus_gap")
         self.observe(self._gap_to_lane, "gap")
         self.observe(self._move_window, "window")
-        self.observe(self._arrange, "times")
+        self.observe(self._arrange, ("times", "python"))
         self.observe(self._change_edits, "edits")
         self._build = Latest[_Made](self._ready, self._failed)
         self._arrange()
 
     @property
     def lanes(self) -> pd.DataFrame:
-        """The lanes as `lane_filter` and `pinned` have them, one row for each stream, thread or other track.
+        """The lanes as they stand on the screen, one row for each stream, thread or other track.
 
-        Columns: rank (int64), kind (str: stream, sync, annotation or thread), label (str), slices (int64),
-        shown, pinned (bool).
+        What `lane_filter`, `pinned`, `lane_groups`, `lane_order` and `python` say is done.
+
+        Columns: group (str, the header above), rank (int64), kind (str: stream, sync, annotation or thread),
+        label (str), slices (int64), shown, pinned (bool; those stand at the top instead).
 
         Raises:
             LookupError: the slices are not arranged yet.
         """
         lanes = self._require().lanes
         labels = {rank: self.trace.rank(rank).label for rank in {track.rank for track in lanes.tracks}}
-        return lane_table(lanes, labels, self.lane_filter, set(self.pinned))
+        choice = LaneChoice(self.lane_filter, self.pinned, self.lane_groups, self.lane_order)
+        return lane_table(lanes, labels, choice)
 
     @property
     def matches(self) -> pd.DataFrame:
@@ -179,26 +195,27 @@ class TimelineScrubber(Part):
     def _arrange(self, _change: Any = None) -> None:
         with UI_LOCK:
             trace, edits, replay = self.trace, tuple(self.edits), self.times == "what_if"
+            apart = self.python == "apart"
             self._set_status("busy", "Replaying" if replay else "Arranging slices on lanes")
-            self._build.submit(lambda: self._made(trace, edits, replay))
+            self._build.submit(lambda: self._made(trace, edits, replay, apart))
 
-    def _made(self, trace: Trace, edits: tuple[Edit, ...], replay: bool) -> _Made:
+    def _made(self, trace: Trace, edits: tuple[Edit, ...], replay: bool, apart: bool) -> _Made:
         """In a worker thread; of each kind the last arrangement is kept."""
         why = "No change is chosen" if replay and not edits else ""
         if any(edit.across for edit in edits):
             why = "Changes between ranks place no events: the panel What if has their answer"
         if replay and not why:
             kept = self._replayed
-            if kept is not None and kept[:2] == (trace, edits):
-                return _Made(kept[2], kept[2].note)
+            if kept is not None and kept[0] == (trace, edits, apart):
+                return _Made(kept[1], kept[1].note)
             try:
-                content = replayed_content(trace, edits, self._client_slices)
-                self._replayed = (trace, edits, content)
+                content = replayed_content(trace, edits, self._client_slices, apart)
+                self._replayed = ((trace, edits, apart), content)
                 return _Made(content, content.note)
             except MissingDataError as error:
                 why = str(error)
-        if self._recorded is None or self._recorded[0] is not trace:
-            self._recorded = (trace, recorded_content(trace, self._client_slices))
+        if self._recorded is None or self._recorded[0] != (trace, apart):
+            self._recorded = ((trace, apart), recorded_content(trace, self._client_slices, apart))
         return _Made(self._recorded[1], f"As recorded: {why}" if replay and why else "")
 
     def close(self) -> None:
@@ -266,6 +283,10 @@ class TimelineScrubber(Part):
     @rpc_method("gap")
     def _gap(self, params: dict[str, Any]) -> dict[str, Any]:
         return self._require().questions.gap(params)
+
+    @rpc_method("window_sums")
+    def _window_sums(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._require().questions.window_sums(params)
 
     @rpc_method("same_name")
     def _same_name(self, params: dict[str, Any]) -> dict[str, Any]:

@@ -330,6 +330,113 @@ def test_the_gutter_is_widened_and_remembered_and_ranks_stay_named(lab: Lab) -> 
     lab.expect_no_errors()
 
 
+def test_lanes_are_grouped_moved_and_put_back(lab: Lab) -> None:
+    timeline = open_timeline(lab, "hta/trace_diff/control", ", height=300")
+    rows = "timeline.lanes[['group', 'label']].values.tolist()"
+    (group, first), (_, second) = literal_eval(lab.kernel(rows))[:2]
+    rank = group.removeprefix("Rank ")
+    # a name is dragged below the next one
+    box = timeline.bounding_box()
+    assert box is not None
+    x, y = box["x"] + 60, box["y"] + STREAM
+    lab.page.mouse.move(x, y)
+    lab.page.mouse.down()
+    lab.page.mouse.move(x, y + 30, steps=4)
+    lab.shot("timeline-lane-dragged")
+    assert timeline.locator(".hta-timeline-marks").is_visible()  # where it would stand
+    lab.page.mouse.up()
+    lab.expect_kernel(f"{rows}[:2]", [[group, second], [group, first]])
+    lab.expect_kernel("(timeline.pinned, selection.window)", ([], None))  # no click, no brush
+    # and back by a key, with the pointer on it
+    timeline.hover(position={"x": 60, "y": STREAM + 28})
+    timeline.focus()
+    timeline.hover(position={"x": 61, "y": STREAM + 28})
+    lab.page.keyboard.press("{")
+    lab.expect_kernel(f"{rows}[:2]", [[group, first], [group, second]])
+
+    bar(lab).get_by_role("button", name="Lanes").click()
+    menu = bar(lab).get_by_role("group", name="Lanes")
+    menu.get_by_label("Rank, then process and device").check()
+    lab.expect_kernel("timeline.lane_groups", "process")
+    lab.expect_kernel("timeline.lanes['group'].tolist()[0]", f"Rank {rank} · {' '.join(first.split()[:2])}")
+    menu.get_by_label("Stream or kind of thread").check()
+    lab.expect_kernel("timeline.lanes['group'].tolist()[0]", f"{first.split(' ', 2)[2]} of each rank")
+    lab.shot("timeline-lanes-grouped")
+    menu.get_by_role("button", name="Usual order").click()
+    lab.expect_kernel("timeline.lane_order", [])
+    menu.get_by_label("Rank", exact=True).check()
+    lab.page.keyboard.press("Escape")
+    expect(menu).to_have_count(0)
+    lab.expect_kernel(f"{rows}[:2]", [[group, first], [group, second]])
+    lab.expect_no_errors()
+
+
+def test_python_is_taken_out_of_the_calls(lab: Lab) -> None:
+    timeline = open_timeline(lab, "tracelens/mi300", ", height=300")
+    threads = "timeline.lanes.query('kind == \"thread\"')"
+    everything = literal_eval(lab.kernel(f"int({threads}['slices'].sum())"))
+    modules = "trace.events()['name'].astype('str').str.startswith('nn.Module: ').sum()"
+    count = literal_eval(lab.kernel(f"int({modules})"))
+    assert count > 0
+    bar(lab).get_by_role("button", name="Lanes").click()
+    bar(lab).get_by_label("Modules and Python on lanes of their own").check()
+    lab.expect_kernel(
+        f"int({threads}[{threads}['label'].str.startswith('modules · ')]['slices'].sum())", count, seconds=30
+    )
+    lab.expect_kernel(f"int({threads}['slices'].sum())", everything)
+    expect(timeline).to_be_visible()
+    lab.page.wait_for_timeout(500)
+    lab.shot("timeline-python-apart")
+    lab.expect_no_errors()
+
+
+@pytest.mark.parametrize("mode", ["client", "kernel"])
+def test_a_brush_tells_what_it_holds_while_it_is_drawn(lab: Lab, mode: str) -> None:
+    options = ", height=420" + (", client_slices=10" if mode == "kernel" else "")
+    timeline = open_timeline(lab, "hta/trace_filter", options)
+    box = timeline.bounding_box()
+    assert box is not None
+    y, x = box["y"] + 300, box["x"] + GUTTER + (box["width"] - GUTTER) * 0.3
+    lab.page.mouse.move(x, y)
+    lab.page.mouse.down()
+    lab.page.mouse.move(x + 200, y, steps=5)
+    words = timeline.locator(".hta-timeline-tip", has_text="on the lanes shown")
+    expect(words).to_be_visible()
+    expect(words).to_contain_text("streams busy")
+    lab.shot(f"timeline-brush-words-{mode}")
+    lab.page.mouse.up()
+    lab.expect_kernel("selection.window is not None", True)
+    inside = "(lambda e, w: e[(e.start_ns < w[1]) & ((e.start_ns + e.dur_ns > w[0]) | (e.start_ns >= w[0]))])"
+    count = literal_eval(lab.kernel(f"len({inside}(trace.events(), selection.window))"))
+    assert count > 2
+    line = lab.page.locator(".hta-timeline-focus").first
+    expect(words).to_contain_text(f"{count:,} slices on the lanes shown")
+    expect(line).to_contain_text(f"{count:,} slices on the lanes shown")
+    # fewer lanes, fewer slices: rank 1 alone, by hand
+    lab.kernel("setattr(selection, 'ranks', (1,))")
+    lab.page.mouse.move(x + 200, y)
+    lab.page.mouse.down()
+    lab.page.mouse.move(x + 260, y, steps=3)
+    lab.page.mouse.up()
+    of_one = f"{inside}(trace.events().query('rank == 1'), selection.window)"
+    lab.expect_kernel(f"(len({of_one}) > 0, selection.window[1] > {0})", (True, True))
+    lab.page.wait_for_timeout(400)
+    count = literal_eval(lab.kernel(f"len({of_one})"))
+    lab.kernel("exec('from hta_widgets.analysis import temporal_breakdown', globals())")
+    lab.kernel("exec('from hta_widgets.trace.scope import Scope', globals())")
+    busy = (
+        "(lambda f: 100 * f['busy_ns'][0] / f['window_ns'][0])"
+        "(temporal_breakdown(trace, Scope(ranks=(1,), window_ns=selection.window)))"
+    )
+    share = literal_eval(lab.kernel(f"float({busy})"))
+    expect(line).to_contain_text(f"{count:,} slice")
+    told = re.search(r"streams busy ([\d.]+) %", line.text_content() or "")
+    assert told is not None and float(told[1]) == pytest.approx(share, abs=0.06)
+    lab.page.mouse.move(x + 20, y - 40)
+    expect(words).to_be_hidden()  # what is under the pointer now is told instead
+    lab.expect_no_errors()
+
+
 def test_fingers_pan_and_zoom(lab: Lab) -> None:
     timeline = open_timeline(lab, "hta/trace_filter")
     first, last = literal_eval(lab.kernel("trace.extent_ns"))

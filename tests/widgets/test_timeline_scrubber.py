@@ -359,6 +359,58 @@ def test_lanes_are_chosen_by_words_and_pinned_one_by_one(ddp):
     widget.close()
 
 
+def test_lanes_stand_in_groups_and_in_an_order_of_ones_own(ddp):
+    widget = ready(TimelineScrubber(ddp))
+    usual = widget.lanes
+    assert usual["group"].drop_duplicates().tolist() == ["Rank 0", "Rank 1", "Rank 2", "Rank 3"]
+    assert usual["label"].tolist()[:3] == ["GPU 0 stream 7", "GPU 0 stream 20", "GPU 0 stream 40"]
+    widget.set_state({"lane_groups": "process"})
+    processes = widget.lanes["group"].drop_duplicates().tolist()
+    assert processes[:2] == ["Rank 0 · GPU 0", f"Rank 0 · process {_process(ddp)}"]
+    assert processes[2] == "Rank 0 · Spans" and len(processes) == 12
+    widget.set_state({"lane_groups": "lane"})
+    alike = widget.lanes
+    assert alike["group"].tolist()[:5] == ["stream 7 of each rank"] * 4 + ["stream 20 of each rank"]
+    assert alike["rank"].tolist()[:4] == [0, 1, 2, 3]
+    assert sorted(alike["slices"]) == sorted(usual["slices"])
+    widget.set_state({"lane_order": [[3, "GPU 3 stream 7"], [1, "GPU 1 stream 7"]]})
+    assert widget.lanes["rank"].tolist()[:4] == [3, 1, 0, 2]
+    widget.set_state({"lane_groups": "rank", "lane_order": [[1, "GPU 1 stream 40"]]})
+    of_one = widget.lanes[widget.lanes["rank"] == 1]["label"].tolist()
+    assert of_one[:3] == ["GPU 1 stream 40", "GPU 1 stream 7", "GPU 1 stream 20"]
+    widget.close()
+
+
+def _process(trace):
+    return trace.events(Scope(ranks=(0,)))["pid"].astype("str").value_counts().index[0]
+
+
+def test_modules_and_python_have_lanes_of_their_own_when_asked():
+    trace = Trace.open(shared_trace("tracelens/mi300"))
+    widget = ready(TimelineScrubber(trace))
+    events = trace.events()
+    python = events[events["category"] == "python_function"]
+    modules = python[python["name"].astype("str").str.startswith("nn.Module: ")]
+    assert len(modules) and len(python) > len(modules)
+    nested = widget.lanes
+    widget.focus = (int(modules["rank"].iloc[0]), int(modules["event_id"].iloc[0]))
+    version = widget.version
+    widget.set_state({"python": "apart"})
+    assert ready(widget).version == version + 1
+    apart = widget.lanes
+    count = lambda start: apart[apart["label"].str.startswith(start)]["slices"].sum()  # noqa: E731
+    assert count("modules · ") == len(modules)
+    assert count("Python · ") == len(python) - len(modules)
+    assert apart["slices"].sum() == nested["slices"].sum()
+    # the event that is focused stays the same one, on its new lane
+    lanes = widget._require().lanes
+    assert lanes.track_of(widget.focus_slice).label.startswith("modules · ")
+    assert int(lanes.event_id[widget.focus_slice]) == widget.focus[1]
+    widget.set_state({"python": "nested"})
+    assert ready(widget).lanes.equals(nested)
+    widget.close()
+
+
 @pytest.mark.parametrize("most", [1_500_000, 0])
 def test_counters_stand_under_their_streams_and_are_drawn_to_the_nanosecond(ddp, most):
     widget = ready(TimelineScrubber(ddp, client_slices=most))

@@ -5,6 +5,7 @@ import { Button } from "../button";
 import { grouped } from "../format";
 import { CounterMenu, type CounterMenuProps } from "./counter_menu";
 import type { Ranked } from "./keys";
+import { LaneMenu, type LaneMenuProps } from "./lane_menu";
 import { MatchList, type MatchListProps } from "./match_list";
 import { colourNames } from "./palette";
 
@@ -18,6 +19,7 @@ export interface BarProps {
   list: Signal<Omit<MatchListProps, "count">>;
   /** words that choose the lanes */
   lanes: Signal<string | undefined>;
+  arranging: LaneMenuProps;
   /** where one is among the longest events or gaps */
   ranked: Signal<string>;
   /** goes to the next longest; null where no kernel ranks them */
@@ -72,6 +74,7 @@ export function Bar(props: BarProps) {
           lanes.value = event.currentTarget.value;
         }}
       />
+      <LaneMenu {...props.arranging} />
       {goTo && (
         <span class="hta-tools">
           <Button

@@ -7,6 +7,7 @@ import { lowerBound } from "./pyramid";
 import { findIn, type Gap, gapIn, type Relation, type Source, sliceAt } from "./source";
 import { trackOf } from "./tooltip";
 import type { Flow, Items, Outline, Slice } from "./types";
+import { type WindowSums, windowSums } from "./window_sums";
 
 export class ClientSource implements Source {
   #levels: Levels;
@@ -86,6 +87,10 @@ export class ClientSource implements Source {
 
   async gap(lanes: readonly number[], t: number): Promise<Gap | null> {
     return this.knownGap(lanes, t);
+  }
+
+  async sums(t0: number, t1: number, lanes: readonly number[]): Promise<WindowSums> {
+    return windowSums(this.outline, this.base, t0, t1, lanes);
   }
 
   async choose(choice: Choice | null): Promise<Found> {

@@ -1,4 +1,4 @@
-// Everything drawn around the slices: time axis, iterations, rank headers and track names.
+// Everything drawn around the slices: time axis, iterations, headers of groups and track names.
 
 import { duration } from "../format";
 import { visible } from "../visible";
@@ -134,7 +134,7 @@ export function drawGutter(
   context.stroke();
 }
 
-/** A bar above the lanes of each rank, from the gutter across the lanes. */
+/** A bar above the lanes of each group, from the gutter across the lanes. */
 export function drawHeaders(
   context: CanvasRenderingContext2D,
   place: Place,
@@ -153,11 +153,8 @@ export function drawHeaders(
     context.fillStyle = palette.raised;
     context.fillRect(0, y, place.width, HEADER_HEIGHT - 2);
     context.fillStyle = palette.text;
-    context.fillText(
-      `${header.collapsed ? "▸" : "▾"} Rank ${visible(header.label)}`,
-      6,
-      y + HEADER_HEIGHT / 2 - 0.5,
-    );
+    const text = `${header.collapsed ? "▸" : "▾"} ${visible(header.text)}`;
+    context.fillText(text, 6, y + HEADER_HEIGHT / 2 - 0.5);
   }
   context.restore();
 }

@@ -1,4 +1,4 @@
-// What is under a point: the minimap, a rank header, a fold, an edge of the brushed window, or a row.
+// What is under a point: the minimap, a header, a fold, an edge of the brushed window, or a row.
 
 import { MINIMAP_HEIGHT, type Place, TOP, xOf } from "./frame";
 import { HEADER_HEIGHT, headerTop, type Layout, type Row, rowAt } from "./layout";
@@ -7,7 +7,7 @@ const EDGE_REACH = 5;
 
 export type Hit =
   | { on: "minimap" }
-  | { on: "header"; rank: number }
+  | { on: "header"; group: string }
   | { on: "fold"; lane: number }
   | { on: "edge"; edge: 0 | 1 }
   | { on: "axis" }
@@ -29,7 +29,7 @@ export function hit(
       const top = headerTop(layout, each, place.scroll);
       return top !== null && below >= Math.max(top, layout.pinned) && below < top + HEADER_HEIGHT;
     });
-    if (header) return { on: "header", rank: header.rank };
+    if (header) return { on: "header", group: header.text };
   }
   if (x < place.gutter) {
     const label = layout.tracks.find((t) => t.foldable > 0 && height >= t.y && height < t.y + t.h);

@@ -7,6 +7,7 @@ import { decodeWindow, inflate, type WindowLayout } from "./decode";
 import { BINS, type Choice, type Found, NOTHING, only } from "./matches";
 import { findIn, type Gap, gapIn, type Relation, type Source } from "./source";
 import type { Flow, Items, Outline, Slice } from "./types";
+import type { WindowSums } from "./window_sums";
 
 const WINDOWS_KEPT = 16;
 const OVERVIEW_PIXELS = 1600;
@@ -119,6 +120,10 @@ export class KernelSource implements Source {
 
   async gap(lanes: readonly number[], t: number): Promise<Gap | null> {
     return (await this.call<{ gap: Gap | null }>("gap", { lanes, t })).result.gap;
+  }
+
+  async sums(t0: number, t1: number, lanes: readonly number[]): Promise<WindowSums> {
+    return (await this.call<WindowSums>("window_sums", { t0, t1, lanes })).result;
   }
 
   async choose(choice: Choice | null): Promise<Found> {

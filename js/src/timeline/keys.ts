@@ -19,6 +19,7 @@ export type Action =
   | { do: "sameName"; step: 1 | -1 }
   | { do: "pin" }
   | { do: "hide" }
+  | { do: "reorder"; step: 1 | -1 }
   | { do: "measure" }
   | { do: "flag" }
   | { do: "nextFlag" }
@@ -63,6 +64,8 @@ const BY_KEY: Record<string, Action> = {
   ">": { do: "sameName", step: 1 },
   p: { do: "pin" },
   h: { do: "hide" },
+  "{": { do: "reorder", step: -1 },
+  "}": { do: "reorder", step: 1 },
   x: { do: "measure" },
   m: { do: "flag" },
   M: { do: "nextFlag" },
@@ -75,7 +78,7 @@ export const HELP =
   "W S zoom, A D or arrows pan, with Shift by more, page up and down scroll, period and comma step through slices, up and down go to the " +
   "caller and the first call, less-than and greater-than to the previous and next slice of the same name, L goes to " +
   "the longest event of the selection and then to the next longest, I to the longest gap, with Shift back, " +
-  "N and Shift N go through matches, F fits the focused slice, R brushes it, P pins its lanes to the top, H hides them, " +
+  "N and Shift N go through matches, F fits the focused slice, R brushes it, P pins its lanes to the top, H hides them, braces move them up and down, " +
   "G follows its launch, X measures from the focused slice to the one that is focused next, M flags the moment under the pointer and asks for a note, Shift M goes to the next flag, brackets step through iterations, 0 shows all, Escape clears";
 
 /** The action of a key, or null if the key is none of the timeline's. Combinations with Ctrl, Cmd or Alt never are. */

@@ -1,7 +1,8 @@
-// Which tracks are shown, and which stay at the top: chosen by what their names hold, and one by one.
+// Which tracks are shown, and which stay at the top: chosen by what their names hold, and one by one; and where.
 //
 // hta_widgets/timeline/lane_choice.py has the same rule.
 
+import { type Grouping, labelOf } from "./lane_groups";
 import type { Outline, TrackInfo } from "./types";
 
 /** A track as Python names it. */
@@ -11,9 +12,12 @@ export interface LaneChoice {
   /** what a track's rank, kind and label must hold, or, after a minus, must not; commas in between */
   filter: string;
   pinned: readonly TrackName[];
+  groups: Grouping;
+  /** tracks that come first in their group, in this order */
+  order: readonly TrackName[];
 }
 
-export const ALL_LANES: LaneChoice = { filter: "", pinned: [] };
+export const ALL_LANES: LaneChoice = { filter: "", pinned: [], groups: "rank", order: [] };
 
 /** The filter that hides a track, too. */
 export function hiding(outline: Outline, track: TrackInfo, filter: string): string {
@@ -22,8 +26,7 @@ export function hiding(outline: Outline, track: TrackInfo, filter: string): stri
 
 /** What the filter looks at; a comma in a name would end a phrase. */
 function textOf(outline: Outline, track: TrackInfo): string {
-  const rank = outline.ranks.find((one) => one.rank === track.rank)?.label ?? track.rank;
-  return `rank ${rank} ${track.kind} ${track.label}`.toLowerCase().replaceAll(",", " ");
+  return `rank ${labelOf(outline, track)} ${track.kind} ${track.label}`.toLowerCase().replaceAll(",", " ");
 }
 
 export function isShown(outline: Outline, track: TrackInfo, filter: string): boolean {

@@ -2,10 +2,11 @@
 
 import type { Counter } from "./counters";
 import type { Hit } from "./hit";
-import { ALL_LANES, type LaneChoice } from "./lane_choice";
-import { arrange, HEADER_HEIGHT, type Layout, scrolled } from "./layout";
+import { ALL_LANES, type LaneChoice, type TrackName } from "./lane_choice";
+import { groupOf, reordered } from "./lane_groups";
+import { arrange, HEADER_HEIGHT, type Layout, scrolled, type TrackLabel } from "./layout";
 import { trackOf } from "./tooltip";
-import type { Outline } from "./types";
+import type { Outline, TrackInfo } from "./types";
 
 /** Room that is left around a lane that was scrolled to. */
 const MARGIN = 4;
@@ -19,7 +20,7 @@ export class LaneView {
   #counters: readonly Counter[] = [];
   /** where everything stands before scrolling */
   #whole: Layout;
-  #collapsed = new Set<number>();
+  #collapsed = new Set<string>();
   #unfolded = new Set<number>();
 
   constructor(
@@ -51,7 +52,7 @@ export class LaneView {
 
   /** Collapse or unfold what was hit; false if it is neither a header nor a fold. */
   toggle(found: Hit): boolean {
-    if (found.on === "header") toggle(this.#collapsed, found.rank);
+    if (found.on === "header") toggle(this.#collapsed, found.group);
     else if (found.on === "fold") toggle(this.#unfolded, found.lane);
     else return false;
     this.#arrange();
@@ -72,7 +73,8 @@ export class LaneView {
   /** Scroll to a lane, which may be collapsed. */
   reveal(lane: number): void {
     const track = trackOf(this.outline, lane);
-    if (track && this.#collapsed.delete(track.rank)) this.#arrange();
+    const group = track && groupOf(this.outline, track, this.#choice.groups);
+    if (group && this.#collapsed.delete(group)) this.#arrange();
     const row = this.#whole.rows.find((r) => r.lane === lane);
     const { pinned } = this.#whole;
     if (!row || row.y < pinned) return;
@@ -80,6 +82,40 @@ export class LaneView {
     const below = row.y + row.h - this.scroll - this.room();
     if (row.y < this.scroll + covered) this.scrollBy(row.y - this.scroll - covered - MARGIN);
     else if (below > 0) this.scrollBy(below + MARGIN);
+  }
+
+  /** Where a track would stand that is let go at this height below the axis: the height there, and the order then. */
+  movedTo(track: TrackInfo, y: number): { y: number; order: TrackName[] } | null {
+    const group = this.#groupOf(track);
+    const last = group.at(-1);
+    if (!last) return null;
+    const scroll = last.y < this.#whole.pinned ? 0 : this.scroll;
+    const at = group.findIndex((one) => one.y + one.h / 2 > y + scroll);
+    const here = at < 0 ? undefined : group[at];
+    const before = here?.track === track ? group[at + 1] : here;
+    return {
+      y: (here ? here.y : last.y + last.h) - scroll,
+      order: this.#reordered(group, track, before?.track),
+    };
+  }
+
+  /** The order in which a track stands one place further up or down; null where it is at that end. */
+  movedBy(track: TrackInfo, step: 1 | -1): TrackName[] | null {
+    const group = this.#groupOf(track);
+    const to = group.findIndex((one) => one.track === track) + step;
+    if (to < 0 || to >= group.length) return null;
+    return this.#reordered(group, track, group[step > 0 ? to + 1 : to]?.track);
+  }
+
+  /** What is shown of the group that a track stands in. */
+  #groupOf(track: TrackInfo): TrackLabel[] {
+    const group = this.#whole.tracks.find((one) => one.track === track)?.group;
+    return this.#whole.tracks.filter((one) => one.group === group);
+  }
+
+  #reordered(group: readonly TrackLabel[], track: TrackInfo, before: TrackInfo | undefined): TrackName[] {
+    const tracks = group.map((one) => one.track);
+    return reordered(this.#choice.order, tracks, track, before);
   }
 
   #arrange(): void {
@@ -90,7 +126,7 @@ export class LaneView {
   }
 
   #arranged(): Layout {
-    const folding = { collapsedRanks: this.#collapsed, unfolded: this.#unfolded };
+    const folding = { collapsed: this.#collapsed, unfolded: this.#unfolded };
     return arrange(this.outline, this.ranks, folding, this.#choice, this.#counters);
   }
 }

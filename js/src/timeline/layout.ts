@@ -1,7 +1,8 @@
-// Which rows stand where: one row per lane, under a header per rank and a label per track.
+// Which rows stand where: one row per lane, under a header per group and a label per track.
 
 import type { Counter } from "./counters";
 import { ALL_LANES, isPinned, isShown, type LaneChoice } from "./lane_choice";
+import { grouped, labelOf, ordered } from "./lane_groups";
 import type { Outline, TrackInfo } from "./types";
 
 export const STREAM_HEIGHT = 22;
@@ -21,17 +22,27 @@ export interface Row {
 }
 
 export interface Header {
+  text: string;
+  /** whose iterations are marked where this group comes first */
   rank: number;
-  label: string;
   y: number;
-  /** below the last row of the rank */
+  /** below the last row of the group */
   bottom: number;
   collapsed: boolean;
+}
+
+/** Where all rows are of one rank. */
+export interface Stretch {
+  rank: number;
+  y: number;
+  bottom: number;
 }
 
 export interface TrackLabel {
   text: string;
   track: TrackInfo;
+  /** tracks that share its header; of those at the top: that they do */
+  group: readonly TrackInfo[];
   y: number;
   h: number;
   /** outermost lanes that hold next to nothing but one long frame each */
@@ -50,13 +61,15 @@ export interface Layout {
   counters: CounterRow[];
   headers: Header[];
   tracks: TrackLabel[];
+  stretches: Stretch[];
   height: number;
   /** height of what stays at the top while the rest scrolls; its rows and labels come first */
   pinned: number;
 }
 
 export interface Folding {
-  collapsedRanks: ReadonlySet<number>;
+  /** headers of groups whose lanes are out of sight */
+  collapsed: ReadonlySet<string>;
   /** first lanes of the tracks whose outer frames are shown in full */
   unfolded: ReadonlySet<number>;
 }
@@ -70,10 +83,18 @@ export function arrange(
   outline: Outline,
   ranks: readonly number[],
   folding: Folding,
-  { filter, pinned }: LaneChoice = ALL_LANES,
+  { filter, pinned, groups: by, order }: LaneChoice = ALL_LANES,
   counters: readonly Counter[] = [],
 ): Layout {
-  const layout: Layout = { rows: [], counters: [], headers: [], tracks: [], height: 0, pinned: 0 };
+  const layout: Layout = {
+    rows: [],
+    counters: [],
+    headers: [],
+    tracks: [],
+    stretches: [],
+    height: 0,
+    pinned: 0,
+  };
   let y = 0;
   const count = (chosen: (counter: Counter) => boolean) => {
     for (const counter of counters.filter(chosen)) {
@@ -81,7 +102,7 @@ export function arrange(
       y += COUNTER_HEIGHT + TRACK_GAP;
     }
   };
-  const place = (track: TrackInfo, text: string) => {
+  const place = (track: TrackInfo, text: string, group: readonly TrackInfo[]) => {
     const foldable = foldableLanes(track);
     const folded = foldable > 0 && !folding.unfolded.has(track.first);
     const top = y;
@@ -92,33 +113,56 @@ export function arrange(
       y += h;
     });
     y = Math.max(y, top + ROW_HEIGHT);
-    layout.tracks.push({ text, track, y: top, h: y - top, foldable, folded });
+    layout.tracks.push({ text, track, group, y: top, h: y - top, foldable, folded });
     y += TRACK_GAP;
     count(({ lane }) => lane === track.first);
   };
-  for (const track of outline.tracks) {
-    const label = outline.ranks.find(({ rank }) => rank === track.rank)?.label;
-    if (isPinned(track, pinned)) place(track, `▴ ${label} · ${track.label}`);
-  }
+  const ofRank = (track: TrackInfo) => `${labelOf(outline, track)} · ${track.label}`;
+  const top = ordered(
+    outline.tracks.filter((track) => isPinned(track, pinned)),
+    order,
+  );
+  for (const track of top) place(track, `▴ ${ofRank(track)}`, top);
   layout.pinned = y;
-  for (const { rank, label } of outline.ranks) {
-    if (ranks.length > 0 && !ranks.includes(rank)) continue;
-    const shown = outline.tracks.filter(
-      (track) => track.rank === rank && !isPinned(track, pinned) && isShown(outline, track, filter),
-    );
-    if (shown.length === 0 && filter.trim()) continue;
-    const collapsed = folding.collapsedRanks.has(rank);
-    const header = { rank, label, y, bottom: 0, collapsed };
+  const shown = outline.tracks.filter(
+    (track) =>
+      (ranks.length === 0 || ranks.includes(track.rank)) &&
+      !isPinned(track, pinned) &&
+      isShown(outline, track, filter),
+  );
+  const groups = grouped(outline, shown, by, order);
+  const anchors = filter.trim() ? new Set() : countedBelow(groups.flatMap(({ tracks }) => tracks));
+  for (const { text, tracks } of groups) {
+    const collapsed = folding.collapsed.has(text);
+    const header = { text, rank: (tracks[0] as TrackInfo).rank, y, bottom: 0, collapsed };
     layout.headers.push(header);
+    layout.stretches.push({ rank: header.rank, y, bottom: 0 });
     y += HEADER_HEIGHT;
-    const [onDevice, onHost] = collapsed ? [[], []] : divided(shown);
-    for (const track of onDevice) place(track, track.label);
-    if (!collapsed && !filter.trim()) count((counter) => counter.rank === rank && counter.lane < 0);
-    for (const track of onHost) place(track, track.label);
+    for (const track of collapsed ? [] : tracks) {
+      if (track.rank !== layout.stretches.at(-1)?.rank) {
+        end(layout, y);
+        layout.stretches.push({ rank: track.rank, y, bottom: 0 });
+      }
+      place(track, by === "lane" ? ofRank(track) : track.label, tracks);
+      if (anchors.has(track)) count((counter) => counter.rank === track.rank && counter.lane < 0);
+    }
     header.bottom = y;
+    end(layout, y);
   }
   layout.height = y;
   return layout;
+}
+
+function end({ stretches }: Layout, y: number): void {
+  (stretches.at(-1) as Stretch).bottom = y;
+}
+
+/** Of each rank the track below which its counters stand: the last of its device, where it has one. */
+function countedBelow(tracks: readonly TrackInfo[]): Set<unknown> {
+  const onDevice = ({ kind }: TrackInfo) => kind === "stream" || kind === "sync";
+  const anchors = new Map<number, TrackInfo>();
+  for (const track of tracks) if (!anchors.has(track.rank) || onDevice(track)) anchors.set(track.rank, track);
+  return new Set(anchors.values());
 }
 
 /** The layout at a scroll position: what is pinned moves along, and covers the rows that it meets. */
@@ -137,16 +181,10 @@ export function scrolled(layout: Layout, scroll: number): Layout {
   };
 }
 
-/** Tracks of the device, and those of the host below them. */
-function divided(tracks: readonly TrackInfo[]): [TrackInfo[], TrackInfo[]] {
-  const isOnDevice = ({ kind }: TrackInfo) => kind === "stream" || kind === "sync";
-  return [tracks.filter(isOnDevice), tracks.filter((track) => !isOnDevice(track))];
-}
-
 /**
- * How far below the axis a rank's header stands, null where nothing of it shows.
+ * How far below the axis a group's header stands, null where nothing of it shows.
  *
- * It stays below what is pinned while lanes of its rank scroll past, until the next header pushes it away.
+ * It stays below what is pinned while lanes of its group scroll past, until the next header pushes it away.
  */
 export function headerTop({ pinned }: Layout, { y, bottom }: Header, scroll: number): number | null {
   const top = Math.min(Math.max(y - scroll, pinned), bottom - HEADER_HEIGHT - scroll);

@@ -16,6 +16,7 @@ export async function act(timeline: Timeline, action: Action): Promise<void> {
   else if (action.do === "all") timeline.look({ t0: bounds[0], t1: bounds[1] });
   else if (action.do === "pin") timeline.pin();
   else if (action.do === "hide") timeline.hide();
+  else if (action.do === "reorder") timeline.reorder(action.step);
   else if (action.do === "measure") timeline.hold();
   else if (action.do === "flag") timeline.flagging.place();
   else if (action.do === "nextFlag") timeline.flagging.goToNext();

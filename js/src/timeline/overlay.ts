@@ -23,13 +23,17 @@ export interface Marks {
   /** who waits for whom at the exchange of the focused slice */
   exchange: Exchange | null;
   flags: readonly Flag[];
+  /** how far below the axis the lanes would stand that are being moved */
+  drop: number | null;
   /** a time that was just shown, and how brightly it is lit, 0 to 1 */
   flash: { extent: readonly [number, number]; strength: number } | null;
 }
 
 /** Whether anything is marked. */
-export function hasMarks({ window, hover, focus, held, flows, flags, flash }: Marks): boolean {
-  return [window, hover, focus, held, flash].some((mark) => mark !== null) || flows.length + flags.length > 0;
+export function hasMarks({ window, hover, focus, held, flows, flags, flash, drop }: Marks): boolean {
+  return (
+    [window, hover, focus, held, flash, drop].some((mark) => mark !== null) || flows.length + flags.length > 0
+  );
 }
 
 export function drawOverlay(
@@ -40,6 +44,10 @@ export function drawOverlay(
   palette: Palette,
 ): void {
   context.clearRect(0, 0, place.width, place.height);
+  if (marks.drop !== null) {
+    context.fillStyle = palette.accent;
+    context.fillRect(0, TOP + marks.drop - 3, place.width, 3);
+  }
   context.save();
   context.beginPath();
   context.rect(place.gutter, MINIMAP_HEIGHT, place.width - place.gutter, place.height - MINIMAP_HEIGHT);

@@ -127,7 +127,7 @@ export class Picture {
   /** Behind the lanes of each rank every other iteration is tinted, and those that are chosen stand out. */
   #grounds(scene: Scene, columns: number, palette: Palette): Ground[] {
     const { plain, odd, chosen } = palette.grounds;
-    return scene.layout.headers.flatMap(({ rank, y, bottom }) => {
+    return scene.layout.stretches.flatMap(({ rank, y, bottom }) => {
       const bands = this.outline.iterations.filter((band) => band.rank === rank);
       if (bands.length === 0) return [];
       const pixels = new Uint32Array(columns).fill(plain);

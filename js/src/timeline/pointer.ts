@@ -1,13 +1,14 @@
 // Pointer and wheel: what a gesture means depends on where it begins. The page is never trapped: a plain wheel scrolls
 // the page, and the lanes only while the timeline has the focus and there is something left to scroll. One finger pans along time and leaves the
-// page's own scrolling alone; on the axis it selects time; two fingers zoom and scroll the lanes.
+// page's own scrolling alone; on the axis it selects time; two fingers zoom and scroll the lanes. A name that is dragged
+// moves its lanes.
 
 import { timeAt } from "./frame";
 import { hit } from "./hit";
 import { draggedView, frameOf, minimapTime } from "./minimap";
 import { type Point, pinch } from "./pinch";
 import type { Timeline } from "./timeline";
-import type { View } from "./types";
+import type { TrackInfo, View } from "./types";
 
 /** Pixels that a press may wander and still be a click. */
 const CLICK_SLACK = 3;
@@ -19,6 +20,7 @@ type Drag =
   | { what: "brush"; anchor: number }
   | { what: "pan" }
   | { what: "minimap"; from: View; startX: number }
+  | { what: "track"; track: TrackInfo }
   | { what: "pinch" }
   | { what: "none" };
 
@@ -54,7 +56,8 @@ export function bindPointer(timeline: Timeline, signal: AbortSignal): void {
     if (found.on === "lanes" && event.pointerType === "touch") return { what: "pan" };
     if (found.on === "lanes" || found.on === "axis")
       return { what: "brush", anchor: timeAt(place, pressed.x) };
-    return { what: "none" };
+    const track = found.on === "gutter" || found.on === "fold" ? timeline.trackAt(pressed.y) : undefined;
+    return track ? { what: "track", track } : { what: "none" };
   };
 
   el.addEventListener(
@@ -92,6 +95,7 @@ export function bindPointer(timeline: Timeline, signal: AbortSignal): void {
       if (Math.hypot(point.x - pressed.x, point.y - pressed.y) > CLICK_SLACK) moved = true;
       if (!moved) return;
       if (drag.what === "brush") timeline.brush(drag.anchor, timeAt(timeline.place, point.x));
+      else if (drag.what === "track") timeline.dragTrack(drag.track, point.y, false);
       else if (drag.what === "pan") timeline.panPixels(last.x - point.x, last.y - point.y);
       else if (drag.what === "minimap") {
         timeline.look(draggedView(timeline.place, timeline.outline.extent, drag.from, point.x - drag.startX));
@@ -115,6 +119,7 @@ export function bindPointer(timeline: Timeline, signal: AbortSignal): void {
     fingers.delete(event.pointerId);
     // the finger that stays after a pinch does nothing until it is lifted too
     drag = ended?.what === "pinch" && fingers.size > 0 ? { what: "none" } : null;
+    if (ended?.what === "track" && moved) timeline.dragTrack(ended.track, last.y, event.type === "pointerup");
     if (event.type !== "pointerup" || !ended || moved || event.button !== 0) return;
     if (event.shiftKey) timeline.measureTo(pressed.x, pressed.y);
     else timeline.clickAt(pressed.x, pressed.y);

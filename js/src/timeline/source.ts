@@ -3,6 +3,7 @@
 import type { Choice, Found } from "./matches";
 import { lowerBound } from "./pyramid";
 import type { Flow, Items, Slice } from "./types";
+import type { WindowSums } from "./window_sums";
 
 export type Relation = "parent" | "child";
 export type Gap = [start: number, end: number];
@@ -22,6 +23,8 @@ export interface Source {
   /** The time around `t` without a slice on any of `lanes`, as far as known without asking; null if one is there. */
   knownGap(lanes: readonly number[], t: number): Gap | null;
   gap(lanes: readonly number[], t: number): Promise<Gap | null>;
+  /** What lies in a window of time on these lanes, summed up. */
+  sums(t0: number, t1: number, lanes: readonly number[]): Promise<WindowSums>;
   /** Choose the slices that `matchItems` and `nextMatch` are about; null for none. */
   choose(choice: Choice | null): Promise<Found>;
   /** The chosen ones of what `items` gave last. */

@@ -2,6 +2,7 @@
 
 import { counted } from "../format";
 import { consume } from "../page";
+import { BrushWords } from "./brush_words";
 import { clampView, panBy, reveal, zoomAt } from "./camera";
 import { counterAt, describeCounter } from "./counter_rows";
 import type { Counter, Counters } from "./counters";
@@ -9,7 +10,7 @@ import { Flagging } from "./flagging";
 import type { Flag } from "./flags";
 import { Flash } from "./flash";
 import { Focus } from "./focus";
-import { type Place, TOP, timeAt } from "./frame";
+import { type Place, TOP, timeAt, xOf } from "./frame";
 import { Highlight } from "./highlight";
 import { hit } from "./hit";
 import { Hover } from "./hover";
@@ -57,6 +58,8 @@ export interface Listeners {
   pin(track: TrackName): void;
   /** a track was hidden here */
   hide(track: TrackInfo): void;
+  /** tracks were put in an order here */
+  order(tracks: readonly TrackName[]): void;
   /** how many slices are chosen by name; null if no names are selected */
   found(found: Found | null): void;
 }
@@ -79,8 +82,11 @@ export class Timeline {
   /** goes through the longest events and gaps, where a kernel ranks them */
   ranking: Ranking | null = null;
   #gutter = GUTTER;
+  /** how far below the axis the lanes would stand that are being moved */
+  #drop: number | null = null;
   #iterations: readonly number[] = [];
   #flash: Flash;
+  #brushWords: BrushWords;
   #lanes: LaneView;
   #stage: Stage;
 
@@ -106,6 +112,7 @@ export class Timeline {
     el.setAttribute("aria-label", `Timeline of ${counted(outline.n, "slice")}. ${HELP}`);
     this.flagging = new Flagging(this, listeners.flags, signal);
     this.#flash = new Flash(el, () => this.#stage.invalidateMarks(), signal);
+    this.#brushWords = new BrushWords(outline, source, (facts) => listeners.announce(facts), signal);
     const picture = new Picture(outline, source, counters);
     this.#stage = new Stage(
       el,
@@ -126,6 +133,7 @@ export class Timeline {
       ...this.#stage.canvases,
       this.hover.cursor.el,
       this.hover.tooltip.el,
+      this.#brushWords.tooltip.el,
       this.flagging.el,
     );
     el.addEventListener("keydown", (event) => this.#key(event), { signal });
@@ -202,8 +210,17 @@ export class Timeline {
     const [from, to] = this.outline.extent;
     const inside = [a, b].map((t) => Math.round(Math.min(Math.max(t, from), to))).sort((x, y) => x - y);
     this.window = inside[0] === inside[1] ? null : (inside as [number, number]);
+    this.#tellBrush();
     this.listeners.window(this.window);
     this.#stage.invalidateMarks();
+  }
+
+  #tellBrush(): void {
+    const { place, window } = this;
+    const { width, height } = place;
+    const x = window ? Math.min(Math.max(xOf(place, window[1]), place.gutter), width) : 0;
+    const lanes = this.layout.rows.map((row) => row.lane);
+    this.#brushWords.tell(window, lanes, { x, width, height, colour: this.#stage.palette.accent });
   }
 
   /** What is known of the focused slice has changed. */
@@ -255,6 +272,27 @@ export class Timeline {
   hide(): void {
     const track = this.#track();
     if (track) this.listeners.hide(track);
+  }
+
+  /** Move the track under the pointer, else that of the focused slice, one place up or down. */
+  reorder(step: 1 | -1): void {
+    const track = this.#track();
+    const order = track && this.#lanes.movedBy(track, step);
+    if (order) this.listeners.order(order);
+  }
+
+  /** The track whose lanes are at a height. */
+  trackAt(y: number): TrackInfo | undefined {
+    const lane = this.#laneAt(y);
+    return lane === null ? undefined : trackOf(this.outline, lane);
+  }
+
+  /** Show where a track would stand if it were let go at this height, or let it go there. */
+  dragTrack(track: TrackInfo, y: number, letGo: boolean): void {
+    const to = this.#lanes.movedTo(track, y - TOP);
+    this.#drop = letGo ? null : (to?.y ?? null);
+    if (letGo && to) this.listeners.order(to.order);
+    this.#stage.invalidateMarks();
   }
 
   /** The moments that are flagged; at replayed times they mean nothing. */
@@ -320,13 +358,14 @@ export class Timeline {
 
   hoverAt(x: number, y: number): void {
     const place = this.place;
+    this.#brushWords.hide();
     const found = hit(place, this.layout, this.window, x, y);
     this.el.style.cursor =
       { edge: "ew-resize", header: "pointer", fold: "pointer", minimap: "grab" }[found.on as string] ?? "";
     const counted = this.#countedAt(x, y);
     const pointed = this.#pointedAt(x, y);
-    this.#under = y < TOP ? null : (rowAt(this.layout.rows, y - TOP + this.#lanes.scroll)?.lane ?? null);
-    const track = x < this.place.gutter && this.#under !== null && trackOf(this.outline, this.#under);
+    this.#under = this.#laneAt(y);
+    const track = x < place.gutter && this.#under !== null && trackOf(this.outline, this.#under);
     if (track) {
       this.hover.at(x, y, trackTip(this.outline, track, this.#stage.palette));
       return;
@@ -363,8 +402,13 @@ export class Timeline {
     if (this.flagging.editAt(x, y)) return;
     const found = hit(this.place, this.layout, this.window, x, y);
     if (this.#lanes.toggle(found)) return;
-    if (found.on === "gutter" && this.#under !== null) this.pin();
+    const track = found.on === "gutter" && this.trackAt(y);
+    if (track) this.listeners.pin([track.rank, track.label]);
     if (found.on === "lanes" || found.on === "edge") void this.#pick(x, y);
+  }
+
+  #laneAt(y: number): number | null {
+    return y < TOP ? null : (rowAt(this.layout.rows, y - TOP + this.#lanes.scroll)?.lane ?? null);
   }
 
   /** Iterations of the first rank on display that has any: ranks run them at nearly the same time. */
@@ -490,6 +534,7 @@ export class Timeline {
       flows,
       exchange: this.waits.exchange,
       flags: this.flagging.flags,
+      drop: this.#drop,
       flash,
     };
   }

@@ -73,9 +73,10 @@ function placeOf(outline: Outline, lane: number): string {
 }
 
 export class Tooltip {
-  readonly el = element("div", "hta-timeline-tip");
+  readonly el: HTMLElement;
 
-  constructor() {
+  constructor(className = "hta-timeline-tip") {
+    this.el = element("div", className);
     this.el.hidden = true;
   }
 

@@ -4,6 +4,10 @@ export interface TrackInfo {
   rank: number;
   kind: "stream" | "sync" | "annotation" | "thread";
   label: string;
+  /** what runs it: a device or a process */
+  process: string;
+  /** what it is, in words that are the same for every rank */
+  alike: string;
   /** its first lane; one lane per entry of `sizes` */
   first: number;
   /** slices per lane */

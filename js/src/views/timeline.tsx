@@ -17,8 +17,11 @@ import type { Flag } from "../timeline/flags";
 import { type Call, fetchChunks, KernelSource } from "../timeline/kernel";
 import { shortName } from "../timeline/labels";
 import { hiding, type TrackName } from "../timeline/lane_choice";
+import type { Grouping } from "../timeline/lane_groups";
+import type { Python } from "../timeline/lane_menu";
 import { BUILT, dispatch, MOVED, POINTED } from "../timeline/linking";
 import { act } from "../timeline/moves";
+import { classLabel } from "../timeline/palette";
 import { requestPath } from "../timeline/path_request";
 import { Ranking } from "../timeline/ranking";
 import type { Source } from "../timeline/source";
@@ -159,6 +162,9 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const choice = model.get("switchable") === true && !frozen ? times : null;
   const laneFilter = trait<string | undefined>(model, "lane_filter", signal);
   const pinned = trait<TrackName[] | undefined>(model, "pinned", signal);
+  const laneGroups = trait<Grouping | undefined>(model, "lane_groups", signal);
+  const laneOrder = trait<TrackName[] | undefined>(model, "lane_order", signal);
+  const python = trait<Python>(model, "python", signal);
   const flags = trait<readonly Flag[] | undefined>(model, "flags", signal);
   const counted = trait<string[] | undefined>(model, "counters", signal);
   const matches = makeSignal<number | null>(null);
@@ -241,6 +247,9 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
       hide: (track) => {
         laneFilter.value = hiding(outline, track, laneFilter.value ?? "");
       },
+      order: (tracks) => {
+        laneOrder.value = [...tracks];
+      },
       found: (found) => {
         matches.value = found?.count ?? null;
         list.value = matchList();
@@ -267,6 +276,11 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
       path={onPath}
       ranked={ranking.text}
       lanes={laneFilter}
+      arranging={{
+        groups: laneGroups,
+        order: laneOrder,
+        python: frozen || !hasPython(outline) ? null : python,
+      }}
       counters={
         frozen && !counted.value?.length
           ? null
@@ -297,7 +311,14 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
     }),
     effect(() => shown.widenGutter(gutterWidth.value)),
     effect(() => shown.showRanks(ranks.value)),
-    effect(() => shown.showLanes({ filter: laneFilter.value ?? "", pinned: pinned.value ?? [] })),
+    effect(() =>
+      shown.showLanes({
+        filter: laneFilter.value ?? "",
+        pinned: pinned.value ?? [],
+        groups: laneGroups.value ?? "rank",
+        order: laneOrder.value ?? [],
+      }),
+    ),
     effect(() => {
       if (counted.value?.length) void counters.list(ranks.value);
     }),
@@ -325,6 +346,10 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   saveState(model, PICTURE, () => shown.toUrl(), signal);
   dispatch(el, BUILT, shown);
   return shown;
+}
+
+function hasPython({ class_of }: Outline): boolean {
+  return class_of.some((one) => classLabel(one) === "python");
 }
 
 /** Python knows the view in whole ns: an echo of it must not move the view. */

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { type Counter, Counters, valuesIn, valueText } from "../../src/timeline/counters";
+import { ALL_LANES } from "../../src/timeline/lane_choice";
 import { arrange, scrolled } from "../../src/timeline/layout";
 import type { Outline } from "../../src/timeline/types";
 
@@ -106,9 +107,33 @@ describe("counters", () => {
       extent: [0, 100],
       ranks: [{ rank: 0, label: "0" }],
       tracks: [
-        { rank: 0, kind: "stream", label: "stream 7", first: 0, sizes: [5] },
-        { rank: 0, kind: "stream", label: "stream 8", first: 1, sizes: [5] },
-        { rank: 0, kind: "thread", label: "main", first: 2, sizes: [5] },
+        {
+          rank: 0,
+          kind: "stream",
+          label: "stream 7",
+          process: "GPU 0",
+          alike: "stream 7",
+          first: 0,
+          sizes: [5],
+        },
+        {
+          rank: 0,
+          kind: "stream",
+          label: "stream 8",
+          process: "GPU 0",
+          alike: "stream 8",
+          first: 1,
+          sizes: [5],
+        },
+        {
+          rank: 0,
+          kind: "thread",
+          label: "main",
+          process: "process 1",
+          alike: "threads",
+          first: 2,
+          sizes: [5],
+        },
       ],
       names: [],
       categories: [],
@@ -117,10 +142,10 @@ describe("counters", () => {
       iterations: [],
       activity: [[]],
     };
-    const open = { collapsedRanks: new Set<number>(), unfolded: new Set<number>() };
+    const open = { collapsed: new Set<string>(), unfolded: new Set<number>() };
     const of7 = counter({ lane: 0 });
     const pinned: [number, string][] = [];
-    const layout = arrange(outline, [], open, { filter: "", pinned }, [memory, of7]);
+    const layout = arrange(outline, [], open, { ...ALL_LANES, pinned }, [memory, of7]);
     const heights = [
       ...layout.rows.map(({ lane, y }) => [y, lane]),
       ...layout.counters.map(({ counter, y }) => [y, counter.key]),
@@ -132,14 +157,14 @@ describe("counters", () => {
       "cuda:0",
       2,
     ]);
-    const filtered = arrange(outline, [], open, { filter: "stream 8", pinned }, [memory, of7]);
+    const filtered = arrange(outline, [], open, { ...ALL_LANES, filter: "stream 8", pinned }, [memory, of7]);
     expect(filtered.counters).toEqual([]);
-    const collapsed = arrange(outline, [], { ...open, collapsedRanks: new Set([0]) }, undefined, [
+    const collapsed = arrange(outline, [], { ...open, collapsed: new Set(["Rank 0"]) }, undefined, [
       memory,
       of7,
     ]);
     expect(collapsed.counters).toEqual([]);
-    const withPin = arrange(outline, [], open, { filter: "", pinned: [[0, "stream 7"]] }, [memory, of7]);
+    const withPin = arrange(outline, [], open, { ...ALL_LANES, pinned: [[0, "stream 7"]] }, [memory, of7]);
     const [first] = withPin.counters;
     expect(first?.counter).toBe(of7);
     expect(scrolled(withPin, 10).counters[0]?.y).toBe((first?.y ?? 0) + 10);

@@ -1,14 +1,39 @@
 import { describe, expect, it } from "vitest";
 import { actionOf } from "../../src/timeline/keys";
 import { shortName } from "../../src/timeline/labels";
-import { hiding, isShown } from "../../src/timeline/lane_choice";
+import { ALL_LANES, hiding, isShown, type LaneChoice } from "../../src/timeline/lane_choice";
+import { LaneView } from "../../src/timeline/lane_view";
 import { arrange, type Header, headerTop, rowAt, rowsBetween, scrolled } from "../../src/timeline/layout";
 import { rasterise } from "../../src/timeline/scanline";
 import type { Items, Outline, TrackInfo } from "../../src/timeline/types";
 
-const stream: TrackInfo = { rank: 0, kind: "stream", label: "GPU 0 stream 7", first: 0, sizes: [50] };
-const thread: TrackInfo = { rank: 0, kind: "thread", label: "main", first: 1, sizes: [1, 1, 1, 1, 500, 900] };
-const other: TrackInfo = { rank: 3, kind: "stream", label: "GPU 3 stream 7", first: 7, sizes: [9] };
+const stream: TrackInfo = {
+  rank: 0,
+  kind: "stream",
+  label: "GPU 0 stream 7",
+  process: "GPU 0",
+  alike: "stream 7",
+  first: 0,
+  sizes: [50],
+};
+const thread: TrackInfo = {
+  rank: 0,
+  kind: "thread",
+  label: "main",
+  process: "process 1",
+  alike: "threads",
+  first: 1,
+  sizes: [1, 1, 1, 1, 500, 900],
+};
+const other: TrackInfo = {
+  rank: 3,
+  kind: "stream",
+  label: "GPU 3 stream 7",
+  process: "GPU 3",
+  alike: "stream 7",
+  first: 7,
+  sizes: [9],
+};
 const outline: Outline = {
   n: 0,
   mode: "client",
@@ -25,7 +50,7 @@ const outline: Outline = {
   iterations: [],
   activity: [[]],
 };
-const open = { collapsedRanks: new Set<number>(), unfolded: new Set<number>() };
+const open = { collapsed: new Set<string>(), unfolded: new Set<number>() };
 
 describe("layout", () => {
   it("has one row per lane, in order, without overlap", () => {
@@ -40,14 +65,14 @@ describe("layout", () => {
 
   it("shows the chosen ranks only, and no lanes of a collapsed one", () => {
     expect(arrange(outline, [3], open).rows.map((row) => row.lane)).toEqual([7]);
-    const folded = arrange(outline, [], { ...open, collapsedRanks: new Set([0]) });
+    const folded = arrange(outline, [], { ...open, collapsed: new Set(["Rank 0"]) });
     expect(folded.rows.map((row) => row.lane)).toEqual([7]);
     expect(folded.headers).toHaveLength(2);
   });
 
   it("shows the lanes that words choose, and pinned ones first, whatever the words", () => {
     const lanes = (filter: string, pinned: [number, string][] = []) =>
-      arrange(outline, [], open, { filter, pinned }).rows.map((row) => row.lane);
+      arrange(outline, [], open, { ...ALL_LANES, filter, pinned }).rows.map((row) => row.lane);
     expect(lanes("STREAM")).toEqual([0, 7]);
     expect(lanes("stream, rank 3")).toEqual([7]);
     expect([lanes("gpu 3 stream 7,"), lanes("rank 30"), lanes("ank 3"), lanes("stream 77")]).toEqual([
@@ -64,17 +89,17 @@ describe("layout", () => {
     expect(isShown({ ...outline, tracks: [odd] }, odd, hiding(outline, odd, ""))).toBe(false);
     expect(lanes("main", [[3, "GPU 3 stream 7"]])).toEqual([7, 1, 2, 3, 4, 5, 6]);
     expect(
-      arrange(outline, [], open, { filter: "main", pinned: [] }).headers.map(({ rank }) => rank),
+      arrange(outline, [], open, { ...ALL_LANES, filter: "main" }).headers.map(({ rank }) => rank),
     ).toEqual([0]);
   });
 
   it("keeps what is pinned in place, over the rows that scroll under it", () => {
-    const choice = { filter: "", pinned: [[3, "GPU 3 stream 7"]] as [number, string][] };
+    const choice = { ...ALL_LANES, pinned: [[0, "GPU 0 stream 7"]] as [number, string][] };
     const layout = arrange(outline, [], open, choice);
     expect(scrolled(layout, 0)).toBe(layout);
     const moved = scrolled(layout, 40);
     expect(moved.rows[0]).toEqual({ ...layout.rows[0], y: (layout.rows[0]?.y ?? 0) + 40 });
-    expect(moved.tracks[0]?.text).toBe("▴ 3 · GPU 3 stream 7");
+    expect(moved.tracks[0]?.text).toBe("▴ 0 · GPU 0 stream 7");
     expect(moved.rows.slice(1)).toEqual(layout.rows.slice(1).filter(({ y }) => y >= layout.pinned + 40));
     expect(moved.rows.length).toBeLessThan(layout.rows.length);
     const [first, last] = layout.headers as [Header, Header];
@@ -85,6 +110,97 @@ describe("layout", () => {
     expect(headerTop(moved, first, first.bottom - moved.pinned)).toBeNull();
     const bare = arrange(outline, [], open);
     expect([0, 40].map((scroll) => headerTop(bare, bare.headers[0] as Header, scroll))).toEqual([0, 0]);
+  });
+
+  describe("groups and order", () => {
+    const wide: Outline = {
+      ...outline,
+      tracks: [
+        stream,
+        {
+          ...stream,
+          kind: "sync",
+          label: "GPU 0 stream 7 sync",
+          alike: "stream 7 sync",
+          first: 8,
+          sizes: [1],
+        },
+        { ...thread, sizes: [4] },
+        other,
+        { ...thread, rank: 3, label: "main", process: "process 9", first: 9, sizes: [3] },
+      ],
+    };
+    const told = (choice: Partial<LaneChoice>, collapsed: string[] = []) => {
+      const folding = { ...open, collapsed: new Set(collapsed) };
+      const { headers, tracks } = arrange(wide, [], folding, { ...ALL_LANES, ...choice });
+      return [...headers, ...tracks].sort((a, b) => a.y - b.y).map(({ text }) => text);
+    };
+
+    it("stand by rank, by process or device, or beside their like of other ranks", () => {
+      expect(told({})).toEqual([
+        ...["Rank 0", "GPU 0 stream 7", "GPU 0 stream 7 sync", "main"],
+        ...["Rank 3", "GPU 3 stream 7", "main"],
+      ]);
+      expect(told({ groups: "process" })).toEqual([
+        ...["Rank 0 · GPU 0", "GPU 0 stream 7", "GPU 0 stream 7 sync", "Rank 0 · process 1", "main"],
+        ...["Rank 3 · GPU 3", "GPU 3 stream 7", "Rank 3 · process 9", "main"],
+      ]);
+      expect(told({ groups: "lane" }, ["stream 7 sync of each rank"])).toEqual([
+        ...[
+          "stream 7 of each rank",
+          "0 · GPU 0 stream 7",
+          "3 · GPU 3 stream 7",
+          "stream 7 sync of each rank",
+        ],
+        ...["threads of each rank", "0 · main", "3 · main"],
+      ]);
+    });
+
+    it("tint the iterations of each rank behind its own lanes", () => {
+      const { stretches, tracks, height } = arrange(wide, [], open, { ...ALL_LANES, groups: "lane" });
+      expect(stretches.map(({ rank }) => rank)).toEqual([0, 3, 0, 0, 3]);
+      for (const { track, y, h } of tracks) {
+        const around = stretches.find((one) => one.y <= y && one.bottom >= y + h);
+        expect(around?.rank).toBe(track.rank);
+      }
+      expect(stretches.at(-1)?.bottom).toBe(height);
+    });
+
+    it("moves lanes inside their group, by a drag or one by one", () => {
+      let order: LaneChoice["order"] = [];
+      const lanes = new LaneView(
+        wide,
+        () => 1000,
+        () => {},
+      );
+      const texts = () => lanes.layout.tracks.map(({ text }) => text);
+      const put = (next: LaneChoice["order"] | null | undefined) => {
+        order = next ?? order;
+        lanes.choose({ ...ALL_LANES, order });
+      };
+      const main = wide.tracks[2] as TrackInfo;
+      put(lanes.movedBy(main, -1));
+      expect(texts().slice(0, 3)).toEqual(["GPU 0 stream 7", "main", "GPU 0 stream 7 sync"]);
+      put(lanes.movedBy(main, -1));
+      expect(texts().slice(0, 3)).toEqual(["main", "GPU 0 stream 7", "GPU 0 stream 7 sync"]);
+      expect(lanes.movedBy(main, -1)).toBeNull();
+      put(lanes.movedBy(main, 1));
+      expect(texts().slice(0, 3)).toEqual(["GPU 0 stream 7", "main", "GPU 0 stream 7 sync"]);
+      // a drag to the lower half of the last one, then to the top, then to where it is
+      const bottom = (lanes.layout.tracks[2]?.y ?? 0) + 12;
+      put(lanes.movedTo(main, bottom)?.order);
+      expect(texts().slice(0, 3)).toEqual(["GPU 0 stream 7", "GPU 0 stream 7 sync", "main"]);
+      put(lanes.movedTo(main, 0)?.order);
+      expect(texts().slice(0, 3)).toEqual(["main", "GPU 0 stream 7", "GPU 0 stream 7 sync"]);
+      expect(lanes.movedTo(main, 0)?.y).toBe(lanes.layout.tracks[0]?.y);
+      put(lanes.movedTo(main, (lanes.layout.tracks[0]?.y ?? 0) + 1)?.order);
+      expect(texts()).toEqual(["main", "GPU 0 stream 7", "GPU 0 stream 7 sync", "GPU 3 stream 7", "main"]);
+      expect(lanes.movedBy(wide.tracks[3] as TrackInfo, 1)).toEqual([
+        ...order,
+        [3, "main"],
+        [3, "GPU 3 stream 7"],
+      ]);
+    });
   });
 
   it("folds outer frames until they are unfolded", () => {

@@ -11,8 +11,8 @@ const outline: Outline = {
     { rank: 1, label: "one" },
   ],
   tracks: [
-    { rank: 0, kind: "stream", label: "stream 7", first: 0, sizes: [1] },
-    { rank: 1, kind: "stream", label: "stream 7", first: 1, sizes: [2] },
+    { rank: 0, kind: "stream", label: "stream 7", process: "GPU 0", alike: "stream 7", first: 0, sizes: [1] },
+    { rank: 1, kind: "stream", label: "stream 7", process: "GPU 0", alike: "stream 7", first: 1, sizes: [2] },
   ],
   names: ["gemm", "all reduce"],
   categories: [],
