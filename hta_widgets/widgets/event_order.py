@@ -7,6 +7,7 @@ ids and names: one sort of plain integers is several times faster than a stable 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.chosen_events import Chosen, chosen_rows
+from hta_widgets.widgets.column_filters import Filters, distribution, passing
 from hta_widgets.widgets.event_columns import NATURAL, Numbers, Texts, Values, read
 
 __all__ = ["EventList", "sorting", "stable_order"]
@@ -25,24 +27,55 @@ Int32 = NDArray[np.int32]
 Bool = NDArray[np.bool_]
 
 _ORDERS = 4  # remembered per list
+_COLUMNS = 64
 _BITS = 63
 _EXACT = 1 << 53
 
 
+class Unfiltered:
+    """The rows of chosen events, by rank, and what the values of their columns are like."""
+
+    def __init__(self, trace: Trace, chosen: Chosen) -> None:
+        self.rows = chosen_rows(trace, chosen)
+
+    @memoize_per_rank(last=_COLUMNS)
+    def distribution(self, name: str) -> dict[str, Any]:
+        """What the values of a column are like, as `column_filters.distribution` has it."""
+        values = []
+        for rank, rows in self.rows:
+            checkpoint()
+            values.append(read(rank, name, rows))
+        return distribution(values)
+
+
 class EventList:
-    """The events that `chosen` selects, numbered by rank, start and file order.
+    """The events that `chosen` selects and that pass the filters, numbered by rank, start and file order.
 
     Attributes:
         trace: of which job.
         chosen: which events.
-        n: their number.
+        filters: filters of their columns.
+        unfiltered: the chosen events, whatever the filters.
+        kept: which of the chosen pass the filters; None for all.
+        n: the number of those that do.
     """
 
-    def __init__(self, trace: Trace, chosen: Chosen) -> None:
-        found = chosen_rows(trace, chosen)
-        self.trace, self.chosen = trace, chosen
-        self._ranks = [rank for rank, _ in found]
-        self._rows = [rows for _, rows in found]
+    def __init__(
+        self, trace: Trace, chosen: Chosen, filters: Filters = (), known: EventList | None = None
+    ) -> None:
+        """`known`: a list of the same job, whose rows are taken over where the same are chosen."""
+        self.trace, self.chosen, self.filters = trace, chosen, filters
+        same = known is not None and known.trace is trace and known.chosen == chosen
+        self.unfiltered: Unfiltered = (
+            known.unfiltered if known is not None and same else Unfiltered(trace, chosen)
+        )
+        self._ranks = [rank for rank, _ in self.unfiltered.rows]
+        self._rows = [rows for _, rows in self.unfiltered.rows]
+        self.kept: Bool | None = None
+        if filters:
+            passes = [passing(rank, rows, filters) for rank, rows in self.unfiltered.rows]
+            self._rows = [rows[passed] for rows, passed in zip(self._rows, passes, strict=True)]
+            self.kept = np.concatenate([np.empty(0, np.bool_), *passes])
         self._first = np.cumsum([0, *(len(rows) for rows in self._rows)])
         self.n = int(self._first[-1])
 

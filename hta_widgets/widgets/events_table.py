@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pandas as pd
 import traitlets as t
@@ -12,6 +12,7 @@ import traitlets as t
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
+from hta_widgets.widgets.column_filters import Filters, checked, expression
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.event_columns import (
     DEFAULT_COLUMNS,
@@ -44,6 +45,14 @@ class PanelState:
     sort: str
 
 
+class _Question(NamedTuple):
+    trace: Trace
+    chosen: Chosen
+    filters: Filters
+    sort: str
+    events: EventList | None
+
+
 class EventsTable(Downloads, Computed):
     """The selected events, one row each; follows the selection, its names and its query.
 
@@ -61,8 +70,8 @@ class EventsTable(Downloads, Computed):
     """
 
     _view = t.Unicode("events").tag(sync=True)
-    _from_browser: ClassVar[Sequence[str]] = ("sort", "columns", "height")
-    _depends: ClassVar = ("ranks", "iterations", "window", "streams", "names", "query", "sort")
+    _from_browser: ClassVar[Sequence[str]] = ("sort", "columns", "height", "filters")
+    _depends: ClassVar = ("ranks", "iterations", "window", "streams", "names", "query", "sort", "filters")
 
     ranks = Integers(help="ranks; () means all")
     iterations = Integers(help="iterations; () means all")
@@ -76,6 +85,9 @@ class EventsTable(Downloads, Computed):
         sync=True
     )
     columns = t.Tuple(help="names of the columns shown").tag(sync=True)
+    filters: t.Dict[str, Any] = t.Dict(
+        help="filters by column: a text that its values hold, or (least, greatest), None for no limit"
+    ).tag(sync=True)
     height = t.Int(360, min=120, help="height in CSS pixels").tag(sync=True)
 
     available_columns: t.List[Any] = t.List(help="the columns there are: [{name, title, type}]").tag(
@@ -107,7 +119,7 @@ class EventsTable(Downloads, Computed):
         self._shown = self._file = None
 
     def frame(self) -> pd.DataFrame:
-        """The selected events, by rank and start; columns as in `Trace.events`."""
+        """The selected events, by rank and start, whatever filters; columns as in `Trace.events`."""
         return chosen_frame(self.trace, Chosen.by(self.selection))
 
     @t.validate("sort")
@@ -117,31 +129,39 @@ class EventsTable(Downloads, Computed):
             _known(sorting(value)[0])
         return value
 
+    @t.validate("filters")
+    def _known_filters(self, proposal: Any) -> dict[str, Any]:
+        return dict(checked(proposal["value"]))
+
     @t.validate("columns")
     def _known_columns(self, proposal: Any) -> tuple[str, ...]:
         return tuple(dict.fromkeys(_known(name) for name in proposal["value"]))
 
     # -- the answer
 
-    def _question(self) -> tuple[Trace, Chosen, str, EventList | None]:
-        return self.trace, Chosen.by(self.selection), self.sort, self._shown.events if self._shown else None
+    def _question(self) -> _Question:
+        events = self._shown.events if self._shown else None
+        return _Question(
+            self.trace, Chosen.by(self.selection), tuple(self.filters.items()), self.sort, events
+        )
 
-    def _compute(
-        self, question: tuple[Trace, Chosen, str, EventList | None]
-    ) -> tuple[PanelState, list[dict[str, str]]]:
-        trace, chosen, sort, events = question
-        if events is None or events.trace is not trace or events.chosen != chosen:
-            events = EventList(trace, chosen)
+    def _compute(self, question: _Question) -> tuple[PanelState, list[dict[str, str]]]:
+        trace, chosen, filters, sort, events = question
+        if events is None or (events.trace, events.chosen, events.filters) != (trace, chosen, filters):
+            events = EventList(trace, chosen, filters, events)
         columns = self.available_columns or available_columns(trace)
         return PanelState(events, events.order(sort), sort), columns
 
     def _show(self, result: tuple[PanelState, list[dict[str, str]]]) -> None:
         self._shown, self.available_columns = result
         self.rows, self.total = self._shown.events.n, self.trace.summary["events"]
-        self.expression = self._python_expression() + _sort_expression(self._shown.sort)
+        filters = expression(self._shown.events.filters)
+        self.expression = self._python_expression() + filters + _sort_expression(self._shown.sort)
         self.version += 1
         if not self.rows:
-            self.status, self.message = "empty", "No event lies in the selection."
+            passed = self._shown.events.kept is not None and len(self._shown.events.kept)
+            self.status = "empty"
+            self.message = "No event passes the filters." if passed else "No event lies in the selection."
 
     # -- what the view asks
 
@@ -154,6 +174,11 @@ class EventsTable(Downloads, Computed):
         data = table.pop("data")
         return {**table, "version": version}, [data]
 
+    @rpc_method("distribution")
+    def _distribution(self, params: dict[str, Any]) -> dict[str, Any]:
+        shown, _ = self._now()
+        return shown.events.unfiltered.distribution(_known(params["column"]))
+
     @rpc_method("find")
     def _find(self, params: dict[str, Any]) -> dict[str, int]:
         shown, version = self._now()
@@ -163,6 +188,8 @@ class EventsTable(Downloads, Computed):
     def _written(self, form: str) -> bytes:
         shown, _ = self._now()
         frame = chosen_frame(shown.events.trace, shown.events.chosen)
+        if shown.events.kept is not None:
+            frame = frame[shown.events.kept].reset_index(drop=True)
         return as_bytes(frame if shown.order is None else frame.take(shown.order), form)
 
     def _now(self) -> tuple[PanelState, int]:

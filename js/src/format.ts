@@ -121,6 +121,8 @@ export function exact(value: number, unit: string): string {
 export interface ColumnFormat {
   heading: string;
   unit: string;
+  /** how many of the stored unit make one of it */
+  scale: number;
   cell(value: number): string;
   title(value: number): string;
 }
@@ -139,6 +141,7 @@ export function columnFormat(name: string, values: Iterable<number>): ColumnForm
   return {
     heading: stem.replaceAll("_", " "),
     unit: unit.name,
+    scale: unit.scale,
     cell(value) {
       const text = inUnit(value, quantity, unit);
       return name.startsWith("change_") ? signed(value, text) : text;

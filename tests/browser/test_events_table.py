@@ -109,3 +109,35 @@ def test_dark(dark_lab: Lab) -> None:
     dark_lab.page.keyboard.press("Escape")
     expect(dark_lab.page.get_by_role("checkbox", name="category")).to_be_hidden()
     dark_lab.expect_no_errors()
+
+
+def test_columns_are_filtered_beside_what_their_values_are_like(lab: Lab) -> None:
+    path = shared_trace(QWEN)
+    events = Trace.open(path).events()
+    grid = open_table(lab, path)
+    lab.page.get_by_role("button", name="Filter columns").click()
+    duration = grid.get_by_role("textbox", name="Filter duration")
+    expect(grid.locator(".hta-column-filter svg")).to_have_count(8)  # one for each column
+    duration.fill("> 100")
+    duration.press("Enter")
+    longer = events[events["dur_ns"] > 100_000]
+    lab.expect_kernel("table.filters", {"dur_ns": (100_001, None)})
+    lab.expect_kernel("table.rows", len(longer))
+    grid.get_by_role("textbox", name="Filter name").fill("GEMM")
+    gemm = longer[longer["name"].astype("string").str.contains("gemm", case=False)]
+    lab.expect_kernel("table.rows", len(gemm))
+    assert 0 < len(gemm) < len(longer) < len(events)
+    status = lab.page.locator(".hta-events-bar [role=status]")
+    expect(status).to_have_text(f"{len(gemm):,} of {len(events):,} events")
+    lab.shot("events-filtered")
+    duration.fill("long")
+    expect(duration).to_have_attribute("aria-invalid", "true")
+    lab.expect_kernel("table.rows", len(gemm))  # what cannot be read changes nothing
+    lab.page.get_by_role("button", name="2 filters").click()
+    lab.expect_kernel("(table.filters, table.rows)", ({}, len(events)))
+    grid.get_by_role("textbox", name="Filter name").fill("no such name")
+    lab.expect_kernel("table.rows", 0)
+    expect(lab.page.get_by_text("No event passes the filters.")).to_be_visible()
+    grid.get_by_role("textbox", name="Filter name").press("Escape")
+    lab.expect_kernel("table.rows", len(events))
+    lab.expect_no_errors()

@@ -400,7 +400,7 @@ def test_a_brush_tells_what_it_holds_while_it_is_drawn(lab: Lab, mode: str) -> N
     lab.page.mouse.move(x, y)
     lab.page.mouse.down()
     lab.page.mouse.move(x + 200, y, steps=5)
-    words = timeline.locator(".hta-timeline-tip", has_text="on the lanes shown")
+    words = timeline.locator(".hta-timeline-sums")
     expect(words).to_be_visible()
     expect(words).to_contain_text("streams busy")
     lab.shot(f"timeline-brush-words-{mode}")

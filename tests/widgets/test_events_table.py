@@ -313,3 +313,75 @@ def test_rows_are_those_of_the_frame(ddp: Trace) -> None:
     assert [rank.rank for rank, _ in rows] == [2, 3]
     ids = np.concatenate([rank.event_id[at] for rank, at in rows])
     assert ids.tolist() == chosen_frame(ddp, chosen)["event_id"].tolist()
+
+
+FILTERS: list[dict[str, Any]] = [
+    {"dur_ns": (1_000, 50_000)},
+    {"dur_ns": (50_000, None), "name": "NCCL"},
+    {"track": "stream 2"},
+    {"track": "thread"},
+    {"correlation": (None, 10**6)},
+    {"event_class": "comm", "rank": (1, 2)},
+    {"category": "KERNEL", "iteration": (11, 12)},
+    {"bytes": (1, None)},
+    {"name": "(no such name"},
+]
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+def test_filters_keep_what_their_expression_keeps(
+    table: EventsTable, ddp: Trace, until: Any, filters: dict[str, Any]
+) -> None:
+    table.set_state({"filters": {k: list(v) if isinstance(v, tuple) else v for k, v in filters.items()}})
+    until(lambda: table._shown is not None and dict(table._shown.events.filters) == filters)
+    table.sort = "-dur_ns"
+    until(lambda: table._shown.sort == "-dur_ns")
+    wanted = eval(table.expression.replace("table.frame()", "frame"), {"frame": table.frame()})
+    assert table.rows == len(wanted) < len(table.frame())
+    assert bool(table.rows) != ("(no such name" in str(filters))
+    found = page(table, 0, MOST_ROWS, "event_id", "rank")
+    assert_same(found["event_id"], wanted["event_id"].tolist()[:MOST_ROWS])
+    assert_same(found["rank"], wanted["rank"].tolist()[:MOST_ROWS])
+    assert len(pd.read_csv(io.BytesIO(table._written("csv")))) == len(wanted)
+    message = "No event passes the filters." if not len(wanted) else ""
+    assert table.message == message
+
+
+def test_the_values_of_a_column_are_counted_whatever_the_filters(table: EventsTable, until: Any) -> None:
+    frame = table.frame()
+    table.filters = {"name": "nccl"}
+    until(lambda: table.rows < len(frame))
+    numbers = table._distribution({"column": "dur_ns"})
+    assert numbers["edges"][0] == frame["dur_ns"].min() and numbers["edges"][-1] == frame["dur_ns"].max()
+    by_hand = [
+        int(frame["dur_ns"].between(a, b, inclusive="both" if last else "left").sum())
+        for a, b, last in zip(numbers["edges"][:-1], numbers["edges"][1:], [False] * 23 + [True], strict=True)
+    ]
+    assert numbers["counts"] == by_hand and sum(by_hand) == len(frame)
+    classes = table._distribution({"column": "event_class"})
+    assert dict(classes["values"]) == frame["event_class"].astype("str").value_counts().to_dict()
+    streams = table._distribution({"column": "stream"})
+    assert streams["missing"] == int(frame["stream"].isna().sum()) > 0
+    names = table._distribution({"column": "name"})
+    assert names["distinct"] == frame["name"].nunique() and len(names["values"]) == 12
+    assert names["values"][0][1] == frame["name"].value_counts().iloc[0]
+    assert table._distribution({"column": "python_id"}) == {"edges": [], "counts": [], "missing": len(frame)}
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"no such": "x"},
+        {"name": (1, 2)},
+        {"dur_ns": "long"},
+        {"dur_ns": (1,)},
+        {"dur_ns": ("1", None)},
+        {"dur_ns": (float("nan"), None)},
+        {"dur_ns": True},
+    ],
+    ids=str,
+)
+def test_filters_that_mean_nothing_are_refused(table: EventsTable, filters: dict[str, Any]) -> None:
+    with pytest.raises(t.TraitError):
+        table.filters = filters
+    assert table.filters == {}

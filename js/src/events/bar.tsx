@@ -3,6 +3,7 @@
 import type { ReadonlySignal, Signal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
 import { Button } from "../button";
+import type { Filter } from "../column_filter";
 import { copyText, download, type FileForm, fetchFile } from "../export";
 import { counted, grouped } from "../format";
 import { type Item, Menu, type Task } from "../menu";
@@ -22,6 +23,9 @@ export interface BarProps {
   query: Signal<string>;
   available: ReadonlySignal<ColumnInfo[]>;
   columns: Signal<string[]>;
+  /** whether the columns can be filtered in their heads; null where no kernel filters them */
+  filtering: Signal<boolean> | null;
+  filters: Signal<Record<string, Filter> | undefined>;
   expression: ReadonlySignal<string>;
   rpc: Rpc;
   /** without a kernel: Parquet is out of reach */
@@ -29,8 +33,9 @@ export interface BarProps {
   signal: AbortSignal;
 }
 
-export function Bar({ rows, total, status, names, query, signal, ...rest }: BarProps) {
+export function Bar({ rows, total, status, names, query, filters, filtering, signal, ...rest }: BarProps) {
   const chosen = names.value.length;
+  const filtered = Object.keys(filters.value ?? {}).length;
   return (
     <div class="hta-bar hta-events-bar">
       <h3>Events</h3>
@@ -50,7 +55,29 @@ export function Bar({ rows, total, status, names, query, signal, ...rest }: BarP
           <span class="hta-hidden">: show all</span>
         </Button>
       )}
+      {filtered > 0 && (
+        <Button
+          title="Show what any filter of a column leaves out"
+          onClick={() => {
+            filters.value = {};
+          }}
+        >
+          {counted(filtered, "filter")} <span aria-hidden="true">×</span>
+          <span class="hta-hidden">: take away</span>
+        </Button>
+      )}
       <SearchBox query={query} signal={signal} />
+      {filtering && (
+        <Button
+          title="Filter each column by a text or a range, beside what its values are like"
+          aria-pressed={filtering.value}
+          onClick={() => {
+            filtering.value = !filtering.value;
+          }}
+        >
+          Filter columns
+        </Button>
+      )}
       <Columns {...rest} />
       {rows.value > 0 && <Export {...rest} />}
     </div>

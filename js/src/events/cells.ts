@@ -13,6 +13,9 @@ export interface EventColumn extends ColumnInfo {
   heading: string;
   unit: string;
   width: string;
+  /** how many of the stored unit make one of the unit shown, and whether they are whole numbers */
+  scale: number;
+  whole: boolean;
   cell(value: number | string | undefined): string;
   tip(value: number | string | undefined): string;
 }
@@ -52,13 +55,24 @@ export function eventColumn(info: ColumnInfo): EventColumn {
       name === "event_class"
         ? (value: number | string | undefined) => cell(value).replaceAll("_", " ")
         : cell;
-    return { ...info, width, unit: "", heading: heading(name), cell: shown, tip: cell };
+    return {
+      ...info,
+      width,
+      unit: "",
+      scale: 1,
+      whole: true,
+      heading: heading(name),
+      cell: shown,
+      tip: cell,
+    };
   }
   if (name.endsWith("_ns")) {
     return {
       ...info,
       width,
       unit: "µs",
+      scale: 1000,
+      whole: true,
       heading: heading(name),
       cell: number((value) => fixed(value / 1000, 3)),
       tip: number((value) => exact(value, "ns")),
@@ -70,6 +84,8 @@ export function eventColumn(info: ColumnInfo): EventColumn {
     ...info,
     width,
     unit: format.unit,
+    scale: 1,
+    whole: !/_(gbps|pct)$/.test(name),
     heading: HEADINGS[name] ?? format.heading,
     cell: number(plain),
     tip: number(format.unit === "" ? String : format.title),

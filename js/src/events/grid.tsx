@@ -5,6 +5,7 @@
 import type { Signal } from "@preact/signals";
 import type { ComponentChildren, RefObject } from "preact";
 import { Button } from "../button";
+import { ColumnFilter, type Distribution, type Filter } from "../column_filter";
 import type { Table } from "../columns";
 import { ariaSort, classColour, type EventColumn, nextSort } from "./cells";
 import type { Row } from "./pages";
@@ -22,6 +23,8 @@ export interface GridProps {
   focus: readonly [number, number] | null;
   names: ReadonlySet<string>;
   cursor: number;
+  /** null where the columns are not filtered */
+  filtering: Filtering | null;
   scroller: RefObject<HTMLDivElement | null>;
   row(index: number): Row | undefined;
   offset(index: number): number;
@@ -29,6 +32,12 @@ export interface GridProps {
   onKeyDown(event: KeyboardEvent): void;
   onPick(index: number): void;
   onName(name: string): void;
+}
+
+export interface Filtering {
+  filters: Readonly<Record<string, Filter>>;
+  distributions: Readonly<Record<string, Distribution>>;
+  change(column: string, filter: Filter | undefined): void;
 }
 
 export function Grid(props: GridProps) {
@@ -60,6 +69,7 @@ export function Grid(props: GridProps) {
             <Heading key={column.name} column={column} sort={props.sort} />
           ))}
         </div>
+        {props.filtering && <Filters columns={columns} filtering={props.filtering} />}
         <div class="hta-events-body" role="rowgroup" style={{ height: `${props.height}px` }}>
           {shown.map((index) => (
             <EventRow key={index} index={index} grid={props} />
@@ -84,6 +94,28 @@ function Heading({ column, sort }: { column: EventColumn; sort: Signal<string> }
         {column.unit && <span class="hta-muted"> {column.unit}</span>}
         {order !== "none" && <span aria-hidden="true">{order === "ascending" ? " ▲" : " ▼"}</span>}
       </Button>
+    </div>
+  );
+}
+
+function Filters({ columns, filtering }: { columns: readonly EventColumn[]; filtering: Filtering }) {
+  const { filters, distributions, change } = filtering;
+  return (
+    <div class="hta-events-head hta-events-filters" role="row">
+      {columns.map((column) => (
+        <div key={column.name} role="gridcell">
+          <ColumnFilter
+            heading={column.heading}
+            numeric={column.type === "number"}
+            scale={column.scale}
+            whole={column.whole}
+            filter={filters[column.name]}
+            distribution={distributions[column.name]}
+            told={(value) => `${column.cell(value)} ${column.unit}`.trimEnd()}
+            change={(filter) => change(column.name, filter)}
+          />
+        </div>
+      ))}
     </div>
   );
 }

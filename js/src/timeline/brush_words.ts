@@ -19,7 +19,7 @@ interface Spot {
 }
 
 export class BrushWords {
-  readonly tooltip = new Tooltip("hta-timeline-tip hta-timeline-sums");
+  readonly tooltip = new Tooltip("hta-timeline-sums");
   #window: readonly [number, number] | null = null;
   #lanes: readonly number[] = [];
   #at: Spot = { x: 0, width: 0, height: 0, colour: "" };

@@ -3,6 +3,7 @@
 import { computed, effect, signal as makeSignal } from "@preact/signals";
 import { createRef } from "preact";
 import { useLayoutEffect } from "preact/hooks";
+import type { Distribution, Filter } from "../column_filter";
 import { decode, type EncodedTable } from "../columns";
 import { Bar } from "../events/bar";
 import { type ColumnInfo, eventColumn } from "../events/cells";
@@ -41,8 +42,13 @@ export const events: View = ({ model, el, signal }) => {
   const available = read<ColumnInfo[]>("available_columns");
   const names = read<string[]>("names");
   const focus = read<Focus>("focus");
+  const filters = read<Record<string, Filter> | undefined>("filters");
+  const filtering = makeSignal(Object.keys(filters.value ?? {}).length > 0);
+  const distributions = makeSignal<Record<string, Distribution>>({});
   const bar = {
     frozen: model.get("frozen") === true,
+    filtering: model.get("frozen") === true ? null : filtering,
+    filters,
     ...{ rows, status, names, columns, available, rpc, signal },
     total: read<number>("total"),
     query: read<string>("query"),
@@ -88,7 +94,8 @@ export const events: View = ({ model, el, signal }) => {
   const look = () => {
     const box = scroller.current;
     if (!box) return;
-    virtual.viewport = Math.max(0, box.clientHeight - ROW_HEIGHT);
+    const heads = filtering.value && bar.filtering ? 2 : 1;
+    virtual.viewport = Math.max(0, box.clientHeight - heads * ROW_HEIGHT);
     virtual.scrolled(box.scrollTop);
     hint(box);
     pages.want(...virtual.range, virtual.rows);
@@ -115,6 +122,10 @@ export const events: View = ({ model, el, signal }) => {
     sought = [Number(value(row, "rank")), Number(value(row, "event_id"))];
     focus.value = sought;
   };
+  const filter = (column: string, wanted: Filter | undefined) => {
+    const { [column]: _, ...others } = filters.value ?? {};
+    filters.value = wanted === undefined ? others : { ...others, [column]: wanted };
+  };
   const toggleName = (name: string) => {
     const on = names.value.includes(name);
     names.value = on ? names.value.filter((other) => other !== name) : [...names.value, name];
@@ -137,7 +148,17 @@ export const events: View = ({ model, el, signal }) => {
     if (result.row >= 0 && result.version === version.value && focus.value === wanted) goTo(result.row, true);
   };
 
+  const learn = async (column: string, of: number) => {
+    const { result } = await rpc.call<Distribution>("distribution", { column });
+    if (of === version.value) distributions.value = { ...distributions.value, [column]: result };
+  };
+
   const effects = [
+    // what values are like, once the filters are in sight: of what is there now
+    effect(() => {
+      if (!filtering.value || !version.value) return;
+      for (const { name } of shown.value) learn(name, version.value).catch(() => undefined);
+    }),
     // another answer, or other columns of it: from the top
     effect(() => {
       void [version.value, shown.value];
@@ -174,7 +195,7 @@ export const events: View = ({ model, el, signal }) => {
       observer.observe(box);
       return () => observer.unobserve(box);
     }, []);
-    useLayoutEffect(look, [version.value, shown.value]);
+    useLayoutEffect(look, [version.value, shown.value, filtering.value]);
     return (
       <Grid
         {...{ id, scroller, sort, onScroll, onKeyDown }}
@@ -187,6 +208,11 @@ export const events: View = ({ model, el, signal }) => {
         focus={focus.value}
         names={chosenNames.value}
         cursor={cursor.value}
+        filtering={
+          bar.filtering && filtering.value
+            ? { filters: filters.value ?? {}, distributions: distributions.value, change: filter }
+            : null
+        }
         row={(index) => pages.row(index)}
         offset={(index) => virtual.offset(index)}
         onPick={pick}
@@ -196,7 +222,8 @@ export const events: View = ({ model, el, signal }) => {
   }
 
   function Events() {
-    const there = rows.value > 0 && status.value !== "error" && shown.value.length > 0;
+    const filtered = Object.keys(filters.value ?? {}).length > 0; // that nothing passes can still be changed
+    const there = (rows.value > 0 || filtered) && status.value !== "error" && shown.value.length > 0;
     return (
       <section class="hta-events" aria-busy={status.value === "busy"}>
         <Bar {...bar} />
