@@ -13,6 +13,7 @@ import numpy as np
 from hta_widgets.cli.exits import UsageError
 from hta_widgets.cli.terminal import columns_of, is_terminal, printable, shortened
 from hta_widgets.errors import HtaWidgetsError, TraceFormatError
+from hta_widgets.pace import Pace
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
@@ -30,9 +31,11 @@ def open_trace(arguments: Namespace, *, warn: bool = True) -> Trace:
         HtaWidgetsError: it cannot be read.
     """
     with reading(arguments) as show:
+        pace = Pace()
 
-        def progress(done: int, total: int, text: str) -> None:
-            show(f"{done} of {total} files: {text}" if total > 1 else text)
+        def progress(done: float, total: int, text: str) -> None:
+            text += pace.left(done / total)
+            show(f"{int(done)} of {total} files: {text}" if total > 1 else text)
 
         trace = Trace.open(source_of(arguments), progress=progress, clock=getattr(arguments, "clock", "auto"))
     if warn:

@@ -73,7 +73,7 @@ class Trace:
         path: Any,
         client: Any = None,
         cache: Cache = True,
-        progress: Callable[[int, int, str], None] | None = None,
+        progress: Callable[[float, int, str], None] | None = None,
         clock: IterationClock = "auto",
         classes: Classes | None = None,
     ) -> "Trace":
@@ -87,8 +87,9 @@ class Trace:
             cache: cache the parsed columns on disk: True for the default folder, False for no cache, a
                 folder, or "verify": the default folder, and every byte of the files is compared with those
                 that were cached, where else samples, the size and the time are.
-            progress: called as progress(done, total, text) with the number of files read, the number of
-                files, and what is being read; an exception that it raises cancels the reading and propagates.
+            progress: called as progress(done, total, text) with the number of files read (a file that is
+                being read counts in part), the number of files, and what is being read; an exception that it
+                raises cancels the reading and propagates.
             clock: what times the iterations: the "host" that announces them, the "device" that runs their
                 work, or "auto": the device on ranks whose device runs behind (`iteration_clock.timed`).
             classes: rules that decide the class of device work by its name: {pattern: class}, or the path of

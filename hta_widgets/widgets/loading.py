@@ -5,17 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, InvalidStateError
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from hta_widgets.engine import in_forked_child
 from hta_widgets.errors import HtaWidgetsError
+from hta_widgets.pace import Pace
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.discovery import discover
 
 __all__ = ["Loading", "LoadingCancelledError", "open_all"]
 
 Loaded = TypeVar("Loaded")
-Progress = Callable[[int, int, str], None]
+Progress = Callable[[float, int, str], None]
 
 
 class LoadingCancelledError(HtaWidgetsError):
@@ -27,8 +29,8 @@ def open_all(
 ) -> dict[str, Trace]:
     """Open what is not open yet of `{name: anything Trace.open takes}`, one after another.
 
-    `progress` is called as `progress(files read, files in all, what is being read)`; `options` are further
-    arguments of `Trace.open`.
+    `progress` is called as `progress(files read, files in all, what is being read and for how long)`; a file
+    that is being read counts in part. `options` are further arguments of `Trace.open`.
     """
     files = {
         name: len(discover(source).files) for name, source in sources.items() if not isinstance(source, Trace)
@@ -40,16 +42,25 @@ def open_all(
             opened[name] = source
             continue
         prefix = f"{name}: " if len(sources) > 1 else ""
-
-        def report(done: int, _files: int, text: str, before: int = before, prefix: str = prefix) -> None:
-            progress(before + done, total, prefix + text)
-
+        report = partial(_report_reading, progress, Pace(), before, total, prefix)
         trace = opened[name] = Trace.open(source, progress=report, **(options or {}))
         before += files[name]
         # Computed on first use and needed for the first view: do it now, while a progress bar is shown.
+        pace = Pace()
+        for done, rank in enumerate(trace.ranks):
+            which = f" (rank {done + 1} of {len(trace.ranks)})" if len(trace.ranks) > 1 else ""
+            text = f"linking events{which}{pace.left(done / len(trace.ranks))}"
+            progress(before, total, prefix + text)
+            _ = trace.rank(rank).launch, trace.rank(rank).iterations
         progress(before, total, f"{prefix}linking events")
         _ = trace.health, trace.iterations, trace.summary
     return opened
+
+
+def _report_reading(
+    progress: Progress, pace: Pace, before: int, total: int, prefix: str, done: float, files: int, text: str
+) -> None:
+    progress(before + done, total, f"{prefix}{text}{pace.left(done / files) if files else ''}")
 
 
 class Loading(Generic[Loaded]):
@@ -116,7 +127,7 @@ class Loading(Generic[Loaded]):
             return
         self._done(result)
 
-    def _report(self, done: int, total: int, text: str) -> None:
+    def _report(self, done: float, total: int, text: str) -> None:
         if self._stop.is_set():
             raise LoadingCancelledError("loading was cancelled")
         self._progress(done, total, text)

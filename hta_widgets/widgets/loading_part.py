@@ -134,7 +134,7 @@ class LoadingPart(Part):
         with UI_LOCK, self.hold_sync():
             self.status, self.message, self.progress = "error", f"{type(error).__name__}: {error}", None
 
-    def _report(self, done: int, total: int, text: str) -> None:
+    def _report(self, done: float, total: int, text: str) -> None:
         now = monotonic()
         if now - self._last_report < _SECONDS_BETWEEN_REPORTS and done < total:
             return
@@ -142,7 +142,9 @@ class LoadingPart(Part):
         with UI_LOCK, self.hold_sync():
             if self.status == "busy":
                 self.progress = done / total if total else None
-                self.message = f"{done} of {total} files: {text}" if total > 1 else text.capitalize()
+                self.message = (
+                    f"{int(done)} of {total} files: {text}" if total > 1 else text[:1].upper() + text[1:]
+                )
 
     @rpc_method("cancel")
     def _on_cancel(self, _params: dict[str, Any]) -> None:

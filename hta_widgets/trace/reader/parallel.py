@@ -29,7 +29,7 @@ class _Cancelled(Exception):  # noqa: N818 - a signal, not an error
 def read_all(
     files: Sequence[TraceFile],
     cache: Cache,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Callable[[float, int, str], None] | None = None,
     client: Any = None,
 ) -> tuple[list[EventTable | None], dict[str, Exception]]:
     """Each file's table, None where it could not be read, and the reasons by file name.
@@ -68,11 +68,9 @@ def read_all(
                     except Exception as error:  # one bad file must not fail the others
                         errors[at] = error
                 if progress is not None:
-                    progress(
-                        len(files) - len(waiting),
-                        len(files),
-                        _text(files, share, {jobs[job] for job in waiting}),
-                    )
+                    parts = {jobs[job] for job in waiting}
+                    files_read = len(files) - len(parts) + sum(share[at] for at in parts)
+                    progress(files_read, len(files), _text(files, share, parts))
         except BaseException:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
@@ -84,7 +82,7 @@ def read_all(
 def _read_remotely(
     files: Sequence[TraceFile],
     cache: Cache,
-    progress: Callable[[int, int, str], None] | None,
+    progress: Callable[[float, int, str], None] | None,
     client: Any,
 ) -> tuple[list[EventTable | None], dict[str, Exception]]:
     def report(done: int) -> None:

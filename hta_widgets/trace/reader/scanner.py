@@ -48,7 +48,7 @@ def scan(
 
     `source` is a path, URL, fsspec OpenFile or binary stream, plain or gzip.  `extra_args` are further
     argument keys to keep, as JSON text columns under their own names.  `progress(bytes_done, bytes_total)` is
-    called once per block, in bytes of the file itself (`bytes_total` is None if unknown); an exception that
+    called after each block, in bytes of the file itself (`bytes_total` is None if unknown); an exception that
     it raises stops the scan and propagates. `block_bytes` is the text read at once.
 
     Raises TraceNotFoundError if there is no file, TraceFormatError if it holds no trace, or far more text
@@ -63,10 +63,10 @@ def scan(
         reading = _Reading(opened.path, ColumnScanner(tuple(extra_args), block_bytes))
         try:
             for block in blocks:
-                if progress is not None:
-                    progress(block.done, opened.total)
                 text = block.offset + block.stop
                 reading.feed(block)
+                if progress is not None:
+                    progress(block.done, opened.total)
                 if opened.compressed:
                     check_expansion(opened.path, block.done, text, reading.events, most)
         except TraceFormatError as error:
