@@ -19,7 +19,7 @@ from hta_widgets.engine import UI_LOCK
 from hta_widgets.formatting import counted
 from hta_widgets.interrupts import uninterrupted
 from hta_widgets.trace.model import Trace
-from hta_widgets.widgets.rpc import RpcHandler
+from hta_widgets.widgets.rpc import RpcHandler, answer_while_cells_run
 from hta_widgets.widgets.runtime import BUNDLE, STUB, runtime
 from hta_widgets.widgets.selection import Guarded, Selection
 
@@ -64,6 +64,7 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
             shared = [name for name in selection.traits() if name in self.class_traits()]
             started = {name: getattr(selection, name) for name in shared}
             super().__init__(_runtime=runtime(self._bundle), **{**started, **traits})
+            answer_while_cells_run(self.comm)
             self._links = [t.link((selection, name), (self, name)) for name in shared]
 
     @property

@@ -1,13 +1,16 @@
-"""Answers questions that a view asks over the widget's comm, off the kernel's thread and cancellable by id.
+"""Answers questions that a view asks over the widget's comm, off the kernel's thread and cancellable by name.
 
 The protocol (the browser's half is ``js/src/rpc.ts``)::
 
-    browser -> kernel   {rpc: 1, id, method, params}    and   {rpc: 1, id, cancel: true}
-    kernel -> browser   {rpc: 1, id, result} + buffers  or    {rpc: 1, id, error: {type, message}}
+    browser -> kernel   {rpc: 1, call, method, params}    and   {rpc: 1, call, cancel: true}
+    kernel -> browser   {rpc: 1, call, result} + buffers  or    {rpc: 1, call, error: {type, message}}
 
 JupyterLab may deliver a message in another thread while a cell runs, and answers are computed in the
 engine's pool: methods must only read. A message should stay below 1 MB; a method with a longer answer takes a
 `chunk` parameter and is called again.
+
+A call is not named by an `id`: ipykernel 7.4 keeps the `id` of everything a kernel sends until a reply to it
+comes, and nobody replies to a reply.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import Any, TypeVar
 
 from hta_widgets.engine import UI_LOCK, Superseded, Ticket, checkpoint, submit
 
-__all__ = ["RpcHandler", "rpc_method"]
+__all__ = ["RpcHandler", "answer_while_cells_run", "rpc_method"]
 
 Buffer = bytes | bytearray | memoryview
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -35,6 +38,17 @@ def rpc_method(name: str) -> Callable[[Method], Method]:
         return method
 
     return mark
+
+
+def answer_while_cells_run(comm: Any) -> None:
+    """Take the browser's messages from the shell that it sends them to.
+
+    ipykernel 7.4 hands them to the shell that sent something last, so that a cell can await an answer of the
+    browser: once a cell that computes has set a trait, nothing is answered until it ends. No cell awaits an
+    answer of these widgets. Other versions have no such routing.
+    """
+    if callable(getattr(comm, "_reply_subshell_for", None)):
+        comm._reply_subshell_for = None
 
 
 class RpcHandler:
@@ -59,7 +73,7 @@ class RpcHandler:
     def _handle_rpc(self, _widget: object, content: Any, _buffers: Sequence[Buffer]) -> None:
         if not isinstance(content, dict) or content.get("rpc") != 1:
             return
-        call = str(content.get("id"))
+        call = str(content.get("call"))
         if content.get("cancel"):
             ticket = self._rpc_tickets.pop(call, None)
             if ticket is not None:
@@ -79,7 +93,7 @@ class RpcHandler:
         return result if isinstance(result, tuple) else (result, ())
 
     def _answer(self, call: str, name: Any, params: dict[str, Any], ticket: Ticket) -> None:
-        reply: dict[str, Any] = {"rpc": 1, "id": call}
+        reply: dict[str, Any] = {"rpc": 1, "call": call}
         buffers: Sequence[Buffer] = ()
         try:
             checkpoint()  # it may have been cancelled while it waited for a thread

@@ -1,7 +1,7 @@
-// Requests to the kernel over the widget's comm, cancellable by id.
+// Requests to the kernel over the widget's comm, cancellable by its name.
 //
-//   browser -> kernel   {rpc: 1, id, method, params}   and   {rpc: 1, id, cancel: true}
-//   kernel -> browser   {rpc: 1, id, result} + buffers  or   {rpc: 1, id, error: {type, message}}
+//   browser -> kernel   {rpc: 1, call, method, params}   and   {rpc: 1, call, cancel: true}
+//   kernel -> browser   {rpc: 1, call, result} + buffers  or   {rpc: 1, call, error: {type, message}}
 //
 // The Python half is hta_widgets/widgets/rpc.py.
 
@@ -25,7 +25,7 @@ export interface Answer<T> {
 
 interface Reply {
   rpc?: number;
-  id?: string;
+  call?: string;
   result?: unknown;
   error?: { type: string; message: string };
 }
@@ -51,14 +51,14 @@ export class Rpc {
 
   /** Call Python. Rejects with `RpcError` for an error there, and with `AbortError` once `signal` or the view aborts. */
   call<T>(method: string, params: object = {}, options: { signal?: AbortSignal } = {}): Promise<Answer<T>> {
-    const id = `${this.#prefix}.${++this.#count}`;
+    const call = `${this.#prefix}.${++this.#count}`;
     return new Promise<Answer<T>>((resolve, reject) => {
       if (this.signal.aborted || options.signal?.aborted) return reject(aborted());
       if (this.model.get("no_kernel")) return reject(new RpcError("NoKernel", "no kernel answers here"));
-      const cancel = () => this.#cancel(id);
+      const cancel = () => this.#cancel(call);
       const settled = () => options.signal?.removeEventListener("abort", cancel);
       options.signal?.addEventListener("abort", cancel, { once: true });
-      this.#pending.set(id, {
+      this.#pending.set(call, {
         resolve: (answer) => {
           settled();
           resolve(answer as Answer<T>);
@@ -68,29 +68,29 @@ export class Rpc {
           reject(error);
         },
       });
-      this.model.send({ rpc: 1, id, method, params });
+      this.model.send({ rpc: 1, call, method, params });
     });
   }
 
   #settle(content: Reply | null, buffers: DataView[] = []): void {
-    if (content?.rpc !== 1 || content.id === undefined) return;
-    const pending = this.#pending.get(content.id);
+    if (content?.rpc !== 1 || content.call === undefined) return;
+    const pending = this.#pending.get(content.call);
     if (!pending) return;
-    this.#pending.delete(content.id);
+    this.#pending.delete(content.call);
     if (content.error) pending.reject(new RpcError(content.error.type, content.error.message));
     else pending.resolve({ result: content.result, buffers });
   }
 
-  #cancel(id: string): void {
-    const pending = this.#pending.get(id);
+  #cancel(call: string): void {
+    const pending = this.#pending.get(call);
     if (!pending) return;
-    this.#pending.delete(id);
-    this.model.send({ rpc: 1, id, cancel: true });
+    this.#pending.delete(call);
+    this.model.send({ rpc: 1, call, cancel: true });
     pending.reject(aborted());
   }
 
   #cancelAll(): void {
-    for (const id of [...this.#pending.keys()]) this.#cancel(id);
+    for (const call of [...this.#pending.keys()]) this.#cancel(call);
   }
 }
 

@@ -8,7 +8,7 @@ import { onAbort } from "./page";
 export function announceView(model: Model, el: HTMLElement, signal: AbortSignal): void {
   const view = Math.random().toString(36).slice(2);
   const send = (method: string, params: object) =>
-    model.send({ rpc: 1, id: `${view}.${method}`, method, params: { view, ...params } });
+    model.send({ rpc: 1, call: `${view}.${method}`, method, params: { view, ...params } });
 
   let prompt: Element | null | undefined;
   const look = () => {

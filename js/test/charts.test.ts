@@ -465,10 +465,10 @@ it("asks the kernel for the whole of a cut table, in chunks", async () => {
   item("CSV")?.click();
   for (const chunk of [0, 1]) {
     await drawn();
-    const { id, method, params } = (model.sent.at(-1)?.content ?? {}) as Record<string, unknown>;
+    const { call, method, params } = (model.sent.at(-1)?.content ?? {}) as Record<string, unknown>;
     expect([method, params]).toMatchObject(["file", { form: "csv", chunk }]);
     const bytes = new DataView(new TextEncoder().encode(`part${chunk}`).buffer);
-    model.emit("msg:custom", { rpc: 1, id, result: { chunks: 2 } }, [bytes]);
+    model.emit("msg:custom", { rpc: 1, call, result: { chunks: 2 } }, [bytes]);
   }
   await drawn();
   expect(await saved[0]?.text()).toBe("part0part1");

@@ -259,12 +259,12 @@ it("shows runs by letter, doubts, panels and locked timelines", async () => {
     slots[i]?.dispatchEvent(new CustomEvent(BUILT, { detail, bubbles: true }));
   expect(b.follow).toHaveBeenLastCalledWith({ t0: 1000, t1: 1100 });
   const [question] = model.sent.map(
-    ({ content }) => content as { id: string; method: string; params: object },
+    ({ content }) => content as { call: string; method: string; params: object },
   );
   expect(question).toMatchObject({ method: "anchors", params: { run: 0, t0: 0, t1: 100 } });
   const rows = new DataView(Float64Array.of(0, 100, 1000, 1400).buffer);
   const result = { n: 2, runs: 2, from: 0, to: 100 };
-  model.emit("msg:custom", { rpc: 1, id: question?.id, result }, [rows]);
+  model.emit("msg:custom", { rpc: 1, call: question?.call, result }, [rows]);
   await drawn();
   expect(b.follow).toHaveBeenLastCalledWith({ t0: 1150, t1: 1250 });
   slots[1]?.dispatchEvent(new CustomEvent(MOVED, { bubbles: true }));

@@ -52,7 +52,7 @@ function page(first: number, count: number) {
 }
 
 interface Call {
-  id: string;
+  call: string;
   method: string;
   params: {
     first: number;
@@ -67,11 +67,11 @@ interface Call {
 /** A kernel for the model; returns the calls it got. */
 function answer(model: FrozenModel): Call[] {
   const calls: Call[] = [];
-  const reply = (call: Call) => {
-    calls.push(call);
-    const { id, method, params } = call;
+  const reply = (question: Call) => {
+    calls.push(question);
+    const { call, method, params } = question;
     const send = (result: object, buffers: DataView[] = []) =>
-      model.emit("msg:custom", { rpc: 1, id, result }, buffers);
+      model.emit("msg:custom", { rpc: 1, call, result }, buffers);
     if (method === "page") {
       const { data, ...head } = page(params.first, params.count);
       send({ ...head, version: model.get("version") }, data ? [data] : []);
@@ -226,8 +226,8 @@ it("saves the file that the kernel makes, piece by piece, and can give it up", a
     await drawn();
   };
   const send = (chunks: number, bytes: number[]) => {
-    const { id } = calls.at(-1) as Call;
-    model.emit("msg:custom", { rpc: 1, id, result: { chunks } }, [
+    const { call } = calls.at(-1) as Call;
+    model.emit("msg:custom", { rpc: 1, call, result: { chunks } }, [
       new DataView(Uint8Array.from(bytes).buffer),
     ]);
     return drawn();
@@ -245,18 +245,18 @@ it("saves the file that the kernel makes, piece by piece, and can give it up", a
   expect(calls.some((call) => call.method === "forget_file")).toBe(true);
   expect([saved.length, el.textContent?.includes("failed")]).toEqual([1, false]);
   await choose("CSV");
-  const { id } = calls.at(-1) as Call;
-  model.emit("msg:custom", { rpc: 1, id, error: { type: "MemoryError", message: "full" } });
+  const { call } = calls.at(-1) as Call;
+  model.emit("msg:custom", { rpc: 1, call, error: { type: "MemoryError", message: "full" } });
   await drawn();
   expect(el.querySelector("[role=alert]")?.textContent).toBe("CSV failed: full");
 });
 
 it("never takes a name for markup", async () => {
   const { el, model } = await show(state);
-  const { id } = model.sent.map((message) => message.content as Call)[0] as Call;
+  const { call } = model.sent.map((message) => message.content as Call)[0] as Call;
   const markup = "<img src=x onerror=alert(1)>";
   const { data, ...head } = wire({ rank: [0], event_id: [1], name: [markup], event_class: [markup] });
-  model.emit("msg:custom", { rpc: 1, id, result: head }, data ? [data] : []);
+  model.emit("msg:custom", { rpc: 1, call, result: head }, data ? [data] : []);
   await drawn();
   expect(el.querySelector("img")).toBe(null);
   expect(cells(rowsOf(el)[0])[1]).toBe(`${markup}only`);
@@ -264,8 +264,8 @@ it("never takes a name for markup", async () => {
 
 it("says that a page could not be read", async () => {
   const { el, model } = await show(state);
-  const { id } = model.sent.map((message) => message.content as Call)[0] as Call;
-  model.emit("msg:custom", { rpc: 1, id, error: { type: "MemoryError", message: "full" } });
+  const { call } = model.sent.map((message) => message.content as Call)[0] as Call;
+  model.emit("msg:custom", { rpc: 1, call, error: { type: "MemoryError", message: "full" } });
   await drawn();
   expect(el.querySelector("[role=alert]")?.textContent).toBe("The events could not be read: full");
 });

@@ -30,7 +30,7 @@ const ask = (model: FrozenPart, method: string, params: object = {}) =>
   new Promise<{ content: { result?: unknown; error?: { message: string } }; buffers: DataView[] }>(
     (resolve) => {
       model.on("msg:custom", (content, buffers) => resolve({ content, buffers }));
-      model.send({ rpc: 1, id: "1", method, params });
+      model.send({ rpc: 1, call: "1", method, params });
     },
   );
 
@@ -69,7 +69,7 @@ describe("a frozen part", () => {
     model.on("msg:custom", () => {
       answers += 1;
     });
-    model.send({ rpc: 1, id: "2", method: "window" });
+    model.send({ rpc: 1, call: "2", method: "window" });
     await drawn();
     expect(answers).toBe(0);
   });

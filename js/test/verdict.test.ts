@@ -154,9 +154,9 @@ it("goes by the launcher to a panel, a rank, a name and a command, by keys alone
 
   input = await open("/");
   await type(input, "gemm");
-  const { id, method } = (model.sent.at(-1) as SentMessage).content as { id: string; method: string };
+  const { call, method } = (model.sent.at(-1) as SentMessage).content as { call: string; method: string };
   expect(method).toBe("find_names");
-  model.emit("msg:custom", { rpc: 1, id, result: ["void gemm<1>(int)"] }, []);
+  model.emit("msg:custom", { rpc: 1, call, result: ["void gemm<1>(int)"] }, []);
   await drawn();
   expect(found()).toEqual(["Search events for “gemm”", expect.stringContaining("gemm")]);
   key(input, "ArrowDown");

@@ -57,9 +57,9 @@ async function show(state: Record<string, unknown> = {}, graph: boolean | "later
     ...state,
   });
   const bytes = new DataView(packed(GRAPH).buffer);
-  model.on("test:sent", (content: { id: string; method: string }) => {
+  model.on("test:sent", (content: { call: string; method: string }) => {
     if (content.method !== "graph" || !graph) return;
-    model.emit("msg:custom", { rpc: 1, id: content.id, result: { chunks: 1 } }, [bytes]);
+    model.emit("msg:custom", { rpc: 1, call: content.call, result: { chunks: 1 } }, [bytes]);
   });
   const el = document.body.appendChild(document.createElement("div"));
   await mount({ model, el, signal: closing.signal, host: { getWidget: () => Promise.reject() } });
@@ -152,10 +152,10 @@ it("has the kernel draw the map where the browser has no graph, and forgets it a
     [...el.querySelectorAll("button")].find((button) => button.textContent === "Draw the map");
   draw()?.click();
   await drawn();
-  const { id } = model.sent
-    .map(({ content }) => content as { id: string; method: string })
-    .find(({ method }) => method === "speed_map") as { id: string };
-  model.emit("msg:custom", { rpc: 1, id, result: { before: 200, after: [200, 150, 180, 100] } }, []);
+  const { call } = model.sent
+    .map(({ content }) => content as { call: string; method: string })
+    .find(({ method }) => method === "speed_map") as { call: string };
+  model.emit("msg:custom", { rpc: 1, call, result: { before: 200, after: [200, 150, 180, 100] } }, []);
   await vi.waitFor(() =>
     expect(place(el, "Host 2×, compute kernels 1×").getAttribute("aria-label")).toContain("180 ns, 90.0 %"),
   );

@@ -97,6 +97,27 @@ def test_fifty_selections_a_second(lab: Lab, record_property: Callable[[str, obj
     lab.expect_kernel("set(explorer.events['rank'])", {2})
 
 
+def test_answers_while_a_cell_computes_that_changed_something(lab: Lab) -> None:
+    show(lab)
+    lab.page.evaluate(
+        """code => {
+          const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+          window.computing = true;
+          kernel.requestExecute({ code }).done.then(() => { window.computing = false; });
+        }""",
+        "import time\nexplorer.selection.ranks = (1,)\nend = time.monotonic() + 10\n"
+        "while time.monotonic() < end: sum(range(1000))",
+    )
+    expect(rank(lab.page, 1)).to_have_attribute("aria-pressed", "true")
+    sentence = panel(lab.page, "temporal_breakdown").locator("p").first
+    expect(sentence).to_contain_text("Rank 1 ")
+    rank(lab.page, 2).click()
+    expect(sentence).not_to_contain_text("Rank 1 ", timeout=6000)
+    assert lab.page.evaluate("window.computing")
+    lab.page.wait_for_function("!window.computing")
+    expect_all_to_agree(lab, (2,))
+
+
 def test_two_browsers_on_one_kernel(lab: Lab, playwright: Playwright) -> None:
     """What one selects the other shows, and neither loses what it did not change."""
     show(lab)

@@ -36,10 +36,10 @@ def test_clauses_dropped_in_one_message_are_one_action(ddp: Trace) -> None:
 def test_the_view_asks_for_undo_and_redo(ddp: Trace, until: Any) -> None:
     crumb = Breadcrumb(ddp)
     crumb.ranks = (2,)
-    crumb._handle_rpc(crumb, {"rpc": 1, "id": "a.1", "method": "undo"}, [])
+    crumb._handle_rpc(crumb, {"rpc": 1, "call": "a.1", "method": "undo"}, [])
     until(lambda: crumb.can_redo)
     assert crumb.ranks == ()
-    crumb._handle_rpc(crumb, {"rpc": 1, "id": "a.2", "method": "redo"}, [])
+    crumb._handle_rpc(crumb, {"rpc": 1, "call": "a.2", "method": "redo"}, [])
     until(lambda: crumb.ranks == (2,))
 
 

@@ -113,12 +113,12 @@ def test_junk_in_calls_is_answered(part: Part, monkeypatch: pytest.MonkeyPatch) 
 
     def reply(content: Any, _buffers: Any = None) -> None:
         with replied:
-            replies[content["id"]] = content
+            replies[content["call"]] = content
             replied.notify_all()
 
     monkeypatch.setattr(part, "send", reply)
     calls = [
-        {"rpc": 1, "id": f"{method} {at}", "method": method, "params": params}
+        {"rpc": 1, "call": f"{method} {at}", "method": method, "params": params}
         for method in [*part._rpc_methods, "nothing", "__class__", None, 5]
         if method not in ("file", "load")  # these write a whole file, and read the trace again
         for at, params in enumerate([*JUNK, {"rank": NAN}, {"t0": NAN, "t1": INF}, {"chunk": 1e19}])

@@ -38,11 +38,18 @@ class Kernel:
     def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
         self._manager, self._client = manager, client
 
-    def send(self, kind: str, **content: Any) -> str:
+    def send(self, kind: str, subshell: str | None = None, **content: Any) -> str:
         """The id of a message that is on its way."""
         message = self._client.session.msg(kind, content)
+        message["header"]["subshell_id"] = subshell
         self._client.shell_channel.send(message)
         identity: str = message["header"]["msg_id"]
+        return identity
+
+    def new_subshell(self) -> str:
+        """The id of a shell that works while the main one runs a cell; JupyterLab has one for its widgets."""
+        self._client.control_channel.send(self._client.session.msg("create_subshell_request", {}))
+        identity: str = self._client.get_control_msg(timeout=SECONDS)["content"]["subshell_id"]
         return identity
 
     def heard(self) -> Message:
@@ -172,7 +179,7 @@ def test_each_message_of_a_browser_counts_once(fresh_kernel: Kernel) -> None:
     for at in range(PAIRS):
         state = {"ranks": [0] if at % 2 else [], "query": f"query {at}"}
         sent.append(kernel.send("comm_msg", comm_id=crumb, data={"method": "update", "state": state}))
-        question = {"rpc": 1, "id": f"question {at}", "method": "meta", "params": {"chunk": 0}}
+        question = {"rpc": 1, "call": f"question {at}", "method": "meta", "params": {"chunk": 0}}
         sent.append(kernel.send("comm_msg", comm_id=timeline, data={"method": "custom", "content": question}))
         time.sleep(0.01)
     taken, answered, echoed = Counter[str](), Counter[str](), []
@@ -184,7 +191,7 @@ def test_each_message_of_a_browser_counts_once(fresh_kernel: Kernel) -> None:
             taken[message["parent_header"]["msg_id"]] += 1
         elif data.get("method") == "custom":
             assert "result" in data["content"]
-            answered[data["content"]["id"]] += 1
+            answered[data["content"]["call"]] += 1
         elif data.get("method") == "echo_update" and content["comm_id"] == crumb:
             echoed.append(data["state"]["query"])
     assert taken == dict.fromkeys(sent, 1)
@@ -193,3 +200,28 @@ def test_each_message_of_a_browser_counts_once(fresh_kernel: Kernel) -> None:
     selected = kernel.run("settle([*parts.values()], 30); print(explorer.selection.to_dict())")
     assert ast.literal_eval(selected) == {"ranks": (0,), "query": f"query {PAIRS - 1}"}
     assert kernel.run("explorer.selection.clear()") == ""
+
+
+def test_a_cell_that_changed_something_holds_up_no_answer(fresh_kernel: Kernel) -> None:
+    """It computes on: a browser with a shell of its own is answered meanwhile, where kernels have such."""
+    kernel = fresh_kernel
+    subshells = kernel.run("import ipykernel; print(ipykernel.version_info >= (7,))") == "True\n"
+    shell = kernel.new_subshell() if subshells else None
+    timeline = kernel.run("print(parts['timeline'].model_id)").strip()
+    cell = kernel.send("execute_request", code=f"explorer.selection.ranks = (0,){BUSY}", silent=False)
+    for at in range(20):
+        time.sleep(0.02)
+        question = {"rpc": 1, "call": f"question {at}", "method": "meta", "params": {"chunk": 0}}
+        data = {"method": "custom", "content": question}
+        kernel.send("comm_msg", shell, comm_id=timeline, data=data)
+    answered, meanwhile = 0, -1
+    while answered < 20 or meanwhile < 0:
+        message = kernel.heard()
+        content = message["content"]
+        if content.get("execution_state") == "idle" and message["parent_header"]["msg_id"] == cell:
+            meanwhile = answered
+        elif content.get("data", {}).get("method") == "custom":
+            answered += 1
+    assert meanwhile == (20 if subshells else 0)
+    kept = "print({len(getattr(part.comm, '_reply_subshell_ids', ())) for part in parts.values()})"
+    assert kernel.run(kept) == "{0}\n"

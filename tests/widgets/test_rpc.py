@@ -50,16 +50,16 @@ def calculator() -> Calculator:
 
 
 def test_answer_with_buffers(calculator: Calculator, until: Any) -> None:
-    calculator.receive(id="a.1", method="double", params={"n": 21})
+    calculator.receive(call="a.1", method="double", params={"n": 21})
     until(lambda: calculator.sent)
-    assert calculator.sent == [({"rpc": 1, "id": "a.1", "result": {"n": 42}}, [b"bytes"])]
+    assert calculator.sent == [({"rpc": 1, "call": "a.1", "result": {"n": 42}}, [b"bytes"])]
 
 
 @pytest.mark.parametrize(
     ("method", "kind"), [("double", "KeyError"), ("__init__", "LookupError"), (None, "LookupError")]
 )
 def test_errors_are_replies(calculator: Calculator, until: Any, method: str | None, kind: str) -> None:
-    calculator.receive(id="a.1", method=method, params={})
+    calculator.receive(call="a.1", method=method, params={})
     until(lambda: calculator.sent)
     assert calculator.sent[0][0]["error"]["type"] == kind
 
@@ -74,28 +74,28 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("one_thread")
 def test_cancelled_call_is_not_answered(calculator: Calculator, until: Any) -> None:
-    calculator.receive(id="a.1", method="slow", params={})
+    calculator.receive(call="a.1", method="slow", params={})
     assert calculator.begun.wait(10)
-    calculator.receive(id="a.1", cancel=True)
+    calculator.receive(call="a.1", cancel=True)
     calculator.gate.set()
-    calculator.receive(id="a.2", method="double", params={"n": 1})
+    calculator.receive(call="a.2", method="double", params={"n": 1})
     until(lambda: calculator.sent)
-    assert [content["id"] for content, _ in calculator.sent] == ["a.2"]
+    assert [content["call"] for content, _ in calculator.sent] == ["a.2"]
 
 
 def test_other_messages_are_left_alone(calculator: Calculator, until: Any) -> None:
-    for content in ({"event": "click"}, "text", {"rpc": 2, "id": "a.0", "method": "double"}):
+    for content in ({"event": "click"}, "text", {"rpc": 2, "call": "a.0", "method": "double"}):
         calculator.handlers[0](calculator, content, [])
-    calculator.receive(id="a.1", method="double", params={"n": 1})
+    calculator.receive(call="a.1", method="double", params={"n": 1})
     until(lambda: calculator.sent)
-    assert [content["id"] for content, _ in calculator.sent] == ["a.1"]
+    assert [content["call"] for content, _ in calculator.sent] == ["a.1"]
 
 
 def test_what_is_answered_or_cancelled_leaves_nothing(calculator: Calculator, until: Any) -> None:
-    calculator.receive(id="a.1", method="slow", params={})
-    calculator.receive(id="a.1", cancel=True)
+    calculator.receive(call="a.1", method="slow", params={})
+    calculator.receive(call="a.1", cancel=True)
     calculator.gate.set()
     for number in range(2, 5):
-        calculator.receive(id=f"a.{number}", method="double", params={"n": 1})
+        calculator.receive(call=f"a.{number}", method="double", params={"n": 1})
     until(lambda: len(calculator.sent) == 3)
     assert not calculator._rpc_tickets

@@ -225,9 +225,9 @@ def test_selection_round_trips_as_a_small_dict(ddp: Trace) -> None:
 def test_undo_from_the_view(ddp: Trace, until: Any) -> None:
     explorer = TraceExplorer(ddp, panels=[])
     explorer.selection.ranks = (1,)
-    explorer._handle_rpc(explorer, {"rpc": 1, "id": "a.1", "method": "undo"}, [])
+    explorer._handle_rpc(explorer, {"rpc": 1, "call": "a.1", "method": "undo"}, [])
     until(lambda: explorer.selection.ranks == ())
-    explorer._handle_rpc(explorer, {"rpc": 1, "id": "a.2", "method": "redo"}, [])
+    explorer._handle_rpc(explorer, {"rpc": 1, "call": "a.2", "method": "redo"}, [])
     until(lambda: explorer.selection.ranks == (1,))
 
 

@@ -7,7 +7,7 @@ const NO_KERNEL = "this is a frozen report: open the trace in a notebook for tha
 
 interface RpcRequest {
   rpc?: number;
-  id?: string;
+  call?: string;
   method?: string;
   params?: Record<string, unknown>;
   cancel?: boolean;
@@ -37,10 +37,10 @@ export class FrozenPart extends FrozenModel {
   }
 
   override send(content: unknown): void {
-    const { rpc, id, method = "", params = {}, cancel } = (content ?? {}) as RpcRequest;
+    const { rpc, call, method = "", params = {}, cancel } = (content ?? {}) as RpcRequest;
     if (rpc !== 1 || cancel) return;
     const reply = (body: object, buffers: DataView[] = []) =>
-      queueMicrotask(() => this.emit("msg:custom", { rpc: 1, id, ...body }, buffers));
+      queueMicrotask(() => this.emit("msg:custom", { rpc: 1, call, ...body }, buffers));
     const answerer = this.#answerers.get(method);
     if (answerer) {
       const { result, buffers } = answerer(params);
