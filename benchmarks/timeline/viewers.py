@@ -38,6 +38,12 @@ class Opened:
     at: tuple[float, float]
 
 
+def jupyter_lab_alone(server: Server, page: Page) -> None:
+    """A notebook with a slider: what JupyterLab and its widgets need, whatever they show."""
+    Lab(server, page).open_code("import ipywidgets\nipywidgets.IntSlider()", name="alone.ipynb", afresh=True)
+    page.wait_for_timeout(2000)
+
+
 @contextmanager
 def ours(server: Server, page: Page, trace: Path) -> Iterator[Opened]:
     """The timeline in a notebook whose kernel begins with this trace: imports count."""

@@ -41,6 +41,44 @@ def test_notebook_7(lab: Lab) -> None:
     lab.shot("notebook-7")
 
 
+# A second view of the output, moved to the right sidebar, which is made 420 px wide.
+TO_SIDEBAR = """async () => {
+  const { commands, shell } = window.jupyterapp;
+  const notebook = shell.currentWidget;
+  notebook.content.activeCellIndex = 0;
+  await commands.execute('notebook:create-output-view');
+  const view = [...shell.widgets('down')].find((widget) => widget.title.label === 'Output View');
+  shell.add(view, 'right');
+  shell.activateById(view.id);
+  shell.expandRight();
+  shell.activateById(notebook.id);
+  await new Promise((go) => setTimeout(go, 500));
+  const split = shell._hsplitPanel;  // JupyterLab has a handle for it, and no command
+  split.setRelativeSizes(split.widgets.map((_, at) => [0, split.node.clientWidth - 420, 420][at]));
+}"""
+
+
+def test_in_jupyterlabs_sidebar(lab: Lab) -> None:
+    """The same explorer in 420 px: the verdict on top, nothing wider than the bar, and all of it works."""
+    show(lab)
+    lab.page.evaluate(TO_SIDEBAR)
+    sidebar = lab.page.locator("#jp-right-stack .hta-explorer")
+    expect(sidebar.locator(".hta-card").first).to_be_visible()
+    expect(sidebar.locator(".hta-timeline")).to_have_count(1)
+    lab.page.wait_for_timeout(1000)
+    lab.shot("sidebar")
+    width, inner = sidebar.evaluate("(el) => [el.clientWidth, el.scrollWidth]")
+    assert 360 < width <= 420 and inner <= width
+    sidebar.locator(".hta-rank-grid button").nth(1).click()
+    lab.expect_kernel("explorer.selection.ranks", (1,))
+    card = sidebar.locator(".hta-card").first
+    card.get_by_role("button", name="Show").click()
+    expect(card.get_by_role("button", name="Back")).to_be_visible()
+    expect(sidebar.locator(".hta-timeline")).to_be_in_viewport()
+    lab.shot("sidebar-shown")
+    lab.expect_no_errors()
+
+
 def test_reload_brings_the_explorer_back(lab: Lab) -> None:
     show(lab)
     rank(lab, 1).click()
