@@ -139,6 +139,10 @@ def test_files_that_are_no_traces():
     trace = Trace.open(folder)
     assert len(trace.ranks) == 1
     assert "skipped" in set(trace.health["check"])
+    with pytest.raises(
+        TraceFormatError, match=r"a memory timeline, not a trace: analysis\.memory_categories"
+    ):
+        Trace.open(shared_trace("hta/memory_analysis"))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import traitlets as t
 
 from hta_widgets import Scope, Trace, TraceExplorer, analysis, edits, examples
-from hta_widgets.analysis.findings.headline import _ABOUT_MEMORY, _ABOUT_THE_RECORDING, WORDS, title
+from hta_widgets.analysis.findings.headline import _ABOUT_MEMORY, _ABOUT_THE_RECORDING, WORDS, sentence, title
 from hta_widgets.analysis.findings.overview import _RULES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration
@@ -153,8 +153,17 @@ def test_what_if_begins_with_the_change_of_a_card(ddp: Trace, until: Any) -> Non
 def test_every_topic_has_a_title() -> None:
     topics = [*_RULES, *WORDS, *_ABOUT_MEMORY, *_ABOUT_THE_RECORDING, "earlier_work", "not_judged"]
     for topic in topics:
-        words = title(pd.Series({"topic": topic}))
+        words = title(pd.Series({"topic": topic, "text": ""}))
         assert words[0].isupper() and not words.endswith((",", "."))
+
+
+def test_a_recording_without_device_work_says_so_first() -> None:
+    """The card's text is cut where it is long: what is missing comes before what is therefore unknown."""
+    found = analysis.overview(Trace.open(shared_trace("hta/cpu_only")))
+    lacking = found[found["topic"] == "not_judged"].iloc[0]
+    assert title(lacking) == "Where time goes cannot be told"
+    assert lacking["text"].startswith("The trace has no device events: it is unknown ")
+    assert sentence(found) == "Where time goes cannot be told: the trace has no device events."
 
 
 @pytest.mark.parametrize("job", ["hta/cpu_only", "hta/mtia_inference_trace"])

@@ -20,6 +20,7 @@ from hta_widgets.formatting import counted, percent
 __all__ = ["MAIN_QUESTION", "WORDS", "sentence", "title"]
 
 MAIN_QUESTION = "what devices do"
+_NOT_TOLD = "Where time goes cannot be told"
 
 WORDS = {
     "data_stall": "Waiting for the data loader",
@@ -91,6 +92,8 @@ _ASIDE = ("earlier_work", "queue_full", "unread_files")
 def title(finding: pd.Series) -> str:
     """A row of `overview` in a few words, for a heading; `WORDS` and the others know every topic."""
     topic = finding["topic"]
+    if topic == "not_judged" and MAIN_QUESTION in finding["text"]:
+        return _NOT_TOLD
     told = WORDS | _NO_COST | _ABOUT_MEMORY | _ABOUT_THE_RECORDING
     words = told[topic].partition(":")[0].rstrip(",.")
     return f"{words[0].upper()}{words[1:]}"
@@ -131,7 +134,7 @@ def _sentence(frame: pd.DataFrame) -> str:
         return f"{_first(told)}{_others(told)}."
     if len(frame) and frame["text"].str.contains(MAIN_QUESTION, regex=False).any():
         lacking = frame.loc[frame["text"].str.contains(MAIN_QUESTION, regex=False), "text"].iloc[0]
-        return f"Where time goes cannot be told: {lacking.rpartition(': ')[2].removesuffix('.')}."
+        return f"{_NOT_TOLD}: {lacking[0].lower()}{lacking[1:].partition(': ')[0]}."
     limit = f"no known cause takes {NOTE_PCT:g} % of the time or more"
     if frame["severity"].eq(OPEN).any():
         return f"Nothing stands out in what can be judged: {limit}."

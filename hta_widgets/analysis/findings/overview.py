@@ -297,7 +297,7 @@ def _open_row(gap: Open) -> dict[str, object]:
         "section": OPEN,
         "severity": OPEN,
         "topic": "not_judged",
-        "text": f"It is unknown {gap.question}: the trace has no {gap.missing}.",
+        "text": f"The trace has no {gap.missing}: it is unknown {gap.question}.",
         "suggestion": gap.remedy,
     }
 

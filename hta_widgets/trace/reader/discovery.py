@@ -21,6 +21,7 @@ ENDINGS = (".json", ".gz", ".zst")
 
 # Files that this library, HTA and PyTorch write beside the traces. They look like traces but for their names.
 WRITTEN_BY_TOOLS = re.compile(r"_with_counters\.json|^overlaid_|_et\.json|memory_timeline", re.IGNORECASE)
+_MEMORY_TIMELINE = re.compile("memory_timeline", re.IGNORECASE)
 
 # From the most to the least explicit; only short numbers, since a process id or a time stamp is not a rank.
 NAME_PATTERNS = (
@@ -158,7 +159,7 @@ def _choose(where: str, here: list[TraceFile], below: list[TraceFile]) -> Discov
             notes.append("no trace in the folder itself: those in its subfolders were read")
     if not files:
         raise TraceNotFoundError(f"no trace file ({', '.join(ENDINGS)}) in {where}")
-    skipped = {entry.name: "written by an analysis tool, not a trace" for entry in files if _by_tool(entry)}
+    skipped = {entry.name: _why_skipped(entry) for entry in files if _by_tool(entry)}
     return Discovery([entry for entry in files if entry.name not in skipped], skipped, notes)
 
 
@@ -169,6 +170,12 @@ def _candidates(files: list[TraceFile]) -> list[TraceFile]:
         if _last(entry.name).endswith(ENDINGS) and not _last(entry.name).startswith(".")
     ]
     return sorted(kept, key=lambda entry: natural(entry.name))
+
+
+def _why_skipped(entry: TraceFile) -> str:
+    if _MEMORY_TIMELINE.search(_last(entry.name)):
+        return "a memory timeline, not a trace: analysis.memory_categories reads it"
+    return "written by an analysis tool, not a trace"
 
 
 def _by_tool(entry: TraceFile) -> bool:
