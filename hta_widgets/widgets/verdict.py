@@ -166,6 +166,8 @@ def _figure(row: pd.Series) -> tuple[str, str]:
         return f"\N{MINUS SIGN}{percent(row['saving_pct'])}", (
             "of the time" if row["method"] == "replay" else "of the time, at most"
         )
+    if row["topic"] == "queue_full":  # the time of the host, of which there is enough
+        return share, "of the time the host waits; it costs nothing"
     if row["section"] == LATER:
         return percent(0.0), f"saved now, though it costs {share} of the time"
     if row["section"] == UNKNOWN and row["share_pct"]:

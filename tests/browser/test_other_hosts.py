@@ -130,5 +130,8 @@ def test_the_explorer_in_another_host(page: Page, host: str) -> None:
     page.locator(TIMELINE).click(position={"x": 400, "y": 115})
     expect(page.locator(".hta-inspector")).not_to_contain_text("Nothing is selected")
     assert explorer.selection.focus or explorer.selection.gap
+    page.evaluate("() => { document.body.className = 'vscode-dark'; }")
+    expect(page.locator(".hta[data-theme=dark]").first).to_be_visible()
+    expect(page.locator(".hta[data-theme=light]")).to_have_count(0)
     explorer.close()
     assert not errors

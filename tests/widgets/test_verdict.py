@@ -166,6 +166,13 @@ def test_a_recording_without_device_work_says_so_first() -> None:
     assert sentence(found) == "Where time goes cannot be told: the trace has no device events."
 
 
+def test_a_full_queue_costs_nothing(until: Any) -> None:
+    verdict = Verdict(Trace.open(shared_trace("hta/ns_resolution_trace")))
+    until(lambda: verdict.status == "idle")
+    (full,) = [card for card in verdict.cards if card["title"] == "A full launch queue"]
+    assert (full["figure"], full["caption"]) == ("48.4 %", "of the time the host waits; it costs nothing")
+
+
 @pytest.mark.parametrize("job", ["hta/cpu_only", "hta/mtia_inference_trace"])
 def test_panels_in_the_fold_really_cannot_answer(job: str) -> None:
     """Every analysis is asked: the fold holds all that lack their data, and no other."""
