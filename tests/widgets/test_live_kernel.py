@@ -65,7 +65,7 @@ class Kernel:
             interrupted_after: so many seconds after the cell printed something.
         """
         asked = self._client.execute(code)
-        printed, ended = "", ""
+        printed = ""
         while True:
             message = self.heard()
             if message["parent_header"].get("msg_id") != asked:
@@ -77,10 +77,18 @@ class Kernel:
                     time.sleep(interrupted_after)
                     self._manager.interrupt_kernel()
                     interrupted_after = None
-            elif message["msg_type"] == "error":
-                ended = content["ename"]
             elif content.get("execution_state") == "idle":
-                return ended or printed
+                return self._error_of(asked) or printed
+
+    def _error_of(self, asked: str) -> str:
+        """The name of the exception that ended a cell, as the reply has it.
+
+        An interrupt may come while IPython has begun to show another one: it then falls back to text.
+        """
+        while True:
+            reply = self._client.get_shell_msg(timeout=SECONDS)
+            if reply["parent_header"].get("msg_id") == asked:
+                return str(reply["content"].get("ename", ""))
 
 
 SETUP = """
