@@ -28,10 +28,6 @@ SAMPLE_MEGABYTES = 20.0
 LONGEST_MS = 120_000
 
 
-def slices_of(trace: Trace) -> int:
-    return sum(trace.rank(rank).n for rank in trace.ranks)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("trace", type=Path, nargs="?", help="default: a bundled example")
@@ -43,7 +39,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         path, report = Path(name) / "tiled.json", Path(name) / "report.html"
         tile(source, path, SAMPLE_MEGABYTES)
-        sample = slices_of(Trace.open(path, cache=False))
+        sample = Trace.open(path, cache=False).summary["events"]
         for slices in arguments.slices:
             tile(source, path, SAMPLE_MEGABYTES * slices / sample)
             trace = Trace.open(path, cache=False)
@@ -60,9 +56,8 @@ def main() -> None:
                     expect(page.locator(TIMELINE)).to_be_visible(timeout=LONGEST_MS)
                     opened.append(time.monotonic() - begun)
             size = report.stat().st_size / 1e6
-            print(
-                f"| {slices_of(trace):,} | {size:.1f} | {written:.1f} | {min(opened):.1f}-{max(opened):.1f} |"
-            )
+            told = f"{trace.summary['events']:,} | {size:.1f} | {written:.1f}"
+            print(f"| {told} | {min(opened):.1f}-{max(opened):.1f} |")
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ async function vsCode(kernel, el) {
 // A manager as Colab's: a page for each output, which asks for the state of each model that it meets.
 async function asColab(kernel) {
   const { HTMLManager } = await load("@jupyter-widgets/html-manager");
-  const { shims } = modules.get("@jupyter-widgets/base");
+  const { put_buffers, shims } = modules.get("@jupyter-widgets/base");
   class Manager extends HTMLManager {
     #known = new Map();
     get_model(id) {
@@ -124,7 +124,6 @@ async function asColab(kernel) {
     }
     async #make(id) {
       const { state, paths, buffers } = await window.stateOf(id);
-      const { put_buffers } = modules.get("@jupyter-widgets/base");
       put_buffers(state, paths, buffers.map(bytes));
       const comm = new shims.services.Comm(kernel.createComm("jupyter.widget", id));
       const { _model_name: model_name, _model_module: model_module } = state;

@@ -28,7 +28,7 @@ def test_step_times_follow_the_clock(lab: Lab) -> None:
     header, choice = root.locator(".hta-facts"), root.get_by_label("What times the iterations")
     expect(header).to_contain_text("5, timed on the device")
     first = root.locator(".hta-step-strip button").first
-    expect(first).to_have_attribute("aria-label", re.compile("97.7 ms"))
+    expect(first).to_have_attribute("aria-label", re.compile(r"97\.7 ms"))
     by_device = bars(root)
     lab.shot("clock-device", root)
     number = lab.kernel("int(explorer.trace.iterations['iteration'].iloc[0])")

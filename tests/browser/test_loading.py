@@ -13,14 +13,14 @@ pytestmark = pytest.mark.browser
 SLOW = """
 import time
 from hta_widgets import Trace, TraceExplorer, examples
+from hta_widgets.pace import Pace
+pace = Pace()
 read = Trace.open
 def slowly(source, *, progress, **options):
     for part in range(10):
         progress(part / 10, 4, "rank0.json.gz" + pace.left(part / 40))
         time.sleep(0.3)
     return read(source, **options)
-from hta_widgets.pace import Pace
-pace = Pace()
 Trace.open = slowly
 explorer = TraceExplorer(examples.path("ddp_4ranks"))
 explorer

@@ -64,7 +64,7 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> queue.SimpleQueue[dict[str, Any
 
 @pytest.fixture
 def page(playwright: Playwright, messages: queue.SimpleQueue[dict[str, Any]]) -> Iterator[Page]:
-    """A page with the widgets' messages, and what it says is wrong as `page.errors`."""
+    """A page that gets the widgets' messages by the functions that other_host.js calls."""
 
     def to_kernel(identity: str, data: Any, buffers: list[str]) -> None:
         known = comm.get_comm_manager().get_comm(identity)

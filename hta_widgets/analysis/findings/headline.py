@@ -132,8 +132,8 @@ def _sentence(frame: pd.DataFrame) -> str:
     if len(found):
         told = found if now.empty else now
         return f"{_first(told)}{_others(told)}."
-    if len(frame) and frame["text"].str.contains(MAIN_QUESTION, regex=False).any():
-        lacking = frame.loc[frame["text"].str.contains(MAIN_QUESTION, regex=False), "text"].iloc[0]
+    lacking = next((text for text in frame["text"] if MAIN_QUESTION in text), None)
+    if lacking is not None:
         return f"{_NOT_TOLD}: {lacking[0].lower()}{lacking[1:].partition(': ')[0]}."
     limit = f"no known cause takes {NOTE_PCT:g} % of the time or more"
     if frame["severity"].eq(OPEN).any():

@@ -21,7 +21,6 @@ ENDINGS = (".json", ".gz", ".zst")
 
 # Files that this library, HTA and PyTorch write beside the traces. They look like traces but for their names.
 WRITTEN_BY_TOOLS = re.compile(r"_with_counters\.json|^overlaid_|_et\.json|memory_timeline", re.IGNORECASE)
-_MEMORY_TIMELINE = re.compile("memory_timeline", re.IGNORECASE)
 
 # From the most to the least explicit; only short numbers, since a process id or a time stamp is not a rank.
 NAME_PATTERNS = (
@@ -173,7 +172,7 @@ def _candidates(files: list[TraceFile]) -> list[TraceFile]:
 
 
 def _why_skipped(entry: TraceFile) -> str:
-    if _MEMORY_TIMELINE.search(_last(entry.name)):
+    if "memory_timeline" in _last(entry.name).lower():
         return "a memory timeline, not a trace: analysis.memory_categories reads it"
     return "written by an analysis tool, not a trace"
 
