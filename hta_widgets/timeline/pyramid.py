@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hta_widgets.jit import kernel
+from hta_widgets.jit import inline, kernel
 from hta_widgets.timeline.lanes import Lanes
 
 FINEST_BITS = 10  # the finest level is 1024 ns wide
@@ -108,7 +108,7 @@ def _fields(items: Items) -> Columns:
     )  # fmt: skip
 
 
-@kernel
+@inline
 def _empty(n: int, n_offsets: int) -> Columns:
     return (
         np.empty(n, np.int64),
@@ -121,7 +121,7 @@ def _empty(n: int, n_offsets: int) -> Columns:
     )
 
 
-@kernel
+@inline
 def _first(columns: Columns, n: int) -> Columns:
     """A copy of the first n items, so that the rest can be freed."""
     start, end, busy, count, longest, event_class, offsets = columns
@@ -131,7 +131,7 @@ def _first(columns: Columns, n: int) -> Columns:
     )  # fmt: skip
 
 
-@kernel
+@inline
 def _combine(
     columns: Columns, first: int, last: int, durations: Times, out: Columns, at: int, class_busy: Times
 ) -> None:

@@ -34,7 +34,7 @@ def nest(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64) -> Int32:
     if len(rows):
         rows = rows[np.lexsort((rank_in_tie[rows], -end[rows], start[rows], lane[rows]))]
         listed = _listed_by_start(rows, start, end, lane, rank_in_tie)
-        _nest(rows, start, end, lane, rank_in_tie, listed, parent)
+        _nest(rows, start, end, lane, rank_in_tie, int(rank_in_tie[rows].max()) + 1, listed, parent)
     return parent
 
 
@@ -58,10 +58,10 @@ def _listed_by_start(rows: Int64, start: Int64, end: Int64, lane: Int64, kind: I
 
 @kernel
 def _nest(
-    rows: Int64, start: Int64, end: Int64, lane: Int64, kind: Int64, listed: Bool, parent: Int32
+    rows: Int64, start: Int64, end: Int64, lane: Int64, kind: Int64, kinds: int, listed: Bool, parent: Int32
 ) -> None:
     stack = np.empty(len(rows), np.int64)
-    first = np.empty(kind[rows].max() + 1, np.int64)  # by kind: of the rows that begin now, that in the file
+    first = np.empty(kinds, np.int64)  # by kind: of the rows that begin now, that in the file
     ended = np.empty(len(first), np.int64)  # by kind: the innermost row that ends now, -1 without one
     top = 0
     for i in range(len(rows)):

@@ -121,7 +121,8 @@ def _myers(first: Int64, second: Int64, splits: Int64, front: Int64, pairs: Int6
                 for k in range(-d, d + 1, 2):
                     x = 0
                     if d:
-                        x = max(_steps(front[d - 1], middle, k, n - a, m - b))
+                        right, down = _steps(front[d - 1], middle, k, n - a, m - b)
+                        x = max(right, down)
                     if x >= 0:
                         while a + x < n and b + x - k < m and first[a + x] == second[b + x - k]:
                             x += 1
@@ -143,7 +144,10 @@ def _myers(first: Int64, second: Int64, splits: Int64, front: Int64, pairs: Int6
                     made += 1
                 if d:
                     x, k = front[d - 1, middle + from_k], from_k
-            pairs[before:made] = pairs[before:made][::-1].copy()
+            for at in range((made - before) // 2):
+                for side in range(2):
+                    low, high = before + at, made - 1 - at
+                    pairs[low, side], pairs[high, side] = pairs[high, side], pairs[low, side]
             a, b = next_a, next_b
         if split < len(splits) - 1:
             pairs[made, 0], pairs[made, 1] = n, m

@@ -73,7 +73,7 @@ def find_spans(text: Text, first: int) -> tuple[Int64, Int64, int | None]:
 def find_values(text: Text, start: Int64, stop: Int64, key: str) -> tuple[Int64, Int64]:
     """Where each event's value of a key (at most 8 bytes) starts and stops; -1: none."""
     first, last = np.full((2, len(start)), -1, np.int64)
-    word = u64(int.from_bytes(key.encode(), "little"))
+    word = int.from_bytes(key.encode(), "little")
     _values(text, start, stop, word, len(key.encode()), first, last)
     return first, last
 
@@ -169,9 +169,7 @@ def _spans(
 
 
 @kernel
-def _values(
-    text: Text, start: Int64, stop: Int64, word: np.uint64, length: int, first: Int64, last: Int64
-) -> None:
+def _values(text: Text, start: Int64, stop: Int64, word: int, length: int, first: Int64, last: Int64) -> None:
     text = borrowed(text)
     mask = ~u64(0) >> u64(64 - 8 * length)
     for event in range(len(start)):
@@ -184,7 +182,7 @@ def _values(
                 break
             key = i + 1
             i = string_end(text, key, end)
-            wanted = i - key == length and (word_at(text, key) & mask) == word
+            wanted = i - key == length and (word_at(text, key) & mask) == u64(word)
             i = skip_space(text, skip_space(text, i + 1) + 1)
             begin = i
             c = byte_at(text, i)
@@ -198,19 +196,23 @@ def _values(
                 first[event], last[event] = begin, i
 
 
+@inline
+def _copied(text: Text, begin: int, end: int, out: Text, at: int) -> int:
+    """Copy a part of a text to `at`; returns where it ends there."""
+    for i in range(begin, end):
+        out[at + i - begin] = text[i]
+    return at + end - begin
+
+
 @kernel
 def _splice(
     text: Text, first: Int64, last: Int64, texts: Text, offset: Int64, which: Int64, out: Text
 ) -> None:
     done, written = 0, 0
     for k in range(len(first) + 1):
-        until = first[k] if k < len(first) else len(text)
-        out[written : written + until - done] = text[done:until]
-        written += until - done
+        written = _copied(text, done, first[k] if k < len(first) else len(text), out, written)
         if k < len(first):
-            begin, end = offset[which[k]], offset[which[k] + 1]
-            out[written : written + end - begin] = texts[begin:end]
-            written += end - begin
+            written = _copied(texts, offset[which[k]], offset[which[k] + 1], out, written)
             done = last[k]
 
 

@@ -16,7 +16,7 @@ from hta_widgets.hta.analyzers.critical_path.model import (
     SYNC,
 )
 from hta_widgets.hta.analyzers.critical_path.nodes import Numbered
-from hta_widgets.jit import kernel
+from hta_widgets.jit import inline, kernel
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.waits import (
     CONTEXT_SYNC,
@@ -110,6 +110,18 @@ def launched_onto_idle(rank_trace: RankTrace) -> Bool:
     return idle
 
 
+@inline
+def _with_room(edges: Int64, found: int) -> Int64:
+    """The edges, or a longer copy of those found if there is no room for four more."""
+    if found + 4 <= len(edges):
+        return edges
+    larger = np.empty((2 * len(edges), 5), np.int64)
+    for edge in range(found):
+        for column in range(5):
+            larger[edge, column] = edges[edge, column]
+    return larger
+
+
 @kernel
 def _in_order(
     rows: Int64,
@@ -145,17 +157,11 @@ def _in_order(
             for other in range(len(gpu)):
                 waits = other == place if kind[i] == STREAM else gpu[other] == gpu[place]
                 if waits and last[other] >= 0:
-                    if found + 4 > len(edges):
-                        larger = np.empty((2 * len(edges), 5), np.int64)
-                        larger[:found] = edges[:found]
-                        edges = larger
+                    edges = _with_room(edges, found)
                     put(edges, found, last[other], returns, SYNC, 0, NO_EVENT)
                     found += 1
             continue
-        if found + 4 > len(edges):
-            larger = np.empty((2 * len(edges), 5), np.int64)
-            larger[:found] = edges[:found]
-            edges = larger
+        edges = _with_room(edges, found)
         begin, finish = start_of[row], end_of[row]
         put(edges, found, begin, finish, OPERATOR_KERNEL, time[finish] - time[begin], event[row])
         found += 1

@@ -28,7 +28,7 @@ def longest_path(begin: Int64, end: Int64, weight: Float64) -> Int64 | None:
     tail, head = local[which.reshape(-1)[0::2]], local[which.reshape(-1)[1::2]]
     leaving, entering = np.argsort(tail, kind="stable"), np.argsort(head, kind="stable")
     nodes = np.arange(len(number) + 1)
-    path, complete = _search(
+    path = _search(
         len(number),
         tail,
         head,
@@ -38,7 +38,7 @@ def longest_path(begin: Int64, end: Int64, weight: Float64) -> Int64 | None:
         entering,
         np.searchsorted(head[entering], nodes),
     )
-    return number[by_appearance][path] if complete else None
+    return number[by_appearance][path] if len(path) else None
 
 
 @kernel
@@ -51,7 +51,8 @@ def _search(
     leaves: Int64,
     entering: Int64,
     enters: Int64,
-) -> tuple[Int64, bool]:
+) -> Int64:
+    """The nodes along the longest path; none if the graph has a circle or nothing."""
     waiting = np.zeros(n, np.int64)
     for i in range(n):
         waiting[i] = enters[i + 1] - enters[i]
@@ -80,7 +81,7 @@ def _search(
                 order[ready] = child
                 ready += 1
     if ready < n or n == 0:
-        return order[:0], False
+        return np.empty(0, np.int64)
     last = order[0]
     for i in range(n):
         if distance[order[i]] > distance[last]:
@@ -92,4 +93,4 @@ def _search(
         last = before[last]
         path[length] = last
         length += 1
-    return path[:length][::-1].copy(), True
+    return path[:length][::-1].copy()
