@@ -16,7 +16,9 @@ import numpy as np
 from hta_widgets.trace.reader.bytes import PADDING, Text
 from hta_widgets.trace.reader.source import Source
 
-BLOCK_BYTES = 4 << 20
+_LEAST, _MOST = 1 << 19, 4 << 20  # bytes of a block
+_BLOCKS = 16  # of a text that is short of the most
+_INFLATES = 12  # a guess: how many times larger than a compressed file its text is
 _ROOM_IN_FRONT = 1 << 16
 _BUFFERS = 3
 
@@ -45,14 +47,22 @@ class Block:
         self.start -= len(carry)
 
 
+def _block_bytes(source: Source) -> int:
+    """How much to read at once: less of a short text, since a block's columns take ten times its memory."""
+    if source.total is None:
+        return _MOST
+    text = source.total * (_INFLATES if source.compressed else 1)
+    return min(max(text // _BLOCKS, _LEAST), _MOST)
+
+
 class BlockReader:
     """Iterates over the blocks of a source while a thread reads ahead; leaving the context stops the
     thread.
     """
 
-    def __init__(self, source: Source, block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(self, source: Source, block_bytes: int | None = None) -> None:
         self._source = source
-        self._block_bytes = block_bytes
+        self.block_bytes = block_bytes or _block_bytes(source)
         self._offset = 0
         self._free: queue.SimpleQueue[Text | None] = queue.SimpleQueue()
         self._filled: queue.SimpleQueue[Block | BaseException] = queue.SimpleQueue()
@@ -86,12 +96,12 @@ class BlockReader:
             block = filled
 
     def _buffer(self) -> Text:
-        return np.empty(_ROOM_IN_FRONT + self._block_bytes + PADDING, np.uint8)
+        return np.empty(_ROOM_IN_FRONT + self.block_bytes + PADDING, np.uint8)
 
     def _read(self, buffer: Text) -> Block:
-        start, stop = _ROOM_IN_FRONT, _ROOM_IN_FRONT + self._block_bytes
+        start, stop = _ROOM_IN_FRONT, _ROOM_IN_FRONT + self.block_bytes
         read = self._source.read_into(buffer.data[start:stop])
-        last = read < self._block_bytes
+        last = read < self.block_bytes
         block = Block(buffer, start, start + read, self._offset - start, last, self._source.done)
         self._offset += read
         return block

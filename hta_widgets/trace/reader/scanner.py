@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from hta_widgets.errors import TraceFormatError, out_of_memory
 from hta_widgets.jit import compiled
-from hta_widgets.trace.reader.blocks import BLOCK_BYTES, Block, BlockReader
+from hta_widgets.trace.reader.blocks import Block, BlockReader
 from hta_widgets.trace.reader.columns import ColumnScanner
 from hta_widgets.trace.reader.damage import (
     LONGEST_EVENT,
@@ -42,14 +42,15 @@ def scan(
     *,
     extra_args: Sequence[str] = (),
     progress: Progress | None = None,
-    block_bytes: int = BLOCK_BYTES,
+    block_bytes: int | None = None,
 ) -> EventTable:
     """Read every event of a trace file.
 
     `source` is a path, URL, fsspec OpenFile or binary stream, plain or gzip.  `extra_args` are further
     argument keys to keep, as JSON text columns under their own names.  `progress(bytes_done, bytes_total)` is
     called after each block, in bytes of the file itself (`bytes_total` is None if unknown); an exception that
-    it raises stops the scan and propagates. `block_bytes` is the text read at once.
+    it raises stops the scan and propagates. `block_bytes` is the text read at once, by
+    default as much as suits the size of the file.
 
     Raises TraceNotFoundError if there is no file, TraceFormatError if it holds no trace, or far more text
     than a recording of its size (`expansion`), OutOfMemoryError if the memory is too small for it.
@@ -60,7 +61,7 @@ def scan(
         Source(source) as opened,
         BlockReader(opened, block_bytes) as blocks,
     ):
-        reading = _Reading(opened.path, ColumnScanner(tuple(extra_args), block_bytes))
+        reading = _Reading(opened.path, ColumnScanner(tuple(extra_args), blocks.block_bytes))
         try:
             for block in blocks:
                 text = block.offset + block.stop
