@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from hta_widgets.analysis.communication.matching import match
 from hta_widgets.analysis.communication.operations import collective_of
@@ -17,6 +15,8 @@ from hta_widgets.hta.methods.conventions import microseconds, show
 from hta_widgets.trace.classify import EventClass, classify
 
 if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
     from hta_widgets.hta.common.trace import Trace
     from hta_widgets.hta.common.trace_symbol_table import TraceSymbolTable
 
@@ -187,6 +187,8 @@ def _text(rows: pd.DataFrame, column: str) -> pd.Series:
 
 
 def _timeline(kernels: pd.DataFrame, title: str, shortest_us: float = 0.0) -> go.Figure:
+    import plotly.graph_objects as go
+
     figure = go.Figure()
     lane = "rank " + kernels["rank"].astype("str") + ", stream " + kernels["stream"].astype("str")
     for name in sorted(kernels["name"].unique()):
@@ -205,6 +207,8 @@ def _timeline(kernels: pd.DataFrame, title: str, shortest_us: float = 0.0) -> go
 
 
 def _bars(late: pd.DataFrame, chosen: pd.Series) -> go.Figure:
+    from plotly.subplots import make_subplots
+
     numbers = sorted({int(number) for number in late["iteration"].dropna()}) or [-1]
     several = len(numbers) > 1
     titles = [f"iteration={number}" for number in numbers] if several else None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from hta_widgets import analysis
 from hta_widgets.errors import MissingDataError, MissingDataWarning
@@ -14,6 +14,9 @@ from hta_widgets.hta.methods.conventions import microseconds, or_else, show
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.step_names import profiler_step
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 __all__ = [
     "comm_comp_overlap",
@@ -63,6 +66,8 @@ def temporal_breakdown(job: Trace, visualize: bool) -> pd.DataFrame:
 
 def temporal_figure(shares: pd.DataFrame) -> go.Figure:
     """HTA's stacked bars: columns rank, and idle, compute and non-compute time as fractions."""
+    import plotly.graph_objects as go
+
     figure = go.Figure([go.Bar(name=part, x=shares["rank"], y=shares[part]) for part in _PARTS])
     figure.update_layout(
         barmode="stack",
@@ -95,6 +100,8 @@ def comm_comp_overlap(job: Trace, visualize: bool) -> pd.DataFrame:
 
 def overlap_figure(ratios: pd.DataFrame) -> go.Figure:
     """HTA's bars: columns rank and comp_comm_overlap_ratio, a fraction."""
+    import plotly.graph_objects as go
+
     figure = go.Figure(go.Bar(x=ratios["rank"], y=ratios["comp_comm_overlap_ratio"]))
     figure.update_layout(
         title="Computation-Communication Overlap",

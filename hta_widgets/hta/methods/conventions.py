@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterable
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import plotly.graph_objects as go
 
 from hta_widgets.errors import MissingDataError, MissingDataWarning
 from hta_widgets.trace.model import Trace
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 P = ParamSpec("P")
 T = TypeVar("T")

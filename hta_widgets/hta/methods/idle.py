@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import plotly.graph_objects as go
 
 from hta_widgets.analysis.idle.streams import CATEGORIES, interval_statistics, stream_idle_intervals
 from hta_widgets.hta.methods.conventions import chosen_ranks, microseconds, or_else, show
@@ -15,6 +15,9 @@ from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 __all__ = ["idle_figure", "idle_time_breakdown"]
 
@@ -61,6 +64,8 @@ def idle_time_breakdown(
 
 def idle_figure(table: pd.DataFrame, rank: int, as_ratio: bool) -> go.Figure:
     """HTA's stacked bars of one rank: a bar per stream, a colour per category."""
+    import plotly.graph_objects as go
+
     figure = go.Figure()
     for category in CATEGORIES:
         part = table[table["idle_category"] == category]

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 import pandas as pd
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 __all__ = ["bars_by_rank", "pie_of_types", "pies_by_rank"]
 
@@ -20,6 +22,8 @@ _MARGIN = {"l": 50, "r": 50, "b": 50, "t": 50}
 
 def pie_of_types(types: pd.DataFrame) -> go.Figure:
     """Share of busy time of each kernel type, over all ranks."""
+    import plotly.graph_objects as go
+
     shown = types[types["percentage"] > 0]
     figure = go.Figure(go.Pie(labels=shown["kernel_type"], values=shown["percentage"]))
     return figure.update_layout(
@@ -33,6 +37,9 @@ def pie_of_types(types: pd.DataFrame) -> go.Figure:
 
 def pies_by_rank(frame: pd.DataFrame, ranks: Sequence[int], title: str) -> go.Figure:
     """One pie for each rank, two in a row: the names and their time."""
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
     rows = (len(ranks) + 1) // 2
     figure = make_subplots(rows=rows, cols=2, specs=[[{"type": "domain"}] * 2] * rows)
     for position, rank in enumerate(ranks):
@@ -55,6 +62,8 @@ def pies_by_rank(frame: pd.DataFrame, ranks: Sequence[int], title: str) -> go.Fi
 
 def bars_by_rank(frame: pd.DataFrame, title: str) -> list[go.Figure]:
     """One figure for each name but "others": its mean on each rank, with its range as error bar."""
+    import plotly.graph_objects as go
+
     figures = []
     for name, rows in frame[frame["name"] != "others"].groupby("name", sort=True):
         mean = rows["mean (us)"]

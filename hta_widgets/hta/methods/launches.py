@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from hta_widgets.analysis.launches.delays import launch_stats
 from hta_widgets.analysis.launches.op_kernels import op_kernels
@@ -15,6 +15,9 @@ from hta_widgets.errors import MissingDataError, MissingDataWarning
 from hta_widgets.hta.methods.conventions import chosen_ranks, microseconds, show
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 __all__ = ["aten_op_kernels_and_delay", "cuda_kernel_launch_stats", "launch_figures", "operator_table"]
 
@@ -112,6 +115,8 @@ def launch_figures(
 
 def operator_table(frame: pd.DataFrame, rank: int) -> go.Figure:
     """HTA's table of operators and their kernels."""
+    import plotly.graph_objects as go
+
     # Plotly reads cells as HTML: the `<` of a template must not open a tag.
     cells = [
         frame[column].str.replace("<", "&lt;", regex=False) if kind == "str" else frame[column]
@@ -130,6 +135,8 @@ def operator_table(frame: pd.DataFrame, rank: int) -> go.Figure:
 
 
 def _histogram(values: pd.Series, bins: int | None, label: str, title: str) -> go.Figure:
+    import plotly.graph_objects as go
+
     figure = go.Figure(go.Histogram(x=values, nbinsx=bins))
     figure.update_layout(title=title, xaxis_title=label, yaxis_title="count", barmode="relative")
     return figure

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from hta_widgets.analysis.calls.sequences import sequence_instances
 from hta_widgets.analysis.calls.stacks import stacks
@@ -19,6 +19,9 @@ from hta_widgets.palette import colour
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 __all__ = ["frequent_cuda_kernel_sequences"]
 
@@ -88,6 +91,8 @@ def _problem(operator_name: str, output_dir: str) -> str | None:
 
 
 def _bars(top: pd.DataFrame, rank: int) -> go.Figure:
+    import plotly.graph_objects as go
+
     escaped = [text.replace("<", "&lt;").replace("|", "<br>") for text in top["pattern"]]
     figure = go.Figure(
         go.Bar(
