@@ -3,6 +3,7 @@
 # make test   runs every check: linters, types, front end, unit tests, notebooks, browser, parity with HTA
 # make lowest runs the tests with the lowest version of every dependency that pyproject.toml allows
 # make pins   writes the versions in .venv to .ci/constraints.txt, for CI
+# make bench  measures speed and memory beside HTA and Perfetto's UI, and writes docs/performance.md
 # make docs   builds the documentation site into site/
 # make parity asks HTA and us the same questions about every shared trace, and compares
 # make faults puts slips into a copy of the code, one at a time, and lists those that no test notices
@@ -10,8 +11,11 @@
 # Both install into .venv, from a fresh clone, and are quick the second time. Node.js is used where there is one and
 # else installed into .venv from PyPI. The tests compare with Holistic Trace Analysis, which gets .hta to itself.
 
+# hundreds of processes import pandas: what Python compiled of it is kept, whatever the environment says
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lowest pins lint frontend browser docs parity faults screenshot clean
+.PHONY: help demo check test lowest pins lint frontend browser bench docs parity faults screenshot clean
 
 # the first Python >= 3.11; `make PYTHON=...` chooses another one
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -75,6 +79,11 @@ frontend: .venv/.test
 browser: .venv/.test
 	$(BIN)/python -m tests.browser.chromium
 	$(BIN)/python -m tests.browser.managers
+
+# make bench BENCH="small_files --rounds 5" measures a part
+bench: .venv/.test .venv/.bench .hta/.installed browser
+	$(BIN)/python hatch_build.py
+	$(BIN)/python -m benchmarks $(BENCH)
 
 parity: .venv/.test .hta/.installed
 	$(BIN)/python -m pytest tests/parity

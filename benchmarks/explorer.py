@@ -1,138 +1,106 @@
-"""How quickly does the explorer follow: a job of 1 M events, opened from the cache, selected and stormed.
+"""How quickly the explorer follows its selection: everything but the browser.
 
-Everything but the browser: the work of the parts, from the change of a trait until each part shown has its
-answer. Wall time, and CPU of the process: it says more on a machine that is busy.
-
-    python benchmarks/explorer.py [--events N] [--panels KIND ...]
+From the change of a trait until each part that is shown has its answer.
 """
 
 from __future__ import annotations
 
-import argparse
-import gzip
-import statistics
-import tempfile
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import NamedTuple
-from unittest import mock
+from collections.abc import Callable
+from typing import Any
 
-from scopes import SOURCE, scopes
-from tile_trace import tile
-
-from hta_widgets import Trace, TraceExplorer
-from hta_widgets.analysis.registry import ANALYSES
+from benchmarks.figure import Figure
+from benchmarks.process import call
+from benchmarks.selections import scopes
+from benchmarks.setup import Setup
+from hta_widgets import TraceExplorer
 from hta_widgets.trace.scope import Scope
-from hta_widgets.widgets.part import Part
 
 STORM = 200
+SIZES = {1_000_000: (600, 50, 100), 3_000_000: (1500, 100, 200)}  # events: goals in ms: all, median, slowest
+SMALL = {100_000: (None, None, None)}
+Times = dict[str, list[float]]
 
 
-def parts(explorer: TraceExplorer) -> list[Part]:
-    return [part for _, part in explorer.parts]
+def measure(setup: Setup) -> list[Figure]:
+    """Wall ms, of a recording that is in the cache."""
+    figures = []
+    for events, (first, middle, _) in (SMALL if setup.small else SIZES).items():
+        path = setup.recording_of(events)
+        call(answered, path, **setup.columns)  # compiles, fills the cache
+        runs: list[dict[str, Any]] = [
+            call(answered, path, **setup.columns).result for _ in range(setup.rounds)
+        ]
+
+        def of(name: str, runs: list[dict[str, Any]] = runs) -> list[float]:
+            return [value for times in runs for value in times[name]]
+
+        figures += [
+            Figure(f"{runs[0]['events'][0]:,} events: the parts are there, ms", of("parts")),
+            Figure("... and all have answered, ms", of("answered"), goal=first),
+            Figure("... another selection, ms", of("other"), goal=middle),
+            Figure("... a stream never chosen before, ms", of("stream"), goal=middle),
+            Figure(f"... {STORM} selections at once, ms", of("storm")),
+        ]
+    return figures
 
 
-def rest(explorer: TraceExplorer) -> None:
-    """Wait until no part is computing."""
-    while explorer.status == "busy" or any(part.status == "busy" for part in parts(explorer)):
+def answered(path: str) -> Times:
+    """Wall ms in a kernel that has drawn another explorer before."""
+    from hta_widgets import examples
+
+    warm = TraceExplorer(examples.path("ddp_4ranks"))
+    warm.wait()
+    _rest(warm)
+    warm.close()
+    times: Times = {}
+    begun = time.perf_counter()
+    explorer = TraceExplorer(path)
+    explorer.wait()
+    while not explorer.parts:
         time.sleep(0.0005)
-
-
-class Cost(NamedTuple):
-    """ms."""
-
-    wall: float
-    cpu: float
-
-
-def timed(action: Callable[[], object]) -> Cost:
-    begin, spent = time.perf_counter(), time.process_time()
-    action()
-    return Cost(1000 * (time.perf_counter() - begin), 1000 * (time.process_time() - spent))
-
-
-def row(what: str, costs: Sequence[Cost], choose: Callable[[Sequence[float]], float] = max) -> str:
-    wall, cpu = (choose(column) for column in zip(*costs, strict=True))
-    return f"| {what} | {wall:.0f} | {cpu:.0f} |"
-
-
-def measure(path: Path, panels: list[str] | None) -> str:
-    """A markdown table."""
-    more = {} if panels is None else {"panels": panels}
-
-    def opened() -> TraceExplorer:
-        explorer = TraceExplorer(path, **more)
-        explorer.wait()
-        while not explorer.parts:
-            time.sleep(0.0005)
-        return explorer
-
-    explorer = opened()  # fills the cache, compiles
-    rest(explorer)
-    explorer.close()
-    first_parts = timed(lambda: opened().close())
-    explorer = opened()
-    all_answers = timed(lambda: rest(explorer))
+    times["parts"] = [1000 * (time.perf_counter() - begun)]
+    _rest(explorer)
+    times["answered"] = [1000 * (time.perf_counter() - begun)]
+    times["events"] = [explorer.trace.summary["events"]]
     chosen = list(scopes(explorer.trace))
-
-    def change(scope: Scope) -> None:
-        with explorer.selection.hold_trait_notifications():
-            explorer.selection.iterations = scope.iterations or ()
-            explorer.selection.window = scope.window_ns
-            explorer.selection.streams = scope.streams or ()
-        rest(explorer)
-
-    change(chosen[0])
-    changes = [timed(lambda scope=scope: change(scope)) for scope in chosen[1:]]  # type: ignore[misc]
+    _choose(explorer, chosen[0])
+    times["other"] = [_ms(lambda scope=scope: _choose(explorer, scope)) for scope in chosen[1:]]  # type: ignore[misc]
     rank_trace = explorer.trace.rank(explorer.trace.ranks[0])
-    filters = [
-        Scope(streams=(stream,)) for stream in sorted(set(rank_trace.stream[rank_trace.is_device].tolist()))
+    streams = sorted(set(rank_trace.stream[rank_trace.is_device].tolist()))
+    times["stream"] = [
+        _ms(lambda stream=stream: _choose(explorer, Scope(streams=(stream,))))  # type: ignore[misc]
+        for stream in streams
     ]
-    filtered = [timed(lambda scope=scope: change(scope)) for scope in filters]  # type: ignore[misc]
     explorer.selection.clear()
-    rest(explorer)
+    _rest(explorer)
     first, last = explorer.trace.extent_ns
-    asked = mock.Mock(wraps=ANALYSES["temporal_breakdown"].function)
-    entry = ANALYSES["temporal_breakdown"]
-    object.__setattr__(entry, "function", asked)
 
     def storm() -> None:
         for step in range(1, STORM + 1):
             explorer.selection.window = (first, first + step * (last - first) // STORM)
-        rest(explorer)
+        _rest(explorer)
 
-    stormed = timed(storm)
+    times["storm"] = [_ms(storm)]
     assert explorer.frame("temporal_breakdown")["window_ns"].iloc[0] == last - first
-    kinds = ", ".join(part.kind for part in parts(explorer) if hasattr(part, "kind"))
-    return "\n".join(
-        [
-            f"{explorer.trace.summary['events']} events; panels: {kinds}",
-            "",
-            "| what | ms | CPU, ms |",
-            "|---|--:|--:|",
-            row("opened from the cache: the parts are there", [first_parts]),
-            row("... and all have answered, the first time on this trace", [all_answers]),
-            row("another selection, median", changes, statistics.median),
-            row(f"another selection, slowest of {len(changes)}", changes),
-            row(f"a stream never chosen before, slowest of {len(filtered)}", filtered),
-            row(f"{STORM} selections at once ({asked.call_count} computed for one panel)", [stormed]),
-        ]
-    )
+    return times
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Time how the explorer follows its selection.")
-    parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--panels", nargs="*", default=None)
-    arguments = parser.parse_args()
-    megabytes = len(gzip.decompress(SOURCE.read_bytes())) / 1e6
-    events = Trace.open(SOURCE, cache=False).summary["events"]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rank-0.json"
-        tile(SOURCE, path, megabytes * arguments.events / events)
-        print(measure(path, arguments.panels))
+def _choose(explorer: TraceExplorer, scope: Scope) -> None:
+    with explorer.selection.hold_trait_notifications():
+        explorer.selection.iterations = scope.iterations or ()
+        explorer.selection.window = scope.window_ns
+        explorer.selection.streams = scope.streams or ()
+    _rest(explorer)
 
 
-if __name__ == "__main__":
-    main()
+def _rest(explorer: TraceExplorer) -> None:
+    """Wait until no part is computing."""
+    while explorer.status == "busy" or any(part.status == "busy" for _, part in explorer.parts):
+        time.sleep(0.0005)
+
+
+def _ms(action: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    action()
+    return 1000 * (time.perf_counter() - begun)

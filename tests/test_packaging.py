@@ -92,7 +92,7 @@ def test_sdist(distributions: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     sources = {f"js/{name}" for name in ("package.json", "package-lock.json", "src/index.ts")}
-    others = {"hta_widgets/py.typed", "hatch_build.py", "LICENSE", "benchmarks/analyses.py"}
+    others = {"hta_widgets/py.typed", "hatch_build.py", "LICENSE", "benchmarks/methods.py"}
     assert others | sources | BUNDLES | PORTABLE_CODE | PACKAGE_FILES <= names
     assert example_traces(names)
     assert not [name for name in names if "node_modules" in name]

@@ -1,0 +1,112 @@
+"""Reading long recordings, opening them again, their frame and their lanes, and how each grows."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+from benchmarks.figure import Figure, exponent
+from benchmarks.process import Cost, call, cpu, run
+from benchmarks.setup import Setup
+
+HTA = """
+import json, resource, sys
+from hta.trace_analysis import TraceAnalysis
+def cpu():
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+before = cpu()
+TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir="").t.get_trace(0)
+print("RESULT", json.dumps({"links": cpu() - before}))
+"""
+SIZES = (50, 200, 1000)  # MB
+SMALL = (10, 40)
+BESIDE_HTA = 200
+GOALS = {  # by MB: what: CPU s
+    200: {"links": 0.5, "again": 0.05},
+    1000: {"links": 2.0},
+}
+FLOORS = {"links": 20.0, "again": 40.0}
+MOST_MB = {1000: 1100.0}
+EXPONENT = 1.05
+Times = dict[str, float]
+
+
+def measure(setup: Setup) -> list[Figure]:
+    """CPU without interpreter and imports; memory of the whole process at its peak."""
+    sizes = SMALL if setup.small else SIZES
+    beside = sizes[-1] if setup.small else BESIDE_HTA
+    figures: list[Figure] = []
+    medians: dict[str, list[float]] = {}
+    events: list[float] = []
+    for size in sizes:
+        path = setup.recording(size)
+        call(loaded, path, **setup.columns)  # compiles, and fills the cache that is opened again
+        ours: list[Cost] = []
+        again: list[Cost] = []
+        used: list[Cost] = []
+        theirs: list[Cost] = []
+        for _ in range(setup.rounds):
+            ours.append(call(loaded, path, **setup.kernels))
+            again.append(call(loaded, path, **setup.columns))
+            used.append(call(looked_at, path, **setup.columns))
+            if size == beside:
+                theirs.append(run(setup.hta, HTA, path))
+        events.append(ours[0].result["events"])
+        hta = [cost.result["links"] for cost in theirs]
+        goals = {} if setup.small else GOALS.get(size, {})
+        name = f"{size} MB ({events[-1]:,.0f} events)"
+        rows = {
+            "opened": ("opened, CPU s", [cost.result["opened"] for cost in ours], []),
+            "links": ("... with links and iterations, CPU s", [cost.result["links"] for cost in ours], hta),
+            "again": ("... again, from the cache, CPU s", [cost.result["links"] for cost in again], hta),
+            "events()": ("... `events()`, second time, CPU s", [cost.result["frame"] for cost in used], []),
+            "lanes and levels": (
+                "... lanes and levels of the timeline, second time, CPU s",
+                [cost.result["lanes"] for cost in used],
+                [],
+            ),
+        }
+        for key, (what, samples, other) in rows.items():
+            text = what.replace("opened,", f"{name} opened,")
+            figures.append(Figure(text, samples, other, goals.get(key), FLOORS.get(key) if other else None))
+            medians.setdefault(key, []).append(statistics.median(samples))
+        peaks = [cost.peak for cost in ours]
+        other = [cost.peak for cost in theirs]
+        figures.append(
+            Figure("... memory at the peak, MB", peaks, other, MOST_MB.get(size), 1.5 if other else None)
+        )
+    for key, costs in medians.items():
+        figures.append(Figure(f"exponent of the events in {key}", [exponent(events, costs)], goal=EXPONENT))
+    return figures
+
+
+def loaded(path: str) -> Times:
+    """CPU s until the recording is open, and until its events have their classes, launches and iterations."""
+    from hta_widgets.trace.model import Trace
+
+    before = cpu()
+    trace = Trace.open(path)
+    opened = cpu() - before
+    rank = trace.rank(trace.ranks[0])
+    _ = rank.event_class, rank.launch, rank.iteration
+    return {"opened": opened, "links": cpu() - before, "events": rank.n}
+
+
+def looked_at(path: str) -> Times:
+    """CPU s of the frame of all events and of the timeline's lanes, once all is compiled and imported."""
+    from hta_widgets.timeline import Pyramid, build_lanes
+    from hta_widgets.trace.model import Trace
+
+    trace = Trace.open(path)
+    rank = trace.rank(trace.ranks[0])
+    _ = rank.launch, rank.iteration, rank.parent
+    return {"frame": _second(trace.events), "lanes": _second(lambda: Pyramid(build_lanes([rank])))}
+
+
+def _second(work: Callable[[], object]) -> float:
+    work()
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun

@@ -1,0 +1,82 @@
+"""How soon a new process answers about a small recording: most that people open are small."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from tempfile import mkdtemp
+
+from benchmarks.figure import Figure
+from benchmarks.process import Cost, run
+from benchmarks.setup import Setup
+
+PANDAS = "import pandas"
+API = """
+import statistics
+import sys
+from hta_widgets import Trace, analysis
+analysis.temporal_breakdown(Trace.open(sys.argv[1]))
+print("RESULT", int("numba" in sys.modules))
+"""
+METHOD = """
+import statistics
+import sys
+from {package}.trace_analysis import TraceAnalysis
+TraceAnalysis(trace_files={{0: sys.argv[1]}}, trace_dir="").get_temporal_breakdown(visualize=False)
+"""
+WARM_UP = "import sys; from hta_widgets.cli.run import main; sys.exit(main(['warm-up', '--quiet']))"
+MEGABYTES = {1.8: (0.6, 1.5, 1.2), 8.7: (0.65, 2.0, 1.5)}  # size: goal in s, goal as a ratio, floor
+
+
+def measure(setup: Setup) -> list[Figure]:
+    """CPU of whole processes in turns, after one that compiles; the first ones of a machine at the end."""
+    figures = []
+    pandas = [run(sys.executable, PANDAS).cpu for _ in range(setup.rounds)]
+    figures.append(Figure("`import pandas`, CPU s", pandas))
+    for megabytes, (goal, _, floor) in MEGABYTES.items():
+        path = setup.recording(megabytes)
+        ours: list[Cost] = []
+        door: list[Cost] = []
+        theirs: list[Cost] = []
+        run(sys.executable, API, path, **setup.kernels)
+        for _ in range(setup.rounds):
+            ours.append(run(sys.executable, API, path, **setup.kernels))
+            door.append(run(sys.executable, METHOD.format(package="hta_widgets.hta"), path, **setup.kernels))
+            theirs.append(run(setup.hta, METHOD.format(package="hta"), path))
+        name = f"{megabytes} MB, file to `temporal_breakdown`"
+        hta = [cost.cpu for cost in theirs]
+        figures += [
+            Figure(f"{name}, CPU s", [cost.cpu for cost in ours], hta, goal, floor),
+            Figure(
+                "... through HTA's names, CPU s",
+                [cost.cpu for cost in door],
+                hta,
+                1.1 * statistics.median(cost.cpu for cost in ours) / setup.pace,
+            ),
+            Figure(
+                "... memory at its peak, MB",
+                [cost.peak for cost in ours],
+                [cost.peak for cost in theirs],
+                floor=0.9,
+            ),
+            Figure("... processes that import numba", [sum(cost.result for cost in ours)], goal=0),
+        ]
+    if not setup.small:
+        figures += first_ever(setup)
+    return figures
+
+
+def first_ever(setup: Setup) -> list[Figure]:
+    """Processes on a machine that has compiled nothing yet."""
+    path = setup.recording(next(iter(MEGABYTES)))
+    empty = {"HTA_WIDGETS_CACHE": "off"}
+
+    def fresh() -> dict[str, str]:
+        return {**empty, "NUMBA_CACHE_DIR": mkdtemp(dir=setup.folder)}
+
+    answers = [run(sys.executable, API, path, **fresh()) for _ in range(setup.rounds)]
+    everything = run(sys.executable, WARM_UP, **fresh())
+    return [
+        Figure("the very first answer on a machine, CPU s", [cost.cpu for cost in answers], goal=3.0),
+        Figure("`hta-widgets warm-up` on a new machine, CPU s", [everything.cpu], goal=12.0),
+    ]
