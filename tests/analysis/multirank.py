@@ -24,6 +24,7 @@ class RankFile:
     clock_ns: int = 0
     base: bool = True
     device_bytes: int = 0
+    groups: list[dict[str, Any]] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, cat: str, name: str, start: int, dur: int | None = None, **fields: Any) -> RankFile:
@@ -73,6 +74,8 @@ class RankFile:
     def write(self, folder: Path, world_size: int) -> None:
         content: dict[str, Any] = {"schemaVersion": 1, "traceEvents": self.events}
         content["distributedInfo"] = {"backend": "nccl", "rank": self.rank, "world_size": world_size}
+        if self.groups:
+            content["distributedInfo"] |= {"pg_count": len(self.groups), "pg_config": self.groups}
         if self.base:
             content["baseTimeNanoseconds"] = EPOCH_NS
         if self.device_bytes:

@@ -1,0 +1,66 @@
+"""The order in which each stage of a pipeline runs its microbatches, by schedule.
+
+A slot is (kind, microbatch, chunk): "F" forward; "B" backward; "W" the gradients of weights, where the
+schedule runs them apart, so that "B" is only that of the inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Slot = tuple[str, int, int]
+
+
+def gpipe(stage: int, stages: int, microbatches: int, chunks: int = 1) -> list[Slot]:
+    """All forwards, then all backwards (Huang et al., "GPipe", NeurIPS 2019)."""
+    return [(kind, at, 0) for kind in "FB" for at in range(microbatches)]
+
+
+def one_f_one_b(stage: int, stages: int, microbatches: int, chunks: int = 1) -> list[Slot]:
+    """PipeDream-Flush (Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN Training", ICML 2021)."""
+    warm = min(stages - stage - 1, microbatches)
+    return _alternating(
+        [("F", at, 0) for at in range(microbatches)], [("B", at, 0) for at in range(microbatches)], warm
+    )
+
+
+def interleaved(stage: int, stages: int, microbatches: int, chunks: int) -> list[Slot]:
+    """Each rank has several chunks (Narayanan et al., "Efficient Large-Scale ... Megatron-LM", SC 2021)."""
+    assert microbatches % stages == 0
+    forward: list[Slot] = [
+        ("F", first + at, chunk)
+        for first in range(0, microbatches, stages)
+        for chunk in range(chunks)
+        for at in range(stages)
+    ]
+    backward = [("B", at, chunks - 1 - chunk) for _, at, chunk in forward]
+    warm = 2 * (stages - stage - 1) + (chunks - 1) * stages
+    return _alternating(forward, backward, min(warm, len(forward)))
+
+
+def zero_bubble(stage: int, stages: int, microbatches: int, chunks: int = 1) -> list[Slot]:
+    """ZB-H1 (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024).
+
+    1F1B whose later stages put off the gradients of weights, and fill the drain with them.
+    """
+    slots: list[Slot] = []
+    weights = 0
+    for slot in one_f_one_b(stage, stages, microbatches):
+        slots.append(slot)
+        if slot[0] == "B" and slot[1] >= stage:
+            slots.append(("W", weights, 0))
+            weights += 1
+    return [*slots, *(("W", at, 0) for at in range(weights, microbatches))]
+
+
+def _alternating(forward: list[Slot], backward: list[Slot], warm: int) -> list[Slot]:
+    steady = [slot for pair in zip(forward[warm:], backward, strict=False) for slot in pair]
+    return [*forward[:warm], *steady, *backward[len(forward) - warm :]]
+
+
+SCHEDULES: dict[str, Callable[[int, int, int, int], list[Slot]]] = {
+    "GPipe": gpipe,
+    "1F1B": one_f_one_b,
+    "interleaved 1F1B": interleaved,
+    "zero bubble": zero_bubble,
+}
