@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.operators.roofline import roofline
     from hta_widgets.analysis.operators.table import operators
     from hta_widgets.analysis.operators.utilization import utilization
+    from hta_widgets.analysis.parallelism.grid import parallelism
     from hta_widgets.analysis.registry import ANALYSES
     from hta_widgets.analysis.replay import (
         marginal_savings,
@@ -127,6 +128,7 @@ __all__ = [
     "op_kernels",
     "operators",
     "overview",
+    "parallelism",
     "peaks_of",
     "queue_length",
     "queue_summary",
@@ -206,6 +208,7 @@ _MODULES = {
     "op_kernels": "hta_widgets.analysis.launches.op_kernels",
     "operators": "hta_widgets.analysis.operators.table",
     "overview": "hta_widgets.analysis.findings",
+    "parallelism": "hta_widgets.analysis.parallelism.grid",
     "peaks_of": "hta_widgets.analysis.kernels.peaks",
     "queue_length": "hta_widgets.analysis.launches.queue",
     "queue_summary": "hta_widgets.analysis.launches.queue",

@@ -38,6 +38,7 @@ LAYER = (
 WIDTH, TOKENS = 16, 4096
 PARAMETERS = (96_000, 48_000)  # of the units that a sharded rank gathers
 NS_PER_TOKEN = 100
+DDP = "DistributedDataParallel.forward"
 ACCUMULATES = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 # How frameworks describe the groups of a dimension.
 MEGATRON = {
@@ -172,7 +173,7 @@ class _Rank:
         for step in range(job.steps):
             self._step = step
             self._exchanges = 0
-            program += [Step(step), *self._gathered()]
+            program += [Step(step, DDP if "data" in self._groups else ""), *self._gathered()]
             for slot in order:
                 program += self._slot(stage, slot)
             program += [*self._reduced(), Compute("multi_tensor_apply_kernel", 150 * US)]

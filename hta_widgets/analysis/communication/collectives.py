@@ -43,6 +43,9 @@ _TEXTS = {
     "dtype": "dtype",
     "process_group": "process_group_name",
     "group_ranks": "process_group_ranks",
+    "group_description": "process_group_description",
+    "in_splits": "in_split_size",
+    "out_splits": "out_split_size",
 }
 _NUMBERS = {
     "seq": "seq",

@@ -68,7 +68,7 @@ class Collective:
     Attributes:
         operation: as PyTorch records it, a key of `KERNELS`.
         sent, received: elements, or of an all-to-all the tokens for and of each rank, of `width` elements.
-        caller: the annotation that launches it.
+        caller: the operator that launches it.
     """
 
     operation: str
@@ -100,7 +100,10 @@ class Receive:
 
 @dataclass(frozen=True)
 class Step:
+    """`forward` is the annotation of the wrapper's forward, which begins with the step."""
+
     number: int
+    forward: str = ""
 
 
 Operation = Compute | Copy | Idle | AllReduce | Collective | Send | Receive | Step
@@ -240,6 +243,8 @@ class Play:
             elif isinstance(operation, Step):
                 player.end_step()
                 player.step = operation.number, player.now
+                if operation.forward:
+                    player.file.add("user_annotation", operation.forward, player.now + US, US)
                 player.now += _HOST
             elif isinstance(operation, Idle):
                 player.now += operation.ns
@@ -318,7 +323,7 @@ class Play:
         if operation.caller:
             thread = _AUTOGRAD if operation.backward else 1
             launched = arrived[rank] - _AHEAD
-            player.file.add("user_annotation", operation.caller, launched - 300, 600, tid=thread)
+            player.file.add("cpu_op", operation.caller, launched - 300, 600, tid=thread)
         player.nth(group.name)
         player.now = end
         return True

@@ -1,0 +1,7 @@
+"""How the ranks of a job form a grid, and how well they share the work along its dimensions.
+
+dimensions      what a process group is for, by its description
+process_groups  the groups of each rank, with their members and what they carry
+partners        whether ranks that send to each other form a chain or a ring
+grid            `parallelism`;  uses all of these and `strategy`
+"""

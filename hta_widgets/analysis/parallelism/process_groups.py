@@ -1,0 +1,114 @@
+"""The process groups of each rank: members, description, and what was recorded of their traffic."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.communication.collectives import belonging, collectives, recorded
+from hta_widgets.analysis.strategy.group_evidence import distributed_info
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["ProcessGroup", "process_groups", "splits_of"]
+
+_TEXTS = ("process_group", "group_ranks", "group_description")
+
+
+@dataclass(frozen=True)
+class ProcessGroup:
+    """A group of several ranks.
+
+    Attributes:
+        name, description: as recorded; "" where not.
+        size: its number of ranks.
+        members: their numbers, in the group's order; empty where only some of them are known.
+        ranks: those of them that were recorded.
+        traffic: the recorded communication of these ranks in the group, by rank and start, with the columns
+            of `recorded`.
+    """
+
+    name: str
+    description: str
+    size: int
+    members: tuple[int, ...]
+    ranks: tuple[int, ...]
+    traffic: pd.DataFrame
+
+    @property
+    def operations(self) -> set[str]:
+        """What it carries."""
+        return set(self.traffic["collective"])
+
+    @property
+    def carried(self) -> dict[int, str]:
+        """How many of each operation every rank launched: `8 allgather, 8 reduce_scatter`."""
+        found: dict[int, list[str]] = {}
+        counts = self.traffic.groupby(["rank", "collective"], sort=True).size().reset_index(name="count")
+        for rank, operation, count in counts.itertuples(index=False, name=None):
+            found.setdefault(rank, []).append(f"{count:,} {operation}")
+        return {rank: ", ".join(texts) for rank, texts in found.items()}
+
+
+def process_groups(trace: Trace, scope: Scope) -> list[ProcessGroup]:
+    """The groups that ranks of the scope belong to: those that files list, and those of recorded exchanges.
+
+    Groups are the same if name and members are. Sorted by number of ranks, members and name.
+    """
+    ranks = trace.ranks_of(scope)
+    traffic = _traffic(trace, scope)
+    found: dict[tuple[str, tuple[int, ...], int], tuple[str, set[int]]] = {}
+    listed: dict[tuple[int, str], tuple[str, tuple[int, ...], int]] = {}
+    for rank in ranks:
+        for name, description, members in _listed(trace, rank):
+            key = name, members, len(members)
+            listed[rank, name] = key
+            found.setdefault(key, (description, set()))[1].add(rank)
+    used: dict[tuple[str, tuple[int, ...], int], list[pd.DataFrame]] = {}
+    by = ["rank", "process_group", "group_ranks", "group_size", "group_description"]
+    several = traffic[traffic["group_size"].fillna(0) > 1].fillna(dict.fromkeys(_TEXTS, ""))
+    for values, rows in several.groupby(by, sort=True):
+        of_rank, name, text, of_size, description = map(str, values)
+        rank, size, members = int(of_rank), int(of_size), splits_of(text)
+        key = listed.get((rank, name), (name, members if len(members) == size else (), size))
+        found.setdefault(key, (description, set()))[1].add(rank)
+        used.setdefault(key, []).append(rows)
+    groups = [
+        ProcessGroup(
+            name, description, size, members, tuple(sorted(those)),
+            pd.concat(used[key]) if (key := (name, members, size)) in used else traffic.iloc[:0],
+        )
+        for (name, members, size), (description, those) in found.items()
+    ]  # fmt: skip
+    return sorted(groups, key=lambda group: (-group.size, group.members, group.name))
+
+
+def splits_of(text: str) -> tuple[int, ...]:
+    """The numbers of a list as PyTorch writes it; empty if it is none, or was cut (after 30 entries)."""
+    return tuple(map(int, re.findall(r"\d+", text))) if re.fullmatch(r'"?\[[\d, ]*\]"?', text) else ()
+
+
+def _traffic(trace: Trace, scope: Scope) -> pd.DataFrame:
+    """The communication that belongs to the scope, with what was recorded of it."""
+    rows = recorded(trace).sort_values(["rank", "start_ns", "event_id"], kind="stable", ignore_index=True)
+    narrowed = scope != Scope() and len(collectives(trace))
+    return rows[belonging(trace, scope)] if narrowed else rows
+
+
+def _listed(trace: Trace, rank: int) -> list[tuple[str, str, tuple[int, ...]]]:
+    """Name, description and members of the groups of several ranks that a file lists, and that hold it."""
+    groups = distributed_info(trace, rank, "pg_config")
+    found = []
+    for group in groups if isinstance(groups, list) else ():
+        members = group.get("ranks") if isinstance(group, dict) else None
+        if not isinstance(members, list) or not all(isinstance(each, int | np.integer) for each in members):
+            continue
+        if len(members) > 1 and rank in members:
+            found.append((str(group.get("pg_name", "")), str(group.get("pg_desc", "")), tuple(members)))
+    return found
