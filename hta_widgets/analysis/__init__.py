@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.operators.table import operators
     from hta_widgets.analysis.operators.utilization import utilization
     from hta_widgets.analysis.parallelism.grid import parallelism
+    from hta_widgets.analysis.parallelism.pipeline import pipeline
     from hta_widgets.analysis.registry import ANALYSES
     from hta_widgets.analysis.replay import (
         marginal_savings,
@@ -130,6 +131,7 @@ __all__ = [
     "overview",
     "parallelism",
     "peaks_of",
+    "pipeline",
     "queue_length",
     "queue_summary",
     "rank_waits",
@@ -210,6 +212,7 @@ _MODULES = {
     "overview": "hta_widgets.analysis.findings",
     "parallelism": "hta_widgets.analysis.parallelism.grid",
     "peaks_of": "hta_widgets.analysis.kernels.peaks",
+    "pipeline": "hta_widgets.analysis.parallelism.pipeline",
     "queue_length": "hta_widgets.analysis.launches.queue",
     "queue_summary": "hta_widgets.analysis.launches.queue",
     "rank_waits": "hta_widgets.analysis.communication.rank_waits",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pandas as pd
 
@@ -32,7 +32,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "UNKNOWN", "parallelism", "sentence"]
+__all__ = ["ANALYSIS", "UNKNOWN", "Purpose", "parallelism", "purposes", "sentence"]
 
 UNKNOWN: Final = "unknown"
 
@@ -75,16 +75,8 @@ def parallelism(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         MissingDataError: the job has several ranks, but nothing names their process groups.
     """
     scope = scope or Scope()
-    groups = process_groups(trace, scope)
-    if not groups and _several(trace):
-        raise MissingDataError("process groups", _RECORD_GROUPS)
-    evidence = _strategies(trace, scope)
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for group in groups:
-        told = _told(group, evidence)
-        if told is None:
-            continue
-        dimension, role, order, known_by, words = told
+    for group, dimension, role, order, known_by, words in purposes(trace, scope):
         known = dimension != UNKNOWN and len(order) > 0
         carried = group.carried
         for rank in group.ranks:
@@ -105,21 +97,43 @@ def parallelism(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     return frame.drop(columns="place").reset_index(drop=True)
 
 
-def _told(
-    group: ProcessGroup, evidence: Mapping[tuple[int, str], GroupEvidence]
-) -> tuple[str, str, tuple[int, ...], str, str] | None:
-    """Dimension, role, ranks in order, by what it is known, and in words; None: nothing to tell."""
+class Purpose(NamedTuple):
+    """What a process group is for.
+
+    Attributes:
+        dimension, role, known_by, words: as `parallelism` has them.
+        order: its ranks, from that with coordinate 0; empty where not known.
+    """
+
+    group: ProcessGroup
+    dimension: str
+    role: str
+    order: tuple[int, ...]
+    known_by: str
+    words: str
+
+
+def purposes(trace: Trace, scope: Scope) -> list[Purpose]:
+    """The process groups of the scope's ranks that are described or used; raises as `parallelism` does."""
+    groups = process_groups(trace, scope)
+    if not groups and _several(trace):
+        raise MissingDataError("process groups", _RECORD_GROUPS)
+    evidence = _strategies(trace, scope)
+    return [purpose for group in groups if (purpose := _purpose(group, evidence)) is not None]
+
+
+def _purpose(group: ProcessGroup, evidence: Mapping[tuple[int, str], GroupEvidence]) -> Purpose | None:
     found, role = described(group.description)
     form, order = shape(group) if group.operations <= _POINT_TO_POINT else ("", ())
     if found:
         order = order if found == (PIPELINE,) and form == CHAIN else group.members
         words = f"its group is described as {group.description}"
-        return " and ".join(found), role, order, "description", words
+        return Purpose(group, " and ".join(found), role, order, "description", words)
     if group.traffic.empty:
         return None
     dimension, role, words = _from_traffic(group, form, evidence)
     known_by = "" if dimension == UNKNOWN else "traffic"
-    return dimension, role, order if form else group.members, known_by, words
+    return Purpose(group, dimension, role, order if form else group.members, known_by, words)
 
 
 def _from_traffic(

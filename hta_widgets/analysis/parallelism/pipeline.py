@@ -1,0 +1,257 @@
+"""The pipeline of a job: its schedule, how much of its time is bubble, and how unequal its stages are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.job.clocks import offsets
+from hta_widgets.analysis.parallelism.bubbles import ideal_bubble, imbalance, parts
+from hta_widgets.analysis.parallelism.dimensions import CONTEXT, EXPERT, PIPELINE, TENSOR
+from hta_widgets.analysis.parallelism.grid import Purpose, purposes
+from hta_widgets.analysis.parallelism.microbatches import Passes, passes_of
+from hta_widgets.analysis.parallelism.schedules import UNKNOWN, Schedule, schedule_of
+from hta_widgets.charts.spec import Series, Stack
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import RECORD_DEVICE, MissingDataError
+from hta_widgets.formatting import counted, percent
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["ANALYSIS", "pipeline", "sentence"]
+
+_COLUMNS = {
+    "iteration": "int64", "rank": "int64", "process_group": "str", "stage": "int64", "stages": "int64",
+    "schedule": "str", "evidence": "str", "microbatches": "Int64", "chunks": "Int64", "order": "str",
+    "step_ns": "int64", "before_ns": "int64", "compute_ns": "int64", "stalled_ns": "int64",
+    "warm_up_ns": "int64", "steady_ns": "int64", "drain_ns": "int64", "after_ns": "int64",
+    "bubble_pct": "float64", "ideal_bubble_pct": "float64", "imbalance_pct": "float64",
+    "passes_ns": "int64", "stage_work_pct": "float64",
+}  # fmt: skip
+_INSIDE = (TENSOR, CONTEXT, EXPERT)
+"""The groups whose communication is part of a pass; gradients of the replicas are reduced beside it."""
+
+_RECORD_STAGES: Final = (
+    "Record with PyTorch 2.4 or newer and torch.profiler.profile(activities=[ProfilerActivity.CPU, "
+    "ProfilerActivity.CUDA]), so that record_param_comms tells the group of each send and receive."
+)
+_RECORD_ALL: Final = "Record the same steps on every rank, with one schedule for torch.profiler.profile."
+
+
+def pipeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
+    """Which schedule does the pipeline follow, how much of it is bubble, and are its stages equal?
+
+    Stages are the ranks of a pipeline group (`parallelism`). A pass of a microbatch through a stage is what
+    it launches in one direction, forward or backward, between what it exchanges with other stages; work of
+    less than a twentieth of a usual pass is none. The order of the passes gives the schedule:
+
+    - GPipe: all forwards, then all backwards (Huang et al., NeurIPS 2019).
+    - 1F1B: stage s of p runs p - 1 - s forwards ahead, then forward and backward by turns (Narayanan et al.,
+      "Memory-Efficient Pipeline-Parallel DNN Training", ICML 2021).
+    - Interleaved 1F1B: 2 (p - 1 - s) + (v - 1) p ahead, with v chunks of the model per rank (Narayanan et
+      al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021).
+    - ZB-H1: 1F1B with the gradients of weights apart (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR
+      2024).
+
+    The pipeline begins with the first pass of any stage and ends with the last; clocks of ranks are set by
+    the ends of the sends and receives that meet, if these agree on more than noise. A bubble is time in
+    between in which the rank runs no pass. With f and b, the mean passes of a chunk in each direction, the
+    schedule's own bubble is (p - 1) (f + b), and (p - 1) (f + b - w) of ZB-H1, where b is the gradient of the
+    inputs and w that of the weights. What unequal stages cost is found by a replay of the passes in their
+    order, each as soon as its input is there: with the durations measured, and with those scaled so that all
+    stages have the mean.
+
+    Args:
+        trace: the job.
+        scope: ranks, whose rows are wanted; iterations.
+
+    Returns:
+        One row per complete step and rank of a pipeline, by iteration, process group, stage. Columns:
+        iteration, rank (int64), process_group (str), stage (int64, from 0), stages (int64), schedule (str:
+        "GPipe", "1F1B", "interleaved 1F1B", "zero bubble (ZB-H1)" or "unknown"), evidence (str, in words; of
+        "unknown" the reason), microbatches, chunks (Int64, of a step, and per rank; NA if unknown), order
+        (str, F and B of the rank's passes), step_ns (int64 ns, of the rank; what follows adds up to it:),
+        before_ns (until the pipeline begins), compute_ns (kernels of passes), stalled_ns (in passes without a
+        kernel that computes: collectives of the stage, late launches), warm_up_ns, steady_ns, drain_ns
+        (bubble before the first backward pass, in between, and after the last forward pass), after_ns (all
+        int64 ns), bubble_pct (float64, % of the pipeline's time), ideal_bubble_pct (float64, that of the
+        schedule with equal stages and nothing else, NaN if unknown), imbalance_pct (float64, % of the
+        pipeline's time that equal stages would save, NaN if unknown), passes_ns (int64 ns, of all passes of
+        the rank), stage_work_pct (float64, that in % of the mean over the stages).
+
+    Raises:
+        MissingDataError: no process group is a pipeline, its stages were not all recorded, nothing that they
+            exchange was, or no backward work can be told.
+    """
+    scope = scope or Scope()
+    frame = _answer(trace)
+    chosen = frame["rank"].isin(trace.ranks_of(scope))
+    if scope.iterations is not None:
+        chosen &= frame["iteration"].isin(scope.iterations)
+    return frame[chosen].reset_index(drop=True)
+
+
+@memoize_per_rank()
+def _answer(trace: Trace) -> pd.DataFrame:
+    """`pipeline` of the whole job."""
+    told = purposes(trace, Scope())
+    pipelines = [purpose for purpose in told if purpose.dimension == PIPELINE]
+    if not pipelines:
+        raise MissingDataError("pipeline stages", _RECORD_STAGES, "no process group is that of a pipeline")
+    exchanging = [purpose for purpose in pipelines if not purpose.group.traffic.empty]
+    if not exchanging:
+        raise MissingDataError("sends and receives between stages", RECORD_DEVICE)
+    whole = [each for each in exchanging if each.order and each.group.ranks == tuple(sorted(each.order))]
+    if not whole:
+        raise MissingDataError("every stage of a pipeline", _RECORD_ALL)
+    inside = {
+        rank: {each.group.name for each in told if each.dimension in _INSIDE and rank in each.group.ranks}
+        for rank in trace.ranks
+    }
+    rows = [row for purpose in whole for row in _of_group(trace, purpose, inside)]
+    if not rows:
+        raise MissingDataError("passes of microbatches", RECORD_DEVICE, "no backward work can be told")
+    frame = pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+    return frame.sort_values(["iteration", "process_group", "stage"], kind="stable", ignore_index=True)
+
+
+def _of_group(trace: Trace, purpose: Purpose, inside: Mapping[int, set[str]]) -> list[dict[str, Any]]:
+    """The rows of one pipeline."""
+    found, traffic = collectives(trace), purpose.group.traffic
+    own = found[found["rank"].isin(purpose.order) & found["collective"].isin(("send", "recv"))]
+    own = own[own["event_id"].isin(traffic["event_id"]) & (own["process_group"] == purpose.group.name)]
+    stages: list[dict[int, Passes]] = []
+    for stage, rank in enumerate(purpose.order):
+        checkpoint()
+        of_rank = found[found["rank"] == rank]
+        within = of_rank.loc[of_rank["process_group"].isin(inside[rank]), "event_id"].to_numpy(np.int64)
+        exchanged = traffic.loc[traffic["rank"] == rank, ["event_id", "collective"]]
+        stages.append(passes_of(trace.rank(rank), exchanged, within, stage == 0))
+    steps = sorted(set.intersection(*(set(passes) for passes in stages)))
+    rows = []
+    for step in steps:
+        met = own[(own["iteration"] == step) & own["match"].notna()]
+        columns = (met[name].to_numpy(np.int64) for name in ("rank", "end_ns", "match"))
+        ahead = offsets(*columns) if len(met) else {}
+        rows += _of_step(trace, purpose, step, [passes[step] for passes in stages], ahead)
+    return rows
+
+
+def _of_step(
+    trace: Trace, purpose: Purpose, step: int, stages: Sequence[Passes], ahead: Mapping[int, int]
+) -> list[dict[str, Any]]:
+    shifts = [ahead.get(rank, 0) for rank in purpose.order]
+    begin = min(int(each.start.min()) - shift for each, shift in zip(stages, shifts, strict=True))
+    end = max(int(each.end.max()) - shift for each, shift in zip(stages, shifts, strict=True))
+    schedule = _checked(schedule_of(stages), stages, shifts)
+    ideal, unequal = ideal_bubble(schedule, stages), imbalance(schedule, stages)
+    passes_ns = [int((each.end - each.start).sum()) for each in stages]
+    mean = sum(passes_ns) / len(stages)
+    rows = []
+    for stage, (rank, passes, shift) in enumerate(zip(purpose.order, stages, shifts, strict=True)):
+        frame = trace.rank(rank).iterations
+        own = frame.loc[frame["iteration"] == step].iloc[0]
+        part = parts(passes, (int(own["start_ns"]), int(own["end_ns"])), (begin + shift, end + shift))
+        rows.append(
+            {
+                "iteration": step, "rank": rank, "process_group": purpose.group.name, "stage": stage,
+                "stages": len(stages), "schedule": schedule.name, "evidence": schedule.words,
+                "microbatches": schedule.microbatches or pd.NA, "chunks": schedule.chunks or pd.NA,
+                "order": passes.order, "step_ns": part.before + part.pipeline + part.after,
+                "before_ns": part.before, "compute_ns": part.compute, "stalled_ns": part.stalled,
+                "warm_up_ns": part.warm_up, "steady_ns": part.steady, "drain_ns": part.drain,
+                "after_ns": part.after, "bubble_pct": 100 * part.bubble / part.pipeline,
+                "ideal_bubble_pct": 100 * ideal / (mean + ideal),
+                "imbalance_pct": 100 * unequal / part.pipeline, "passes_ns": passes_ns[stage],
+                "stage_work_pct": 100 * passes_ns[stage] / mean,
+            }
+        )  # fmt: skip
+    return rows
+
+
+def _checked(schedule: Schedule, stages: Sequence[Passes], shifts: Sequence[int]) -> Schedule:
+    """The schedule, unless a stage begins its first microbatch before the one before has computed it."""
+    first = [
+        (int(each.start[0]) - shift, int(each.end[0]) - shift)
+        for each, shift in zip(stages, shifts, strict=True)
+    ]
+    early = [at for at in range(1, len(first)) if first[at][0] < first[at - 1][1]]
+    if not early or schedule.name == UNKNOWN:
+        return schedule
+    words = f"stage {early[0]} begins before stage {early[0] - 1} has ended its first pass"
+    return Schedule(UNKNOWN, f"{words}: clocks that differ, or another order of stages")
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """The answer of `pipeline` in one sentence."""
+    if frame.empty:
+        return "No complete step of a pipeline lies in the selection."
+    stages = counted(int(frame["stages"].max()), "stage")
+    names = frame["schedule"].unique()
+    measured = percent(_mean(frame, "bubble_pct"))
+    if UNKNOWN in names:
+        reason = frame.loc[frame["schedule"] == UNKNOWN, "evidence"].iloc[0]
+        return (
+            f"The schedule of the {stages} is unknown: {reason}; {measured} of the pipeline's time is bubble."
+        )
+    chunks = int(frame["chunks"].max())
+    parts_ = f" and {chunks} chunks per rank" if chunks > 1 else ""
+    microbatches = " or ".join(map(str, sorted(frame["microbatches"].unique())))
+    ideal, unequal = (_mean(frame, name) for name in ("ideal_bubble_pct", "imbalance_pct"))
+    text = (
+        f"{' and '.join(names)} over {stages}{parts_} with {microbatches} microbatches: {measured} of the "
+        f"pipeline's time is bubble, where the schedule itself has {percent(ideal)}"
+    )
+    if unequal >= _TOLD:
+        work = frame.groupby("stage")["stage_work_pct"].mean()
+        slowest = f"stage {work.idxmax()} takes {work.max() / 100:.2f} times the mean"
+        text += f"; equal stages would save {percent(unequal)}: {slowest}"
+    return f"{text}."
+
+
+_TOLD = 1.0
+"""% of the pipeline's time from which the sentence speaks of unequal stages."""
+
+
+def _mean(frame: pd.DataFrame, column: str) -> float:
+    """Over ranks and steps, each by the time of its pipeline."""
+    weight = frame["step_ns"] - frame["before_ns"] - frame["after_ns"]
+    return float(np.average(frame[column], weights=weight))
+
+
+ANALYSIS = Analysis(
+    kind="pipeline",
+    label="Pipeline",
+    group="Communication",
+    title="The pipeline's schedule, its bubbles, and its stages",
+    function=pipeline,
+    sentence=sentence,
+    chart=Stack(
+        (
+            Series("compute_ns", "Compute", "compute"),
+            Series("stalled_ns", "In a pass, not computing", "communication"),
+            Series("warm_up_ns", "Bubble: warm-up", "idle", "/"),
+            Series("steady_ns", "Bubble: steady", "idle", "x"),
+            Series("drain_ns", "Bubble: drain", "idle", "."),
+            Series("before_ns", "Before the pipeline", "host"),
+            Series("after_ns", "After the pipeline", "host", "/"),
+        ),
+        "step_ns",
+        ("iteration", "rank"),
+    ),
+    requires=(
+        "process groups",
+        "pipeline stages",
+        "sends and receives between stages",
+        "every stage of a pipeline",
+        "passes of microbatches",
+    ),
+)
