@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.operators.roofline import roofline
     from hta_widgets.analysis.operators.table import operators
     from hta_widgets.analysis.operators.utilization import utilization
+    from hta_widgets.analysis.parallelism.experts import expert_balance
     from hta_widgets.analysis.parallelism.grid import parallelism
     from hta_widgets.analysis.parallelism.pipeline import pipeline
     from hta_widgets.analysis.registry import ANALYSES
@@ -101,6 +102,7 @@ __all__ = [
     "critical_path_summary",
     "cupti_counters",
     "diff",
+    "expert_balance",
     "formula_coverage",
     "fusion_candidates",
     "idle_breakdown",
@@ -182,6 +184,7 @@ _MODULES = {
     "counters": "hta_widgets.analysis.counters",
     "cupti_counters": "hta_widgets.analysis.calls.cupti",
     "diff": "hta_widgets.analysis.compare",
+    "expert_balance": "hta_widgets.analysis.parallelism.experts",
     "formula_coverage": "hta_widgets.analysis.operators.coverage",
     "fusion_candidates": "hta_widgets.analysis.replay.fusion_candidates",
     "idle_breakdown": "hta_widgets.analysis.idle.breakdown",

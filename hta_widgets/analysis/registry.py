@@ -24,7 +24,7 @@ from hta_widgets.analysis.launches import delays, op_kernels, queue
 from hta_widgets.analysis.memory import usage
 from hta_widgets.analysis.operators import coverage, roofline, utilization
 from hta_widgets.analysis.operators import table as operators
-from hta_widgets.analysis.parallelism import grid, pipeline
+from hta_widgets.analysis.parallelism import experts, grid, pipeline
 from hta_widgets.analysis.replay import fusion_candidates
 from hta_widgets.analysis.strategy import memory_panel
 from hta_widgets.analysis.strategy import table as strategy
@@ -69,6 +69,7 @@ ANALYSES: dict[str, Analysis] = {
         strategy.ANALYSIS,
         grid.ANALYSIS,
         pipeline.ANALYSIS,
+        experts.ANALYSIS,
         *usage.ANALYSES,
         memory_panel.ANALYSIS,
         *bandwidth.ANALYSES,

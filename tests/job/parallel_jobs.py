@@ -80,7 +80,7 @@ class ParallelJob:
         schedule, microbatches, chunks: of the pipeline; chunks are parts of the model that a rank has.
         layers: of each chunk, a number for all stages or one for each.
         described: how the groups of a dimension are described.
-        tokens: what each rank sends to the experts of another.
+        tokens: what each rank sends to the experts of another. padded: to one capacity, in equal splits.
         paces: what is wrong with ranks. links: dimension -> times that its collectives take longer, or
             (dimension, lowest rank) -> the same for one group. clocks_ns: what the ranks' clocks are ahead.
     """
@@ -98,6 +98,7 @@ class ParallelJob:
     steps: int = 2
     described: Mapping[str, str] = field(default_factory=lambda: MEGATRON)
     tokens: Tokens = balanced
+    padded: bool = False
     paces: Mapping[int, Pace] = field(default_factory=dict)
     links: Mapping[str | tuple[str, int], float] = field(default_factory=dict)
     clocks_ns: tuple[int, ...] = ()
@@ -249,6 +250,7 @@ class _Rank:
         key = self._step, exchange
         sent = tuple(self._job.tokens(*key, self._rank, other) for other in group.ranks)
         received = tuple(self._job.tokens(*key, other, self._rank) for other in group.ranks)
+        kind = "all_to_all" if self._job.padded else "all_to_allv"
         takes, one = self._transfer("expert"), (1,) * len(group.ranks)
         computing = Compute(
             "moe_grouped_gemm_kernel",
@@ -259,9 +261,9 @@ class _Rank:
         )
         return [
             Collective("all_to_all", group, one, one, 1, 20 * US, backward, "Long"),
-            Collective("all_to_allv", group, sent, received, WIDTH, takes, backward),
+            Collective(kind, group, sent, received, WIDTH, takes, backward),
             computing,
-            Collective("all_to_allv", group, received, sent, WIDTH, takes, backward),
+            Collective(kind, group, received, sent, WIDTH, takes, backward),
         ]
 
     def _gathered(self) -> Program:

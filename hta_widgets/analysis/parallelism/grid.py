@@ -18,8 +18,9 @@ from hta_widgets.analysis.parallelism.dimensions import (
     TENSOR,
     described,
 )
+from hta_widgets.analysis.parallelism.exchanges import routes_tokens
 from hta_widgets.analysis.parallelism.partners import CHAIN, shape
-from hta_widgets.analysis.parallelism.process_groups import ProcessGroup, process_groups, splits_of
+from hta_widgets.analysis.parallelism.process_groups import ProcessGroup, process_groups
 from hta_widgets.analysis.strategy.group_evidence import GroupEvidence, distributed_info
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED
 from hta_widgets.analysis.strategy.reading import TENSOR as TENSOR_PARALLEL
@@ -53,8 +54,8 @@ def parallelism(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     A process group runs along the dimension that its description names, as Megatron-Core
     (`PIPELINE_MODEL_PARALLEL_GROUP`) and PyTorch's DeviceMesh (`mesh_pp`) describe theirs. Where it names
     none, the traffic tells: gradients and parameters (data) or activations (tensor), as `training_strategy`
-    recognises them; tokens, by an all-to-all of unequal splits or by dispatch kernels (expert); a chain of
-    sends (pipeline) or a ring (context). What neither tells is "unknown", and `evidence` says why.
+    recognises them; tokens, by all-to-alls of unequal splits there and back, or by dispatch kernels (expert);
+    a chain of sends (pipeline) or a ring (context). What neither tells is "unknown", and `evidence` says why.
 
     Args:
         trace: the job.
@@ -119,10 +120,13 @@ def purposes(trace: Trace, scope: Scope) -> list[Purpose]:
     if not groups and _several(trace):
         raise MissingDataError("process groups", _RECORD_GROUPS)
     evidence = _strategies(trace, scope)
-    return [purpose for group in groups if (purpose := _purpose(group, evidence)) is not None]
+    found = (_purpose(trace, group, evidence) for group in groups)
+    return [purpose for purpose in found if purpose is not None]
 
 
-def _purpose(group: ProcessGroup, evidence: Mapping[tuple[int, str], GroupEvidence]) -> Purpose | None:
+def _purpose(
+    trace: Trace, group: ProcessGroup, evidence: Mapping[tuple[int, str], GroupEvidence]
+) -> Purpose | None:
     found, role = described(group.description)
     form, order = shape(group) if group.operations <= _POINT_TO_POINT else ("", ())
     if found:
@@ -131,13 +135,13 @@ def _purpose(group: ProcessGroup, evidence: Mapping[tuple[int, str], GroupEviden
         return Purpose(group, " and ".join(found), role, order, "description", words)
     if group.traffic.empty:
         return None
-    dimension, role, words = _from_traffic(group, form, evidence)
+    dimension, role, words = _from_traffic(trace, group, form, evidence)
     known_by = "" if dimension == UNKNOWN else "traffic"
     return Purpose(group, dimension, role, order if form else group.members, known_by, words)
 
 
 def _from_traffic(
-    group: ProcessGroup, form: str, evidence: Mapping[tuple[int, str], GroupEvidence]
+    trace: Trace, group: ProcessGroup, form: str, evidence: Mapping[tuple[int, str], GroupEvidence]
 ) -> tuple[str, str, str]:
     """Dimension, role and evidence of a group from what it carries."""
     carries = group.operations
@@ -147,8 +151,8 @@ def _from_traffic(
         return kind, "", f"its ranks send {back}"
     if carries & {"dispatch", "combine"}:
         return EXPERT, "", "it carries dispatch and combine kernels"
-    if "all_to_all" in carries and _uneven(group):
-        return EXPERT, "", "it exchanges all-to-all in unequal splits, as tokens go to their experts"
+    if "all_to_all" in carries and routes_tokens(trace, group):
+        return EXPERT, "", "it sends all-to-all in unequal splits and at once back, as tokens go to experts"
     read = [found for rank in group.ranks if (found := evidence.get((rank, group.name))) is not None]
     strategies = {(each.reading.strategy, each.role) for each in read}
     if len(strategies) == 1 and (told := next(iter(strategies)))[0] != NOT_RECOGNISED:
@@ -158,12 +162,6 @@ def _from_traffic(
         return UNKNOWN, "", "its ranks do not all do the same"
     reason = read[0].reading.words if read else "nothing it carries tells its purpose, or sizes are missing"
     return UNKNOWN, "", reason
-
-
-def _uneven(group: ProcessGroup) -> bool:
-    """Whether some all-to-all sends unequally much to the ranks."""
-    lists = group.traffic.loc[group.traffic["collective"] == "all_to_all", "in_splits"].dropna().unique()
-    return any(len(set(splits_of(text))) > 1 for text in lists)
 
 
 def _strategies(trace: Trace, scope: Scope) -> dict[tuple[int, str], GroupEvidence]:

@@ -207,6 +207,10 @@ class Play:
                 player.file.write(folder, len(self._players))
         return Trace.open(folder, cache=False)
 
+    def file(self, rank: int) -> RankFile:
+        """What a rank has recorded."""
+        return self._players[rank].file
+
     def computed(self, rank: int) -> list[Computed]:
         """When each marked kernel of a rank really ran."""
         return self._players[rank].computed
