@@ -1,7 +1,9 @@
 """A page for each analysis: its docstring, its panel, and what it answers to a bundled example."""
 
+import tempfile
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 import pandas as pd
 
@@ -11,10 +13,22 @@ from hta_widgets import Trace, analysis, examples
 from hta_widgets.analysis import ANALYSES
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.errors import MissingDataError
+from tests.job.parallel_jobs import ParallelJob, towards
+from tests.verdicts.planted.rank_programs import Pace
 
 EXAMPLE = "ddp_4ranks"
 # Where that example lacks the data, another has it.
-OTHER_EXAMPLES = {"module_stacks": "single_gpu_dataloader_stall"}
+OTHER_EXAMPLES = {
+    "module_stacks": "single_gpu_dataloader_stall",
+    **dict.fromkeys(("parallelism", "pipeline", "expert_balance"), "moe_pipeline"),
+}
+# These are not bundled: the simulator of the tests writes them.
+SIMULATED = {
+    "moe_pipeline": ParallelJob(
+        pipeline=4, data=2, expert=2, microbatches=6, tokens=towards(1, 3, 5, 7, times=1.5),
+        paces={4: Pace(1.25), 5: Pace(1.25)},
+    ),
+}  # fmt: skip
 # What has to be said, too, where the panel says it by itself.
 MORE = {"kernel_sequences": ', operator="aten::linear"'}
 UNITS = {"ns": "ns", "pct": "%", "bytes": "bytes", "gbps": "GB/s (10⁹ bytes per s)"}
@@ -102,7 +116,7 @@ def _page(analysis_: Analysis) -> str:
         in_the_panel(analysis_),
         "## Columns",
         docstring.returns,
-        columns(frame, f"the bundled example `{example_of(analysis_.kind)}`"),
+        columns(frame, _named(analysis_.kind)),
         "## Needs",
         needs(analysis_),
         table("error | when", ((f"`{name}`", text) for name, text in docstring.errors))
@@ -120,13 +134,26 @@ def use(kind: str) -> str:
 
 
 def example_of(kind: str) -> str:
-    """The bundled job that an analysis is shown on."""
+    """The job that an analysis is shown on."""
     return OTHER_EXAMPLES.get(kind, EXAMPLE)
+
+
+def example_path(example: str) -> Path:
+    """The folder with its traces; those that are not bundled are simulated first."""
+    return _simulated(example) if example in SIMULATED else examples.path(example)
+
+
+@cache
+def _simulated(example: str) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix=f"{example}-")) / example
+    folder.mkdir()
+    SIMULATED[example].play().write(folder)
+    return folder
 
 
 @cache
 def _trace(example: str) -> Trace:
-    return Trace.open(examples.path(example))
+    return Trace.open(example_path(example))
 
 
 @cache
@@ -142,7 +169,13 @@ def _answer(kind: str) -> tuple[pd.DataFrame | None, str]:
 
 def _picture(analysis: Analysis, sentence: str) -> str:
     picture = f"![The panel: {analysis.title}](../images/panels/{analysis.kind}-light.webp)"
-    return f"{picture}\n\nThe panel on the bundled example `{example_of(analysis.kind)}`. {prose(sentence)}"
+    return f"{picture}\n\nThe panel on {_named(analysis.kind)}. {prose(sentence)}"
+
+
+def _named(kind: str) -> str:
+    """The job that an analysis is shown on, in words."""
+    example = example_of(kind)
+    return f"the {'simulated job' if example in SIMULATED else 'bundled example'} `{example}`"
 
 
 def in_the_panel(analysis: Analysis) -> str:

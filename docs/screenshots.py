@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, sync_playwright
 
-from docs.analysis_pages import EXAMPLE, example_of
+from docs.analysis_pages import EXAMPLE, example_of, example_path
 from docs.comparison_pages import EXAMPLES, has_picture
 from hta_widgets.analysis import COMPARISONS
 from hta_widgets.widgets.panels import available_panels
@@ -22,8 +22,8 @@ IMAGES = Path(__file__).parent / "images"
 THEMES = ("light", "dark")
 
 CODE = """\
-from hta_widgets import TraceExplorer, edits, examples
-explorer = TraceExplorer(examples.path("{example}"))
+from hta_widgets import TraceExplorer, edits
+explorer = TraceExplorer({path!r})
 explorer.edits = [edits.host(0.5), edits.kernels(2.0), edits.communication(0.5)]
 explorer"""
 
@@ -64,7 +64,7 @@ def main() -> None:
         lab = Lab(server, page)
         kinds = [entry["kind"] for entry in available_panels()]
         for example in dict.fromkeys([EXAMPLE, *map(example_of, kinds)]):
-            lab.open_code(CODE.format(example=example))
+            lab.open_code(CODE.format(path=str(example_path(example))))
             page.wait_for_selector(TIMELINE)
             for theme in THEMES:
                 _light(lab, theme)

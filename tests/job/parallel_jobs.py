@@ -186,22 +186,25 @@ class _Rank:
         if kind == "W":
             return self._layers(stage, slot)
         job, group = self._job, self._groups.get("pipeline")
-        virtual, way = chunk * job.pipeline + stage, 1 if kind == "F" else -1
-        last = job.chunks * job.pipeline - 1
+        # Where the pass is on the way of its microbatch, and the stage of each place on it.
+        way = [at % job.pipeline for at in range(job.chunks * job.pipeline)]
+        here, step = chunk * job.pipeline + stage, 1 if kind == "F" else -1
+        if job.schedule == "DualPipe":
+            way = list(range(job.pipeline))[:: -1 if chunk else 1]
+            here = way.index(stage)
         before: Program = []
         after: Program = []
-        if group is not None and 0 <= virtual - way <= last:
-            partner = group.ranks[(virtual - way) % job.pipeline]
-            before = [Receive(partner, group, (kind, microbatch, virtual))]
-        if group is not None and 0 <= virtual + way <= last:
-            partner = group.ranks[(virtual + way) % job.pipeline]
-            after = [Send(partner, group, (kind, microbatch, virtual + way))]
+        message = "F" if kind == "F" else "B", microbatch, chunk if job.schedule == "DualPipe" else 0
+        if group is not None and 0 <= here - step < len(way):
+            before = [Receive(group.ranks[way[here - step]], group, (*message, here))]
+        if group is not None and 0 <= here + step < len(way):
+            after = [Send(group.ranks[way[here + step]], group, (*message, here + step))]
         return [*before, *self._layers(stage, slot), *after]
 
     def _layers(self, stage: int, slot: Slot) -> Program:
         job = self._job
         layers = job.layers if isinstance(job.layers, int) else job.layers[stage]
-        whole = 1.0 if slot[0] == "F" or job.schedule == "zero bubble" else 2.0
+        whole = 2.0 if slot[0] == "B" else 1.0
         program: Program = []
         for _ in range(layers):
             passed = work(self._dice, self._pace, 1, whole, LAYER)

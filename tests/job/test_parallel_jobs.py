@@ -36,12 +36,13 @@ def test_every_rank_records_its_groups_and_all_exchanges_match(name, tmp_path):
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_each_microbatch_passes_each_chunk_once_in_each_direction(schedule):
-    chunks = 2 if schedule == "interleaved 1F1B" else 1
+    chunks = 2 if schedule in ("interleaved 1F1B", "DualPipe") else 1
+    microbatches = 4 if schedule == "DualPipe" else 8  # in each direction
+    expected = [(microbatch, chunk) for microbatch in range(microbatches) for chunk in range(chunks)]
     for stage in range(4):
         slots = SCHEDULES[schedule](stage, 4, 8, chunks)
-        for kind in "FBW" if schedule == "zero bubble" else "FB":
-            own = [(microbatch, chunk) for of, microbatch, chunk in slots if of == kind]
-            assert sorted(own) == [(m, c) for m in range(8) for c in range(chunks)]
+        for kinds in ("F", "BI", "BW"):
+            assert sorted(tuple(slot[1:]) for slot in slots if slot[0] in kinds) == expected
 
 
 def test_a_planted_pace_and_link_are_in_the_recording(tmp_path):

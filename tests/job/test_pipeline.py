@@ -18,7 +18,7 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.multirank import RankFile
 from tests.job.parallel_jobs import UNDEFINED, ParallelJob
-from tests.job.schedules import SCHEDULES, Slot, one_f_one_b
+from tests.job.schedules import SCHEDULES, Slot, dualpipe, one_f_one_b
 from tests.verdicts.planted.rank_programs import US, Pace, Play
 
 NAMES = {"zero bubble": "zero bubble (ZB-H1)"}
@@ -54,10 +54,11 @@ def scheduled(orders: list[list[Slot]], took: dict[tuple[int, str], float], chun
             kind, microbatch, chunk = order[at[stage]]
             virtual = chunk * stages + stage
             need = virtual + (-1 if kind == "F" else 1)
-            if kind != "W" and 0 <= need < stages * chunks and (kind, microbatch, need) not in ends:
+            passed = "B" if kind == "I" else kind
+            if kind != "W" and 0 <= need < stages * chunks and (passed, microbatch, need) not in ends:
                 continue
-            begin = max(free[stage], ends.get((kind, microbatch, need), 0.0) if kind != "W" else 0.0)
-            free[stage] = ends[kind, microbatch, virtual] = begin + took[stage, kind]
+            begin = max(free[stage], ends.get((passed, microbatch, need), 0.0) if kind != "W" else 0.0)
+            free[stage] = ends[passed, microbatch, virtual] = begin + took[stage, kind]
             at[stage] += 1
     return max(free)
 
@@ -102,6 +103,7 @@ def test_schedule_and_parts_are_those_that_were_simulated(name, tmp_path):
     assert list(zip(frame["iteration"], frame["stage"], strict=True)) == [
         (step, stage) for step in range(job.steps) for stage in range(job.pipeline)
     ]
+    ended = dict.fromkeys(range(job.pipeline), 0)
     for step, rows in frame.groupby("iteration"):
         slots = {rank: slots_of(play, rank, step) for rank in range(job.pipeline)}
         begin = min(found[0][1] for found in slots.values())
@@ -109,11 +111,14 @@ def test_schedule_and_parts_are_those_that_were_simulated(name, tmp_path):
         for row in rows.itertuples():
             own = slots[row.rank]
             kinds = [kind for kind, _, _ in orders_of(job)[row.stage] if kind != "W"]
-            assert row.order == "".join(kinds)
+            assert row.order == "".join(kinds).replace("I", "B")
             assert (row.warm_up_ns, row.steady_ns, row.drain_ns) == bubbles(own, begin, end)
             computed = [kernel for kernel in play.computed(row.rank) if kernel.step == step]
             assert row.compute_ns == sum(kernel.end - kernel.start for kernel in computed)
-            assert row.before_ns == begin - play.steps(row.rank)[step][0]
+            first, last = play.steps(row.rank)[step]
+            assert row.before_ns == begin - max(first, ended[row.rank])
+            assert row.after_ns == max(last, end) - end
+            ended[row.rank] = max(last, end)
 
 
 @pytest.mark.parametrize("name", [name for name in JOBS if name not in UNEQUAL])
@@ -122,7 +127,7 @@ def test_the_ideal_is_that_of_the_schedule_with_equal_stages(name, tmp_path):
     job = JOBS[name]
     frame = pipeline(job.open(tmp_path))
     orders = orders_of(job)
-    took = {"F": 1.0, "B": 1.0 if job.schedule == "zero bubble" else 2.0, "W": 1.0}
+    took = {"F": 1.0, "B": 2.0, "I": 1.0, "W": 1.0}
     equal = scheduled(
         orders, {(stage, kind): took[kind] for stage in range(job.pipeline) for kind in took}, job.chunks
     )
@@ -134,14 +139,14 @@ def test_the_ideal_is_that_of_the_schedule_with_equal_stages(name, tmp_path):
 
 
 @pytest.mark.parametrize("stage", range(4))
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", ["GPipe", "1F1B", "interleaved 1F1B", "zero bubble"])
 def test_unequal_stages(schedule, stage, tmp_path):
     chunks = 2 if schedule == "interleaved 1F1B" else 1
     job = ParallelJob(
         pipeline=4, microbatches=8, schedule=schedule, chunks=chunks, paces={stage: Pace(1.4)}, steps=1
     )
     frame = pipeline(job.open(tmp_path))
-    took = {"F": 0.8, "B": 0.8 if schedule == "zero bubble" else 1.6, "W": 0.8}
+    took = {"F": 0.8, "B": 1.6, "I": 0.8, "W": 0.8}
     own = {(at, kind): took[kind] * (1.4 if at == stage else 1.0) for at in range(4) for kind in took}
     level = {(at, kind): took[kind] * 1.1 for at in range(4) for kind in took}
     orders = orders_of(job)
@@ -168,6 +173,37 @@ def test_collectives_of_a_stage_are_in_its_passes(tmp_path):
         assert row.stalled_ns == mine.loc[mine["process_group"] == group, "dur_ns"].sum()
     assert (frame[PARTS].sum(axis=1) == frame["step_ns"]).all()
     assert sorted(frame.loc[frame["iteration"] == 0, "rank"]) == list(range(8))
+
+
+@pytest.mark.parametrize(("stages", "microbatches"), [(4, 8), (4, 12), (6, 12), (8, 16)])
+def test_dualpipe(stages, microbatches, tmp_path):
+    job = ParallelJob(pipeline=stages, microbatches=microbatches, chunks=2, schedule="DualPipe", steps=1)
+    play = job.play()
+    frame = pipeline(play.open(tmp_path))
+    assert set(frame["schedule"]) == {"DualPipe"}
+    assert set(frame["microbatches"]) == {microbatches}
+    assert (frame[PARTS].sum(axis=1) == frame["step_ns"]).all()
+    assert frame[["ideal_bubble_pct", "imbalance_pct"]].isna().all(axis=None)
+    slots = {rank: slots_of(play, rank, 0) for rank in range(stages)}
+    begin = min(found[0][1] for found in slots.values())
+    end = max(stop for found in slots.values() for _, _, stop in found)
+    for row in frame[frame["stage"].between(1, stages - 2)].itertuples():
+        found = row.warm_up_ns, row.steady_ns, row.drain_ns
+        assert found == bubbles(slots[row.rank], begin, end)
+    told = ANALYSES["pipeline"].sentence(frame)
+    assert told.startswith(f"DualPipe over {stages} stages") and "itself" not in told
+
+
+def test_both_ends_alone_are_no_dualpipe(tmp_path, monkeypatch):
+    """Microbatches enter at both ends as in Chimera, too: the order in between decides."""
+
+    def two_by_turns(stage: int, stages: int, microbatches: int, chunks: int = 2) -> list[Slot]:
+        slots = dualpipe(stage, stages, microbatches)
+        return [slot for slot in slots if slot[0] == "F"] + [slot for slot in slots if slot[0] != "F"]
+
+    monkeypatch.setitem(SCHEDULES, "DualPipe", two_by_turns)
+    job = ParallelJob(pipeline=4, microbatches=8, chunks=2, schedule="DualPipe", steps=1)
+    assert set(pipeline(job.open(tmp_path))["schedule"]) == {"unknown"}
 
 
 def eager(stage: int, stages: int, microbatches: int, chunks: int = 1) -> list[Slot]:
@@ -212,7 +248,7 @@ def passes(order: str, weights: int) -> Passes:
     kinds = [kind for each in order for kind in (("B", "W") if each == "B" and weights else (each,))]
     took = np.array([weights if kind == "W" else 100 for kind in kinds])
     end = took.cumsum()
-    return Passes(np.array(kinds), end - took, end, Intervals.union(end - took, end))
+    return Passes(np.array(kinds), end - took, end, Intervals.union(end - took, end), order[1] == "F")
 
 
 @pytest.mark.parametrize(

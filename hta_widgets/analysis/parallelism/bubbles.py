@@ -10,12 +10,15 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.parallelism.microbatches import BACKWARD, FORWARD, WEIGHTS, Passes
-from hta_widgets.analysis.parallelism.schedules import UNKNOWN, ZB_H1, Schedule
+from hta_widgets.analysis.parallelism.schedules import DUALPIPE, UNKNOWN, ZB_H1, Schedule
 
 __all__ = ["Parts", "ideal_bubble", "imbalance", "parts"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
+
+_NOT_MODELLED = (UNKNOWN, DUALPIPE)
+"""The bubble of DualPipe depends on how well its forward and backward passes overlap."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +67,15 @@ def parts(passes: Passes, step: tuple[int, int], pipeline: tuple[int, int]) -> P
 
 
 def ideal_bubble(schedule: Schedule, stages: Sequence[Passes]) -> float:
-    """The bubble of a rank if all stages were equal and nothing else delayed them, ns; NaN if unknown.
+    """The bubble of a rank if all stages were equal and nothing else delayed them, ns.
+
+    NaN if the schedule is unknown, and in DualPipe, where it depends on how well passes overlap.
 
     (p - 1) (f + b) of GPipe, 1F1B and its interleaved form, where f and b are the mean passes of a chunk
     (Narayanan et al., SC 2021, section 2.2); (p - 1) (f + b - w) of ZB-H1, with the gradients of inputs b and
     of weights w (Qi et al., ICLR 2024, table 2).
     """
-    if schedule.name == UNKNOWN:
+    if schedule.name in _NOT_MODELLED:
         return float("nan")
     passes = schedule.microbatches * schedule.chunks
     forward, backward = (_work(stages, kinds) / (passes * len(stages)) for kinds in _DIRECTIONS)
@@ -89,12 +94,12 @@ def _work(stages: Sequence[Passes], kinds: tuple[str, ...]) -> int:
 
 
 def imbalance(schedule: Schedule, stages: Sequence[Passes]) -> float:
-    """What the pipeline would gain if its stages shared the work equally, ns; NaN if the schedule is unknown.
+    """What the pipeline would gain if its stages shared the work equally, ns; NaN as of the ideal bubble.
 
     The passes are replayed in their order, each as soon as its input is there, with the durations that they
     had, and with those scaled so that all stages take equally long forward, and equally long backward.
     """
-    if schedule.name == UNKNOWN:
+    if schedule.name in _NOT_MODELLED:
         return float("nan")
     own = [(each.end - each.start).astype(np.float64) for each in stages]
     level = [duration.copy() for duration in own]

@@ -193,7 +193,9 @@ def sentence(frame: pd.DataFrame) -> str:
     waits = frame["wait_ns"].dropna()
     if len(waits):
         waited = int(waits.sum()) / frame["rank"].nunique() / steps
-        told += f", and a rank waits {duration(round(waited))} per step for the last to send results back"
+        told += (
+            f", and a rank waits {duration(round(waited))} per step for the last one's results, on average"
+        )
     return f"{told}."
 
 

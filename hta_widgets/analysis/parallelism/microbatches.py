@@ -39,12 +39,14 @@ class Passes:
         kind: "F", "B" or "W" of each pass.
         start, end: of each pass, from its first kernel to its last.
         computing: when its kernels ran, of all passes together.
+        enters: whether microbatches enter the pipeline here: the step's first exchange is a send.
     """
 
     kind: npt.NDArray[np.str_]
     start: Int64
     end: Int64
     computing: Intervals
+    enters: bool
 
     @property
     def order(self) -> str:
@@ -52,21 +54,18 @@ class Passes:
         return "".join(self.kind[self.kind != WEIGHTS])
 
 
-def passes_of(
-    rank_trace: RankTrace, exchanged: pd.DataFrame, within: Int64, first: bool
-) -> dict[int, Passes]:
+def passes_of(rank_trace: RankTrace, exchanged: pd.DataFrame, within: Int64) -> dict[int, Passes]:
     """The passes of a rank by step.
 
     Autograd's thread and operators tell backward from forward (`calls.phases`). What stages exchange is
     launched between passes, so two kernels of one direction with a send or a receive launched in between
     belong to different passes. After its backward a stage sends the gradients of its inputs; a backward pass
-    that is not followed by a send computes the gradients of weights. The first stage sends none, so that
-    there the two are one pass.
+    that is not followed by a send computes the gradients of weights. Where microbatches enter, and therefore
+    a step begins with a send, a stage need not send any, and the two are one kind.
 
     Args:
         exchanged: the rank's sends and receives with other stages: event_id, collective.
         within: event ids of the communication that belongs to passes, such as all-reduces of activations.
-        first: whether it is the first stage.
     """
     frame = rank_trace.iterations
     whole = frame.loc[~frame["partial"], "iteration"].to_numpy(np.int64)
@@ -93,7 +92,7 @@ def passes_of(
     return {
         int(str(step)): found
         for step, part in work_frame.groupby("step")
-        if (found := _of_step(part, posts, int(str(step)), first)) is not None
+        if (found := _of_step(part, posts, int(str(step)))) is not None
     }
 
 
@@ -111,12 +110,14 @@ def _posts(rank_trace: RankTrace, exchanged: pd.DataFrame) -> pd.DataFrame:
     return posts.sort_values("called", kind="stable", ignore_index=True)
 
 
-def _of_step(work: pd.DataFrame, posts: pd.DataFrame, step: int, first: bool) -> Passes | None:
+def _of_step(work: pd.DataFrame, posts: pd.DataFrame, step: int) -> Passes | None:
+    own = posts["sends"][posts["step"] == step]
+    enters = bool(own.iloc[0]) if len(own) else True
     grouped = work.groupby(["posts", "backward"])
     found = grouped.agg(called=("called", "min"), start=("start", "min"), end=("end", "max"))
     found["busy"] = (work["end"] - work["start"]).groupby([work["posts"], work["backward"]]).sum()
     found = found.reset_index().sort_values(["called", "posts"], kind="stable", ignore_index=True)
-    found = found[_is_pass(found, int((posts["step"] < step).sum()), first)].reset_index(drop=True)
+    found = found[_is_pass(found, int((posts["step"] < step).sum()), enters)].reset_index(drop=True)
     if found.empty:
         return None
     kept = work.merge(found[["posts", "backward"]], on=["posts", "backward"])
@@ -125,14 +126,14 @@ def _of_step(work: pd.DataFrame, posts: pd.DataFrame, step: int, first: bool) ->
     until = np.append(found["posts"].to_numpy(np.int64)[1:], int((posts["step"] <= step).sum()))
     sent = sends[until] > sends[found["posts"].to_numpy(np.int64)]
     backward = found["backward"].to_numpy(np.bool_)
-    kind = np.where(backward, np.where(sent | first, BACKWARD, WEIGHTS), FORWARD)
+    kind = np.where(backward, np.where(sent | enters, BACKWARD, WEIGHTS), FORWARD)
     return Passes(
         kind, found["start"].to_numpy(np.int64), found["end"].to_numpy(np.int64),
-        Intervals.union(kept["start"].to_numpy(np.int64), kept["end"].to_numpy(np.int64)),
+        Intervals.union(kept["start"].to_numpy(np.int64), kept["end"].to_numpy(np.int64)), enters,
     )  # fmt: skip
 
 
-def _is_pass(found: pd.DataFrame, before: int, first: bool) -> npt.NDArray[np.bool_]:
+def _is_pass(found: pd.DataFrame, before: int, enters: bool) -> npt.NDArray[np.bool_]:
     """Which work is of a microbatch, given the number of exchanges in earlier steps.
 
     Not what follows the last backward, nor what a later stage does before it has posted a receive.
@@ -140,7 +141,7 @@ def _is_pass(found: pd.DataFrame, before: int, first: bool) -> npt.NDArray[np.bo
     backward = found["backward"].to_numpy(np.bool_)
     last = np.flatnonzero(backward).max(initial=-1)
     kept: npt.NDArray[np.bool_] = np.arange(len(found)) <= last
-    if not first:
+    if not enters:
         kept &= backward | (found["posts"].to_numpy(np.int64) > before)
     typical = found["busy"].groupby(found["backward"]).transform("median")
     kept &= (found["busy"] >= _NEGLIGIBLE * typical).to_numpy(np.bool_)

@@ -16,7 +16,7 @@ from hta_widgets.analysis.parallelism.bubbles import ideal_bubble, imbalance, pa
 from hta_widgets.analysis.parallelism.dimensions import CONTEXT, EXPERT, PIPELINE, TENSOR
 from hta_widgets.analysis.parallelism.grid import Purpose, purposes
 from hta_widgets.analysis.parallelism.microbatches import Passes, passes_of
-from hta_widgets.analysis.parallelism.schedules import UNKNOWN, Schedule, schedule_of
+from hta_widgets.analysis.parallelism.schedules import DUALPIPE, UNKNOWN, Schedule, schedule_of
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
@@ -39,6 +39,12 @@ _COLUMNS = {
 _INSIDE = (TENSOR, CONTEXT, EXPERT)
 """The groups whose communication is part of a pass; gradients of the replicas are reduced beside it."""
 
+_OF_ALL = (
+    "allreduce", "allgather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter",
+    "barrier",
+)  # fmt: skip
+"""What all stages take part in, such as the sum of a loss."""
+
 _RECORD_STAGES: Final = (
     "Record with PyTorch 2.4 or newer and torch.profiler.profile(activities=[ProfilerActivity.CPU, "
     "ProfilerActivity.CUDA]), so that record_param_comms tells the group of each send and receive."
@@ -60,6 +66,8 @@ def pipeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
       al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC 2021).
     - ZB-H1: 1F1B with the gradients of weights apart (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR
       2024).
+    - DualPipe: microbatches enter at both ends (DeepSeek-V3 Technical Report, 2024). Its own bubble depends
+      on how well passes overlap, and is not told.
 
     The pipeline begins with the first pass of any stage and ends with the last; clocks of ranks are set by
     the ends of the sends and receives that meet, if these agree on more than noise. A bubble is time in
@@ -76,16 +84,18 @@ def pipeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     Returns:
         One row per complete step and rank of a pipeline, by iteration, process group, stage. Columns:
         iteration, rank (int64), process_group (str), stage (int64, from 0), stages (int64), schedule (str:
-        "GPipe", "1F1B", "interleaved 1F1B", "zero bubble (ZB-H1)" or "unknown"), evidence (str, in words; of
-        "unknown" the reason), microbatches, chunks (Int64, of a step, and per rank; NA if unknown), order
-        (str, F and B of the rank's passes), step_ns (int64 ns, of the rank; what follows adds up to it:),
-        before_ns (until the pipeline begins), compute_ns (kernels of passes), stalled_ns (in passes without a
-        kernel that computes: collectives of the stage, late launches), warm_up_ns, steady_ns, drain_ns
-        (bubble before the first backward pass, in between, and after the last forward pass), after_ns (all
-        int64 ns), bubble_pct (float64, % of the pipeline's time), ideal_bubble_pct (float64, that of the
-        schedule with equal stages and nothing else, NaN if unknown), imbalance_pct (float64, % of the
-        pipeline's time that equal stages would save, NaN if unknown), passes_ns (int64 ns, of all passes of
-        the rank), stage_work_pct (float64, that in % of the mean over the stages).
+        "GPipe", "1F1B", "interleaved 1F1B", "zero bubble (ZB-H1)", "DualPipe" or "unknown"), evidence (str,
+        in words; of "unknown" the reason), microbatches, chunks (Int64, of a step, and per rank; NA if
+        unknown), order (str, F and B of the rank's passes), step_ns (int64 ns, of the rank, from where its
+        step begins or its last one ended, to the end of the step and of the pipeline; what follows adds up to
+        it:), before_ns (until the pipeline begins), compute_ns (kernels of passes), stalled_ns (in passes
+        without a kernel that computes: collectives of the stage, late launches), warm_up_ns, steady_ns,
+        drain_ns (bubble before the first backward pass, in between, and after the last forward pass),
+        after_ns (all int64 ns), bubble_pct (float64, % of the pipeline's time), ideal_bubble_pct (float64,
+        that of the schedule with equal stages and nothing else, NaN if unknown and of DualPipe),
+        imbalance_pct (float64, % of the pipeline's time that equal stages would save, NaN likewise),
+        passes_ns (int64 ns, of all passes of the rank), stage_work_pct (float64, that in % of the mean over
+        the stages).
 
     Raises:
         MissingDataError: no process group is a pipeline, its stages were not all recorded, nothing that they
@@ -106,7 +116,7 @@ def _answer(trace: Trace) -> pd.DataFrame:
     pipelines = [purpose for purpose in told if purpose.dimension == PIPELINE]
     if not pipelines:
         raise MissingDataError("pipeline stages", _RECORD_STAGES, "no process group is that of a pipeline")
-    exchanging = [purpose for purpose in pipelines if not purpose.group.traffic.empty]
+    exchanging = [purpose for purpose in pipelines if len(_exchanged(purpose))]
     if not exchanging:
         raise MissingDataError("sends and receives between stages", RECORD_DEVICE)
     whole = [each for each in exchanging if each.order and each.group.ranks == tuple(sorted(each.order))]
@@ -123,31 +133,44 @@ def _answer(trace: Trace) -> pd.DataFrame:
     return frame.sort_values(["iteration", "process_group", "stage"], kind="stable", ignore_index=True)
 
 
+def _exchanged(purpose: Purpose) -> pd.DataFrame:
+    """What stages send each other; batched sends and receives have names of their own."""
+    traffic = purpose.group.traffic
+    return traffic[~traffic["collective"].isin(_OF_ALL)]
+
+
 def _of_group(trace: Trace, purpose: Purpose, inside: Mapping[int, set[str]]) -> list[dict[str, Any]]:
     """The rows of one pipeline."""
-    found, traffic = collectives(trace), purpose.group.traffic
+    found, traffic = collectives(trace), _exchanged(purpose)
     own = found[found["rank"].isin(purpose.order) & found["collective"].isin(("send", "recv"))]
     own = own[own["event_id"].isin(traffic["event_id"]) & (own["process_group"] == purpose.group.name)]
     stages: list[dict[int, Passes]] = []
-    for stage, rank in enumerate(purpose.order):
+    for rank in purpose.order:
         checkpoint()
         of_rank = found[found["rank"] == rank]
         within = of_rank.loc[of_rank["process_group"].isin(inside[rank]), "event_id"].to_numpy(np.int64)
         exchanged = traffic.loc[traffic["rank"] == rank, ["event_id", "collective"]]
-        stages.append(passes_of(trace.rank(rank), exchanged, within, stage == 0))
+        stages.append(passes_of(trace.rank(rank), exchanged, within))
     steps = sorted(set.intersection(*(set(passes) for passes in stages)))
-    rows = []
+    rows: list[dict[str, Any]] = []
+    ended: dict[int, int] = {}
     for step in steps:
         met = own[(own["iteration"] == step) & own["match"].notna()]
         columns = (met[name].to_numpy(np.int64) for name in ("rank", "end_ns", "match"))
         ahead = offsets(*columns) if len(met) else {}
-        rows += _of_step(trace, purpose, step, [passes[step] for passes in stages], ahead)
+        rows += _of_step(trace, purpose, step, [passes[step] for passes in stages], ahead, ended)
     return rows
 
 
 def _of_step(
-    trace: Trace, purpose: Purpose, step: int, stages: Sequence[Passes], ahead: Mapping[int, int]
+    trace: Trace,
+    purpose: Purpose,
+    step: int,
+    stages: Sequence[Passes],
+    ahead: Mapping[int, int],
+    ended: dict[int, int],
 ) -> list[dict[str, Any]]:
+    """The rows of one step, which begins no earlier than the last one of each rank `ended`."""
     shifts = [ahead.get(rank, 0) for rank in purpose.order]
     begin = min(int(each.start.min()) - shift for each, shift in zip(stages, shifts, strict=True))
     end = max(int(each.end.max()) - shift for each, shift in zip(stages, shifts, strict=True))
@@ -159,7 +182,9 @@ def _of_step(
     for stage, (rank, passes, shift) in enumerate(zip(purpose.order, stages, shifts, strict=True)):
         frame = trace.rank(rank).iterations
         own = frame.loc[frame["iteration"] == step].iloc[0]
-        part = parts(passes, (int(own["start_ns"]), int(own["end_ns"])), (begin + shift, end + shift))
+        started = max(int(own["start_ns"]), ended.get(rank, int(own["start_ns"])))
+        part = parts(passes, (started, int(own["end_ns"])), (begin + shift, end + shift))
+        ended[rank] = end + shift + part.after
         rows.append(
             {
                 "iteration": step, "rank": rank, "process_group": purpose.group.name, "stage": stage,
@@ -183,6 +208,8 @@ def _checked(schedule: Schedule, stages: Sequence[Passes], shifts: Sequence[int]
         (int(each.start[0]) - shift, int(each.end[0]) - shift)
         for each, shift in zip(stages, shifts, strict=True)
     ]
+    if schedule.name == DUALPIPE:
+        return schedule
     early = [at for at in range(1, len(first)) if first[at][0] < first[at - 1][1]]
     if not early or schedule.name == UNKNOWN:
         return schedule
@@ -208,8 +235,10 @@ def sentence(frame: pd.DataFrame) -> str:
     ideal, unequal = (_mean(frame, name) for name in ("ideal_bubble_pct", "imbalance_pct"))
     text = (
         f"{' and '.join(names)} over {stages}{parts_} with {microbatches} microbatches: {measured} of the "
-        f"pipeline's time is bubble, where the schedule itself has {percent(ideal)}"
+        f"pipeline's time is bubble"
     )
+    if not np.isnan(ideal):
+        text += f", where the schedule itself has {percent(ideal)}"
     if unequal >= _TOLD:
         work = frame.groupby("stage")["stage_work_pct"].mean()
         slowest = f"stage {work.idxmax()} takes {work.max() / 100:.2f} times the mean"
@@ -245,7 +274,7 @@ ANALYSIS = Analysis(
             Series("after_ns", "After the pipeline", "host", "/"),
         ),
         "step_ns",
-        ("iteration", "rank"),
+        ("iteration", "stage", "rank"),
     ),
     requires=(
         "process groups",

@@ -8,14 +8,16 @@ from typing import Final
 
 from hta_widgets.analysis.parallelism.microbatches import FORWARD, WEIGHTS, Passes
 
-__all__ = ["GPIPE", "INTERLEAVED", "ONE_F_ONE_B", "UNKNOWN", "ZB_H1", "Schedule", "schedule_of"]
+__all__ = ["DUALPIPE", "GPIPE", "INTERLEAVED", "ONE_F_ONE_B", "UNKNOWN", "ZB_H1", "Schedule", "schedule_of"]
 
 GPIPE: Final = "GPipe"
 ONE_F_ONE_B: Final = "1F1B"
 INTERLEAVED: Final = "interleaved 1F1B"
 ZB_H1: Final = "zero bubble (ZB-H1)"
+DUALPIPE: Final = "DualPipe"
 UNKNOWN: Final = "unknown"
 
+_ENDS_AND_MORE = 4
 _APART = 0.1
 """Gradients of weights count as apart if they are this share of backward, on all stages but the first."""
 
@@ -46,9 +48,14 @@ def schedule_of(stages: Sequence[Passes]) -> Schedule:
     - p - 1 - s in 1F1B (Narayanan et al., ICML 2021) and, with the gradients of weights computed apart, in
       ZB-H1 (Qi et al., ICLR 2024),
     - 2 (p - 1 - s) + (v - 1) p in interleaved 1F1B with v chunks per rank (Narayanan et al., SC 2021).
+
+    But in DualPipe microbatches enter at both ends (DeepSeek-V3 Technical Report, 2024, section 3.2.1).
     """
     orders = [passes.order for passes in stages]
     count = len(stages)
+    if _dualpipe(stages):
+        words = "microbatches enter at both ends, and the ranks in between run those of both by turns"
+        return Schedule(DUALPIPE, words, orders[1].count("F"), 2)
     forwards, backwards = ({order.count(kind) for order in orders} for kind in "FB")
     if len(forwards | backwards) > 1:
         listed = ", ".join(f"{order.count('F')} and {order.count('B')}" for order in orders)
@@ -77,6 +84,27 @@ def schedule_of(stages: Sequence[Passes]) -> Schedule:
         UNKNOWN, f"no known schedule has this order: {_shown(orders[0])} on the first stage, "
         f"{_shown(orders[-1])} on the last",
     )  # fmt: skip
+
+
+def _dualpipe(stages: Sequence[Passes]) -> bool:
+    """Whether microbatches enter at both ends, and all ranks in between run them in the order of DualPipe.
+
+    At the ends themselves passes that neither receive nor send cannot be told from those beside them.
+    """
+    count, inner = len(stages), [passes.order for passes in stages[1:-1]]
+    if count < _ENDS_AND_MORE or count % 2 or not (stages[0].enters and stages[-1].enters):
+        return False
+    passes = inner[0].count("F")
+    if passes % 2 or passes < 2 * count:
+        return False
+    return inner == [_of_dualpipe(stage, count, passes) for stage in range(1, count - 1)]
+
+
+def _of_dualpipe(stage: int, count: int, passes: int) -> str:
+    inner = min(stage, count - 1 - stage)
+    outer, turns = count // 2 - inner - 1, passes // 2 - count + inner + 1
+    begin = "F" * (2 * outer) + "FF" * (inner + 1) + "BF" * outer
+    return begin + "FBFB" * turns + "BFB" * outer + "BB" * (inner + 1) + "B" * outer
 
 
 def _weights(passes: Passes) -> float:

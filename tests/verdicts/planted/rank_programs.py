@@ -202,10 +202,14 @@ class Play:
 
     def open(self, folder: Path, without: tuple[int, ...] = ()) -> Trace:
         """The job, without the files of some ranks."""
+        self.write(folder, without)
+        return Trace.open(folder, cache=False)
+
+    def write(self, folder: Path, without: tuple[int, ...] = ()) -> None:
+        """Write the files of the job, without those of some ranks."""
         for rank, player in self._players.items():
             if rank not in without:
                 player.file.write(folder, len(self._players))
-        return Trace.open(folder, cache=False)
 
     def file(self, rank: int) -> RankFile:
         """What a rank has recorded."""
