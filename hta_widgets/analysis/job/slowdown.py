@@ -9,11 +9,19 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.job.causes import SLOW_LINK, UNKNOWN, Cause, cause_of
+from hta_widgets.analysis.job.causes import (
+    MORE_WORK,
+    SLOW_LINK,
+    SLOWER_KERNELS,
+    UNKNOWN,
+    Cause,
+    cause_of,
+)
 from hta_widgets.analysis.job.culprits import Culprit, culprit
 from hta_widgets.analysis.job.ideal import COMMUNICATION
 from hta_widgets.analysis.job.model import HOST, JobModel
 from hta_widgets.analysis.job.trusted import trusted_model
+from hta_widgets.analysis.parallelism.experts import fuller
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -106,6 +114,10 @@ def _answer(
     found = culprit(model, slow)
     if found.kind in ("ranks", "stage"):
         cause = cause_of(model, found.ranks, found.kind == "stage")
+        tokens = fuller(trace, found.ranks, total - least) if cause.cause == SLOWER_KERNELS else 1.0
+        if tokens > 1.0:
+            text = f"experts get {tokens:.2f} times the mean of tokens, and take no longer for each"
+            cause = Cause(MORE_WORK, text)
     else:
         cause = Cause(*_without_ranks(found, model, trace.job_size))
     low, high = model.between

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "expert_balance", "sentence"]
+__all__ = ["ANALYSIS", "expert_balance", "fuller", "sentence"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -37,6 +38,10 @@ _COLUMNS = {
     "load_pct": "float64", "start_ns": "int64", "expert_ns": "int64", "excess_ns": "int64",
     "wait_ns": "Int64",
 }  # fmt: skip
+_MOSTLY = 0.5
+_AS_FAST = 1.1
+"""Experts that take at most this many times as long for a token as others are as fast."""
+
 _RECORD_SPLITS: Final = (
     "Record with PyTorch 2.2 or newer and torch.profiler.profile(activities=[ProfilerActivity.CPU, "
     "ProfilerActivity.CUDA]): its record_param_comms events carry the split sizes of all_to_all_single. "
@@ -101,6 +106,28 @@ def _answer(trace: Trace) -> pd.DataFrame:
         raise MissingDataError("exchanges of tokens on two ranks", _RECORD_ALL)
     frame = pd.concat(parts, ignore_index=True)
     return frame.sort_values(["process_group", "exchange", "rank"], ignore_index=True)
+
+
+def fuller(trace: Trace, ranks: Collection[int], cost_ns: float) -> float:
+    """How many times the mean of tokens the experts of ranks get, if that is what these ranks cost; else 1.
+
+    So it is if their experts compute longer than the mean by half of the cost or more in a step, but take no
+    longer for a token than those of the other ranks.
+    """
+    try:
+        frame = _answer(trace)
+    except MissingDataError:
+        return 1.0
+    mine = frame["rank"].isin(ranks)
+    if not mine.any() or mine.all():
+        return 1.0
+    of_step = frame[mine].groupby(["iteration", "rank"])["excess_ns"].sum()
+    each, others = (
+        float(rows["expert_ns"].sum()) / max(float(rows["elements"].sum()), 1.0)
+        for rows in (frame[mine], frame[~mine])
+    )
+    explained = of_step.mean() >= _MOSTLY * cost_ns and each <= _AS_FAST * others
+    return float(frame.loc[mine, "load_pct"].mean()) / 100.0 if explained else 1.0
 
 
 def _of_group(trace: Trace, group: ProcessGroup, pairs: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
@@ -199,7 +226,6 @@ def sentence(frame: pd.DataFrame) -> str:
     return f"{told}."
 
 
-_MOSTLY = 0.5
 _SHOWN = 4
 
 

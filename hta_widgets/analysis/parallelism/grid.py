@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.parallelism.dimensions import (
     CONTEXT,
     DATA,
@@ -114,14 +115,15 @@ class Purpose(NamedTuple):
     words: str
 
 
-def purposes(trace: Trace, scope: Scope) -> list[Purpose]:
+@memoize_per_rank(last=2)
+def purposes(trace: Trace, scope: Scope) -> tuple[Purpose, ...]:
     """The process groups of the scope's ranks that are described or used; raises as `parallelism` does."""
     groups = process_groups(trace, scope)
     if not groups and _several(trace):
         raise MissingDataError("process groups", _RECORD_GROUPS)
     evidence = _strategies(trace, scope)
     found = (_purpose(trace, group, evidence) for group in groups)
-    return [purpose for purpose in found if purpose is not None]
+    return tuple(purpose for purpose in found if purpose is not None)
 
 
 def _purpose(
