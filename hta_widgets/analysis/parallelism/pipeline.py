@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ from hta_widgets.analysis.parallelism.bubbles import ideal_bubble, imbalance, pa
 from hta_widgets.analysis.parallelism.dimensions import CONTEXT, EXPERT, PIPELINE, TENSOR
 from hta_widgets.analysis.parallelism.grid import Purpose, purposes
 from hta_widgets.analysis.parallelism.microbatches import Passes, passes_of
-from hta_widgets.analysis.parallelism.schedules import DUALPIPE, UNKNOWN, Schedule, schedule_of
+from hta_widgets.analysis.parallelism.schedules import UNKNOWN, schedule_of
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
@@ -48,6 +49,13 @@ _OF_ALL = (
 _RECORD_STAGES: Final = (
     "Record with PyTorch 2.4 or newer and torch.profiler.profile(activities=[ProfilerActivity.CPU, "
     "ProfilerActivity.CUDA]), so that record_param_comms tells the group of each send and receive."
+)
+_EARLIER = 0.1
+"""The share of a pass by which the next stage may seem to begin before its end, for clocks that differ."""
+
+_RECORD_PARTNERS: Final = (
+    "Record with a Kineto that writes the ranks that send and receive (Src Rank, Dst Rank; new in 2026), so "
+    "that clocks can be set where they meet."
 )
 _RECORD_ALL: Final = "Record the same steps on every rank, with one schedule for torch.profiler.profile."
 
@@ -99,7 +107,8 @@ def pipeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Raises:
         MissingDataError: no process group is a pipeline, its stages were not all recorded, nothing that they
-            exchange was, or no backward work can be told.
+            exchange was, no backward work can be told, or clocks differ so much that a stage seems to begin
+            before the one before it.
     """
     scope = scope or Scope()
     frame = _answer(trace)
@@ -126,7 +135,12 @@ def _answer(trace: Trace) -> pd.DataFrame:
         rank: {each.group.name for each in told if each.dimension in _INSIDE and rank in each.group.ranks}
         for rank in trace.ranks
     }
-    rows = [row for purpose in whole for row in _of_group(trace, purpose, inside)]
+    stages = [_stages(trace, purpose, inside) for purpose in whole]
+    rows = [row for each in zip(whole, stages, strict=True) for row in _of_group(trace, *each)]
+    if not rows and any(map(_steps, stages)):
+        raise MissingDataError(
+            "times of stages that agree", _RECORD_PARTNERS, "stages seem to begin before their input is there"
+        )
     if not rows:
         raise MissingDataError("passes of microbatches", RECORD_DEVICE, "no backward work can be told")
     frame = pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
@@ -139,22 +153,32 @@ def _exchanged(purpose: Purpose) -> pd.DataFrame:
     return traffic[~traffic["collective"].isin(_OF_ALL)]
 
 
-def _of_group(trace: Trace, purpose: Purpose, inside: Mapping[int, set[str]]) -> list[dict[str, Any]]:
-    """The rows of one pipeline."""
+def _stages(trace: Trace, purpose: Purpose, inside: Mapping[int, set[str]]) -> list[dict[int, Passes]]:
+    """The passes of each stage of a pipeline, by step."""
     found, traffic = collectives(trace), _exchanged(purpose)
-    own = found[found["rank"].isin(purpose.order) & found["collective"].isin(("send", "recv"))]
-    own = own[own["event_id"].isin(traffic["event_id"]) & (own["process_group"] == purpose.group.name)]
-    stages: list[dict[int, Passes]] = []
+    stages = []
     for rank in purpose.order:
         checkpoint()
         of_rank = found[found["rank"] == rank]
         within = of_rank.loc[of_rank["process_group"].isin(inside[rank]), "event_id"].to_numpy(np.int64)
         exchanged = traffic.loc[traffic["rank"] == rank, ["event_id", "collective"]]
         stages.append(passes_of(trace.rank(rank), exchanged, within))
-    steps = sorted(set.intersection(*(set(passes) for passes in stages)))
+    return stages
+
+
+def _steps(stages: Sequence[Mapping[int, Passes]]) -> list[int]:
+    """The steps that all stages have passes of."""
+    return sorted(set.intersection(*(set(passes) for passes in stages)))
+
+
+def _of_group(trace: Trace, purpose: Purpose, stages: Sequence[Mapping[int, Passes]]) -> list[dict[str, Any]]:
+    """The rows of one pipeline."""
+    found = collectives(trace)
+    own = found[found["rank"].isin(purpose.order) & found["collective"].isin(("send", "recv"))]
+    own = own[own["process_group"] == purpose.group.name]
     rows: list[dict[str, Any]] = []
     ended: dict[int, int] = {}
-    for step in steps:
+    for step in _steps(stages):
         met = own[(own["iteration"] == step) & own["match"].notna()]
         columns = (met[name].to_numpy(np.int64) for name in ("rank", "end_ns", "match"))
         ahead = offsets(*columns) if len(met) else {}
@@ -174,7 +198,9 @@ def _of_step(
     shifts = [ahead.get(rank, 0) for rank in purpose.order]
     begin = min(int(each.start.min()) - shift for each, shift in zip(stages, shifts, strict=True))
     end = max(int(each.end.max()) - shift for each, shift in zip(stages, shifts, strict=True))
-    schedule = _checked(schedule_of(stages), stages, shifts)
+    if not _agree(stages, shifts):
+        return []
+    schedule = schedule_of(stages)
     ideal, unequal = ideal_bubble(schedule, stages), imbalance(schedule, stages)
     passes_ns = [int((each.end - each.start).sum()) for each in stages]
     mean = sum(passes_ns) / len(stages)
@@ -202,19 +228,19 @@ def _of_step(
     return rows
 
 
-def _checked(schedule: Schedule, stages: Sequence[Passes], shifts: Sequence[int]) -> Schedule:
-    """The schedule, unless a stage begins its first microbatch before the one before has computed it."""
+def _agree(stages: Sequence[Passes], shifts: Sequence[int]) -> bool:
+    """Whether each stage begins its first pass when the one before has ended its own, or a little earlier.
+
+    Unless microbatches enter at both ends. Clocks that differ by more than that break it, and then nothing
+    that compares stages can be told.
+    """
+    if stages[-1].enters:
+        return True
     first = [
         (int(each.start[0]) - shift, int(each.end[0]) - shift)
         for each, shift in zip(stages, shifts, strict=True)
     ]
-    if schedule.name == DUALPIPE:
-        return schedule
-    early = [at for at in range(1, len(first)) if first[at][0] < first[at - 1][1]]
-    if not early or schedule.name == UNKNOWN:
-        return schedule
-    words = f"stage {early[0]} begins before stage {early[0] - 1} has ended its first pass"
-    return Schedule(UNKNOWN, f"{words}: clocks that differ, or another order of stages")
+    return all(after[0] >= end - _EARLIER * (end - begin) for (begin, end), after in pairwise(first))
 
 
 def sentence(frame: pd.DataFrame) -> str:
@@ -282,5 +308,6 @@ ANALYSIS = Analysis(
         "sends and receives between stages",
         "every stage of a pipeline",
         "passes of microbatches",
+        "times of stages that agree",
     ),
 )
