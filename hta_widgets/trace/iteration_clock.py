@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.trace.ordering import distinct
 from hta_widgets.trace.reader.schema import NULL
 
 __all__ = ["BEHIND_SHARE", "EARLIER_SHARE", "Clock", "contradicted", "timed"]
@@ -114,7 +115,7 @@ def _device_windows(
     first, last = np.full(count, NULL, np.int64), np.full(count, NULL, np.int64)
     if not len(at):
         return first, last
-    lanes, code = np.unique(lane, return_inverse=True)
+    lanes, code = distinct(lane)
     busiest = code == np.bincount(code, duration.astype(np.float64), len(lanes)).argmax()
     begun = np.full(count, np.iinfo(np.int64).max)
     np.minimum.at(begun, at[busiest], start[busiest])

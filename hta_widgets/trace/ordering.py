@@ -37,6 +37,19 @@ def order_in_groups(group: Integers, start: Int64, *ties: Integers) -> Int64:
     return order[grouped(group[order])]
 
 
+def unique(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The distinct values, sorted: ``np.unique(values)``."""
+    found: npt.NDArray[Any] = np.sort(pd.unique(values.ravel()))
+    return found
+
+
+def first_of_each(number: Int64) -> Int64:
+    """Where each number occurs first; all from 0 to the greatest do."""
+    first = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
+    first[number[::-1]] = np.arange(len(number) - 1, -1, -1)
+    return first
+
+
 def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Int64]:
     """The distinct values, sorted, and which of them each one is: ``np.unique(..., return_inverse=True)``."""
     codes, found = pd.factorize(values, sort=True)

@@ -129,9 +129,9 @@ class RankTrace:
         kind = self._kind(column)
         if kind in ("text", "json"):
             raise ValueError(f"column {column!r} holds text: ask argument_codes for it")
-        table = self.table
-        values = table.floats(column) if kind == "float" else table.ints(column)
-        return values[self.event_id]
+        if kind == "float":
+            return self._values(column, np.nan, np.dtype(np.float64))
+        return self._values(column, NULL, np.dtype(np.int64))
 
     def argument_codes(self, column: str) -> Int32:
         """The texts of a text or JSON column for each row, as codes.
@@ -147,7 +147,26 @@ class RankTrace:
         """
         if self._kind(column) in ("int", "float"):
             raise ValueError(f"column {column!r} holds numbers: ask argument for it")
-        return self.table.codes(column)[self.event_id]
+        return self._values(column, -1, np.dtype(np.int32))
+
+    def _values(self, column: str, null: float, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """A column of the table for each row, `null` where absent."""
+        values = np.full(self.n, null, dtype)
+        event, found = self.table.sparse(column)
+        row = self._row[event]
+        kept = row >= 0
+        if kept.all():
+            values[row] = found
+        else:
+            values[row[kept]] = found[kept]
+        return values
+
+    @cached_property
+    def _row(self) -> Int32:
+        """int32 row of each event of the table, -1 for those that are none."""
+        row = np.full(self.table.n, -1, np.int32)
+        row[self.event_id] = np.arange(self.n, dtype=np.int32)
+        return row
 
     def _kind(self, column: str) -> Kind:
         """What a column holds; the extra arguments of a scan, which `schema` does not know, are JSON."""

@@ -13,6 +13,7 @@ import pandas as pd
 
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass, own_name
+from hta_widgets.trace.ordering import distinct
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
@@ -82,8 +83,8 @@ def _candidates(trace: RankTrace) -> Int64:
     """Unruled compute and copies within the device, on streams other than the main one that run beside it."""
     work = np.flatnonzero(trace.is_device & (trace.stream != NULL))
     work = work[np.isin(trace.event_class[work], (EventClass.COMPUTE, EventClass.MEMORY_COPY))]
-    devices, device_of = np.unique(trace.device[work], return_inverse=True)
-    numbers, stream_of = np.unique(trace.stream[work], return_inverse=True)
+    devices, device_of = distinct(trace.device[work])
+    numbers, stream_of = distinct(trace.stream[work])
     stream_of = device_of * len(numbers) + stream_of
     counts = np.bincount(stream_of, minlength=len(devices) * len(numbers))
     chosen = np.zeros(len(work), np.bool_)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta_widgets.trace.ordering import distinct, grouped, order_in_groups
+from hta_widgets.trace.ordering import distinct, first_of_each, grouped, order_in_groups, unique
 
 FEW = st.integers(0, 3)
 SHORT = st.integers(0, 70_000)
@@ -48,3 +48,5 @@ def test_distinct_values_are_sorted_and_numbered(values):
     expected, inverse = np.unique(column, return_inverse=True)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(which, inverse)
+    np.testing.assert_array_equal(unique(column), expected)
+    np.testing.assert_array_equal(first_of_each(which), np.unique(column, return_index=True)[1])

@@ -11,6 +11,7 @@ from hta_widgets.analysis.annotations.regions import annotations_of
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.breakdown import device_work_of
 from hta_widgets.jit import kernel
+from hta_widgets.trace.ordering import distinct
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -60,7 +61,7 @@ owners = memoize_per_rank()(Owners)
 
 def _shortest_first(rank_trace: RankTrace, rows: Int64, inner: Int64) -> Int64:
     """Rows of annotations, shortest first; of equals the lower `inner`, the later start, then by name."""
-    names, name = np.unique(rank_trace.name[rows], return_inverse=True)
+    names, name = distinct(rank_trace.name[rows])
     alphabetic = np.argsort(np.argsort(np.array([rank_trace.names[code] for code in names.tolist()], object)))
     if not len(rows):
         return rows

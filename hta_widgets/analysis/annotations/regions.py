@@ -18,6 +18,7 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, counted, duration
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import distinct
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
@@ -149,7 +150,7 @@ def _of_ranks(trace: Trace, scope: Scope, side: Side) -> Iterator[pd.DataFrame]:
         checkpoint()
         rank_trace = trace.rank(rank)
         rows = _members(rank_trace, scope, side)
-        names, group = np.unique(rank_trace.name[rows], return_inverse=True)
+        names, group = distinct(rank_trace.name[rows])
         frame = moments(group, rank_trace.dur[rows], len(names))
         yield frame.assign(rank=rank, name=[rank_trace.names[code] for code in names.tolist()])
 

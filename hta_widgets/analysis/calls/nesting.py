@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.jit import kernel
+from hta_widgets.trace.ordering import order_in_groups
 
 __all__ = ["nest"]
 
@@ -32,7 +33,7 @@ def nest(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64) -> Int32:
     parent = np.full(len(start), -1, np.int32)
     rows = np.flatnonzero(lane >= 0)
     if len(rows):
-        rows = rows[np.lexsort((rank_in_tie[rows], -end[rows], start[rows], lane[rows]))]
+        rows = rows[order_in_groups(lane[rows], start[rows], -end[rows], rank_in_tie[rows])]
         listed = _listed_by_start(rows, start, end, lane, rank_in_tie)
         _nest(rows, start, end, lane, rank_in_tie, int(rank_in_tie[rows].max()) + 1, listed, parent)
     return parent

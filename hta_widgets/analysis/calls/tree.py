@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from hta_widgets.jit import kernel
 from hta_widgets.trace import links
+from hta_widgets.trace.ordering import grouped
 from hta_widgets.trace.reader.schema import NULL
 
 __all__ = ["CallTree", "adopt_backward", "measure", "owners", "uncovered"]
@@ -112,7 +113,7 @@ def measure(start: Int64, end: Int64, lane: Int64, parent: Int32, is_kernel: Boo
     _depths(parent, inside, depth)
     by_start = np.argsort(start, kind="stable")
     by_start = by_start[inside[by_start]]
-    order = by_start[np.argsort(depth[by_start], kind="stable")]
+    order = by_start[grouped(depth[by_start])]
     height, root = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
     kernels, total = np.zeros(n, np.int64), np.zeros(n, np.int64)
     first, last = np.full(n, NULL, np.int64), np.full(n, NULL, np.int64)

@@ -16,6 +16,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.replay import edits
 from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import distinct
 
 __all__ = ["LEAST_STEPS", "clock_drift", "trend"]
 
@@ -108,7 +109,7 @@ def _drift(inputs: Inputs, rank: int) -> _Drift | None:
     rows, place = rows[place >= 0], place[place >= 0]
     if not len(rows):
         return None
-    codes, kernel = np.unique(rank_trace.name[rows], return_inverse=True)
+    codes, kernel = distinct(rank_trace.name[rows])
     shape = (len(codes), len(steps))
     count, time = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     np.add.at(count, (kernel, place), 1)

@@ -20,6 +20,7 @@ from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.formatting import brief, percent
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
@@ -172,7 +173,7 @@ def _often(inputs: Inputs, rank: int, rows: Int64, region: _Region) -> int:
     rank_trace = inputs.trace.rank(rank)
     counted = rows
     if region.each != "calls":
-        launch = np.unique(rank_trace.launch[rank_trace.launch >= 0]).astype(np.int64)
+        launch = unique(rank_trace.launch[rank_trace.launch >= 0]).astype(np.int64)
         counted = launch[begins_in(rank_trace, launch, rows)]
     per_step = [
         int((rank_trace.iteration[counted] == number).sum()) for number in inputs.scope.iterations or ()

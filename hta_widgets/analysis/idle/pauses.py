@@ -16,6 +16,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import is_data_loading
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Pauses:
 @memoize_per_rank()
 def pauses_of(rank_trace: RankTrace) -> Pauses:
     """The pauses of a rank between the first and the last call of the threads that launch."""
-    launching = np.unique(rank_trace.thread[rank_trace.launch[rank_trace.launch >= 0]])
+    launching = unique(rank_trace.thread[rank_trace.launch[rank_trace.launch >= 0]])
     ours = np.isin(rank_trace.thread, launching) & ~rank_trace.is_device & (rank_trace.stream == NULL)
     calls = np.flatnonzero(ours & np.isin(rank_trace.event_class, _CALLS))
     rows = np.concatenate([calls, _telling(rank_trace, ours, calls)])
@@ -65,7 +66,7 @@ def pauses_of(rank_trace: RankTrace) -> Pauses:
 
 def collecting(rank_trace: RankTrace) -> Intervals:
     """When Python's garbage collector is recorded to run on a thread that launches."""
-    launching = np.unique(rank_trace.thread[rank_trace.launch[rank_trace.launch >= 0]])
+    launching = unique(rank_trace.thread[rank_trace.launch[rank_trace.launch >= 0]])
     named = np.array([name == GARBAGE_COLLECTION for name in rank_trace.names] or [False], np.bool_)
     rows = np.flatnonzero(
         named[rank_trace.name]

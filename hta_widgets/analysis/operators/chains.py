@@ -21,6 +21,7 @@ from hta_widgets.analysis.operators.categories import category_of
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError, itemsize
 from hta_widgets.analysis.operators.pointwise import broadcast
 from hta_widgets.analysis.operators.recorded import RecordedInputs
+from hta_widgets.trace.ordering import distinct, first_of_each
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -157,20 +158,18 @@ def _work(rank_trace: RankTrace) -> tuple[Int64, list[_Work]]:
     chosen = np.flatnonzero(owner >= 0)
     chosen = chosen[once[owner[chosen]]]
     operator = calls.rows[owner[chosen]]
-    codes = [rank_trace.name[operator].astype(np.int64)]
-    codes += [
-        rank_trace.argument_codes(name)[operator].astype(np.int64) for name in ("input_dims", "input_type")
-    ]
-    known = (codes[1] >= 0) & (codes[2] >= 0)
-    found, example, which = np.unique(
-        np.stack(codes)[:, known], axis=1, return_index=True, return_inverse=True
-    )
+    shapes, types = (rank_trace.argument_codes(name)[operator] for name in ("input_dims", "input_type"))
+    known = (shapes >= 0) & (types >= 0)
+    which = rank_trace.name[operator[known]].astype(np.int64)
+    for codes in (shapes[known], types[known]):
+        which = distinct(which * (int(codes.max(initial=0)) + 1) + codes)[1]
+    example = first_of_each(which)
     recorded = RecordedInputs(rank_trace)
     work = [_work_of(recorded.of(int(row))) for row in operator[known][example].tolist()]
-    place, kept = np.full(found.shape[1] + 1, -1, np.int64), [each for each in work if each]
+    place, kept = np.full(len(example) + 1, -1, np.int64), [each for each in work if each]
     place[:-1][[each is not None for each in work]] = np.arange(len(kept))
     kind = np.full(rank_trace.n, -1, np.int64)
-    kind[calls.work[chosen[known]]] = place[which.ravel()]
+    kind[calls.work[chosen[known]]] = place[which]
     return kind, kept
 
 

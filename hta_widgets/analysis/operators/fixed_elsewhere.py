@@ -14,6 +14,7 @@ from hta_widgets.analysis.operators.recomputed import recomputed
 from hta_widgets.analysis.operators.unaligned import unaligned_products
 from hta_widgets.analysis.operators.unfused_attention import unfused_attentions
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import unique
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -36,7 +37,7 @@ def judged_kernels(rank_trace: RankTrace) -> dict[str, Int64]:
     """
     compute = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
     operation: dict[int, str] = {}
-    for code in np.unique(rank_trace.name[compute]).tolist():
+    for code in unique(rank_trace.name[compute]).tolist():
         found = kernel_class(rank_trace.names[code])
         slow = found.operation in MATRIX and found.unit in _SLOW_UNITS
         if found.operation and found.operation not in _MOVES and not slow:
@@ -45,7 +46,7 @@ def judged_kernels(rank_trace: RankTrace) -> dict[str, Int64]:
         unfused_attentions(rank_trace).work, unaligned_products(rank_trace)[1], chained_ns(rank_trace)[0],
         recomputed(rank_trace),
     ]  # fmt: skip
-    left = np.setdiff1d(compute, np.concatenate(elsewhere))
+    left = compute[~np.isin(compute, np.concatenate(elsewhere))]
     name = rank_trace.name[left]
     return {
         word: left[np.isin(name, [code for code, said in operation.items() if said == word])]

@@ -32,10 +32,13 @@ def least_ns(rank_trace: RankTrace, rows: Int64, of_unit: float = REACHED, of_me
     calls, costs = operator_calls(rank_trace), operator_costs(rank_trace)
     around = np.append(outermost_with_formula(calls.parent, costs.has_formula), -1)
     call = around[calls.around[rows]]
+    described = call >= 0
     compute, memory, roofed = (
-        costs.sums[:, SUMS.index(name)] for name in ("compute_roof_ns", "memory_roof_ns", "roofed_ns")
+        costs.sums[call[described], SUMS.index(name)]
+        for name in ("compute_roof_ns", "memory_roof_ns", "roofed_ns")
     )
     share = np.maximum(compute / of_unit, memory / of_memory) / np.maximum(roofed, 1.0)
-    least = np.where(roofed > 0, share, np.nan)
-    found: Float64 = np.append(least, np.nan)[call] * rank_trace.dur[rows]
+    least = np.full(len(rows), np.nan)
+    least[described] = np.where(roofed > 0, share, np.nan)
+    found: Float64 = least * rank_trace.dur[rows]
     return found

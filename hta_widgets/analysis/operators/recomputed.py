@@ -16,6 +16,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.calls import Calls, operator_calls
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import distinct, unique
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def recomputed(rank_trace: RankTrace) -> Int64:
     """Those of `recorded_again` whose operators follow each other as some of the forward pass do."""
     calls = operator_calls(rank_trace)
     in_node, again = _inside(rank_trace, calls)
-    launching = np.unique(calls.owner[calls.owner >= 0])
+    launching = unique(calls.owner[calls.owner >= 0])
     row = calls.rows[launching]
     launching = launching[np.lexsort((rank_trace.start[row], rank_trace.thread[row]))]
     row, kind = calls.rows[launching], _kinds(rank_trace, calls.rows[launching])
@@ -64,7 +65,7 @@ def _kinds(rank_trace: RankTrace, rows: Int64) -> Int64:
     """A number for the name and the input shapes of each operator, -1 where the shapes are not recorded."""
     shapes = rank_trace.argument_codes("input_dims")[rows].astype(np.int64)
     what = rank_trace.name[rows].astype(np.int64) * (int(shapes.max(initial=0)) + 1) + shapes
-    return np.where(shapes >= 0, np.unique(what, return_inverse=True)[1].ravel(), -1)
+    return np.where(shapes >= 0, distinct(what)[1], -1)
 
 
 def _inside(rank_trace: RankTrace, calls: Calls) -> tuple[Bool, Bool]:
