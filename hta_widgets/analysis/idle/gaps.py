@@ -10,6 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.text_columns import stacked, text_column
 from hta_widgets.analysis.device_time.busy import busy_ranks
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import CAUSES, IdleCauses, idle_causes
@@ -57,7 +58,7 @@ def idle_gaps(
         unknown_ns, edge_ns (these add up to dur_ns), event_id of the device work that ends the gap, its
         stream, launch_id, its launching call, operator_id, the innermost operator around that call (int64;
         ids and stream are -1 where there is none), cause (the longest part), name, launch_name,
-        operator_name, thread of the launch (str, empty where there is none).
+        operator_name, thread of the launch (category, empty where there is none).
 
     Raises:
         MissingDataError: no selected rank has device events.
@@ -69,10 +70,9 @@ def idle_gaps(
     ]
     if not frames:
         return pd.DataFrame(columns=[*_INTEGERS, *_TEXTS]).astype(
-            dict.fromkeys(_INTEGERS, "int64") | dict.fromkeys(_TEXTS, "str")
+            dict.fromkeys(_INTEGERS, "int64") | dict.fromkeys(_TEXTS, "category")
         )
-    # typed once for all ranks: making a column of texts takes longer than the gaps of a short recording
-    return pd.concat(frames, ignore_index=True).astype(dict.fromkeys(_TEXTS, "str"))
+    return stacked(frames)
 
 
 def explain(gap: pd.Series) -> str:
@@ -165,10 +165,9 @@ def _or(otherwise: int, column: npt.NDArray[np.integer], row: npt.NDArray[np.int
     return np.where(row >= 0, column[row].astype(np.int64), otherwise)
 
 
-def _text(code: npt.NDArray[np.integer], texts: list[str]) -> npt.NDArray[np.object_]:
+def _text(code: npt.NDArray[np.integer], texts: list[str]) -> pd.Categorical[str]:
     """The texts of the codes; -1 is the empty text."""
-    shown: npt.NDArray[np.object_] = np.array([*texts, ""], object)[code]
-    return shown
+    return text_column(np.where(code >= 0, code, len(texts)), [*texts, ""])
 
 
 ANALYSIS = Analysis(
