@@ -33,6 +33,7 @@ Bool = npt.NDArray[np.bool_]
 
 # A finding asks for the same few scopes again and again.
 _KEPT_WINDOWS = 8
+_KEPT_ROWS = 2
 _LAST_NUMBER = re.compile(r"(?:^| )(-?[0-9]{1,18})\Z")
 
 # Classes that call each other on a host thread: they nest together. Annotations cross Python frames, so they
@@ -101,7 +102,7 @@ class RankTrace:
         other = copy(self)
         other._clock = clock
         other._windows = {}
-        for name in ("iterations", "iteration_clock", "contradicted_iterations"):
+        for name in ("_rows", "iterations", "iteration_clock", "contradicted_iterations"):
             other.__dict__.pop(name, None)
         return other
 
@@ -396,9 +397,23 @@ class RankTrace:
 
         A row of zero length counts where it starts. ``streams`` and ``names`` leave out what is not listed.
         The host rows of an iteration are those in its host's window, the device rows those in the window by
-        its clock.
+        its clock. Shared: not to be changed.
         """
         scope = scope or Scope()
+        known = self._rows.get(scope)
+        if known is None:
+            known = self._rows_of(scope)
+            known.flags.writeable = False
+            if len(self._rows) >= _KEPT_ROWS:
+                self._rows.clear()
+            self._rows[scope] = known
+        return known
+
+    @cached_property
+    def _rows(self) -> dict[Scope, Int64]:
+        return {}
+
+    def _rows_of(self, scope: Scope) -> Int64:
         keep = self._listed(scope, slice(None))
         if scope.iterations is not None or scope.window_ns is not None:
             inside = self._overlaps(self.windows(scope))

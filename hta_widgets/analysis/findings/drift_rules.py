@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -84,8 +83,8 @@ def trend(values: npt.NDArray[np.float64]) -> tuple[float, float]:
     Ties count as no order. Up to 30 values p is exact (without ties), beyond by the normal distribution.
     """
     count = len(values)
-    pairs = list(combinations(range(count), 2))
-    slopes = np.array([(values[j] - values[i]) / (j - i) for i, j in pairs])
+    earlier, later = np.triu_indices(count, 1)
+    slopes = (values[later] - values[earlier]) / (later - earlier)
     score = abs(int(np.sign(slopes).sum()))
     if count > _EXACT_TO:
         deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
@@ -93,7 +92,7 @@ def trend(values: npt.NDArray[np.float64]) -> tuple[float, float]:
     orders = np.ones(1)  # how many of all orders have so many inversions
     for size in range(2, count + 1):
         orders = np.convolve(orders, np.ones(size)) / size
-    inversions = (len(pairs) - score) // 2
+    inversions = (len(slopes) - score) // 2
     return float(np.median(slopes)), min(1.0, 2.0 * float(orders[: inversions + 1].sum()))
 
 
@@ -119,9 +118,10 @@ def _drift(inputs: Inputs, rank: int) -> _Drift | None:
         return None
     whole = time[same].sum(axis=0).astype(np.float64)
     slope, p = trend(whole)
+    if slope <= 0 or p >= _CERTAIN:
+        return None
     rising = np.array([trend(each.astype(np.float64))[0] > 0 for each in time[same]])
-    broad = time[same][rising].sum() >= _ALL_KINDS * time[same].sum()
-    if slope <= 0 or p >= _CERTAIN or not broad:
+    if time[same][rising].sum() < _ALL_KINDS * time[same].sum():
         return None
     most = int(codes[same][int(time[same].sum(axis=1).argmax())])
     return _Drift(
