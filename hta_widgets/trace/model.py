@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,21 +11,22 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.errors import HtaWidgetsError, TraceFormatError
+from hta_widgets.formatting import byte_size, counted
 from hta_widgets.trace import clocks
 from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
 from hta_widgets.trace.classify import EventClass, make_rule, registered
 from hta_widgets.trace.events_frame import events_frame
 from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_findings, rule_findings
 from hta_widgets.trace.iteration_clock import Clock
+from hta_widgets.trace.memory import Memory, default_limit
 from hta_widgets.trace.one_job import why_several_jobs
+from hta_widgets.trace.rank_events import Header, RankEvents, open_rank
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.reader.cache import Cache
+from hta_widgets.trace.reader.cache import Cache, cache_folder
 from hta_widgets.trace.reader.discovery import Assigned, Discovery, assign_ranks, discover, rank_of_table
 from hta_widgets.trace.reader.parallel import read_all
 from hta_widgets.trace.reader.stated import whole_number
-from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.scope import Scope
-from hta_widgets.trace.slices import Slices, find_slices
 
 IterationClock = Literal["auto"] | Clock
 ITERATION_CLOCKS: tuple[IterationClock, ...] = ("auto", "host", "device")
@@ -37,32 +38,38 @@ class Trace:
     Attributes:
         ranks: rank numbers, ascending.
         failed: file name -> why it could not be read; the other files are opened all the same.
+        memory: which ranks are in memory, and how many bytes they may hold.
         clock: how the ranks were put on one axis; ``origin_ns`` is the axis' zero in absolute ns.
         iteration_clock: what was asked to time the iterations, as in `open`; what does is in `iterations`.
     """
 
+    counted_apart = True
+
     def __init__(
         self,
-        tables: list[EventTable],
+        events: list[RankEvents],
         assigned: list[Assigned],
         found: Discovery,
         failed: dict[str, Exception],
-        slices: dict[int, Slices] | None = None,
+        memory: Memory,
+        kept: dict[int, npt.NDArray[np.bool_]] | None = None,
         clock: clocks.Clock | None = None,
         iteration_clock: IterationClock = "auto",
         rules: ClassRules | None = None,
     ) -> None:
         self.failed = failed
+        self.memory = memory
         self._found = found
         self._rules = rules or ClassRules(registered())
         self._assigned = {assignment.rank: assignment for assignment in assigned}
-        self._tables = {assignment.rank: table for assignment, table in zip(assigned, tables, strict=True)}
-        self.ranks: list[int] = sorted(self._tables)
+        self._events = {assignment.rank: each for assignment, each in zip(assigned, events, strict=True)}
+        self.ranks: list[int] = sorted(self._events)
         self.iteration_clock = iteration_clock
-        self._slices = slices or {rank: find_slices(self._tables[rank]) for rank in self.ranks}
+        self._kept = kept or {}
+        headers = {rank: each.header for rank, each in self._events.items()}
         self.clock = clock or clocks.align(
-            {rank: extent for rank in self.ranks if (extent := _extent(self._slices[rank])) is not None},
-            {rank: _base(table) for rank, table in self._tables.items()},
+            {rank: extent for rank in self.ranks if (extent := headers[rank].extent) is not None},
+            {rank: _base(header) for rank, header in headers.items()},
         )
         self.origin_ns = self.clock.origin_ns
         self._ranks: dict[int, RankTrace] = {}
@@ -76,8 +83,12 @@ class Trace:
         progress: Callable[[float, int, str], None] | None = None,
         clock: IterationClock = "auto",
         classes: Classes | None = None,
+        memory_limit: int | None = None,
     ) -> "Trace":
         """Read the traces of a job.
+
+        A job whose columns are in the cache is opened by its headers alone; the columns of a rank are read
+        when they are first needed.
 
         Args:
             path: a folder, a file, a URL that fsspec understands, a binary file object, a list of these, or
@@ -95,20 +106,34 @@ class Trace:
             classes: rules that decide the class of device work by its name: {pattern: class}, or the path of
                 a file of rules. They come before the rules of a file ``hta_widgets.toml`` beside the traces,
                 which is always read (`class_rules`).
+            memory_limit: bytes that the ranks' columns, and what analyses remember for them, may take in all;
+                default half of the memory of the machine or container. Beyond it the ranks that were used
+                least recently are dropped, and read from the cache when they are needed again, with the same
+                answers. What answers about the whole job hold does not count. Files that cannot be read
+                again (file objects, what a client sent) stay in memory, and so does everything without a
+                cache; `health` says so where that exceeds the limit.
 
         Raises:
             TraceNotFoundError: the path does not exist or holds no file to read.
             TraceFormatError: no file is a usable trace; the reason lists one per file.
             ValueError: `clock` is none of these, or `classes` is a mapping with a class that device work
-                cannot have or a pattern that is not a regular expression. Errors in a file are listed in
-                `health`.
+                cannot have or a pattern that is not a regular expression (errors in a file are listed in
+                `health`), or there is a `memory_limit` that nothing could keep: without a cache, with a
+                client, or not above 0.
         """
         if clock not in ITERATION_CLOCKS:
             raise ValueError(f'clock is "auto", "host" or "device", not {clock!r}')
+        if why := _why_no_limit(memory_limit, cache, client):
+            raise ValueError(f"memory_limit={memory_limit} cannot be kept: {why}")
+        memory = Memory(default_limit() if memory_limit is None else memory_limit)
         found = discover(path)
         rules = find_class_rules(path, found.files, classes)
-        tables, failed = read_all(found.files, cache, progress, client)
-        usable = [position for position, table in enumerate(tables) if table is not None]
+        if client is None:
+            read, failed = read_all(found.files, cache, progress, read_one=partial(open_rank, memory=memory))
+        else:
+            tables, failed = read_all(found.files, cache, progress, client)
+            read = [None if table is None else RankEvents.of(table) for table in tables]
+        usable = [position for position, events in enumerate(read) if events is not None]
         if not usable:
             reasons = [str(error) for error in failed.values()] + [
                 f"{name}: {why}" for name, why in found.skipped.items()
@@ -121,9 +146,10 @@ class Trace:
             ):
                 raise error
             raise TraceFormatError(where, "no file is a usable trace: " + "; ".join(reasons))
-        read = [table for table in tables if table is not None]
-        assigned = assign_ranks([found.files[at] for at in usable], read)
-        return cls(read, assigned, found, failed, iteration_clock=clock, rules=rules)
+        events = [read[at] for at in usable]
+        stated = [each.header.as_table() for each in events]
+        assigned = assign_ranks([found.files[at] for at in usable], stated)
+        return cls(events, assigned, found, failed, memory, iteration_clock=clock, rules=rules)
 
     def __repr__(self) -> str:
         return f"Trace({len(self.ranks)} {'rank' if len(self.ranks) == 1 else 'ranks'})"
@@ -134,16 +160,17 @@ class Trace:
         Raises:
             KeyError: the trace has no such rank.
         """
-        if rank not in self._tables:
+        if rank not in self._events:
             raise KeyError(f"no rank {rank}: this trace has {self.ranks}")
         if rank not in self._ranks:
             # Two threads may both build it; the first to store it wins, so that all share one object.
             built = RankTrace(
-                self._tables[rank], rank, self._assigned[rank].label,
-                self.clock.offset_ns.get(rank, 0), self._slices[rank],
+                self._events[rank], rank, self._assigned[rank].label,
+                self.clock.offset_ns.get(rank, 0), self._kept.get(rank),
                 _wanted(self.iteration_clock), self._rules.rules,
             )  # fmt: skip
             self._ranks.setdefault(rank, built)
+        self._events[rank].used()
         return self._ranks[rank]
 
     def keep(self, select: Callable[[RankTrace], npt.NDArray[np.bool_]]) -> "Trace":
@@ -151,9 +178,15 @@ class Trace:
 
         Links, iterations and spans are computed anew from the remaining slices.
         """
-        return self._again(
-            slices={rank: self._slices[rank].keep(select(self.rank(rank))) for rank in self.ranks}
-        )
+        kept = {}
+        for rank in self.ranks:
+            chosen, before = select(self.rank(rank)), self._kept.get(rank)
+            if before is not None:  # of all slices those that remain of those that remained
+                every = before.copy()
+                every[before] = chosen
+                chosen = every
+            kept[rank] = chosen
+        return self._again(kept=kept)
 
     def timed_by(self, clock: IterationClock) -> "Trace":
         """The same job with its iterations timed by another clock; see `open`.
@@ -180,15 +213,15 @@ class Trace:
 
     def _again(
         self,
-        slices: dict[int, Slices] | None = None,
+        kept: dict[int, npt.NDArray[np.bool_]] | None = None,
         clock: IterationClock | None = None,
         rules: ClassRules | None = None,
     ) -> "Trace":
-        """The same files on the same time axis, with other slices, another clock or other rules."""
+        """The same files on the same time axis, with fewer slices, another clock or other rules."""
         ranks = list(self._assigned)
         return Trace(
-            [self._tables[rank] for rank in ranks], [self._assigned[rank] for rank in ranks],
-            self._found, self.failed, slices or self._slices, self.clock,
+            [self._events[rank] for rank in ranks], [self._assigned[rank] for rank in ranks],
+            self._found, self.failed, self.memory, kept or self._kept, self.clock,
             clock or self.iteration_clock, rules or self._rules,
         )  # fmt: skip
 
@@ -233,6 +266,7 @@ class Trace:
         """
         findings = job_findings(self.failed, self._found.skipped, self._found.notes, self.clock)
         findings += rule_findings(self._rules)
+        findings += self._about_memory()
         if self.several_jobs:
             remedy = "open each recording by itself: Trace.open(file)"
             detail = f"these are not the ranks of one job: {self.several_jobs}"
@@ -250,9 +284,21 @@ class Trace:
     @cached_property
     def job_size(self) -> int:
         """How many ranks the job has: as its files say, or at least as many as there are files."""
-        infos = [table.metadata.get("distributedInfo") for table in self._tables.values()]
+        infos = [events.header.metadata.get("distributedInfo") for events in self._events.values()]
         sizes = [whole_number(info.get("world_size")) for info in infos if isinstance(info, dict)]
         return max(len(self.ranks), *(size or 0 for size in sizes), 0)
+
+    def _about_memory(self) -> list[Finding]:
+        """That ranks which cannot be read again hold more memory than they may."""
+        fixed = [events for events in self._events.values() if events.stays]
+        if (held := sum(events.table.nbytes for events in fixed)) <= self.memory.limit:
+            return []
+        detail = (
+            f"{counted(len(fixed), 'rank')} cannot be read again from a cache and take "
+            f"{byte_size(held)} of memory, more than the limit of {byte_size(self.memory.limit)}"
+        )
+        remedy = "allow a cache: Trace.open(path, cache=True), HTA_WIDGETS_CACHE not off"
+        return [Finding(None, "warning", "memory", len(fixed), detail, remedy)]
 
     def _about_rank_number(self, assigned: Assigned) -> list[Finding]:
         if assigned.duplicate:
@@ -270,10 +316,8 @@ class Trace:
                     f"the file does not state its rank; taken from {where}",
                 )
             ]
-        if assigned.source == "caller" and rank_of_table(self._tables[assigned.rank]) not in (
-            None,
-            assigned.rank,
-        ):
+        stated = rank_of_table(self._events[assigned.rank].header.as_table())
+        if assigned.source == "caller" and stated not in (None, assigned.rank):
             return [
                 Finding(
                     assigned.rank,
@@ -291,23 +335,23 @@ class Trace:
 
         Keys: job, world_size, backend, hosts, devices (rank -> name), ranks, files, events, duration_ns.
         """
-        tables = [self._tables[rank] for rank in self.ranks]
+        headers = [self._events[rank].header for rank in self.ranks]
         distributed = [
-            info for table in tables if isinstance(info := table.metadata.get("distributedInfo"), dict)
+            info for header in headers if isinstance(info := header.metadata.get("distributedInfo"), dict)
         ]
         return {
             "job": _first(
-                table.metadata.get(key)
-                for table in tables
+                header.metadata.get(key)
+                for header in headers
                 for key in ("PT_PROFILER_JOB_NAME", "mast_job_name", "tw_job")
             ),
             "world_size": _first(info.get("world_size") for info in distributed),
             "backend": _first(info.get("backend") for info in distributed),
-            "hosts": sorted({str(host) for table in tables if (host := table.metadata.get("host_name"))}),
+            "hosts": sorted({str(host) for header in headers if (host := header.metadata.get("host_name"))}),
             "devices": {rank: self.rank(rank).device_name for rank in self.ranks},
             "ranks": len(self.ranks),
-            "files": [table.path for table in tables],
-            "events": sum(len(slices.rows) for slices in self._slices.values()),
+            "files": [header.path for header in headers],
+            "events": sum(self.rank(rank).n for rank in self.ranks),
             "duration_ns": self.extent_ns[1] - self.extent_ns[0],
         }
 
@@ -321,11 +365,18 @@ def _first(values: Any) -> Any:
     return next((value for value in values if value not in (None, "")), None)
 
 
-def _extent(slices: Slices) -> tuple[int, int] | None:
-    if not len(slices.rows):
-        return None
-    return int(slices.start.min()), int((slices.start + slices.dur).max())
+def _base(header: Header) -> int | None:
+    return whole_number(header.metadata.get("baseTimeNanoseconds"))
 
 
-def _base(table: EventTable) -> int | None:
-    return whole_number(table.metadata.get("baseTimeNanoseconds"))
+def _why_no_limit(limit: int | None, cache: Cache, client: Any) -> str:
+    """Why a limit that the caller gave could not be kept; "" if it can, or none was given."""
+    if limit is None:
+        return ""
+    if limit <= 0:
+        return "it is no number of bytes above 0"
+    if client is not None:
+        return "the columns that a client's workers send cannot be read again; leave out one of the two"
+    if cache_folder(cache) is None:
+        return "ranks that are dropped are read again from the cache, and there is none (cache=True)"
+    return ""

@@ -1,8 +1,9 @@
 """One rank, ready for analysis: its slices as aligned columns, with classes, links and iterations.
 
-A `RankTrace` is immutable. Columns that every analysis reads are built at once; links, nesting and
-iterations on first use. Times are int64 ns on the job's axis (see `clocks`). Rows are in file order;
-`event_id` is the row of the `EventTable`, which holds the arguments.
+A `RankTrace` is immutable. Its columns are built on first use, and dropped when memory is short: then they
+are built again, the same (`rank_events`). The few facts in `_LIGHT` stay. Times are int64 ns on the job's
+axis (see `clocks`). Rows are in file order; `event_id` is the row of the `EventTable`, which holds the
+arguments.
 """
 
 import re
@@ -19,11 +20,12 @@ from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import links
 from hta_widgets.trace.classify import EventClass, Rule, classify_events, registered
 from hta_widgets.trace.iteration_clock import Clock, contradicted, timed
+from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.recording import Recording, recording_of
 from hta_widgets.trace.scope import Scope
-from hta_widgets.trace.slices import Slices, find_slices
+from hta_widgets.trace.slices import Slices
 from hta_widgets.trace.threads import threads
 
 Int16 = npt.NDArray[np.int16]
@@ -31,6 +33,16 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# Under this name an object holds what `analysis.core.memoize` remembers for it.
+REMEMBERED = "_remembered"
+# What a rank still holds when its columns are dropped: facts of a few kilobytes.
+_LIGHT = frozenset(
+    {
+        "events", "rank", "label", "path", "metadata", "rules", "_kept", "_clock", "_offset_ns", "_windows",
+        "n", "extent", "device_span", "device_name", "recording", "drained",
+        "_announced", "iterations", "iteration_clock", "contradicted_iterations",
+    }
+)  # fmt: skip
 # A finding asks for the same few scopes again and again.
 _KEPT_WINDOWS = 8
 _KEPT_ROWS = 2
@@ -49,7 +61,8 @@ class RankTrace:
 
     Attributes:
         rank, label, path: the rank's number, how to show it, and its file.
-        table: all events of the file; ``metadata``: the file's top-level keys.
+        events: the events of the file, which several ranks may show; ``table``: as columns.
+        metadata: the file's top-level keys.
         rules: the user's rules for classes of device work, which come before the built-in ones.
         n: number of slices. All arrays below have this length.
         event_id: int32 row in ``table``.
@@ -61,38 +74,27 @@ class RankTrace:
         unclassified: bool, the class is a guess.
     """
 
+    counted_apart = True
+
     def __init__(
         self,
-        table: EventTable,
+        events: RankEvents | EventTable,
         rank: int,
         label: str | None = None,
         offset_ns: int = 0,
-        slices: Slices | None = None,
+        kept: Bool | None = None,
         clock: Clock | None = None,
         rules: Sequence[Rule] | None = None,
     ) -> None:
-        self.table, self.rank, self.label, self.path = table, rank, label or str(rank), table.path
-        self.metadata: dict[str, Any] = table.metadata
-        self.slices = find_slices(table) if slices is None else slices
+        self.events = RankEvents.of(events) if isinstance(events, EventTable) else events
+        self.rank, self.label, self.path = rank, label or str(rank), self.events.header.path
+        self.metadata: dict[str, Any] = self.events.header.metadata
+        self.rules = registered() if rules is None else tuple(rules)
+        self._kept = None if kept is None else (len(kept), np.packbits(kept))
+        self._offset_ns = offset_ns
         self._clock = clock
         self._windows: dict[tuple[Scope, Clock | None], Int64] = {}
-        self.event_id: Int32 = self.slices.rows
-        self.n = len(self.event_id)
-        self.rules = registered() if rules is None else tuple(rules)
-        self.start: Int64 = self.slices.start - offset_ns
-        self.dur: Int64 = self.slices.dur
-        self.end: Int64 = self.start + self.dur
-        self.name, self.names = self._text("name")
-        self.category, self.categories = self._text("category")
-        self.pid, self.pids = self._text("pid")
-        self.tid, self.tids = self._text("tid")
-        self.event_class, self.is_device, self.unclassified = classify_events(
-            self.category, self.categories, self.name, self.names, self.rules
-        )
-        # A kernel that carries collective metadata is communication, whatever its name.
-        if table.has("collective_name"):
-            collective = self.argument_codes("collective_name") >= 0
-            self.event_class[collective & self.is_device] = EventClass.COMMUNICATION
+        self.events.shown_by(self)
 
     def __repr__(self) -> str:
         return f"RankTrace(rank={self.label}, events={self.n})"
@@ -102,18 +104,132 @@ class RankTrace:
         other = copy(self)
         other._clock = clock
         other._windows = {}
-        for name in ("_rows", "iterations", "iteration_clock", "contradicted_iterations"):
+        for name in ("_rows", "iterations", "iteration_clock", "contradicted_iterations", REMEMBERED):
             other.__dict__.pop(name, None)
+        self.events.shown_by(other)
         return other
+
+    def held(self) -> list[Any]:
+        """What `drop` would free."""
+        return [value for name, value in list(self.__dict__.items()) if name not in _LIGHT]
+
+    def drop(self) -> None:
+        """Free all that can be made again from the file."""
+        for name in [name for name in list(self.__dict__) if name not in _LIGHT]:
+            self.__dict__.pop(name, None)
+
+    # -- columns -----------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> EventTable:
+        """All events of the file."""
+        return self.events.table
+
+    @property
+    def slices(self) -> Slices:
+        """The slices as in the file."""
+        slices = self.events.slices
+        if self._kept is None:
+            return slices
+        length, bits = self._kept
+        return slices.keep(np.unpackbits(bits, count=length).view(np.bool_))
+
+    @cached_property
+    def n(self) -> int:
+        if self._kept is None:
+            return self.events.header.slices
+        length, bits = self._kept
+        return int(np.unpackbits(bits, count=length).sum())
+
+    @cached_property
+    def _times(self) -> tuple[Int32, Int64, Int64]:
+        slices = self.slices
+        return slices.rows, slices.start - self._offset_ns, slices.dur
+
+    @property
+    def event_id(self) -> Int32:
+        return self._times[0]
+
+    @property
+    def start(self) -> Int64:
+        return self._times[1]
+
+    @property
+    def dur(self) -> Int64:
+        return self._times[2]
+
+    @cached_property
+    def end(self) -> Int64:
+        return self.start + self.dur
+
+    @cached_property
+    def _texts(self) -> dict[str, tuple[Int32, list[str]]]:
+        return {column: self._text(column) for column in ("name", "category", "pid", "tid")}
+
+    @property
+    def name(self) -> Int32:
+        return self._texts["name"][0]
+
+    @property
+    def names(self) -> list[str]:
+        return self._texts["name"][1]
+
+    @property
+    def category(self) -> Int32:
+        return self._texts["category"][0]
+
+    @property
+    def categories(self) -> list[str]:
+        return self._texts["category"][1]
+
+    @property
+    def pid(self) -> Int32:
+        return self._texts["pid"][0]
+
+    @property
+    def pids(self) -> list[str]:
+        return self._texts["pid"][1]
+
+    @property
+    def tid(self) -> Int32:
+        return self._texts["tid"][0]
+
+    @property
+    def tids(self) -> list[str]:
+        return self._texts["tid"][1]
 
     def _text(self, column: str) -> tuple[Int32, list[str]]:
         """Codes and texts of a column; null is the empty text, which the file may have as well."""
-        codes, texts = self.table.codes(column)[self.event_id], self.table.dictionary(column)
+        table = self.table
+        codes, texts = table.codes(column)[self.event_id], table.dictionary(column)
         null = codes < 0
         if null.any() or not texts:
             texts = texts if "" in texts else [*texts, ""]
             codes = np.where(null, texts.index(""), codes).astype(np.int32)
         return codes, texts
+
+    @cached_property
+    def _classes(self) -> tuple[npt.NDArray[np.uint8], Bool, Bool]:
+        classes, is_device, unclassified = classify_events(
+            self.category, self.categories, self.name, self.names, self.rules
+        )
+        # A kernel that carries collective metadata is communication, whatever its name.
+        if self.table.has("collective_name"):
+            collective = self.argument_codes("collective_name") >= 0
+            classes[collective & is_device] = EventClass.COMMUNICATION
+        return classes, is_device, unclassified
+
+    @property
+    def event_class(self) -> npt.NDArray[np.uint8]:
+        return self._classes[0]
+
+    @property
+    def is_device(self) -> Bool:
+        return self._classes[1]
+
+    @property
+    def unclassified(self) -> Bool:
+        return self._classes[2]
 
     def argument(self, column: str) -> npt.NDArray[Any]:
         """The values of a numeric column for each row.
@@ -357,6 +473,9 @@ class RankTrace:
     @cached_property
     def extent(self) -> tuple[int, int]:
         """(first start, last end) of all rows in ns; (0, 0) without rows."""
+        known = self.events.header.extent
+        if self._kept is None and known is not None:
+            return known[0] - self._offset_ns, known[1] - self._offset_ns
         return (int(self.start.min()), int(self.end.max())) if self.n else (0, 0)
 
     def windows(self, scope: Scope | None = None, clock: Clock | None = None) -> Int64:

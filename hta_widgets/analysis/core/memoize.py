@@ -1,7 +1,9 @@
 """A bounded, thread-safe cache of what was computed for a rank or a trace; it lives as long as they do.
 
 Most analyses start from the same few structures of a rank (its device work by name, its call tree, when it
-was busy), which no selection changes. They are built on first use and freed with the rank.
+was busy), which no selection changes. They are built on first use and freed with the rank, or when the rank's
+columns are dropped to make room for others (`trace.memory`): they lie in the rank's own `__dict__`, like what
+`functools.cached_property` keeps.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from functools import wraps
 from inspect import signature
 from threading import Lock
 from typing import Concatenate, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
+
+from hta_widgets.trace.rank_trace import REMEMBERED
 
 __all__ = ["memoize_per_rank"]
 
@@ -26,16 +29,14 @@ def memoize_per_rank(
 ) -> Callable[[Callable[Concatenate[Owner, P], Result]], Callable[Concatenate[Owner, P], Result]]:
     """Decorate a function to remember its `last` results for each first argument, its owner.
 
-    The owner (a rank, a trace, or an object made for them) is referenced weakly: a result must not reference
-    it, or neither would ever be freed. The other arguments must be hashable. Results are shared, so callers
-    must not change them. Thread-safe: threads that call with the same arguments at once may all compute, and
-    get the same object.
+    The owner (a rank, a trace, or an object made for them) holds the results. The other arguments must be
+    hashable. Results are shared, so callers must not change them. Thread-safe: threads that call with the
+    same arguments at once may all compute, and get the same object.
     """
 
     def decorate(
         compute: Callable[Concatenate[Owner, P], Result],
     ) -> Callable[Concatenate[Owner, P], Result]:
-        results: WeakKeyDictionary[Owner, OrderedDict[tuple[object, ...], Result]] = WeakKeyDictionary()
         lock = Lock()
         parameters = signature(compute)
 
@@ -50,7 +51,8 @@ def memoize_per_rank(
         def remembered(owner: Owner, /, *args: P.args, **named: P.kwargs) -> Result:
             key = key_of(owner, *args, **named)
             with lock:
-                own = results.setdefault(owner, OrderedDict())
+                remembers = vars(owner).setdefault(REMEMBERED, {})
+                own: OrderedDict[tuple[object, ...], Result] = remembers.setdefault(compute, OrderedDict())
                 if key in own:
                     own.move_to_end(key)
                     return own[key]

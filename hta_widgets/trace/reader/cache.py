@@ -45,15 +45,17 @@ def load(
     extra_args: Sequence[str] = (),
     progress: Progress | None = None,
     budget: CacheBudget | None = None,
+    key: str | None = None,
 ) -> EventTable:
     """`scanner.scan` with a cache: the same arguments, the same table, the same errors.
 
     `cache` is True for the default folder, False for none, a folder, or "verify": the default folder, with a
     key for which every byte of the trace is read. `budget` is that of the opening that the file belongs to,
-    where it has several.
+    where it has several. `key` is the fingerprint, where the caller has it.
     """
     folder = cache_folder(cache)
-    key = fingerprint(source, extra_args, whole=cache == "verify") if folder is not None else None
+    if folder is not None and key is None:
+        key = fingerprint(source, extra_args, whole=cache == "verify")
     if folder is None or key is None:
         return scan(source, extra_args=extra_args, progress=progress)
     budget = budget or CacheBudget(folder)

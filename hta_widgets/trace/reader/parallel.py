@@ -31,12 +31,15 @@ def read_all(
     cache: Cache,
     progress: Callable[[float, int, str], None] | None = None,
     client: Any = None,
-) -> tuple[list[EventTable | None], dict[str, Exception]]:
+    read_one: Callable[..., Any] | None = None,
+) -> tuple[list[Any], dict[str, Exception]]:
     """Each file's table, None where it could not be read, and the reasons by file name.
 
     ``progress`` is called in the caller's thread; an exception that it raises stops all scans and propagates.
+    ``read_one`` makes something else of a file, in the threads, with the arguments of `read_file`.
     """
-    tables: list[EventTable | None] = [None] * len(files)
+    read_one = read_one or read_file
+    tables: list[Any] = [None] * len(files)
     errors: dict[int, Exception] = {}
     if not files:
         return tables, {}
@@ -47,18 +50,18 @@ def read_all(
     budget = None if folder is None else CacheBudget(folder)
     share = [0.0] * len(files)
 
-    def read(file: TraceFile, at: int) -> EventTable:
+    def read(file: TraceFile, at: int) -> Any:
         def report(done: int, total: int | None) -> None:
             if stop.is_set():
                 raise _Cancelled
             share[at] = done / total if total else 0.0
 
-        return _load(file, cache, report, budget)
+        return read_one(file, cache, report, budget)
 
     with ThreadPoolExecutor(min(WORKERS, len(files))) as pool:
         try:
             jobs = {pool.submit(read, file, at): at for at, file in enumerate(files)}
-            waiting: set[Future[EventTable]] = set(jobs)
+            waiting: set[Future[Any]] = set(jobs)
             while waiting:
                 done, waiting = wait(waiting, POLL_SECONDS, FIRST_COMPLETED)
                 for job in done:
@@ -99,7 +102,7 @@ def _read_remotely(
 def _attempt(file: TraceFile, cache: Cache) -> EventTable | Exception:
     """The table, or the reason there is none: one bad file must not fail the other tasks."""
     try:
-        return _load(file, cache)
+        return read_file(file, cache)
     except Exception as error:
         return error
 
@@ -109,13 +112,19 @@ def _label(files: Sequence[TraceFile], at: int) -> str:
     return name if len(alike) == 1 else f"{name} ({alike.index(at) + 1} of {len(alike)})"
 
 
-def _load(
+def read_file(
     file: TraceFile,
     cache: Cache,
     progress: Callable[[int, int | None], None] | None = None,
     budget: CacheBudget | None = None,
+    key: str | None = None,
 ) -> EventTable:
-    table = _cache.load(file.source, cache=cache, progress=progress, budget=budget)
+    """The table of a file, through the cache.
+
+    Raises:
+        TraceFormatError: it holds no events, and all that `cache.load` raises.
+    """
+    table = _cache.load(file.source, cache=cache, progress=progress, budget=budget, key=key)
     if not table.n:
         raise TraceFormatError(file.name, "skipped: it holds no trace events")
     return table

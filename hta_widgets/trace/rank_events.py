@@ -1,0 +1,245 @@
+"""The events of one rank's file: in memory, or read when they are needed and dropped when memory is short.
+
+What opening a job asks of a file (its extent, clock, host and counts) is its `Header`: about a kilobyte, kept
+beside the cached columns under the same key, so that a job is opened again without reading any column.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+import numpy as np
+
+from hta_widgets.errors import TraceFormatError
+from hta_widgets.trace.memory import Memory, bytes_of
+from hta_widgets.trace.reader import cache as _cache
+from hta_widgets.trace.reader.cache import Cache
+from hta_widgets.trace.reader.cache_budget import SUFFIX, CacheBudget
+from hta_widgets.trace.reader.discovery import TraceFile
+from hta_widgets.trace.reader.parallel import read_file
+from hta_widgets.trace.reader.scanner import Progress
+from hta_widgets.trace.reader.sealed import DamagedFileError, Sealing, read_sealed
+from hta_widgets.trace.reader.source import describe
+from hta_widgets.trace.reader.table import EventTable
+from hta_widgets.trace.slices import Slices, find_slices
+from hta_widgets.whole_files import replacing
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["Header", "RankEvents", "header_of", "open_rank"]
+
+# Changes with what a header holds.
+_VERSION = 1
+HEADERS = "headers"
+
+
+@dataclass(frozen=True)
+class Header:
+    """What is known of a file without its columns.
+
+    Attributes:
+        path: the file.
+        events, slices: how many it holds.
+        extent: (first start, last end) of the slices in ns as in the file; None without slices.
+        metadata: the top-level keys of the file.
+        process_ranks: the numbers of ranks that its collectives state, at most two.
+    """
+
+    path: str
+    events: int
+    slices: int
+    extent: tuple[int, int] | None
+    metadata: dict[str, Any]
+    process_ranks: tuple[int, ...]
+
+    def as_table(self) -> EventTable:
+        """A table without events that states the same rank."""
+        ranks = np.array(self.process_ranks, np.int64)
+        column = (np.arange(len(ranks), dtype=np.int32), ranks)
+        return EventTable(self.path, 0, {}, {"process_rank": column}, {}, self.metadata)
+
+
+def header_of(table: EventTable, slices: Slices) -> Header:
+    """The header of a file that was read."""
+    n = len(slices.rows)
+    extent = (int(slices.start.min()), int((slices.start + slices.dur).max())) if n else None
+    ranks = np.unique(table.sparse("process_rank")[1])[:2].tolist()
+    return Header(table.path, table.n, n, extent, table.metadata, tuple(ranks))
+
+
+class RankEvents:
+    """The events of one file, shared by the traces that show them.
+
+    Attributes:
+        header: what is known without them.
+        key: of the file's content, "" where nothing is kept on disk.
+    """
+
+    counted_apart = True
+
+    def __init__(
+        self,
+        header: Header,
+        table: EventTable | None = None,
+        slices: Slices | None = None,
+        reload: Callable[[], EventTable] | None = None,
+        memory: Memory | None = None,
+        key: str = "",
+    ) -> None:
+        if table is None and reload is None:
+            raise ValueError("events that are neither there nor to be had")
+        self.header, self.key = header, key
+        self._table, self._slices, self._reload, self._memory = table, slices, reload, memory
+        self._views: WeakSet[RankTrace] = WeakSet()
+        self._lock = Lock()
+        if table is not None:
+            self.used()
+
+    @classmethod
+    def of(cls, table: EventTable) -> RankEvents:
+        """The events of a table, which stay in memory."""
+        slices = find_slices(table)
+        return cls(header_of(table, slices), table, slices)
+
+    @property
+    def table(self) -> EventTable:
+        """All events. Raises what reading them again raises."""
+        return self._held()[0]
+
+    @property
+    def slices(self) -> Slices:
+        """Those with a duration."""
+        return self._held()[1]
+
+    @property
+    def stays(self) -> bool:
+        """They stay in memory, since they cannot be read again."""
+        return self._reload is None
+
+    def shown_by(self, view: RankTrace) -> None:
+        """A rank that is made of these events, and holds nothing either once they are dropped."""
+        self._views.add(view)
+
+    def used(self) -> None:
+        """They are in use, if they are in memory."""
+        if self._memory is not None and self._reload is not None and self._table is not None:
+            self._memory.used(self)
+
+    def _held(self) -> tuple[EventTable, Slices]:
+        table, slices = self._table, self._slices
+        if table is not None and slices is not None:
+            return table, slices
+        with self._lock:
+            table, slices = self._table, self._slices
+            if table is None:
+                assert self._reload is not None
+                table, slices = self._reload(), None
+            slices = find_slices(table) if slices is None else slices
+            self._slices, self._table = slices, table
+        self.used()
+        return table, slices
+
+    def held_bytes(self) -> int:
+        """The bytes of the columns and of all that was made of them."""
+        views = [thing for view in list(self._views) for thing in view.held()]
+        return bytes_of([self._table, self._slices, *views])
+
+    def drop(self) -> None:
+        """Hold nothing; what is asked for later is read again."""
+        for view in list(self._views):
+            view.drop()
+        self._table = self._slices = None
+
+
+def open_rank(
+    file: TraceFile,
+    cache: Cache,
+    progress: Progress | None,
+    budget: CacheBudget | None,
+    memory: Memory,
+) -> RankEvents:
+    """The events of a file: only their header where that and the columns are in the cache, else all of them.
+
+    Raises:
+        What `cache.load` raises, and TraceFormatError for a file without events.
+    """
+    folder = _cache.cache_folder(cache)
+    key = _cache.fingerprint(file.source, whole=cache == "verify") if folder is not None else None
+    if folder is None or key is None:
+        table = read_file(file, False, progress)
+        slices = find_slices(table)
+        return RankEvents(header_of(table, slices), table, slices)
+    reload = partial(_read_again, file, cache, folder, key)
+    columns = folder / f"{key}{SUFFIX}"
+    header = _read_header(folder, key)
+    if header is not None and columns.exists():
+        if budget is not None:
+            budget.used(columns)
+        if progress is not None:
+            progress(1, 1)
+        return RankEvents(_at(header, describe(file.source)), None, None, reload, memory, key)
+    table = read_file(file, cache, progress, budget, key)
+    slices = find_slices(table)
+    header = header_of(table, slices)
+    _write_header(folder, key, header)
+    again = None if hasattr(file.source, "read") else reload
+    return RankEvents(header, table, slices, again, memory, key)
+
+
+def _at(header: Header, path: str) -> Header:
+    """A header of content that was found under another name before."""
+    return Header(**{**vars(header), "path": path})
+
+
+def _read_again(file: TraceFile, cache: Cache, folder: Path, key: str) -> EventTable:
+    """The columns once more.
+
+    Raises:
+        TraceFormatError: the cache does not have them any more, and the file is another one now.
+    """
+    if not (folder / f"{key}{SUFFIX}").exists():
+        now = _cache.fingerprint(file.source, whole=cache == "verify")
+        if now != key:
+            why = "is gone" if now is None else "has changed"
+            raise TraceFormatError(
+                describe(file.source),
+                f"the file {why} since the trace was opened, and its columns are no longer in the cache: "
+                "open the trace again",
+            )
+    return _cache.load(file.source, cache=cache, key=key)
+
+
+def _header_file(folder: Path, key: str) -> Path:
+    return folder / HEADERS / f"{key}.json"
+
+
+def _read_header(folder: Path, key: str) -> Header | None:
+    """The header of a file; None where there is none for this version, or it is damaged."""
+    try:
+        known = json.loads(read_sealed(_header_file(folder, key)).to_pybytes())
+        if known.pop("version") != _VERSION:
+            return None
+        header = Header(**known)
+        extent = None if header.extent is None else (int(header.extent[0]), int(header.extent[1]))
+        return Header(**{**vars(header), "extent": extent, "process_ranks": tuple(header.process_ranks)})
+    except (OSError, DamagedFileError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write_header(folder: Path, key: str, header: Header) -> None:
+    with contextlib.suppress(OSError):
+        target = _header_file(folder, key)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(target, tidy=False) as sink:
+            sealing = Sealing(sink)
+            sealing.write(json.dumps({"version": _VERSION, **asdict(header)}).encode())
+            sealing.seal()

@@ -1,0 +1,243 @@
+"""A job larger than memory: the same answers, while few ranks are held."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import weakref
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hta_widgets import Scope, Trace, examples
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.errors import MissingDataError, TraceFormatError
+from hta_widgets.trace.memory import Memory, bytes_of, default_limit
+from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.reader import cache
+from tests.job.many_ranks import write_job
+
+pytestmark = pytest.mark.slow
+
+RANKS, HELD = 8, 2
+
+
+@pytest.fixture(scope="module")
+def job() -> dict[int, Path]:
+    files = sorted(examples.path("ddp_4ranks").iterdir())
+    return {rank: files[rank % len(files)] for rank in range(RANKS)}
+
+
+def limit_of(trace: Trace) -> int:
+    """What two ranks take once they are read, a little more than their columns."""
+    return HELD * max(trace.rank(rank).events.held_bytes() for rank in trace.ranks)
+
+
+def in_memory(trace: Trace) -> int:
+    return sum(trace.rank(rank).events._table is not None for rank in trace.ranks)
+
+
+@pytest.fixture
+def limited(job: dict[int, Path]) -> Trace:
+    whole = Trace.open(job)
+    for rank in whole.ranks:
+        assert whole.rank(rank).is_device.any()
+    assert in_memory(whole) == RANKS
+    return Trace.open(job, memory_limit=limit_of(whole))
+
+
+def answer(trace: Trace, kind: str, scope: Scope | None) -> Any:
+    try:
+        return ANALYSES[kind].function(trace, scope)
+    except MissingDataError as missing:
+        return str(missing)
+
+
+@pytest.mark.parametrize("kind", ANALYSES)
+def test_every_analysis_answers_the_same(job: dict[int, Path], limited: Trace, kind: str) -> None:
+    whole = Trace.open(job)
+    start, end = whole.extent_ns
+    steps = sorted(whole.iterations["iteration"].unique().tolist())
+    for scope in (
+        None,
+        Scope(iterations=tuple(steps[1:3])),
+        Scope(ranks=(1, 6), window_ns=(start + (end - start) // 3, end - (end - start) // 3)),
+    ):
+        expected, found = answer(whole, kind, scope), answer(limited, kind, scope)
+        if isinstance(expected, str):
+            assert found == expected
+        else:
+            pd.testing.assert_frame_equal(found, expected, check_exact=True)
+        assert in_memory(limited) <= HELD
+    assert limited.memory.dropped or kind == "overview"
+
+
+def test_frames_of_the_job_are_the_same(job: dict[int, Path], limited: Trace) -> None:
+    whole = Trace.open(job)
+    pd.testing.assert_frame_equal(limited.events(), whole.events())
+    pd.testing.assert_frame_equal(limited.iterations, whole.iterations)
+    pd.testing.assert_frame_equal(limited.health, whole.health)
+    assert (limited.summary, limited.extent_ns) == (whole.summary, whole.extent_ns)
+    pd.testing.assert_frame_equal(
+        limited.timed_by("device").iterations, whole.timed_by("device").iterations, check_exact=True
+    )
+    fewer, expected = (trace.keep(lambda rank: rank.is_device) for trace in (limited, whole))
+    again, again_expected = (
+        trace.keep(lambda rank: rank.dur > int(np.median(rank.dur))) for trace in (fewer, expected)
+    )
+    for trace, known in ((fewer, expected), (again, again_expected)):
+        pd.testing.assert_frame_equal(trace.events(), known.events())
+        assert trace.extent_ns == known.extent_ns and trace.summary == known.summary
+    assert again.rank(0).n < fewer.rank(0).n < limited.rank(0).n
+
+
+def test_what_depends_on_a_rank_goes_with_its_columns(job: dict[int, Path], limited: Trace) -> None:
+    class Links:
+        def __init__(self, rank: RankTrace) -> None:
+            self.rank, self.end = rank, rank.end
+
+    remembered = memoize_per_rank()(Links)
+    first = limited.rank(0)
+    links, columns = weakref.ref(remembered(first)), weakref.ref(first.end)
+    assert remembered(first) is links()
+    for rank in limited.ranks[1:]:
+        assert limited.rank(rank).end.any()
+    gc.collect()
+    assert links() is None and columns() is None
+    assert remembered(first).rank is first  # and can be had again
+
+
+def test_a_rank_in_use_is_not_the_first_to_go(limited: Trace) -> None:
+    for rank in (0, 1, 0, 2):  # 1 was used least recently
+        assert limited.rank(rank).n and len(limited.rank(rank).start)
+    assert [limited.rank(rank).events._table is not None for rank in (0, 1, 2)] == [True, False, True]
+
+
+def test_opening_again_reads_no_columns_before_they_are_needed(
+    job: dict[int, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Trace.open(job)
+    read: list[Path] = []
+    read_table = cache.read_table
+    monkeypatch.setattr(cache, "read_table", lambda file: (read.append(file), read_table(file))[1])
+    trace = Trace.open(job)
+    assert trace.extent_ns[1] > 0 and trace.summary["events"] > 0 and trace.job_size == RANKS
+    devices = len(read)  # the summary names the devices that ranks used
+    assert devices == RANKS
+    assert Trace.open(job).extent_ns == trace.extent_ns and len(read) == devices
+
+
+def test_threads_get_the_same_columns(limited: Trace, job: dict[int, Path]) -> None:
+    whole = Trace.open(job)
+    expected = {rank: whole.rank(rank).end.sum() + whole.rank(rank).launch.sum() for rank in whole.ranks}
+    wrong: list[int] = []
+
+    def look(first: int) -> None:
+        for at in range(4 * RANKS):
+            rank = limited.rank((first + 3 * at) % RANKS)
+            if rank.end.sum() + rank.launch.sum() != expected[rank.rank]:
+                wrong.append(rank.rank)
+
+    threads = [threading.Thread(target=look, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and limited.memory.dropped > RANKS
+
+
+@pytest.mark.parametrize(
+    ("how", "why"), [({"cache": False}, "there is none"), ({"client": object()}, "client")]
+)
+def test_a_limit_that_cannot_be_kept_is_refused_in_words(
+    job: dict[int, Path], how: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(ValueError, match=f"memory_limit=1000 cannot be kept: .*{why}"):
+        Trace.open(job, memory_limit=1000, **how)
+    with pytest.raises(ValueError, match="above 0"):
+        Trace.open(job, memory_limit=0)
+
+
+def test_health_tells_of_ranks_that_must_stay(job: dict[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "memory" not in set(Trace.open(job, cache=False).health["check"])
+    monkeypatch.setattr("hta_widgets.trace.model.default_limit", lambda: 1_000_000)
+    (told,) = Trace.open(job, cache=False).health.query("check == 'memory'").to_dict("records")
+    assert (told["count"], told["severity"]) == (RANKS, "warning") and "977 KiB" in told["detail"]
+    assert "memory" not in set(Trace.open(job).health["check"])
+
+
+def test_files_that_changed_are_not_mixed_with_what_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTA_WIDGETS_CACHE", str(tmp_path / "cache"))
+    folder = write_job(tmp_path / "job", 2, slow=0)
+    Trace.open(folder)
+    trace = Trace.open(folder)
+    file = folder / "rank0.json"
+    file.write_text(file.read_text().replace("aten::mm", "aten::mn"))
+    before = set(trace.rank(0).names)
+    assert "aten::mm" in before  # the cache has what was opened
+    trace = Trace.open(folder)
+    file.write_text(file.read_text().replace("aten::mn", "aten::mo"))
+    trace.rank(0).events.drop()
+    for entry in (tmp_path / "cache").glob("*.arrow"):
+        entry.unlink()
+    with pytest.raises(TraceFormatError, match=r"has changed since .*open the trace again"):
+        len(trace.rank(0).end)
+    file.unlink()
+    with pytest.raises(TraceFormatError, match="is gone since"):
+        len(trace.rank(0).end)
+    assert "aten::mm" in trace.rank(1).names  # that one is read from its file
+
+
+def test_damaged_headers_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTA_WIDGETS_CACHE", str(tmp_path / "cache"))
+    folder = write_job(tmp_path / "job", 2, slow=0)
+    expected = Trace.open(folder).extent_ns
+    for at, header in enumerate(sorted((tmp_path / "cache").glob("*/*.json"))):
+        content = header.read_bytes()
+        header.write_bytes(content[:-20] if at else b"\0" + content[1:])
+    assert Trace.open(folder).extent_ns == expected
+    assert Trace.open(folder).extent_ns == expected
+
+
+def test_only_the_least_recently_used_are_dropped() -> None:
+    class Rank:
+        def __init__(self, size: int) -> None:
+            self.size = size
+
+        def held_bytes(self) -> int:
+            return self.size
+
+        def drop(self) -> None:
+            self.size = 0
+
+    memory, ranks = Memory(100), [Rank(30) for _ in range(4)]
+    for rank in (*ranks[:3], ranks[0], ranks[3]):
+        memory.used(rank)
+    assert [rank.size for rank in ranks] == [30, 0, 30, 30]
+    ranks[3].size = 60  # an analysis remembers something for it
+    memory.used(ranks[2])
+    assert [rank.size for rank in ranks] == [0, 0, 30, 60]
+    large = Rank(1000)
+    memory.used(large)
+    assert [rank.size for rank in (*ranks, large)] == [0, 0, 0, 0, 1000] and memory.dropped == 4
+
+
+def test_bytes_are_counted_once() -> None:
+    array = np.zeros(1000, np.int64)
+    assert bytes_of([array, array, array[10:], {"same": array}]) < 8000 + 500
+    assert bytes_of([pd.DataFrame({"a": np.zeros(1000)})]) >= 8000
+    assert bytes_of([[f"{number:1000}" for number in range(1000)]]) > 1_000_000
+
+
+def test_the_default_is_a_part_of_the_machine() -> None:
+    with suppress(AttributeError, ValueError):
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        assert 0 < default_limit() <= machine // 2
