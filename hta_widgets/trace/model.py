@@ -1,5 +1,6 @@
 """The job: which ranks a path holds, on one time axis."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
@@ -39,6 +40,7 @@ class Trace:
         ranks: rank numbers, ascending.
         failed: file name -> why it could not be read; the other files are opened all the same.
         memory: which ranks are in memory, and how many bytes they may hold.
+        answers: the folder in which answers are kept (`analysis.core.kept`); None without a cache.
         clock: how the ranks were put on one axis; ``origin_ns`` is the axis' zero in absolute ns.
         iteration_clock: what was asked to time the iterations, as in `open`; what does is in `iterations`.
     """
@@ -56,9 +58,11 @@ class Trace:
         clock: clocks.Clock | None = None,
         iteration_clock: IterationClock = "auto",
         rules: ClassRules | None = None,
+        answers: Path | None = None,
     ) -> None:
         self.failed = failed
         self.memory = memory
+        self.answers = answers
         self._found = found
         self._rules = rules or ClassRules(registered())
         self._assigned = {assignment.rank: assignment for assignment in assigned}
@@ -149,7 +153,11 @@ class Trace:
         events = [read[at] for at in usable]
         stated = [each.header.as_table() for each in events]
         assigned = assign_ranks([found.files[at] for at in usable], stated)
-        return cls(events, assigned, found, failed, memory, iteration_clock=clock, rules=rules)
+        folder = cache_folder(cache)
+        answers = None if folder is None else folder / "answers"
+        return cls(
+            events, assigned, found, failed, memory, iteration_clock=clock, rules=rules, answers=answers
+        )
 
     def __repr__(self) -> str:
         return f"Trace({len(self.ranks)} {'rank' if len(self.ranks) == 1 else 'ranks'})"
@@ -222,8 +230,44 @@ class Trace:
         return Trace(
             [self._events[rank] for rank in ranks], [self._assigned[rank] for rank in ranks],
             self._found, self.failed, self.memory, kept or self._kept, self.clock,
-            clock or self.iteration_clock, rules or self._rules,
+            clock or self.iteration_clock, rules or self._rules, self.answers,
         )  # fmt: skip
+
+    @property
+    def exceeds_memory(self) -> bool:
+        """Whether the columns of all ranks are more than may be in memory."""
+        return sum(events.header.nbytes for events in self._events.values()) > self.memory.limit
+
+    @cached_property
+    def rank_keys(self) -> dict[int, str]:
+        """Of each rank a text that changes with its content and with what makes a rank of it.
+
+        Empty where that cannot be told: without a cache, or of slices that were chosen.
+        """
+        if self._kept or not all(events.key for events in self._events.values()):
+            return {}
+        rules = [(rule.pattern.pattern, int(rule.event_class)) for rule in self._rules.rules]
+        made = f"{self.iteration_clock} {rules}"
+        return {
+            rank: f"{events.key} {self._assigned[rank]} {self.clock.offset_ns.get(rank, 0)} {made}"
+            for rank, events in self._events.items()
+        }
+
+    @cached_property
+    def key(self) -> str:
+        """A text that changes with any rank, with how they were put together, and with what is missing."""
+        if not self.rank_keys:
+            return ""
+        failed = {name: str(error) for name, error in self.failed.items()}
+        parts = [
+            self.rank_keys,
+            self.clock,
+            failed,
+            self._found.skipped,
+            self._found.notes,
+            self._rules.problems,
+        ]
+        return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
     def metadata(self, rank: int) -> dict[str, Any]:
         """The top-level JSON keys of a rank's file, all but ``traceEvents``."""

@@ -39,7 +39,7 @@ __all__ = ["Header", "RankEvents", "header_of", "open_rank"]
 
 # Changes with what a header holds.
 _VERSION = 1
-HEADERS = "headers"
+_HEADERS = "headers"
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ class Header:
     Attributes:
         path: the file.
         events, slices: how many it holds.
+        nbytes: of the columns.
         extent: (first start, last end) of the slices in ns as in the file; None without slices.
         metadata: the top-level keys of the file.
         process_ranks: the numbers of ranks that its collectives state, at most two.
@@ -57,6 +58,7 @@ class Header:
     path: str
     events: int
     slices: int
+    nbytes: int
     extent: tuple[int, int] | None
     metadata: dict[str, Any]
     process_ranks: tuple[int, ...]
@@ -73,7 +75,7 @@ def header_of(table: EventTable, slices: Slices) -> Header:
     n = len(slices.rows)
     extent = (int(slices.start.min()), int((slices.start + slices.dur).max())) if n else None
     ranks = np.unique(table.sparse("process_rank")[1])[:2].tolist()
-    return Header(table.path, table.n, n, extent, table.metadata, tuple(ranks))
+    return Header(table.path, table.n, n, table.nbytes, extent, table.metadata, tuple(ranks))
 
 
 class RankEvents:
@@ -219,7 +221,7 @@ def _read_again(file: TraceFile, cache: Cache, folder: Path, key: str) -> EventT
 
 
 def _header_file(folder: Path, key: str) -> Path:
-    return folder / HEADERS / f"{key}.json"
+    return folder / _HEADERS / f"{key}.json"
 
 
 def _read_header(folder: Path, key: str) -> Header | None:

@@ -12,6 +12,7 @@ import pandas as pd
 from hta_widgets.analysis.annotations.owners import owners
 from hta_widgets.analysis.annotations.regions import require_annotations
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.kernels.breakdown import device_work
 from hta_widgets.analysis.kernels.moments import moments
 from hta_widgets.charts.spec import Bars
@@ -91,6 +92,7 @@ def annotated_kernels(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
+@kept(by_rank=True)
 def annotation_totals(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """How much device work did each annotated region cause?
 

@@ -10,6 +10,7 @@ from hta_widgets.analysis.communication.culprits import NOBODY
 from hta_widgets.analysis.communication.stragglers import require_exchanges
 from hta_widgets.analysis.communication.waits import waits
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.charts.spec import Heat
 from hta_widgets.formatting import counted, duration, percent
 from hta_widgets.trace.scope import Scope
@@ -22,6 +23,7 @@ __all__ = ["ANALYSIS", "rank_waits", "sentence"]
 _PARTS = ("computing_ns", "communicating_ns", "copying_ns", "idle_ns")
 
 
+@kept()
 def rank_waits(
     trace: Trace, scope: Scope | None = None, by: Literal["job", "iteration"] = "job"
 ) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from hta_widgets.analysis.communication.culprits import NOBODY
 from hta_widgets.analysis.communication.standing_out import ranks_in_words, standing_out
 from hta_widgets.analysis.communication.waits import arrived, waits
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.charts.spec import Heat
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted, duration, percent
@@ -26,6 +27,7 @@ __all__ = ["ANALYSIS", "lateness", "require_exchanges", "sentence", "stragglers"
 _SUMS = ("waited_ns", "caused_wait_ns", "lateness_ns")
 
 
+@kept()
 def stragglers(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """Which ranks do the others wait for at the collectives, sends and receives, and how long?
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.copies.flows import BYTES_PER_S, Flow, copy_flows
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.step_function import quantile
 from hta_widgets.charts.spec import Bars, Lines
 from hta_widgets.formatting import bandwidth, duration
@@ -73,6 +74,7 @@ def memory_bandwidth(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
+@kept(by_rank=True)
 def bandwidth_summary(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """How much memory was moved, and at which bandwidth?
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -72,6 +72,11 @@ class Analysis:
     chart_from: str = ""
     ignores: tuple[str, ...] = ()
     pictured: Figure | None = None
+
+    def splits(self, **options: Any) -> bool:
+        """Whether the answer about many ranks is that about each, stacked (`kept.stacked_ranks`)."""
+        declared: Callable[[Mapping[str, Any]], bool] | None = getattr(self.function, "splits", None)
+        return declared is not None and declared(options)
 
     def figure(self, frame: pd.DataFrame) -> go.Figure:
         """The plotly figure of a frame of this analysis."""

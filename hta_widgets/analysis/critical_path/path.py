@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.critical_path.chain import chain_of, has_launches, joined
 from hta_widgets.analysis.critical_path.segments import segments_of
 from hta_widgets.analysis.critical_path.summary import sentence
@@ -32,6 +33,7 @@ DATA_LOADING = (r"DataLoader",)
 Int64 = npt.NDArray[np.int64]
 
 
+@kept(by_rank=True)
 def critical_path(
     trace: Trace,
     scope: Scope | None = None,

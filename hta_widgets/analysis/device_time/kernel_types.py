@@ -11,6 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import ONE_BAR_PER, Analysis
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import Busy, busy_ranks, iterations_in
 from hta_widgets.charts.spec import Series, Stack
@@ -40,6 +41,7 @@ LABELS = (
 )
 
 
+@kept(by_rank=True)
 def kernel_type_breakdown(
     trace: Trace, scope: Scope | None = None, by: Literal["rank", "iteration"] = "rank"
 ) -> pd.DataFrame:

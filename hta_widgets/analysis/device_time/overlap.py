@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.device_time.busy import busy_ranks
 from hta_widgets.charts.spec import Series, Stack
 from hta_widgets.formatting import duration, percent
@@ -21,6 +22,7 @@ __all__ = ["ANALYSIS", "comm_comp_overlap", "sentence"]
 _DURATIONS = ("communication_ns", "overlapped_ns", "exposed_ns")
 
 
+@kept(by_rank=True)
 def comm_comp_overlap(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """Of the time that each rank communicates, how much does it also compute?
 

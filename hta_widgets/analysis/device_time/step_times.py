@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.start_up import start_up_of
 from hta_widgets.charts.spec import Heat
@@ -44,6 +45,7 @@ _COLUMNS = {
 }
 
 
+@kept(by_rank=True)
 def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """How long does each iteration take on each rank, and which take unusually long?
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import ONE_BAR_PER, Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.shares import with_shares
 from hta_widgets.analysis.device_time.busy import Busy, busy_ranks, iterations_in
 from hta_widgets.charts.spec import Series, Stack
@@ -25,6 +26,7 @@ _PARTS = ("compute", "exposed_communication", "exposed_memory", "idle")
 _DURATIONS = ("window_ns", *(f"{part}_ns" for part in _PARTS), "communication_ns", "memory_ns", "busy_ns")
 
 
+@kept(by_rank=True)
 def temporal_breakdown(
     trace: Trace, scope: Scope | None = None, by: Literal["rank", "iteration"] = "rank"
 ) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.findings.attention_rules import attention_not_fused
 from hta_widgets.analysis.findings.caveats import caveat_of
 from hta_widgets.analysis.findings.communication_rules import late_collective
@@ -136,6 +137,7 @@ _NO_FINDING = {
 }
 
 
+@kept()
 def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """What costs the job most time, and what can be done about it?
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import ONE_BAR_PER, Analysis
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.shares import with_shares
 from hta_widgets.analysis.device_time.busy import busy_ranks, iterations_in
 from hta_widgets.analysis.idle.causes import CAUSES, HOST_CAUSES, IdleCauses, idle_causes
@@ -44,6 +45,7 @@ _WORDS = {
 }
 
 
+@kept(by_rank=True)
 def idle_breakdown(
     trace: Trace,
     scope: Scope | None = None,

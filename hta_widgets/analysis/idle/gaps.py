@@ -10,6 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.text_columns import stacked, text_column
 from hta_widgets.analysis.device_time.busy import busy_ranks
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
@@ -36,6 +37,7 @@ _INTEGERS = (
 _TEXTS = ("cause", "name", "launch_name", "operator_name", "thread")
 
 
+@kept(by_rank=True)
 def idle_gaps(
     trace: Trace,
     scope: Scope | None = None,

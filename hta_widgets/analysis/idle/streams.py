@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.charts.spec import Series, Stack
@@ -127,6 +128,7 @@ def stream_idle_intervals(
     return pd.concat(frames, ignore_index=True)
 
 
+@kept(by_rank=True)
 def stream_idle_breakdown(
     trace: Trace,
     scope: Scope | None = None,

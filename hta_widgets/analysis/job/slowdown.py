@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.job.causes import (
     MORE_WORK,
@@ -46,6 +47,7 @@ _COLUMNS = (
 By = Literal["all", "operation", "rank", "stage", "replica", "iteration"]
 
 
+@kept()
 def slowdown(trace: Trace, scope: Scope | None = None, by: By = "all") -> pd.DataFrame:
     """What do stragglers cost, who are they, and why are they slow?
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_ranks
 from hta_widgets.analysis.kernels.moments import MOMENTS, described, merged, moments
@@ -77,6 +78,7 @@ def device_work(trace: Trace, scope: Scope) -> Iterator[tuple[int, RankTrace, De
         yield rank, rank_trace, device_work_of(rank_trace)
 
 
+@kept(by_rank=True, unless={"by": "job"})
 def kernel_breakdown(
     trace: Trace,
     scope: Scope | None = None,

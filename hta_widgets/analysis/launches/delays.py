@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.text_columns import stacked, text_column
 from hta_widgets.analysis.launches.launched import Launched, launched_ranks
 from hta_widgets.charts.spec import Bars, Histogram, Series
@@ -82,6 +83,7 @@ def launch_stats(
     return frame
 
 
+@kept(by_rank=True)
 def launch_summary(
     trace: Trace,
     scope: Scope | None = None,

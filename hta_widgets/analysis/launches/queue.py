@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.step_function import quantile
 from hta_widgets.analysis.launches.stream_queues import Queue, observed_windows, stream_queues
 from hta_widgets.charts.spec import Bars, Lines
@@ -92,6 +93,7 @@ def queue_length(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     return pd.DataFrame(dict(zip(_POINTS, columns, strict=True)), copy=False)
 
 
+@kept(by_rank=True)
 def queue_summary(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """How long is each stream's queue? Statistics of `queue_length`, weighted by time.
 

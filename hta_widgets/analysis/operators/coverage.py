@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.costs import Costs, operator_costs
 from hta_widgets.analysis.operators.table import OUTSIDE
@@ -46,6 +47,7 @@ _COLUMNS: Final = {
 }
 
 
+@kept(by_rank=True)
 def formula_coverage(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """How much of the device work does a formula describe, and what is the rest?
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.calls.phases import PHASES
 from hta_widgets.analysis.core.entry import Analysis, Option
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.calls import is_module, module_calls, operator_calls
 from hta_widgets.analysis.operators.categories import category_of
@@ -50,6 +51,7 @@ _COLUMNS: Final = {
 }  # fmt: skip
 
 
+@kept(by_rank=True)
 def operators(trace: Trace, scope: Scope | None = None, by: By = "name") -> pd.DataFrame:
     """What does each operator cost the host and the device, and how fast is its work done?
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from hta_widgets.analysis.compare.sampling import Scopes, check_runs, scope_of
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.strategy.group_evidence import GroupEvidence, evidence_of
 from hta_widgets.analysis.strategy.reading import NOT_RECOGNISED, SINGLE
@@ -39,6 +40,7 @@ _RECORD_SIZES: Final = (
 _PER_RANK = ("ranks", "process_group")
 
 
+@kept()
 def training_strategy(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """How is the job parallelised, how large is its model, and does it send what its strategy needs?
 

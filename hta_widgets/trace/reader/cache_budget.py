@@ -5,7 +5,8 @@ recently.  What the opening itself used or wrote is never deleted for its later 
 budget is read from first to last each time, so that each file would go just before it is asked for, and the
 cache would serve nothing.  The files that came first stay instead, and serve next time.
 
-HTA_WIDGETS_CACHE_BYTES is the budget (4 GiB).
+HTA_WIDGETS_CACHE_BYTES is the budget (4 GiB). Small files in folders beside the columns (`trim`) have a part
+of it to themselves.
 """
 
 from __future__ import annotations
@@ -104,6 +105,21 @@ class CacheBudget:
         with contextlib.suppress(OSError):
             file.unlink(missing_ok=True)
             self._count(file.name, 0)
+
+
+def trim(folder: Path, part: float) -> None:
+    """Delete the files of a folder that were used least recently until they fit a part of the budget."""
+    left, files = part * _allowed(), list[tuple[int, int, Path]]()
+    with contextlib.suppress(OSError):
+        for file in folder.iterdir():
+            with contextlib.suppress(OSError):
+                status = file.stat()
+                files.append((status.st_mtime_ns, status.st_size, file))
+    for _, size, file in sorted(files, reverse=True):
+        left -= size
+        if left < 0:
+            with contextlib.suppress(OSError):
+                file.unlink()
 
 
 def _allowed() -> int:

@@ -1,0 +1,232 @@
+"""Answers about whole recordings and their iterations, kept on disk beside the cached columns.
+
+An answer is kept under a key of all that it depends on: the content of the ranks' files, how they were put
+together (`Trace.key`), the code of this library, and the question. So nothing is ever brought up to date:
+what changed has another key, and what nobody asks for any more is the first to go when room is needed.
+
+`kept(by_rank=True)` is also the one place that says how an analysis splits: what it says about a rank follows
+from that rank alone, and ranks come one after the other. Then the answer about many ranks is that about each,
+stacked (`stacked_ranks`), wherever these were computed. Of a job that exceeds memory each rank's part is kept
+by itself, so that no rank is read twice for the same question.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, wraps
+from inspect import signature
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import pandas as pd
+import pyarrow as pa
+from pandas.api.types import union_categoricals
+
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.reader.cache_budget import trim
+from hta_widgets.trace.reader.sealed import DamagedFileError, Sealing, read_sealed
+from hta_widgets.trace.scope import Scope
+from hta_widgets.whole_files import replacing
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["SUFFIX", "kept", "stacked_ranks"]
+
+Question = TypeVar("Question", bound=Callable[..., pd.DataFrame])
+
+SUFFIX = ".answer.arrow"
+# Of the budget of the cache. An answer about 1,000 ranks takes some 100 kB.
+_PART_OF_BUDGET = 0.05
+# Larger answers are cheaper to compute than to keep for each selection.
+_LARGEST = 8 << 20
+# Reading an answer takes a millisecond or two; what is computed as soon is not worth a file.
+_LEAST_SECONDS = 0.05
+_TRIM_EVERY = 256
+_written = count()
+
+
+def kept(*, by_rank: bool = False, unless: Mapping[str, str] | None = None) -> Callable[[Question], Question]:
+    """Decorate an analysis `(trace, scope=None, **options)` to keep its answers on disk.
+
+    Kept are answers about whole ranks and iterations, not about a window, streams or names, of which there
+    are too many; and only where the answer that is read back is the same in every bit.
+
+    Args:
+        by_rank: what the analysis says about a rank follows from that rank alone, in rows rank after rank.
+        unless: values of options with which it does not, but speaks of the job.
+
+    Returns:
+        A decorator. What it returns has an attribute `splits`: whether it splits by rank with these options.
+    """
+
+    def splits(options: Mapping[str, Any]) -> bool:
+        return by_rank and not any(options.get(name) == value for name, value in (unless or {}).items())
+
+    def decorate(compute: Question) -> Question:
+        parameters = signature(compute)
+
+        @wraps(compute)
+        def answer(*args: Any, **named: Any) -> pd.DataFrame:
+            bound = parameters.bind(*args, **named)
+            bound.apply_defaults()
+            options = dict(bound.arguments)
+            trace: Trace = options.pop("trace")
+            scope = options.pop("scope") or Scope()
+
+            def ask(part: Scope) -> pd.DataFrame:
+                return compute(trace, scope=part, **options)
+
+            def place(part: Scope) -> Path | None:
+                return _file(trace, compute, part, options, splits(options))
+
+            def ask_rank(part: Scope) -> pd.DataFrame:
+                return _kept(place(part), lambda: ask(part), always=True)
+
+            def ask_all() -> pd.DataFrame:
+                stack = splits(options) and trace.exceeds_memory and len(trace.ranks_of(scope)) > 1
+                return stacked_ranks(trace, scope, ask_rank, ask) if stack else ask(scope)
+
+            return _kept(place(scope), ask_all, always=trace.exceeds_memory)
+
+        answer.__dict__["splits"] = splits
+        return cast(Question, answer)
+
+    return decorate
+
+
+def _kept(file: Path | None, ask: Callable[[], pd.DataFrame], *, always: bool) -> pd.DataFrame:
+    """The answer that is kept in a file, or that of `ask`, which is kept if it took long or `always`."""
+    if file is None:
+        return ask()
+    known = _read(file)
+    if known is None:
+        begun = time.perf_counter()
+        known = ask()
+        if always or time.perf_counter() - begun >= _LEAST_SECONDS:
+            _write(file, known)
+    return known
+
+
+def stacked_ranks(
+    trace: Trace,
+    scope: Scope,
+    ask_rank: Callable[[Scope], pd.DataFrame],
+    ask: Callable[[Scope], pd.DataFrame],
+) -> pd.DataFrame:
+    """The answer of an analysis that splits by rank, from those about each rank.
+
+    Args:
+        ask_rank: the answer about a scope of one rank.
+        ask: the same of any scope; it says what is missing where no rank has an answer.
+
+    Raises:
+        MissingDataError: no rank has an answer.
+    """
+    parts = []
+    for rank in trace.ranks_of(scope):
+        checkpoint()
+        with contextlib.suppress(MissingDataError):
+            parts.append(ask_rank(replace(scope, ranks=(rank,))))
+    return stacked(parts) if parts else ask(scope)
+
+
+def stacked(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """One frame after the other; the texts of categories are united."""
+    if len(parts) == 1:
+        return parts[0]
+    columns: dict[str, Any] = {}
+    for name in parts[0]:
+        series = [part[name] for part in parts]
+        if isinstance(series[0].dtype, pd.CategoricalDtype):
+            columns[str(name)] = union_categoricals(series, sort_categories=not series[0].cat.ordered)
+        else:
+            columns[str(name)] = pd.concat(series, ignore_index=True)
+    return pd.DataFrame(columns)
+
+
+def _file(
+    trace: Trace, compute: Callable[..., Any], scope: Scope, options: dict[str, Any], by_rank: bool
+) -> Path | None:
+    """Where the answer to a question is kept; None if it is not."""
+    if scope.window_ns is not None or scope.streams is not None or scope.names is not None:
+        return None
+    if trace.answers is None or not trace.key or not (code := _code()) or _stated_by_user():
+        return None
+    ranks = trace.ranks_of(scope)
+    # Of what depends on one rank alone it does not matter which others were opened with it.
+    content = trace.rank_keys[ranks[0]] if by_rank and len(ranks) == 1 else trace.key
+    asked = [scope.iterations, ranks, sorted(options.items())]
+    question = [code, content, f"{compute.__module__}.{compute.__qualname__}", asked]
+    try:
+        text = json.dumps(question)
+    except (TypeError, ValueError):  # an option that is no plain value
+        return None
+    return trace.answers / f"{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}{SUFFIX}"
+
+
+def _stated_by_user() -> bool:
+    """Whether there are peaks or formulas of the user's, which are no part of this library's code."""
+    from hta_widgets.analysis.kernels import peaks
+    from hta_widgets.analysis.operators import formulas
+
+    return bool(peaks.registered() or formulas.registered())
+
+
+@cache
+def _code() -> str:
+    """Names the code that answers, with the versions of what makes the tables; "" if unknown."""
+    digest = hashlib.blake2b(f"{pd.__version__} {pa.__version__}".encode(), digest_size=16)
+    root = Path(__file__).parents[2]
+    try:
+        files = [file for folder in ("analysis", "trace") for file in sorted((root / folder).rglob("*.py"))]
+        for file in (*files, root / "formatting.py", root / "kernel_names.py"):
+            digest.update(f"{file.relative_to(root)}\n".encode())
+            digest.update(file.read_bytes())
+    except OSError:  # installed as something else than files
+        return ""
+    return digest.hexdigest() if files else ""
+
+
+def _read(file: Path) -> pd.DataFrame | None:
+    """A kept answer; None where there is none, or it is damaged."""
+    try:
+        content = read_sealed(file)
+        frame = _frame(content)
+        os.utime(file)  # marks it as recently used
+    except (OSError, DamagedFileError, ValueError, KeyError, TypeError, pa.ArrowException):
+        return None
+    return frame
+
+
+def _frame(content: pa.Buffer) -> pd.DataFrame:
+    frame: pd.DataFrame = pa.ipc.open_stream(content).read_all().to_pandas()
+    return frame
+
+
+def _write(file: Path, frame: pd.DataFrame) -> None:
+    """Keep an answer, if it can be read back as it is. That it cannot be written is no error."""
+    with contextlib.suppress(OSError, ValueError, TypeError, pa.ArrowException, AssertionError):
+        if frame.memory_usage(deep=False).sum() > _LARGEST:
+            return
+        table = pa.Table.from_pandas(frame)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        content = sink.getvalue()
+        pd.testing.assert_frame_equal(_frame(content), frame, check_exact=True, check_freq=False)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(file, tidy=False) as target:
+            sealing = Sealing(target)
+            sealing.write(content)
+            sealing.seal()
+        if next(_written) % _TRIM_EVERY == 0:
+            trim(file.parent, _PART_OF_BUDGET)
