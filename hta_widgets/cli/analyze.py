@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 
@@ -18,7 +17,7 @@ from hta_widgets.cli.opening import open_trace, scope_of
 from hta_widgets.cli.output import check_writable, form_of, write_frame, write_lines
 from hta_widgets.cli.table import frame_lines
 from hta_widgets.cli.terminal import columns_of, pieces_of, printable
-from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.model import Trace
 
 __all__ = ["run"]
 
@@ -37,27 +36,30 @@ def run(arguments: Namespace) -> Exit:
     frame = ask(analysis, trace, scope, options)
     limit = len(frame) if arguments.limit is None else arguments.limit
     if form == "table":
-        write_lines(output, _table(analysis, frame, arguments.limit, output))
+        write_lines(output, _table(_answer(analysis, frame, trace), frame, arguments.limit, output))
     elif form == "json":
-        head = _head(analysis, scope, options, frame)
+        head = {
+            "kind": analysis.kind,
+            "scope": scope_as_dict(scope),
+            "options": plain(options),
+            "sentence": _answer(analysis, frame, trace),
+            "failed": {name: str(error) for name, error in trace.failed.items()},
+        }
         write_lines(output, json_lines(head, frame.head(limit)))
     else:
         write_frame(output, frame.head(limit), form, analysis.kind)
     return Exit.FINE
 
 
-def _head(analysis: Analysis, scope: Scope, options: dict[str, Any], frame: pd.DataFrame) -> dict[str, Any]:
-    return {
-        "kind": analysis.kind,
-        "scope": scope_as_dict(scope),
-        "options": plain(options),
-        "sentence": analysis.sentence(frame),
-    }
+def _answer(analysis: Analysis, frame: pd.DataFrame, trace: Trace) -> str:
+    """The answer in a sentence, with one for what it does not hold."""
+    without = f"{trace.without[0].upper()}{trace.without[1:]}." if trace.without else ""
+    return " ".join(filter(None, (analysis.sentence(frame), without)))
 
 
-def _table(analysis: Analysis, frame: pd.DataFrame, limit: int | None, output: str) -> Iterator[str]:
+def _table(answer: str, frame: pd.DataFrame, limit: int | None, output: str) -> Iterator[str]:
     cells = columns_of(sys.stdout) if output == "-" else None
-    yield from pieces_of(printable(analysis.sentence(frame)), cells)
+    yield from pieces_of(printable(answer), cells)
     if len(frame):
         yield ""
         yield from frame_lines(frame, _TABLE_ROWS if limit is None else limit, cells)

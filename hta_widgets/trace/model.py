@@ -160,7 +160,12 @@ class Trace:
         )
 
     def __repr__(self) -> str:
-        return f"Trace({len(self.ranks)} {'rank' if len(self.ranks) == 1 else 'ranks'})"
+        return f"Trace({', '.join(filter(None, (counted(len(self.ranks), 'rank'), self.without)))})"
+
+    @property
+    def without(self) -> str:
+        """What no answer holds: "without 2 files that could not be read"; "" if nothing is missing."""
+        return f"without {counted(len(self.failed), 'file')} that could not be read" if self.failed else ""
 
     def rank(self, rank: int) -> RankTrace:
         """One rank.

@@ -29,8 +29,7 @@ def whole_of(trace: Trace, kind: str, scope: Scope) -> str:
 
     Of a job of which files could not be read it says that they are missing: no answer holds them.
     """
-    unread = f"without {counted(len(trace.failed), 'file')} that could not be read" if trace.failed else ""
-    return ", ".join(filter(None, (_time_of(trace, kind, scope), unread)))
+    return ", ".join(filter(None, (_time_of(trace, kind, scope), trace.without)))
 
 
 def _time_of(trace: Trace, kind: str, scope: Scope) -> str:
