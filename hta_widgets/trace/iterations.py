@@ -8,7 +8,7 @@ confidence. There is always at least one iteration. Windows are disjoint and sor
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ COLUMNS = {
     "batch_size": "Int64",
     "tokens": "Int64",
 }
+_OF_NUMPY = ("int64", "bool")
 
 # A first or last step with less than this share of the work of a typical one was cut by the recording.
 PARTIAL_SHARE = 0.5
@@ -273,6 +274,11 @@ def _frame(windows: list[Window], source: str, confidence: str, partial: list[bo
         "batch_size": [step.batch_size if step else None for step in steps],
         "tokens": [step.tokens if step else None for step in steps],
     }
-    # Typed from the start: a job may have a thousand ranks, and casting a frame takes longer than making it.
-    columns = {name: pd.Series(values[name], dtype=dtype) for name, dtype in COLUMNS.items()}
-    return pd.DataFrame(columns)
+    # Typed from the start, and as arrays: a job may have a thousand ranks, and casting a frame or aligning
+    # series takes longer than making it.
+    columns = {name: _array(values[name], dtype) for name, dtype in COLUMNS.items()}
+    return pd.DataFrame(columns, copy=False)
+
+
+def _array(values: list[Any], dtype: str) -> Any:
+    return np.array(values, dtype) if dtype in _OF_NUMPY else pd.array(values, dtype=cast(Any, dtype))

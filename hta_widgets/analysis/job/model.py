@@ -131,11 +131,9 @@ class JobModel:
         ends = self.net.ends(self.taken)
         frame = self.ops[["rank", "step"]].assign(end=ends, begin=ends - self.taken)
         by = frame.groupby(["rank", "step"])
-        spans = (by["end"].max() - by["begin"].min()).groupby("rank").mean()
-        return {
-            int(rank): float(spans[rank] / _spans(self.ops).groupby("rank").mean()[rank] - 1)
-            for rank in spans.index
-        }
+        replayed = (by["end"].max() - by["begin"].min()).groupby("rank").mean()
+        error = replayed / _spans(self.ops).groupby("rank").mean() - 1
+        return dict(zip(map(int, error.index), map(float, error), strict=True))
 
 
 def job_model(ops: pd.DataFrame) -> JobModel:

@@ -85,7 +85,7 @@ def operations(
 
 def _of_rank(rank_trace: RankTrace) -> pd.DataFrame:
     frame = rank_trace.iterations
-    whole = frame.loc[~frame["partial"], "iteration"].to_numpy(np.int64)
+    whole = frame["iteration"].to_numpy(np.int64)[~frame["partial"].to_numpy(np.bool_)]
     rows = np.flatnonzero(rank_trace.is_device & np.isin(rank_trace.iteration, whole))
     event_class = rank_trace.event_class[rows]
     copies = np.isin(event_class, _COPIES)
@@ -95,9 +95,10 @@ def _of_rank(rank_trace: RankTrace) -> pd.DataFrame:
     launch = rank_trace.launch[rows]
     called = np.where(launch >= 0, rank_trace.start[np.maximum(launch, 0)], NOT_CALLED)
     device, devices = pd.factorize(rank_trace.device[rows])
-    found = pd.DataFrame(
+    iteration = rank_trace.iteration[rows].astype(np.int64)
+    return pd.DataFrame(
         {
-            "iteration": rank_trace.iteration[rows].astype(np.int64),
+            "iteration": iteration,
             "rank": np.full(len(rows), rank_trace.rank, np.int64),
             "event_id": rank_trace.event_id[rows].astype(np.int64),
             "lane": rank_trace.stream[rows] * max(len(devices), 1) + device,
@@ -108,23 +109,27 @@ def _of_rank(rank_trace: RankTrace) -> pd.DataFrame:
             "dur_ns": rank_trace.dur[rows],
             "called_ns": called,
             "shape": _shapes(rank_trace, rows),
+            "ended_before_ns": _ended_before(iteration, rank_trace.end[rows], rank_trace),
         }
     )
-    found["ended_before_ns"] = _ended_before(found, rank_trace)
-    return found
 
 
-def _ended_before(found: pd.DataFrame, rank_trace: RankTrace) -> pd.Series:
+def _ended_before(iteration: Int64, end: Int64, rank_trace: RankTrace) -> Int64:
     """When the device had ended the earlier iterations.
 
     Before the first it has nothing to do when the host begins, unless there is work of earlier launches.
     """
-    ends = found.groupby("iteration")["end_ns"].max().sort_index().cummax()
-    begin = NOT_CALLED
-    if len(ends) and not len(rank_trace.earlier_work):
+    numbers, at = np.unique(iteration, return_inverse=True)
+    if not len(numbers):
+        return end
+    ends = np.full(len(numbers) + 1, NOT_CALLED, np.int64)
+    np.maximum.at(ends, at + 1, end)
+    if not len(rank_trace.earlier_work):
         frame = rank_trace.iterations
-        begin = int(frame.loc[frame["iteration"] == ends.index[0], "host_start_ns"].iloc[0])
-    return found["iteration"].map(ends.shift(fill_value=begin)).astype(np.int64)
+        first = int(np.flatnonzero(frame["iteration"].to_numpy(np.int64) == numbers[0])[0])
+        ends[0] = frame["host_start_ns"].to_numpy(np.int64)[first]
+    ended: Int64 = np.append(ends[:1], np.maximum.accumulate(ends[1:]))[at]
+    return ended
 
 
 def _shapes(rank_trace: RankTrace, rows: Int64) -> pd.Series:
