@@ -12,6 +12,7 @@ import pandas as pd
 from hta_widgets.analysis.communication.arrivals import NOISE_NS, arrivals
 from hta_widgets.analysis.communication.collectives import belonging, collectives
 from hta_widgets.analysis.communication.culprits import NOBODY, follow
+from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.engine import checkpoint
@@ -164,14 +165,24 @@ def _followed(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
         ("communicating_ns", "exposed_communication"),
         ("copying_ns", "exposed_memory"),
     ):
-        frame[column] = np.int64(0)
-        for rank, device in devices.items():
-            rows = frame["culprit"] == rank
-            windows = parts.loc[rows, ["start_ns", "end_ns"]].to_numpy(np.int64)
-            frame.loc[rows, column] = getattr(device, kind).within_each(windows)
+        frame[column] = _of_culprits(parts, {rank: getattr(device, kind) for rank, device in devices.items()})
     active = frame[["computing_ns", "communicating_ns", "copying_ns"]].sum(axis=1)
     frame["idle_ns"] = (frame["wait_ns"] - active).where(frame["culprit"] != NOBODY, 0)
     return frame.sort_values(["iteration", "rank"], kind="stable", ignore_index=True)
+
+
+def _of_culprits(parts: pd.DataFrame, work: dict[int, Intervals]) -> Int64:
+    """How long the culprit of each part of a wait did some work in it, ns; 0 without one."""
+    culprit = parts["culprit"].to_numpy(np.int64)
+    windows = parts[["start_ns", "end_ns"]].to_numpy(np.int64)
+    order = np.argsort(culprit, kind="stable")  # of each rank the rows together, not all rows for each
+    ranks = np.fromiter(work, np.int64, len(work))
+    first, last = (np.searchsorted(culprit[order], ranks, side) for side in ("left", "right"))
+    spent = np.zeros(len(parts), np.int64)
+    for intervals, begin, end in zip(work.values(), first.tolist(), last.tolist(), strict=True):
+        rows = order[begin:end]
+        spent[rows] = intervals.within_each(windows[rows])
+    return spent
 
 
 def _position_of_last(found: pd.DataFrame, each: pd.DataFrame) -> Int64:
