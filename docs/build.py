@@ -39,6 +39,7 @@ CONTENTS = {
         "What would a change save? <what_if>",
         "Hosts <hosts>",
         "performance",
+        "Scaling <scaling>",
         "Troubleshooting <troubleshooting>",
         "Trust <trust>",
     ),

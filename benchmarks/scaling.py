@@ -1,0 +1,113 @@
+"""How time and memory grow with ranks and events: the figures of docs/scaling.md.
+
+Of jobs of many small ranks (`tests/job/many_ranks.py`) CPU seconds to open, to answer the overview, and both
+again from the cache. Of one real trace, opened as several ranks: CPU and bytes per event, without a limit and
+with one that holds two or three of the ranks. Each job is in a process of its own.
+
+    python benchmarks/scaling.py 64 256 1024
+    python benchmarks/scaling.py trace.json.gz --ranks 8
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the job is one of the tests'
+
+Answer = TypeVar("Answer")
+
+
+def spent(what: str, work: Callable[[], Answer], events: int = 0) -> Answer:
+    """Do the work, and print the CPU seconds that it took, per event, too, if their number is given."""
+    begun = time.process_time()
+    answer = work()
+    seconds = time.process_time() - begun
+    each = f", {seconds * 1e9 / events:,.0f} ns per event" if events else ""
+    print(f"  {what}: {seconds:.2f} s{each}", flush=True)
+    return answer
+
+
+def many(count: int, folder: Path) -> None:
+    """A job of many small ranks."""
+    from hta_widgets import Trace, analysis
+    from tests.job.many_ranks import write_job
+
+    analysis.overview(Trace.open(write_job(folder / "small", 8, slow=5), cache=False))  # what is loaded once
+    job = write_job(folder / "job", count, slow=5)
+    print(f"{count:,} ranks of {Trace.open(folder / 'small').rank(0).n} slices")
+    for when in ("", " again"):
+        trace = spent(f"open{when}", lambda: Trace.open(job))
+        spent(f"overview{when}", lambda trace=trace: analysis.overview(trace))  # type: ignore[misc]
+    kept = [file.stat().st_size for file in (folder / "cache").rglob("*") if file.is_file()]
+    print(f"  kept on disk: {sum(kept) / count / 1e3:.1f} kB per rank in {len(kept):,} files")
+    told_peak()
+
+
+def large(path: Path, ranks: int, limited: bool) -> None:
+    """A real trace, opened as several ranks."""
+    from hta_widgets import Trace, analysis
+
+    job: dict[int, Any] = dict.fromkeys(range(ranks), path)
+    Trace.open(job)  # into the cache
+    limit = 2 * Trace.open(job).rank(0).events.header.nbytes * 4
+    trace = Trace.open(job, memory_limit=limit) if limited else Trace.open(job)
+    events = trace.summary["events"]
+    print(f"{ranks} ranks, {events:,} events{f', limit {limit / 1e6:.0f} MB' if limited else ''}")
+
+    def linked() -> None:
+        for rank in trace.ranks:
+            assert len(trace.rank(rank).launch) and len(trace.rank(rank).iteration)
+
+    def held() -> str:
+        total = sum(trace.rank(rank).events.held_bytes() for rank in trace.ranks)
+        return f"{total / events:,.0f} bytes per event held, {trace.memory.dropped:,} ranks dropped so far"
+
+    spent("columns read, launches and iterations linked", linked, events)
+    print(f"  {held()}")
+    for name in ("temporal_breakdown", "idle_breakdown", "kernel_breakdown", "stragglers", "overview"):
+        spent(name, lambda name=name: getattr(analysis, name)(trace), events)  # type: ignore[misc]
+        print(f"  {held()}")
+    again = Trace.open(job, memory_limit=limit) if limited else Trace.open(job)
+    spent("overview again", lambda: analysis.overview(again), events)
+    told_peak()
+
+
+def told_peak() -> None:
+    """Print the most memory that this process had."""
+    print(f"  memory at its peak: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:,.0f} MB")
+
+
+def main() -> None:
+    """Measure what the arguments say."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("jobs", nargs="+", help="numbers of small ranks, or a trace")
+    parser.add_argument("--ranks", type=int, default=8, help="how many times a trace is opened")
+    parser.add_argument("--limited", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if not asked.alone:
+        for job in asked.jobs:
+            for how in ([], ["--limited"])[: 1 if job.isdecimal() else 2]:
+                command = [sys.executable, __file__, job, "--ranks", str(asked.ranks)]
+                subprocess.run([*command, "--alone", *how], check=True)
+        return
+    with tempfile.TemporaryDirectory() as name:
+        os.environ["HTA_WIDGETS_CACHE"] = f"{name}/cache"
+        (job,) = asked.jobs
+        if job.isdecimal():
+            many(int(job), Path(name))
+        else:
+            large(Path(job), asked.ranks, asked.limited)
+
+
+if __name__ == "__main__":
+    main()
