@@ -7,8 +7,8 @@ CPU per event on one thread, the least of 3 and of 5, beside that of the checksu
 
 from __future__ import annotations
 
+import argparse
 import io
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -70,7 +70,9 @@ def formats(batch: pa.RecordBatch) -> dict[str, tuple[Written, Callable[[pa.Buff
 
 def main() -> None:
     """Print the table."""
-    path = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("trace", type=Path)
+    path = parser.parse_args().trace
     table = scan(path)
     per_event = 1e9 / table.n
     print(f"{path.name}: {table.n:,} events, {table.nbytes / table.n:.1f} bytes each in memory")

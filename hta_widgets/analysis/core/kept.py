@@ -136,10 +136,10 @@ def stacked_ranks(
         checkpoint()
         with contextlib.suppress(MissingDataError):
             parts.append(ask_rank(replace(scope, ranks=(rank,))))
-    return stacked(parts) if parts else ask(scope)
+    return _stacked(parts) if parts else ask(scope)
 
 
-def stacked(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def _stacked(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """One frame after the other; the texts of categories are united."""
     if len(parts) == 1:
         return parts[0]

@@ -149,13 +149,15 @@ def _sample_file(path: Path, digest: Any, whole: bool) -> None:
 def write_table(table: EventTable, file: Path) -> None:
     """Write a table; a reader sees the old file or the whole new one.  Raises OSError."""
     batch = record_batch(table)
+    content = pa.BufferOutputStream()  # Arrow writes in pieces of a few bytes, slowly to what is not its own
+    options = pa.ipc.IpcWriteOptions(compression=_compression())
+    with pa.ipc.new_file(content, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
     file.parent.mkdir(parents=True, exist_ok=True)
     # CacheBudget tidies the folder once per opening: not each of its thousands of files does
     with replacing(file, durable=True, tidy=False) as sink:
         sealing = Sealing(sink)
-        options = pa.ipc.IpcWriteOptions(compression=_compression())
-        with pa.ipc.new_file(pa.PythonFile(sealing, "w"), batch.schema, options=options) as writer:
-            writer.write_batch(batch)
+        sealing.write(content.getvalue())
         sealing.seal()
 
 
