@@ -116,6 +116,13 @@ def test_what_speaks_of_the_job_does_not_split() -> None:
     assert not ANALYSES["overview"].splits() and not ANALYSES["stragglers"].splits()
 
 
+def test_opened_again_the_overview_reads_no_columns(job: Path) -> None:
+    expected = analysis.overview(Trace.open(job))
+    again = Trace.open(job)
+    assert_same(analysis.overview(again), expected)
+    assert len(expected) and all(again.rank(rank).events._table is None for rank in again.ranks)
+
+
 def test_of_a_job_larger_than_memory_each_rank_is_read_once(job: Path, host_only: Path) -> None:
     expected = {kind: answer(Trace.open(job, cache=False), kind) for kind in SPLIT}
     limit = Trace.open(job).rank(0).events.header.nbytes
