@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from hta_widgets import Scope, Trace, TraceExplorer, analysis
@@ -81,3 +82,11 @@ def test_the_slow_rank_is_found(ranks: int, tmp_path: Path) -> None:
     assert (first["topic"], first["rank"]) == ("slow_kernels", slow)
     slowed = analysis.stragglers(trace)
     assert slowed.loc[slowed["caused_wait_ns"].idxmax(), "rank"] == slow
+
+
+def test_opened_again_the_overview_is_there_within_two_seconds(tmp_path: Path) -> None:
+    job = write_job(tmp_path / "job", MANY, slow=5)
+    expected = analysis.overview(Trace.open(job))
+    again = []
+    assert seconds(lambda: again.append(analysis.overview(Trace.open(job)))) < 2.0
+    pd.testing.assert_frame_equal(again[0], expected, check_exact=True)
