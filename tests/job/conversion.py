@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from hta_widgets.trace.model import Trace
 from tests.job.labelled import labelled
@@ -47,6 +48,7 @@ def recorded(
     missing: Collection[int] = (),
     clip_is_a_kernel: bool = False,
     norm_of_replicas: bool = False,
+    times_replicas: int = 1,
 ) -> Trace:
     """Write the files of a job, one per worker, and open them.
 
@@ -56,9 +58,10 @@ def recorded(
         for which all ranks meet, carries no sign of a collective. norm_of_replicas: the group of the
         layer-norm gradients is that of the replicas, not of tensor
             parallelism (whose other ranks were not recorded).
+        times_replicas: how often each replica is there: a job of more ranks that takes as long.
     """
     frame = labelled(name, steps)
-    frame = frame[frame["optype"] != "gc"].copy()
+    frame = _more_replicas(frame[frame["optype"] != "gc"], times_replicas)
     size = int(frame["worker"].max()) + 1
     rng = np.random.default_rng(7)
     offset, speed = rng.normal(0, clock_ns, size).astype(np.int64), rng.normal(0, drift, size)
@@ -134,3 +137,13 @@ def recorded(
         text = json.dumps(content, default=int).replace('"@', "").replace('@"', "")
         (folder / f"rank-{worker}.json").write_text(text)
     return Trace.open(folder, cache=False)
+
+
+def _more_replicas(frame: pd.DataFrame, times: int) -> pd.DataFrame:
+    """The operations of a job whose replicas do all of it several times, side by side."""
+    workers, replicas = frame["worker"].max() + 1, frame["dp_rank"].max() + 1
+    copies = [
+        frame.assign(worker=frame["worker"] + copy * workers, dp_rank=frame["dp_rank"] + copy * replicas)
+        for copy in range(times)
+    ]
+    return pd.concat(copies, ignore_index=True)

@@ -16,26 +16,26 @@ ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4
 Event = dict[str, Any]
 
 
-def write_job(folder: Path, ranks: int, slow: int) -> Path:
+def write_job(folder: Path, ranks: int, slow: int, steps: int = STEPS, layers: int = LAYERS) -> Path:
     """Files of `ranks` ranks of which `slow` computes longer, so that the others wait in every collective."""
     folder.mkdir()
     for rank in range(ranks):
         trace = {
             "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": ranks},
             "baseTimeNanoseconds": 0,
-            "traceEvents": [*_events(rank, ranks, rank == slow)],
+            "traceEvents": [*_events(rank, ranks, rank == slow, steps, layers)],
         }
         (folder / f"rank{rank}.json").write_text(json.dumps(trace))
     return folder
 
 
-def _events(rank: int, ranks: int, slow: bool) -> Iterator[Event]:
+def _events(rank: int, ranks: int, slow: bool, steps: int, layers: int) -> Iterator[Event]:
     correlations = count(1)
     layer_us = PRODUCT_US + ADD_US + LATER_US + 60
-    for step in range(STEPS):
-        begin = 1000 + step * (LAYERS * layer_us + 20)
-        yield _host("user_annotation", f"ProfilerStep#{step}", begin, LAYERS * layer_us + 10)
-        for layer in range(LAYERS):
+    for step in range(steps):
+        begin = 1000 + step * (layers * layer_us + 20)
+        yield _host("user_annotation", f"ProfilerStep#{step}", begin, layers * layer_us + 10)
+        for layer in range(layers):
             at = begin + layer * layer_us
             slower = LATER_US if slow else 0
             small = (3 * rank + step) % 4  # no two ranks are quite alike

@@ -90,3 +90,12 @@ def test_opened_again_the_overview_is_there_within_two_seconds(tmp_path: Path) -
     again = []
     assert seconds(lambda: again.append(analysis.overview(Trace.open(job)))) < 2.0
     pd.testing.assert_frame_equal(again[0], expected, check_exact=True)
+
+
+def test_half_a_million_events_of_64_ranks_are_replayed_in_seconds(tmp_path: Path) -> None:
+    """The goal is 10 s of CPU for a million; half of the events in half of that, once compiled."""
+    analysis.slowdown(Trace.open(write_job(tmp_path / "small", 4, 1)))
+    trace = Trace.open(write_job(tmp_path / "job", 64, 5, steps=10, layers=98))
+    for rank in trace.ranks:
+        assert len(trace.rank(rank).iteration) > 7_500
+    assert seconds(analysis.slowdown, trace) < 5

@@ -14,6 +14,7 @@ from hta_widgets.analysis.job.model import HOST, JobModel
 __all__ = ["COPIES", "LATE_HOST", "MORE_WORK", "SLOWER_KERNELS", "SLOW_LINK", "UNKNOWN", "Cause", "cause_of"]
 
 Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 SLOWER_KERNELS = "same kernels slower"
@@ -90,31 +91,39 @@ def _compared(
     An operation of a launch grid that no peer has under that name counts as more work, not as a slower one.
     """
     peers = peers & ops["kind"].eq("compute").to_numpy()
-    per_step = ops["rank"].astype(str) + "/" + ops["step"].astype(str)
-    shape = ops["name"] + "/" + ops["shape"].astype(str)
-    other = (
-        mine
-        & ~shape.isin(set(shape[peers])).to_numpy()
-        & ops["name"].isin(set(ops["name"][peers])).to_numpy()
-    )
+    own = taken.to_numpy(np.float64)
+    name, names = pd.factorize(ops["name"])
+    shape, shapes = pd.factorize(name * (int(ops["shape"].max()) + 2) + ops["shape"].to_numpy() + 1)
+    place, places = pd.factorize(ops["rank"] * (int(ops["step"].max()) + 1) + ops["step"])
+    other = mine & ~_held(shape, peers, len(shapes))[shape] & _held(name, peers, len(names))[name]
 
-    def means(rows: Bool) -> tuple[pd.Series, pd.Series]:
-        by = ops["name"][rows]
-        return taken[rows].groupby(by).mean(), by.groupby(by).size() / per_step[rows].nunique()
+    def means(rows: Bool) -> tuple[Float64, Float64]:
+        """Of each name the mean time, and how many there are in a step; NaN where there is none."""
+        count = np.bincount(name[rows], minlength=len(names)).astype(np.float64)
+        count[count == 0] = np.nan
+        spent = np.bincount(name[rows], own[rows], minlength=len(names))
+        return spent / count, count / max(_held(place, rows, len(places)).sum(), 1)
 
     own_mean, own_count = means(mine & ~other)
     peer_mean, peer_count = means(peers)
-    name = ops["name"]
-    slow = (name.map(peer_mean) / name.map(own_mean)).clip(upper=1.0).fillna(1.0).where(~other, 1.0)
     all_count = means(mine)[1]
-    fewer = (name.map(peer_count).fillna(0.0) / name.map(all_count)).clip(upper=1.0).fillna(1.0)
-    lean = (taken * fewer).where(~other, taken.where(taken < name.map(peer_mean), name.map(peer_mean)))
-    same = own_mean.index.intersection(peer_mean.index)
+    faster = np.divide(peer_mean, own_mean, out=np.ones(len(names)), where=own_mean > 0)
+    slow = np.where(other, 1.0, np.nan_to_num(np.minimum(faster, 1.0), nan=1.0)[name])
+    fewer = np.nan_to_num(np.minimum(np.nan_to_num(peer_count) / all_count, 1.0), nan=1.0)[name]
+    lean = np.where(other, np.where(own < peer_mean[name], own, peer_mean[name]), own * fewer)
+    same = np.isfinite(own_mean) & np.isfinite(peer_mean)
     weight = own_count[same]
     ratio = (own_mean[same] * weight).sum() / max((peer_mean[same] * weight).sum(), 1.0)
-    count = all_count.sum() / max(peer_count.sum(), 1e-9)
-    as_fast, as_much = (np.rint(of.to_numpy()).astype(np.int64) for of in (taken * slow, lean))
+    count = np.nansum(all_count) / max(np.nansum(peer_count), 1e-9)
+    as_fast, as_much = (np.rint(of).astype(np.int64) for of in (own * slow, lean))
     return as_fast, as_much, float(ratio), float(count)
+
+
+def _held(code: Int64, rows: Bool, size: int) -> Bool:
+    """Which codes occur among these rows."""
+    found = np.zeros(size, np.bool_)
+    found[code[rows]] = True
+    return found
 
 
 def _alike(ops: pd.DataFrame, taken: Int64, compute: Bool) -> bool:

@@ -63,4 +63,5 @@ def _pairs(rank: Int64, end: Int64, meeting: Int64) -> list[tuple[int, int, floa
     count = by.size().to_numpy()
     cost = (deviation.to_numpy() + 1.0) / np.sqrt(count)
     steadiest = [at for at in np.argsort(cost, kind="stable").tolist() if count[at] >= _ENOUGH]
-    return [(*middle.index[at], float(middle.iloc[at])) for at in steadiest]
+    of = middle.reset_index().iloc[steadiest]
+    return list(zip(of["a"].tolist(), of["b"].tolist(), of["apart"].astype(float).tolist(), strict=True))

@@ -11,6 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.matching import match
 from hta_widgets.engine import checkpoint
+from hta_widgets.jit import kernel
 
 __all__ = ["Pair", "joined_up", "matched", "paired", "transfers"]
 
@@ -81,8 +82,12 @@ def paired(ops: pd.DataFrame) -> tuple[list[Pair], float]:
                     and _may_meet(send, receive)
                 ):
                     known = send.known is not None and send.known == receive.known
-                    fits.append((-1.0 if known else _misfit(send, receive), group, a, b))
+                    fits.append((-1.0 if known else _misfit_of(send, receive), group, a, b))
     fits.sort()
+    of_end: dict[tuple[object, str, int], list[tuple[float, int, int]]] = {}
+    for misfit, group, a, b in fits:
+        of_end.setdefault((group, "send", a), []).append((misfit, a, b))
+        of_end.setdefault((group, "recv", b), []).append((misfit, a, b))
     taken: set[tuple[object, str, int]] = set()
     pairs, doubt = [], 0.0
     for misfit, group, a, b in fits:
@@ -93,7 +98,7 @@ def paired(ops: pd.DataFrame) -> tuple[list[Pair], float]:
         send, receive = sends[group][a], receives[group][b]
         pairs.append(Pair(send.rank, receive.rank, send.rows, receive.rows))
         if misfit >= 0:
-            others = (m for m, g, i, j in fits if g == group and (i == a) != (j == b))
+            others = (m for end in ends for m, *other in of_end[end] if other != [a, b])
             second = min(others, default=np.inf)
             doubt = max(doubt, misfit / second if second else 1.0)
     return pairs, doubt
@@ -124,12 +129,21 @@ def _may_meet(send: _Sequence, receive: _Sequence) -> bool:
     return known is None or known == (send.rank, receive.rank)
 
 
-def _misfit(send: _Sequence, receive: _Sequence) -> float:
+def _misfit_of(send: _Sequence, receive: _Sequence) -> float:
+    return float(_misfit(send.ends, receive.ends, np.array(send.per_step, np.int64)))
+
+
+@kernel
+def _misfit(sends: Int64, receives: Int64, per_step: Int64) -> float:
     """How far the ends differ from a constant difference in each step: the median, ns."""
-    apart = send.ends - receive.ends
-    edges = np.cumsum(send.per_step)[:-1]
-    off = [np.abs(part - np.median(part)) for part in np.split(apart, edges) if len(part)]
-    return float(np.median(np.concatenate(off)))
+    off = (sends - receives).astype(np.float64)
+    begin = 0
+    for count in per_step:
+        if count:
+            part = off[begin : begin + count]
+            off[begin : begin + count] = np.abs(part - np.median(part))
+            begin += count
+    return float(np.median(off))
 
 
 def joined_up(collective: Int64, pairs: list[Pair]) -> Int64:

@@ -14,7 +14,7 @@ from hta_widgets.analysis.job.host import host_delays, usual_delays
 from hta_widgets.analysis.job.ideal import COMMUNICATION, ideal_times
 from hta_widgets.analysis.job.meetings import joined_up, matched, paired, transfers
 from hta_widgets.analysis.job.network import Network, network
-from hta_widgets.analysis.job.order import dependencies
+from hta_widgets.analysis.job.order import Occurrences
 from hta_widgets.analysis.job.roles import Places, places
 from hta_widgets.analysis.job.unnamed import unnamed_meetings
 from hta_widgets.engine import checkpoint
@@ -133,7 +133,7 @@ class JobModel:
         by = frame.groupby(["rank", "step"])
         replayed = (by["end"].max() - by["begin"].min()).groupby("rank").mean()
         error = replayed / _spans(self.ops).groupby("rank").mean() - 1
-        return dict(zip(map(int, error.index), map(float, error), strict=True))
+        return dict(zip(error.index.tolist(), error.tolist(), strict=True))
 
 
 def job_model(ops: pd.DataFrame) -> JobModel:
@@ -156,10 +156,11 @@ def job_model(ops: pd.DataFrame) -> JobModel:
     incomplete = _incomplete(ops, meeting)
     best = ideal_times(ops, own, ~incomplete)
     measured = _measured(ops)
+    occurrences = Occurrences(ops, where.stage)
     fits = []
     for tolerance in _TOLERANCES:
         checkpoint()
-        before, after = dependencies(ops, where.stage, tolerance)
+        before, after = occurrences.dependencies(tolerance)
         found = _with_host(ops, before, after, meeting, own, best)
         unexplained = abs(1 - float(found.net.step_times(found.taken).mean()) / measured)
         fits.append((found.net.forced + found.net.unreached, unexplained, found))

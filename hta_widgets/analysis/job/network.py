@@ -29,30 +29,36 @@ class Network:
     """A graph of n operations and their meetings, in an order that no duration changes.
 
     Attributes:
-        order: int32, nodes with causes first; operations are 0 to n - 1, meetings follow.
-        first, source: the predecessors of node v are source[first[v]:first[v + 1]].
+        operation: int32, the operation of each place of the order, or -1 for a meeting. The steps follow one
+            another, and within each causes come first.
+        first, source: the predecessors of place p are the places source[first[p]:first[p + 1]].
+        starts: int64[steps + 1], the places of step s are starts[s] to starts[s + 1] - 1. Each step is
+            replayed alone, from 0.
         before, after: operations, and those of the same rank that wait for them: without meetings.
         step: int32[n], step of each operation, from 0.
-        steps: number of steps. Each is replayed alone, from 0.
         forced: meetings that could not be complete, since ranks disagree on the order. They begin without
             waiting for the members that could not come.
         unreached: operations that wait for themselves.
     """
 
-    order: Int32
+    operation: Int32
     first: Int64
     source: Int32
+    starts: Int64
     before: Int64
     after: Int64
     step: Int32
-    steps: int
     forced: int
     unreached: int
 
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return len(self.starts) - 1
+
     def ends(self, time: Int64) -> Int64:
         """When each operation ends if it takes `time` (int64[n] ns), from the begin of its step."""
-        nobody = np.zeros(len(self.step), np.int64)
-        return self._walk(time, time, nobody, np.array([-1]))[: len(self.step), 0]
+        return _ends(self.operation, self.first, self.source, time)
 
     def ready(self, ends: Int64) -> Int64:
         """When each operation can begin on its own rank: when all that it follows there has ended."""
@@ -62,21 +68,18 @@ class Network:
 
     def step_times(self, time: Int64) -> Int64:
         """How long each step takes, int64[steps] ns."""
-        return self._step_times(self.ends(time)[:, None])[:, 0]
+        nobody = np.zeros(len(time), np.int64)
+        times: Int64 = self.with_other(time, time, nobody, nobody[:1])[0]
+        return times
 
     def with_other(self, time: Int64, other: Int64, label: Int64, chosen: Int64) -> Int64:
         """Step times, int64[len(chosen), steps], if the operations of one label take `other` instead."""
-        found = []
+        found = np.zeros((len(chosen), self.steps), np.int64)
+        graph = (self.operation, self.first, self.source, self.starts)
+        labels = label.astype(np.int32)
         for at in range(0, len(chosen), _LANES):
-            ends = self._walk(time, other, label, chosen[at : at + _LANES])
-            found.append(self._step_times(ends[: len(self.step)]).T)
-        return np.concatenate(found) if found else np.empty((0, self.steps), np.int64)
-
-    def _walk(self, time: Int64, other: Int64, label: Int64, chosen: Int64) -> Int64:
-        return _walk(self.order, self.first, self.source, time, other, label, chosen)
-
-    def _step_times(self, ends: Int64) -> Int64:
-        return _latest(ends, self.step, self.steps)
+            _step_times(*graph, time, other, labels, chosen[at : at + _LANES].astype(np.int32), found[at:])
+        return found
 
 
 def network(before: Int64, after: Int64, meeting: Int64, start: Int64, step: Int64) -> Network:
@@ -87,7 +90,7 @@ def network(before: Int64, after: Int64, meeting: Int64, start: Int64, step: Int
         meeting: int64[n], meeting of each operation, from 0, or -1.
         start: int64[n] ns, measured. Only decides which meeting begins first where ranks disagree on the
             order, so that none of them can.
-        step: int64[n], from 0.
+        step: int64[n], from 0. What meets, or waits for each other, is of one step.
     """
     n, meetings = len(meeting), int(meeting.max(initial=-1)) + 1
     member = np.flatnonzero(meeting >= 0)
@@ -100,24 +103,36 @@ def network(before: Int64, after: Int64, meeting: Int64, start: Int64, step: Int
     np.minimum.at(earliest, meeting[member], start[member])
     by_start = (n + np.argsort(earliest, kind="stable")).astype(np.int32)
     order, forced = _causes_first(leaves, follower, np.diff(first), by_start)
+    of_step = np.zeros(n + meetings, np.int64)
+    of_step[:n], of_step[n + meeting[member]] = step, step[member]
+    order = order[np.argsort(of_step[order], kind="stable")]
+    steps = int(step.max(initial=-1)) + 1
+    placed, places = _placed(order, first, into)
     return Network(
-        order=order,
-        first=first,
-        source=into,
+        operation=np.where(order < n, order, -1).astype(np.int32),
+        first=placed,
+        source=places,
+        starts=np.searchsorted(of_step[order], np.arange(steps + 1)),
         before=before,
         after=after,
         step=step.astype(np.int32),
-        steps=int(step.max(initial=-1)) + 1,
         forced=int(forced),
         unreached=n + meetings - len(order),
     )
 
 
+@kernel
 def _grouped(key: Int64, size: int, value: Int64) -> tuple[Int64, Int32]:
-    """Values by key: those of key k are out[first[k]:first[k + 1]]."""
+    """Values by key, in their order: those of key k are out[first[k]:first[k + 1]]."""
     first = np.zeros(size + 1, np.int64)
-    np.cumsum(np.bincount(key, minlength=size), out=first[1:])
-    return first, value[np.argsort(key, kind="stable")].astype(np.int32)
+    for k in key:
+        first[k + 1] += 1
+    first = np.cumsum(first)
+    filled, out = first[:-1].copy(), np.empty(len(value), np.int32)
+    for i in range(len(key)):
+        out[filled[key[i]]] = value[i]
+        filled[key[i]] += 1
+    return first, out
 
 
 @kernel
@@ -151,33 +166,70 @@ def _causes_first(leaves: Int64, follower: Int32, waits_for: Int64, meetings: In
 
 
 @kernel
-def _walk(
-    order: Int32, first: Int64, source: Int32, time: Int64, other: Int64, label: Int64, chosen: Int64
-) -> Int64:
-    """When each node ends in each of len(chosen) replays; in replay k, label chosen[k] takes `other`."""
-    lanes, n = len(chosen), len(time)
-    end = np.zeros((len(first) - 1, lanes), np.int64)
-    latest = np.empty(lanes, np.int64)
-    for node in order:
-        latest[:] = 0
+def _placed(order: Int32, first: Int64, source: Int32) -> tuple[Int64, Int32]:
+    """Predecessors by place in the order: what lies together is read together.
+
+    Those that come later, since ranks disagree, or never are left out: nothing waits for them.
+    """
+    place = np.full(len(first) - 1, -1, np.int32)
+    begin, into, count = np.zeros(len(order) + 1, np.int64), np.empty(len(source), np.int32), 0
+    for at in range(len(order)):
+        node = order[at]
+        place[node] = at
         for e in range(first[node], first[node + 1]):
-            before = source[e]
-            for k in range(lanes):
-                if end[before, k] > latest[k]:
-                    latest[k] = end[before, k]
-        for k in range(lanes):
-            if node < n:
-                latest[k] += other[node] if label[node] == chosen[k] else time[node]
-            end[node, k] = latest[k]
-    return end
+            if place[source[e]] >= 0:
+                into[count] = place[source[e]]
+                count += 1
+        begin[at + 1] = count
+    return begin, into[:count].copy()
 
 
 @kernel
-def _latest(ends: Int64, step: Int32, steps: int) -> Int64:
-    """The last end of each step in each replay."""
-    out = np.zeros((steps, ends.shape[1]), np.int64)
-    for i in range(len(step)):
-        for k in range(ends.shape[1]):
-            if ends[i, k] > out[step[i], k]:
-                out[step[i], k] = ends[i, k]
+def _ends(operation: Int32, first: Int64, source: Int32, time: Int64) -> Int64:
+    """When each operation ends."""
+    end, out = np.zeros(len(operation), np.int64), np.zeros(len(time), np.int64)
+    for at in range(len(operation)):
+        latest = 0
+        for e in range(first[at], first[at + 1]):
+            latest = max(latest, end[source[e]])
+        node = operation[at]
+        if node >= 0:
+            latest += time[node]
+            out[node] = latest
+        end[at] = latest
     return out
+
+
+@kernel
+def _step_times(
+    operation: Int32,
+    first: Int64,
+    source: Int32,
+    starts: Int64,
+    time: Int64,
+    other: Int64,
+    label: Int32,
+    chosen: Int32,
+    out: Int64,
+) -> None:
+    """How long each step takes in each of len(chosen) replays, into out[replay, step].
+
+    In replay k, operations of label chosen[k] take `other`. A step at a time, so that its ends stay at hand.
+    """
+    lanes, steps = len(chosen), len(starts) - 1
+    end = np.zeros((np.diff(starts).max() if steps else 0, lanes), np.int64)
+    latest = np.empty(lanes, np.int64)
+    for s in range(steps):
+        begin = starts[s]
+        for at in range(begin, starts[s + 1]):
+            latest[:] = 0
+            for e in range(first[at], first[at + 1]):
+                before = source[e] - begin
+                for k in range(lanes):
+                    latest[k] = max(latest[k], end[before, k])
+            node = operation[at]
+            if node >= 0:
+                for k in range(lanes):
+                    latest[k] += other[node] if label[node] == chosen[k] else time[node]
+                    out[k, s] = max(out[k, s], latest[k])
+            end[at - begin] = latest

@@ -24,6 +24,8 @@ Int64 = npt.NDArray[np.int64]
 NOT_CALLED = np.iinfo(np.int64).min
 """In place of the time of a launch that was not recorded."""
 
+# by number: 0, 1, 2
+_KINDS = pd.Series(["compute", "copy", "collective"], dtype="str")
 _COPIES = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
 _OF_COLLECTIVE = (
     "collective",
@@ -57,61 +59,74 @@ def operations(
         MissingDataError: no device work, or no step that all ranks recorded whole.
     """
     chosen = [rank for rank in trace.ranks if ranks is None or rank in ranks]
+    texts, shapes = _Numbers(), _Numbers()
     parts = []
     for rank in chosen:
         checkpoint()
-        parts.append(_of_rank(trace.rank(rank)))
-    with_work = [part for part in parts if len(part)]
+        parts.append(_of_rank(trace.rank(rank), texts, shapes))
+    with_work = [part for part in parts if len(part["rank"])]
     if not with_work:
         raise MissingDataError("device events", RECORD_DEVICE)
-    common = set.intersection(*(set(part["iteration"]) for part in with_work))
+    common = set.intersection(*(set(np.unique(part["iteration"]).tolist()) for part in with_work))
     common &= common if iterations is None else set(iterations)
     if not common:
         raise MissingDataError(
             "step that all ranks recorded",
             "Record the same steps on every rank, with one schedule for torch.profiler.profile.",
         )
-    frame = pd.concat(with_work, ignore_index=True)
-    frame = frame[frame["iteration"].isin(common)]
-    frame["step"] = pd.factorize(frame["iteration"], sort=True)[0].astype(np.int64)
-    frame = frame.merge(_communication(trace), "left", on=["rank", "event_id"])
-    kinds = frame["collective"].where(frame["collective"].isin(("send", "recv")), "collective")
-    frame["kind"] = frame["kind"].where(frame["kind"] != "communication", kinds)
-    frame = frame.sort_values(["step", "rank", "lane", "start_ns", "end_ns", "event_id"], ignore_index=True)
-    frame["nth"] = frame.groupby(["step", "rank", "lane"]).cumcount().astype(np.int64)
-    frame["shape"] = pd.factorize(frame["shape"])[0].astype(np.int64)
-    return frame
+    frame = pd.DataFrame({name: np.concatenate([part[name] for part in with_work]) for name in with_work[0]})
+    frame = frame[np.isin(frame["iteration"], sorted(common))]
+    step = np.searchsorted(sorted(common), frame["iteration"])
+    keys = [frame[name].to_numpy() for name in ("event_id", "end_ns", "start_ns", "lane", "rank")]
+    frame = frame.assign(step=step.astype(np.int64)).iloc[np.lexsort([*keys, step])].reset_index(drop=True)
+    of_collective = _communication(trace, frame)
+    kind = _KINDS.take(frame["kind"].to_numpy()).reset_index(drop=True)
+    other = of_collective["collective"].where(of_collective["collective"].isin(("send", "recv")))
+    frame["kind"] = kind.where(kind != "collective", other.fillna("collective"))
+    frame["name"] = texts.told().take(frame["name"].to_numpy()).reset_index(drop=True)
+    new_lane = (frame[["step", "rank", "lane"]].diff() != 0).any(axis=1).to_numpy()
+    first = np.maximum.accumulate(np.where(new_lane, np.arange(len(frame)), 0))
+    frame["nth"] = np.arange(len(frame)) - first
+    return pd.concat([frame, of_collective], axis=1)
 
 
-def _of_rank(rank_trace: RankTrace) -> pd.DataFrame:
+class _Numbers(dict[str, int]):
+    """Numbers of texts, from 0, that all ranks share."""
+
+    def of(self, texts: list[str]) -> Int64:
+        """The number of each text."""
+        return np.array([self.setdefault(text, len(self)) for text in texts], np.int64)
+
+    def told(self) -> pd.Series:
+        """The text of each number."""
+        return pd.Series(list(self), dtype="str")
+
+
+def _of_rank(rank_trace: RankTrace, texts: _Numbers, shapes: _Numbers) -> dict[str, npt.NDArray[np.generic]]:
+    """What a rank's device did, by column; texts as numbers, and kinds as places in `_KINDS`."""
     frame = rank_trace.iterations
     whole = frame["iteration"].to_numpy(np.int64)[~frame["partial"].to_numpy(np.bool_)]
     rows = np.flatnonzero(rank_trace.is_device & np.isin(rank_trace.iteration, whole))
     event_class = rank_trace.event_class[rows]
     copies = np.isin(event_class, _COPIES)
-    kind = np.where(
-        event_class == EventClass.COMMUNICATION, "communication", np.where(copies, "copy", "compute")
-    )
     launch = rank_trace.launch[rows]
     called = np.where(launch >= 0, rank_trace.start[np.maximum(launch, 0)], NOT_CALLED)
     device, devices = pd.factorize(rank_trace.device[rows])
-    iteration = rank_trace.iteration[rows].astype(np.int64)
-    return pd.DataFrame(
-        {
-            "iteration": iteration,
-            "rank": np.full(len(rows), rank_trace.rank, np.int64),
-            "event_id": rank_trace.event_id[rows].astype(np.int64),
-            "lane": rank_trace.stream[rows] * max(len(devices), 1) + device,
-            "name": pd.Series(np.array(rank_trace.names, object)[rank_trace.name[rows]], dtype="str"),
-            "kind": kind,
-            "start_ns": rank_trace.start[rows],
-            "end_ns": rank_trace.end[rows],
-            "dur_ns": rank_trace.dur[rows],
-            "called_ns": called,
-            "shape": _shapes(rank_trace, rows),
-            "ended_before_ns": _ended_before(iteration, rank_trace.end[rows], rank_trace),
-        }
-    )
+    iteration, end = rank_trace.iteration[rows].astype(np.int64), rank_trace.end[rows]
+    return {
+        "iteration": iteration,
+        "rank": np.full(len(rows), rank_trace.rank, np.int64),
+        "event_id": rank_trace.event_id[rows].astype(np.int64),
+        "lane": rank_trace.stream[rows] * max(len(devices), 1) + device,
+        "name": texts.of(rank_trace.names)[rank_trace.name[rows]],
+        "kind": np.where(event_class == EventClass.COMMUNICATION, 2, copies),
+        "start_ns": rank_trace.start[rows],
+        "end_ns": end,
+        "dur_ns": rank_trace.dur[rows],
+        "called_ns": called,
+        "shape": _shapes(rank_trace, rows, shapes),
+        "ended_before_ns": _ended_before(iteration, end, rank_trace),
+    }
 
 
 def _ended_before(iteration: Int64, end: Int64, rank_trace: RankTrace) -> Int64:
@@ -119,28 +134,38 @@ def _ended_before(iteration: Int64, end: Int64, rank_trace: RankTrace) -> Int64:
 
     Before the first it has nothing to do when the host begins, unless there is work of earlier launches.
     """
-    numbers, at = np.unique(iteration, return_inverse=True)
-    if not len(numbers):
+    if not len(end):
         return end
-    ends = np.full(len(numbers) + 1, NOT_CALLED, np.int64)
-    np.maximum.at(ends, at + 1, end)
+    numbers, place = np.unique(iteration, return_inverse=True)
+    ends = np.full(len(numbers), NOT_CALLED)
+    np.maximum.at(ends, place, end)
+    begin = NOT_CALLED
     if not len(rank_trace.earlier_work):
         frame = rank_trace.iterations
-        first = int(np.flatnonzero(frame["iteration"].to_numpy(np.int64) == numbers[0])[0])
-        ends[0] = frame["host_start_ns"].to_numpy(np.int64)[first]
-    ended: Int64 = np.append(ends[:1], np.maximum.accumulate(ends[1:]))[at]
-    return ended
+        begin = int(frame.loc[frame["iteration"] == numbers[0], "host_start_ns"].iloc[0])
+    before: Int64 = np.append(begin, np.maximum.accumulate(ends)[:-1])[place]
+    return before
 
 
-def _shapes(rank_trace: RankTrace, rows: Int64) -> pd.Series:
-    """Launch grid and block as text; NA where the file has none."""
-    texts = [
-        pd.Series(np.array([*rank_trace.table.dictionary(column), None], object)[codes], dtype="str")
-        for column in ("grid", "block")
-        for codes in (rank_trace.argument_codes(column)[rows],)
-    ]
-    return texts[0] + texts[1]
+def _shapes(rank_trace: RankTrace, rows: Int64, shapes: _Numbers) -> Int64:
+    """A number for each launch grid and block; -1 where the file has none."""
+    grid, block = (rank_trace.argument_codes(column)[rows].astype(np.int64) for column in ("grid", "block"))
+    grids, blocks = (rank_trace.table.dictionary(column) for column in ("grid", "block"))
+    place, pairs = pd.factorize(np.where((grid >= 0) & (block >= 0), grid * len(blocks) + block, -1))
+    known = pairs[pairs >= 0].tolist()
+    numbers = np.full(len(pairs), -1)
+    numbers[pairs >= 0] = shapes.of([grids[p // len(blocks)] + blocks[p % len(blocks)] for p in known])
+    return numbers[place]
 
 
-def _communication(trace: Trace) -> pd.DataFrame:
-    return recorded(trace)[["rank", "event_id", *_OF_COLLECTIVE]]
+def _communication(trace: Trace, frame: pd.DataFrame) -> pd.DataFrame:
+    """What is recorded of the communication among these operations; NA for other work."""
+    told = recorded(trace)
+    found = np.full(len(frame), -1)
+    if len(told):
+        ids = int(max(told["event_id"].max(), frame["event_id"].max())) + 1
+        key, wanted = (of["rank"].to_numpy() * ids + of["event_id"].to_numpy() for of in (told, frame))
+        order = np.argsort(key)
+        at = order[np.minimum(np.searchsorted(key, wanted, sorter=order), len(key) - 1)]
+        found = np.where(key[at] == wanted, at, -1)
+    return told[list(_OF_COLLECTIVE)].reindex(found).reset_index(drop=True)

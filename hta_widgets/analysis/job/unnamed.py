@@ -59,5 +59,6 @@ def _ahead(ops: pd.DataFrame, meeting: Int64) -> pd.Series:
     for number in range(int(step.max()) + 1):
         rows = np.flatnonzero(step == number)
         ahead = offsets(rank[rows], end[rows], meeting[rows])
-        found[rows] = [ahead[of] for of in rank[rows].tolist()]
+        ranks = sorted(ahead)
+        found[rows] = np.array([ahead[of] for of in ranks])[np.searchsorted(ranks, rank[rows])]
     return pd.Series(found, ops.index)
