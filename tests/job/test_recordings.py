@@ -88,6 +88,43 @@ def test_culprit_without_some_ranks(name, missing, named):
     assert job_row(frame)["slowdown"] == pytest.approx(answers(name, STEPS)["S"], rel=0.08)
 
 
+UNRECORDED = [
+    *(("AR", (rank,)) for rank in (0, 1, 4, 5, 12, 13)),
+    *(("ST", (rank,)) for rank in (0, 1, 4, 5)),
+    *(("AR", ranks) for ranks in ((1, 4), (2, 7), (0, 1, 2, 3), (12, 13, 14, 15), tuple(range(0, 16, 2)))),
+    *(("ST", ranks) for ranks in ((1, 2), (2, 7), (4, 5), (6, 7), (0, 2, 4, 6))),
+]
+
+
+@pytest.mark.parametrize(("name", "missing"), UNRECORDED)
+def test_the_range_holds_the_slowdown_of_the_whole_job(name, missing):
+    """And no rank is blamed that is not: where a pipeline's neighbours are missing, nobody is."""
+    frame = answer(name, "kind", STEPS, missing)
+    job, truth = job_row(frame), answers(name, STEPS)["S"]
+    assert job["slowdown_low"] <= truth <= job["slowdown_high"]
+    assert job["slowdown_low"] <= job["slowdown"] <= job["slowdown_high"]
+    right = (
+        {("rank", "0"), ("stage", "0")} if name == "AR" else {("stage", "3"), ("rank", "6"), ("rank", "7")}
+    )
+    assert {named[:2] for named in culprits(frame)} <= right
+    if not culprits(frame):
+        assert job["cause"] in ("unknown", "a rank that was not recorded")
+
+
+@pytest.mark.parametrize("missing", [(2,), (3,), (6,), (7,)])
+def test_a_missing_rank_beyond_all_others_is_beyond_the_range(missing):
+    """The fastest and the slowest of ST: what they do cannot be told from others, to within 0.5 % of S."""
+    job, truth = job_row(answer("ST", "kind", STEPS, missing)), answers("ST", STEPS)["S"]
+    assert 0.995 * job["slowdown_low"] <= truth <= 1.005 * job["slowdown_high"]
+    assert job["cause"] == "unknown"
+
+
+def test_a_neighbour_is_not_taken_for_one_that_was_not_recorded():
+    """Rank 5 passes on what rank 1 sends and rank 9 receives: without it the two do not meet."""
+    whole, without = (job_row(answer("AR", "kind", STEPS, missing)) for missing in ((), (5,)))
+    assert without["slowdown"] == pytest.approx(whole["slowdown"], rel=0.01)
+
+
 def test_the_culprit_was_not_recorded():
     frame = answer("AR", "kind", STEPS, (0,))
     assert culprits(frame) == []

@@ -35,29 +35,30 @@ class Culprit:
             all ranks at most; empty for other kinds.
         won: what repairing them wins, a share of the loss.
         varies: for "nobody": the work varies from one microbatch to the next rather than between ranks.
+        doubtful: for "unknown": communication with what was not recorded may hide who it is.
     """
 
     kind: str
     ranks: tuple[int, ...] = ()
     won: float = 0.0
     varies: bool = False
+    doubtful: bool = False
 
 
-def culprit(model: JobModel, slow: dict[int, float]) -> Culprit:
+def culprit(model: JobModel) -> Culprit:
     """Decide who is late.
 
     The ranks that slow the job most when all others are ideal are repaired one after the other, until half of
     the loss is won. If those are one rank (of eight or more, two; an eighth of many), they are the culprits.
     If they fill half of a stage, which is a third of all ranks at most, the stage is, or if they are a whole
-    stage, half of all ranks at most, that are always slow. Otherwise no few ranks are.
-
-    Args:
-        slow: rank -> slowdown of the job if all other ranks were ideal.
+    stage, half of all ranks at most, that are always slow. Otherwise no few ranks are, unless one of them was
+    not recorded.
     """
     loss = model.total - model.least
+    doubtful = model.in_doubt >= (LEAST - 1) * model.least
     if model.total < LEAST * model.least:
-        open_end = model.incomplete.any() and model.between[1] >= LEAST
-        return Culprit("unknown" if open_end else "none")
+        patient = model.time(np.where(model.incomplete, 0, model.ideal))
+        return Culprit("unknown", doubtful=True) if model.total >= LEAST * patient else Culprit("none")
     missing = _missing(model)
     if missing >= _HALF * loss:
         return Culprit("missing", won=missing / loss)
@@ -66,6 +67,7 @@ def culprit(model: JobModel, slow: dict[int, float]) -> Culprit:
     links = model.won(communicates) / loss
     if links >= _HALF:
         return Culprit("communication", _slow_links(model), links)
+    slow = _slow(model)
     half, won = _half(model, rank, slow, loss)
     stage = model.places.stage
     of_stage = {at: {r for r in slow if stage[r] == at} for at in set(stage.values())}
@@ -80,8 +82,20 @@ def culprit(model: JobModel, slow: dict[int, float]) -> Culprit:
             return Culprit("stage", tuple(sorted(members)), model.won(np.isin(rank, list(members))) / loss)
     if len(half) <= max(2 if len(slow) >= 8 else 1, len(slow) // 8):
         return Culprit("ranks", tuple(sorted(half)), won)
-    doubtful = model.in_doubt >= (LEAST - 1) * model.least
-    return Culprit("unknown" if doubtful else "nobody", varies=_varies(model))
+    if doubtful or model.missing:
+        return Culprit("unknown", doubtful=doubtful)
+    return Culprit("nobody", varies=_varies(model))
+
+
+def _slow(model: JobModel) -> dict[int, float]:
+    """How slow the job is if all ranks but one are ideal; without waits for ranks that were not recorded.
+
+    Nobody is to blame for those but the ranks that are missing.
+    """
+    code, ranks = pd.factorize(model.ops["rank"], sort=True)
+    own = np.where(model.incomplete, model.ideal, model.taken)
+    times = model.net.with_other(model.ideal, own, code, np.arange(len(ranks))).mean(axis=1) / model.least
+    return dict(zip(ranks.tolist(), times.tolist(), strict=True))
 
 
 def _half(model: JobModel, rank: Int64, slow: dict[int, float], loss: float) -> tuple[list[int], float]:

@@ -37,6 +37,7 @@ class _Sequence:
     rows: Int64
     per_step: tuple[int, ...]
     ends: Int64
+    durations: Int64
     known: tuple[int, int] | None
 
 
@@ -65,7 +66,9 @@ def paired(ops: pd.DataFrame) -> tuple[list[Pair], float]:
     The n-th send of a rank to another is the n-th receive there. Where the recording does not name partners,
     sequences of the same group and of equal number in every step are compared: both sides of a transfer leave
     it together, so of the right sequences the ends differ by a constant in each step (the difference of the
-    clocks). The best fit is taken first, and each sequence once.
+    clocks), to less than a transfer takes. The best fit is taken first, and each sequence once. Two ranks
+    that send to each other must differ by the same in both directions, else neither is taken: a rank between
+    them was not recorded, and passes on what the one sends and the other receives.
 
     Returns:
         The pairs, and the largest ratio of a pair's misfit to that of the next best (0: no choice, 1: a
@@ -82,26 +85,38 @@ def paired(ops: pd.DataFrame) -> tuple[list[Pair], float]:
                     and _may_meet(send, receive)
                 ):
                     known = send.known is not None and send.known == receive.known
-                    fits.append((-1.0 if known else _misfit_of(send, receive), group, a, b))
+                    misfit = -1.0 if known else _misfit_of(send, receive)
+                    if misfit <= _transfer(send, receive):
+                        fits.append((misfit, group, a, b))
     fits.sort()
     of_end: dict[tuple[object, str, int], list[tuple[float, int, int]]] = {}
     for misfit, group, a, b in fits:
         of_end.setdefault((group, "send", a), []).append((misfit, a, b))
         of_end.setdefault((group, "recv", b), []).append((misfit, a, b))
     taken: set[tuple[object, str, int]] = set()
-    pairs, doubt = [], 0.0
+    pairs, doubt = list[Pair](), 0.0
+    inferred: dict[tuple[int, int], list[tuple[int, _Sequence, _Sequence]]] = {}
     for misfit, group, a, b in fits:
         ends = {(group, "send", a), (group, "recv", b)}
         if ends & taken:
             continue
         taken |= ends
         send, receive = sends[group][a], receives[group][b]
-        pairs.append(Pair(send.rank, receive.rank, send.rows, receive.rows))
         if misfit >= 0:
+            inferred.setdefault((send.rank, receive.rank), []).append((len(pairs), send, receive))
             others = (m for end in ends for m, *other in of_end[end] if other != [a, b])
             second = min(others, default=np.inf)
             doubt = max(doubt, misfit / second if second else 1.0)
-    return pairs, doubt
+        pairs.append(Pair(send.rank, receive.rank, send.rows, receive.rows))
+    relayed = {
+        number
+        for (one, other), ways in inferred.items()
+        for there in ways
+        for back in inferred.get((other, one), [])
+        if _apart(there[1:], back[1:]) > max(_transfer(*there[1:]), _transfer(*back[1:]))
+        for number in (there[0], back[0])
+    }
+    return [pair for number, pair in enumerate(pairs) if number not in relayed], doubt
 
 
 def _sequences(of: pd.DataFrame) -> dict[tuple[str, str], list[_Sequence]]:
@@ -116,7 +131,12 @@ def _sequences(of: pd.DataFrame) -> dict[tuple[str, str], list[_Sequence]]:
         counts = rows["step"].value_counts().reindex(steps, fill_value=0)
         known = (sender, receiver) if min(sender, receiver) >= 0 else None
         sequence = _Sequence(
-            rank, rows.index.to_numpy(np.int64), tuple(counts), rows["end_ns"].to_numpy(np.int64), known
+            rank,
+            rows.index.to_numpy(np.int64),
+            tuple(counts),
+            rows["end_ns"].to_numpy(np.int64),
+            rows["dur_ns"].to_numpy(np.int64),
+            known,
         )
         found.setdefault((group, members), []).append(sequence)
     return found
@@ -127,6 +147,20 @@ def _may_meet(send: _Sequence, receive: _Sequence) -> bool:
         return send.known == receive.known
     known = send.known or receive.known
     return known is None or known == (send.rank, receive.rank)
+
+
+def _transfer(send: _Sequence, receive: _Sequence) -> float:
+    """How long a transfer takes, as far as both sides tell: who comes last does not wait. ns."""
+    return float(np.median(np.minimum(send.durations, receive.durations)))
+
+
+def _apart(there: tuple[_Sequence, _Sequence], back: tuple[_Sequence, _Sequence]) -> float:
+    """By how much two clocks differ as seen in one direction from the other, ns: the median of the steps."""
+    differ = []
+    for send, receive in (there, back):
+        step = np.repeat(np.arange(len(send.per_step)), send.per_step)
+        differ.append(pd.Series(receive.ends - send.ends).groupby(step).median())
+    return float((differ[0] + differ[1]).abs().median())
 
 
 def _misfit_of(send: _Sequence, receive: _Sequence) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from hta_widgets.analysis.job.network import Network, network
 from hta_widgets.analysis.job.order import Occurrences
 from hta_widgets.analysis.job.roles import Places, places
 from hta_widgets.analysis.job.unnamed import unnamed_meetings
+from hta_widgets.analysis.job.unrecorded import as_peers_wait, incomplete, work_of_all
 from hta_widgets.engine import checkpoint
 
 __all__ = ["HOST", "JobModel", "job_model"]
@@ -64,6 +66,9 @@ class JobModel:
         places: stage and replica of each rank.
         unnamed: kernels in which ranks meet though nothing says so.
         doubt: of the pairs of sends and receives (`meetings.paired`).
+        open_ended: bool[n], sends and receives whose partner was not recorded, nor any rank that does the
+            same with one that was.
+        missing: how many ranks of the job were not recorded.
     """
 
     ops: pd.DataFrame
@@ -76,6 +81,8 @@ class JobModel:
     places: Places
     unnamed: list[str]
     doubt: float
+    open_ended: Bool
+    missing: int
 
     @cached_property
     def total(self) -> float:
@@ -104,21 +111,39 @@ class JobModel:
     def between(self) -> tuple[float, float]:
         """The least and the largest slowdown of the orders that explain the recording as well.
 
-        And of the readings of communication with ranks that were not recorded: as usual, or all of it
-        waiting.
+        And of what ranks may do that were not recorded: communication with them is as usual, or all of it is
+        waiting for them; and they compute as little as any other rank, or as much, or for as long as they are
+        waited for. Where nobody tells how long a neighbour in a pipeline ideally waits for one of them, it
+        may be as long as it did.
         """
         found = [self.total / self.least]
         found += [
             float(other.net.step_times(other.taken).mean() / other.net.step_times(other.ideal).mean())
             for other in self.others
         ]
-        if self.incomplete.any():
-            of_devices = (self.ops["kind"] != HOST).to_numpy()
-            patient = self.ideal.copy()
-            patient[of_devices] = ideal_times(self.ops[of_devices], self.taken[of_devices])
-            found.append(self.total / self.time(patient))
-            found.append(self.total / self.time(np.where(self.incomplete, 0, self.ideal)))
-        return min(found), max(found)
+        if self.incomplete.any() or self.missing:
+            found += [self.total / self.time(ideal) for ideal in self._other_ideals()]
+        return max(min(found), min(found[0], 1.0)), max(found)
+
+    def _other_ideals(self) -> Iterator[Int64]:
+        """What the ideal times may be, for all that is known of ranks that were not recorded."""
+        works = ~self.ops["kind"].isin((*COMMUNICATION, HOST)).to_numpy()
+        pairs = self.ops["kind"].isin(("send", "recv")).to_numpy()
+        of_devices = (self.ops["kind"] != HOST).to_numpy()
+        patient = self.ideal.copy()
+        patient[of_devices] = ideal_times(self.ops[of_devices], self.taken[of_devices])
+        waits = (
+            self.ideal,
+            np.where(self.incomplete, patient, self.ideal),
+            np.where(self.incomplete & ~pairs, 0, self.ideal),
+            np.where(self.open_ended, self.taken, self.ideal),
+        )
+        factors = [np.ones(len(works))]
+        if self.missing:
+            factors += work_of_all(self.ops, self.taken, works, self.missing, self.in_doubt)
+        for ideal in waits:
+            for factor in factors:
+                yield np.rint(ideal * factor).astype(np.int64)
 
     @cached_property
     def in_doubt(self) -> float:
@@ -136,7 +161,7 @@ class JobModel:
         return dict(zip(error.index.tolist(), error.tolist(), strict=True))
 
 
-def job_model(ops: pd.DataFrame) -> JobModel:
+def job_model(ops: pd.DataFrame, job_size: int) -> JobModel:
     """Find out who meets whom and what waits for what.
 
     The tolerance is the recording's. Ranks contradict each other on the order least, and then the replay is
@@ -153,8 +178,8 @@ def job_model(ops: pd.DataFrame) -> JobModel:
         collective=ops["collective"].where(~hidden, ops["name"]),
     )
     own = transfers(ops, meeting)
-    incomplete = _incomplete(ops, meeting)
-    best = ideal_times(ops, own, ~incomplete)
+    partial = incomplete(ops, meeting)
+    best = ideal_times(ops, own, ~partial)
     measured = _measured(ops)
     occurrences = Occurrences(ops, where.stage)
     fits = []
@@ -170,13 +195,16 @@ def job_model(ops: pd.DataFrame) -> JobModel:
         for count, unexplained, found in fits
         if count == contradictions and unexplained <= max(_AS_GOOD * least, least + _PERMILLE)
     ]
-    hosts = len(chosen.late)
-    meetings = np.append(meeting, np.full(hosts, -1))
-    partly = np.append(incomplete, np.zeros(hosts, np.bool_))
+    chosen, *others = (
+        order._replace(ideal=as_peers_wait(ops, where.stage, partial, order.net, order.ideal)[0])
+        for order in (chosen, *others)
+    )
+    _, alone = as_peers_wait(ops, where.stage, partial, chosen.net, chosen.ideal)
+    hosts = np.zeros(len(chosen.late), np.bool_)
     return JobModel(
         ops=_with_waits(ops, chosen),
-        meeting=meetings,
-        incomplete=partly,
+        meeting=np.append(meeting, np.full(len(hosts), -1)),
+        incomplete=np.append(partial, hosts),
         taken=chosen.taken,
         ideal=chosen.ideal,
         net=chosen.net,
@@ -184,6 +212,8 @@ def job_model(ops: pd.DataFrame) -> JobModel:
         places=where,
         unnamed=unnamed,
         doubt=doubt,
+        open_ended=np.append(alone, hosts),
+        missing=max(job_size - ops["rank"].nunique(), 0),
     )
 
 
@@ -216,15 +246,6 @@ def _with_host(
         np.append(step, step[late]),
     )
     return Order(net, np.append(own, delay[late]), np.append(best, usual[late]), late)
-
-
-def _incomplete(ops: pd.DataFrame, meeting: Int64) -> Bool:
-    """Communication with ranks that were not recorded."""
-    size = pd.Series(meeting).groupby(meeting).transform("size").where(meeting >= 0, 1)
-    expected = ops["group_size"].where(ops["kind"] == "collective", 2).astype(np.float64)
-    communicates = ops["kind"].isin(COMMUNICATION).to_numpy()
-    found: Bool = communicates & (size.to_numpy() < expected.fillna(0).to_numpy())
-    return found
 
 
 def _spans(ops: pd.DataFrame) -> pd.Series:

@@ -13,6 +13,9 @@ from hta_widgets.formatting import duration, percent
 
 __all__ = ["ANALYSIS", "sentence"]
 
+# A range that is as wide as the least slowdown that is told (`culprits.LEAST`) is told, too.
+_TELLING = 0.02
+
 
 def sentence(frame: pd.DataFrame) -> str:
     """The answer of `slowdown` in one sentence."""
@@ -22,10 +25,16 @@ def sentence(frame: pd.DataFrame) -> str:
     if job["cause"] == NONE:
         return f"No straggler: {job['evidence']}."
     share = percent(100.0 * job["cost_ns"] / job["time_ns"])
-    cause = job["cause"]
+    cause, low, high = job["cause"], job["slowdown_low"], job["slowdown_high"]
+    open_end = ""
+    if high - low >= _TELLING:
+        open_end = (
+            f" The slowdown is {job['slowdown']:.2f}; for all that the recording tells, it may be anything "
+            f"from {low:.2f} to {high:.2f}."
+        )
     return (
         f"A step of {duration(job['time_ns'])} would take {duration(job['cost_ns'])} ({share}) less if no "
-        f"rank were slow. {cause[:1].upper()}{cause[1:]}: {job['evidence']}."
+        f"rank were slow. {cause[:1].upper()}{cause[1:]}: {job['evidence']}.{open_end}"
     )
 
 

@@ -113,9 +113,7 @@ def _answer(
     model = trusted_model(trace, ranks, iterations)
     total, least = model.total, model.least
     rows = _parts(model)
-    of_ranks = rows[rows["scope"] == "rank"]
-    slow = dict(zip(of_ranks["key"].astype(int), of_ranks["slowdown"], strict=True))
-    found = culprit(model, slow)
+    found = culprit(model)
     if found.kind in ("ranks", "stage"):
         cause = cause_of(model, found.ranks, found.kind == "stage")
         tokens = fuller(trace, found.ranks, total - least) if cause.cause == SLOWER_KERNELS else 1.0
@@ -219,6 +217,9 @@ def _who(model: JobModel, found: Culprit) -> str:
 def _without_ranks(found: Culprit, model: JobModel, job_size: int) -> tuple[str, str]:
     """Cause and evidence where no rank's own work is to blame."""
     ranks = model.ops["rank"].nunique()
+    if found.kind == "unknown" and model.missing and not found.doubtful:
+        text = f"none of the {ranks} ranks that were recorded makes half of the loss"
+        return UNKNOWN, f"{text}, and {model.missing} of {job_size} were not"
     if found.kind == "unknown" or (found.kind == "missing" and ranks == job_size):
         part = 100 * model.in_doubt / model.total
         text = "waiting for ranks or partners that the recording does not tell"

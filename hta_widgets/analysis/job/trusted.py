@@ -38,7 +38,7 @@ def trusted_model(
             "a straggler shows only between ranks",
         )
     ops = operations(trace, ranks, iterations)
-    model = job_model(ops)
+    model = job_model(ops, trace.job_size)
     if not (np.bincount(model.meeting[model.meeting >= 0]) > 1).any():
         raise MissingDataError(
             "collective that is recorded on two ranks",
