@@ -50,7 +50,9 @@ _CLASSES = {
     ),
     **dict.fromkeys(("copies", "copy_bandwidth"), "memory"),
     **dict.fromkeys(("communication", "bus_bandwidth", "overlap", "prompt_communication"), "communication"),
-    **dict.fromkeys(("faster_links", "no_stragglers", "median_rank", "even_operations"), "communication"),
+    **dict.fromkeys(
+        ("faster_links", "larger_buckets", "no_stragglers", "median_rank", "even_operations"), "communication"
+    ),
 }
 """By the function that makes an edit: the class of time (`palette`) that it is about."""
 _DIGITS = 12

@@ -43,6 +43,8 @@ EDITS = [
     edits.median_rank(3),
     edits.even_operations("*gemm*"),
     edits.faster_links(math.inf, name="all_reduce"),
+    edits.larger_buckets(25_000_000),
+    edits.larger_buckets(25_000_000, name="*gather"),
 ]
 
 

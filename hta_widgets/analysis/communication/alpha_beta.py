@@ -19,11 +19,11 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "alpha_beta", "sentence"]
+__all__ = ["ANALYSIS", "LEAST_SIZES", "Fit", "alpha_beta", "fit", "sentence"]
 
 Float64 = npt.NDArray[np.float64]
 
-_LEAST_SIZES = 4
+LEAST_SIZES = 4
 """Two numbers are fitted, and one of the sizes may be odd."""
 _MOST_SIZES = 64
 """Of more sizes, so many are fitted, evenly chosen: all pairs of them are tried."""
@@ -92,7 +92,7 @@ def alpha_beta(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     return frame.sort_values("transfer_ns", ascending=False, kind="stable", ignore_index=True)
 
 
-class _Fit(NamedTuple):
+class Fit(NamedTuple):
     """Transfers take alpha + slope * size; ns, and ns per byte."""
 
     alpha: float
@@ -103,7 +103,7 @@ class _Fit(NamedTuple):
 def _row(messages: pd.DataFrame) -> dict[str, object]:
     """The fit of the messages of one operation in one group."""
     exact = messages[messages["bandwidth_is"] == "exact"]
-    use = exact if exact["bytes"].nunique() >= _LEAST_SIZES else messages
+    use = exact if exact["bytes"].nunique() >= LEAST_SIZES else messages
     all_exact = len(exact) == len(messages) or use is exact
     by_size = use["transfer_ns"].groupby(use["bytes"].astype(np.int64), sort=True)
     times = by_size.median() if all_exact else by_size.min()
@@ -118,13 +118,13 @@ def _row(messages: pd.DataFrame) -> dict[str, object]:
         "error_pct": np.nan,
         "why": "",
     }
-    if len(times) < _LEAST_SIZES:
-        return row | {"why": f"{counted(len(times), 'size')}, and a fit takes {_LEAST_SIZES}"}
+    if len(times) < LEAST_SIZES:
+        return row | {"why": f"{counted(len(times), 'size')}, and a fit takes {LEAST_SIZES}"}
     chosen = np.unique(np.linspace(0, len(times) - 1, min(len(times), _MOST_SIZES)).round().astype(np.int64))
     size, time = (values[chosen].astype(np.float64) for values in (times.index.to_numpy(), times.to_numpy()))
-    best = _fit(size, time)
-    others = [_fit(np.delete(size, place), np.delete(time, place)) for place in range(len(size))]
-    slopes, alphas = [fit.slope for fit in others], [fit.alpha for fit in others]
+    best = fit(size, time)
+    others = [fit(np.delete(size, place), np.delete(time, place)) for place in range(len(size))]
+    slopes, alphas = [each.slope for each in others], [each.alpha for each in others]
     if min(slopes) == 0:
         return row | {"why": "the time does not grow with the size"}
     crossings = float((messages["busbw_gbps"] / messages["algbw_gbps"]).iloc[0])
@@ -140,7 +140,7 @@ def _row(messages: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _fit(size: Float64, time: Float64) -> _Fit:
+def fit(size: Float64, time: Float64) -> Fit:
     """The line of least mean relative distance, with alpha and slope of at least 0.
 
     A best one goes through two of the points, or through one with an alpha or a slope of 0: all are tried.
@@ -152,7 +152,7 @@ def _fit(size: Float64, time: Float64) -> _Fit:
     slope, alpha = slope[possible], alpha[possible]
     error = np.abs((alpha[:, None] + slope[:, None] * size) / time - 1).mean(axis=1)
     best = int(error.argmin())
-    return _Fit(float(alpha[best]), float(slope[best]), float(error[best]))
+    return Fit(float(alpha[best]), float(slope[best]), float(error[best]))
 
 
 def sentence(frame: pd.DataFrame) -> str:

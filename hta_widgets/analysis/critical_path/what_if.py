@@ -37,7 +37,8 @@ def what_if(
     Each rank is replayed by itself through its dependencies: every call and every piece of device work
     happens as soon as what it waits for has happened, in the recorded order. What other ranks do stays as it
     was, so a collective takes as long as it did unless it is edited. Edits of several ranks
-    (`edits.no_stragglers`, `edits.median_rank`, `edits.even_operations`, `edits.faster_links`) are answered
+    (`edits.no_stragglers`, `edits.median_rank`, `edits.even_operations`, `edits.faster_links`,
+    `edits.larger_buckets`) are answered
     by the replay of all ranks together, as in `slowdown`.
 
     Args:

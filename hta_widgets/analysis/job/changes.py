@@ -13,7 +13,7 @@ import pandas as pd
 from hta_widgets.analysis.job.ideal import COMMUNICATION
 from hta_widgets.analysis.job.model import HOST, JobModel
 
-__all__ = ["Changed", "even_operations", "faster_links", "median_rank", "no_stragglers", "unchanged"]
+__all__ = ["Changed", "even_operations", "faster_links", "median_rank", "named", "no_stragglers", "unchanged"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -28,23 +28,38 @@ class Changed:
         own: int64 ns, what each operation takes but for `share`; without waits for the host.
         usual: bool, the operations whose wait for the host is as long as is usual.
         share: float64, of that time what faster links leave. Apart, so that the order of changes is all one.
+        fixed: int64 ns, what merged collectives take whatever `own` says: 0 if another one has their data;
+            -1 for others.
+        before, after: int64, operations, and those that must wait for them after the changes.
     """
 
     own: Int64
     usual: Bool
     share: Float64
+    fixed: Int64
+    before: Int64
+    after: Int64
 
     @property
     def taken(self) -> Int64:
         """What each operation takes, int64 ns."""
-        taken: Int64 = np.rint(self.own * self.share).astype(np.int64)
+        own = np.where(self.fixed >= 0, self.fixed, self.own)
+        taken: Int64 = np.rint(own * self.share).astype(np.int64)
         return taken
 
 
 def unchanged(model: JobModel) -> Changed:
     """The job as it was recorded."""
     count = int((model.ops["kind"] != HOST).sum())
-    return Changed(model.taken[:count], np.zeros(count, np.bool_), np.ones(count))
+    nothing = np.empty(0, np.int64)
+    return Changed(
+        own=model.taken[:count],
+        usual=np.zeros(count, np.bool_),
+        share=np.ones(count),
+        fixed=np.full(count, -1),
+        before=nothing,
+        after=nothing,
+    )
 
 
 def no_stragglers(model: JobModel, changed: Changed) -> Changed:
@@ -55,7 +70,7 @@ def no_stragglers(model: JobModel, changed: Changed) -> Changed:
 
 def even_operations(model: JobModel, changed: Changed, name: str) -> Changed:
     """Operations of a name take their ideal time."""
-    rows = _named(model, name)[: len(changed.own)]
+    rows = named(model, name)[: len(changed.own)]
     return replace(changed, own=np.where(rows, model.ideal[: len(rows)], changed.own))
 
 
@@ -64,7 +79,7 @@ def faster_links(model: JobModel, changed: Changed, share: float, name: str | No
     count = len(changed.own)
     rows = model.ops["kind"].isin(COMMUNICATION).to_numpy()[:count]
     if name is not None:
-        rows = rows & _named(model, name)[:count]
+        rows = rows & named(model, name)[:count]
     return replace(changed, share=np.where(rows, changed.share * share, changed.share))
 
 
@@ -96,7 +111,7 @@ def median_rank(model: JobModel, changed: Changed, rank: int) -> Changed:
     return replace(changed, own=own, usual=changed.usual | (ops["rank"] == rank).to_numpy())
 
 
-def _named(model: JobModel, name: str) -> Bool:
+def named(model: JobModel, name: str) -> Bool:
     """The operations whose kernel or collective has a name that the pattern means."""
     pattern = re.compile(translate(name))
     ops = model.ops

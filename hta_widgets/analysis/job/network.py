@@ -35,6 +35,8 @@ class Network:
         starts: int64[steps + 1], the places of step s are starts[s] to starts[s + 1] - 1. Each step is
             replayed alone, from 0.
         before, after: operations, and those of the same rank that wait for them: without meetings.
+        meeting: int64[n], of each operation, or -1.
+        start: int64[n] ns, when each was measured to begin.
         step: int32[n], step of each operation, from 0.
         forced: meetings that could not be complete, since ranks disagree on the order. They begin without
             waiting for the members that could not come.
@@ -47,6 +49,8 @@ class Network:
     starts: Int64
     before: Int64
     after: Int64
+    meeting: Int64
+    start: Int64
     step: Int32
     forced: int
     unreached: int
@@ -59,6 +63,13 @@ class Network:
     def ends(self, time: Int64) -> Int64:
         """When each operation ends if it takes `time` (int64[n] ns), from the begin of its step."""
         return _ends(self.operation, self.first, self.source, time)
+
+    def with_edges(self, before: Int64, after: Int64) -> Network:
+        """The same with more of what waits for what."""
+        if not len(before):
+            return self
+        sources, targets = np.append(self.before, before), np.append(self.after, after)
+        return network(sources, targets, self.meeting, self.start, self.step.astype(np.int64))
 
     def ready(self, ends: Int64) -> Int64:
         """When each operation can begin on its own rank: when all that it follows there has ended."""
@@ -115,6 +126,8 @@ def network(before: Int64, after: Int64, meeting: Int64, start: Int64, step: Int
         starts=np.searchsorted(of_step[order], np.arange(steps + 1)),
         before=before,
         after=after,
+        meeting=meeting,
+        start=start,
         step=step.astype(np.int32),
         forced=int(forced),
         unreached=n + meetings - len(order),

@@ -37,6 +37,7 @@ _OF_COLLECTIVE = (
     "seq",
     "comms_id",
     "in_elements",
+    "bytes",
 )
 
 
@@ -53,7 +54,7 @@ def operations(
         unknown), ended_before_ns (int64 ns, when the earlier steps of the rank had ended on its device;
         NOT_CALLED in the first), shape (int64, code of launch grid and block, -1 where not recorded), and
         what `collectives` reads of communication: collective, process_group, group_ranks, group_size, sender,
-        receiver, seq, comms_id, in_elements (NA for other work).
+        receiver, seq, comms_id, in_elements, bytes (NA for other work).
 
     Raises:
         MissingDataError: no device work, or no step that all ranks recorded whole.

@@ -47,13 +47,15 @@ def replayed_job_rows(
     own = changed.taken
     hosts, count = _hosts(model), len(own)
     taken = np.append(own, np.where(changed.usual[hosts], model.ideal[count:], model.taken[count:]))
-    ends = model.net.ends(taken)
+    changed_net = model.net.with_edges(changed.before, changed.after)
+    ends = changed_net.ends(taken)
     last = _last_ends(model, model.net, ends)
     afters = [last]
     for net, before, ideal, late in model.others:
         checkpoint()
         other = np.append(own, np.where(changed.usual[late], ideal[count:], before[count:]))
-        afters.append(_last_ends(model, net, net.ends(other)))
+        ends_then = net.with_edges(changed.before, changed.after).ends(other)
+        afters.append(_last_ends(model, net, ends_then))
     table = model.ops[["rank", "step", "iteration"]].drop_duplicates(["rank", "step"])
     table = table.sort_values(["rank", "step"], ignore_index=True)
     place = table["rank"].rank(method="dense").astype(int).to_numpy() - 1, table["step"].to_numpy(np.int64)
@@ -68,7 +70,7 @@ def replayed_job_rows(
             "high_ns": np.max(afters, axis=0)[place],
         }
     )
-    parts = _parts(model, taken, ends, last)
+    parts = _parts(model, taken, ends, last, changed.fixed == 0)
     for name, values in parts.items():
         rows[name] = values[place]
     rows["model_error_pct"] = [100.0 * model.model_error[rank] for rank in rows["rank"].tolist()]
@@ -101,15 +103,20 @@ def _last_ends(model: JobModel, net: Network, ends: Int64) -> Int64:
     return found
 
 
-def _parts(model: JobModel, taken: Int64, ends: Int64, last: Int64) -> dict[str, Int64]:
+def _parts(
+    model: JobModel, taken: Int64, ends: Int64, last: Int64, gone: npt.NDArray[np.bool_]
+) -> dict[str, Int64]:
     """Where the time of each rank and step goes: compute, exposed communication, exposed memory, idle.
 
-    A collective runs from when it could begin on its rank: it includes waiting for others.
+    A collective runs from when it could begin on its rank: it includes waiting for others. Those that others
+    take with them are `gone`.
     """
     kind = model.ops["kind"]
+    communicates = kind.isin(COMMUNICATION).to_numpy(copy=True)
+    communicates[: len(gone)] &= ~gone
     of = {
         "compute": (kind == "compute").to_numpy(),
-        "communication": kind.isin(COMMUNICATION).to_numpy(),
+        "communication": communicates,
         "memory": (kind == "copy").to_numpy(),
     }
     begin = ends - taken

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hta_widgets.analysis.idle.pauses import LEAST_NS
-from hta_widgets.analysis.job import changes
+from hta_widgets.analysis.job import buckets, changes
 from hta_widgets.analysis.job.replayed import Change
 from hta_widgets.analysis.replay import applied
 from hta_widgets.analysis.replay.fusion import fuse
@@ -48,6 +48,7 @@ __all__ = [
     "host",
     "kernel_time",
     "kernels",
+    "larger_buckets",
     "launches",
     "median_rank",
     "no_recomputation",
@@ -476,6 +477,29 @@ def faster_links(faster: float, name: str | None = None) -> Edit:
     share = _share(faster)
     expression = _said("faster_links", float(faster), name=name)
     return Edit(expression, share == 0, across=partial(changes.faster_links, share=share, name=name))
+
+
+def larger_buckets(most_bytes: int, name: str = "allreduce") -> Edit:
+    """Collectives of a group that follow one another in a step become one, of at most so many bytes.
+
+    As the gradient buckets of data parallelism (`bucket_cap_mb`). The merged one begins when the data of its
+    last part is there, and takes as long as its size does by the latency and bandwidth that fit the group's
+    transfers (`alpha_beta`). Refused where there are too few sizes for a fit, where a bucket would be much
+    larger than all that was recorded, and where other work waits for one of the parts. Smaller buckets than
+    the recorded ones cannot be had: when each gradient is ready is not recorded.
+
+    Args:
+        most_bytes: of a bucket, more than 0. A collective that is larger stays as it is.
+        name: of kernels, or of collectives, as `collectives` names them.
+
+    Raises:
+        ValueError: `most_bytes` is not above 0.
+    """
+    if not most_bytes > 0:
+        raise ValueError(f"most_bytes must be more than 0, not {most_bytes!r}")
+    change = partial(buckets.larger_buckets, most_bytes=int(most_bytes), name=name)
+    expression = _said("larger_buckets", int(most_bytes), **({} if name == "allreduce" else {"name": name}))
+    return Edit(expression, across=change)
 
 
 def _said(function: str, *values: object, **named: object) -> str:
