@@ -8,7 +8,7 @@ import pytest
 
 from hta_widgets import Scope, Trace
 from hta_widgets.analysis import ANALYSES, alpha_beta
-from hta_widgets.analysis.communication.alpha_beta import _fit
+from hta_widgets.analysis.communication.alpha_beta import fit
 from hta_widgets.errors import MissingDataError
 from tests.analysis.multirank import RankFile, job
 from tests.support import shared_trace
@@ -119,8 +119,8 @@ def test_the_fit_is_that_of_a_slow_search():
         time = np.rint(
             (dice.uniform(0, 1e5) + size / dice.uniform(1, 200)) * dice.lognormal(0, 0.3, len(size))
         )
-        fit, slow = _fit(size, time), slow_fit(list(zip(size.tolist(), time.tolist(), strict=True)))
-        assert fit.error == pytest.approx(slow[2], rel=1e-6)
+        found, slow = fit(size, time), slow_fit(list(zip(size.tolist(), time.tolist(), strict=True)))
+        assert found.error == pytest.approx(slow[2], rel=1e-6)
 
 
 def test_a_recording_whose_times_do_not_follow_the_sizes():
