@@ -39,6 +39,7 @@ OTHER_TOPICS = {
     "tiny_products",
     "bucket_copies",
     "buffers_broadcast",
+    "slowed_by_communication",
     "recomputation",
     "pointwise_chains",
     "fp32_units",

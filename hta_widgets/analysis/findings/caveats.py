@@ -78,6 +78,9 @@ CAVEATS: dict[str, Caveat] = {
         "Communication beside compute takes from its memory bandwidth and units.",
         "Compute that does not depend on the result.",
     ),
+    "slowed_by_communication": Caveat(
+        "Communication with fewer multiprocessors may take longer.", "Communication that is not exposed."
+    ),
     "late_collective": Caveat(
         "What starts earlier holds its memory for longer.", "Data that is ready before the launch."
     ),

@@ -51,6 +51,7 @@ NO_CHANGE: dict[str, str] = {
     "unrecorded_idle": "no launch is recorded that could come earlier",
     "no_work_due": "nothing is recorded that could come earlier",
     "buffers_broadcast": "other broadcasts are recorded under the same name",
+    "slowed_by_communication": "communication takes its share of the device wherever it runs",
     "maybe_communication": "whether it is communication is not known",
 }
 """By topic, why no edit takes its cost away."""

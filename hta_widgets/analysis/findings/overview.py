@@ -43,6 +43,7 @@ from hta_widgets.analysis.findings.region_rules import REGION_RULES
 from hta_widgets.analysis.findings.savings import with_savings
 from hta_widgets.analysis.findings.sections import CHECKED, NOTHING, OPEN, ordered
 from hta_widgets.analysis.findings.shape_rules import unaligned_shapes
+from hta_widgets.analysis.findings.sharing_rules import slowed_by_communication
 from hta_widgets.analysis.findings.straggler import straggler
 from hta_widgets.analysis.findings.verdict_rules import (
     compute_bound,
@@ -73,6 +74,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "exposed_communication": ("what communication costs", exposed_communication),
     "late_collective": ("what communication costs", late_collective),
     "buffers_broadcast": ("what communication costs", buffers_broadcast),
+    "slowed_by_communication": ("what communication costs", slowed_by_communication),
     "memory_copies": ("what copies cost", memory_copies),
     "pageable_copies": ("what copies cost", pageable_copies),
     "slow_copies": ("what copies cost", slow_copies),

@@ -1,0 +1,143 @@
+"""Communication that slows the compute kernels beside it: they share memory and multiprocessors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.formatting import duration
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.scope import Scope
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["slowed_by_communication"]
+
+Int64 = npt.NDArray[np.int64]
+
+ENOUGH: Final = 5
+"""Kernels that make a median and quartiles, alone and beside communication."""
+
+SLOWER: Final = 1.1
+"""Less than this is no matter of communication: caches and clocks make as much."""
+
+
+class _Slowed(NamedTuple):
+    """Kernels of a rank that take longer beside communication.
+
+    Attributes:
+        lost_ns: by which all of them together take longer than alone, less what others take shorter.
+        ratio: how many times as long they take.
+        kernels: how many.
+        name: of those that lose most.
+    """
+
+    lost_ns: int
+    ratio: float
+    kernels: int
+    name: str
+
+
+def slowed_by_communication(inputs: Inputs) -> Finding | None:
+    """The same kernels, with the same launch and the same inputs, take longer beside communication.
+
+    No clocks of ranks are compared. A kernel counts as slowed only if three of four runs beside communication
+    take longer than three of four alone. Without recorded shapes nothing is said: kernels of one name and
+    grid may multiply different depths.
+    """
+    found = {rank: _slowed(inputs.trace.rank(rank), inputs.scope) for rank in inputs.judged_ns}
+    ranks = {rank: slowed for rank, slowed in found.items() if slowed}
+    if not ranks:
+        return None
+    rank = max(sorted(ranks), key=lambda rank: ranks[rank].lost_ns)
+    slowed = ranks[rank]
+    share = 100.0 * slowed.lost_ns / inputs.judged_ns[rank]
+    several = len(inputs.judged_ns) > 1
+    who = f" of rank {rank}" if several else ""
+    return Finding(
+        "slowed_by_communication",
+        slowed.lost_ns,
+        share,
+        f"{slowed.kernels:,} compute kernels{who} take {slowed.ratio:.2f} times as long beside communication "
+        f"as the same kernels with the same inputs alone: {duration(slowed.lost_ns)}, "
+        f"{inputs.share(share)}{inputs.per_step(slowed.lost_ns)}.",
+        "Give communication fewer multiprocessors (NCCL_MAX_CTAS, or config.max_ctas of a process group), or "
+        "copy engines (NCCL_CTA_POLICY, symmetric memory); or move it beside work that needs less memory.",
+        "comm_comp_overlap",
+        Evidence(rank=rank if several else None, name=slowed.name),
+    )
+
+
+def _slowed(rank_trace: RankTrace, scope: Scope) -> _Slowed | None:
+    runs = _runs(rank_trace, scope)
+    if runs is None:
+        return None
+    alone, beside = _told(runs[~runs["beside"]]), _told(runs[runs["beside"]])
+    both = alone.merge(beside, left_index=True, right_index=True, suffixes=("", "_beside"))
+    both = both[(both["low_beside"] > both["high"]) | (both["high_beside"] < both["low"])]
+    lost = (both["median_beside"] - both["median"]) * both["count_beside"]
+    usual = float((both["median"] * both["count_beside"]).sum())
+    if not (lost > 0).any() or lost.sum() < (SLOWER - 1) * usual:
+        return None
+    return _Slowed(
+        lost_ns=round(float(lost.sum())),
+        ratio=1 + float(lost.sum()) / usual,
+        kernels=int(both["count_beside"].sum()),
+        name=rank_trace.names[lost.index.get_level_values("name")[int(lost.argmax())]],
+    )
+
+
+def _told(runs: pd.DataFrame) -> pd.DataFrame:
+    """How many runs each kernel has, where they are enough, their median, and the quartiles."""
+    by = runs.groupby(["name", "grid", "block", "shapes"])["ns"]
+    told = {"count": by.size(), "median": by.median(), "low": by.quantile(0.25), "high": by.quantile(0.75)}
+    frame = pd.DataFrame(told)
+    return frame[frame["count"] >= ENOUGH]
+
+
+def _runs(rank_trace: RankTrace, scope: Scope) -> pd.DataFrame | None:
+    """Compute kernels with known shapes, judged, that run all alone or all beside communication.
+
+    Beside other work they are left out: it may slow them as well.
+    """
+    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.dur > 0))
+    exchanges = rank_trace.event_class[rows] == EventClass.COMMUNICATION
+    spans = Intervals.union(rank_trace.start[rows[exchanges]], rank_trace.end[rows[exchanges]])
+    rows = _apart(rank_trace, rows[~exchanges])
+    rows = np.intersect1d(rows[rank_trace.event_class[rows] == EventClass.COMPUTE], rank_trace.rows(scope))
+    rows = rows[rank_trace.launch[rows] >= 0]
+    operator = rank_trace.parent[rank_trace.launch[rows]]
+    rows, operator = rows[operator >= 0], operator[operator >= 0]
+    shapes = rank_trace.argument_codes("input_dims")[operator]
+    rows, shapes = rows[shapes >= 0], shapes[shapes >= 0]
+    if not len(rows) or not spans.length:
+        return None
+    ns = rank_trace.dur[rows]
+    shared = spans.within_each(np.stack([rank_trace.start[rows], rank_trace.end[rows]], axis=1))
+    frame = pd.DataFrame(
+        {
+            "name": rank_trace.name[rows],
+            "grid": rank_trace.argument_codes("grid")[rows],
+            "block": rank_trace.argument_codes("block")[rows],
+            "shapes": shapes,
+            "ns": ns,
+            "beside": shared > 0,
+        }
+    )
+    return pd.DataFrame(frame[(shared == 0) | (shared == ns)])
+
+
+def _apart(rank_trace: RankTrace, rows: Int64) -> Int64:
+    """Those of these rows during which no other of them runs."""
+    rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
+    start, end = rank_trace.start[rows], rank_trace.end[rows]
+    before = np.append(start[:1], np.maximum.accumulate(end)[:-1])
+    after = np.append(start[1:], end[-1:])
+    return rows[(before <= start) & (after >= end)]
