@@ -29,7 +29,15 @@ JS = ROOT / "js"
 STATIC = ROOT / "hta_widgets" / "widgets" / "static"
 BUNDLES = tuple(
     STATIC / f"{name}.js"
-    for name in ("widgets", "what_if", "report_explorer", "report_diff", "report_what_if")
+    for name in (
+        "widgets",
+        "what_if",
+        "job",
+        "report_explorer",
+        "report_diff",
+        "report_what_if",
+        "report_job",
+    )
 )
 PACKAGE = ROOT / "hta_widgets"
 PORTABLE_CODE = PACKAGE / "jit" / "portable_code" / "index.json"

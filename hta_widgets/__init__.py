@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hta_widgets.widgets.events_table import EventsTable
     from hta_widgets.widgets.inspector import Inspector
     from hta_widgets.widgets.iteration_selector import IterationSelector
+    from hta_widgets.widgets.job_view import JobView
     from hta_widgets.widgets.rank_selector import RankSelector
     from hta_widgets.widgets.selection import Selection
     from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
@@ -44,6 +45,7 @@ __all__ = [
     "EventsTable",
     "Inspector",
     "IterationSelector",
+    "JobView",
     "LabeledTrace",
     "RankSelector",
     "Scope",
@@ -68,6 +70,7 @@ _MODULES = {
     "EventsTable": "hta_widgets.widgets.events_table",
     "Inspector": "hta_widgets.widgets.inspector",
     "IterationSelector": "hta_widgets.widgets.iteration_selector",
+    "JobView": "hta_widgets.widgets.job_view",
     "LabeledTrace": "hta_widgets.hta.trace_diff",
     "RankSelector": "hta_widgets.widgets.rank_selector",
     "Scope": "hta_widgets.trace.scope",

@@ -23,9 +23,11 @@ const context = await esbuild.context({
   entryPoints: {
     widgets: file("src/index.ts"),
     what_if: file("src/what_if.ts"),
+    job: file("src/job.ts"),
     report_explorer: file("src/report/explorer.ts"),
     report_diff: file("src/report/diff.ts"),
     report_what_if: file("src/report/what_if.ts"),
+    report_job: file("src/report/job.ts"),
   },
   outdir: file("../hta_widgets/widgets/static"),
   bundle: true,

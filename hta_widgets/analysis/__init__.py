@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         longest_events,
         same_stretch,
     )
-    from hta_widgets.analysis.job import slowdown
+    from hta_widgets.analysis.job import job_iterations, job_ranks, slowdown
     from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
     from hta_widgets.analysis.kernels.by_class import kernel_classes
     from hta_widgets.analysis.kernels.durations import kernel_durations
@@ -110,6 +110,8 @@ __all__ = [
     "inspect_event",
     "inspect_gap",
     "inspect_window",
+    "job_iterations",
+    "job_ranks",
     "kernel_breakdown",
     "kernel_classes",
     "kernel_durations",
@@ -192,6 +194,8 @@ _MODULES = {
     "inspect_event": "hta_widgets.analysis.inspect",
     "inspect_gap": "hta_widgets.analysis.inspect",
     "inspect_window": "hta_widgets.analysis.inspect",
+    "job_iterations": "hta_widgets.analysis.job",
+    "job_ranks": "hta_widgets.analysis.job",
     "kernel_breakdown": "hta_widgets.analysis.kernels.breakdown",
     "kernel_classes": "hta_widgets.analysis.kernels.by_class",
     "kernel_durations": "hta_widgets.analysis.kernels.durations",

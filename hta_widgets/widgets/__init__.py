@@ -7,6 +7,7 @@ from hta_widgets.widgets.diff_viewer import DiffViewer
 from hta_widgets.widgets.events_table import EventsTable
 from hta_widgets.widgets.inspector import Inspector
 from hta_widgets.widgets.iteration_selector import IterationSelector
+from hta_widgets.widgets.job_view import JobView
 from hta_widgets.widgets.rank_selector import RankSelector
 from hta_widgets.widgets.selection import Selection
 from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
@@ -21,6 +22,7 @@ __all__ = [
     "EventsTable",
     "Inspector",
     "IterationSelector",
+    "JobView",
     "RankSelector",
     "Selection",
     "TimelineScrubber",

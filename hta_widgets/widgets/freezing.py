@@ -158,6 +158,12 @@ def _what_if(part: Part, state: dict[str, Any]) -> Saved:
     return [], [note]
 
 
+def _job(part: Part, state: dict[str, Any]) -> Saved:
+    """The two large pictures of `JobView`: rank by iteration, and who waits for whom."""
+    answers = [(method, *part.ask(method, {})) for method in ("cells", "pairs")]
+    return [Question(method, result, [*map(bytes, data)]) for method, result, data in answers], []
+
+
 def _whole(part: Part, method: str, params: dict[str, Any]) -> Question:
     """The answer to a question that is answered in chunks, as one."""
     result, buffers = part.ask(method, {**params, "chunk": 0})
@@ -170,5 +176,6 @@ _SAVED: dict[str, Callable[[Part, dict[str, Any]], Saved]] = {
     "timeline": _timeline,
     "events": _events,
     "what_if": _what_if,
+    "job": _job,
 }
 """By the name of a part's view."""

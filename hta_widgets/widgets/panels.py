@@ -12,6 +12,7 @@ from hta_widgets.charts.spec import Flame, Lines, Roofline
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.events_table import EventsTable
+from hta_widgets.widgets.job_view import JobView
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.roofline_panel import RooflinePanel
 from hta_widgets.widgets.selection import Selection
@@ -28,6 +29,17 @@ _WIDE = (Flame, Lines, Roofline)
 
 # Kinds that are not an analysis: how their part is made, and their entry in `available_panels`.
 _OTHERS: dict[str, tuple[Make, Entry]] = {
+    "job": (
+        lambda trace, selection, python_expression: JobView(
+            trace, selection=selection, python_expression=python_expression
+        ),
+        {
+            "label": "Job",
+            "title": "Every rank of the job: what it does, whom it holds up, what it costs",
+            "group": "Communication",
+            "wide": True,
+        },
+    ),
     "events": (
         lambda trace, selection, python_expression: EventsTable(
             trace, selection=selection, python_expression=python_expression

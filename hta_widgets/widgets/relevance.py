@@ -67,6 +67,8 @@ def unanswered(trace: Trace) -> dict[str, str]:
         except MissingDataError as missing:
             text = str(missing)
             told[kind] = f"{text[0].upper()}{text[1:]}"
+    if "rank_waits" in told:  # what the panel of the job cannot do without
+        told["job"] = told["rank_waits"]
     return told
 
 

@@ -30,8 +30,9 @@ def explorer_page(explorer: Part, placed: Sequence[Placed], title: str) -> str:
     state = dict(freeze(explorer)[0].state)
     available = [entry for entry in state["available_panels"] if entry["kind"] in kinds]
     parts["explorer"] = Frozen({**state, "parts": places, "panels": kinds, "available_panels": available})
-    # the views of What if are many: only reports that show it carry them
-    views = "what_if" if any(part.state["_view"] == "what_if" for part in parts.values()) else "explorer"
+    # the views of What if and of the job are many: only reports that show them carry them
+    shown = {part.state["_view"] for part in parts.values()}
+    views = next((view for view in ("job", "what_if") if view in shown), "explorer")
     return _page(parts, "explorer", title, notes, views)
 
 

@@ -20,7 +20,8 @@ from hta_widgets.widgets.cell_thread import marimo
 STATIC = Path(__file__).parent / "static"
 BUNDLE = STATIC / "widgets.js"
 WHAT_IF_BUNDLE = STATIC / "what_if.js"
-REPORT_BUNDLES = {root: STATIC / f"report_{root}.js" for root in ("explorer", "diff", "what_if")}
+JOB_BUNDLE = STATIC / "job.js"
+REPORT_BUNDLES = {root: STATIC / f"report_{root}.js" for root in ("explorer", "diff", "what_if", "job")}
 
 STUB = """
 export default {

@@ -15,6 +15,7 @@ from hta_widgets.charts.waterfall_bars import waterfall_bars
 from hta_widgets.formatting import duration
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.comparison_panel import ComparisonPanel
+from hta_widgets.widgets.job_view import JobView
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.selection import Selection
 from hta_widgets.widgets.static_preview import origin
@@ -37,7 +38,7 @@ def picture(title: str, header: Sequence[dict[str, str]], parts: Sequence[Part])
         parts: the parts of the explorer.
     """
     timelines = [part for part in parts if isinstance(part, TimelineScrubber) and part.status == "idle"]
-    panels = [part for part in parts if isinstance(part, BreakdownPanel | WhatIf)]
+    panels = [part for part in parts if isinstance(part, BreakdownPanel | JobView | WhatIf)]
     return Picture(
         title=title,
         facts=[(field["label"], field["value"]) for field in header],
@@ -148,8 +149,8 @@ def _overview(timeline: TimelineScrubber) -> Overview:
     )
 
 
-def _answer(panel: BreakdownPanel | WhatIf) -> PanelPicture:
-    if isinstance(panel, WhatIf):
+def _answer(panel: BreakdownPanel | JobView | WhatIf) -> PanelPicture:
+    if isinstance(panel, JobView | WhatIf):
         return panel.picture()
     if panel.status != "idle":
         return PanelPicture(panel.title, panel.message)

@@ -24,6 +24,7 @@ from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.report import to_excel, write
 from hta_widgets.trace.class_rules import append_rules, as_text
 from hta_widgets.trace.model import ITERATION_CLOCKS, IterationClock, Trace
+from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
 from hta_widgets.widgets.breadcrumb import Breadcrumb
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
@@ -34,6 +35,7 @@ from hta_widgets.widgets.freezing import SETTLED_WITHIN_SECONDS, settle
 from hta_widgets.widgets.inspector import Inspector
 from hta_widgets.widgets.iteration_selector import IterationSelector
 from hta_widgets.widgets.job_header import About, about
+from hta_widgets.widgets.job_view import job_frame
 from hta_widgets.widgets.loading_part import LoadingPart, name_of
 from hta_widgets.widgets.name_search import names_containing
 from hta_widgets.widgets.panels import PanelKinds, available_panels, kinds_of, make_panel
@@ -195,8 +197,9 @@ class TraceExplorer(Pictured, LoadingPart):
         """The DataFrame of any analysis, as its panel shows it. Waits until the trace is loaded.
 
         Args:
-            kind: a key of `analysis.ANALYSES`, "events" or "what_if".
-            options: further arguments of the analysis; by default those that are chosen in its panel.
+            kind: a key of `analysis.ANALYSES`, "events", "what_if" or "job".
+            options: further arguments of the analysis; by default those that are chosen in its panel. Of
+                "job", `picture`, as `JobView.frame` takes it.
         """
         trace, panel = self.trace, self._shown.get(kind)
         if isinstance(panel, BreakdownPanel) and not options:
@@ -205,6 +208,9 @@ class TraceExplorer(Pictured, LoadingPart):
             return self.events
         if kind == "what_if":
             return self.what_if()
+        if kind == "job":
+            scope = Scope(iterations=self.selection.iterations or None)
+            return job_frame(trace, scope, **{"picture": "ranks", **options})
         if kind == "roofline" and self.peaks:
             options.setdefault("peaks", self.peaks)
         scope = self.selection.scope_without(ANALYSES[check_kind(kind)].ignores)

@@ -20,8 +20,8 @@ export interface Entry {
 /** Few enough to stand side by side. */
 const ALL_OF = 8;
 const RELEVANT = 4;
-/** There whatever was found: all findings, each event, and what a change would bring. */
-const ALWAYS = ["overview", "what_if", "events"];
+/** There whatever was found, the job only if it has several ranks: all findings, a change's effect, each event. */
+const ALWAYS = ["overview", "job", "what_if", "events"];
 
 export interface PanelBarProps {
   available: readonly Entry[];
@@ -60,7 +60,8 @@ export function PanelBar({ available, relevant, lacking, shown, opened, launch }
   // a button that was pressed stays, so that the focus does not lose it
   const seen = useRef<string[]>([]);
   seen.current = [...new Set([...seen.current, ...open])];
-  const kinds = [...ALWAYS.slice(0, 1), ...relevant.slice(0, RELEVANT), ...seen.current, ...ALWAYS.slice(1)];
+  const always = ALWAYS.filter((kind) => kind !== "job" || !(kind in lacking));
+  const kinds = [...always.slice(0, 1), ...relevant.slice(0, RELEVANT), ...seen.current, ...always.slice(1)];
   const few = available.length <= ALL_OF;
   const entries = few
     ? available

@@ -14,10 +14,12 @@ export interface PickerProps {
   className: string;
   /** text for screen readers, and for the tooltip */
   describe(value: number): string;
+  /** how its button looks, and where it stands */
+  look?(value: number): Record<string, unknown>;
   children(value: number): ComponentChild;
 }
 
-export function Picker({ label, all, selected, className, describe, children }: PickerProps) {
+export function Picker({ label, all, selected, className, describe, look, children }: PickerProps) {
   const root = useRef<HTMLDivElement>(null);
   const anchor = useRef<number | null>(null);
   // Roving tabindex: one stop for Tab, arrows inside.
@@ -67,6 +69,7 @@ export function Picker({ label, all, selected, className, describe, children }: 
           aria-pressed={on.has(value)}
           aria-label={describe(value)}
           title={describe(value)}
+          {...look?.(value)}
           onClick={(event) => choose(value, event)}
         >
           {children(value)}

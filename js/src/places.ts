@@ -32,8 +32,11 @@ export function choicesOf(places: Places): Choices {
       detail: lacking[kind] ?? title,
       run: () => places.open(kind),
     });
+    // "Job" leads to the panel of that name before those that only speak of jobs
+    const named = ({ label }: Entry) => Number(label.toLowerCase() === text.trim().toLowerCase());
     return entries
       .filter(({ label, title, group }) => mentions(text, label, title, group))
+      .sort((one, other) => named(other) - named(one))
       .map(choice)
       .sort((one, other) => Number(one.group === CANNOT) - Number(other.group === CANNOT));
   };

@@ -21,7 +21,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["arrived", "meeting", "unclear", "waits"]
+__all__ = ["arrived", "longest_wait", "meeting", "unclear", "waits"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -89,6 +89,33 @@ def meeting(trace: Trace, rank: int, event_id: int) -> pd.DataFrame:
     of = of.assign(is_last=of.index == (last.iloc[0] if len(last) else -1))
     of = of.sort_values(["is_last", "rank"], ascending=[False, True], kind="stable", ignore_index=True)
     return of[["rank", "event_id", "waited_ns", "is_last"]]
+
+
+def longest_wait(trace: Trace, rank: int, scope: Scope) -> pd.DataFrame:
+    """The exchange of a scope at which others wait longest for a rank, or, if none does, it for others.
+
+    If the rank itself is the last to arrive at some exchange, of those; else of those at which others wait
+    for ranks that wait for it.
+
+    Returns:
+        `meeting` of that exchange, with start_ns and end_ns (int64 ns) of the kernels, and waits (bool: of
+        the one wait that is the longest); no rows if the rank has no part in any waiting.
+    """
+    parts = _followed(trace, scope.ranks)
+    parts = parts[parts["match"].isin(_exchanges(trace, scope))]
+    caused = parts[(parts["culprit"] == rank) & (parts["rank"] != rank)]
+    own = parts[(parts["rank"] == rank) & (parts["culprit"] != NOBODY)]
+    chosen = next((part for part in (caused[caused["last"] == rank], caused, own) if len(part)), own)
+    found = _kernels(trace, scope.ranks)
+    if chosen.empty:
+        columns = ["rank", "event_id", "waited_ns", "start_ns", "end_ns"]
+        return found.head(0)[columns].assign(is_last=False, waits=False)
+    by = chosen.groupby(["match", "rank"])["wait_ns"].sum()
+    match, victim = by.index[int(by.to_numpy().argmax())]
+    kernel = found.loc[found["match"].eq(match) & (found["rank"] == victim), "event_id"].iloc[0]
+    met = meeting(trace, int(victim), int(kernel))
+    met["waits"] = met["rank"] == victim
+    return met.merge(found[["rank", "event_id", "start_ns", "end_ns"]], "left", on=["rank", "event_id"])
 
 
 def _exchanges(trace: Trace, scope: Scope) -> pd.Series:
