@@ -87,7 +87,7 @@ describe("ranks", () => {
       "place",
       660,
     );
-    expect(grid.columns).toBe(60);
+    expect(grid.columns).toBe(52); // as many in each row
     expect(grid.lines).toEqual([
       { row: 0, rows: 5, label: "stage 0" },
       { row: 5, rows: 5, label: "stage 1" },
@@ -119,6 +119,18 @@ describe("many ranks", () => {
     expect(runs.flatMap(({ ranks }) => ranks)).toEqual(jobOf(1024).map(({ rank }) => rank));
     expect(runs[21]?.label).toBe("672–703");
     expect(binned(jobOf(1024), [], true)[1]?.label).toBe("#33–64");
+  });
+
+  it("of different stages share no row", () => {
+    const job = ordered(
+      jobOf(90, (rank) => [rank % 2, Math.floor(rank / 2), NONE]),
+      "place",
+      "cost",
+    );
+    const bins = binned(job, [], false);
+    expect(bins[0]).toMatchObject({ ranks: [0, 2, 4], label: "0 … 4" });
+    expect(bins.every(({ ranks }) => new Set(ranks.map((rank) => rank % 2)).size === 1)).toBe(true);
+    expect(bins.flatMap(({ ranks }) => ranks)).toEqual(job.map(({ rank }) => rank));
   });
 
   it("are told by their mean and by who has the most", () => {

@@ -26,13 +26,28 @@ export function binned(ranks: readonly Rank[], pinned: readonly number[], number
   if (ranks.length <= SINGLE) return ranks.map((rank) => single(rank, false));
   const size = Math.ceil(ranks.length / MOST_ROWS);
   const bins = ranks.filter(({ rank }) => pinned.includes(rank)).map((rank) => single(rank, true));
-  for (let at = 0; at < ranks.length; at += size) {
-    const run = ranks.slice(at, at + size);
-    const [first, last] = [run[0] as Rank, run.at(-1) as Rank];
-    const label = numbered ? `#${at + 1}–${at + run.length}` : `${first.label}–${last.label}`;
-    bins.push({ key: `run ${first.rank}`, ranks: run.map(({ rank }) => rank), label, pinned: false });
+  for (let at = 0; at < ranks.length; ) {
+    const run = numbered ? ranks.slice(at, at + size) : runOf(ranks, at, size);
+    const label = numbered ? `#${at + 1}–${at + run.length}` : range(run);
+    bins.push({ key: `run ${run[0]?.rank}`, ranks: run.map(({ rank }) => rank), label, pinned: false });
+    at += run.length;
   }
   return bins;
+}
+
+/** So many ranks from `at` on, as far as they are of one stage. */
+function runOf(ranks: readonly Rank[], at: number, size: number): Rank[] {
+  const run = ranks.slice(at, at + size);
+  const other = run.findIndex(({ stage }) => !Object.is(stage, run[0]?.stage));
+  return other < 0 ? run : run.slice(0, other);
+}
+
+/** `32–63`; `0 … 12` where numbers between them are missing. */
+function range(run: readonly Rank[]): string {
+  const [first, last] = [run[0] as Rank, run.at(-1) as Rank];
+  if (run.length === 1) return first.label;
+  const follow = run.every(({ rank }, i) => rank === first.rank + i);
+  return follow ? `${first.label}–${last.label}` : `${first.label} … ${last.label}`;
 }
 
 /** What a cell of a picture says of several ranks. */

@@ -61,7 +61,7 @@ export function Matrix(props: MatrixProps) {
   const top = (row: number) => row * high + (pinned && row >= pinned ? GAP : 0);
   const height = top(rows.length);
   const left = (column: number) => LEFT + column * wide;
-  const every = Math.ceil((TEXT * Math.max(3, ...columns.map((one) => one.label.length))) / wide);
+  const labelled = withRoom(columns, wide);
 
   const root = useRef<HTMLDivElement>(null);
   const [current, setCurrent] = useState<At>([0, 0]);
@@ -195,7 +195,7 @@ export function Matrix(props: MatrixProps) {
         </g>
         {columns.map(
           ({ key, label }, column) =>
-            column % every === 0 && (
+            labelled.has(column) && (
               <text key={key} x={left(column) + wide / 2} y={height + 14} text-anchor="middle">
                 {label}
               </text>
@@ -247,6 +247,23 @@ function Brush({ brush, left, top, wide, high }: BrushProps) {
       height={top(rows[1]) + high - top(rows[0])}
       pointer-events="none"
     />
+  );
+}
+
+/** The columns whose labels do not cover each other's; words come before numbers. */
+function withRoom(columns: readonly Head[], wide: number): Set<number> {
+  const word = ({ label }: Head) => Number(!/^\d/.test(label));
+  const order = columns.map((_, column) => column);
+  order.sort((a, b) => word(columns[b] as Head) - word(columns[a] as Head) || a - b);
+  const taken: [number, number][] = [];
+  return new Set(
+    order.filter((column) => {
+      const half = (TEXT * (columns[column]?.label.length ?? 0)) / 2;
+      const [from, to] = [(column + 0.5) * wide - half, (column + 0.5) * wide + half];
+      const free = taken.every(([other, end]) => to <= other || from >= end);
+      if (free) taken.push([from, to]);
+      return free;
+    }),
   );
 }
 

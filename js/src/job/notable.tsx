@@ -57,11 +57,11 @@ export function NotableRanks({ notable, ranks, shown, show }: NotableProps) {
             <tr key={rank.rank} data-why={one.why}>
               <th scope="row">
                 <strong>{rank.label}</strong> <span class="hta-job-why">{WHY[one.why]}</span>
-                {(one.cause || roleOf(rank)) && (
-                  <span class="hta-muted hta-job-role">
-                    {[one.cause, roleOf(rank)].filter(Boolean).join(" · ")}
+                {[one.cause, roleOf(rank)].filter(Boolean).map((text) => (
+                  <span key={text} class="hta-muted hta-job-role">
+                    {text}
                   </span>
-                )}
+                ))}
               </th>
               {MEASURES.map(({ name }) => (
                 <td key={name} class="hta-job-number">

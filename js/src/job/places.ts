@@ -28,7 +28,8 @@ export function placed(ranks: readonly Rank[], order: Order, width: number): Pla
   const groups = order === "place" ? grouped(ranks) : null;
   const largest = Math.max(1, ...(groups ?? [ranks]).map(({ length }) => length));
   const full = FULL.find((count) => count <= room) ?? 1;
-  const columns = groups ? Math.min(largest, room) : Math.min(largest, full);
+  // rows of a group are as long as each other
+  const columns = groups ? Math.ceil(largest / Math.ceil(largest / room)) : Math.min(largest, full);
   const at = new Map<number, readonly [number, number]>();
   const lines: Line[] = [];
   const told = groups !== null || !named; // cells with names need no others

@@ -86,7 +86,7 @@ export function Waits({ pairs, bins, label, ranks, all, steps, zoom, width }: Wa
           {...{ cell, shades, width }}
           pressed={(row, column) => {
             const [bin, of] = [bins[row], columns[column]];
-            const own = bin && of ? inArea([bin], [of]) : [];
+            const own = bin && of && !of.awaited.includes(UNKNOWN) ? inArea([bin], [of]) : [];
             return own.length > 0 && own.every((rank) => ranks.value.includes(rank));
           }}
           pick={({ rows, columns: of }) => {
@@ -116,7 +116,7 @@ function columnsOf(pairs: Pairs, label: (rank: number) => string): Column[] {
   };
   return [
     ...few.map((rank) => ({ key: `${rank}`, label: name(rank), awaited: [rank] })),
-    ...(rest.length ? [{ key: "rest", label: `${rest.length} others`, awaited: rest }] : []),
+    ...(rest.length ? [{ key: "rest", label: "others", awaited: rest }] : []),
     ...(pairs.caused.has(UNKNOWN) ? [{ key: "unknown", label: "unknown", awaited: [UNKNOWN] }] : []),
   ];
 }
@@ -124,10 +124,15 @@ function columnsOf(pairs: Pairs, label: (rank: number) => string): Column[] {
 function inWords(
   own: Cell & { sum: number },
   bin: Bin,
-  { key, label: column }: Column,
+  { key, label: column, awaited }: Column,
   label: (rank: number) => string,
 ): string {
-  const whom = key === "rest" ? column : key === "unknown" ? "ranks that are not known" : `rank ${column}`;
+  const whom =
+    key === "rest"
+      ? `${awaited.length} others`
+      : key === "unknown"
+        ? "ranks that are not known"
+        : `rank ${column}`;
   const [sum, most] = [own.sum, own.most].map((ns) => unitOf("ns", [ns]).text(ns));
   if (bin.ranks.length === 1) return `Rank ${bin.label} waits ${sum} per step for ${whom}`;
   const waiting = `${own.count} of ${nameOf(bin)}`;
