@@ -26,7 +26,15 @@ pytestmark = pytest.mark.slow
 
 BUNDLES = {
     f"hta_widgets/widgets/static/{name}.js"
-    for name in ("widgets", "what_if", "report_explorer", "report_diff", "report_what_if")
+    for name in (
+        "widgets",
+        "what_if",
+        "job",
+        "report_explorer",
+        "report_diff",
+        "report_what_if",
+        "report_job",
+    )
 }
 PORTABLE_CODE = {
     f"hta_widgets/jit/portable_code/{name}" for name in ("index.json", f"{scan_block.name}.ll.z")

@@ -59,11 +59,11 @@ def packed_cells(frame: pd.DataFrame) -> Packed:
     return Packed(layout, sums.astype("<f4").tobytes())
 
 
-def packed_pairs(frame: pd.DataFrame, ranks: list[int]) -> Packed:
+def packed_pairs(frame: pd.DataFrame, ranks: list[int], steps: int) -> Packed:
     """`rank_waits` as float32 (position of who waits, of whom it waits for, ns); -1 where that is unknown.
 
-    Layout: pairs, and block: so many neighbours of `ranks`, which positions refer to, are added up, where
-    there are more than `MOST_PAIRS` pairs.
+    Layout: pairs; steps, that the waits are the sum of; and block: so many neighbours of `ranks`, which
+    positions refer to, are added up, where there are more than `MOST_PAIRS` pairs.
     """
     order = np.array(ranks, np.int64)
     waits = np.searchsorted(order, frame["rank"])
@@ -76,4 +76,4 @@ def packed_pairs(frame: pd.DataFrame, ranks: list[int]) -> Packed:
             break
         block *= 2
     pairs = np.column_stack([*(sums.index.get_level_values(level) for level in (0, 1)), sums])
-    return Packed({"pairs": len(sums), "block": block}, pairs.astype("<f4").tobytes())
+    return Packed({"pairs": len(sums), "steps": steps, "block": block}, pairs.astype("<f4").tobytes())

@@ -15,6 +15,7 @@ from hta_widgets.analysis.job.ranks import rank_costs, rank_parts
 from hta_widgets.charts.svg import PanelPicture
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import duration
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
@@ -48,6 +49,7 @@ class _Costs(NamedTuple):
     ranks: pd.DataFrame
     notable: list[dict[str, Any]]
     sentence: str
+    note: str
     missing: str
 
 
@@ -78,6 +80,7 @@ class JobView(Computed):
         help="ranks to look at first: [{rank, why, evidence}], as `notable_ranks` has them"
     ).tag(sync=True)
     sentence = t.Unicode(help="what stragglers cost and who they are; empty until it is known").tag(sync=True)
+    note = t.Unicode(help="what a stage costs that is the culprit, beside its ranks").tag(sync=True)
     costs = t.Enum(("busy", "known", "missing"), "busy", help="whether it is known what ranks cost").tag(
         sync=True
     )
@@ -137,7 +140,7 @@ class JobView(Computed):
             self._parts, self.message = result, ""
             self.table, self.notable = encode(result.ranks), result.notable
             self.labels = [trace.rank(int(rank)).label for rank in result.ranks["rank"]]
-            self.sentence, self.missing, self.costs = "", "", "busy"
+            self.sentence, self.note, self.missing, self.costs = "", "", "", "busy"
             self.version += 1
             self.expression = self._python_expression()
         self._replay.submit(lambda: _costs(trace, result))
@@ -149,7 +152,7 @@ class JobView(Computed):
     def _show_costs(self, found: _Costs) -> None:
         with UI_LOCK, self.hold_sync():
             self.table, self.notable = encode(found.ranks), found.notable
-            self.sentence, self.missing = found.sentence, found.missing
+            self.sentence, self.note, self.missing = found.sentence, found.note, found.missing
             self.costs = "missing" if found.missing else "known"
             if self.status == "busy":
                 self.status = "idle"
@@ -162,7 +165,8 @@ class JobView(Computed):
     @rpc_method("pairs")
     def _on_pairs(self, _params: dict[str, Any]) -> tuple[dict[str, Any], Sequence[bytes]]:
         parts = self._ready()
-        packed = packed_pairs(parts.waits, parts.ranks["rank"].tolist())
+        steps = int(parts.ranks["iterations"].max()) if len(parts.ranks) else 0
+        packed = packed_pairs(parts.waits, parts.ranks["rank"].tolist(), steps)
         return {**packed.layout}, [packed.data]
 
     def _ready(self) -> _Parts:
@@ -209,4 +213,16 @@ def _costs(trace: Trace, parts: _Parts) -> _Costs:
     costs, missing = _slowdown(trace, parts.scope)
     ranks = rank_costs(trace, parts.scope, parts.ranks, costs)
     notable = notable_ranks(trace, parts.scope, ranks)
-    return _Costs(ranks, notable, "" if costs is None else sentence(costs), missing)
+    if costs is None:
+        return _Costs(ranks, notable, "", "", missing)
+    return _Costs(ranks, notable, sentence(costs), _of_stage(costs, ranks), "")
+
+
+def _of_stage(costs: pd.DataFrame, ranks: pd.DataFrame) -> str:
+    """What a stage costs that is the culprit; its ranks one by one cost less: each leaves the others slow."""
+    stages = costs[(costs["scope"] == "stage") & costs["culprit"]]
+    if stages.empty:
+        return ""
+    key, cost = stages["key"].iloc[0], duration(stages["cost_ns"].iloc[0])
+    most = duration(ranks.loc[ranks["culprit"], "cost_ns"].max())
+    return f"Repairing all of stage {key} wins {cost} per step, its ranks one by one {most} at most."

@@ -152,7 +152,11 @@ describe("what is sent", () => {
   });
 
   it("is a wait for each pair; of blocks, the first rank stands for all", () => {
-    const pairs = new Pairs(new Float32Array([0, 1, 5, 0, -1, 2, 1, 1, 4]), 2, [10, 11, 12, 13]);
+    const pairs = new Pairs(
+      new Float32Array([0, 1, 5, 0, -1, 2, 1, 1, 4]),
+      { block: 2, steps: 0 },
+      [10, 11, 12, 13],
+    );
     expect(pairs.waits.get(10)).toEqual(
       new Map([
         [12, 5],
@@ -201,6 +205,7 @@ async function show(count: number, state: Record<string, unknown> = {}, places =
       { rank: 0, why: "usual", cause: "", evidence: null },
     ],
     sentence: "More work: rank 1.",
+    note: "",
     costs: "known",
     missing: "",
     version: 1,
@@ -216,7 +221,7 @@ async function show(count: number, state: Record<string, unknown> = {}, places =
   const pairs = ranks.filter((rank) => rank !== 1).flatMap((rank) => [rank, 1, 1000]);
   const answers: Record<string, [unknown, number[]]> = {
     cells: [{ ranks, columns: [[7], [8], [9]], parts }, cells],
-    pairs: [{ pairs: count - 1, block: 1 }, pairs],
+    pairs: [{ pairs: count - 1, steps: 2, block: 1 }, pairs],
   };
   model.on("test:sent", (content: { call: string; method: string }) => {
     const [result, values] = answers[content.method] as [unknown, number[]];
@@ -287,10 +292,38 @@ it("shows pictures while ranks are replayed, and says why nothing is known of co
   expect(button(el, "Cost").title).toBe("Order is not recorded.");
 });
 
+it("keeps what it shows until the costs are there, for a while", async () => {
+  const { el, model } = await show(4);
+  const first = () => el.querySelector(".hta-job-grid button")?.getAttribute("aria-label");
+  const sentence = () => el.querySelector(".hta-job-sentence")?.textContent;
+  const again = (costs: string, told: string) => {
+    model.set("table", tableOf(4, 0, nowhere));
+    model.set("sentence", told);
+    model.set("costs", costs);
+  };
+  again("busy", "");
+  await drawn();
+  expect([first(), sentence()]).toEqual(["Rank 0: −5 ns cost per step", "More work: rank 1."]);
+  again("known", "More work: rank 0.");
+  await drawn();
+  expect(first()).toBe("Rank 0 (culprit: more work): 400 ns cost per step");
+  again("busy", "");
+  await vi.waitFor(() => expect(sentence()).toContain("Replaying"), { timeout: 3000 });
+  expect(first()).toBe("Rank 0 (culprit: more work): 0 ns waiting per step");
+});
+
 it("says what is missing where there is no job", async () => {
   const { el } = await show(0, { status: "empty", message: "No second rank.", table: null, version: 0 });
   expect(el.querySelector("[role=status]")?.textContent).toBe("No second rank.");
   expect(el.querySelector(".hta-job-grid")).toBeNull();
+});
+
+it("says that no rank has the selected iterations, and what a stage costs", async () => {
+  const { el, model } = await show(4, { note: "Repairing all of stage 1 wins 1 ms per step." });
+  expect(el.querySelector(".hta-job-notable")?.textContent).toContain("Repairing all of stage 1 wins 1 ms");
+  model.set("table", tableOf(0, 1, nowhere));
+  await drawn();
+  expect(el.textContent).toContain("No rank has any of the selected iterations.");
 });
 
 it("selects a rank and an iteration by a click, and nothing by a second one", async () => {

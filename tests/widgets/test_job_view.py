@@ -112,7 +112,7 @@ def test_pairs_are_those_of_the_selected_iterations(view: JobView, eight: Trace)
     settle([view])
     layout, values = numbers(view, "pairs")
     frame = analysis.rank_waits(eight, Scope(iterations=(2,)))
-    assert layout == {"pairs": len(frame), "block": 1}
+    assert layout == {"pairs": len(frame), "steps": 1, "block": 1}
     assert values.reshape(-1, 3).tolist() == frame[["rank", "awaited", "wait_ns"]].to_numpy().tolist()
 
 
@@ -148,7 +148,7 @@ def test_many_ranks_stay_below_a_megabyte() -> None:
     ranks = pd.MultiIndex.from_product([range(1024), range(1024)]).to_frame(index=False)
     ranks.columns = pd.Index(["rank", "awaited"])
     all_to_all = ranks[ranks["rank"] != ranks["awaited"]].assign(wait_ns=3)
-    pairs = packed_pairs(all_to_all, list(range(1024)))
+    pairs = packed_pairs(all_to_all, list(range(1024)), 50)
     assert len(pairs.data) < MEGABYTE
     assert pairs.layout["block"] == 4
     values = np.frombuffer(pairs.data, "<f4").reshape(-1, 3)
@@ -169,7 +169,7 @@ def test_more_iterations_are_added_up() -> None:
 
 def test_unknown_culprits_stay_apart() -> None:
     frame = pd.DataFrame({"rank": [2, 2, 5], "awaited": [-1, 5, 2], "wait_ns": [1, 2, 3]})
-    values = np.frombuffer(packed_pairs(frame, [2, 5]).data, "<f4").reshape(-1, 3)
+    values = np.frombuffer(packed_pairs(frame, [2, 5], 1).data, "<f4").reshape(-1, 3)
     assert values.tolist() == [[0, -1, 1], [0, 1, 2], [1, 0, 3]]
 
 
@@ -184,6 +184,21 @@ def test_the_culprit_comes_first_with_what_shows_it(view: JobView, eight: Trace)
     kernels = analysis.collectives(eight)
     assert event in kernels.loc[kernels["rank"] == SLOW, "event_id"].tolist()
     assert usual["why"] == "usual"
+
+
+def test_a_stage_costs_more_than_its_ranks_one_by_one() -> None:
+    costs = pd.DataFrame(
+        {
+            "scope": ["job", "rank", "rank", "stage"],
+            "key": ["all", "0", "1", "3"],
+            "cost_ns": [9_000_000, 10_000, 20_000, 8_000_000],
+            "culprit": [False, False, False, True],
+        }
+    )
+    ranks = pd.DataFrame({"cost_ns": [10_000, 20_000, 50_000], "culprit": [True, True, False]})
+    told = job_view._of_stage(costs, ranks)
+    assert told == "Repairing all of stage 3 wins 8.00 ms per step, its ranks one by one 20.0 µs at most."
+    assert job_view._of_stage(costs.assign(culprit=False), ranks) == ""
 
 
 def test_without_costs_those_count_that_others_wait_for(eight: Trace) -> None:

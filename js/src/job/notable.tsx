@@ -24,12 +24,14 @@ const WHY = {
 export interface NotableProps {
   notable: readonly Notable[];
   ranks: readonly Rank[];
+  /** about the culprits, beside what each of them costs */
+  note: string;
   /** the rank that the timeline shows */
   shown: number | null;
   show(notable: Notable): void;
 }
 
-export function NotableRanks({ notable, ranks, shown, show }: NotableProps) {
+export function NotableRanks({ notable, ranks, note, shown, show }: NotableProps) {
   const of = new Map(ranks.map((rank) => [rank.rank, rank]));
   const rows = notable.flatMap((one) => {
     const rank = of.get(one.rank);
@@ -88,6 +90,7 @@ export function NotableRanks({ notable, ranks, shown, show }: NotableProps) {
           ))}
         </tbody>
       </table>
+      {note && <p class="hta-job-small">{note}</p>}
       {ranks.length > rows.length && <Rest ranks={ranks} named={rows.map(({ rank }) => rank.rank)} />}
     </div>
   );

@@ -13,8 +13,6 @@ export interface Rank {
   node: number;
   culprit: boolean;
   cause: string;
-  /** iterations that were looked at */
-  steps: number;
   /** ns per step, by the name of the measure; NaN where unknown */
   values: Readonly<Record<string, number>>;
 }
@@ -91,7 +89,6 @@ export function ranksOf(encoded: EncodedTable | null, labels: readonly string[])
     node: node?.[row] ?? Number.NaN,
     culprit: culprit?.[row] === 1,
     cause: causes[row] ?? "",
-    steps: steps[row] ?? 0,
     values: Object.fromEntries(
       columns.map(([{ name }, values]) => {
         const value = values[row] ?? Number.NaN;

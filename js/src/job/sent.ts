@@ -30,18 +30,28 @@ export class Cells {
 /** Whom a rank waits for that is not known. */
 export const UNKNOWN = -1;
 
+export interface PairsLayout {
+  block: number;
+  steps: number;
+}
+
 export class Pairs {
+  readonly block: number;
+  /** that waits are the sum of */
+  readonly steps: number;
   /** ns by who waits, then by whom it waits for */
   readonly waits = new Map<number, Map<number, number>>();
   /** ns by whom the others wait for */
   readonly caused = new Map<number, number>();
 
-  /** `ranks`: what positions refer to; so many neighbours as `block` says are the first of them. */
+  /** `ranks`: what positions refer to; so many neighbours as the block has are the first of them. */
   constructor(
     numbers: Float32Array,
-    readonly block: number,
+    { block, steps }: PairsLayout,
     readonly ranks: readonly number[],
   ) {
+    this.block = block;
+    this.steps = Math.max(1, steps);
     const rankAt = (position: number) => (position < 0 ? UNKNOWN : (ranks[position * block] ?? UNKNOWN));
     for (let at = 0; at < numbers.length; at += 3) {
       const [waits, awaited] = [rankAt(numbers[at] as number), rankAt(numbers[at + 1] as number)];

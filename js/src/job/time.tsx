@@ -61,6 +61,7 @@ export function Time({ cells, bins, label, ranks, iterations, zoom, width }: Tim
     key: `${of[0]}`,
     label: of.length > 1 ? `${of[0]}–${of.at(-1)}` : `${of[0]}`,
   }));
+  const [some, times] = [new Set(ranks.value), new Set(iterations.value)];
   const found = bins.map((bin) =>
     heads.map((_, column) => cellOf(bin.ranks, (rank) => cells.value(part.name, rank, column))),
   );
@@ -101,24 +102,21 @@ export function Time({ cells, bins, label, ranks, iterations, zoom, width }: Tim
         hue={part.hue}
         hint="Drag over cells to select ranks and iterations."
         {...{ cell, shades, width }}
-        pressed={(row, column) => {
-          const own = areaOf({ rows: [row, row], columns: [column, column] });
-          const all =
-            iterations.value.length === 0 || own.iterations.every((one) => iterations.value.includes(one));
-          return (
-            ranks.value.length + iterations.value.length > 0 && all && own.ranks.every(within(ranks.value))
-          );
-        }}
+        pressed={(row, column) =>
+          some.size + times.size > 0 &&
+          isIn(some, bins[row]?.ranks ?? []) &&
+          isIn(times, columns[column] ?? [])
+        }
         pick={(area) => {
           const own = areaOf(area);
-          const [some, times] = [
+          const [of, during] = [
             picked(own.ranks, cells.layout.ranks),
             picked(own.iterations, columns.flat()),
           ];
-          const again = samePick(ranks.value, some) && samePick(iterations.value, times);
+          const again = samePick(ranks.value, of) && samePick(iterations.value, during);
           batch(() => {
-            ranks.value = again ? [] : some;
-            iterations.value = again ? [] : times;
+            ranks.value = again ? [] : of;
+            iterations.value = again ? [] : during;
           });
         }}
         zoom={(row) => (bins[row] ? zoom(bins[row]) : null)}
@@ -127,8 +125,9 @@ export function Time({ cells, bins, label, ranks, iterations, zoom, width }: Tim
   );
 }
 
-const within = (selected: readonly number[]) => (rank: number) =>
-  selected.length === 0 || selected.includes(rank);
+/** Whether all of the values are selected; where nothing is, everything is. */
+const isIn = (selected: ReadonlySet<number>, values: readonly number[]) =>
+  selected.size === 0 || values.every((value) => selected.has(value));
 
 /** A row in words: `rank 3` or `ranks 32–63`. */
 export function nameOf({ ranks, label }: Bin): string {

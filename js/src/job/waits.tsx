@@ -26,20 +26,18 @@ export interface WaitsProps {
   label(rank: number): string;
   ranks: Signal<number[]>;
   all: readonly number[];
-  /** that the pairs are the sum of */
-  steps: number;
   zoom(bin: Bin): (() => void) | null;
   width: number;
 }
 
-export function Waits({ pairs, bins, label, ranks, all, steps, zoom, width }: WaitsProps) {
+export function Waits({ pairs, bins, label, ranks, all, zoom, width }: WaitsProps) {
   const columns = columnsOf(pairs, label);
   const found = bins.map((bin) =>
     columns.map(({ awaited }) => {
       const cell = cellOf(bin.ranks, (rank) => {
         const own = pairs.waits.get(rank);
         const sums = awaited.flatMap((of) => own?.get(of) ?? []);
-        return sums.length ? sums.reduce((a, b) => a + b) / steps : Number.NaN;
+        return sums.length ? sums.reduce((a, b) => a + b) / pairs.steps : Number.NaN;
       });
       // of all ranks of the row: those that do not wait count, too
       return (

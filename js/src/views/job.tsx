@@ -1,6 +1,6 @@
 // JobView: every rank of a job at its place, what it does over the iterations, and who waits for whom.
 
-import { computed, effect, signal as makeSignal } from "@preact/signals";
+import { computed, effect, signal as makeSignal, type Signal } from "@preact/signals";
 import { Button } from "../button";
 import { unitOf } from "../charts/unit";
 import type { EncodedTable } from "../columns";
@@ -11,7 +11,7 @@ import { Grid } from "../job/grid";
 import { type Notable, NotableRanks } from "../job/notable";
 import { MEASURES, type Measure, type Order, ordered, ranksOf, shading } from "../job/ranks";
 import { Choices, Scale } from "../job/scale";
-import { Cells, type CellsLayout, float32, Pairs } from "../job/sent";
+import { Cells, type CellsLayout, float32, Pairs, type PairsLayout } from "../job/sent";
 import { Time } from "../job/time";
 import { Waits } from "../job/waits";
 import { trait, type View } from "../model";
@@ -30,22 +30,30 @@ const ORDERS = [
   { name: "measure", label: "largest first", title: "Sorted by what is shown" },
 ];
 
+type Costs = "busy" | "known" | "missing";
+
 export const job: View = ({ model, el, signal }) => {
   const rpc = new Rpc(model, signal);
   const status = trait<Status>(model, "status", signal);
   const message = trait<string>(model, "message", signal);
-  const encoded = trait<EncodedTable | null>(model, "table", signal);
-  const labels = trait<string[]>(model, "labels", signal);
-  const notable = trait<Notable[]>(model, "notable", signal);
-  const sentence = trait<string>(model, "sentence", signal);
-  const costs = trait<"busy" | "known" | "missing">(model, "costs", signal);
-  const missing = trait<string>(model, "missing", signal);
+  const answer = patient(
+    {
+      encoded: trait<EncodedTable | null>(model, "table", signal),
+      labels: trait<string[]>(model, "labels", signal),
+      notable: trait<Notable[]>(model, "notable", signal),
+      sentence: trait<string>(model, "sentence", signal),
+      note: trait<string>(model, "note", signal),
+      costs: trait<Costs>(model, "costs", signal),
+      missing: trait<string>(model, "missing", signal),
+    },
+    signal,
+  );
   const version = trait<number>(model, "version", signal);
   const expression = trait<string>(model, "expression", signal);
   const selected = trait<number[]>(model, "ranks", signal);
   const iterations = trait<number[]>(model, "iterations", signal);
 
-  const ranks = computed(() => ranksOf(encoded.value, labels.value));
+  const ranks = computed(() => ranksOf(answer.value.encoded, answer.value.labels));
   const names = computed(() => new Map(ranks.value.map(({ rank, label }) => [rank, label])));
   const label = (rank: number) => names.value.get(rank) ?? String(rank);
   const cells = makeSignal<Cells | null>(null);
@@ -67,11 +75,11 @@ export const job: View = ({ model, el, signal }) => {
     try {
       const [time, waits] = await Promise.all([
         rpc.call<CellsLayout>("cells"),
-        rpc.call<{ block: number }>("pairs"),
+        rpc.call<PairsLayout>("pairs"),
       ]);
       if (version.peek() !== of || !time.buffers[0] || !waits.buffers[0]) return;
       cells.value = new Cells(time.result, float32(time.buffers[0]));
-      pairs.value = new Pairs(float32(waits.buffers[0]), waits.result.block, time.result.ranks);
+      pairs.value = new Pairs(float32(waits.buffers[0]), waits.result, time.result.ranks);
     } catch {
       // a notebook that was saved: the grid and the table stand by themselves
     }
@@ -95,14 +103,14 @@ export const job: View = ({ model, el, signal }) => {
 
   /** What is shown until somebody chooses: what ranks cost, if that is known. */
   const measure = computed((): Measure => {
-    const usual = costs.value === "known" ? "cost" : "waiting";
+    const usual = answer.value.costs === "known" ? "cost" : "waiting";
     return MEASURES.find(({ name }) => name === (asked.value ?? usual)) as Measure;
   });
   const inOrder = computed(() => ordered(ranks.value, order.value, measure.value.name));
   const bins = computed(() => {
     const { value: inside } = zoomed;
     const some = inside ? inOrder.value.filter(({ rank }) => inside.includes(rank)) : inOrder.value;
-    const first = notable.value.map(({ rank }) => rank);
+    const first = answer.value.notable.map(({ rank }) => rank);
     return binned(some, inside ? [] : first, order.value === "measure");
   });
   const zoom = (bin: Bin) =>
@@ -125,8 +133,8 @@ export const job: View = ({ model, el, signal }) => {
             <Choices
               label="Shown of ranks"
               choices={MEASURES.map((one) =>
-                one.name === "cost" && costs.value !== "known"
-                  ? { ...one, disabled: true, title: missing.value || "Being replayed" }
+                one.name === "cost" && answer.value.costs !== "known"
+                  ? { ...one, disabled: true, title: answer.value.missing || "Being replayed" }
                   : one,
               )}
               chosen={of.name}
@@ -158,7 +166,13 @@ export const job: View = ({ model, el, signal }) => {
             width={beside ? width.value - TABLE - GAP : width.value}
           />
         </section>
-        <NotableRanks notable={notable.value} ranks={ranks.value} shown={shown.value} show={show} />
+        <NotableRanks
+          notable={answer.value.notable}
+          ranks={ranks.value}
+          note={answer.value.note}
+          shown={shown.value}
+          show={show}
+        />
       </div>
     );
   }
@@ -212,7 +226,6 @@ export const job: View = ({ model, el, signal }) => {
             bins={bins.value}
             ranks={selected}
             all={every}
-            steps={Math.max(1, ...ranks.value.map(({ steps }) => steps))}
             {...{ label, zoom }}
             width={half}
           />
@@ -241,12 +254,15 @@ export const job: View = ({ model, el, signal }) => {
           )}
         </div>
         <StateNotice status={status} message={message} />
+        {!known && status.value === "idle" && (
+          <p class="hta-muted">No rank has any of the selected iterations.</p>
+        )}
         {known && (
           <>
             <p class="hta-job-sentence" aria-live="polite">
-              {sentence.value ||
-                (costs.value === "missing"
-                  ? `What ranks cost is not known. ${missing.value}`
+              {answer.value.sentence ||
+                (answer.value.costs === "missing"
+                  ? `What ranks cost is not known. ${answer.value.missing}`
                   : "Replaying all ranks to tell what each of them costs…")}
             </p>
             <Grouped />
@@ -258,3 +274,41 @@ export const job: View = ({ model, el, signal }) => {
   }
   draw(<Job />, el, signal);
 };
+
+/** An answer without its costs is shown only if these take longer: until then, the one before stays. */
+const PATIENCE_MS = 600;
+
+/** Traits that belong together, as one. */
+function patient<T extends { costs: Costs }>(
+  traits: { [name in keyof T]: Signal<T[name]> },
+  signal: AbortSignal,
+): Signal<T> {
+  const now = () =>
+    Object.fromEntries(
+      Object.entries<Signal<unknown>>(traits).map(([name, { value }]) => [name, value]),
+    ) as T;
+  const shown = makeSignal(now());
+  let waiting: ReturnType<typeof setTimeout> | undefined;
+  const take = () => {
+    clearTimeout(waiting);
+    waiting = undefined;
+    shown.value = now();
+  };
+  let due = false;
+  const dispose = effect(() => {
+    now();
+    if (due) return;
+    due = true;
+    // the traits of a message change one after the other
+    queueMicrotask(() => {
+      due = false;
+      if (traits.costs.peek() !== "busy" || shown.peek().costs === "busy") take();
+      else waiting ??= setTimeout(take, PATIENCE_MS);
+    });
+  });
+  onAbort(signal, () => {
+    clearTimeout(waiting);
+    dispose();
+  });
+  return shown;
+}
