@@ -71,6 +71,13 @@ const EXPLORER: readonly Section[] = [
     ],
   ],
   [
+    "Job",
+    [
+      ["drag, Shift arrow keys", "select ranks and iterations, or both sides of a wait"],
+      ["double click, +", "go into a row of several ranks"],
+    ],
+  ],
+  [
     "Table of events",
     [
       ["↑ ↓ Page Home End", "move"],

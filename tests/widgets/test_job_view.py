@@ -207,6 +207,18 @@ def test_without_costs_those_count_that_others_wait_for(eight: Trace) -> None:
     assert (first["rank"], first["why"]) == (SLOW, "causes")
 
 
+def test_with_costs_only_those_count(eight: Trace) -> None:
+    """Who is waited for may be a victim itself."""
+    ranks = analysis.job_ranks(eight)
+    ranks.loc[2, "caused_ns"] = ranks["caused_ns"].max()
+    assert [one["why"] for one in notable_ranks(eight, Scope(), ranks)] == ["culprit", "usual"]
+    ranks.loc[2, "cost_ns"] = ranks["cost_ns"].max() // 2
+    ranks.loc[3, "cost_ns"] = ranks["cost_ns"].max() // 20
+    told = notable_ranks(eight, Scope(), ranks)
+    assert [(one["rank"], one["why"]) for one in told[:2]] == [(SLOW, "culprit"), (2, "costs")]
+    assert 3 not in [one["rank"] for one in told if one["why"] == "costs"]
+
+
 def test_a_rank_that_waits_by_far_the_most_is_told(eight: Trace) -> None:
     ranks = analysis.job_ranks(eight)
     assert "waits" not in [one["why"] for one in notable_ranks(eight, Scope(), ranks)]
