@@ -33,6 +33,26 @@ class TraceNotFoundError(HtaWidgetsError, FileNotFoundError):
     """A path does not exist, or a folder holds no trace file."""
 
 
+class RemoteError(HtaWidgetsError, OSError):
+    """A file of another machine cannot be read.
+
+    `url` is the file or folder, `reason` what happened, `remedy` what to install, set or pass.
+    """
+
+    def __init__(self, url: str, reason: str, remedy: str) -> None:
+        self.url = url
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"{url}: {reason}.{' ' * bool(remedy)}{remedy}")
+
+    def __reduce__(self) -> tuple[type[RemoteError], tuple[str, str, str]]:
+        return type(self), (self.url, self.reason, self.remedy)
+
+
+class AccessDeniedError(RemoteError):
+    """Another machine refuses a file, or tells whether it is there, without other credentials."""
+
+
 RECORD_DEVICE = (
     "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])."
 )

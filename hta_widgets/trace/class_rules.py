@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hta_widgets.errors import AccessDeniedError
 from hta_widgets.trace.classify import EventClass, Rule, make_rule, registered
 from hta_widgets.trace.reader.discovery import TraceFile
+from hta_widgets.trace.reader.remote import RemoteFile, connected
 
 FILE_NAME = "hta_widgets.toml"
 LARGEST_BYTES = 1_000_000
@@ -65,12 +67,17 @@ def find_class_rules(path: Any, files: Sequence[TraceFile], classes: Classes | N
         rules += [make_rule(pattern, event_class) for pattern, event_class in classes.items()]
     elif classes is not None:
         asked = [str(classes)]
-    for location in dict.fromkeys([*asked, *_beside(path, files)]):
+    places: dict[str, Any] = {location: location for location in asked}
+    for place in _beside(path, files):
+        places.setdefault(place if isinstance(place, str) else place.path, place)
+    for location, place in places.items():
         try:
-            text = _text(location)
-        except FileNotFoundError:
+            text = _text(place)
+        except (FileNotFoundError, AccessDeniedError) as error:  # a store may refuse what it does not have
             if location in asked:
-                problems.append(f"{location}: no such file")
+                problems.append(
+                    str(error) if isinstance(error, AccessDeniedError) else f"{location}: no such file"
+                )
             continue
         except (OSError, ValueError) as error:  # a folder, no permission, no UTF-8, a store out of reach
             problems.append(f"{location}: {error}")
@@ -170,13 +177,13 @@ def _rule(entry: Any) -> Rule:
     return make_rule(entry["name"], entry["class"])
 
 
-def _beside(path: Any, files: Sequence[TraceFile]) -> Iterator[str]:
+def _beside(path: Any, files: Sequence[TraceFile]) -> Iterator[str | RemoteFile]:
     """Where a file of rules may lie: the folder of each trace file, and the folder that was opened."""
     for file in files:
         if isinstance(file.source, Path):
             yield str(file.source.parent / FILE_NAME)
-        elif hasattr(file.source, "fs"):  # fsspec's OpenFile
-            yield file.source.fs.unstrip_protocol(f"{file.source.path.rpartition('/')[0]}/{FILE_NAME}")
+        elif isinstance(file.source, RemoteFile):
+            yield file.source.beside(FILE_NAME)
     if (
         isinstance(path, str | Path)
         and "://" not in str(path)
@@ -185,18 +192,13 @@ def _beside(path: Any, files: Sequence[TraceFile]) -> Iterator[str]:
         yield str(folder / FILE_NAME)
 
 
-def _opened(location: str) -> Any:
-    """A binary file; fsspec, which is slow to import, is needed for URLs only."""
-    if "://" not in location:
-        return Path(location).open("rb")
-    import fsspec
-
-    return fsspec.open(location, "rb")
-
-
-def _text(location: str) -> str:
-    with _opened(location) as file:
-        data: bytes = file.read(LARGEST_BYTES + 1)
+def _text(place: str | RemoteFile) -> str:
+    if isinstance(place, str):
+        place = RemoteFile(*connected(place)) if "://" in place else place
+    with Path(place).open("rb") if isinstance(place, str) else place.open() as file:
+        data = b""
+        while len(data) <= LARGEST_BYTES and (more := file.read(LARGEST_BYTES + 1 - len(data))):
+            data += more
     if len(data) > LARGEST_BYTES:
         raise ValueError(f"larger than {LARGEST_BYTES:,} bytes")
     return data.decode()

@@ -95,8 +95,10 @@ class Trace:
         when they are first needed.
 
         Args:
-            path: a folder, a file, a URL that fsspec understands, a binary file object, a list of these, or
-                {rank: one of these}.
+            path: a folder, a file, a URL that fsspec understands (of a folder, a file, or files:
+                `s3://bucket/run/rank*.json.gz`), a binary file object, a list of these, or {rank: one of
+                these}. Files of other machines are read 16 at a time; a connection that is cut or silent for
+                30 s is made again, and reading goes on where it was.
             client: a ``dask.distributed.Client`` whose workers read the files and send the columns back; they
                 need access to the paths. Without a client, threads of this process read the files.
             cache: cache the parsed columns on disk: True for the default folder, False for no cache, a
@@ -120,6 +122,8 @@ class Trace:
         Raises:
             TraceNotFoundError: the path does not exist or holds no file to read.
             TraceFormatError: no file is a usable trace; the reason lists one per file.
+            RemoteError: a URL cannot be read: access is denied, the connection is refused, or a driver or
+                credentials are missing. In a list or a folder such a file is one of those that `failed`.
             ValueError: `clock` is none of these, or `classes` is a mapping with a class that device work
                 cannot have or a pattern that is not a regular expression (errors in a file are listed in
                 `health`), or there is a `memory_limit` that nothing could keep: without a cache, with a
@@ -137,6 +141,7 @@ class Trace:
         else:
             tables, failed = read_all(found.files, cache, progress, client)
             read = [None if table is None else RankEvents.of(table) for table in tables]
+        failed = found.failed | failed
         usable = [position for position, events in enumerate(read) if events is not None]
         if not usable:
             reasons = [str(error) for error in failed.values()] + [

@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from hta_widgets.errors import TraceNotFoundError
+from hta_widgets.errors import RemoteError, TraceNotFoundError
+from hta_widgets.trace.reader.listing import listed
+from hta_widgets.trace.reader.remote import RemoteFile
+from hta_widgets.trace.reader.remote_errors import shown
 from hta_widgets.trace.reader.stated import MOST_RANKS, whole_number
 from hta_widgets.trace.reader.table import EventTable
 
@@ -35,7 +38,7 @@ NAME_PATTERNS = (
 class TraceFile:
     """A file to read. `rank` is set only if the caller gave it."""
 
-    source: Any  # what the scanner reads: Path, fsspec OpenFile or binary file object
+    source: Any  # what the scanner reads: Path, RemoteFile, fsspec OpenFile or binary file object
     name: str
     folder: str = ""
     rank: int | None = None
@@ -43,11 +46,15 @@ class TraceFile:
 
 @dataclass
 class Discovery:
-    """The files that a path stands for, in a stable order, and those left out, with the reason."""
+    """The files that a path stands for, in a stable order, and those left out, with the reason.
+
+    `failed` are folders, or files of a list, that could not be reached.
+    """
 
     files: list[TraceFile]
     skipped: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    failed: dict[str, Exception] = field(default_factory=dict)
 
 
 def discover(path: Any) -> Discovery:
@@ -55,10 +62,12 @@ def discover(path: Any) -> Discovery:
 
     Args:
         path: a folder (read without its subfolders, unless only they hold traces), a file, a URL that fsspec
-            understands, a binary file object, a sequence of these, or {rank: one of these}.
+            understands of a folder, a file or files (`s3://bucket/run/rank*.json.gz`), a binary file object,
+            a sequence of these, or {rank: one of these}.
 
     Raises:
         TraceNotFoundError: a path does not exist, or there is no file to read.
+        RemoteError: a URL cannot be asked; in a list, if that holds for all.
         TypeError: ``path`` is none of the above.
         ValueError: a rank is negative, or no number of 31 bits.
     """
@@ -70,25 +79,41 @@ def discover(path: Any) -> Discovery:
         ]
         return Discovery(files)
     if isinstance(path, str | Path):
-        return (
-            _discover_remote(path) if isinstance(path, str) and "://" in path else _discover_local(Path(path))
-        )
+        if isinstance(path, str) and "://" in path:
+            return _discover_remote(path)
+        return _discover_local(Path(path))
     if _is_open_file(path):
-        return Discovery([TraceFile(path, path.path.rsplit("/", 1)[-1])])
+        if path.compression or path.mode != "rb":
+            return Discovery([TraceFile(path, path.path.rsplit("/", 1)[-1])])
+        file = RemoteFile(path.fs, path.path)
+        return Discovery([TraceFile(file, file.name)])
     if hasattr(path, "read"):
         return Discovery(
             [TraceFile(path, str(getattr(path, "name", "trace")).replace("\\", "/").rsplit("/", 1)[-1])]
         )
     if isinstance(path, Sequence):
-        found = [discover(file) for file in path]
-        result = Discovery([entry for file in found for entry in file.files])
-        for file in found:
-            result.skipped |= file.skipped
-            result.notes += file.notes
-        if not result.files:
-            raise TraceNotFoundError("the list of trace files is empty")
-        return result
+        return _discover_each(path)
     raise TypeError(f"a trace is a path, URL, file object, list or {{rank: file}}, not {type(path).__name__}")
+
+
+def _discover_each(paths: Sequence[Any]) -> Discovery:
+    """Those of a list; a folder of another machine that is out of reach costs its own files."""
+    result = Discovery([])
+    for path in paths:
+        try:
+            found = discover(path)
+        except (RemoteError, TraceNotFoundError) as error:
+            if len(paths) == 1 or not (isinstance(path, str) and "://" in path):
+                raise
+            result.failed[shown(path)] = error
+            continue
+        result.files += found.files
+        result.skipped |= found.skipped
+        result.notes += found.notes
+        result.failed |= found.failed
+    if not result.files:
+        raise next(iter(result.failed.values()), TraceNotFoundError("the list of trace files is empty"))
+    return result
 
 
 def _given_rank(rank: Any) -> int:
@@ -122,30 +147,19 @@ def _is_open_file(path: Any) -> bool:
 
 
 def _discover_remote(url: str) -> Discovery:
-    from fsspec.core import url_to_fs
-
-    system, path = url_to_fs(url)
-    if not system.exists(path):
-        raise TraceNotFoundError(f"no such file or folder: {url}")
-    if system.isfile(path):
-        return Discovery([_remote(system, path)])
-    entries = system.ls(path, detail=True)
-    here = [_remote(system, entry["name"]) for entry in entries if entry["type"] == "file"]
+    """What a URL stands for. One that names a trace file is not asked for before it is read."""
+    listing = listed(url, ENDINGS)
+    here = [TraceFile(file, file.name) for file in listing.files]
+    if listing.is_file:
+        return Discovery(here)
     below = [
-        _remote(system, entry["name"], folder["name"].rstrip("/").rsplit("/", 1)[-1])
-        for folder in entries
-        if folder["type"] == "directory"
-        for entry in system.ls(folder["name"], detail=True)
-        if entry["type"] == "file"
+        TraceFile(file, f"{folder}/{file.name}", folder)
+        for folder, files in listing.below.items()
+        for file in files
     ]
-    return _choose(url, here, below)
-
-
-def _remote(system: Any, path: str, folder: str = "") -> TraceFile:
-    name = path.rstrip("/").rsplit("/", 1)[-1]
-    from fsspec.core import OpenFile
-
-    return TraceFile(OpenFile(system, path), f"{folder}/{name}" if folder else name, folder)
+    found = _choose(shown(url), here, below)
+    found.failed |= listing.failed
+    return found
 
 
 def _choose(where: str, here: list[TraceFile], below: list[TraceFile]) -> Discovery:

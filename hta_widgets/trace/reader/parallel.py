@@ -5,6 +5,7 @@ releases the GIL.
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,10 +16,12 @@ from hta_widgets.trace.reader import cache as _cache
 from hta_widgets.trace.reader.cache import Cache
 from hta_widgets.trace.reader.cache_budget import CacheBudget
 from hta_widgets.trace.reader.discovery import TraceFile
+from hta_widgets.trace.reader.remote import RemoteFile
 from hta_widgets.trace.reader.scanner import is_compiled
 from hta_widgets.trace.reader.table import EventTable
 
 WORKERS = 2
+WORKERS_REMOTE = 16  # these wait for the network most of the time
 POLL_SECONDS = 0.1
 
 
@@ -56,9 +59,10 @@ def read_all(
                 raise _Cancelled
             share[at] = done / total if total else 0.0
 
-        return read_one(file, cache, report, budget)
+        return read_one(_watched(file, stop), cache, report, budget)
 
-    with ThreadPoolExecutor(min(WORKERS, len(files))) as pool:
+    remote = all(isinstance(file.source, RemoteFile) for file in files)
+    with ThreadPoolExecutor(min(WORKERS_REMOTE if remote else WORKERS, len(files))) as pool:
         try:
             jobs = {pool.submit(read, file, at): at for at, file in enumerate(files)}
             waiting: set[Future[Any]] = set(jobs)
@@ -110,6 +114,12 @@ def _attempt(file: TraceFile, cache: Cache) -> EventTable | Exception:
 def _label(files: Sequence[TraceFile], at: int) -> str:
     name, alike = files[at].name, [other for other, file in enumerate(files) if file.name == files[at].name]
     return name if len(alike) == 1 else f"{name} ({alike.index(at) + 1} of {len(alike)})"
+
+
+def _watched(file: TraceFile, stop: threading.Event) -> TraceFile:
+    """The file, whose reading ends within a moment of `stop`, even while its server is silent."""
+    source = file.source
+    return replace(file, source=source.watched(stop.is_set)) if isinstance(source, RemoteFile) else file
 
 
 def read_file(

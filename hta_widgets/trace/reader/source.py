@@ -6,6 +6,7 @@ Damage never raises here: a truncated or corrupt stream ends early and reports i
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,7 @@ from typing import Any, BinaryIO
 from isal import igzip_lib, isal_zlib
 
 from hta_widgets.errors import TraceFormatError, TraceNotFoundError
+from hta_widgets.trace.reader.remote import RemoteFile, connected
 
 TraceSource = str | os.PathLike[str] | BinaryIO | Any
 """A local path, a URL that fsspec understands, an `fsspec.core.OpenFile`, or a binary file object."""
@@ -27,6 +29,7 @@ _FOREIGN = {
     b"BZh": "bzip2-compressed; unpack it first",
     b"\xfd7zXZ": "xz-compressed; unpack it first",
 }
+_WEB_PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<!doctype html|<html)\b", re.IGNORECASE)
 
 
 def describe(source: TraceSource) -> str:
@@ -64,6 +67,9 @@ class Source:
             if self._start.startswith(magic):
                 self.close()
                 raise TraceFormatError(self.path, f"the file is {what}", 0)
+        if _WEB_PAGE.match(self._start):
+            self.close()
+            raise TraceFormatError(self.path, "a web page, not a trace: the list of a folder, or a login", 0)
         self.compressed = self._start.startswith(_GZIP)
         self._gunzip = _Gunzip(self._read_file) if self.compressed else None
 
@@ -73,10 +79,8 @@ class Source:
                 source.seek(0)
             return source, False
         try:
-            if is_url(source):
-                import fsspec
-
-                return fsspec.open(source, "rb").open(), True
+            if isinstance(source, str) and is_url(source):
+                return RemoteFile(*connected(source)).open(), True
             if isinstance(source, str | os.PathLike):
                 return Path(source).open("rb"), True
             return source.open(), True
