@@ -203,6 +203,12 @@ def _command(
 
 
 def _add_behaviour(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--recording",
+        metavar="NAME",
+        help="of several recordings in one folder (jobs, or one job at several times) the one to open; "
+        "default: the last, if the files say for certain that there are several",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no warnings on stderr")
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
 

@@ -37,7 +37,10 @@ def open_trace(arguments: Namespace, *, warn: bool = True) -> Trace:
             text += pace.left(done / total)
             show(f"{int(done)} of {total} files: {text}" if total > 1 else text)
 
-        trace = Trace.open(source_of(arguments), progress=progress, clock=getattr(arguments, "clock", "auto"))
+        clock: Any = getattr(arguments, "clock", "auto")
+        trace = Trace.open(
+            source_of(arguments), progress=progress, clock=clock, recording=arguments.recording
+        )
     if warn:
         warn_of_failed(arguments, trace)
     return trace

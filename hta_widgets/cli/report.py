@@ -74,7 +74,9 @@ def _is_workbook(output: str) -> bool:
 def _opened(arguments: Namespace) -> TraceExplorer:
     """The explorer with its trace loaded, without panels: nothing is selected yet."""
     with reading(arguments) as show:
-        explorer = TraceExplorer(source_of(arguments), panels=[], clock=arguments.clock)
+        explorer = TraceExplorer(
+            source_of(arguments), panels=[], clock=arguments.clock, recording=arguments.recording
+        )
         while explorer.status == "busy":  # longer than `wait()`: until its parts have been created
             show(explorer.message)
             sleep(_SECONDS_BETWEEN_REPORTS)

@@ -19,7 +19,7 @@ from typing import Any
 
 from hta_widgets.errors import AccessDeniedError
 from hta_widgets.trace.classify import EventClass, Rule, make_rule, registered
-from hta_widgets.trace.reader.discovery import TraceFile
+from hta_widgets.trace.reader.file_names import TraceFile
 from hta_widgets.trace.reader.remote import RemoteFile, connected
 
 FILE_NAME = "hta_widgets.toml"

@@ -21,10 +21,17 @@ from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_f
 from hta_widgets.trace.iteration_clock import Clock
 from hta_widgets.trace.memory import Memory, default_limit
 from hta_widgets.trace.one_job import why_several_jobs
-from hta_widgets.trace.rank_events import Header, RankEvents, open_rank
+from hta_widgets.trace.rank_events import Header, RankEvents, open_rank, ranks_apart
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.cache import Cache, cache_folder
-from hta_widgets.trace.reader.discovery import Assigned, Discovery, assign_ranks, discover, rank_of_table
+from hta_widgets.trace.reader.discovery import (
+    Assigned,
+    Discovery,
+    Which,
+    assign_ranks,
+    discover,
+    rank_of_table,
+)
 from hta_widgets.trace.reader.parallel import read_all
 from hta_widgets.trace.reader.stated import whole_number
 from hta_widgets.trace.scope import Scope
@@ -41,6 +48,8 @@ class Trace:
         failed: file name -> why it could not be read; the other files are opened all the same.
         memory: which ranks are in memory, and how many bytes they may hold.
         answers: the folder in which answers are kept (`analysis.core.kept`); None without a cache.
+        recordings: the names of the recordings in the folder that was opened, where there are several.
+        recording: the one that this is; "" if there is one only, or all were opened together.
         clock: how the ranks were put on one axis; ``origin_ns`` is the axis' zero in absolute ns.
         iteration_clock: what was asked to time the iterations, as in `open`; what does is in `iterations`.
     """
@@ -64,6 +73,7 @@ class Trace:
         self.memory = memory
         self.answers = answers
         self._found = found
+        self.recordings, self.recording = found.recordings, found.recording
         self._rules = rules or ClassRules(registered())
         self._assigned = {assignment.rank: assignment for assignment in assigned}
         self._events = {assignment.rank: each for assignment, each in zip(assigned, events, strict=True)}
@@ -88,6 +98,7 @@ class Trace:
         clock: IterationClock = "auto",
         classes: Classes | None = None,
         memory_limit: int | None = None,
+        recording: Which = None,
     ) -> "Trace":
         """Read the traces of a job.
 
@@ -118,9 +129,12 @@ class Trace:
                 answers. What answers about the whole job hold does not count. Files that cannot be read
                 again (file objects, what a client sent) stay in memory, and so does everything without a
                 cache; `health` says so where that exceeds the limit.
+            recording: of several recordings in one folder (`recordings`: jobs, or one job at several times)
+                the one to open, by its name or its place. Default: the last; all of them, as ranks, where the
+                files do not say for certain that they are several.
 
         Raises:
-            TraceNotFoundError: the path does not exist or holds no file to read.
+            TraceNotFoundError: the path does not exist or holds no file to read, or no such `recording`.
             TraceFormatError: no file is a usable trace; the reason lists one per file.
             RemoteError: a URL cannot be read: access is denied, the connection is refused, or a driver or
                 credentials are missing. In a list or a folder such a file is one of those that `failed`.
@@ -134,7 +148,7 @@ class Trace:
         if why := _why_no_limit(memory_limit, cache, client):
             raise ValueError(f"memory_limit={memory_limit} cannot be kept: {why}")
         memory = Memory(default_limit() if memory_limit is None else memory_limit)
-        found = discover(path)
+        found = discover(path, recording)
         rules = find_class_rules(path, found.files, classes)
         if client is None:
             read, failed = read_all(found.files, cache, progress, read_one=partial(open_rank, memory=memory))
@@ -155,9 +169,11 @@ class Trace:
             ):
                 raise error
             raise TraceFormatError(where, "no file is a usable trace: " + "; ".join(reasons))
-        events = [read[at] for at in usable]
-        stated = [each.header.as_table() for each in events]
-        assigned = assign_ranks([found.files[at] for at in usable], stated)
+        files, events, merged = ranks_apart(
+            [found.files[at] for at in usable], [each for each in read if each is not None]
+        )
+        found.notes += merged
+        assigned = assign_ranks(files, [each.header.as_table() for each in events])
         folder = cache_folder(cache)
         answers = None if folder is None else folder / "answers"
         return cls(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -23,7 +23,8 @@ from hta_widgets.trace.memory import Memory, bytes_of
 from hta_widgets.trace.reader import cache as _cache
 from hta_widgets.trace.reader.cache import Cache
 from hta_widgets.trace.reader.cache_budget import SUFFIX, CacheBudget
-from hta_widgets.trace.reader.discovery import TraceFile
+from hta_widgets.trace.reader.file_names import TraceFile
+from hta_widgets.trace.reader.merged import by_rank, note_several
 from hta_widgets.trace.reader.parallel import read_file
 from hta_widgets.trace.reader.scanner import Progress
 from hta_widgets.trace.reader.sealed import DamagedFileError, Sealing, read_sealed
@@ -35,10 +36,10 @@ from hta_widgets.whole_files import replacing
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Header", "RankEvents", "header_of", "open_rank"]
+__all__ = ["Header", "RankEvents", "header_of", "open_rank", "ranks_apart"]
 
 # Changes with what a header holds.
-_VERSION = 1
+_VERSION = 2
 _HEADERS = "headers"
 
 
@@ -53,6 +54,7 @@ class Header:
         extent: (first start, last end) of the slices in ns as in the file; None without slices.
         metadata: the top-level keys of the file.
         process_ranks: the numbers of ranks that its collectives state, at most two.
+        parts: how many ranks were merged into it; 1 where its processes do not tell them apart.
     """
 
     path: str
@@ -62,6 +64,7 @@ class Header:
     extent: tuple[int, int] | None
     metadata: dict[str, Any]
     process_ranks: tuple[int, ...]
+    parts: int = 1
 
     def as_table(self) -> EventTable:
         """A table without events that states the same rank."""
@@ -75,7 +78,8 @@ def header_of(table: EventTable, slices: Slices) -> Header:
     n = len(slices.rows)
     extent = (int(slices.start.min()), int((slices.start + slices.dur).max())) if n else None
     ranks = np.unique(table.sparse("process_rank")[1])[:2].tolist()
-    return Header(table.path, table.n, n, table.nbytes, extent, table.metadata, tuple(ranks))
+    parts = len(by_rank(table))
+    return Header(table.path, table.n, n, table.nbytes, extent, table.metadata, tuple(ranks), parts)
 
 
 class RankEvents:
@@ -104,6 +108,7 @@ class RankEvents:
         self._views: WeakSet[RankTrace] = WeakSet()
         self._lock = Lock()
         if table is not None:
+            self._note_several(table)
             self.used()
 
     @classmethod
@@ -111,6 +116,10 @@ class RankEvents:
         """The events of a table, which stay in memory."""
         slices = find_slices(table)
         return cls(header_of(table, slices), table, slices)
+
+    def by_rank(self) -> list[RankEvents]:
+        """Those of each rank that was merged into the file, which stay in memory; these, if it is one's."""
+        return [self] if self.header.parts == 1 else [RankEvents.of(part) for part in by_rank(self.table)]
 
     @property
     def table(self) -> EventTable:
@@ -145,10 +154,15 @@ class RankEvents:
             if table is None:
                 assert self._reload is not None
                 table, slices = self._reload(), None
+                self._note_several(table)
             slices = find_slices(table) if slices is None else slices
             self._slices, self._table = slices, table
         self.used()
         return table, slices
+
+    def _note_several(self, table: EventTable) -> None:
+        if self.header.parts == 1 and len(self.header.process_ranks) > 1:
+            note_several(table)
 
     def held_bytes(self) -> int:
         """The bytes of the columns and of all that was made of them."""
@@ -160,6 +174,21 @@ class RankEvents:
         for view in list(self._views):
             view.drop()
         self._table = self._slices = None
+
+
+def ranks_apart(
+    files: Sequence[TraceFile], read: Sequence[RankEvents]
+) -> tuple[list[TraceFile], list[RankEvents], list[str]]:
+    """A file and the events of each rank, and which files were divided, in words."""
+    parted: list[tuple[TraceFile, RankEvents]] = []
+    notes = []
+    for file, events in zip(files, read, strict=True):
+        parts = events.by_rank()
+        if len(parts) > 1:
+            notes.append(f"{file.name} holds {len(parts)} ranks, told apart by the names of their processes")
+            file = replace(file, rank=None)  # the caller named one rank for all
+        parted += [(file, part) for part in parts]
+    return [file for file, _ in parted], [part for _, part in parted], notes
 
 
 def open_rank(

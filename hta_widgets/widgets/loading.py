@@ -32,8 +32,11 @@ def open_all(
     `progress` is called as `progress(files read, files in all, what is being read and for how long)`; a file
     that is being read counts in part. `options` are further arguments of `Trace.open`.
     """
+    recording = (options or {}).get("recording")
     files = {
-        name: len(discover(source).files) for name, source in sources.items() if not isinstance(source, Trace)
+        name: len(discover(source, recording).files)
+        for name, source in sources.items()
+        if not isinstance(source, Trace)
     }
     total, before = sum(files.values()), 0
     opened: dict[str, Trace] = {}

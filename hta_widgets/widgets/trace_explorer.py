@@ -24,6 +24,7 @@ from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.report import to_excel, write
 from hta_widgets.trace.class_rules import append_rules, as_text
 from hta_widgets.trace.model import ITERATION_CLOCKS, IterationClock, Trace
+from hta_widgets.trace.reader.discovery import Which
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
 from hta_widgets.widgets.breadcrumb import Breadcrumb
@@ -77,6 +78,7 @@ class TraceExplorer(Pictured, LoadingPart):
             by hand in the panel, too.
         peaks: peaks of devices in place of their datasheets', as `analysis.roofline` takes them; can be
             changed later, by hand in the panel "roofline", too.
+        recording: of several recordings in one folder the one to open, as in `Trace.open`.
 
     Raises:
         TraceNotFoundError: the path does not exist, or the folder holds no trace file. Errors found while
@@ -136,6 +138,7 @@ class TraceExplorer(Pictured, LoadingPart):
         communication: Iterable[str] = (),
         edits: Edit | Sequence[Edit] = (),
         peaks: StatedPeaks | None = None,
+        recording: Which = None,
     ) -> None:
         self._shown: dict[str, Part] = {}
         self._source, self._name = source, name_of(source)
@@ -145,7 +148,7 @@ class TraceExplorer(Pictured, LoadingPart):
         super().__init__(
             {self._name: source},
             selection=selection,
-            open_options={"clock": clock},
+            open_options={"clock": clock, "recording": recording},
             clock=clock,
             communication=communication,
             edits=[edits] if isinstance(edits, Edit) else list(edits),

@@ -8,7 +8,7 @@ import pytest
 
 from hta_widgets.errors import TraceFormatError, TraceNotFoundError
 from hta_widgets.trace import Trace
-from hta_widgets.trace.reader.discovery import TraceFile, natural, rank_of_name
+from hta_widgets.trace.reader.file_names import TraceFile, natural, rank_in_name
 from tests.trace.helpers import kernel, slice_, write
 
 EVENTS = [slice_("aten::add", "cpu_op", 0, 5), kernel("add_kernel", 2, 1)]
@@ -34,7 +34,7 @@ def opened(path, **options):
     ],
 )
 def test_rank_from_file_name(name, rank):
-    assert rank_of_name(TraceFile(None, name)) == rank
+    assert rank_in_name(TraceFile(None, name)) == rank
 
 
 def test_names_sort_by_number():

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from hta_widgets.errors import RemoteError, TraceNotFoundError
+from hta_widgets.trace.reader.file_names import TraceFile, last_part, natural, rank_in_name
 from hta_widgets.trace.reader.listing import listed
+from hta_widgets.trace.reader.recordings import find_recordings
 from hta_widgets.trace.reader.remote import RemoteFile
 from hta_widgets.trace.reader.remote_errors import shown
 from hta_widgets.trace.reader.stated import MOST_RANKS, whole_number
@@ -25,48 +27,38 @@ ENDINGS = (".json", ".gz", ".zst")
 # Files that this library, HTA and PyTorch write beside the traces. They look like traces but for their names.
 WRITTEN_BY_TOOLS = re.compile(r"_with_counters\.json|^overlaid_|_et\.json|memory_timeline", re.IGNORECASE)
 
-# From the most to the least explicit; only short numbers, since a process id or a time stamp is not a rank.
-NAME_PATTERNS = (
-    re.compile(r"rank[-_ .=]?(\d{1,6})(?!\d)", re.IGNORECASE),
-    re.compile(r"worker[-_ .=]?(\d{1,6})(?!\d)", re.IGNORECASE),
-    re.compile(r"(?:^|[-_.])(?:tp|dp|pp|ep)[-_]?(\d{1,4})(?!\d)(?!.*(?:tp|dp|pp|ep)[-_]?\d)", re.IGNORECASE),
-    re.compile(r"(?:^|[-_.])(\d{1,4})(?:\.pt)?(?:\.trace)?\.json", re.IGNORECASE),
-)
-
-
-@dataclass(frozen=True)
-class TraceFile:
-    """A file to read. `rank` is set only if the caller gave it."""
-
-    source: Any  # what the scanner reads: Path, RemoteFile, fsspec OpenFile or binary file object
-    name: str
-    folder: str = ""
-    rank: int | None = None
+Which = str | int | None
+"""A recording, by its name or its place among those of a folder."""
 
 
 @dataclass
 class Discovery:
     """The files that a path stands for, in a stable order, and those left out, with the reason.
 
-    `failed` are folders, or files of a list, that could not be reached.
+    `failed` are folders, or files of a list, that could not be reached. `recordings` are the names of those
+    that lie there, where there are several, and `recording` that of the one with these files; "" for all.
     """
 
     files: list[TraceFile]
     skipped: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     failed: dict[str, Exception] = field(default_factory=dict)
+    recordings: tuple[str, ...] = ()
+    recording: str = ""
 
 
-def discover(path: Any) -> Discovery:
+def discover(path: Any, recording: Which = None) -> Discovery:
     """Find the trace files that ``path`` names.
 
     Args:
         path: a folder (read without its subfolders, unless only they hold traces), a file, a URL that fsspec
             understands of a folder, a file or files (`s3://bucket/run/rank*.json.gz`), a binary file object,
             a sequence of these, or {rank: one of these}.
+        recording: of several recordings in one folder the one to open: its name, or its place; -1 is the
+            last. Default: the last, or all where it is not certain that there are several.
 
     Raises:
-        TraceNotFoundError: a path does not exist, or there is no file to read.
+        TraceNotFoundError: a path does not exist, there is no file to read, or no such recording.
         RemoteError: a URL cannot be asked; in a list, if that holds for all.
         TypeError: ``path`` is none of the above.
         ValueError: a rank is negative, or no number of 31 bits.
@@ -75,13 +67,13 @@ def discover(path: Any) -> Discovery:
         files = [
             TraceFile(entry.source, entry.name, entry.folder, _given_rank(rank))
             for rank, item in path.items()
-            for entry in discover(item).files
+            for entry in discover(item, recording).files
         ]
         return Discovery(files)
     if isinstance(path, str | Path):
         if isinstance(path, str) and "://" in path:
-            return _discover_remote(path)
-        return _discover_local(Path(path))
+            return _discover_remote(path, recording)
+        return _discover_local(Path(path), recording)
     if _is_open_file(path):
         if path.compression or path.mode != "rb":
             return Discovery([TraceFile(path, path.path.rsplit("/", 1)[-1])])
@@ -92,16 +84,16 @@ def discover(path: Any) -> Discovery:
             [TraceFile(path, str(getattr(path, "name", "trace")).replace("\\", "/").rsplit("/", 1)[-1])]
         )
     if isinstance(path, Sequence):
-        return _discover_each(path)
+        return _discover_each(path, recording)
     raise TypeError(f"a trace is a path, URL, file object, list or {{rank: file}}, not {type(path).__name__}")
 
 
-def _discover_each(paths: Sequence[Any]) -> Discovery:
+def _discover_each(paths: Sequence[Any], recording: Which) -> Discovery:
     """Those of a list; a folder of another machine that is out of reach costs its own files."""
     result = Discovery([])
     for path in paths:
         try:
-            found = discover(path)
+            found = discover(path, recording)
         except (RemoteError, TraceNotFoundError) as error:
             if len(paths) == 1 or not (isinstance(path, str) and "://" in path):
                 raise
@@ -111,6 +103,7 @@ def _discover_each(paths: Sequence[Any]) -> Discovery:
         result.skipped |= found.skipped
         result.notes += found.notes
         result.failed |= found.failed
+        result.recordings += found.recordings
     if not result.files:
         raise next(iter(result.failed.values()), TraceNotFoundError("the list of trace files is empty"))
     return result
@@ -123,21 +116,35 @@ def _given_rank(rank: Any) -> int:
     return number
 
 
-def _discover_local(path: Path) -> Discovery:
+def _discover_local(path: Path, recording: Which) -> Discovery:
     path = path.expanduser()
     if not path.exists():
-        raise TraceNotFoundError(f"no such file or folder: {path}")
+        fixed = Path(re.split(r"[*?[]", str(path))[0] + "_").parent
+        matches = [] if fixed == path.parent / path.name else list(fixed.glob(str(path.relative_to(fixed))))
+        if not matches:
+            raise TraceNotFoundError(f"no such file or folder: {path}")
+        here = [_relative(file, fixed) for file in matches if file.is_file()]
+        below = [_relative(file, fixed) for folder in matches for file in _files_in(folder)]
+        return _choose(str(path), here, below, recording)
     if not path.is_dir():  # a file, or a pipe such as <(zcat trace.json.gz)
         return Discovery([TraceFile(path, path.name, path.resolve().parent.name)])
-    here = [TraceFile(file, file.name, path.name) for file in path.iterdir() if file.is_file()]
-    below = [
-        TraceFile(file, f"{folder.name}/{file.name}", folder.name)
-        for folder in path.iterdir()
-        if folder.is_dir() and not folder.name.startswith(".")
-        for file in folder.iterdir()
-        if file.is_file()
-    ]
-    return _choose(str(path), here, below)
+    here = [TraceFile(file, file.name, path.name) for file in _files_in(path)]
+    for pattern in ("*", "*/*"):
+        folders = [folder for folder in path.glob(pattern) if folder.is_dir()]
+        below = [_relative(file, path) for folder in folders for file in _files_in(folder)]
+        if _candidates([*here, *below]):
+            break
+    return _choose(str(path), here, below, recording)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    if not folder.is_dir() or folder.name.startswith("."):
+        return []
+    return [file for file in folder.iterdir() if file.is_file()]
+
+
+def _relative(file: Path, root: Path) -> TraceFile:
+    return TraceFile(file, file.relative_to(root).as_posix(), file.parent.name)
 
 
 def _is_open_file(path: Any) -> bool:
@@ -146,24 +153,26 @@ def _is_open_file(path: Any) -> bool:
     return isinstance(path, OpenFile)
 
 
-def _discover_remote(url: str) -> Discovery:
+def _discover_remote(url: str, recording: Which) -> Discovery:
     """What a URL stands for. One that names a trace file is not asked for before it is read."""
     listing = listed(url, ENDINGS)
-    here = [TraceFile(file, file.name) for file in listing.files]
     if listing.is_file:
-        return Discovery(here)
-    below = [
-        TraceFile(file, f"{folder}/{file.name}", folder)
-        for folder, files in listing.below.items()
-        for file in files
-    ]
-    found = _choose(shown(url), here, below)
-    found.failed |= listing.failed
-    return found
+        return Discovery([TraceFile(file, file.name) for file in listing.files])
+
+    def found(files: Sequence[RemoteFile]) -> list[TraceFile]:
+        names = [listing.relative(file) for file in files]
+        return [
+            TraceFile(file, name, name.rpartition("/")[0].rpartition("/")[2])
+            for file, name in zip(files, names, strict=True)
+        ]
+
+    result = _choose(shown(url), found(listing.files), found(listing.below), recording)
+    result.failed |= listing.failed
+    return result
 
 
-def _choose(where: str, here: list[TraceFile], below: list[TraceFile]) -> Discovery:
-    """The folder's own traces, or those one level down (a folder per step or host)."""
+def _choose(where: str, here: list[TraceFile], below: list[TraceFile], recording: Which) -> Discovery:
+    """The folder's own traces, or those below it (a folder per step, rank, host or job)."""
     notes = []
     files = _candidates(here)
     if not files:
@@ -173,37 +182,61 @@ def _choose(where: str, here: list[TraceFile], below: list[TraceFile]) -> Discov
     if not files:
         raise TraceNotFoundError(f"no trace file ({', '.join(ENDINGS)}) in {where}")
     skipped = {entry.name: _why_skipped(entry) for entry in files if _by_tool(entry)}
-    return Discovery([entry for entry in files if entry.name not in skipped], skipped, notes)
+    kept = [entry for entry in files if entry.name not in skipped]
+    return _of_recording(Discovery(kept, skipped, notes), recording)
+
+
+def _of_recording(found: Discovery, wanted: Which) -> Discovery:
+    """The files of one recording, if there are several."""
+    recordings = find_recordings(found.files) if len(found.files) > 1 else None
+    if recordings is None:
+        if wanted not in (None, 0, -1):
+            raise TraceNotFoundError(f"there is one recording only, and none called {wanted!r}")
+        return found
+    names = tuple(recordings.files)
+    found.recordings = names
+    if wanted is None and not recordings.certain:
+        found.notes.append(
+            f"these may be {len(names)} recordings, by {recordings.why} ({_listed(names)}), or ranks of one "
+            f"job: all were read; to open one, Trace.open(..., recording={names[0]!r})"
+        )
+        return found
+    if isinstance(wanted, str) and wanted not in names:
+        raise TraceNotFoundError(f"there is no recording {wanted!r}: there are {_listed(names, len(names))}")
+    if isinstance(wanted, int) and not -len(names) <= wanted < len(names):
+        raise TraceNotFoundError(f"there is no recording {wanted}: there are {len(names)}")
+    found.recording = wanted if isinstance(wanted, str) else names[-1 if wanted is None else wanted]
+    found.files = recordings.files[found.recording]
+    if wanted is None:
+        found.notes.append(
+            f"{len(names)} recordings, by {recordings.why} ({_listed(names)}): the last, {found.recording}, "
+            f"was opened; to open another, Trace.open(..., recording={names[0]!r})"
+        )
+    return found
+
+
+def _listed(names: Sequence[str], most: int = 6) -> str:
+    shown_names = list(names) if len(names) <= most else [*names[: most - 2], "...", names[-1]]
+    return ", ".join(shown_names)
 
 
 def _candidates(files: list[TraceFile]) -> list[TraceFile]:
     kept = [
         entry
         for entry in files
-        if _last(entry.name).endswith(ENDINGS) and not _last(entry.name).startswith(".")
+        if last_part(entry.name).endswith(ENDINGS) and not last_part(entry.name).startswith(".")
     ]
     return sorted(kept, key=lambda entry: natural(entry.name))
 
 
 def _why_skipped(entry: TraceFile) -> str:
-    if "memory_timeline" in _last(entry.name).lower():
+    if "memory_timeline" in last_part(entry.name).lower():
         return "a memory timeline, not a trace: analysis.memory_categories reads it"
     return "written by an analysis tool, not a trace"
 
 
 def _by_tool(entry: TraceFile) -> bool:
-    return bool(WRITTEN_BY_TOOLS.search(_last(entry.name)))
-
-
-def _last(name: str) -> str:
-    return name.rsplit("/", 1)[-1]
-
-
-def natural(name: str) -> list[tuple[int, int, str]]:
-    """Sort key under which rank2 comes before rank10."""
-    return [
-        (0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part
-    ]
+    return bool(WRITTEN_BY_TOOLS.search(last_part(entry.name)))
 
 
 def rank_of_table(table: EventTable) -> int | None:
@@ -214,16 +247,6 @@ def rank_of_table(table: EventTable) -> int | None:
         return rank
     carried = np.unique(table.sparse("process_rank")[1])
     return int(carried[0]) if len(carried) == 1 and 0 <= carried[0] < MOST_RANKS else None
-
-
-def rank_of_name(entry: TraceFile) -> int | None:
-    """The rank in a file's name, else in its folder's name (``rank_3/trace.json``)."""
-    for pattern in NAME_PATTERNS:
-        match = pattern.search(_last(entry.name))
-        if match:
-            return int(match[1])
-    match = NAME_PATTERNS[0].search(entry.folder)
-    return int(match[1]) if match else None
 
 
 @dataclass(frozen=True)
@@ -268,5 +291,5 @@ def _claim(entry: TraceFile, table: EventTable) -> tuple[int | None, str]:
     rank = rank_of_table(table)
     if rank is not None:
         return rank, "file"
-    named = rank_of_name(entry)
+    named = rank_in_name(entry)
     return named, "name" if named is not None else "order"

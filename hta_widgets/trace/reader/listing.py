@@ -5,6 +5,7 @@ A folder of HTTP is a page of links. It is asked for as a page, and never taken 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -26,16 +27,22 @@ class Listing:
     """What a URL stands for.
 
     Attributes:
+        root: what the paths of all files begin with: the folder, or the part of a pattern before its signs.
         files: those of the folder or pattern, or the file itself.
-        below: those of each folder in it, by the folder's name.
+        below: those in its folders.
         failed: folders in it that could not be listed.
         is_file: the URL is that of the one file.
     """
 
+    root: str
     files: list[RemoteFile]
-    below: Mapping[str, list[RemoteFile]] = field(default_factory=dict)
+    below: list[RemoteFile] = field(default_factory=list)
     failed: Mapping[str, Exception] = field(default_factory=dict)
     is_file: bool = False
+
+    def relative(self, file: RemoteFile) -> str:
+        """The path of a file below the root."""
+        return file.path.removeprefix(self.root).lstrip("/")
 
 
 def listed(url: str, endings: tuple[str, ...]) -> Listing:
@@ -50,10 +57,11 @@ def listed(url: str, endings: tuple[str, ...]) -> Listing:
         found = persistent(lambda: system.glob(key, detail=True), url)
         if not found:
             raise TraceNotFoundError(f"nothing matches {shown(url)}")
-        return _sorted_out(system, found.values())
+        before = re.split(r"[*?[]", RemoteFile(system, key).path)[0]
+        return _sorted_out(system, before.rpartition("/")[0], found.values())
     if shown(url).endswith(endings) or _is_file(system, key, url):
-        return Listing([RemoteFile(system, key)], is_file=True)
-    return _sorted_out(system, _entries(system, key))
+        return Listing("", [RemoteFile(system, key)], is_file=True)
+    return _sorted_out(system, RemoteFile(system, key).path, _entries(system, key))
 
 
 def _is_pattern(url: str) -> bool:
@@ -79,14 +87,14 @@ def _entries(system: Any, folder: str) -> list[dict[str, Any]]:
     ]
 
 
-def _sorted_out(system: Any, entries: Iterable[dict[str, Any]]) -> Listing:
+def _sorted_out(system: Any, root: str, entries: Iterable[dict[str, Any]]) -> Listing:
     entries = list(entries)
     folders = [
         name
         for entry in entries
         if entry["type"] == "directory" and not _last(name := entry["name"]).startswith(".")
     ]
-    below: dict[str, list[RemoteFile]] = {}
+    below: list[RemoteFile] = []
     failed: dict[str, Exception] = {}
 
     def files_of(folder: str) -> list[RemoteFile] | HtaWidgetsError:
@@ -100,8 +108,8 @@ def _sorted_out(system: Any, entries: Iterable[dict[str, Any]]) -> Listing:
             if isinstance(found, HtaWidgetsError):
                 failed[shown(system.unstrip_protocol(folder))] = found
             else:
-                below.setdefault(_last(folder), []).extend(found)
-    return Listing(_files(system, entries), below, failed)
+                below += found
+    return Listing(root, _files(system, entries), below, failed)
 
 
 def _files(system: Any, entries: Iterable[dict[str, Any]]) -> list[RemoteFile]:

@@ -15,7 +15,7 @@ from hta_widgets.formatting import counted
 from hta_widgets.trace.reader import cache as _cache
 from hta_widgets.trace.reader.cache import Cache
 from hta_widgets.trace.reader.cache_budget import CacheBudget
-from hta_widgets.trace.reader.discovery import TraceFile
+from hta_widgets.trace.reader.file_names import TraceFile
 from hta_widgets.trace.reader.remote import RemoteFile
 from hta_widgets.trace.reader.scanner import is_compiled
 from hta_widgets.trace.reader.table import EventTable
