@@ -123,12 +123,12 @@ describe("many ranks", () => {
 
   it("of different stages share no row", () => {
     const job = ordered(
-      jobOf(90, (rank) => [rank % 2, Math.floor(rank / 2), NONE]),
+      jobOf(100, (rank) => [rank % 2, Math.floor(rank / 2), NONE]),
       "place",
       "cost",
     );
     const bins = binned(job, [], false);
-    expect(bins[0]).toMatchObject({ ranks: [0, 2, 4], label: "0 … 4" });
+    expect(bins[0]).toMatchObject({ ranks: [0, 2, 4, 6], label: "0 … 6" });
     expect(bins.every(({ ranks }) => new Set(ranks.map((rank) => rank % 2)).size === 1)).toBe(true);
     expect(bins.flatMap(({ ranks }) => ranks)).toEqual(job.map(({ rank }) => rank));
   });
