@@ -7,10 +7,10 @@ arguments.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,13 +32,15 @@ Int16 = npt.NDArray[np.int16]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
+Made = TypeVar("Made")
 
 # Under this name an object holds what `analysis.core.memoize` remembers for it.
 REMEMBERED = "_remembered"
 # What a rank still holds when its columns are dropped: facts of a few kilobytes.
 _LIGHT = frozenset(
     {
-        "events", "rank", "label", "path", "metadata", "rules", "_kept", "_clock", "_offset_ns", "_windows",
+        "events", "rank", "label", "path", "metadata", "rules",
+        "_kept", "_clock", "_offset_ns", "_windows", "_columns",
         "n", "extent", "device_span", "device_name", "recording", "drained",
         "_announced", "iterations", "iteration_clock", "contradicted_iterations",
     }
@@ -94,6 +96,7 @@ class RankTrace:
         self._offset_ns = offset_ns
         self._clock = clock
         self._windows: dict[tuple[Scope, Clock | None], Int64] = {}
+        self._columns: dict[str, Any] = {}  # what no clock changes: shared with this rank by other clocks
         self.events.shown_by(self)
 
     def __repr__(self) -> str:
@@ -111,12 +114,14 @@ class RankTrace:
 
     def held(self) -> list[Any]:
         """What `drop` would free."""
-        return [value for name, value in list(self.__dict__.items()) if name not in _LIGHT]
+        own = [value for name, value in list(self.__dict__.items()) if name not in _LIGHT]
+        return [*own, *list(self._columns.values())]
 
     def drop(self) -> None:
         """Free all that can be made again from the file."""
         for name in [name for name in list(self.__dict__) if name not in _LIGHT]:
             self.__dict__.pop(name, None)
+        self._columns.clear()
 
     # -- columns -----------------------------------------------------------------------------------
 
@@ -141,8 +146,16 @@ class RankTrace:
         length, bits = self._kept
         return int(np.unpackbits(bits, count=length).sum())
 
-    @cached_property
+    def _column(self, name: str, make: Callable[[], Made]) -> Made:
+        """What `make` returns, made once for this rank by any clock."""
+        known: Made | None = self._columns.get(name)
+        return self._columns.setdefault(name, make()) if known is None else known
+
+    @property
     def _times(self) -> tuple[Int32, Int64, Int64]:
+        return self._column("times", self._read_times)
+
+    def _read_times(self) -> tuple[Int32, Int64, Int64]:
         slices = self.slices
         return slices.rows, slices.start - self._offset_ns, slices.dur
 
@@ -162,8 +175,11 @@ class RankTrace:
     def end(self) -> Int64:
         return self.start + self.dur
 
-    @cached_property
+    @property
     def _texts(self) -> dict[str, tuple[Int32, list[str]]]:
+        return self._column("texts", self._read_texts)
+
+    def _read_texts(self) -> dict[str, tuple[Int32, list[str]]]:
         return {column: self._text(column) for column in ("name", "category", "pid", "tid")}
 
     @property
@@ -208,8 +224,11 @@ class RankTrace:
             codes = np.where(null, texts.index(""), codes).astype(np.int32)
         return codes, texts
 
-    @cached_property
+    @property
     def _classes(self) -> tuple[npt.NDArray[np.uint8], Bool, Bool]:
+        return self._column("classes", self._classify)
+
+    def _classify(self) -> tuple[npt.NDArray[np.uint8], Bool, Bool]:
         classes, is_device, unclassified = classify_events(
             self.category, self.categories, self.name, self.names, self.rules
         )
