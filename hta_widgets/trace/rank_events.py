@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace.memory import Memory, bytes_of
 from hta_widgets.trace.reader import cache as _cache
 from hta_widgets.trace.reader.cache import Cache
-from hta_widgets.trace.reader.cache_budget import SUFFIX, CacheBudget
+from hta_widgets.trace.reader.cache_budget import SUFFIX, CacheBudget, trim
 from hta_widgets.trace.reader.file_names import TraceFile
 from hta_widgets.trace.reader.merged import by_rank, note_several
 from hta_widgets.trace.reader.parallel import read_file
@@ -41,6 +42,10 @@ __all__ = ["Header", "RankEvents", "header_of", "open_rank", "ranks_apart"]
 # Changes with what a header holds.
 _VERSION = 2
 _HEADERS = "headers"
+# Of the budget of the cache: of 4 GiB some 30,000 headers of large files.
+_PART_OF_BUDGET = 0.02
+_TRIM_EVERY = 1024
+_written = count()
 
 
 @dataclass(frozen=True)
@@ -274,3 +279,5 @@ def _write_header(folder: Path, key: str, header: Header) -> None:
             sealing = Sealing(sink)
             sealing.write(json.dumps({"version": _VERSION, **asdict(header)}).encode())
             sealing.seal()
+        if next(_written) % _TRIM_EVERY == 0:
+            trim(target.parent, _PART_OF_BUDGET)

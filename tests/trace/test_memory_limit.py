@@ -18,6 +18,7 @@ from hta_widgets import Scope, Trace, examples
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError, TraceFormatError
+from hta_widgets.trace import rank_events
 from hta_widgets.trace.memory import Memory, bytes_of, default_limit
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader import cache
@@ -205,6 +206,20 @@ def test_damaged_headers_are_made_again(tmp_path: Path, monkeypatch: pytest.Monk
         header.write_bytes(content[:-20] if at else b"\0" + content[1:])
     assert Trace.open(folder).extent_ns == expected
     assert Trace.open(folder).extent_ns == expected
+
+
+def test_headers_keep_within_their_part_of_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTA_WIDGETS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(rank_events, "_TRIM_EVERY", 1)
+    folder = write_job(tmp_path / "job", 4, slow=0)
+    Trace.open(folder / "rank0.json")
+    (header,) = (tmp_path / "cache" / "headers").iterdir()
+    room = 2.5 * header.stat().st_size
+    monkeypatch.setenv("HTA_WIDGETS_CACHE_BYTES", str(int(room / rank_events._PART_OF_BUDGET)))
+    Trace.open(folder)
+    assert len(list((tmp_path / "cache" / "headers").iterdir())) == 2
 
 
 def test_only_the_least_recently_used_are_dropped() -> None:
