@@ -45,7 +45,7 @@ _COLUMNS = {
 }
 
 
-@kept(by_rank=True)
+@kept()
 def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """How long does each iteration take on each rank, and which take unusually long?
 

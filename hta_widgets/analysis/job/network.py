@@ -88,8 +88,11 @@ class Network:
         found = np.zeros((len(chosen), self.steps), np.int64)
         graph = (self.operation, self.first, self.source, self.starts)
         labels = label.astype(np.int32)
+        longest = int(np.diff(self.starts).max(initial=0))
         for at in range(0, len(chosen), _LANES):
-            _step_times(*graph, time, other, labels, chosen[at : at + _LANES].astype(np.int32), found[at:])
+            _step_times(
+                *graph, longest, time, other, labels, chosen[at : at + _LANES].astype(np.int32), found[at:]
+            )
         return found
 
 
@@ -140,7 +143,8 @@ def _grouped(key: Int64, size: int, value: Int64) -> tuple[Int64, Int32]:
     first = np.zeros(size + 1, np.int64)
     for k in key:
         first[k + 1] += 1
-    first = np.cumsum(first)
+    for k in range(size):
+        first[k + 1] += first[k]
     filled, out = first[:-1].copy(), np.empty(len(value), np.int32)
     for i in range(len(key)):
         out[filled[key[i]]] = value[i]
@@ -219,6 +223,7 @@ def _step_times(
     first: Int64,
     source: Int32,
     starts: Int64,
+    longest: int,
     time: Int64,
     other: Int64,
     label: Int32,
@@ -227,15 +232,17 @@ def _step_times(
 ) -> None:
     """How long each step takes in each of len(chosen) replays, into out[replay, step].
 
-    In replay k, operations of label chosen[k] take `other`. A step at a time, so that its ends stay at hand.
+    In replay k, operations of label chosen[k] take `other`. A step at a time, so that its ends stay at hand;
+    the longest step has `longest` places.
     """
     lanes, steps = len(chosen), len(starts) - 1
-    end = np.zeros((np.diff(starts).max() if steps else 0, lanes), np.int64)
+    end = np.zeros((longest, lanes), np.int64)
     latest = np.empty(lanes, np.int64)
     for s in range(steps):
         begin = starts[s]
         for at in range(begin, starts[s + 1]):
-            latest[:] = 0
+            for k in range(lanes):
+                latest[k] = 0
             for e in range(first[at], first[at + 1]):
                 before = source[e] - begin
                 for k in range(lanes):
@@ -245,4 +252,5 @@ def _step_times(
                 for k in range(lanes):
                     latest[k] += other[node] if label[node] == chosen[k] else time[node]
                     out[k, s] = max(out[k, s], latest[k])
-            end[at - begin] = latest
+            for k in range(lanes):
+                end[at - begin, k] = latest[k]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.engine import checkpoint
-from hta_widgets.jit import kernel
+from hta_widgets.jit import kernel, outline
 
 __all__ = ["Occurrences"]
 
@@ -94,6 +94,21 @@ def _between_lanes(
     return found
 
 
+@outline
+def _median(values: Int64) -> float:
+    """The median; by a shell sort, since numba's sort and median cannot be translated by the build."""
+    ordered, step = values.copy(), len(values) // 2
+    while step:
+        for at in range(step, len(ordered)):
+            moved, place = ordered[at], at
+            while place >= step and ordered[place - step] > moved:
+                ordered[place] = ordered[place - step]
+                place -= step
+            ordered[place] = moved
+        step //= 2
+    return 0.5 * float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2])
+
+
 @kernel
 def _taken(own: Int64, ends: Int64, begins: Int64, tolerance: int) -> npt.NDArray[np.bool_]:
     """Which candidates (rows of `ends`, by occurrence) are dependencies of an operation that begins then."""
@@ -112,9 +127,11 @@ def _taken(own: Int64, ends: Int64, begins: Int64, tolerance: int) -> npt.NDArra
     for at in range(candidates):
         if taken[at]:
             known = np.maximum(known, ends[at])
-    unexplained = np.median((begins - known).astype(np.float64))
+    unexplained = _median(begins - known)
     if unexplained > near:
-        gaps = np.array([np.median((begins - ends[at]).astype(np.float64)) for at in range(candidates)])
+        gaps = np.empty(candidates, np.float64)
+        for at in range(candidates):
+            gaps[at] = _median(begins - ends[at])
         best = gaps.argmin()
         if not taken[best] and gaps[best] < unexplained - near:
             taken[best] = True
