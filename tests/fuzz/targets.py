@@ -128,7 +128,7 @@ def _cached(number: int) -> tuple[EventTable, bytes]:
             table = scanner.scan(io.BytesIO(document(dice)))
         except HtaWidgetsError:
             continue
-        table_cache.write_table(table, file)
+        table_cache.write_table(table, file, compressed=dice.random() < 0.5)
         return table, file.read_bytes()
 
 

@@ -294,7 +294,7 @@ def test_a_job_larger_than_the_budget_is_partly_served(
         write(job / f"rank{rank}.json", 50)
     other = tmp_path / "other.json"
     write(other, 50)
-    cache.load(other, cache=folder)
+    cache.load(other, cache=folder, budget=CacheBudget(folder, 1 << 40))  # compressed, as these will be
     (before,) = files(folder)
     size = before.stat().st_size
     monkeypatch.setenv("HTA_WIDGETS_CACHE_BYTES", str(3 * size + size // 2))
@@ -333,6 +333,24 @@ def test_what_another_thread_was_writing_counts_once(tmp_path: Path, monkeypatch
     third.write_bytes(bytes(100))
     budget.wrote(third)
     assert not budget.full and files(tmp_path) == [first, second, third]
+
+
+def test_columns_of_jobs_that_would_take_much_of_the_budget_are_compressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "trace.json"
+    write(trace, 2_000)
+    plain = cache.load(trace, cache=tmp_path / "plain")
+    monkeypatch.setenv("HTA_WIDGETS_CACHE_BYTES", str(20 * plain.nbytes))
+    for files_of_each, is_compressed in ((1, False), (2, False), (4, True)):
+        folder = tmp_path / f"job of {files_of_each}"
+        table = cache.load(trace, cache=folder, budget=CacheBudget(folder, files_of_each))
+        (file,) = files(folder)
+        assert (file.stat().st_size < plain.nbytes / 2) == is_compressed
+        again = cache.read_table(file)
+        assert again is not None and again.n == table.n == plain.n
+        assert np.array_equal(again.ints("start_ns"), plain.ints("start_ns"))
+        assert np.array_equal(again.codes("name"), plain.codes("name"))
 
 
 def test_reading_an_entry_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

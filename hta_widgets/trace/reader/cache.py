@@ -1,8 +1,9 @@
-"""The cache of scanned columns: one Arrow IPC file per trace, compressed, with checksums (`sealed`).
+"""The cache of scanned columns: one Arrow IPC file per trace, with checksums (`sealed`).
 
-By zstd a row takes 16 bytes instead of 79, so that the budget holds five times as many ranks. Reading one
-takes 65 to 95 ns of CPU instead of 4, about a tenth of scanning; a disk of less than 700 MB/s takes longer
-for the 63 bytes that are saved. Parquet is as small and takes twice as long (`benchmarks/cache_formats.py`).
+Columns of large jobs are compressed: by zstd a row takes 16 bytes instead of 79, so that the budget holds
+five times as many ranks, and reading one takes 65 to 95 ns of CPU instead of 4, about a tenth of scanning.
+Parquet is as small and takes twice as long (`benchmarks/cache_formats.py`). A job that takes little of the
+budget is not compressed: it is opened again in half the time.
 
 A file's key combines a fingerprint of the trace (not its name), the format version and the extra arguments,
 so that a changed trace or a newer library misses.  Files are written under a temporary name, forced to the
@@ -80,7 +81,7 @@ def load(
     table = scan(source, extra_args=extra_args, progress=progress)
     if not budget.full:
         with contextlib.suppress(OSError, pa.ArrowException):
-            write_table(table, file)
+            write_table(table, file, compressed=not budget.is_ample(table.nbytes))
             budget.wrote(file)
     if damage is not None:  # not part of what is written: it is true of this reading alone
         detail = f"the cached copy was damaged ({damage}); the file was read again"
@@ -146,11 +147,11 @@ def _sample_file(path: Path, digest: Any, whole: bool) -> None:
             digest.update(file.read(_SAMPLE))
 
 
-def write_table(table: EventTable, file: Path) -> None:
+def write_table(table: EventTable, file: Path, *, compressed: bool) -> None:
     """Write a table; a reader sees the old file or the whole new one.  Raises OSError."""
     batch = record_batch(table)
     content = pa.BufferOutputStream()  # Arrow writes in pieces of a few bytes, slowly to what is not its own
-    options = pa.ipc.IpcWriteOptions(compression=_compression())
+    options = pa.ipc.IpcWriteOptions(compression=_compression() if compressed else None)
     with pa.ipc.new_file(content, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     file.parent.mkdir(parents=True, exist_ok=True)

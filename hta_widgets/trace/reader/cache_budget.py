@@ -20,6 +20,7 @@ from hta_widgets.whole_files import is_left_over
 
 SUFFIX = ".trace.arrow"
 
+_LITTLE = 1 / 8
 _BUDGET = 4 << 30
 
 
@@ -30,14 +31,20 @@ class CacheBudget:
         full: the files of this opening alone fill the budget: more need not be written.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, files: int = 1) -> None:
+        """`files`: how many the opening is about."""
         self.full = False
+        self._files = files
         self._folder = folder
         self._lock = Lock()
         self._own: set[Path] = set()
         self._others: list[tuple[int, Path]] | None = None  # the latest used first
         self._sizes: dict[str, int] = {}  # one that is being written has its later name, so as to count once
         self._total = 0
+
+    def is_ample(self, size: int) -> bool:
+        """Whether files of this size for the whole opening would take little of the budget."""
+        return size * self._files <= _LITTLE * _allowed()
 
     def used(self, file: Path) -> None:
         """A file of the folder serves this opening."""

@@ -50,7 +50,7 @@ def read_all(
         return _read_remotely(files, cache, progress, client)
     stop = threading.Event()
     folder = _cache.cache_folder(cache)
-    budget = None if folder is None else CacheBudget(folder)
+    budget = None if folder is None else CacheBudget(folder, len(files))
     share = [0.0] * len(files)
 
     def read(file: TraceFile, at: int) -> Any:
