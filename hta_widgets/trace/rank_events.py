@@ -20,6 +20,7 @@ from weakref import WeakSet
 import numpy as np
 
 from hta_widgets.errors import TraceFormatError
+from hta_widgets.trace import kept_links
 from hta_widgets.trace.memory import Memory, bytes_of
 from hta_widgets.trace.reader import cache as _cache
 from hta_widgets.trace.reader.cache import Cache
@@ -93,6 +94,7 @@ class RankEvents:
     Attributes:
         header: what is known without them.
         key: of the file's content, "" where nothing is kept on disk.
+        links: where launches, nesting and iterations are kept (`kept_links`); None where they are not.
     """
 
     counted_apart = True
@@ -105,10 +107,11 @@ class RankEvents:
         reload: Callable[[], EventTable] | None = None,
         memory: Memory | None = None,
         key: str = "",
+        links: Path | None = None,
     ) -> None:
         if table is None and reload is None:
             raise ValueError("events that are neither there nor to be had")
-        self.header, self.key = header, key
+        self.header, self.key, self.links = header, key, links
         self._table, self._slices, self._reload, self._memory = table, slices, reload, memory
         self._views: WeakSet[RankTrace] = WeakSet()
         self._lock = Lock()
@@ -222,13 +225,20 @@ def open_rank(
             budget.used(columns)
         if progress is not None:
             progress(1, 1)
-        return RankEvents(_at(header, describe(file.source)), None, None, reload, memory, key)
+        links = _links(folder, key, header, budget)
+        return RankEvents(_at(header, describe(file.source)), None, None, reload, memory, key, links)
     table = read_file(file, cache, progress, budget, key)
     slices = find_slices(table)
     header = header_of(table, slices)
     _write_header(folder, key, header)
     again = None if hasattr(file.source, "read") else reload
-    return RankEvents(header, table, slices, again, memory, key)
+    return RankEvents(header, table, slices, again, memory, key, _links(folder, key, header, budget))
+
+
+def _links(folder: Path, key: str, header: Header, budget: CacheBudget | None) -> Path | None:
+    """Where the links of a file are kept, which take about as much as its compressed columns."""
+    is_ample = budget is None or budget.is_ample(header.nbytes)
+    return kept_links.file_of(folder, key) if is_ample else None
 
 
 def _at(header: Header, path: str) -> Header:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -17,9 +18,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.trace import iterations as _iterations
-from hta_widgets.trace import links
+from hta_widgets.trace import kept_links, links
 from hta_widgets.trace.classify import EventClass, Rule, classify_events, registered
 from hta_widgets.trace.iteration_clock import Clock, contradicted, timed
+from hta_widgets.trace.kept_links import Links
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.reader.schema import KINDS, NULL, Kind
 from hta_widgets.trace.reader.table import EventTable
@@ -371,13 +373,27 @@ class RankTrace:
     # -- links -------------------------------------------------------------------------------------
 
     @cached_property
+    def _kept_links(self) -> Links | None:
+        """What an earlier process found of the whole file; None of a part, or under rules of the user."""
+        file = self._links_file
+        return None if file is None else kept_links.read(file, self.n)
+
+    @property
+    def _links_file(self) -> Path | None:
+        return self.events.links if self._kept is None and not self.rules else None
+
+    @cached_property
     def launch(self) -> Int32:
         """int32 row of the host call that launched each device row, -1 for none."""
+        if self._kept_links is not None:
+            return self._kept_links.launch
         is_call = self.event_class == EventClass.RUNTIME
         return links.launches(self.correlation, self.start, self.is_device, is_call)
 
     @cached_property
     def _nesting(self) -> tuple[Int32, Int16]:
+        if self._kept_links is not None:
+            return self._kept_links.parent, self._kept_links.depth
         lanes = np.full(len(EventClass), 2, np.int64)
         lanes[list(_STACK)] = 0
         lanes[EventClass.ANNOTATION] = 1
@@ -457,6 +473,14 @@ class RankTrace:
         before the first launched row of their stream: a stream runs in order of launch, so they were launched
         before the recording began.
         """
+        if self._kept_links is not None:
+            return self._kept_links.iteration
+        iteration = self._find_iteration()
+        if self._links_file is not None:
+            kept_links.write(self._links_file, Links(self.launch, self.parent, self.depth, iteration))
+        return iteration
+
+    def _find_iteration(self) -> Int32:
         frame = self._announced
         starts, ends = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
         caused = np.where(self.launch >= 0, self.start[self.launch], self.start) if self.n else self.start
