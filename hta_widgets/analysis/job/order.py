@@ -106,7 +106,8 @@ def _median(values: Int64) -> float:
                 place -= step
             ordered[place] = moved
         step //= 2
-    return 0.5 * float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2])
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return 0.5 * float(low) + 0.5 * float(high)  # their sum may be too large for an integer
 
 
 @kernel

@@ -39,6 +39,7 @@ _EVIDENCE = [
     "iteration", "event_id", "process_group", "group_size", "collective", "dtype", "bytes",
     "in_elements", "out_elements",
 ]  # fmt: skip
+_SIZES = ("bytes", "group_size", "in_elements", "out_elements")
 _WRAPPER = "DistributedDataParallel.forward"
 
 
@@ -119,7 +120,7 @@ def messages(trace: Trace, rank: int, steps: Steps, scope: Scope) -> pd.DataFram
         row = row_of[evidence["event_id"]]
         launch = int(rank_trace.launch[row])
         order = int(rank_trace.start[launch if launch >= 0 else row])
-        sized = not (pd.isna(evidence["bytes"]) or pd.isna(evidence["group_size"]))
+        sized = not any(pd.isna(evidence[name]) for name in _SIZES)
         group = "" if pd.isna(evidence["process_group"]) else evidence["process_group"]
         message = _message(evidence, places.of(launch), order) if sized else None
         listed.append((evidence["iteration"], group, evidence["group_size"], sized, order, message))
