@@ -29,13 +29,17 @@ def replacing(target: Path, *, durable: bool = False, tidy: bool = True) -> Iter
     """A file to write, which replaces `target` when the context is left without an exception.
 
     Args:
-        target: an existing file is replaced.
+        target: an existing file is replaced; a device or a pipe is written to.
         durable: wait until the content is on the disk before the file gets its name.
         tidy: remove what killed writers of the same file left, for which the folder is listed.
 
     Raises:
         OSError: it cannot be written.
     """
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:
+            yield file
+        return
     prefix = f".{os.fsdecode(os.fsencode(target.name)[:_LONGEST_NAME])}."
     if tidy:
         _remove_left_over(target.parent, prefix)

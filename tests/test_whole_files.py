@@ -37,6 +37,16 @@ def test_a_long_name_can_be_written(tmp_path: Path) -> None:
     assert target.read_bytes() == b"x"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in folders")
+def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+    write_whole(pipe, lambda out: out.write(b"told"))
+    assert reading.communicate(timeout=60)[0] == b"told"
+    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]
+
+
 def test_what_was_left_beside_an_output_is_removed(tmp_path: Path) -> None:
     target = tmp_path / "out.html"
     left = [tmp_path / f".out.html.{GONE}", tmp_path / f".out.html.{GONE}.3"]

@@ -72,7 +72,8 @@ def idle_gaps(
     ]
     if not frames:
         return pd.DataFrame(columns=[*_INTEGERS, *_TEXTS]).astype(
-            dict.fromkeys(_INTEGERS, "int64") | dict.fromkeys(_TEXTS, "category")
+            dict.fromkeys(_INTEGERS, "int64")
+            | dict.fromkeys(_TEXTS, pd.CategoricalDtype(pd.Index([], dtype="str")))
         )
     return stacked(frames)
 
