@@ -1,4 +1,4 @@
-"""Runs work outside the UI thread: only the newest answer is delivered, and ranks are processed in parallel.
+"""Runs work outside the UI thread: only the newest answer is delivered.
 
 A user who drags a brush requests forty answers and wants one. So each consumer owns a `Latest`, which runs
 one task at a time, keeps only the newest of those waiting and revokes the ticket of the one that runs.
@@ -17,22 +17,18 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from hta_widgets.interrupts import uninterrupted
 
-__all__ = ["UI_LOCK", "Latest", "Superseded", "checkpoint", "in_forked_child", "map_ranks", "submit"]
+__all__ = ["UI_LOCK", "Latest", "Superseded", "checkpoint", "in_forked_child", "submit"]
 
 Renewed = TypeVar("Renewed")
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 UI_LOCK = threading.RLock()
-
-_POLL_SECONDS = 0.05
 
 
 def _new_pool() -> ThreadPoolExecutor:
@@ -187,72 +183,3 @@ class Latest(Generic[Result]):
                     self._fail(error)
                 except Exception:  # the same observer again: the state is set nevertheless
                     _log.exception("nor could the error")
-
-
-def map_ranks(
-    function: Callable[[Item], Result],
-    items: Iterable[Item],
-    *,
-    client: Any = None,
-    threads: int | None = None,
-    done: Callable[[int], None] | None = None,
-) -> list[Result]:
-    """Apply a pure per-rank function to every item, in the order of `items`.
-
-    Args:
-        function: must be picklable when `client` is given.
-        client: a `dask.distributed.Client`; its workers do the work, and only the results are sent back.
-        threads: maximum number of threads without a client; default one per core. 1 runs inline.
-        done: called in the calling thread after each item with the number finished so far; may raise to
-            cancel the rest.
-
-    Raises:
-        The first exception of `function` in the order of completion, and `Superseded` when the request that
-        this call serves was superseded. Work not yet started is cancelled in both cases.
-    """
-    todo = list(items)
-    if client is not None:
-        return _gather(client.map(function, todo, pure=False), done)
-    workers = min(len(todo), threads or os.cpu_count() or 1)
-    if workers <= 1:
-        return _inline(function, todo, done)
-    with ThreadPoolExecutor(workers, thread_name_prefix="hta_widgets_rank") as pool:
-        # A pool of its own: tasks in the shared pool call this function and would wait for themselves.
-        futures = [pool.submit(contextvars.copy_context().run, function, item) for item in todo]
-        return _gather(futures, done)
-
-
-def _inline(
-    function: Callable[[Item], Result], items: list[Item], done: Callable[[int], None] | None
-) -> list[Result]:
-    results = []
-    for item in items:
-        checkpoint()
-        results.append(function(item))
-        if done is not None:
-            done(len(results))
-    return results
-
-
-def _gather(futures: list[Any], done: Callable[[int], None] | None) -> list[Any]:
-    """Results of thread or Dask futures; the first failure cancels the rest."""
-    finished: SimpleQueue[Any] = SimpleQueue()
-    for future in futures:
-        future.add_done_callback(finished.put)
-    count = 0
-    try:
-        while count < len(futures):
-            checkpoint()
-            try:
-                future = finished.get(timeout=_POLL_SECONDS)
-            except Empty:
-                continue
-            future.result()
-            count += 1
-            if done is not None:
-                done(count)
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        raise
-    return [future.result() for future in futures]

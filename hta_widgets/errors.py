@@ -53,6 +53,21 @@ class AccessDeniedError(RemoteError):
     """Another machine refuses a file, or tells whether it is there, without other credentials."""
 
 
+class ClusterError(HtaWidgetsError):
+    """A cluster could not do its work.
+
+    `reason` is what happened, `remedy` what to do about it.
+    """
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"{reason}. {remedy}")
+
+    def __reduce__(self) -> tuple[type[ClusterError], tuple[str, str]]:
+        return type(self), (self.reason, self.remedy)
+
+
 RECORD_DEVICE = (
     "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])."
 )

@@ -7,7 +7,7 @@ from queue import Queue
 import pytest
 
 from hta_widgets import engine
-from hta_widgets.engine import UI_LOCK, Latest, Superseded, Ticket, checkpoint, map_ranks, submit
+from hta_widgets.engine import UI_LOCK, Latest, Superseded, Ticket, checkpoint, submit
 
 SECONDS = 10
 
@@ -149,107 +149,6 @@ def test_submit_obeys_its_ticket():
     ticket.revoke()
     with pytest.raises(Superseded):
         submit(checkpoint, ticket).result(SECONDS)
-
-
-@pytest.mark.parametrize("threads", [1, 2, None])
-def test_map_keeps_the_order(threads):
-    assert map_ranks(lambda item: item * item, range(7), threads=threads) == [0, 1, 4, 9, 16, 25, 36]
-    assert map_ranks(str, [], threads=threads) == []
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_map_reports_progress_and_progress_may_cancel(threads):
-    counts = []
-    map_ranks(str, range(5), threads=threads, done=counts.append)
-    assert counts == [1, 2, 3, 4, 5]
-
-    def stop(count):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        map_ranks(str, range(5), threads=threads, done=stop)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_map_raises_the_failure_of_an_item(threads):
-    with pytest.raises(ZeroDivisionError):
-        map_ranks(lambda item: 1 // item, [1, 0, 1], threads=threads)
-
-
-def test_failure_of_an_item_spares_those_not_yet_begun():
-    begun = []
-
-    def item(number):
-        begun.append(number)
-        if number == 0:
-            raise ZeroDivisionError
-        threading.Event().wait(0.005)
-
-    with pytest.raises(ZeroDivisionError):
-        map_ranks(item, range(200), threads=2)
-    assert len(begun) < 200
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_superseded_map_stops_before_the_last_item(threads):
-    ticket, done = Ticket(), []
-
-    def item(number):
-        checkpoint()
-        ticket.revoke()
-        done.append(number)
-
-    with pytest.raises(Superseded):
-        submit(lambda: map_ranks(item, range(100), threads=threads), ticket).result(SECONDS)
-    assert len(done) < 100
-
-
-def test_superseding_a_map_stops_the_items_that_run():
-    ticket, begun, release, stopped = Ticket(), threading.Barrier(3), threading.Event(), []
-
-    def item(number):
-        begun.wait(SECONDS)
-        while not release.wait(0.001):
-            try:
-                checkpoint()
-            except Superseded:
-                stopped.append(number)
-                raise
-
-    answer = submit(lambda: map_ranks(item, range(2), threads=2), ticket)
-    begun.wait(SECONDS)
-    ticket.revoke()
-    try:
-        with pytest.raises(Superseded):
-            answer.result(SECONDS)
-    finally:
-        release.set()
-    assert sorted(stopped) == [0, 1]
-
-
-class PoolClient:
-    """The part of `dask.distributed.Client` that `map_ranks` uses, on threads of this process."""
-
-    def __init__(self) -> None:
-        self.pool = ThreadPoolExecutor(2)
-
-    def map(self, function, items, pure):
-        assert pure is False
-        return [self.pool.submit(function, item) for item in items]
-
-
-def test_map_hands_the_work_to_a_client():
-    client = PoolClient()
-    assert map_ranks(lambda item: item + 1, range(4), client=client) == [1, 2, 3, 4]
-    with pytest.raises(ZeroDivisionError):
-        map_ranks(lambda item: 1 // item, [1, 0], client=client)
-    client.pool.shutdown()
-
-
-def test_map_on_dask_distributed():
-    distributed = pytest.importorskip("distributed", reason="dask.distributed is an optional dependency")
-    with distributed.Client(n_workers=1, processes=False, dashboard_address=None) as client:
-        assert map_ranks(str.upper, ["a", "b"], client=client) == ["A", "B"]
 
 
 def test_work_that_comes_while_the_interpreter_ends_is_dropped(monkeypatch):

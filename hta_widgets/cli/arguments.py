@@ -198,17 +198,26 @@ def _command(
             nargs="+",
             help="a folder with a file per rank, files, or URLs for fsspec",
         )
+    _add_reading(parser)
     _add_behaviour(parser)
     return parser
 
 
-def _add_behaviour(parser: argparse.ArgumentParser) -> None:
+def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recording",
         metavar="NAME",
         help="of several recordings in one folder (jobs, or one job at several times) the one to open; "
         "default: the last, if the files say for certain that there are several",
     )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="of a Dask cluster, whose workers read the files and answer, e.g. tcp://host:8786",
+    )
+
+
+def _add_behaviour(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no warnings on stderr")
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
 

@@ -25,7 +25,7 @@ def ask(analysis: Analysis, trace: Trace, scope: Scope, options: Mapping[str, An
     """
     try:
         with out_of_memory(f"computing {analysis.label}"):
-            return analysis.function(trace, scope, **options)
+            return analysis.answer(trace, scope, **options)
     except ValueError as error:
         if not options:  # then it is not the user's mistake
             raise

@@ -6,21 +6,23 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from hta_widgets.cli.exits import UsageError
 from hta_widgets.cli.terminal import columns_of, is_terminal, printable, shortened
-from hta_widgets.errors import HtaWidgetsError, TraceFormatError
+from hta_widgets.errors import ClusterError, HtaWidgetsError, TraceFormatError
 from hta_widgets.pace import Pace
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["open_trace", "reading", "scope_of", "source_of", "warn_of_failed"]
+__all__ = ["client_of", "open_trace", "reading", "scope_of", "source_of", "warn_of_failed"]
 
 
+_CONNECTING_SECONDS = 10
 Show = Callable[[str], None]
 
 
@@ -39,8 +41,9 @@ def open_trace(arguments: Namespace, *, warn: bool = True) -> Trace:
 
         clock: Any = getattr(arguments, "clock", "auto")
         trace = Trace.open(
-            source_of(arguments), progress=progress, clock=clock, recording=arguments.recording
-        )
+            source_of(arguments), client_of(arguments), progress=progress, clock=clock,
+            recording=arguments.recording,
+        )  # fmt: skip
     if warn:
         warn_of_failed(arguments, trace)
     return trace
@@ -56,6 +59,32 @@ def source_of(arguments: Namespace) -> Any:
         raise UsageError("standard input is closed")
     sources = [sys.stdin.buffer if path == "-" else path for path in arguments.paths]
     return sources[0] if len(sources) == 1 else sources
+
+
+def client_of(arguments: Namespace) -> Any:
+    """A client of the cluster that `--scheduler` names; None without one.
+
+    Raises:
+        UsageError: dask.distributed is not installed, or what is named is no address.
+        ClusterError: nothing answers there.
+    """
+    return None if arguments.scheduler is None else _connected(arguments.scheduler)
+
+
+@cache
+def _connected(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise UsageError("--scheduler needs dask.distributed: pip install distributed") from error
+    connect: Any = Client
+    try:
+        return connect(address, timeout=_CONNECTING_SECONDS, set_as_default=False)
+    except OSError as error:  # also of a time that is over
+        remedy = "Check the address, and that it runs."
+        raise ClusterError(f"no scheduler answers at {address}", remedy) from error
+    except ValueError as error:
+        raise UsageError(f"{address} is no address of a scheduler: {error}") from error
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from time import sleep
 from typing import Any
 
 from hta_widgets.cli.exits import Exit, OutputError, UsageError
-from hta_widgets.cli.opening import open_trace, reading, scope_of, source_of, warn_of_failed
+from hta_widgets.cli.opening import client_of, open_trace, reading, scope_of, source_of, warn_of_failed
 from hta_widgets.cli.output import check_writable, write_bytes, write_lines
 from hta_widgets.cli.terminal import printable
 from hta_widgets.errors import MissingDataError
@@ -75,8 +75,9 @@ def _opened(arguments: Namespace) -> TraceExplorer:
     """The explorer with its trace loaded, without panels: nothing is selected yet."""
     with reading(arguments) as show:
         explorer = TraceExplorer(
-            source_of(arguments), panels=[], clock=arguments.clock, recording=arguments.recording
-        )
+            source_of(arguments), panels=[], clock=arguments.clock, recording=arguments.recording,
+            client=client_of(arguments),
+        )  # fmt: skip
         while explorer.status == "busy":  # longer than `wait()`: until its parts have been created
             show(explorer.message)
             sleep(_SECONDS_BETWEEN_REPORTS)

@@ -65,7 +65,7 @@ def whole_run(trace: Trace, scope: Scope | None = None) -> bytes:
     sheets, missing = dict[str, pd.DataFrame](), list[dict[str, str]]()
     for sheet, kind in SHEETS.items():
         try:
-            sheets[sheet] = ANALYSES[kind].function(trace, scope)
+            sheets[sheet] = ANALYSES[kind].answer(trace, scope)
         except MissingDataError as error:
             missing.append({"sheet": sheet, "missing": error.field, "remedy": error.remedy})
     if missing:

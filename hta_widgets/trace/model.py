@@ -20,7 +20,7 @@ from hta_widgets.trace.events_frame import events_frame
 from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_findings, rule_findings
 from hta_widgets.trace.iteration_clock import Clock
 from hta_widgets.trace.memory import Memory, default_limit
-from hta_widgets.trace.one_job import why_several_jobs
+from hta_widgets.trace.one_job import why_several_jobs, world_size
 from hta_widgets.trace.rank_events import Header, RankEvents, open_rank, ranks_apart
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.cache import Cache, cache_folder
@@ -110,8 +110,9 @@ class Trace:
                 `s3://bucket/run/rank*.json.gz`), a binary file object, a list of these, or {rank: one of
                 these}. Files of other machines are read 16 at a time; a connection that is cut or silent for
                 30 s is made again, and reading goes on where it was.
-            client: a ``dask.distributed.Client`` whose workers read the files and send the columns back; they
-                need access to the paths. Without a client, threads of this process read the files.
+            client: a ``dask.distributed.Client`` whose workers read the files, keep the columns and answer
+                (`far.FarTrace`); they need access to the paths. Without a client, threads of this process
+                read the files.
             cache: cache the parsed columns on disk: True for the default folder, False for no cache, a
                 folder, or "verify": the default folder, and every byte of the files is compared with those
                 that were cached, where else samples, the size and the time are.
@@ -126,9 +127,9 @@ class Trace:
             memory_limit: bytes that the ranks' columns, and what analyses remember for them, may take in all;
                 default half of the memory of the machine or container. Beyond it the ranks that were used
                 least recently are dropped, and read from the cache when they are needed again, with the same
-                answers. What answers about the whole job hold does not count. Files that cannot be read
-                again (file objects, what a client sent) stay in memory, and so does everything without a
-                cache; `health` says so where that exceeds the limit.
+                answers. What answers about the whole job hold does not count. File objects cannot be read
+                again and stay in memory, and so does everything without a cache; `health` says so where that
+                exceeds the limit.
             recording: of several recordings in one folder (`recordings`: jobs, or one job at several times)
                 the one to open, by its name or its place. Default: the last; all of them, as ranks, where the
                 files do not say for certain that they are several.
@@ -138,6 +139,7 @@ class Trace:
             TraceFormatError: no file is a usable trace; the reason lists one per file.
             RemoteError: a URL cannot be read: access is denied, the connection is refused, or a driver or
                 credentials are missing. In a list or a folder such a file is one of those that `failed`.
+            ClusterError: the cluster of the `client` failed, or its workers do not have the files.
             ValueError: `clock` is none of these, or `classes` is a mapping with a class that device work
                 cannot have or a pattern that is not a regular expression (errors in a file are listed in
                 `health`), or there is a `memory_limit` that nothing could keep: without a cache, with a
@@ -147,30 +149,20 @@ class Trace:
             raise ValueError(f'clock is "auto", "host" or "device", not {clock!r}')
         if why := _why_no_limit(memory_limit, cache, client):
             raise ValueError(f"memory_limit={memory_limit} cannot be kept: {why}")
+        if client is not None:
+            from hta_widgets.trace.far import FarTrace  # which is made of this
+
+            return FarTrace.open_on(client, path, cache, progress, clock, classes, recording)
         memory = Memory(default_limit() if memory_limit is None else memory_limit)
         found = discover(path, recording)
         rules = find_class_rules(path, found.files, classes)
-        if client is None:
-            read, failed = read_all(found.files, cache, progress, read_one=partial(open_rank, memory=memory))
-        else:
-            tables, failed = read_all(found.files, cache, progress, client)
-            read = [None if table is None else RankEvents.of(table) for table in tables]
+        read, failed = read_all(found.files, cache, progress, read_one=partial(open_rank, memory=memory))
         failed = found.failed | failed
         usable = [position for position, events in enumerate(read) if events is not None]
         if not usable:
-            reasons = [str(error) for error in failed.values()] + [
-                f"{name}: {why}" for name, why in found.skipped.items()
-            ]
-            where = str(path) if isinstance(path, str | Path) else "traces"
-            if (
-                len(failed) == 1
-                and not found.skipped
-                and isinstance(error := next(iter(failed.values())), HtaWidgetsError)
-            ):
-                raise error
-            raise TraceFormatError(where, "no file is a usable trace: " + "; ".join(reasons))
+            raise no_trace(path, failed, found.skipped)
         files, events, merged = ranks_apart(
-            [found.files[at] for at in usable], [each for each in read if each is not None]
+            [found.files[at] for at in usable], [each.by_rank() for each in read if each is not None]
         )
         found.notes += merged
         assigned = assign_ranks(files, [each.header.as_table() for each in events])
@@ -308,6 +300,10 @@ class Trace:
         scope = scope or Scope()
         return events_frame([self.rank(rank) for rank in self.ranks_of(scope)], scope)
 
+    def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """`function(rank, *args)` for each `RankTrace`, where it is."""
+        return [function(self.rank(rank), *args) for rank in self.ranks]
+
     def ranks_of(self, scope: Scope | None) -> list[int]:
         """The ranks of the trace that a scope selects."""
         if scope is None or scope.ranks is None:
@@ -334,6 +330,18 @@ class Trace:
         Columns: rank (Int64, null for the job), severity, check (str), count (int64), detail, remedy (str),
         name (str, of the device work that the row is about, "" for none).
         """
+        findings = self._about_job()
+        size = 1 if self.several_jobs else self.job_size
+        for rank in self.ranks:
+            findings += self.findings_about(rank, size)
+        return health_frame(findings)
+
+    def findings_about(self, rank: int, job_size: int) -> list[Finding]:
+        """What `health` says of a rank of a job of so many."""
+        return self._about_rank_number(self._assigned[rank]) + rank_findings(self.rank(rank), job_size)
+
+    def _about_job(self) -> list[Finding]:
+        """What `health` says of the job as a whole."""
         findings = job_findings(self.failed, self._found.skipped, self._found.notes, self.clock)
         findings += rule_findings(self._rules)
         findings += self._about_memory()
@@ -341,10 +349,7 @@ class Trace:
             remedy = "open each recording by itself: Trace.open(file)"
             detail = f"these are not the ranks of one job: {self.several_jobs}"
             findings.append(Finding(None, "warning", "several_jobs", len(self.ranks), detail, remedy))
-        for rank in self.ranks:
-            findings += self._about_rank_number(self._assigned[rank])
-            findings += rank_findings(self.rank(rank), 1 if self.several_jobs else self.job_size)
-        return health_frame(findings)
+        return findings
 
     @cached_property
     def several_jobs(self) -> str:
@@ -354,9 +359,8 @@ class Trace:
     @cached_property
     def job_size(self) -> int:
         """How many ranks the job has: as its files say, or at least as many as there are files."""
-        infos = [events.header.metadata.get("distributedInfo") for events in self._events.values()]
-        sizes = [whole_number(info.get("world_size")) for info in infos if isinstance(info, dict)]
-        return max(len(self.ranks), *(size or 0 for size in sizes), 0)
+        stated = [world_size(events.header.metadata) for events in self._events.values()]
+        return max(len(self.ranks), *stated, 0)
 
     def _about_memory(self) -> list[Finding]:
         """That ranks which cannot be read again hold more memory than they may."""
@@ -439,6 +443,15 @@ def _base(header: Header) -> int | None:
     return whole_number(header.metadata.get("baseTimeNanoseconds"))
 
 
+def no_trace(path: Any, failed: Mapping[str, Exception], skipped: Mapping[str, str]) -> HtaWidgetsError:
+    """The error of an opening in which no file could be read."""
+    if len(failed) == 1 and not skipped and isinstance(only := next(iter(failed.values())), HtaWidgetsError):
+        return only
+    reasons = [*map(str, failed.values()), *(f"{name}: {why}" for name, why in skipped.items())]
+    where = str(path) if isinstance(path, str | Path) else "traces"
+    return TraceFormatError(where, "no file is a usable trace: " + "; ".join(reasons))
+
+
 def _why_no_limit(limit: int | None, cache: Cache, client: Any) -> str:
     """Why a limit that the caller gave could not be kept; "" if it can, or none was given."""
     if limit is None:
@@ -446,7 +459,7 @@ def _why_no_limit(limit: int | None, cache: Cache, client: Any) -> str:
     if limit <= 0:
         return "it is no number of bytes above 0"
     if client is not None:
-        return "the columns that a client's workers send cannot be read again; leave out one of the two"
+        return "the columns lie on the client's workers, within the limits of Dask; leave out one of the two"
     if cache_folder(cache) is None:
         return "ranks that are dropped are read again from the cache, and there is none (cache=True)"
     return ""

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["Header", "RankEvents", "header_of", "open_rank", "ranks_apart"]
+
+Part = TypeVar("Part")
 
 # Changes with what a header holds.
 _VERSION = 2
@@ -140,6 +142,11 @@ class RankEvents:
         return self._held()[1]
 
     @property
+    def here(self) -> bool:
+        """They are in memory now."""
+        return self._table is not None
+
+    @property
     def stays(self) -> bool:
         """They stay in memory, since they cannot be read again."""
         return self._reload is None
@@ -185,13 +192,16 @@ class RankEvents:
 
 
 def ranks_apart(
-    files: Sequence[TraceFile], read: Sequence[RankEvents]
-) -> tuple[list[TraceFile], list[RankEvents], list[str]]:
-    """A file and the events of each rank, and which files were divided, in words."""
-    parted: list[tuple[TraceFile, RankEvents]] = []
+    files: Sequence[TraceFile], read: Sequence[Sequence[Part]]
+) -> tuple[list[TraceFile], list[Part], list[str]]:
+    """A file and the part of each rank, and which files were divided, in words.
+
+    Args:
+        read: what there is of each file, rank by rank.
+    """
+    parted: list[tuple[TraceFile, Part]] = []
     notes = []
-    for file, events in zip(files, read, strict=True):
-        parts = events.by_rank()
+    for file, parts in zip(files, read, strict=True):
         if len(parts) > 1:
             notes.append(f"{file.name} holds {len(parts)} ranks, told apart by the names of their processes")
             file = replace(file, rank=None)  # the caller named one rank for all

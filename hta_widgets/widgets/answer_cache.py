@@ -66,7 +66,7 @@ def check_kind(kind: str) -> str:
 @memoize_per_rank(last=_ANSWERS_PER_TRACE)
 def _analysis(trace: Trace, kind: str, scope: Scope, options: _Options) -> pd.DataFrame:
     with out_of_memory(f"computing {ANALYSES[kind].label}"):
-        return ANALYSES[kind].function(trace, scope, **options)
+        return ANALYSES[kind].answer(trace, scope, **options)
 
 
 @memoize_per_rank(last=_ANSWERS_PER_TRACE)

@@ -143,7 +143,7 @@ def notices(trace: Trace) -> list[dict[str, str]]:
     if not trace.summary["events"]:
         text = "The trace holds no event with a duration: there is nothing to show. Was the profiler running?"
         found.append({"severity": "warning", "text": text})
-    elif not any(trace.rank(rank).is_device.any() for rank in trace.ranks):
+    elif all(trace.rank(rank).device_span is None for rank in trace.ranks):
         text = (
             "No device work was recorded (CPU only): the timeline shows host calls, the breakdowns need "
             "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])."

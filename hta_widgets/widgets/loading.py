@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from hta_widgets.engine import in_forked_child
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.pace import Pace
+from hta_widgets.trace.far import FarTrace
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.discovery import discover
 
@@ -50,7 +51,7 @@ def open_all(
         before += files[name]
         # Computed on first use and needed for the first view: do it now, while a progress bar is shown.
         pace = Pace()
-        for done, rank in enumerate(trace.ranks):
+        for done, rank in enumerate(() if isinstance(trace, FarTrace) else trace.ranks):
             which = f" (rank {done + 1} of {len(trace.ranks)})" if len(trace.ranks) > 1 else ""
             text = f"linking events{which}{pace.left(done / len(trace.ranks))}"
             progress(before, total, prefix + text)

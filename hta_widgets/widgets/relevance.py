@@ -24,15 +24,13 @@ _FIRST = ("temporal_breakdown", "comm_comp_overlap", "kernel_breakdown", "op_cou
 _MOST = 2
 
 
-def _of_class(wanted: EventClass) -> Callable[[RankTrace], bool]:
-    return lambda rank: bool(np.any(rank.event_class == wanted))
-
-
 def _on_device(rank: RankTrace) -> bool:
     return bool(rank.is_device.any())
 
 
-_communicates = _of_class(EventClass.COMMUNICATION)
+def _communicates(rank: RankTrace) -> bool:
+    return bool(np.any(rank.event_class == EventClass.COMMUNICATION))
+
 
 _RECORDED: dict[str, Callable[[RankTrace], bool]] = {
     "device events": _on_device,
@@ -40,7 +38,7 @@ _RECORDED: dict[str, Callable[[RankTrace], bool]] = {
     "launch calls of device events": _on_device,
     "link from device work to its launch": _on_device,
     "device events linked to their launches": _on_device,
-    "operators": _of_class(EventClass.HOST_OP),
+    "operators": lambda rank: bool(np.any(rank.event_class == EventClass.HOST_OP)),
     "communication kernels": _communicates,
     "occupancy of kernels": lambda rank: bool(rank.table.has("occupancy_pct")),
     "memory bandwidth (GB/s)": lambda rank: bool(rank.table.has("memory_bandwidth_gbps")),
@@ -58,9 +56,9 @@ def unanswered(trace: Trace) -> dict[str, str]:
     can answer.
     """
     told: dict[str, str] = {}
-    ranks = [trace.rank(rank) for rank in trace.ranks]
+    recorded = frozenset[str]().union(*trace.each(_signs))
     for kind, analysis in ANALYSES.items():
-        if all(_has(ranks, field) for field in analysis.requires):
+        if all(_has(trace, recorded, field) for field in analysis.requires):
             continue
         try:
             cached_analysis(trace, kind, Scope())
@@ -72,15 +70,19 @@ def unanswered(trace: Trace) -> dict[str, str]:
     return told
 
 
-def _has(ranks: list[RankTrace], field: str) -> bool:
+def _signs(rank: RankTrace) -> frozenset[str]:
+    """What a rank shows signs of."""
+    return frozenset(field for field, sign in _RECORDED.items() if sign(rank))
+
+
+def _has(trace: Trace, recorded: frozenset[str], field: str) -> bool:
     if field == "second rank":
-        return len(ranks) > 1
-    recorded = _RECORDED.get(field)
-    return recorded is None or any(recorded(rank) for rank in ranks)
+        return len(trace.ranks) > 1
+    return field not in _RECORDED or field in recorded
 
 
 def first_panels(trace: Trace, lacking: dict[str, str]) -> tuple[str, ...]:
     """The panels to begin with: of those that can answer, and have something to show."""
-    communicates = any(_communicates(trace.rank(rank)) for rank in trace.ranks)
+    communicates = any(trace.each(_communicates))
     empty = () if communicates else ("comm_comp_overlap",)
     return tuple(kind for kind in _FIRST if kind not in lacking and kind not in empty)[:_MOST]

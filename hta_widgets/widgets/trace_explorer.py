@@ -79,6 +79,8 @@ class TraceExplorer(Pictured, LoadingPart):
         peaks: peaks of devices in place of their datasheets', as `analysis.roofline` takes them; can be
             changed later, by hand in the panel "roofline", too.
         recording: of several recordings in one folder the one to open, as in `Trace.open`.
+        client: a ``dask.distributed.Client`` whose workers read the files and answer, as in `Trace.open`. The
+            timeline and the inspector bring the columns of the ranks that they show here, once.
 
     Raises:
         TraceNotFoundError: the path does not exist, or the folder holds no trace file. Errors found while
@@ -139,6 +141,7 @@ class TraceExplorer(Pictured, LoadingPart):
         edits: Edit | Sequence[Edit] = (),
         peaks: StatedPeaks | None = None,
         recording: Which = None,
+        client: Any = None,
     ) -> None:
         self._shown: dict[str, Part] = {}
         self._source, self._name = source, name_of(source)
@@ -148,7 +151,7 @@ class TraceExplorer(Pictured, LoadingPart):
         super().__init__(
             {self._name: source},
             selection=selection,
-            open_options={"clock": clock, "recording": recording},
+            open_options={"clock": clock, "recording": recording, "client": client},
             clock=clock,
             communication=communication,
             edits=[edits] if isinstance(edits, Edit) else list(edits),

@@ -325,7 +325,7 @@ def test_a_dask_cluster_reads_the_files_and_a_bad_one_does_not_sink_the_others(t
         trace = Trace.open(
             tmp_path, client=client, cache=False, progress=lambda done, total, text: seen.append(done)
         )
-    pd.testing.assert_frame_equal(trace.events(), Trace.open(tmp_path, cache=False).events())
+        pd.testing.assert_frame_equal(trace.events(), Trace.open(tmp_path, cache=False).events())
     assert trace.ranks == [0, 1]
     assert list(trace.failed) == ["rank2.json"]
     assert seen == [1, 2, 3]

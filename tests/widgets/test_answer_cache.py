@@ -39,7 +39,7 @@ def test_lists_among_the_options_are_compared_by_value(folder: Path, monkeypatch
         label = "Listed"
 
         @staticmethod
-        def function(trace: Trace, scope: Scope, names: list[str]) -> pd.DataFrame:
+        def answer(trace: Trace, scope: Scope, names: list[str]) -> pd.DataFrame:
             asked.append(names)
             return pd.DataFrame({"name": names})
 

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from hta_widgets.analysis.core.there import answer_there
 from hta_widgets.charts.spec import Chart, Figure, Table
+from hta_widgets.trace.far import FarTrace
+from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -74,9 +78,15 @@ class Analysis:
     pictured: Figure | None = None
 
     def splits(self, **options: Any) -> bool:
-        """Whether the answer about many ranks is that about each, stacked (`kept.stacked_ranks`)."""
+        """Whether the answer about many ranks is that about each, stacked (`kept.stacked`)."""
         declared: Callable[[Mapping[str, Any]], bool] | None = getattr(self.function, "splits", None)
         return declared is not None and declared(options)
+
+    def answer(self, trace: Trace, scope: Scope | None = None, **options: Any) -> pd.DataFrame:
+        """The answer of `function`, computed where the ranks lie."""
+        if isinstance(trace, FarTrace):
+            return answer_there(self.function, trace, scope or Scope(), options, self.splits(**options))
+        return self.function(trace, scope, **options)
 
     def figure(self, frame: pd.DataFrame) -> go.Figure:
         """The plotly figure of a frame of this analysis."""

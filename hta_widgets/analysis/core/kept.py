@@ -39,7 +39,7 @@ from hta_widgets.whole_files import replacing
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["SUFFIX", "kept", "stacked_ranks"]
+__all__ = ["SUFFIX", "kept", "stacked", "stacked_ranks", "stated_by_user"]
 
 Question = TypeVar("Question", bound=Callable[..., pd.DataFrame])
 
@@ -136,10 +136,10 @@ def stacked_ranks(
         checkpoint()
         with contextlib.suppress(MissingDataError):
             parts.append(ask_rank(replace(scope, ranks=(rank,))))
-    return _stacked(parts) if parts else ask(scope)
+    return stacked(parts) if parts else ask(scope)
 
 
-def _stacked(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def stacked(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """One frame after the other; the texts of categories are united."""
     if len(parts) == 1:
         return parts[0]
@@ -159,7 +159,7 @@ def _file(
     """Where the answer to a question is kept; None if it is not."""
     if scope.window_ns is not None or scope.streams is not None or scope.names is not None:
         return None
-    if trace.answers is None or not trace.key or not (code := _code()) or _stated_by_user():
+    if trace.answers is None or not trace.key or not (code := _code()) or stated_by_user():
         return None
     ranks = trace.ranks_of(scope)
     # Of what depends on one rank alone it does not matter which others were opened with it.
@@ -173,8 +173,8 @@ def _file(
     return trace.answers / f"{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}{SUFFIX}"
 
 
-def _stated_by_user() -> bool:
-    """Whether there are peaks or formulas of the user's, which are no part of this library's code."""
+def stated_by_user() -> bool:
+    """Whether there are peaks or formulas of the user's, which are known to this process alone."""
     from hta_widgets.analysis.kernels import peaks
     from hta_widgets.analysis.operators import formulas
 

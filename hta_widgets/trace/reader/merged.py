@@ -44,10 +44,10 @@ def by_rank(table: EventTable) -> list[EventTable]:
 
 
 def note_several(table: EventTable) -> None:
-    """Say of a table of one rank that its collectives state several, if they do."""
+    """Say of a table of one rank, once, that its collectives state several, if they do."""
     stated = np.unique(table.sparse("process_rank")[1])
     stated = stated[stated >= 0]
-    if len(stated) > 1:
+    if len(stated) > 1 and all(problem.check != "merged_ranks" for problem in table.problems):
         some = ", ".join(map(str, stated[:8].tolist())) + (", ..." if len(stated) > 8 else "")
         detail = (
             f"its collectives are of ranks {some}, and its processes do not say which rank each is of: the "

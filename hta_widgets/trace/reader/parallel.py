@@ -1,17 +1,13 @@
-"""Reads many files in parallel: on a Dask cluster if there is a client, else in threads, since the scanner
-releases the GIL.
-"""
+"""Reads many files in parallel, in threads, since the scanner releases the GIL."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from hta_widgets.engine import map_ranks
 from hta_widgets.errors import TraceFormatError
-from hta_widgets.formatting import counted
 from hta_widgets.trace.reader import cache as _cache
 from hta_widgets.trace.reader.cache import Cache
 from hta_widgets.trace.reader.cache_budget import CacheBudget
@@ -33,7 +29,6 @@ def read_all(
     files: Sequence[TraceFile],
     cache: Cache,
     progress: Callable[[float, int, str], None] | None = None,
-    client: Any = None,
     read_one: Callable[..., Any] | None = None,
 ) -> tuple[list[Any], dict[str, Exception]]:
     """Each file's table, None where it could not be read, and the reasons by file name.
@@ -46,8 +41,6 @@ def read_all(
     errors: dict[int, Exception] = {}
     if not files:
         return tables, {}
-    if client is not None:
-        return _read_remotely(files, cache, progress, client)
     stop = threading.Event()
     folder = _cache.cache_folder(cache)
     budget = None if folder is None else CacheBudget(folder, len(files))
@@ -83,37 +76,19 @@ def read_all(
             pool.shutdown(wait=True, cancel_futures=True)
             raise
     # In the order of the files, not of the threads; files of one name in several folders stay apart.
-    return tables, {_label(files, at): errors[at] for at in sorted(errors)}
+    names = labels(files)
+    return tables, {names[at]: errors[at] for at in sorted(errors)}
 
 
-def _read_remotely(
-    files: Sequence[TraceFile],
-    cache: Cache,
-    progress: Callable[[float, int, str], None] | None,
-    client: Any,
-) -> tuple[list[EventTable | None], dict[str, Exception]]:
-    def report(done: int) -> None:
-        if progress is not None:
-            progress(done, len(files), f"read {done} of {counted(len(files), 'file')}")
-
-    results = map_ranks(partial(_attempt, cache=cache), files, client=client, done=report)
-    tables = [None if isinstance(result, Exception) else result for result in results]
-    return tables, {
-        _label(files, at): result for at, result in enumerate(results) if isinstance(result, Exception)
-    }
-
-
-def _attempt(file: TraceFile, cache: Cache) -> EventTable | Exception:
-    """The table, or the reason there is none: one bad file must not fail the other tasks."""
-    try:
-        return read_file(file, cache)
-    except Exception as error:
-        return error
-
-
-def _label(files: Sequence[TraceFile], at: int) -> str:
-    name, alike = files[at].name, [other for other, file in enumerate(files) if file.name == files[at].name]
-    return name if len(alike) == 1 else f"{name} ({alike.index(at) + 1} of {len(alike)})"
+def labels(files: Sequence[TraceFile]) -> list[str]:
+    """The files' names; those of one name are numbered."""
+    total, seen = Counter(file.name for file in files), Counter[str]()
+    told = []
+    for file in files:
+        seen[file.name] += 1
+        of = total[file.name]
+        told.append(file.name if of == 1 else f"{file.name} ({seen[file.name]} of {of})")
+    return told
 
 
 def _watched(file: TraceFile, stop: threading.Event) -> TraceFile:

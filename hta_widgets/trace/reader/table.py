@@ -66,6 +66,9 @@ class EventTable:
     def __len__(self) -> int:
         return self.n
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns the file has."""
