@@ -170,6 +170,14 @@ def test_a_folder_that_is_out_of_reach_costs_its_own_ranks(server: Server, soon:
         opened([f"{server.url}/other/", f"{server.url}/other/"])
 
 
+def test_a_url_out_of_reach_among_others_by_rank() -> None:
+    put("/by_rank/a.json", content(0))
+    trace = opened({4: "memory://by_rank/a.json", 5: "nothing://bucket/b.json", 6: "memory://by_rank/none/"})
+    assert (trace.ranks, set(trace.failed)) == ([4], {"nothing://bucket/b.json", "memory://by_rank/none/"})
+    with pytest.raises(RemoteError, match="knows no nothing://"):
+        opened({5: "nothing://bucket/b.json"})
+
+
 @pytest.mark.parametrize(
     ("url", "words"),
     [

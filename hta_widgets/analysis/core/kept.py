@@ -29,6 +29,7 @@ import pandas as pd
 import pyarrow as pa
 from pandas.api.types import union_categoricals
 
+from hta_widgets.analysis.core.arrow import from_arrow, to_arrow
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.reader.cache_budget import trim
@@ -200,29 +201,18 @@ def _read(file: Path) -> pd.DataFrame | None:
     """A kept answer; None where there is none, or it is damaged."""
     try:
         content = read_sealed(file)
-        frame = _frame(content)
+        frame = from_arrow(content)
         os.utime(file)  # marks it as recently used
     except (OSError, DamagedFileError, ValueError, KeyError, TypeError, pa.ArrowException):
         return None
     return frame
 
 
-def _frame(content: pa.Buffer) -> pd.DataFrame:
-    frame: pd.DataFrame = pa.ipc.open_stream(content).read_all().to_pandas()
-    return frame
-
-
 def _write(file: Path, frame: pd.DataFrame) -> None:
     """Keep an answer, if it can be read back as it is. That it cannot be written is no error."""
-    with contextlib.suppress(OSError, ValueError, TypeError, pa.ArrowException, AssertionError):
-        if frame.memory_usage(deep=False).sum() > _LARGEST:
-            return
-        table = pa.Table.from_pandas(frame)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        content = sink.getvalue()
-        pd.testing.assert_frame_equal(_frame(content), frame, check_exact=True, check_freq=False)
+    if frame.memory_usage(deep=False).sum() > _LARGEST or (content := to_arrow(frame)) is None:
+        return
+    with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file, tidy=False) as target:
             sealing = Sealing(target)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
+from hta_widgets.analysis.core.arrow import from_arrow, to_arrow
 from hta_widgets.analysis.core.kept import stacked, stated_by_user
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.far import FarTrace
@@ -17,6 +19,7 @@ from hta_widgets.trace.scope import Scope
 __all__ = ["answer_there"]
 
 Question = Callable[..., pd.DataFrame]
+Sent = bytes | pd.DataFrame
 
 
 def answer_there(
@@ -37,16 +40,29 @@ def answer_there(
     if by_rank and (ranks := trace.ranks_of(scope)):
         asked = [(rank, question, replace(scope, ranks=(rank,))) for rank in ranks]
         answers = trace.ask_ranks(_of_one, asked, dict(options))
-        parts = [answer for answer in answers if answer is not None]
+        parts = [_unpacked(answer) for answer in answers if answer is not None]
         if parts:
             return stacked(parts)
-    frame: pd.DataFrame = trace.ask_whole(question, scope, **options)
-    return frame
+    return _unpacked(trace.ask_whole(_of_all, question, scope, **options))
 
 
-def _of_one(trace: Trace, question: Question, scope: Scope, **options: Any) -> pd.DataFrame | None:
+def _of_one(trace: Trace, question: Question, scope: Scope, **options: Any) -> Sent | None:
     """What is said of one rank, None where that lacks the data."""
     try:
-        return question(trace, scope, **options)
+        return _packed(question(trace, scope, **options))
     except MissingDataError:
         return None
+
+
+def _of_all(trace: Trace, question: Question, scope: Scope, **options: Any) -> Sent:
+    return _packed(question(trace, scope, **options))
+
+
+def _packed(frame: pd.DataFrame) -> Sent:
+    """A frame in few bytes: names of kernels are long and alike. Itself if it would come back otherwise."""
+    content = to_arrow(frame)
+    return frame if content is None else zlib.compress(content.to_pybytes(), 9)
+
+
+def _unpacked(sent: Sent) -> pd.DataFrame:
+    return sent if isinstance(sent, pd.DataFrame) else from_arrow(zlib.decompress(sent))

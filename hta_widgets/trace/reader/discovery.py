@@ -7,7 +7,7 @@ rank gets a number of its own, and a file that is not a trace is reported with t
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +64,14 @@ def discover(path: Any, recording: Which = None) -> Discovery:
         ValueError: a rank is negative, or no number of 31 bits.
     """
     if isinstance(path, Mapping):
-        files = [
-            TraceFile(entry.source, entry.name, entry.folder, _given_rank(rank))
-            for rank, item in path.items()
-            for entry in discover(item, recording).files
-        ]
-        return Discovery(files)
+        result = Discovery([])
+        for rank, item in path.items():
+            number, found = _given_rank(rank), _one_of(item, recording, alone=len(path) == 1)
+            result.files += [replace(entry, rank=number) for entry in found.files]
+            result.failed |= found.failed
+        if not result.files and result.failed:
+            raise next(iter(result.failed.values()))
+        return result
     if isinstance(path, str | Path):
         if isinstance(path, str) and "://" in path:
             return _discover_remote(path, recording)
@@ -92,13 +94,7 @@ def _discover_each(paths: Sequence[Any], recording: Which) -> Discovery:
     """Those of a list; a folder of another machine that is out of reach costs its own files."""
     result = Discovery([])
     for path in paths:
-        try:
-            found = discover(path, recording)
-        except (RemoteError, TraceNotFoundError) as error:
-            if len(paths) == 1 or not (isinstance(path, str) and "://" in path):
-                raise
-            result.failed[shown(path)] = error
-            continue
+        found = _one_of(path, recording, alone=len(paths) == 1)
         result.files += found.files
         result.skipped |= found.skipped
         result.notes += found.notes
@@ -107,6 +103,16 @@ def _discover_each(paths: Sequence[Any], recording: Which) -> Discovery:
     if not result.files:
         raise next(iter(result.failed.values()), TraceNotFoundError("the list of trace files is empty"))
     return result
+
+
+def _one_of(path: Any, recording: Which, alone: bool) -> Discovery:
+    """What one of several paths stands for; a URL that is out of reach has failed, unless it is alone."""
+    try:
+        return discover(path, recording)
+    except (RemoteError, TraceNotFoundError) as error:
+        if alone or not (isinstance(path, str) and "://" in path):
+            raise
+        return Discovery([], failed={shown(path): error})
 
 
 def _given_rank(rank: Any) -> int:

@@ -29,17 +29,16 @@ def by_rank(table: EventTable) -> list[EventTable]:
     """The table of each rank in a file, by rank; the file's own where its processes tell of one rank."""
     pids = table.dictionary("pid")
     rank_of_pid = _ranks_of(table, pids)
-    codes = table.codes("pid")
-    phases = table.dictionary("phase")
-    timed = table.ints("start_ns") != NULL
-    if "M" in phases:
-        timed &= table.codes("phase") != phases.index("M")
-    # what has no time, or belongs to no process, need not tell its rank
-    events = np.bincount(codes[timed & (codes >= 0)], minlength=len(pids))
-    ranks = rank_of_pid[events > 0]
-    if len(ranks) and (ranks >= 0).all() and len(set(ranks.tolist())) > 1:
-        of_event = np.append(rank_of_pid, -1)[codes]
-        return [_part(table, of_event == rank, rank) for rank in sorted(set(ranks.tolist()))]
+    if len(set(rank_of_pid[rank_of_pid >= 0].tolist())) > 1:
+        codes, phases = table.codes("pid"), table.dictionary("phase")
+        timed = table.ints("start_ns") != NULL
+        if "M" in phases:
+            timed &= table.codes("phase") != phases.index("M")
+        # what has no time, or belongs to no process, need not tell its rank
+        ranks = np.unique(rank_of_pid[codes[timed & (codes >= 0)]])
+        if len(ranks) > 1 and ranks[0] >= 0:
+            of_event = np.append(rank_of_pid, -1)[codes]
+            return [_part(table, of_event == rank, rank) for rank in ranks.tolist()]
     return [table]
 
 
