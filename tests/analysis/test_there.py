@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import signal
@@ -22,7 +23,8 @@ from hta_widgets.engine import Superseded, Ticket, submit
 from hta_widgets.errors import ClusterError, MissingDataError
 from hta_widgets.trace import far
 from hta_widgets.trace.far import FarTrace
-from tests.trace.helpers import kernel, write
+from tests.job.many_ranks import write_job
+from tests.trace.helpers import kernel, slice_, write
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is an optional dependency")
 pytestmark = pytest.mark.slow
@@ -32,6 +34,7 @@ PER_EVENT = {
     "idle_gaps", "launch_stats", "queue_length", "call_stacks", "collectives", "memory_timeline",
     "memory_bandwidth", "critical_path",
 }  # fmt: skip
+JOBS = ["ddp_4ranks", "gpt2_fsdp_full_shard", "inference_cuda_graphs", "unlike ranks"]
 FIRST_VIEW = 100_000
 SELECTION = 10_000
 
@@ -74,11 +77,37 @@ def assert_same(here: pd.DataFrame | str, far_away: pd.DataFrame | str) -> None:
         pd.testing.assert_frame_equal(far_away, here, check_exact=True)
 
 
+def unlike_ranks(folder: Path) -> Path:
+    """A job of which each rank recorded what the others did not."""
+    files = sorted(write_job(folder, 3, slow=2).iterdir())
+    allocated = {"Bytes": 512, "Addr": 1, "Device Type": 1, "Device Id": 0, "Total Allocated": 512}
+    own = (
+        [
+            slice_("region", "gpu_user_annotation", 1010, 300, 7, device=0, stream=7),
+            slice_("kernel", "cuda_profiler_range", 1010, 50, 0, first_counter=1),
+        ],
+        [
+            slice_("another region", "user_annotation", 1010, 300),
+            slice_("kernel", "cuda_profiler_range", 1010, 50, 0, second_counter=0.5),
+        ],
+        [
+            slice_("nn.Module: Linear_0", "python_function", 1001, 200, **{"Python id": 1}),
+            {**slice_("[memory]", "cpu_instant_event", 1020, 0, **allocated), "ph": "i"},
+        ],
+    )
+    for rank, (file, events) in enumerate(zip(files, own, strict=True)):
+        content = json.loads(file.read_text())
+        kept = [event for event in content["traceEvents"] if rank != 1 or event["cat"] != "kernel"]
+        file.write_text(json.dumps({**content, "traceEvents": kept + events}))
+    return folder
+
+
 @pytest.fixture(scope="module")
-def jobs(client: Any) -> dict[str, tuple[Trace, FarTrace]]:
+def jobs(client: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Trace, FarTrace]]:
     found = {}
-    for name in ("ddp_4ranks", "gpt2_fsdp_full_shard", "inference_cuda_graphs"):
-        path = examples.path(name)
+    for name in JOBS:
+        is_unlike = name == "unlike ranks"
+        path = unlike_ranks(tmp_path_factory.mktemp("jobs") / "unlike") if is_unlike else examples.path(name)
         far_away = Trace.open(path, client=client)
         assert isinstance(far_away, FarTrace)
         found[name] = (Trace.open(path), far_away)
@@ -100,7 +129,7 @@ def scopes(trace: Trace) -> list[Scope]:
 
 
 @pytest.mark.parametrize("kind", ANALYSES)
-@pytest.mark.parametrize("name", ["ddp_4ranks", "gpt2_fsdp_full_shard", "inference_cuda_graphs"])
+@pytest.mark.parametrize("name", JOBS)
 def test_every_answer_is_that_of_a_local_trace(
     jobs: dict[str, tuple[Trace, FarTrace]], name: str, kind: str
 ) -> None:

@@ -12,6 +12,7 @@ from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.calls.paths import CallPaths, add_to_callers, sums
 from hta_widgets.analysis.calls.tree import CallTree, adopt_backward, measure
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.charts.spec import Flame
 from hta_widgets.engine import checkpoint
@@ -89,6 +90,7 @@ def _paths_of(rank_trace: RankTrace, merge_backward: bool) -> CallPaths:
     return CallPaths(rank_trace, stacks(rank_trace, merge_backward))
 
 
+@kept(by_rank=True)
 def call_stacks(trace: Trace, scope: Scope | None = None, merge_backward: bool = True) -> pd.DataFrame:
     """Sum the call trees of each rank over equal paths: what a flame graph shows.
 

@@ -38,6 +38,7 @@ _COUNTS = (
 _RATES = ("mean_gbps", "mean_busy_gbps", "max_gbps", "p50_gbps", "effective_gbps")
 
 
+@kept(by_rank=True)
 def memory_bandwidth(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """The bandwidth of copies and fills over time, for each kind of copy on each device.
 

@@ -38,6 +38,7 @@ _MEANS = {
 }
 
 
+@kept(by_rank=True)
 def launch_stats(
     trace: Trace,
     scope: Scope | None = None,

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.launches.launched import Launched, launched_ranks
 from hta_widgets.charts.spec import Bars
@@ -32,6 +33,7 @@ _SEQUENCE = ("kernels", "count", "op_delay_ns", "launch_latency_ns", "device_ns"
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
 
 
+@kept(by_rank=True)
 def op_kernels(
     trace: Trace,
     scope: Scope | None = None,

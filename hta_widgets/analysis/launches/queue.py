@@ -53,6 +53,7 @@ _BLOCKED = (
 )
 
 
+@kept(by_rank=True)
 def queue_length(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """The number of launched but not yet started pieces of work on each stream, over time.
 
@@ -129,6 +130,7 @@ def queue_summary(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     return frame
 
 
+@kept(by_rank=True)
 def blocked_on_full_queue(trace: Trace, scope: Scope | None = None, limit: int | None = None) -> pd.DataFrame:
     """How long was each stream's queue full, so that the next launch had to wait for a place?
 

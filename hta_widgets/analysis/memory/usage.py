@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.memory.events import Changes, innermost, outermost
 from hta_widgets.analysis.memory.peaks import inside, peak_of, recorded
 from hta_widgets.charts.spec import Bars, Lines
@@ -37,6 +38,7 @@ _PEAK = {
 }  # fmt: skip
 
 
+@kept(by_rank=True)
 def memory_timeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """How much memory was allocated and reserved on each device over time, by the `[memory]` events?
 
@@ -81,6 +83,7 @@ def memory_timeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
+@kept(by_rank=True)
 def memory_peak(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """When was each device's allocated memory highest, and which operators held it then?
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.chains import chains_of
 from hta_widgets.analysis.replay import edits
@@ -35,6 +36,7 @@ _COLUMNS: Final = {
 }  # fmt: skip
 
 
+@kept(by_rank=True)
 def fusion_candidates(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """Which sequences of pointwise kernels read and write results that one kernel would keep to itself?
 
