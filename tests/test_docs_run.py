@@ -114,7 +114,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def lay_out(folder: Path, example: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(examples.path(example), folder)
+    shutil.copytree(analysis_pages.example_path(example), folder)
 
 
 def run(code: str, names: dict[str, Any], page: str) -> None:

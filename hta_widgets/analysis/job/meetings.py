@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.matching import match
+from hta_widgets.analysis.core.medians import median
 from hta_widgets.engine import checkpoint
 from hta_widgets.jit import kernel
 
@@ -164,20 +165,21 @@ def _apart(there: tuple[_Sequence, _Sequence], back: tuple[_Sequence, _Sequence]
 
 
 def _misfit_of(send: _Sequence, receive: _Sequence) -> float:
-    return float(_misfit(send.ends, receive.ends, np.array(send.per_step, np.int64)))
+    return float(misfit_ns(send.ends, receive.ends, np.array(send.per_step, np.int64)))
 
 
 @kernel
-def _misfit(sends: Int64, receives: Int64, per_step: Int64) -> float:
+def misfit_ns(sends: Int64, receives: Int64, per_step: Int64) -> float:
     """How far the ends differ from a constant difference in each step: the median, ns."""
     off = (sends - receives).astype(np.float64)
     begin = 0
     for count in per_step:
         if count:
-            part = off[begin : begin + count]
-            off[begin : begin + count] = np.abs(part - np.median(part))
+            usual = median(off[begin : begin + count])
+            for at in range(begin, begin + count):
+                off[at] = abs(off[at] - usual)
             begin += count
-    return float(np.median(off))
+    return median(off)
 
 
 def joined_up(collective: Int64, pairs: list[Pair]) -> Int64:

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.medians import median
 from hta_widgets.engine import checkpoint
-from hta_widgets.jit import kernel, outline
+from hta_widgets.jit import kernel
 
 __all__ = ["Occurrences"]
 
@@ -94,22 +95,6 @@ def _between_lanes(
     return found
 
 
-@outline
-def _median(values: Int64) -> float:
-    """The median; by a shell sort, since numba's sort and median cannot be translated by the build."""
-    ordered, step = values.copy(), len(values) // 2
-    while step:
-        for at in range(step, len(ordered)):
-            moved, place = ordered[at], at
-            while place >= step and ordered[place - step] > moved:
-                ordered[place] = ordered[place - step]
-                place -= step
-            ordered[place] = moved
-        step //= 2
-    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    return 0.5 * float(low) + 0.5 * float(high)  # their sum may be too large for an integer
-
-
 @kernel
 def _taken(own: Int64, ends: Int64, begins: Int64, tolerance: int) -> npt.NDArray[np.bool_]:
     """Which candidates (rows of `ends`, by occurrence) are dependencies of an operation that begins then."""
@@ -128,11 +113,11 @@ def _taken(own: Int64, ends: Int64, begins: Int64, tolerance: int) -> npt.NDArra
     for at in range(candidates):
         if taken[at]:
             known = np.maximum(known, ends[at])
-    unexplained = _median(begins - known)
+    unexplained = median(begins - known)
     if unexplained > near:
         gaps = np.empty(candidates, np.float64)
         for at in range(candidates):
-            gaps[at] = _median(begins - ends[at])
+            gaps[at] = median(begins - ends[at])
         best = gaps.argmin()
         if not taken[best] and gaps[best] < unexplained - near:
             taken[best] = True
