@@ -16,10 +16,7 @@ from pathlib import Path
 # code for any processor: before numba reads them
 os.environ |= {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_BOUNDSCHECK": "0"}
 
-import numpy as np
-
 from hta_widgets import examples
-from hta_widgets.analysis.job.meetings import misfit_ns
 from hta_widgets.cli import warm_up
 from hta_widgets.hta.trace_analysis import TraceAnalysis
 from hta_widgets.jit import portable
@@ -37,7 +34,7 @@ def main() -> None:
     with warnings.catch_warnings(), portable.calls() as seen:
         warnings.simplefilter("ignore")  # about the examples
         scanner.scan(io.BytesIO(b'{"traceEvents":[%s]}' % b",".join(_EVENT % i for i in range(_NAMES))))
-        for step in (*warm_up.STEPS.values(), _halves, _partners, _by_htas_names):
+        for step in (*warm_up.STEPS.values(), _halves, _by_htas_names):
             step()
     left = portable.write(seen, FOLDER)
     sys.stdout.write(f"{len(seen) - len(left)} kernels translated\n")
@@ -51,12 +48,6 @@ def _halves() -> None:
         path = Path(folder) / "rank0.json"
         path.write_bytes(_HALVES)
         Trace.open(path, cache=False)
-
-
-def _partners() -> None:
-    """Sends whose partners are not recorded, which no example has."""
-    ends = np.arange(4)
-    misfit_ns(ends, ends, np.array([2, 2]))
 
 
 def _by_htas_names() -> None:

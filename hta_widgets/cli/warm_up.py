@@ -13,9 +13,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+import numpy as np
+
 from hta_widgets import examples
 from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, operators, roofline, what_if
 from hta_widgets.analysis.compare import anchors
+from hta_widgets.analysis.job.meetings import misfit_ns
 from hta_widgets.analysis.replay import edits
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.limits import LINES
@@ -68,6 +71,8 @@ def _analyse() -> None:
             except MissingDataError:
                 continue
     operators(_open("gpt2_baseline"), by="module")
+    ends = np.arange(4)
+    misfit_ns(ends, ends, np.array([2, 2]))  # of sends without recorded partners, which no example has
 
 
 def _replay() -> None:

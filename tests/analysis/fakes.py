@@ -49,6 +49,9 @@ class FakeRank:
 
 
 class FakeTrace:
+    answers = None  # nothing is kept
+    exceeds_memory = False
+
     def __init__(self, ranks: dict[int, FakeRank]) -> None:
         self._ranks = ranks
         self.ranks = sorted(ranks)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from docs.analysis_pages import example_of, example_path
 from hta_widgets import Trace, examples
 from hta_widgets.analysis import ANALYSES, COMPARISONS
 from hta_widgets.analysis.compare.waterfall import STEP
@@ -88,6 +89,7 @@ def frames():
         "tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz",
     )
     traces += [Trace.open(shared_trace(name)) for name in recorded]
+    traces.append(Trace.open(example_path(example_of("pipeline"))))
     found = []
     for kind, analysis in ANALYSES.items():
         for trace in traces:

@@ -91,7 +91,7 @@ def observations(
     folder = Path(request.config.cache.mkdir("hta_answers"))  # type: ignore[union-attr]
     asked = Observations(python, folder)
     specs = [spec for item in request.session.items if (spec := getattr(item, "callspec", None))]
-    wanted = {spec.params.get("job") for spec in specs} & requests_of.keys()
+    wanted = {str(spec.params.get("job")) for spec in specs} & requests_of.keys()
     for name in sorted(wanted, key=lambda name: (not name.startswith(LONGEST), name)):
         asked.ask(name, requests_of[name])
     yield asked

@@ -4,33 +4,56 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from hta_widgets.widgets import TraceExplorer
+from tests.support import ROOT
+from tests.widgets.forked import JOB, SECONDS
+
+# In a process of its own: what other tests leave running in this one would be forked, too.
+PARENT = """
+import multiprocessing, sys
+from concurrent.futures import ProcessPoolExecutor
 from tests.widgets.forked import JOB, SECONDS, report
+from hta_widgets.widgets import TraceExplorer
+size = TraceExplorer(JOB).to_html(sys.argv[2] + "/parent.html").stat().st_size
+with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context(sys.argv[1])) as pool:
+    found = pool.submit(report, sys.argv[2] + "/child.html").result(timeout=2 * SECONDS)
+assert abs(found - size) < 0.1 * size
+"""
+
+WITH_JOBLIB = """
+import sys
+import joblib
+from tests.widgets.forked import JOB, report
+from hta_widgets.widgets import TraceExplorer
+TraceExplorer(JOB).to_html(sys.argv[1] + "/parent.html")
+for backend in ("loky", "multiprocessing"):
+    targets = [f"{sys.argv[1]}/{backend}{number}.html" for number in range(2)]
+    sizes = joblib.Parallel(n_jobs=2, backend=backend)(joblib.delayed(report)(path) for path in targets)
+    assert min(sizes) > 10_000
+"""
+
+
+def run(code: str, *arguments: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT, capture_output=True, text=True, timeout=4 * SECONDS,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_report_is_written_in_a_child(tmp_path: Path, method: str) -> None:
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"this platform cannot {method}")
-    explorer = TraceExplorer(JOB)
-    size = explorer.to_html(tmp_path / "parent.html").stat().st_size
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context(method)) as pool:
-        found = pool.submit(report, str(tmp_path / "child.html")).result(timeout=2 * SECONDS)
-    assert abs(found - size) < 0.1 * size
+    run(PARENT, method, str(tmp_path))
 
 
 def test_joblib_workers_write_reports(tmp_path: Path) -> None:
-    joblib = pytest.importorskip("joblib")
-    TraceExplorer(JOB).to_html(tmp_path / "parent.html")
-    for backend in ("loky", "multiprocessing"):
-        targets = [str(tmp_path / f"{backend}{number}.html") for number in range(2)]
-        sizes = joblib.Parallel(n_jobs=2, backend=backend)(joblib.delayed(report)(path) for path in targets)
-        assert min(sizes) > 10_000
+    pytest.importorskip("joblib")
+    run(WITH_JOBLIB, str(tmp_path))
 
 
 CHILD = """

@@ -238,6 +238,8 @@ ANALYSIS = Analysis(
     sentence=sentence,
     chart=Heat("exchange", "rank", "load_pct", "communication", measure="Tokens, of the mean", contrast=True),
     requires=(
+        "second rank",
+        "communication kernels",
         "process groups",
         "expert parallelism",
         "split sizes of tokens",

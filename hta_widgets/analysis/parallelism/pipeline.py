@@ -303,6 +303,8 @@ ANALYSIS = Analysis(
         ("iteration", "stage", "rank"),
     ),
     requires=(
+        "second rank",
+        "communication kernels",
         "process groups",
         "pipeline stages",
         "sends and receives between stages",

@@ -70,7 +70,7 @@ export const job: View = ({ model, el, signal }) => {
   observer.observe(el);
   onAbort(signal, () => observer.disconnect());
 
-  const fetch = async (of: number) => {
+  const look = async (of: number) => {
     if (of === 0) return;
     try {
       const [time, waits] = await Promise.all([
@@ -86,7 +86,7 @@ export const job: View = ({ model, el, signal }) => {
   };
   onAbort(
     signal,
-    effect(() => void fetch(version.value)),
+    effect(() => void look(version.value)),
   );
 
   const tell = (detail: Shown | null) =>
