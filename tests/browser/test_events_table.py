@@ -62,8 +62,9 @@ def test_scroll_sort_focus_and_save(lab: Lab, tmp_path: Path) -> None:
     lab.page.keyboard.press("PageDown")
     lab.page.keyboard.press("ArrowUp")
     lab.page.keyboard.press("Enter")
-    place = int(lab.kernel("table._find(dict(zip(('rank', 'event_id'), selection.focus)))['row']"))
-    assert place > 8
+    found = "table._find(dict(zip(('rank', 'event_id'), selection.focus)))['row']"
+    lab.expect_kernel(f"{found} > 8", True)  # once the key has reached the kernel
+    place = int(lab.kernel(found))
     expect(row(grid, place)).to_have_attribute("aria-selected", "true")
     lab.shot("events-table-sorted")
 
