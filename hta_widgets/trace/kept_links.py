@@ -18,8 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hta_widgets.trace.reader.cache_budget import trim
-from hta_widgets.trace.reader.sealed import DamagedFileError, Sealing, read_sealed
-from hta_widgets.whole_files import replacing
+from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
 
 __all__ = ["Links", "file_of", "read", "write"]
 
@@ -58,12 +57,8 @@ def write(file: Path, links: Links) -> None:
     """Keep links. That they cannot be written is no error."""
     with contextlib.suppress(OSError, pa.ArrowException):
         batch = pa.record_batch([pa.array(column) for column in links], names=list(Links._fields))
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(file, tidy=False) as sink:
-            sealing = Sealing(sink)
-            with pa.ipc.new_stream(pa.PythonFile(sealing, "w"), batch.schema) as writer:
-                writer.write_batch(batch)
-            sealing.seal()
+        with sealed(file) as sealing, pa.ipc.new_stream(pa.PythonFile(sealing, "w"), batch.schema) as writer:
+            writer.write_batch(batch)
         if next(_written) % _TRIM_EVERY == 0:
             trim(file.parent, _PART_OF_BUDGET)
 

@@ -29,11 +29,10 @@ from hta_widgets.trace.reader.file_names import TraceFile
 from hta_widgets.trace.reader.merged import by_rank, note_several
 from hta_widgets.trace.reader.parallel import read_file
 from hta_widgets.trace.reader.scanner import Progress
-from hta_widgets.trace.reader.sealed import DamagedFileError, Sealing, read_sealed
+from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
 from hta_widgets.trace.reader.source import describe
 from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.trace.slices import Slices, find_slices
-from hta_widgets.whole_files import replacing
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -294,10 +293,7 @@ def _read_header(folder: Path, key: str) -> Header | None:
 def _write_header(folder: Path, key: str, header: Header) -> None:
     with contextlib.suppress(OSError):
         target = _header_file(folder, key)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(target, tidy=False) as sink:
-            sealing = Sealing(sink)
+        with sealed(target) as sealing:
             sealing.write(json.dumps({"version": _VERSION, **asdict(header)}).encode())
-            sealing.seal()
         if next(_written) % _TRIM_EVERY == 0:
             trim(target.parent, _PART_OF_BUDGET)

@@ -33,9 +33,8 @@ from hta_widgets.analysis.core.arrow import from_arrow, to_arrow
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.reader.cache_budget import trim
-from hta_widgets.trace.reader.sealed import DamagedFileError, Sealing, read_sealed
+from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
 from hta_widgets.trace.scope import Scope
-from hta_widgets.whole_files import replacing
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
@@ -213,10 +212,7 @@ def _write(file: Path, frame: pd.DataFrame) -> None:
     if frame.memory_usage(deep=False).sum() > _LARGEST or (content := to_arrow(frame)) is None:
         return
     with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(file, tidy=False) as target:
-            sealing = Sealing(target)
+        with sealed(file) as sealing:
             sealing.write(content)
-            sealing.seal()
         if next(_written) % _TRIM_EVERY == 0:
             trim(file.parent, _PART_OF_BUDGET)

@@ -31,10 +31,9 @@ import pyarrow as pa
 from hta_widgets.trace.reader.cache_budget import SUFFIX, CacheBudget
 from hta_widgets.trace.reader.scanner import Progress, scan
 from hta_widgets.trace.reader.schema import FORMAT_VERSION
-from hta_widgets.trace.reader.sealed import DamagedFileError, Sealing, read_sealed
+from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
 from hta_widgets.trace.reader.source import TraceSource, describe, is_url
 from hta_widgets.trace.reader.table import EventTable, Problem
-from hta_widgets.whole_files import replacing
 
 Cache = bool | Path | Literal["verify"]
 
@@ -154,12 +153,8 @@ def write_table(table: EventTable, file: Path, *, compressed: bool) -> None:
     options = pa.ipc.IpcWriteOptions(compression=_compression() if compressed else None)
     with pa.ipc.new_file(content, batch.schema, options=options) as writer:
         writer.write_batch(batch)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    # CacheBudget tidies the folder once per opening: not each of its thousands of files does
-    with replacing(file, durable=True, tidy=False) as sink:
-        sealing = Sealing(sink)
+    with sealed(file, durable=True) as sealing:
         sealing.write(content.getvalue())
-        sealing.seal()
 
 
 def record_batch(table: EventTable) -> pa.RecordBatch:

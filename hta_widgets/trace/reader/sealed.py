@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -16,7 +18,9 @@ import numpy as np
 import pyarrow as pa
 from isal import isal_zlib
 
-__all__ = ["DamagedFileError", "Sealing", "read_sealed"]
+from hta_widgets.whole_files import replacing
+
+__all__ = ["DamagedFileError", "Sealing", "read_sealed", "sealed"]
 
 BLOCK: Final = 1 << 20
 _MAGIC: Final = b"HTAseal1"
@@ -66,6 +70,22 @@ class Sealing:
     def _end_block(self) -> None:
         self._checksums.append(self._checksum)
         self._checksum = 0
+
+
+@contextmanager
+def sealed(file: Path, *, durable: bool = False) -> Iterator[Sealing]:
+    """A sealed file to write, which is there as a whole once the context is left, with its folder.
+
+    What killed writers left there is removed by `CacheBudget` and `trim`, not for each of thousands of files.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(file, durable=durable, tidy=False) as sink:
+        sealing = Sealing(sink)
+        yield sealing
+        sealing.seal()
 
 
 def read_sealed(path: Path) -> pa.Buffer:
