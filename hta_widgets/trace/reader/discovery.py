@@ -79,6 +79,7 @@ def discover(path: Any, recording: Which = None) -> Discovery:
     if _is_open_file(path):
         if path.compression or path.mode != "rb":
             return Discovery([TraceFile(path, path.path.rsplit("/", 1)[-1])])
+        path.fs.invalidate_cache()  # as `listed` does
         file = RemoteFile(path.fs, path.path)
         return Discovery([TraceFile(file, file.name)])
     if hasattr(path, "read"):

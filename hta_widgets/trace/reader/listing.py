@@ -53,6 +53,7 @@ def listed(url: str, endings: tuple[str, ...]) -> Listing:
         TraceNotFoundError: there is no such file or folder, or nothing that matches.
     """
     system, key = connected(url)
+    system.invalidate_cache()  # of listings: files may have come or changed since
     if _is_pattern(url):
         found = persistent(lambda: system.glob(key, detail=True), url)
         if not found:
