@@ -1,10 +1,12 @@
 """How time and memory grow with ranks and events: the figures of docs/scaling.md.
 
 Of jobs of many small ranks (`tests/job/many_ranks.py`) CPU seconds to open, to answer the overview, and both
-again from the cache. Of one real trace, opened as several ranks: CPU and bytes per event, without a limit and
-with one that holds two or three of the ranks. Each job is in a process of its own.
+again from the cache; with `--layers 195` of ranks of about 50 MB each, of which 1,024 need 60 GB of disk
+for a while. Of one real trace, opened as several ranks: CPU and bytes per event, without a limit and with one
+that holds two or three of the ranks. Each job is in a process of its own.
 
     python benchmarks/scaling.py 64 256 1024
+    python benchmarks/scaling.py 1024 --layers 195
     python benchmarks/scaling.py trace.json.gz --ranks 8
 """
 
@@ -28,25 +30,30 @@ Answer = TypeVar("Answer")
 
 def spent(what: str, work: Callable[[], Answer], events: int = 0) -> Answer:
     """Do the work, and print the CPU seconds that it took, per event, too, if their number is given."""
-    begun = time.process_time()
+    begun, clock = time.process_time(), time.monotonic()
     answer = work()
     seconds = time.process_time() - begun
     each = f", {seconds * 1e9 / events:,.0f} ns per event" if events else ""
-    print(f"  {what}: {seconds:.2f} s{each}", flush=True)
+    print(f"  {what}: {seconds:.2f} s{each} ({time.monotonic() - clock:.1f} s by the clock)", flush=True)
     return answer
 
 
-def many(count: int, folder: Path) -> None:
-    """A job of many small ranks."""
+def many(count: int, layers: int | None, folder: Path) -> None:
+    """A job of many ranks: small ones, or with so many layers in each of ten steps."""
     from hta_widgets import Trace, analysis
     from tests.job.many_ranks import write_job
 
     analysis.overview(Trace.open(write_job(folder / "small", 8, slow=5), cache=False))  # what is loaded once
-    job = write_job(folder / "job", count, slow=5)
-    print(f"{count:,} ranks of {Trace.open(folder / 'small').rank(0).n} slices")
+    size = {} if layers is None else {"steps": 10, "layers": layers, "products": 25}
+    job = write_job(folder / "job", count, slow=5, **size)
+    print(f"{count:,} ranks of {(job / 'rank0.json').stat().st_size / 1e6:.1f} MB", flush=True)
     for when in ("", " again"):
         trace = spent(f"open{when}", lambda: Trace.open(job))
-        spent(f"overview{when}", lambda trace=trace: analysis.overview(trace))  # type: ignore[misc]
+        found = spent(f"overview{when}", lambda trace=trace: analysis.overview(trace))  # type: ignore[misc]
+        first = found.iloc[0]
+        print(
+            f"  {first['topic']} of rank {first['rank']}; ranks dropped: {trace.memory.dropped:,}", flush=True
+        )
     kept = [file.stat().st_size for file in (folder / "cache").rglob("*") if file.is_file()]
     print(f"  kept on disk: {sum(kept) / count / 1e3:.1f} kB per rank in {len(kept):,} files")
     told_peak()
@@ -91,6 +98,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("jobs", nargs="+", help="numbers of small ranks, or a trace")
     parser.add_argument("--ranks", type=int, default=8, help="how many times a trace is opened")
+    parser.add_argument("--layers", type=int, help="of large ranks: 195 for 50 MB")
     parser.add_argument("--limited", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -98,13 +106,14 @@ def main() -> None:
         for job in asked.jobs:
             for how in ([], ["--limited"])[: 1 if job.isdecimal() else 2]:
                 command = [sys.executable, __file__, job, "--ranks", str(asked.ranks)]
+                command += [] if asked.layers is None else ["--layers", str(asked.layers)]
                 subprocess.run([*command, "--alone", *how], check=True)
         return
     with tempfile.TemporaryDirectory() as name:
         os.environ["HTA_WIDGETS_CACHE"] = f"{name}/cache"
         (job,) = asked.jobs
         if job.isdecimal():
-            many(int(job), Path(name))
+            many(int(job), asked.layers, Path(name))
         else:
             large(Path(job), asked.ranks, asked.limited)
 

@@ -11,53 +11,67 @@ from typing import Any
 STEPS, LAYERS = 4, 3
 # us: what a kernel takes, and how much longer those of the slow rank take
 PRODUCT_US, ADD_US, LATER_US = 60, 20, 40
+ALIKE = 4  # so many kinds of ranks, which differ by microseconds
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 Event = dict[str, Any]
 
 
-def write_job(folder: Path, ranks: int, slow: int, steps: int = STEPS, layers: int = LAYERS) -> Path:
-    """Files of `ranks` ranks of which `slow` computes longer, so that the others wait in every collective."""
+def write_job(
+    folder: Path, ranks: int, slow: int, steps: int = STEPS, layers: int = LAYERS, products: int = 1
+) -> Path:
+    """Files of `ranks` ranks of which `slow` computes longer, so that the others wait in every collective.
+
+    Args:
+        products: matrix products of a layer, before its all-reduce.
+    """
     folder.mkdir()
+    texts = {}
     for rank in range(ranks):
-        trace = {
-            "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": ranks},
-            "baseTimeNanoseconds": 0,
-            "traceEvents": [*_events(rank, ranks, rank == slow, steps, layers)],
-        }
-        (folder / f"rank{rank}.json").write_text(json.dumps(trace))
+        kind = rank % ALIKE, rank == slow
+        if kind not in texts:
+            texts[kind] = json.dumps([*_events(*kind, ranks, steps, layers, products)])
+        info = json.dumps({"backend": "nccl", "rank": rank, "world_size": ranks})
+        (folder / f"rank{rank}.json").write_text(
+            f'{{"distributedInfo": {info}, "baseTimeNanoseconds": 0, "traceEvents": {texts[kind]}}}'
+        )
     return folder
 
 
-def _events(rank: int, ranks: int, slow: bool, steps: int, layers: int) -> Iterator[Event]:
+def _events(kind: int, slow: bool, ranks: int, steps: int, layers: int, products: int) -> Iterator[Event]:
     correlations = count(1)
-    layer_us = PRODUCT_US + ADD_US + LATER_US + 60
+    layer_us = products * (PRODUCT_US + ADD_US + LATER_US) + 60
     for step in range(steps):
         begin = 1000 + step * (layers * layer_us + 20)
         yield _host("user_annotation", f"ProfilerStep#{step}", begin, layers * layer_us + 10)
         for layer in range(layers):
             at = begin + layer * layer_us
             slower = LATER_US if slow else 0
-            small = (3 * rank + step) % 4  # no two ranks are quite alike
-            product = at + 10
-            add = product + PRODUCT_US + slower + small
-            late = add + ADD_US
-            met = at + 10 + PRODUCT_US + LATER_US + ADD_US + 4  # by then the slow one is there
-            for name, start, end, stream in (
-                ("sm90_xmma_gemm_f16f16_f16f32_f32_tn_n", product, add, 7),
-                ("vectorized_elementwise_kernel", add, late, 7),
-                (ALL_REDUCE, late + 2, met + 25, 20),
-            ):
+            small = (3 * kind + step) % ALIKE  # no two ranks are quite alike
+            kernels = []
+            free = at + 10
+            for _ in range(products):
+                product = free
+                add = product + PRODUCT_US + slower + small
+                free = add + ADD_US
+                kernels += [
+                    ("sm90_xmma_gemm_f16f16_f16f32_f32_tn_n", product, add, 7),
+                    ("vectorized_elementwise_kernel", add, free, 7),
+                ]
+                small = 0
+            met = at + 10 + products * (PRODUCT_US + LATER_US + ADD_US) + 4  # by then the slow one is there
+            kernels.append((ALL_REDUCE, free + 2, met + 25, 20))
+            for place, (name, start, end, stream) in enumerate(kernels):
                 number = next(correlations)
                 launched = {"correlation": number}
+                call = at + 4 * place
                 if stream == 7:
-                    operator = "aten::mm" if start == product else "aten::add"
-                    call = at + (0 if start == product else 4)
+                    operator = "aten::add" if place % 2 else "aten::mm"
                     yield _host("cpu_op", operator, call, 4, {"Input Dims": [[64, 64], [64, 64]]})
                     yield _host("cuda_runtime", "cudaLaunchKernel", call + 1, 2, launched)
                     group: Event = {}
                 else:
-                    yield _host("cuda_runtime", "cudaLaunchKernelExC", at + 8, 2, launched)
+                    yield _host("cuda_runtime", "cudaLaunchKernelExC", call, 2, launched)
                     group = {
                         "Collective name": "allreduce",
                         "In msg nelems": 1000,

@@ -19,7 +19,8 @@ from tests.job.many_ranks import write_job
 pytestmark = pytest.mark.slow
 
 # HTA_WIDGETS_EVERY_CASE asks of more ranks
-FEW, MANY = (128, 1024) if os.environ.get("HTA_WIDGETS_EVERY_CASE") else (32, 256)
+EVERY_CASE = bool(os.environ.get("HTA_WIDGETS_EVERY_CASE"))
+FEW, MANY = (128, 1024) if EVERY_CASE else (32, 256)
 # n log n from 32 to 256 ranks is an exponent of 1.2, n squared one of 2; between them is room for noise
 EXPONENT = 1.6
 # What takes less at the larger size is not judged: such times are the allocator's.
@@ -74,7 +75,7 @@ def test_nothing_grows_faster_than_n_log_n(times: dict[int, Times]) -> None:
     assert not {name: exponent for name, exponent in grown.items() if exponent > EXPONENT}
 
 
-@pytest.mark.parametrize("ranks", [8, MANY])
+@pytest.mark.parametrize("ranks", [8, 64, 512, 1024] if EVERY_CASE else [8, 64, MANY])
 def test_the_slow_rank_is_found(ranks: int, tmp_path: Path) -> None:
     slow = ranks - 3
     trace = Trace.open(write_job(tmp_path / "job", ranks, slow))
@@ -90,6 +91,24 @@ def test_opened_again_the_overview_is_there_within_two_seconds(tmp_path: Path) -
     again = []
     assert seconds(lambda: again.append(analysis.overview(Trace.open(job)))) < 2.0
     pd.testing.assert_frame_equal(again[0], expected, check_exact=True)
+
+
+def test_64_ranks_of_5_mb_in_the_memory_of_a_few(tmp_path: Path) -> None:
+    """1,024 of 50 MB are in `benchmarks/scaling.py`."""
+    job = write_job(tmp_path / "job", 64, slow=41, steps=5, layers=40, products=25)
+    assert min(file.stat().st_size for file in job.iterdir()) > 4.5e6
+    limit = 100_000_000
+    trace = Trace.open(job, memory_limit=limit)
+    assert trace.exceeds_memory
+    found = analysis.overview(trace)
+    assert (found.iloc[0]["topic"], found.iloc[0]["rank"]) == ("slow_kernels", 41)
+    stragglers = analysis.stragglers(trace)
+    assert stragglers.loc[stragglers["caused_wait_ns"].idxmax(), "rank"] == 41
+    assert sum(trace.rank(rank).events.held_bytes() for rank in trace.ranks) < 1.2 * limit
+
+    again = []
+    assert seconds(lambda: again.append(analysis.overview(Trace.open(job, memory_limit=limit)))) < 2.0
+    pd.testing.assert_frame_equal(again[0], found, check_exact=True)
 
 
 def test_half_a_million_events_of_64_ranks_are_replayed_in_seconds(tmp_path: Path) -> None:
