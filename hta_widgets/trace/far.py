@@ -2,8 +2,9 @@
 
 Each worker reads files, keeps their columns and makes a `RankTrace` of them; what is asked about a rank is
 computed there, and only the answer travels. What needs all ranks together is computed on one worker, to which
-the others send their columns once. Columns come to the notebook only for what looks at single events: a rank
-at a time, and again only if they were dropped meanwhile because memory is short.
+the others send their columns once, or in the notebook where no worker can hold them. Columns come to the
+notebook for that, and for what looks at single events: a rank at a time, and again only if they were dropped
+meanwhile because memory is short.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.errors import ClusterError, HtaWidgetsError, TraceFormatError, TraceNotFoundError
-from hta_widgets.formatting import byte_size, counted
+from hta_widgets.formatting import counted
 from hta_widgets.trace import clocks
 from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
 from hta_widgets.trace.cluster import largest_worker, mapped, results, submitted
@@ -268,25 +269,20 @@ class FarTrace(Trace):
         return _returned(results(self.client, asked))
 
     def ask_whole(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        """`function(trace, *args, **named)` on the worker that has all ranks.
-
-        Raises:
-            ClusterError: no worker has the memory for all ranks.
-        """
+        """`function(trace, *args, **named)` on the worker that has all ranks; only if `fits_a_worker`."""
         asked = submitted(self.client, _of_trace, self._whole, function, args, named)
         return _returned(results(self.client, [asked]))[0]
 
     @cached_property
-    def _whole(self) -> Any:
-        """All ranks on one worker."""
+    def fits_a_worker(self) -> bool:
+        """Whether the largest worker has the memory for all ranks."""
         need = int(_HELD_PER_COLUMN_BYTE * sum(events.header.nbytes for events in self._events.values()))
         most = largest_worker(self.client)
-        if most and need > _PART_OF_WORKER * most:
-            raise ClusterError(
-                f"this needs all {counted(len(self.ranks), 'rank')} on one worker, {byte_size(need)}, and "
-                f"the largest has {byte_size(most)}",
-                "Give one worker more memory, or open fewer ranks.",
-            )
+        return not most or need <= _PART_OF_WORKER * most
+
+    @cached_property
+    def _whole(self) -> Any:
+        """All ranks on one worker."""
         parts = [self._parts[each.rank] for each in self._plan.assigned]
         return submitted(self.client, There, self._plan, *parts)
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.engine import checkpoint
 from hta_widgets.errors import HtaWidgetsError, TraceFormatError
 from hta_widgets.formatting import byte_size, counted
 from hta_widgets.trace import clocks
@@ -302,7 +303,11 @@ class Trace:
 
     def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """`function(rank, *args)` for each `RankTrace`, where it is."""
-        return [function(self.rank(rank), *args) for rank in self.ranks]
+        answers = []
+        for rank in self.ranks:
+            checkpoint()
+            answers.append(function(self.rank(rank), *args))
+        return answers
 
     def ranks_of(self, scope: Scope | None) -> list[int]:
         """The ranks of the trace that a scope selects."""

@@ -348,12 +348,18 @@ def test_workers_without_the_files_are_told(client: Any) -> None:
         )
 
 
-def test_a_job_that_no_worker_can_hold_is_told(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = Trace.open(examples.path("ddp_4ranks"), client=client)
+def test_a_job_that_no_worker_can_hold_is_answered_here(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a rank's columns at a time; what follows from each rank alone still comes from the workers."""
+    here = examples.load("ddp_4ranks")
     monkeypatch.setattr(far, "_PART_OF_WORKER", 1e-9)
-    with pytest.raises(ClusterError, match=r"needs all 4 ranks on one worker.*Give one worker more memory"):
-        ANALYSES["stragglers"].answer(trace)
-    assert len(ANALYSES["temporal_breakdown"].answer(trace)) == 4  # which needs no two ranks together
+    monkeypatch.setattr(far, "default_limit", lambda: 1)
+    trace = Trace.open(examples.path("ddp_4ranks"), client=client)
+    for kind in ("temporal_breakdown", "collectives"):
+        assert_same(ANALYSES[kind].function(here), ANALYSES[kind].answer(trace))
+    assert not trace.pulled
+    for kind in ("stragglers", "overview"):
+        assert_same(ANALYSES[kind].function(here), ANALYSES[kind].answer(trace))
+    assert trace.memory.dropped >= 3 and len(trace.pulled) <= 1
 
 
 # -- failures ----------------------------------------------------------------------------------------------

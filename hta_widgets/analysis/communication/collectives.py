@@ -15,7 +15,6 @@ from hta_widgets.analysis.communication.operations import collective_of
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.charts.spec import Bars
-from hta_widgets.engine import checkpoint
 from hta_widgets.formatting import counted, duration
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
@@ -118,10 +117,7 @@ def collectives_of(trace: Trace, rank: int, scope: Scope | None = None) -> pd.Da
 @memoize_per_rank()
 def recorded(trace: Trace) -> pd.DataFrame:
     """Every communication kernel with all that was recorded about it: the columns that `match` compares."""
-    parts = []
-    for rank in trace.ranks:
-        checkpoint()
-        parts.append(_evidence_of(trace.rank(rank)))
+    parts = trace.each(_evidence_of)
     return _frame_of({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from hta_widgets.analysis.core.there import answer_there
+from hta_widgets.analysis.core.there import answer_together
 from hta_widgets.charts.spec import Chart, Figure, Table
 from hta_widgets.trace.far import FarTrace
 from hta_widgets.trace.model import Trace
@@ -78,14 +78,14 @@ class Analysis:
     pictured: Figure | None = None
 
     def splits(self, **options: Any) -> bool:
-        """Whether the answer about many ranks is that about each, stacked (`kept.stacked`)."""
+        """Whether the answer about many ranks is that about each, stacked."""
         declared: Callable[[Mapping[str, Any]], bool] | None = getattr(self.function, "splits", None)
         return declared is not None and declared(options)
 
     def answer(self, trace: Trace, scope: Scope | None = None, **options: Any) -> pd.DataFrame:
         """The answer of `function`, computed where the ranks lie."""
-        if isinstance(trace, FarTrace):
-            return answer_there(self.function, trace, scope or Scope(), options, self.splits(**options))
+        if isinstance(trace, FarTrace) and not self.splits(**options):
+            return answer_together(self.function, trace, scope or Scope(), options)
         return self.function(trace, scope, **options)
 
     def figure(self, frame: pd.DataFrame) -> go.Figure:

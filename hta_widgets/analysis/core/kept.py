@@ -17,7 +17,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, wraps
 from inspect import signature
@@ -27,11 +27,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pandas as pd
 import pyarrow as pa
-from pandas.api.types import union_categoricals
 
 from hta_widgets.analysis.core.arrow import from_arrow, to_arrow
+from hta_widgets.analysis.core.text_columns import stacked
+from hta_widgets.analysis.core.there import answer_by_rank, stated_by_user
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.far import FarTrace
 from hta_widgets.trace.reader.cache_budget import trim
 from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
 from hta_widgets.trace.scope import Scope
@@ -39,7 +41,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["SUFFIX", "kept", "stacked", "stacked_ranks", "stated_by_user"]
+__all__ = ["SUFFIX", "kept", "stacked_ranks"]
 
 Question = TypeVar("Question", bound=Callable[..., pd.DataFrame])
 
@@ -81,6 +83,8 @@ def kept(*, by_rank: bool = False, unless: Mapping[str, str] | None = None) -> C
             options = dict(bound.arguments)
             trace: Trace = options.pop("trace")
             scope = options.pop("scope") or Scope()
+            if isinstance(trace, FarTrace) and splits(options) and not stated_by_user():
+                return answer_by_rank(answer, trace, scope, options)
 
             def ask(part: Scope) -> pd.DataFrame:
                 return compute(trace, scope=part, **options)
@@ -139,20 +143,6 @@ def stacked_ranks(
     return stacked(parts) if parts else ask(scope)
 
 
-def stacked(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """One frame after the other; the texts of categories are united."""
-    if len(parts) == 1:
-        return parts[0]
-    columns: dict[str, Any] = {}
-    for name in parts[0]:
-        series = [part[name] for part in parts]
-        if isinstance(series[0].dtype, pd.CategoricalDtype):
-            columns[str(name)] = union_categoricals(series, sort_categories=not series[0].cat.ordered)
-        else:
-            columns[str(name)] = pd.concat(series, ignore_index=True)
-    return pd.DataFrame(columns)
-
-
 def _file(
     trace: Trace, compute: Callable[..., Any], scope: Scope, options: dict[str, Any], by_rank: bool
 ) -> Path | None:
@@ -171,14 +161,6 @@ def _file(
     except (TypeError, ValueError):  # an option that is no plain value
         return None
     return trace.answers / f"{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}{SUFFIX}"
-
-
-def stated_by_user() -> bool:
-    """Whether there are peaks or formulas of the user's, which are known to this process alone."""
-    from hta_widgets.analysis.kernels import peaks
-    from hta_widgets.analysis.operators import formulas
-
-    return bool(peaks.registered() or formulas.registered())
 
 
 @cache

@@ -24,14 +24,14 @@ def text_column(codes: npt.NDArray[np.integer[Any]], texts: Sequence[str]) -> pd
 
 
 def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The concatenation of frames with the same columns; categories are united."""
+    """One frame after the other, of the same columns; the texts of categories are united."""
     if len(frames) == 1:
         return frames[0]
     joined: dict[str, Any] = {}
     for column in frames[0]:
         parts = [frame[str(column)] for frame in frames]
         if isinstance(parts[0].dtype, pd.CategoricalDtype):
-            joined[str(column)] = union_categoricals(parts, sort_categories=True)
+            joined[str(column)] = union_categoricals(parts, sort_categories=not parts[0].cat.ordered)
         else:
-            joined[str(column)] = np.concatenate([part.to_numpy() for part in parts])
+            joined[str(column)] = pd.concat(parts, ignore_index=True)
     return pd.DataFrame(joined, copy=False)
