@@ -1,9 +1,9 @@
 """How time and memory grow with ranks and events: the figures of docs/scaling.md.
 
 Of jobs of many small ranks (`tests/job/many_ranks.py`) CPU seconds to open, to answer the overview, and both
-again from the cache; with `--layers 195` of ranks of about 50 MB each, of which 1,024 need 60 GB of disk
-for a while. Of one real trace, opened as several ranks: CPU and bytes per event, without a limit and with one
-that holds two or three of the ranks. Each job is in a process of its own.
+again from the cache; with `--layers 195` of ranks of some 50 MB of JSON each, in gzip. Of one real trace,
+opened as several ranks: CPU and bytes per event, without a limit and with one that holds two or three of the
+ranks. Each job is in a process of its own.
 
     python benchmarks/scaling.py 64 256 1024
     python benchmarks/scaling.py 1024 --layers 195
@@ -44,9 +44,9 @@ def many(count: int, layers: int | None, folder: Path) -> None:
     from tests.job.many_ranks import write_job
 
     analysis.overview(Trace.open(write_job(folder / "small", 8, slow=5), cache=False))  # what is loaded once
-    size = {} if layers is None else {"steps": 10, "layers": layers, "products": 25}
+    size = {} if layers is None else {"steps": 10, "layers": layers, "products": 25, "packed": True}
     job = write_job(folder / "job", count, slow=5, **size)
-    print(f"{count:,} ranks of {(job / 'rank0.json').stat().st_size / 1e6:.1f} MB", flush=True)
+    print(f"{count:,} ranks, {layers or 'few'} layers", flush=True)
     for when in ("", " again"):
         trace = spent(f"open{when}", lambda: Trace.open(job))
         found = spent(f"overview{when}", lambda trace=trace: analysis.overview(trace))  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
 from itertools import count
@@ -18,23 +19,31 @@ Event = dict[str, Any]
 
 
 def write_job(
-    folder: Path, ranks: int, slow: int, steps: int = STEPS, layers: int = LAYERS, products: int = 1
+    folder: Path,
+    ranks: int,
+    slow: int,
+    steps: int = STEPS,
+    layers: int = LAYERS,
+    products: int = 1,
+    packed: bool = False,
 ) -> Path:
     """Files of `ranks` ranks of which `slow` computes longer, so that the others wait in every collective.
 
     Args:
         products: matrix products of a layer, before its all-reduce.
+        packed: as .json.gz.
     """
     folder.mkdir()
+    pack = gzip.compress if packed else bytes
     texts = {}
     for rank in range(ranks):
         kind = rank % ALIKE, rank == slow
         if kind not in texts:
-            texts[kind] = json.dumps([*_events(*kind, ranks, steps, layers, products)])
+            events = json.dumps([*_events(*kind, ranks, steps, layers, products)])
+            texts[kind] = pack(f'"traceEvents": {events}}}'.encode())
         info = json.dumps({"backend": "nccl", "rank": rank, "world_size": ranks})
-        (folder / f"rank{rank}.json").write_text(
-            f'{{"distributedInfo": {info}, "baseTimeNanoseconds": 0, "traceEvents": {texts[kind]}}}'
-        )
+        head = pack(f'{{"distributedInfo": {info}, "baseTimeNanoseconds": 0, '.encode())
+        (folder / f"rank{rank}.json{'.gz' if packed else ''}").write_bytes(head + texts[kind])
     return folder
 
 
