@@ -92,7 +92,7 @@ def what_if(
 
 def _path_within(rank_trace: RankTrace, edits: tuple[Edit, ...], iterations: pd.Series[int]) -> Int64:
     """How long the critical path of a rank leads through each kind of limit, in each of these iterations."""
-    every = replayed(rank_trace, edits)
+    every = replayed(rank_trace, edits, parts=True)  # as `answered` has asked
     numbers = every["iteration"].fillna(_WHOLE)
     asked = every[numbers.isin(iterations.fillna(_WHOLE))]
     segments = path_of(rank_trace, edits)

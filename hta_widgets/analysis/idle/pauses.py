@@ -58,9 +58,11 @@ def pauses_of(rank_trace: RankTrace) -> Pauses:
     start, end = recorded.end[:-1], recorded.start[1:]
     long = end - start >= LEAST_NS
     # of what begins together the longest is outermost, and operators are around calls
-    kind = rank_trace.event_class[rows]
-    order = np.lexsort((rank_trace.event_id[rows], kind, -rank_trace.dur[rows], rank_trace.start[rows]))
-    first = np.searchsorted(rank_trace.start[rows[order]], end[long], side="left")
+    place = np.searchsorted(end[long], rank_trace.start[rows])
+    rows = rows[np.append(end[long], NULL)[place] == rank_trace.start[rows]]
+    kind, begin = rank_trace.event_class[rows], rank_trace.start[rows]
+    order = np.lexsort((rank_trace.event_id[rows], kind, -rank_trace.dur[rows], begin))
+    first = np.searchsorted(begin[order], end[long], side="left")
     return Pauses(Intervals(start[long], end[long]), rows[order[first]])
 
 
@@ -79,25 +81,25 @@ def collecting(rank_trace: RankTrace) -> Intervals:
 def _telling(rank_trace: RankTrace, ours: npt.NDArray[np.bool_], calls: Int64) -> Int64:
     """The rows that wait for data, and the annotations without a call inside, iterations aside."""
     loops = set(rank_trace.iterations["label"])
-    annotation = ours & (rank_trace.event_class == EventClass.ANNOTATION)
-    found = []
-    for code in np.unique(rank_trace.name[annotation]).tolist():
-        name = rank_trace.names[code]
-        if name in loops:
-            continue
-        rows = np.flatnonzero(annotation & (rank_trace.name == code))
-        found.append(rows if is_data_loading(name) else rows[~_holds(rank_trace, rows, calls)])
-    loading = np.array([is_data_loading(name) for name in rank_trace.names] or [False], np.bool_)
-    found.append(
-        np.flatnonzero(ours & (rank_trace.event_class == EventClass.PYTHON) & loading[rank_trace.name])
+    names = rank_trace.names
+    loading = np.array([is_data_loading(name) for name in names] or [False], np.bool_)
+    loop = np.array([name in loops for name in names] or [False], np.bool_)
+    annotations = np.flatnonzero(ours & (rank_trace.event_class == EventClass.ANNOTATION))
+    annotations = annotations[~loop[rank_trace.name[annotations]]]
+    waits = loading[rank_trace.name[annotations]]
+    python = np.flatnonzero(ours & (rank_trace.event_class == EventClass.PYTHON))
+    return np.concatenate(
+        [
+            annotations[waits | ~_holds(rank_trace, annotations, calls)],
+            python[loading[rank_trace.name[python]]],
+        ]
     )
-    return np.concatenate(found).astype(np.int64)
 
 
 def _holds(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[np.bool_]:
     """Whether a call begins inside each row, on its thread."""
     holds = np.zeros(len(rows), np.bool_)
-    for thread in np.unique(rank_trace.thread[rows]).tolist():
+    for thread in unique(rank_trace.thread[rows]).tolist():
         mine = rank_trace.thread[rows] == thread
         begins = np.sort(rank_trace.start[calls[rank_trace.thread[calls] == thread]])
         inside = np.searchsorted(begins, rank_trace.end[rows[mine]]) > np.searchsorted(

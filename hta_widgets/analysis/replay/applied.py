@@ -5,7 +5,7 @@ The functions have the names of those in `edits` that make the edits.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +74,7 @@ COMPUTE = tuple(set(EventClass) - {*COPIES, EventClass.COMMUNICATION, EventClass
 
 def host(time: float, within: str | None, outside: str | None, exposed: bool, plan: Plan) -> None:
     if within is None and outside is None and not exposed:
-        plan.scale(plan.edges(_on_host), time)
+        plan.scale_groups(_on_host, time)
         return
     spared = {} if outside is None else spans(plan, outside)
     for thread, when in (always(plan) if within is None else spans(plan, within)).items():
@@ -87,7 +87,7 @@ def _on_host(group: Group) -> bool:
 
 
 def launches(time: float, plan: Plan) -> None:
-    plan.scale(plan.edges(lambda group: group.launches), time)
+    plan.scale_groups(lambda group: group.launches, time)
 
 
 def syncs(call: str | None, within: str | None, plan: Plan) -> None:
@@ -100,9 +100,7 @@ def syncs(call: str | None, within: str | None, plan: Plan) -> None:
 
 
 def allocator(plan: Plan) -> None:
-    plan.scale(
-        plan.edges(lambda group: group.kind in (kinds.CALL, kinds.WAITING_CALL) and _allocates(group)), 0.0
-    )
+    plan.scale_groups(lambda group: group.kind in (kinds.CALL, kinds.WAITING_CALL) and _allocates(group), 0.0)
     plan.remove(plan.edges(lambda group: group.kind == kinds.SYNC and _allocates(group)))
 
 
@@ -127,11 +125,25 @@ def pauses(before: str | None, longer_than_ns: int, plan: Plan) -> None:
 def device(
     share: float, classes: tuple[EventClass, ...], name: str | None, within: str | None, plan: Plan
 ) -> None:
-    plan.scale(_device_edges(plan, classes, name, within), share)
+    _scale_device(share, plan, classes, name, within)
 
 
 def kernels(share: float, name: str | None, within: str | None, operation: str | None, plan: Plan) -> None:
-    plan.scale(_device_edges(plan, COMPUTE, name, within, operation), share)
+    _scale_device(share, plan, COMPUTE, name, within, operation)
+
+
+def _scale_device(
+    share: float,
+    plan: Plan,
+    classes: Container[EventClass | None],
+    name: str | None,
+    within: str | None,
+    operation: str | None = None,
+) -> None:
+    if within is None:
+        plan.scale_groups(_device_groups(classes, name, operation), share)
+    else:
+        plan.scale(_device_edges(plan, classes, name, within, operation), share)
 
 
 def at_roof(reached: float, name: str | None, within: str | None, operation: str | None, plan: Plan) -> None:
@@ -157,12 +169,18 @@ def _device_edges(
     within: str | None,
     operation: str | None = None,
 ) -> Bool:
+    return plan.edges(_device_groups(classes, name, operation)) & inside(plan, within)
+
+
+def _device_groups(
+    classes: Container[EventClass | None], name: str | None, operation: str | None
+) -> Callable[[Group], bool]:
     def chosen(group: Group) -> bool:
         if group.event_class not in classes or not (name is None or matches(name, group.name)):
             return False
         return operation is None or matches(operation, kernel_class(group.name).operation or "")
 
-    return plan.edges(chosen) & inside(plan, within)
+    return chosen
 
 
 def copy_bandwidth(gbps: float, name: str | None, within: str | None, plan: Plan) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Marks(NamedTuple):
     end: Int64
 
 
+@memoize_per_rank()
 def marks_of(rank_trace: RankTrace) -> Marks:
     """The boundaries of a rank's iterations, on the threads of the longest calls that begin or end there."""
     frame = rank_trace.iterations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import translate
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,13 @@ __all__ = ["STEP", "always", "inside", "late_launches", "matches", "spans"]
 
 def matches(pattern: str, name: str) -> bool:
     """Whether a name is one that a pattern (``*``, ``?``, ``[ab]``) means."""
-    return re.match(translate(pattern), name) is not None
+    return _compiled(pattern).match(name) is not None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """What a pattern means; translating one takes longer than matching it with every name of a rank."""
+    return re.compile(translate(pattern))
 
 
 def _named_calls(rank_trace: RankTrace, pattern: str) -> Int64:
@@ -41,7 +48,7 @@ def _named_calls(rank_trace: RankTrace, pattern: str) -> Int64:
 
 
 def _calls(rank_trace: RankTrace, pattern: str) -> Int64:
-    compiled = re.compile(translate(pattern))
+    compiled = _compiled(pattern)
     named = np.array([compiled.match(text) is not None for text in rank_trace.names] or [False], np.bool_)
     return np.flatnonzero(named[rank_trace.name] & (rank_trace.stream == NULL) & ~rank_trace.is_device)
 

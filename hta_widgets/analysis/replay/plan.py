@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.groups import Group
 from hta_widgets.analysis.replay.kinds import HANDOFF, ON_HOST
 from hta_widgets.analysis.replay.passes import edited_weights, happens
+from hta_widgets.trace.ordering import grouped
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -40,6 +41,7 @@ class Plan:
     def __init__(self, graph: Graph, rank_trace: RankTrace) -> None:
         self.graph, self.rank_trace = graph, rank_trace
         self.group = graph.group
+        self._split_from = np.arange(len(graph.groups))
         self.factor = np.ones(len(graph.groups))
         self.removed = np.zeros(len(graph.groups), np.bool_)
         self.moved = np.zeros(len(graph.time), np.bool_)
@@ -48,8 +50,15 @@ class Plan:
 
     def edges(self, matches: Callable[[Group], bool]) -> Bool:
         """The edges whose group matches."""
-        chosen = np.array([matches(group) for group in self.graph.groups], np.bool_)
-        return chosen[self.graph.group]
+        return self._matching(matches)[self.graph.group]
+
+    def _matching(self, matches: Callable[[Group], bool]) -> Bool:
+        """For each group of the graph whether it matches."""
+        return np.array([matches(group) for group in self.graph.groups], np.bool_)
+
+    def scale_groups(self, matches: Callable[[Group], bool], factor: float) -> None:
+        """Multiply the time of all edges whose group matches, without looking at each."""
+        self.factor[self._matching(matches)[self._split_from]] *= factor
 
     def scale(self, edges: Bool, factor: float) -> None:
         """Multiply the time of edges."""
@@ -85,15 +94,23 @@ class Plan:
 
     def weights(self, mode: int) -> Int64:
         """The weight of each edge; `mode`: see `passes.MODES`."""
-        graph = self.graph
-        return edited_weights(
-            self._cut_weights(), self.residual, self.group, self.factor, self.removed,
-            graph.pair_edge, graph.pair_device, graph.pair_share, mode,
-        )  # fmt: skip
+        return self._edited(self._cut_weights(), mode)
+
+    def replays(self, modes: Iterable[int]) -> list[Int64]:
+        """In each mode, when each node happens, ns from the graph's origin."""
+        cut = self._cut_weights()
+        return [happens(self.graph.first, self.source, self._edited(cut, mode)) for mode in modes]
 
     def replay(self, mode: int) -> Int64:
-        """When each node happens, ns from the graph's origin."""
-        return happens(self.graph.first, self.source, self.weights(mode))
+        """The only one of `replays`."""
+        return self.replays((mode,))[0]
+
+    def _edited(self, weight: Int64, mode: int) -> Int64:
+        graph = self.graph
+        return edited_weights(
+            weight, self.residual, self.group, self.factor, self.removed,
+            graph.pair_edge, graph.pair_device, graph.pair_share, mode,
+        )  # fmt: skip
 
     def _alone(self, edges: Bool) -> Int64:
         """The groups that consist of these edges, after splitting those of which only a part is meant."""
@@ -106,6 +123,7 @@ class Plan:
         renamed = np.arange(len(self.factor))
         renamed[partly] = len(self.factor) + np.arange(len(partly))
         self.group = np.where(edges, renamed[self.group], self.group).astype(np.int32)
+        self._split_from = np.append(self._split_from, self._split_from[partly])
         self.factor = np.append(self.factor, self.factor[partly])
         self.removed = np.append(self.removed, self.removed[partly])
         return np.append(whole, renamed[partly])
@@ -120,10 +138,13 @@ class Plan:
         before = np.where(graph.kind[at] == HANDOFF, graph.thread[graph.first[source]], graph.thread[at])
         begin = graph.origin_ns + graph.time[source]
         windows = np.stack([begin, begin + weight[at]], axis=1)
-        pairs = np.stack([graph.thread[at], before], axis=1)
-        for pair in np.unique(pairs, axis=0):
-            mine = (pairs == pair).all(axis=1)
-            for spans, keep in self._cut_spans(pair.tolist()):
+        threads = len(graph.threads) + 1  # and none, -1
+        pair = (graph.thread[at].astype(np.int64) + 1) * threads + before + 1
+        order, count = grouped(pair), np.bincount(pair)
+        pairs = np.flatnonzero(count)
+        parts = np.split(order, np.cumsum(count[pairs]))  # and nothing behind the last
+        for each, mine in zip(pairs.tolist(), parts[:-1], strict=True):
+            for spans, keep in self._cut_spans((each // threads - 1, each % threads - 1)):
                 lost = spans.within_each(windows[mine]) * (1 - keep)
                 weight[at[mine]] -= np.floor(lost + 0.5).astype(np.int64)
         return weight

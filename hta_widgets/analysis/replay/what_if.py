@@ -18,7 +18,7 @@ from hta_widgets.analysis.replay.kinds import EVENT_STARTS
 from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.replay.quality import quality_of, trusted_ranks
-from hta_widgets.analysis.replay.windows import falls_behind_ns, replayed_iterations
+from hta_widgets.analysis.replay.windows import falls_behind_ns, replayed_windows
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.scope import Scope
 
@@ -68,7 +68,7 @@ def answered(trace: Trace, edits: Edit | Sequence[Edit], scope: Scope | None = N
         rank_trace = trace.rank(rank)
         quality = quality_of(rank_trace)
         assert quality is not None  # it is trusted
-        rows = replayed(rank_trace, changes)
+        rows = replayed(rank_trace, changes, parts=True)
         if scope.iterations is not None or scope.window_ns is not None:
             rows = rows[rows["iteration"].isin(_reported(rank_trace, scope))]
         frames.append(
@@ -109,27 +109,31 @@ def _reported(rank_trace: RankTrace, scope: Scope) -> list[int]:
 
 
 @memoize_per_rank(last=16)
-def replayed(rank_trace: RankTrace, edits: tuple[Edit, ...], clock: str = "") -> pd.DataFrame:
+def replayed(
+    rank_trace: RankTrace, edits: tuple[Edit, ...], clock: str = "", parts: bool = False
+) -> pd.DataFrame:
     """The rows of `what_if` for a rank whose replay is trusted, without what `quality_of` knows of it.
 
-    Of edits that are compared with others, `clock` is what times those. start_ns (int64, ns) is when the time
-    after_ns begins.
+    Of edits that are compared with others, `clock` is what times those. `parts`: with the columns `PARTS`,
+    which take as long as the replay. start_ns (int64, ns) is when the time after_ns begins.
     """
     plan = planned(rank_trace, edits)
     graph = plan.graph
-    runs = [plan.replay(mode) for mode in (ESTIMATE, PINNED, MOST)]
+    runs = plan.replays((ESTIMATE, PINNED, MOST))
     if any(edit.bound for edit in edits):
         runs.append(graph.time)
     estimate = runs[0]
     clock = clock or _clock(rank_trace, graph, estimate, plan.moved)
-    frames = [_timed(rank_trace, graph, graph.time, clock, None)]
-    frames += [_timed(rank_trace, graph, run, clock, plan.moved) for run in runs]
-    windows = np.stack([frame[["start_ns", "end_ns"]].to_numpy(np.int64) for frame in frames])
-    known = ~frames[0]["partial"].to_numpy(np.bool_) & (windows[:, :, 1] >= 0).all(axis=0)
+    timed = [_recorded(rank_trace, graph, clock)]
+    timed += [_timed(rank_trace, graph, run, clock, plan.moved) for run in runs]
+    windows = np.stack(timed)
+    iterations = rank_trace.iterations
+    known = ~iterations["partial"].to_numpy(np.bool_) & (windows[:, :, 1] >= 0).all(axis=0)
     whole = np.array([[[graph.origin_ns, graph.origin_ns + run.max()]] for run in (graph.time, *runs)])
     windows = np.concatenate([whole, windows[:, known]], axis=1)
     before, *after = windows[:, :, 1] - windows[:, :, 0]
-    numbers = frames[0]["iteration"].to_numpy(np.int64)[known]
+    numbers = iterations["iteration"].to_numpy(np.int64)[known]
+    spent = _parts(rank_trace, graph, estimate, windows[1]) if parts else ()
     return pd.DataFrame(
         {
             "iteration": pd.array([pd.NA, *numbers.tolist()], "Int64"),
@@ -139,7 +143,7 @@ def replayed(rank_trace: RankTrace, edits: tuple[Edit, ...], clock: str = "") ->
             "after_ns": after[0],
             "high_ns": np.max(after, axis=0),
             "start_ns": windows[1][:, 0],
-            **dict(zip(PARTS, _parts(rank_trace, graph, estimate, windows[1]), strict=True)),
+            **dict(zip(PARTS if parts else (), spent, strict=True)),
         }
     )
 
@@ -159,6 +163,11 @@ def planned(rank_trace: RankTrace, edits: Sequence[Edit]) -> Plan:
     return plan
 
 
+@memoize_per_rank()
+def _fell_behind_ns(rank_trace: RankTrace, graph: Graph) -> int:
+    return falls_behind_ns(rank_trace, graph, graph.time)
+
+
 def _clock(rank_trace: RankTrace, graph: Graph, time: Int64, moved: Bool) -> str:
     """What times the iterations of a recording and of its replay.
 
@@ -166,18 +175,26 @@ def _clock(rank_trace: RankTrace, graph: Graph, time: Int64, moved: Bool) -> str
     """
     if rank_trace.iteration_clock == "device":
         return "device"
-    missed = falls_behind_ns(rank_trace, graph, time) - falls_behind_ns(rank_trace, graph, graph.time)
-    windows = replayed_iterations(rank_trace, graph, time, "host", moved)
-    whole = windows[~windows["partial"] & (windows["end_ns"] >= 0)]
-    taken = int((whole["end_ns"] - whole["start_ns"]).sum())
+    missed = falls_behind_ns(rank_trace, graph, time) - _fell_behind_ns(rank_trace, graph)
+    windows = replayed_windows(rank_trace, graph, time, "host", moved)
+    whole = ~rank_trace.iterations["partial"].to_numpy(np.bool_) & (windows[:, 1] >= 0)
+    taken = int((windows[whole, 1] - windows[whole, 0]).sum())
     return _PERIOD if 100 * missed > LEAST_PCT * taken else "host"
 
 
-def _timed(rank_trace: RankTrace, graph: Graph, time: Int64, clock: str, moved: Bool | None) -> pd.DataFrame:
-    frame = replayed_iterations(rank_trace, graph, time, "host" if clock == "host" else "device", moved)
+@memoize_per_rank(last=2)
+def _recorded(rank_trace: RankTrace, graph: Graph, clock: str) -> Int64:
+    """The iterations as they were recorded, which no edit changes."""
+    return _timed(rank_trace, graph, graph.time, clock, None)
+
+
+def _timed(rank_trace: RankTrace, graph: Graph, time: Int64, clock: str, moved: Bool | None) -> Int64:
+    """The windows of a rank's iterations at replayed times, int64[n, 2]."""
+    windows = replayed_windows(rank_trace, graph, time, "host" if clock == "host" else "device", moved)
     if clock == _PERIOD:
-        frame["end_ns"] = np.append(frame["start_ns"].to_numpy(np.int64)[1:], frame["end_ns"].iloc[-1:])
-    return frame
+        begin = windows[:, 0]
+        return np.stack([begin, np.append(begin[1:], windows[-1:, 1])], axis=1)
+    return windows
 
 
 def _parts(rank_trace: RankTrace, graph: Graph, time: Int64, windows: Int64) -> tuple[Int64, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.kinds import EVENT_STARTS
 from hta_widgets.analysis.replay.marks import marks_of
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-__all__ = ["falls_behind_ns", "replayed_iterations"]
+__all__ = ["falls_behind_ns", "replayed_iterations", "replayed_windows"]
 
 
 def replayed_iterations(
@@ -39,30 +40,60 @@ def replayed_iterations(
     """
     # A queue that an edit empties stays the one that iterations begin in: they are the same iterations.
     frame = rank_trace.iterations
-    marks = marks_of(rank_trace)
-    node = np.append(graph.mark, -1)
-    begin, end = node[marks.begin], node[marks.end]
+    begin, end = _ends(rank_trace, graph)
     shown = (begin >= 0) & (end >= 0)
     windows = frame[["iteration", "label", "source", "partial"]].copy()
     for name, at in (("start_ns", begin), ("end_ns", end)):
         windows[name] = np.where(at >= 0, graph.origin_ns + time[at], frame[f"host_{name}"])
-    starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
-    rows = graph.row[starts]
-    iteration = rank_trace.iteration[rows].astype(np.int64)
-    within = iteration >= 0
-    rows, starts, iteration = rows[within], starts[within], iteration[within]
-    lane = (
-        rank_trace.stream[rows] * (int(rank_trace.device[rows].max(initial=0)) + 1) + rank_trace.device[rows]
-    )
+    starts, iteration, lane, dur = _work(rank_trace, graph)
     if moved is not None:
         lane = np.where(moved[starts], -1 - lane, lane)
     windows = timed(
         windows, iteration, lane, graph.origin_ns + time[starts], graph.origin_ns + time[starts + 1], clock,
-        rank_trace.drained, rank_trace.dur[rows],
+        rank_trace.drained, dur,
     )  # fmt: skip
     hidden = ~shown & (windows["clock"] == "host").to_numpy(np.bool_)
     windows.loc[hidden, ["start_ns", "end_ns"]] = -1
     return windows
+
+
+def replayed_windows(
+    rank_trace: RankTrace, graph: Graph, time: Int64, clock: Clock, moved: Bool | None = None
+) -> Int64:
+    """start_ns and end_ns of `replayed_iterations`, int64[n, 2]."""
+    if clock == "device":
+        frame = replayed_iterations(rank_trace, graph, time, clock, moved)
+        return frame[["start_ns", "end_ns"]].to_numpy(np.int64)
+    ends = np.stack(_ends(rank_trace, graph), axis=1)
+    shown = (ends >= 0).all(axis=1, keepdims=True)
+    return np.where(shown, graph.origin_ns + time[ends], -1)
+
+
+def _ends(rank_trace: RankTrace, graph: Graph) -> tuple[Int64, Int64]:
+    """The nodes at which the host begins and ends each iteration, -1 where no point of it does."""
+    marks = marks_of(rank_trace)
+    node = np.append(graph.mark, -1)
+    return node[marks.begin], node[marks.end]
+
+
+@memoize_per_rank()
+def _work(rank_trace: RankTrace, graph: Graph) -> tuple[Int64, Int64, Int64, Int64]:
+    """Of the device work of iterations: the node that it starts at, its iteration, queue and duration."""
+    starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
+    starts = starts[rank_trace.iteration[graph.row[starts]] >= 0]
+    rows = graph.row[starts]
+    device = rank_trace.device[rows]
+    lane = rank_trace.stream[rows] * (int(device.max(initial=0)) + 1) + device
+    return starts, rank_trace.iteration[rows].astype(np.int64), lane, rank_trace.dur[rows]
+
+
+@memoize_per_rank()
+def _launched(rank_trace: RankTrace, graph: Graph) -> tuple[Int64, Int64]:
+    """Of all device work the node that it ends at, and when its host launched it."""
+    starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
+    rows = graph.row[starts]
+    launch = rank_trace.launch[rows]
+    return starts + 1, np.where(launch >= 0, rank_trace.start[launch], rank_trace.start[rows])
 
 
 def falls_behind_ns(rank_trace: RankTrace, graph: Graph, time: Int64) -> int:
@@ -75,18 +106,15 @@ def falls_behind_ns(rank_trace: RankTrace, graph: Graph, time: Int64) -> int:
         time: when each node of the graph happens, ns from its origin.
     """
     recorded = rank_trace.iterations
-    windows = replayed_iterations(rank_trace, graph, time, "host")
-    whole = np.flatnonzero(~windows["partial"] & (windows["end_ns"] >= 0))
+    windows = replayed_windows(rank_trace, graph, time, "host")
+    whole = np.flatnonzero(~recorded["partial"] & (windows[:, 1] >= 0))
     if not len(whole):
         return 0
-    starts = np.flatnonzero(graph.node_kind == EVENT_STARTS)
-    rows = graph.row[starts]
-    launch = rank_trace.launch[rows]
-    launched = np.where(launch >= 0, rank_trace.start[launch], rank_trace.start[rows])
-    ends = graph.origin_ns + time[starts + 1]
+    node, launched = _launched(rank_trace, graph)
+    ends = graph.origin_ns + time[node]
     behind = []
-    for name, at in (("start_ns", whole[0]), ("end_ns", whole[-1])):
-        before = launched < recorded[f"host_{name}"].iloc[at]
-        boundary = int(windows[name].iloc[at])
+    for column, at in enumerate((whole[0], whole[-1])):
+        before = launched < recorded[("host_start_ns", "host_end_ns")[column]].iloc[at]
+        boundary = int(windows[at, column])
         behind.append(max(0, int(ends[before].max(initial=boundary)) - boundary))
     return behind[1] - behind[0]
