@@ -318,8 +318,9 @@ class Trace:
     @cached_property
     def iterations(self) -> pd.DataFrame:
         """All ranks' iterations by rank and time: columns iteration, rank, then as `RankTrace.iterations`."""
-        frames = [self.rank(rank).iterations.assign(rank=rank) for rank in self.ranks]
+        frames = [self.rank(rank).iterations for rank in self.ranks]
         frame = pd.concat(frames, ignore_index=True)
+        frame["rank"] = np.repeat(np.array(self.ranks, np.int64), [len(of_rank) for of_rank in frames])
         return frame[["iteration", "rank", *(name for name in frame if name not in ("iteration", "rank"))]]
 
     @cached_property

@@ -104,15 +104,16 @@ def _every_step(trace: Trace) -> pd.DataFrame:
 def _starting(trace: Trace, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
     """Which rows of a frame like `Trace.iterations` hold start-up."""
     starting = np.zeros(len(frame), np.bool_)
+    rank_of, partial = frame["rank"].to_numpy(np.int64), frame["partial"].to_numpy(np.bool_)
+    iteration, start, end = (frame[name].to_numpy(np.int64) for name in ("iteration", "start_ns", "end_ns"))
     for rank in trace.ranks:
         rank_trace = trace.rank(rank)
-        rows = np.flatnonzero(frame["rank"] == rank)
-        of_rank = frame.iloc[rows]
-        contradicted = of_rank["iteration"].isin(rank_trace.contradicted_iterations)
-        judged = of_rank.loc[~of_rank["partial"] & ~contradicted, "iteration"]
-        found = start_up_of(rank_trace, None, None, tuple(sorted(judged.tolist())))
+        rows = slice(*np.searchsorted(rank_of, (rank, rank + 1)).tolist())  # rank after rank
+        complete = set(iteration[rows][~partial[rows]].tolist())
+        judged = complete.difference(rank_trace.contradicted_iterations)
+        found = start_up_of(rank_trace, None, None, tuple(sorted(judged)))
         if found is not None:
-            spans = zip(of_rank["start_ns"].tolist(), of_rank["end_ns"].tolist(), strict=True)
+            spans = zip(start[rows].tolist(), end[rows].tolist(), strict=True)
             starting[rows] = [found.takes(*span) for span in spans]
     return starting
 

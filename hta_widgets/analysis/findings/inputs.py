@@ -77,8 +77,8 @@ class Inputs:
         self.announced = bool(len(self.steps)) and bool(self.steps["source"].isin(_ANNOUNCED).all())
         complete = self.steps[~self.steps["partial"]] if self.announced else self.steps.iloc[:0]
         for rank in trace.ranks_of(scope):
-            contradicted = trace.rank(rank).contradicted_iterations
-            complete = complete[(complete["rank"] != rank) | ~complete["iteration"].isin(contradicted)]
+            if contradicted := trace.rank(rank).contradicted_iterations:
+                complete = complete[(complete["rank"] != rank) | ~complete["iteration"].isin(contradicted)]
         self.contradicted = self.announced and not len(complete) and not self.steps["partial"].all()
         steps_of = {rank: of_rank["iteration"].tolist() for rank, of_rank in complete.groupby("rank")}
         self.start_up: dict[int, StartUp] = {}

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Evidence, Finding
@@ -46,6 +45,25 @@ class _Slowed(NamedTuple):
     name: str
 
 
+class _Runs(NamedTuple):
+    """Of runs of kernels: the row, a number for kernels that are alike, ns, whether beside communication."""
+
+    rows: Int64
+    number: Int64
+    ns: Int64
+    beside: npt.NDArray[np.bool_]
+
+
+class _Told(NamedTuple):
+    """Of kernels, by number: how many runs, their median and quartiles, ns."""
+
+    number: Int64
+    runs: Int64
+    median: npt.NDArray[np.float64]
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+
+
 def slowed_by_communication(inputs: Inputs) -> Finding | None:
     """The same kernels, with the same launch and the same inputs, take longer beside communication.
 
@@ -80,24 +98,26 @@ def _slowed(rank_trace: RankTrace, scope: Scope) -> _Slowed | None:
     runs = _runs(rank_trace, scope)
     if runs is None:
         return None
-    alone, beside = _told(runs[~runs["beside"]]), _told(runs[runs["beside"]])
-    both = alone.merge(beside, left_index=True, right_index=True, suffixes=("", "_beside"))
-    both = both[(both["low_beside"] > both["high"]) | (both["high_beside"] < both["low"])]
-    lost = (both["median_beside"] - both["median"]) * both["count_beside"]
-    usual = float((both["median"] * both["count_beside"]).sum())
+    alone, beside = (_told(runs.number[chosen], runs.ns[chosen]) for chosen in (~runs.beside, runs.beside))
+    _, mine, theirs = np.intersect1d(alone.number, beside.number, assume_unique=True, return_indices=True)
+    apart = (beside.low[theirs] > alone.high[mine]) | (beside.high[theirs] < alone.low[mine])
+    mine, theirs = mine[apart], theirs[apart]
+    lost = (beside.median[theirs] - alone.median[mine]) * beside.runs[theirs]
+    usual = float((alone.median[mine] * beside.runs[theirs]).sum())
     if not (lost > 0).any() or lost.sum() < (SLOWER - 1) * usual:
         return None
+    most = runs.rows[np.flatnonzero(runs.number == alone.number[mine][lost.argmax()])[0]]
     return _Slowed(
         lost_ns=round(float(lost.sum())),
         ratio=1 + float(lost.sum()) / usual,
-        kernels=int(both["count_beside"].sum()),
-        name=rank_trace.names[int(both["name"].iloc[int(lost.argmax())])],
+        kernels=int(beside.runs[theirs].sum()),
+        name=rank_trace.names[int(rank_trace.name[most])],
     )
 
 
-def _told(runs: pd.DataFrame) -> pd.DataFrame:
-    """Of each kernel with enough runs, by its number: its name, how many they are, median and quartiles."""
-    number, ns = runs["number"].to_numpy(), runs["ns"].to_numpy(np.float64)
+def _told(number: Int64, run_ns: Int64) -> _Told:
+    """Of each kernel with enough runs, by its number: how many they are, median and quartiles."""
+    ns = run_ns.astype(np.float64)
     order = np.lexsort((ns, number))  # one sort instead of one for each kernel and quantile
     number, ns = number[order], ns[order]
     first = np.flatnonzero(np.diff(number, prepend=-1))
@@ -111,12 +131,10 @@ def _told(runs: pd.DataFrame) -> pd.DataFrame:
         between: npt.NDArray[np.float64] = low + (high - low) * (part * (count - 1) - below)
         return between
 
-    told = {"median": quantile(0.5), "low": quantile(0.25), "high": quantile(0.75)}
-    names = runs["name"].to_numpy()[order][first]
-    return pd.DataFrame({"name": names, "count": count, **told}, index=number[first])
+    return _Told(number[first], count, quantile(0.5), quantile(0.25), quantile(0.75))
 
 
-def _runs(rank_trace: RankTrace, scope: Scope) -> pd.DataFrame | None:
+def _runs(rank_trace: RankTrace, scope: Scope) -> _Runs | None:
     """Compute kernels with known shapes, judged, that run all alone or all beside communication.
 
     Beside other work they are left out: it may slow them as well.
@@ -137,15 +155,9 @@ def _runs(rank_trace: RankTrace, scope: Scope) -> pd.DataFrame | None:
         return None
     ns = rank_trace.dur[rows]
     shared = spans.within_each(np.stack([rank_trace.start[rows], rank_trace.end[rows]], axis=1))
-    frame = pd.DataFrame(
-        {
-            "number": _alike(rank_trace, rows, shapes),
-            "name": rank_trace.name[rows],
-            "ns": ns,
-            "beside": shared > 0,
-        }
-    )
-    return pd.DataFrame(frame[(shared == 0) | (shared == ns)])
+    number = _alike(rank_trace, rows, shapes)
+    whole = (shared == 0) | (shared == ns)
+    return _Runs(rows[whole], number[whole], ns[whole], shared[whole] > 0)
 
 
 def _alike(rank_trace: RankTrace, rows: Int64, shapes: npt.NDArray[np.int32]) -> Int64:

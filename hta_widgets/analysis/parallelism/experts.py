@@ -13,9 +13,8 @@ from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.parallelism.dimensions import EXPERT
 from hta_widgets.analysis.parallelism.exchanges import exchanges
-from hta_widgets.analysis.parallelism.grid import purposes
+from hta_widgets.analysis.parallelism.grid import groups_of_experts
 from hta_widgets.analysis.parallelism.process_groups import ProcessGroup
 from hta_widgets.charts.spec import Heat
 from hta_widgets.engine import checkpoint
@@ -89,7 +88,7 @@ def expert_balance(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 @memoize_per_rank()
 def _answer(trace: Trace) -> pd.DataFrame:
     """`expert_balance` of the whole job."""
-    groups = [each.group for each in purposes(trace, Scope()) if EXPERT in each.dimension.split(" and ")]
+    groups = groups_of_experts(trace)
     if not groups:
         raise MissingDataError(
             "expert parallelism", _RECORD_SPLITS, "no process group is described or used as that of experts"

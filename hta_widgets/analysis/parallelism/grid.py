@@ -118,12 +118,31 @@ class Purpose(NamedTuple):
 @memoize_per_rank(last=2)
 def purposes(trace: Trace, scope: Scope) -> tuple[Purpose, ...]:
     """The process groups of the scope's ranks that are described or used; raises as `parallelism` does."""
-    groups = process_groups(trace, scope)
-    if not groups and _several(trace):
-        raise MissingDataError("process groups", _RECORD_GROUPS)
+    groups = _groups(trace, scope)
     evidence = _strategies(trace, scope)
     found = (_purpose(trace, group, evidence) for group in groups)
     return tuple(purpose for purpose in found if purpose is not None)
+
+
+@memoize_per_rank()
+def groups_of_experts(trace: Trace) -> tuple[ProcessGroup, ...]:
+    """The process groups that `purposes` finds to be those of experts; raises as `parallelism` does.
+
+    No strategy is read for that, which takes longer than all else: no group of experts is told by one.
+    """
+    return tuple(group for group in _groups(trace, Scope()) if _is_of_experts(trace, group))
+
+
+def _groups(trace: Trace, scope: Scope) -> list[ProcessGroup]:
+    groups = process_groups(trace, scope)
+    if not groups and _several(trace):
+        raise MissingDataError("process groups", _RECORD_GROUPS)
+    return groups
+
+
+def _is_of_experts(trace: Trace, group: ProcessGroup) -> bool:
+    purpose = _purpose(trace, group, {})
+    return purpose is not None and EXPERT in purpose.dimension.split(" and ")
 
 
 def _purpose(
