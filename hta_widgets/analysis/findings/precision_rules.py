@@ -16,6 +16,7 @@ from hta_widgets.analysis.replay import edits
 from hta_widgets.formatting import percent, significant
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import unique
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.kernels.units import Unit
@@ -106,7 +107,7 @@ def _finding(
 
 def _faster(rank_trace: RankTrace, units: Collection[str]) -> list[Edit]:
     compute = rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE)
-    names = sorted({rank_trace.names[code] for code in rank_trace.name[compute].tolist()})
+    names = sorted(rank_trace.names[code] for code in unique(rank_trace.name[compute]).tolist())
     chosen = [name for name in names if _multiplies(name, units)]
     return [edits.kernels(_FASTER, name=edits.exactly(name)) for name in chosen]
 

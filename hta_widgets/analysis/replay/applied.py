@@ -235,15 +235,15 @@ def fused_pointwise(kernels: str | None, plan: Plan) -> None:
 
 
 def prompt_communication(name: str | None, plan: Plan) -> None:
-    graph = plan.graph
-    starts = graph.source[_device_edges(plan, (EventClass.COMMUNICATION,), name, None)]
+    graph, target = plan.graph, plan.graph.target
+    launch = graph.kind == kinds.LAUNCH
+    chosen, known, launched = np.zeros((3, len(graph.time)), np.bool_)
+    chosen[graph.source[_device_edges(plan, (EventClass.COMMUNICATION,), name, None)]] = True
     # of others it is not known what they wait for, or, of the first on a stream, how soon they should start
-    starts = np.intersect1d(
-        starts, graph.target[np.isin(graph.kind, (kinds.COLLECTIVE, kinds.WAIT, kinds.LATE))]
-    )
-    starts = np.intersect1d(starts, graph.target[graph.kind == kinds.LAUNCH])
-    into = np.isin(graph.target, starts)
-    plan.remove(into & (graph.kind == kinds.LAUNCH))
+    known[target[np.isin(graph.kind, (kinds.COLLECTIVE, kinds.WAIT, kinds.LATE))]] = True
+    launched[target[launch]] = True
+    into = (chosen & known & launched)[target]
+    plan.remove(into & launch)
     plan.residual = np.where(into, 0, plan.residual)
 
 

@@ -12,6 +12,9 @@ import pandas as pd
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy_of, iterations_in
 from hta_widgets.analysis.job.replayed import Change, replayed_job_rows
+from hta_widgets.analysis.kernels.peaks import peaks_of_rank
+from hta_widgets.analysis.operators.formulas import registered
+from hta_widgets.analysis.operators.roofs import roofs_of
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.graph import Graph, graph_of
 from hta_widgets.analysis.replay.kinds import EVENT_STARTS
@@ -35,6 +38,8 @@ LEAST_PCT: Final = 0.5
 """A smaller change of the time is none: the model's own error is of this size."""
 
 _PERIOD = "device period"
+# A finding or two dozen ask for some thirty, the same in each selection; their answers are small.
+_REPLAYS = 128
 PARTS = ("compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns")
 _COLUMNS = {
     "rank": "int64",
@@ -108,7 +113,6 @@ def _reported(rank_trace: RankTrace, scope: Scope) -> list[int]:
     return sorted({*chosen} & {*overlaps.tolist()})
 
 
-@memoize_per_rank(last=16)
 def replayed(
     rank_trace: RankTrace, edits: tuple[Edit, ...], clock: str = "", parts: bool = False
 ) -> pd.DataFrame:
@@ -117,6 +121,15 @@ def replayed(
     Of edits that are compared with others, `clock` is what times those. `parts`: with the columns `PARTS`,
     which take as long as the replay. start_ns (int64, ns) is when the time after_ns begins.
     """
+    stated = registered(), roofs_of(peaks_of_rank(rank_trace))  # which some edits go by
+    return _replayed(rank_trace, edits, clock, parts, stated)
+
+
+@memoize_per_rank(last=_REPLAYS)
+def _replayed(
+    rank_trace: RankTrace, edits: tuple[Edit, ...], clock: str, parts: bool, _stated: object
+) -> pd.DataFrame:
+    """`replayed`, with formulas and peaks as they are stated now."""
     plan = planned(rank_trace, edits)
     graph = plan.graph
     runs = plan.replays((ESTIMATE, PINNED, MOST))
