@@ -254,8 +254,9 @@ class Trace:
 
     @property
     def exceeds_memory(self) -> bool:
-        """Whether the columns of all ranks are more than may be in memory."""
-        return sum(events.header.nbytes for events in self._events.values()) > self.memory.limit
+        """Whether the columns of all ranks are more than may be in memory, or with what follows from them."""
+        columns = sum(events.header.nbytes for events in self._events.values())
+        return columns > self.memory.limit or self.memory.dropped > 0
 
     @cached_property
     def rank_keys(self) -> dict[int, str]:

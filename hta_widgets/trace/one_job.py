@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
-from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.stated import whole_number
 
@@ -20,7 +17,6 @@ __all__ = ["device_names", "several_jobs", "why_several_jobs", "world_size"]
 # Ranks of one job run the same program. Stages of a pipeline share more than half of the names of their
 # device work; unrelated models less than a quarter.
 _SHARED_NAMES = 0.25
-_WORK = (EventClass.COMPUTE, EventClass.COMMUNICATION)
 
 
 def why_several_jobs(ranks: Sequence[RankTrace]) -> str:
@@ -60,5 +56,4 @@ def world_size(metadata: dict[str, Any]) -> int:
 
 def device_names(rank: RankTrace) -> frozenset[str]:
     """The names of a rank's compute and communication."""
-    present = np.unique(rank.name[np.isin(rank.event_class, _WORK)]).tolist()
-    return frozenset(rank.names[code] for code in present)
+    return rank.work_names

@@ -43,7 +43,7 @@ _LIGHT = frozenset(
     {
         "events", "rank", "label", "path", "metadata", "rules",
         "_kept", "_clock", "_offset_ns", "_windows", "_columns",
-        "n", "extent", "device_span", "device_name", "recording", "drained",
+        "n", "extent", "device_span", "device_events", "device_name", "work_names", "recording", "drained",
         "_announced", "iterations", "iteration_clock", "contradicted_iterations",
     }
 )  # fmt: skip
@@ -506,6 +506,17 @@ class RankTrace:
             return None
         end = int(self.end[earlier].max())
         return end if int(self.start[launched].min()) >= end else None
+
+    @cached_property
+    def device_events(self) -> int:
+        """How many rows are device work."""
+        return int(np.count_nonzero(self.is_device))
+
+    @cached_property
+    def work_names(self) -> frozenset[str]:
+        """The names of its compute and communication."""
+        work = np.isin(self.event_class, (EventClass.COMPUTE, EventClass.COMMUNICATION))
+        return frozenset(self.names[code] for code in np.flatnonzero(np.bincount(self.name[work])).tolist())
 
     @cached_property
     def device_span(self) -> tuple[int, int] | None:

@@ -6,6 +6,7 @@ import gc
 import os
 import threading
 import weakref
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hta_widgets import Scope, Trace, examples
+from hta_widgets import Scope, Trace, analysis, examples
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError, TraceFormatError
 from hta_widgets.trace import rank_events
 from hta_widgets.trace.memory import Memory, bytes_of, default_limit
+from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader import cache
 from tests.job.many_ranks import write_job
@@ -77,6 +79,30 @@ def test_every_analysis_answers_the_same(job: dict[int, Path], limited: Trace, k
             pd.testing.assert_frame_equal(found, expected, check_exact=True)
         assert in_memory(limited) <= HELD
     assert limited.memory.dropped or kind == "overview"
+
+
+# Facts and start-up; what the rules ask of a rank; collectives; work beside waits, in the replay of the job,
+# and by launch configuration (twice); how well replays explain a rank; and some more of the one replayed.
+MOST_LOADS = 9
+
+
+def test_the_overview_reads_each_rank_a_few_times_and_not_for_each_rule(
+    job: dict[int, Path], limited: Trace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    limited.answers = tmp_path  # where nothing is kept yet
+    loaded: list[RankEvents] = []
+    held = RankEvents._held
+
+    def counted(self: RankEvents) -> Any:
+        loaded.extend([] if self.here else [self])
+        return held(self)
+
+    monkeypatch.setattr(RankEvents, "_held", counted)
+    found = analysis.overview(limited)
+    loads = Counter(limited.ranks[at] for at in map([*limited._events.values()].index, loaded))
+    assert set(loads) == set(limited.ranks) and max(loads.values()) <= MOST_LOADS + 4
+    assert sum(loads.values()) <= MOST_LOADS * RANKS
+    pd.testing.assert_frame_equal(found, analysis.overview(Trace.open(job)), check_exact=True)
 
 
 def test_frames_of_the_job_are_the_same(job: dict[int, Path], limited: Trace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,18 +101,24 @@ def collectives(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 @memoize_per_rank(last=4)
 def belonging(trace: Trace, scope: Scope) -> Bool:
     """Which rows of `collectives(trace)` are those of `collectives(trace, scope)`."""
-    belong = np.zeros(len(_everything(trace)), np.bool_)
-    for rank in trace.ranks_of(scope):
-        at, rows = _places(trace)[rank]
-        belong[at] = trace.rank(rank).belong(rows, scope)
+    everything = _everything(trace)
+    belong = np.isin(everything["rank"].to_numpy(), trace.ranks_of(scope))
+    # as `RankTrace.belong`, without a rank's columns
+    for name, chosen in (("iteration", scope.iterations), ("stream", scope.streams), ("name", scope.names)):
+        if chosen is not None:
+            belong &= everything[name].isin(chosen).to_numpy(np.bool_)
+    if scope.window_ns is not None:
+        first, last = scope.window_ns
+        start = everything["start_ns"].to_numpy()
+        belong &= (start >= first) & (start < last)
     return belong
 
 
 def collectives_of(trace: Trace, rank: int, scope: Scope | None = None) -> pd.DataFrame:
     """`collectives` of one rank, without a look at the others' rows."""
-    at, rows = _places(trace)[rank]
-    own = _everything(trace).iloc[at]
-    return own[trace.rank(rank).belong(rows, scope or Scope())].reset_index(drop=True)
+    own = _places(trace)[rank]
+    chosen = belonging(trace, scope or Scope())[own]
+    return _everything(trace).iloc[own][chosen].reset_index(drop=True)
 
 
 @memoize_per_rank()
@@ -128,17 +135,11 @@ def _everything(trace: Trace) -> pd.DataFrame:
 
 
 @memoize_per_rank()
-def _places(trace: Trace) -> dict[int, tuple[slice, Int64]]:
-    """Where each rank's collectives lie in `_everything`, and their rows in the rank."""
-    everything = _everything(trace)
-    rank_of = everything["rank"].to_numpy()
-    event_id = everything["event_id"].to_numpy(np.int32)
-    places = {}
-    for rank in trace.ranks:
-        at = slice(*np.searchsorted(rank_of, [rank, rank + 1]).tolist())
-        # the rows of a rank are in file order
-        places[rank] = at, np.searchsorted(trace.rank(rank).event_id, event_id[at])
-    return places
+def _places(trace: Trace) -> dict[int, slice]:
+    """Where each rank's collectives lie in `_everything`."""
+    rank_of = _everything(trace)["rank"].to_numpy()
+    edges = np.searchsorted(rank_of, [*trace.ranks, np.iinfo(np.int64).max]).tolist()
+    return {rank: slice(*edge) for rank, edge in zip(trace.ranks, pairwise(edges), strict=True)}
 
 
 def described(rank_trace: RankTrace) -> pd.DataFrame:

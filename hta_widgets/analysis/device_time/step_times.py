@@ -11,7 +11,7 @@ import pandas as pd
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.idle.start_up import start_up_of
+from hta_widgets.analysis.idle.start_up import job_start_up
 from hta_widgets.charts.spec import Heat
 from hta_widgets.formatting import counted, duration
 from hta_widgets.trace.scope import Scope
@@ -104,15 +104,11 @@ def _every_step(trace: Trace) -> pd.DataFrame:
 def _starting(trace: Trace, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
     """Which rows of a frame like `Trace.iterations` hold start-up."""
     starting = np.zeros(len(frame), np.bool_)
-    rank_of, partial = frame["rank"].to_numpy(np.int64), frame["partial"].to_numpy(np.bool_)
-    iteration, start, end = (frame[name].to_numpy(np.int64) for name in ("iteration", "start_ns", "end_ns"))
+    rank_of, start, end = (frame[name].to_numpy(np.int64) for name in ("rank", "start_ns", "end_ns"))
     for rank in trace.ranks:
-        rank_trace = trace.rank(rank)
-        rows = slice(*np.searchsorted(rank_of, (rank, rank + 1)).tolist())  # rank after rank
-        complete = set(iteration[rows][~partial[rows]].tolist())
-        judged = complete.difference(rank_trace.contradicted_iterations)
-        found = start_up_of(rank_trace, None, None, tuple(sorted(judged)))
+        _, found = job_start_up(trace, rank)
         if found is not None:
+            rows = slice(*np.searchsorted(rank_of, (rank, rank + 1)).tolist())  # rank after rank
             spans = zip(start[rows].tolist(), end[rows].tolist(), strict=True)
             starting[rows] = [found.takes(*span) for span in spans]
     return starting

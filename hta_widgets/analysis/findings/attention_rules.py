@@ -37,7 +37,8 @@ _LOAD_BYTES = 16
 
 def attention_not_fused(inputs: Inputs) -> Finding | None:
     """A product, a softmax and a product again, where one kernel would do."""
-    _abstain(inputs)
+    for rank in inputs.temporal["rank"].tolist():
+        inputs.of(rank, _abstain)
     found = shorter(inputs, fused_ns)
     if found is None or found.lost_pct < NOTE_PCT:
         return None
@@ -69,27 +70,26 @@ def attention_not_fused(inputs: Inputs) -> Finding | None:
     )
 
 
-def _abstain(inputs: Inputs) -> None:
+def _abstain(inputs: Inputs, rank: int) -> None:
     """What looks like attention by names can be judged only by shapes and peaks."""
-    for rank in inputs.temporal["rank"].tolist():
-        rank_trace = inputs.trace.rank(int(rank))
-        if unfused_attentions(rank_trace).found:
-            if matters(inputs, int(rank), unfused_attentions(rank_trace).work):
-                known_peaks(inputs, [int(rank)], "attention is not fused; how fast it could be is not known")
-            continue
-        _abstain_without_operators(rank_trace)
-        softmax = attention_by_name(rank_trace)
-        shapes = rank_trace.argument_codes("input_dims")
-        types = rank_trace.argument_codes("input_type")
-        softmax = softmax[(shapes[softmax] < 0) | (types[softmax] < 0)]
-        calls = operator_calls(rank_trace)
-        owner = np.append(calls.rows, -1)[calls.owner]
-        if len(softmax) and matters(inputs, int(rank), calls.work[np.isin(owner, softmax)]):
-            raise MissingDataError(
-                "shapes of operators",
-                "Record with torch.profiler.profile(record_shapes=True).",
-                "softmaxes between matrix products have no shapes that tell whether they are attention",
-            )
+    rank_trace = inputs.trace.rank(rank)
+    if unfused_attentions(rank_trace).found:
+        if matters(inputs, rank, unfused_attentions(rank_trace).work):
+            known_peaks(inputs, [rank], "attention is not fused; how fast it could be is not known")
+        return
+    _abstain_without_operators(rank_trace)
+    softmax = attention_by_name(rank_trace)
+    shapes = rank_trace.argument_codes("input_dims")
+    types = rank_trace.argument_codes("input_type")
+    softmax = softmax[(shapes[softmax] < 0) | (types[softmax] < 0)]
+    calls = operator_calls(rank_trace)
+    owner = np.append(calls.rows, -1)[calls.owner]
+    if len(softmax) and matters(inputs, rank, calls.work[np.isin(owner, softmax)]):
+        raise MissingDataError(
+            "shapes of operators",
+            "Record with torch.profiler.profile(record_shapes=True).",
+            "softmaxes between matrix products have no shapes that tell whether they are attention",
+        )
 
 
 def _abstain_without_operators(rank_trace: RankTrace) -> None:

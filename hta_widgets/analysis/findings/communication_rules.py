@@ -47,7 +47,7 @@ def late_collective(inputs: Inputs) -> Finding | None:
     where compute runs.
     """
     frame = inputs.temporal[inputs.temporal["communication_ns"] > 0]
-    costs = {int(rank): _delayed(inputs, int(rank)) for rank in frame["rank"]}
+    costs = {rank: inputs.of(rank, _delayed) for rank in frame["rank"].tolist()}
     if not any(delayed.length for delayed, _ in costs.values()):
         return None
     rank = max(sorted(costs), key=lambda rank: costs[rank][0].length)

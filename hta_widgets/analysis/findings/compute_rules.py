@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import callers_in_words
 from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
@@ -70,7 +71,7 @@ def _rule(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
         frame = inputs.temporal
         if frame.empty:
             return None
-        lost = frame["rank"].map(lambda rank: _time(inputs, int(rank), kernels.pattern)).astype(np.int64)
+        lost = frame["rank"].map(lambda rank: inputs.of(int(rank), _time, kernels.pattern)).astype(np.int64)
         if not lost.any():
             return None
         about = concerned(frame, lost)
@@ -102,9 +103,15 @@ def _rows(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> npt.NDArray[np
     """The kernels of the judged time."""
     rank_trace = inputs.trace.rank(rank)
     rows = rank_trace.rows(inputs.scope)
+    return np.asarray(rows[_chosen(rank_trace, pattern)[rows]], np.int64)
+
+
+@memoize_per_rank(last=len(_KERNELS))
+def _chosen(rank_trace: RankTrace, pattern: re.Pattern[str]) -> npt.NDArray[np.bool_]:
+    """Which rows are compute kernels of such a name."""
     named = np.array([bool(pattern.search(name)) for name in rank_trace.names] or [False], np.bool_)
-    compute = rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE)
-    return np.asarray(rows[compute[rows] & named[rank_trace.name[rows]]], np.int64)
+    compute: npt.NDArray[np.bool_] = rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE)
+    return compute & named[rank_trace.name]
 
 
 def _time(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> int:

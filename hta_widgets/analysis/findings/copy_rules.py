@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +11,11 @@ import numpy.typing as npt
 from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.kernels.peaks import peaks_of_rank
+from hta_widgets.analysis.findings.shorter import peaks_of
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, significant
 from hta_widgets.trace.classify import EventClass
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["pageable_copies", "slow_copies"]
 
@@ -93,7 +90,7 @@ def slow_copies(inputs: Inputs) -> Finding | None:
     """Large copies from or to pinned memory far below what the device's link carries."""
     slow = []
     for copies in _large(inputs):
-        link = _link(inputs.trace.rank(copies.rank))
+        link = _link(inputs, copies.rank)
         if link and "Pinned" in copies.name and copies.gbps < SLOW * _GENERATIONS[link]:
             slow.append((copies, link))
     if not slow:
@@ -146,18 +143,20 @@ def _finding(
 
 def _large(inputs: Inputs) -> list[_Copies]:
     """The large copies between host and device, by rank and name."""
-    found = []
-    for rank in inputs.temporal["rank"].tolist():
-        rank_trace = inputs.trace.rank(int(rank))
-        rows = rank_trace.rows(inputs.scope)
-        rows = rows[rank_trace.event_class[rows] == EventClass.MEMORY_COPY]
-        size = rank_trace.argument("bytes")[rows]
-        rows, size = rows[size > LARGE_BYTES], size[size > LARGE_BYTES]
-        for code in np.unique(rank_trace.name[rows]).tolist():
-            name, chosen = rank_trace.names[code], rank_trace.name[rows] == code
-            if "HtoD" in name or "DtoH" in name:
-                mine = rows[chosen]
-                found.append(_Copies(int(rank), name, mine, size[chosen], rank_trace.dur[mine]))
+    return [copies for rank in inputs.temporal["rank"].tolist() for copies in inputs.of(rank, _large_of)]
+
+
+def _large_of(inputs: Inputs, rank: int) -> list[_Copies]:
+    rank_trace, found = inputs.trace.rank(rank), []
+    rows = rank_trace.rows(inputs.scope)
+    rows = rows[rank_trace.event_class[rows] == EventClass.MEMORY_COPY]
+    size = rank_trace.argument("bytes")[rows]
+    rows, size = rows[size > LARGE_BYTES], size[size > LARGE_BYTES]
+    for code in np.unique(rank_trace.name[rows]).tolist():
+        name, chosen = rank_trace.names[code], rank_trace.name[rows] == code
+        if "HtoD" in name or "DtoH" in name:
+            mine = rows[chosen]
+            found.append(_Copies(rank, name, mine, size[chosen], rank_trace.dur[mine]))
     return found
 
 
@@ -174,12 +173,12 @@ def _pinned(inputs: Inputs, copies: _Copies) -> tuple[float | None, str]:
     ]  # fmt: skip
     if same:
         return max(same), "as others here reach"
-    link = _link(inputs.trace.rank(copies.rank))
+    link = _link(inputs, copies.rank)
     return (_GENERATIONS[link], f"by {link}") if link else (None, "")
 
 
-def _link(rank_trace: RankTrace) -> str | None:
+def _link(inputs: Inputs, rank: int) -> str | None:
     """The link of the rank's device, if that is a known model."""
-    peaks = peaks_of_rank(rank_trace)
+    peaks = inputs.of(rank, peaks_of)
     model = peaks.device.split()[0] if peaks else ""
     return next((link for link, models in _DEVICES.items() if model in models), None)

@@ -22,12 +22,17 @@ def off_critical_path(
     """The share (0 to 1) of this part of the busy time, over these ranks, that the host hides."""
     hidden = whole = 0
     for rank in ranks:
-        rank_trace = inputs.trace.rank(rank)
-        windows = rank_trace.windows(inputs.scope)
-        lost = getattr(busy(rank_trace, inputs.scope), part)
-        hidden += (lost & inputs.hidden(rank)).within(windows)
-        whole += lost.within(windows)
+        of_rank, all_of_it = inputs.of(rank, _hidden, part)
+        hidden, whole = hidden + of_rank, whole + all_of_it
     return hidden / whole if whole else 0.0
+
+
+def _hidden(inputs: Inputs, rank: int, part: str) -> tuple[int, int]:
+    """How much of a part of the busy time the host of a rank hides, and how long all of it is, ns."""
+    rank_trace = inputs.trace.rank(rank)
+    windows = rank_trace.windows(inputs.scope)
+    lost = getattr(busy(rank_trace, inputs.scope), part)
+    return (lost & inputs.hidden(rank)).within(windows), lost.within(windows)
 
 
 def severity_on_path(share_pct: float, off_path: float) -> Severity | None:

@@ -36,9 +36,7 @@ def buffers_broadcast(inputs: Inputs) -> Finding | None:
     """Broadcasts inside DDP's forward pass, in every step: those of the modules' buffers."""
     if not inputs.judged:  # every is a matter of steps
         return None
-    found = shorter(
-        inputs, lambda rank_trace: (_broadcasts(rank_trace), np.zeros_like(_broadcasts(rank_trace)))
-    )
+    found = shorter(inputs, _gone)
     if found is None or found.lost_pct < NOTE_PCT:
         return None
     rank_trace = inputs.trace.rank(found.worst)
@@ -56,6 +54,12 @@ def buffers_broadcast(inputs: Inputs) -> Finding | None:
         Evidence(rank=found.worst if found.alone else None, name=longest(rank_trace, found.rows)),
         change=_CHANGE if _only_there(rank_trace) else None,
     )
+
+
+def _gone(rank_trace: RankTrace) -> tuple[Int64, Int64]:
+    """The broadcasts, of which nothing would be left."""
+    rows = _broadcasts(rank_trace)
+    return rows, np.zeros_like(rows)
 
 
 def _broadcasts(rank_trace: RankTrace) -> Int64:

@@ -16,6 +16,7 @@ from hta_widgets.analysis.findings.straggler import compute_longer
 from hta_widgets.formatting import brief, percent, significant
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import unique
 
 __all__ = ["memory_copies", "slow_kernels"]
 
@@ -65,16 +66,23 @@ def _main_copy(inputs: Inputs, ranks: list[int]) -> tuple[str, float]:
     """The name of the copies or fills with most time in which nothing else runs, and their share of it."""
     by_name: Counter[str] = Counter()
     for rank in ranks:
-        rank_trace = inputs.trace.rank(rank)
-        exposed = busy(rank_trace, inputs.scope).exposed_memory
-        windows = rank_trace.windows(inputs.scope)
-        exposed &= Intervals.union(windows[:, 0], windows[:, 1])
-        rows = np.flatnonzero(np.isin(rank_trace.event_class, _MEMORY))
-        alone = exposed.within_each(np.stack([rank_trace.start[rows], rank_trace.end[rows]], 1))
-        for code in np.unique(rank_trace.name[rows]).tolist():
-            by_name[rank_trace.names[code]] += int(alone[rank_trace.name[rows] == code].sum())
+        by_name.update(inputs.of(rank, _copies_alone))
     (name, most), *_ = by_name.most_common(1)
     return name, most / by_name.total()
+
+
+def _copies_alone(inputs: Inputs, rank: int) -> dict[str, int]:
+    """By name, how long copies and fills of a rank run alone in the judged time, ns."""
+    rank_trace = inputs.trace.rank(rank)
+    exposed = busy(rank_trace, inputs.scope).exposed_memory
+    windows = rank_trace.windows(inputs.scope)
+    exposed &= Intervals.union(windows[:, 0], windows[:, 1])
+    rows = np.flatnonzero(np.isin(rank_trace.event_class, _MEMORY))
+    alone = exposed.within_each(np.stack([rank_trace.start[rows], rank_trace.end[rows]], 1))
+    return {
+        rank_trace.names[code]: int(alone[rank_trace.name[rows] == code].sum())
+        for code in unique(rank_trace.name[rows]).tolist()
+    }
 
 
 def slow_kernels(inputs: Inputs) -> Finding | None:

@@ -51,7 +51,7 @@ class _Drift:
 
 def clock_drift(inputs: Inputs) -> Finding | None:
     """Steps whose kernels, the same in each, take longer and longer: clocks fall, as devices heat up."""
-    found = [drift for rank in inputs.temporal["rank"] if (drift := _drift(inputs, int(rank)))]
+    found = [drift for rank in inputs.temporal["rank"].tolist() if (drift := inputs.of(rank, _drift))]
     if not found:
         return None
     most = max(found, key=lambda drift: drift.cost_ns)

@@ -24,7 +24,7 @@ _LEAST_PCT = 25.0
 def pointwise_chains(inputs: Inputs) -> Finding | None:
     """Consecutive pointwise kernels, each of which reads what the one before has written."""
     for rank in inputs.temporal["rank"].tolist():
-        _abstain(inputs, int(rank))
+        inputs.of(rank, _abstain)
     found = shorter(inputs, chained_ns)
     if found is None or found.lost_pct < NOTE_PCT or not _often(inputs, found.worst, found.rows):
         return None

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.communication.stragglers import stragglers
 from hta_widgets.analysis.communication.waits import unclear, waits
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.device_time.busy import device_ranks
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.findings.pauses import Paused, paused
@@ -21,8 +25,11 @@ from hta_widgets.analysis.findings.workloads import Workloads
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS, idle_breakdown
 from hta_widgets.analysis.idle.causes import CAUSES, IdleCauses, idle_causes
 from hta_widgets.analysis.idle.hidden import hidden_by_host
-from hta_widgets.analysis.idle.start_up import StartUp, start_up_of
-from hta_widgets.analysis.kernels.breakdown import device_work
+from hta_widgets.analysis.idle.start_up import StartUp, job_start_up, start_up_of
+from hta_widgets.analysis.kernels.breakdown import device_work_of
+from hta_widgets.analysis.launches.queue import blocked_on_full_queue
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
@@ -31,6 +38,11 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
 __all__ = ["Inputs", "judged_scope"]
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Answer = TypeVar("Answer")
+Asked = tuple[Callable[..., Any], tuple[Any, ...]]
 
 # Sources that mark the steps of a job. Others guess them, so that time between guessed steps counts, too.
 _ANNOUNCED = ("ProfilerStep", "serving step")
@@ -72,7 +84,7 @@ class Inputs:
 
     def __init__(self, trace: Trace, scope: Scope) -> None:
         self.trace, self.asked = trace, scope
-        self._paused: dict[int, Paused] = {}
+        self._of_ranks: dict[Asked, dict[int, Any]] = {}
         self.steps = step_times(trace, scope)
         self.announced = bool(len(self.steps)) and bool(self.steps["source"].isin(_ANNOUNCED).all())
         complete = self.steps[~self.steps["partial"]] if self.announced else self.steps.iloc[:0]
@@ -84,7 +96,9 @@ class Inputs:
         self.start_up: dict[int, StartUp] = {}
         for rank in trace.ranks_of(scope):
             steps = tuple(steps_of.get(rank, ()))
-            found = start_up_of(trace.rank(rank), scope.streams, scope.names, steps)
+            whole, found = job_start_up(trace, rank)
+            if (scope.streams, scope.names, steps) != (None, None, whole):
+                found = start_up_of(trace.rank(rank), scope.streams, scope.names, steps)
             if found is not None:
                 self.start_up[rank] = found
         spans = zip(complete["rank"], complete["start_ns"], complete["end_ns"], strict=True)
@@ -138,9 +152,45 @@ class Inputs:
 
     def paused(self, rank: int) -> Paused:
         """The idle time of a rank due to pauses of its host, which has findings of its own."""
-        if rank not in self._paused:
-            self._paused[rank] = paused(self, rank)
-        return self._paused[rank]
+        return self.of(rank, paused)
+
+    def of(self, rank: int, ask: Callable[..., Answer], *args: Any) -> Answer:
+        """What a rule asks of one rank, without a look at others: `ask(self, rank, *args)`, computed once.
+
+        Answers must be small: they stay while ranks are dropped. Raises what `ask` raises.
+        """
+        answers = self._of_ranks.setdefault((ask, args), {})
+        if rank not in answers:
+            try:
+                answers[rank] = ask(self, rank, *args)
+            except MissingDataError as missing:
+                answers[rank] = missing
+        answer = answers[rank]
+        if isinstance(answer, MissingDataError):
+            raise answer
+        return cast(Answer, answer)
+
+    def ask_ahead(self, rules: Iterable[Callable[[Inputs], object]]) -> None:
+        """Ask each rank all that rules ask of one, while it is in memory; so none is read for each of them.
+
+        What they ask is learned from the rules themselves, as they judge one of the ranks.
+        """
+        ranks = [rank for rank in self.trace.ranks_of(self.scope) if self.trace.rank(rank).device_span]
+        if not ranks:
+            return
+        one = Inputs(self.trace, replace(self.asked, ranks=(ranks[0],)))
+        for rule in rules:
+            with contextlib.suppress(MissingDataError):
+                rule(one)
+        for rank in ranks:
+            checkpoint()
+            alone = replace(self.scope, ranks=(rank,))
+            for analysis in (temporal_breakdown, idle_breakdown, blocked_on_full_queue):
+                with contextlib.suppress(MissingDataError):
+                    analysis(self.trace, alone)
+            for ask, args in one._of_ranks:
+                with contextlib.suppress(MissingDataError):
+                    self.of(rank, ask, *args)
 
     def hidden(self, rank: int) -> Intervals:
         """The busy time of a rank that does not lie on the critical path (`hidden_by_host`)."""
@@ -150,16 +200,10 @@ class Inputs:
     def compute_kernels(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Count and mean_ns of `kernel_durations`, of compute kernels: a row per name, a column per rank."""
         counts, means = {}, {}
-        for rank, rank_trace, work in device_work(self.trace, self.scope):
-            rows = work.rows[rank_trace.belong(work.rows, self.scope)]
-            count, total = np.zeros((2, work.size), np.int64)
-            np.add.at(count, work.group[rows], 1)
-            np.add.at(total, work.group[rows], rank_trace.dur[rows])
-            found = np.flatnonzero((work.event_class == EventClass.COMPUTE) & (count > 0))
-            if len(found):
-                names = [rank_trace.names[code] for code in work.name[found].tolist()]
-                counts[rank] = pd.Series(count[found], names)
-                means[rank] = pd.Series(total[found] / count[found], names)
+        for rank, _ in device_ranks(self.trace, self.scope):
+            names, count, mean = self.of(rank, _compute_kernels)
+            if names:
+                counts[rank], means[rank] = pd.Series(count, names), pd.Series(mean, names)
         return pd.DataFrame(counts).sort_index(), pd.DataFrame(means).sort_index()
 
     @cached_property
@@ -212,18 +256,12 @@ class Inputs:
     @cached_property
     def has_operators(self) -> bool:
         """Whether operators are recorded."""
-        return any(
-            (self.trace.rank(rank).event_class == EventClass.HOST_OP).any()
-            for rank in self.trace.ranks_of(self.scope)
-        )
+        return any(self.of(rank, _holds, EventClass.HOST_OP) for rank in self.trace.ranks_of(self.scope))
 
     @cached_property
     def has_stacks(self) -> bool:
         """Whether Python functions are recorded."""
-        return any(
-            (self.trace.rank(rank).event_class == EventClass.PYTHON).any()
-            for rank in self.trace.ranks_of(self.scope)
-        )
+        return any(self.of(rank, _holds, EventClass.PYTHON) for rank in self.trace.ranks_of(self.scope))
 
     @property
     def judged(self) -> int:
@@ -245,8 +283,7 @@ class Inputs:
         return f"{percent(value)} of {'step' if self.announced else 'the'} time"
 
     def _any_name(self, pattern: re.Pattern[str]) -> bool:
-        ranks = (self.trace.rank(rank) for rank in self.trace.ranks_of(self.scope))
-        return any(pattern.search(name) for rank_trace in ranks for name in rank_trace.names)
+        return any(self.of(rank, _has_name, pattern) for rank in self.trace.ranks_of(self.scope))
 
     @cached_property
     def _has_peers(self) -> bool:
@@ -254,6 +291,27 @@ class Inputs:
         sizes = self.collectives["group_size"].dropna()
         size = self.trace.summary["world_size"]
         return bool((sizes > 1).any()) or (isinstance(size, int) and size > 1)
+
+
+def _compute_kernels(inputs: Inputs, rank: int) -> tuple[list[str], Int64, Float64]:
+    """Name, count and mean time of the compute kernels of a rank, as in `kernel_durations`."""
+    rank_trace = inputs.trace.rank(rank)
+    work = device_work_of(rank_trace)
+    rows = work.rows[rank_trace.belong(work.rows, inputs.scope)]
+    count, total = np.zeros((2, work.size), np.int64)
+    np.add.at(count, work.group[rows], 1)
+    np.add.at(total, work.group[rows], rank_trace.dur[rows])
+    found = np.flatnonzero((work.event_class == EventClass.COMPUTE) & (count > 0))
+    names = [rank_trace.names[code] for code in work.name[found].tolist()]
+    return names, count[found], total[found] / count[found]
+
+
+def _holds(inputs: Inputs, rank: int, event_class: EventClass) -> bool:
+    return bool((inputs.trace.rank(rank).event_class == event_class).any())
+
+
+def _has_name(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> bool:
+    return any(pattern.search(name) for name in inputs.trace.rank(rank).names)
 
 
 def _with_time(frame: pd.DataFrame) -> pd.DataFrame:

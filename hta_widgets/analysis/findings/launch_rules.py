@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,7 +51,7 @@ def wave_quantization(inputs: Inputs) -> Finding | None:
     _abstain_without_limits(inputs, OPERATIONS, "how many waves of blocks kernels take is not known")
     _abstain_without_roofs(
         inputs,
-        lambda rank_trace: partial_waves(rank_trace)[0],
+        _in_part_of_a_wave,
         "the last wave of blocks of kernels is not full; what that costs is not known",
     )
     found = shorter(inputs, full_waves_ns)
@@ -84,7 +84,7 @@ def low_occupancy(inputs: Inputs) -> Finding | None:
     _abstain_without_limits(inputs, FILLING, "how much of the device kernels fill is not known")
     _abstain_without_roofs(
         inputs,
-        lambda rank_trace: underfilled(rank_trace)[0],
+        _of_few_warps,
         "kernels keep few warps on the device; whether they are slow for that is not known",
     )
     found = shorter(inputs, filled_ns)
@@ -163,43 +163,55 @@ def _main(rank_trace: RankTrace, rows: Int64) -> tuple[int, str]:
     return int(of_name[rank_trace.dur[of_name].argmax()]), short_kernel_name(most)
 
 
-def _each_rank(inputs: Inputs) -> list[tuple[int, RankTrace]]:
-    return [(int(rank), inputs.trace.rank(int(rank))) for rank in inputs.temporal["rank"]]
+def _in_part_of_a_wave(rank_trace: RankTrace) -> Int64:
+    return partial_waves(rank_trace)[0]
 
 
-def _abstain_without_limits(inputs: Inputs, operations: Collection[str], question: str) -> None:
+def _of_few_warps(rank_trace: RankTrace) -> Int64:
+    return underfilled(rank_trace)[0]
+
+
+def _abstain_without_limits(inputs: Inputs, operations: tuple[str, ...], question: str) -> None:
     """Kernels that may be far from the roof can be judged only by what the device has room for."""
-    for rank, rank_trace in _each_rank(inputs):
-        judged = judged_kernels(rank_trace)
-        rows = np.concatenate([judged[each] for each in operations if each in judged] or [_NOTHING])
-        rows = rows[
-            (rank_trace.dur[rows] >= SHORT_NS) & ~(least_ns(rank_trace, rows) >= rank_trace.dur[rows] / 2)
-        ]
-        if not matters(inputs, rank, rows) or residency(rank_trace, rows).multiprocessors.any():
-            continue
-        if rank_trace.table.has("occupancy_pct"):
-            raise MissingDataError(
-                "limits of the device",
-                "Record with a version of PyTorch that writes deviceProperties.",
-                question,
-            )
+    for rank in inputs.temporal["rank"].tolist():
+        inputs.of(rank, _check_limits, operations, question)
+
+
+def _check_limits(inputs: Inputs, rank: int, operations: tuple[str, ...], question: str) -> None:
+    rank_trace = inputs.trace.rank(rank)
+    judged = judged_kernels(rank_trace)
+    rows = np.concatenate([judged[each] for each in operations if each in judged] or [_NOTHING])
+    rows = rows[
+        (rank_trace.dur[rows] >= SHORT_NS) & ~(least_ns(rank_trace, rows) >= rank_trace.dur[rows] / 2)
+    ]
+    if not matters(inputs, rank, rows) or residency(rank_trace, rows).multiprocessors.any():
+        return
+    if rank_trace.table.has("occupancy_pct"):
         raise MissingDataError(
-            "occupancy of kernels",
-            "Record on a CUDA device with torch.profiler.profile(activities=[ProfilerActivity.CUDA, ...]): "
-            "Kineto estimates the occupancy of kernels there, and on no other device.",
-            question,
+            "limits of the device", "Record with a version of PyTorch that writes deviceProperties.", question
         )
+    raise MissingDataError(
+        "occupancy of kernels",
+        "Record on a CUDA device with torch.profiler.profile(activities=[ProfilerActivity.CUDA, ...]): "
+        "Kineto estimates the occupancy of kernels there, and on no other device.",
+        question,
+    )
 
 
 def _abstain_without_roofs(inputs: Inputs, find: Callable[[RankTrace], Int64], why: str) -> None:
     """How fast these kernels could be follows from shapes and peaks."""
-    for rank, rank_trace in _each_rank(inputs):
-        rows = find(rank_trace)
-        unknown = rows[np.isnan(least_ns(rank_trace, rows))]
-        if not matters(inputs, rank, unknown):
-            continue
-        if (rank_trace.argument_codes("input_dims") < 0).all():
-            raise MissingDataError(
-                "shapes of operators", "Record with torch.profiler.profile(record_shapes=True).", why
-            )
-        known_peaks(inputs, [rank], why)
+    for rank in inputs.temporal["rank"].tolist():
+        inputs.of(rank, _check_roofs, find, why)
+
+
+def _check_roofs(inputs: Inputs, rank: int, find: Callable[[RankTrace], Int64], why: str) -> None:
+    rank_trace = inputs.trace.rank(rank)
+    rows = find(rank_trace)
+    unknown = rows[np.isnan(least_ns(rank_trace, rows))]
+    if not matters(inputs, rank, unknown):
+        return
+    if (rank_trace.argument_codes("input_dims") < 0).all():
+        raise MissingDataError(
+            "shapes of operators", "Record with torch.profiler.profile(record_shapes=True).", why
+        )
+    known_peaks(inputs, [rank], why)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -34,13 +36,20 @@ _GROWN: Final = 0.01
 
 def memory_findings(inputs: Inputs) -> list[Finding]:
     """What there is to say of the accelerators' memory; nothing where it was not recorded."""
-    try:
-        frame = memory_advice(inputs.trace, inputs.asked)
-    except MissingDataError:
+    frames = []
+    for rank in inputs.trace.ranks_of(inputs.asked):
+        with contextlib.suppress(MissingDataError):
+            frames.append(inputs.of(rank, _advice))
+    if not frames:
         return []
+    frame = pd.concat(frames, ignore_index=True)
     frame = frame[frame["device"] != "cpu"]
     found = (_leak(frame), _full(inputs, frame), _fragmentation(frame))
     return [finding for finding in found if finding is not None]
+
+
+def _advice(inputs: Inputs, rank: int) -> pd.DataFrame:
+    return memory_advice(inputs.trace, replace(inputs.asked, ranks=(rank,)))
 
 
 def _leak(frame: pd.DataFrame) -> Finding | None:

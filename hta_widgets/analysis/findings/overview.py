@@ -217,6 +217,8 @@ def _judged(inputs: Inputs) -> tuple[list[Finding], list[str], list[Open]]:
     starting = start_up(inputs)
     found = [finding for finding in (starting, earlier_work(inputs)) if finding and finding.severity]
     withheld = why_withheld(inputs, starting)
+    if inputs.trace.exceeds_memory and not withheld:
+        inputs.ask_ahead([*(rule for _, rule in _RULES.values()), memory_findings])
     absent: list[str] = []
     lacking: dict[tuple[str, str], list[str]] = {}
     for topic, (question, rule) in _RULES.items():

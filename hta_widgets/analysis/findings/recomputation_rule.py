@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+import numpy.typing as npt
 
 from hta_widgets.analysis.findings.callers import callers_in_words
 from hta_widgets.analysis.findings.changes import Change
@@ -13,16 +16,19 @@ from hta_widgets.analysis.operators.recomputed import recomputed, recorded_again
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
 
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
 __all__ = ["recomputation"]
+
+Int64 = npt.NDArray[np.int64]
 
 
 def recomputation(inputs: Inputs) -> Finding | None:
     """Operators of the forward pass that run again in the backward pass."""
     for rank in inputs.temporal["rank"].tolist():
-        _abstain(inputs, int(rank))
-    found = shorter(
-        inputs, lambda rank_trace: (recomputed(rank_trace), np.zeros_like(recomputed(rank_trace)))
-    )
+        inputs.of(rank, _abstain)
+    found = shorter(inputs, _gone)
     if found is None or found.lost_pct < NOTE_PCT:
         return None
     rank_trace = inputs.trace.rank(found.worst)
@@ -42,6 +48,12 @@ def recomputation(inputs: Inputs) -> Finding | None:
         change=Change("without running it again", lambda _: [edits.no_recomputation()]),
         severity="note",  # it is meant to be so
     )
+
+
+def _gone(rank_trace: RankTrace) -> tuple[Int64, Int64]:
+    """What runs again, of which nothing would be left."""
+    rows = recomputed(rank_trace)
+    return rows, np.zeros_like(rows)
 
 
 def _abstain(inputs: Inputs, rank: int) -> None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import blocked_threads, is_synchronising
+from hta_widgets.analysis.idle.start_up import job_start_up
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, counted, duration, percent
 from hta_widgets.trace.iteration_clock import EARLIER_SHARE
@@ -26,7 +27,7 @@ _MOST_CALLS = 3
 
 def recording_verdict(trace: Trace, scope: Scope) -> Finding | None:
     """Why no sentence about the time of this recording could be true; None if some can."""
-    recordings = {rank: trace.rank(rank).recording for rank in trace.ranks_of(scope)}
+    recordings = {rank: _look_at(trace, rank) for rank in trace.ranks_of(scope)}
     if len(recordings) > 1 and trace.several_jobs:
         return _verdict(
             "several_jobs",
@@ -44,7 +45,7 @@ def recording_verdict(trace: Trace, scope: Scope) -> Finding | None:
             "Open the files as the profiler wrote them.",
         )
     # one piece of work has no gap to another
-    counts = [int(trace.rank(rank).is_device.sum()) for rank in recordings]
+    counts = [trace.rank(rank).device_events for rank in recordings]
     if counts and max(counts) == 1:
         return _verdict(
             "fragment",
@@ -62,6 +63,15 @@ def recording_verdict(trace: Trace, scope: Scope) -> Finding | None:
             "Record replays of the graph to see what the device does.",
         )
     return None
+
+
+def _look_at(trace: Trace, rank: int) -> Recording:
+    """What a rank records; with it all else that is asked of each before the rules are, and stays."""
+    rank_trace = trace.rank(rank)
+    for fact in ("device_name", "device_events", "device_span", "work_names"):
+        getattr(rank_trace, fact)
+    job_start_up(trace, rank)
+    return rank_trace.recording
 
 
 def unread_files(trace: Trace) -> Finding | None:

@@ -6,11 +6,13 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import concerned
@@ -120,23 +122,20 @@ def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
         frame = inputs.idle
         if frame.empty or not inputs.judged:  # often is a number of times in each step
             return None
-        calls = {int(rank): _calls(inputs, int(rank), region) for rank in frame["rank"]}
-        often = {rank: _often(inputs, rank, rows, region) for rank, rows in calls.items()}
-        lost = frame["rank"].map(
-            lambda rank: _time_inside(inputs, rank, calls[rank]) if often[rank] > region.more_than else 0
-        )
+        calls = {rank: inputs.of(rank, _made, region) for rank in frame["rank"].tolist()}
+        lost = frame["rank"].map(lambda rank: calls[rank].taken_ns)
         if not lost.any():
             return None
         about = concerned(frame, lost.astype(np.int64))
         lost, whole = lost[about.index], int(about["window_ns"].sum())
         cost, share = int(lost.sum()) // len(about), 100.0 * int(lost.sum()) / whole
-        idle_ns = sum(_idle_inside(inputs, rank, calls[rank]) for rank in about["rank"].tolist())
+        idle_ns = sum(inputs.of(rank, _idle_inside, region) for rank in about["rank"].tolist())
         idle = 100.0 * idle_ns / whole
         worst = int(about["rank"].iloc[int(lost.to_numpy(np.int64).argmax())])
         rank_trace = inputs.trace.rank(worst)
-        rows = calls[worst]
+        rows = calls[worst].rows
         name = rank_trace.names[int(np.bincount(rank_trace.name[rows], rank_trace.dur[rows]).argmax())]
-        times = f"{often[worst]:,} {_COUNTED[region.each]}"
+        times = f"{calls[worst].often:,} {_COUNTED[region.each]}"
         return Finding(
             region.topic,
             cost,
@@ -159,13 +158,48 @@ def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
     return judge
 
 
+class _Made(NamedTuple):
+    """Calls of a region on a rank.
+
+    Attributes:
+        often: what is counted, in the median step. rows: the calls; none where that is not often.
+        taken_ns: how much of the judged time one of them is open.
+    """
+
+    often: int
+    rows: Int64
+    taken_ns: int
+
+
+def _made(inputs: Inputs, rank: int, region: _Region) -> _Made:
+    rows = _calls(inputs, rank, region)
+    often = _often(inputs, rank, rows, region)
+    if often <= region.more_than:
+        return _Made(often, np.empty(0, np.int64), 0)
+    return _Made(often, rows, _time_inside(inputs, rank, rows))
+
+
 def _calls(inputs: Inputs, rank: int, region: _Region) -> Int64:
     """The calls of the host in the judged steps."""
     rank_trace = inputs.trace.rank(rank)
-    named = np.array([bool(region.calls.search(name)) for name in rank_trace.names] or [False], np.bool_)
-    chosen = named[rank_trace.name] & np.isin(rank_trace.event_class, region.classes)
-    rows = np.flatnonzero(chosen & ~rank_trace.is_device & (rank_trace.stream == NULL))
+    rows = _recorded(rank_trace, region)
     return rows[rank_trace.belong(rows, inputs.scope)]
+
+
+@memoize_per_rank(last=8)
+def _recorded(rank_trace: RankTrace, region: _Region) -> Int64:
+    """The calls of the host in the whole recording."""
+    named = np.array([bool(region.calls.search(name)) for name in rank_trace.names] or [False], np.bool_)
+    rows = np.flatnonzero(named[rank_trace.name] & ~rank_trace.is_device)
+    of_class = np.isin(rank_trace.event_class[rows], region.classes)
+    found: Int64 = rows[of_class & (rank_trace.stream[rows] == NULL)]
+    return found
+
+
+@memoize_per_rank()
+def _launches(rank_trace: RankTrace) -> Int64:
+    """The calls that launched device work."""
+    return unique(rank_trace.launch[rank_trace.launch >= 0]).astype(np.int64)
 
 
 def _often(inputs: Inputs, rank: int, rows: Int64, region: _Region) -> int:
@@ -173,7 +207,7 @@ def _often(inputs: Inputs, rank: int, rows: Int64, region: _Region) -> int:
     rank_trace = inputs.trace.rank(rank)
     counted = rows
     if region.each != "calls":
-        launch = unique(rank_trace.launch[rank_trace.launch >= 0]).astype(np.int64)
+        launch = _launches(rank_trace)
         counted = launch[begins_in(rank_trace, launch, rows)]
     per_step = [
         int((rank_trace.iteration[counted] == number).sum()) for number in inputs.scope.iterations or ()
@@ -184,6 +218,8 @@ def _often(inputs: Inputs, rank: int, rows: Int64, region: _Region) -> int:
 def begins_in(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[np.bool_]:
     """Whether each row begins in one of these calls, on its thread."""
     inside = np.zeros(len(rows), np.bool_)
+    if not len(calls):
+        return inside
     for thread in np.unique(rank_trace.thread[calls]).tolist():
         mine = calls[rank_trace.thread[calls] == thread]
         spans = Intervals.union(rank_trace.start[mine], rank_trace.end[mine])
@@ -200,9 +236,9 @@ def _time_inside(inputs: Inputs, rank: int, calls: Int64) -> int:
     return spans.within(rank_trace.windows(inputs.scope))
 
 
-def _idle_inside(inputs: Inputs, rank: int, calls: Int64) -> int:
-    """How much of the judged time the device is idle while one of these calls is open, start-up aside, ns."""
-    rank_trace = inputs.trace.rank(rank)
+def _idle_inside(inputs: Inputs, rank: int, region: _Region) -> int:
+    """How much of the judged time the device is idle while one of the calls is open, start-up aside, ns."""
+    rank_trace, calls = inputs.trace.rank(rank), _calls(inputs, rank, region)
     idle = inputs.idle_causes(rank).gaps & Intervals.union(rank_trace.start[calls], rank_trace.end[calls])
     if rank in inputs.start_up:
         idle -= inputs.start_up[rank].idle

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from hta_widgets.analysis.communication.standing_out import ranks_in_words, standing_out
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -88,7 +86,7 @@ def replayed_job(inputs: Inputs) -> ReplayedJob | None:
     if scope != Scope(ranks=scope.ranks, iterations=scope.iterations):
         return None
     ranks = [inputs.trace.rank(rank) for rank in inputs.trace.ranks_of(scope)]
-    if sum(int(np.count_nonzero(rank.is_device)) for rank in ranks) > MOST_WORK:
+    if sum(rank.device_events for rank in ranks) > MOST_WORK:
         return None
     try:
         found, frame = judged(inputs.trace, scope)

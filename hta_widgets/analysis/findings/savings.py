@@ -17,7 +17,7 @@ from hta_widgets.analysis.findings.caveats import confidence_of
 from hta_widgets.analysis.findings.changes import BETWEEN_RANKS, CHANGES, NO_CHANGE, Change
 from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.replay.expressions import parse_all, written
-from hta_widgets.analysis.replay.quality import first_trusted, quality_of
+from hta_widgets.analysis.replay.quality import Quality, first_trusted, quality_of
 from hta_widgets.analysis.replay.what_if import LEAST_PCT, replayed
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent
@@ -125,9 +125,13 @@ def _sure(inputs: Inputs, finding: Finding) -> Finding:
     if finding.method != "replay":
         return replace(finding, confidence=confidence_of(finding))
     ranks = inputs.trace.ranks_of(inputs.scope) if finding.saving_rank is None else [finding.saving_rank]
-    known = [quality for rank in ranks if (quality := quality_of(inputs.trace.rank(rank)))]
+    known = [quality for rank in ranks if (quality := inputs.of(rank, _quality))]
     error_pct = max((abs(quality.model_error_pct) for quality in known), default=0.0)
     return replace(finding, confidence=confidence_of(finding, error_pct))
+
+
+def _quality(inputs: Inputs, rank: int) -> Quality | None:
+    return quality_of(inputs.trace.rank(rank))
 
 
 def _worth_telling(finding: Finding) -> bool:

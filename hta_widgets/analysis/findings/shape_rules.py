@@ -20,7 +20,7 @@ __all__ = ["unaligned_shapes"]
 def unaligned_shapes(inputs: Inputs) -> Finding | None:
     """Products whose sizes are no multiples of 16 bytes, in kernels that load less at once."""
     for rank in inputs.temporal["rank"].tolist():
-        _abstain(inputs, int(rank))
+        inputs.of(rank, _abstain)
     found = shorter(inputs, aligned_ns)
     if found is None or found.lost_pct < NOTE_PCT:
         return None

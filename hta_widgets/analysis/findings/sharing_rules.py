@@ -71,7 +71,7 @@ def slowed_by_communication(inputs: Inputs) -> Finding | None:
     take longer than three of four alone. Without recorded shapes nothing is said: kernels of one name and
     grid may multiply different depths.
     """
-    found = {rank: _slowed(inputs.trace.rank(rank), inputs.scope) for rank in inputs.judged_ns}
+    found = {rank: inputs.of(rank, _slowed) for rank in inputs.judged_ns}
     ranks = {rank: slowed for rank, slowed in found.items() if slowed}
     if not ranks:
         return None
@@ -94,8 +94,9 @@ def slowed_by_communication(inputs: Inputs) -> Finding | None:
     )
 
 
-def _slowed(rank_trace: RankTrace, scope: Scope) -> _Slowed | None:
-    runs = _runs(rank_trace, scope)
+def _slowed(inputs: Inputs, rank: int) -> _Slowed | None:
+    rank_trace = inputs.trace.rank(rank)
+    runs = _runs(rank_trace, inputs.scope)
     if runs is None:
         return None
     alone, beside = (_told(runs.number[chosen], runs.ns[chosen]) for chosen in (~runs.beside, runs.beside))

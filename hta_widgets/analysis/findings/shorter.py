@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.kernels.peaks import Peaks
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Find", "Shorter", "known_peaks", "longest", "matters", "shorter", "time_of"]
+__all__ = ["Find", "Shorter", "known_peaks", "longest", "matters", "peaks_of", "shorter", "time_of"]
 
 Int64 = npt.NDArray[np.int64]
 Find = Callable[["RankTrace"], tuple[Int64, Int64]]
@@ -50,7 +50,7 @@ def shorter(inputs: Inputs, find: Find) -> Shorter | None:
     frame = inputs.temporal
     if frame.empty:
         return None
-    parts = {int(rank): _of_rank(inputs, int(rank), find) for rank in frame["rank"]}
+    parts = {rank: inputs.of(rank, _of_rank, find) for rank in frame["rank"].tolist()}
     lost = frame["rank"].map(lambda rank: parts[rank][2])
     if not (lost > 0).any():
         return None
@@ -71,7 +71,9 @@ def shorter(inputs: Inputs, find: Find) -> Shorter | None:
 
 def matters(inputs: Inputs, rank: int, rows: Int64) -> bool:
     """Whether this work takes enough of the judged time to be told."""
-    return bool(100.0 * time_of(inputs, rank, rows) >= NOTE_PCT * inputs.judged_ns[rank])
+    windows = inputs.trace.rank(rank).windows(inputs.scope)
+    judged_ns = int((windows[:, 1] - windows[:, 0]).sum())  # that of `temporal`, without asking other ranks
+    return bool(100.0 * time_of(inputs, rank, rows) >= NOTE_PCT * judged_ns)
 
 
 def longest(rank_trace: RankTrace, rows: Int64) -> str:
@@ -92,7 +94,7 @@ def known_peaks(inputs: Inputs, ranks: list[int], why: str) -> Peaks:
     Raises:
         MissingDataError: they are not known, or those of several models.
     """
-    found = [peaks_of_rank(inputs.trace.rank(rank)) for rank in ranks]
+    found = [inputs.of(rank, peaks_of) for rank in ranks]
     if not found or found[0] is None or any(peaks != found[0] for peaks in found):
         raise MissingDataError(
             "name of the device",
@@ -101,6 +103,11 @@ def known_peaks(inputs: Inputs, ranks: list[int], why: str) -> Peaks:
             why,
         )
     return found[0]
+
+
+def peaks_of(inputs: Inputs, rank: int) -> Peaks | None:
+    """`peaks_of_rank`."""
+    return peaks_of_rank(inputs.trace.rank(rank))
 
 
 def _of_rank(inputs: Inputs, rank: int, find: Find) -> tuple[Int64, int, int]:

@@ -64,9 +64,9 @@ def maybe_communication(inputs: Inputs) -> Finding | None:
     """Device work that counts as compute or copies, but is surrounded by signs of exchange between ranks."""
     longest, window, where = 0, 1, None
     for rank, time in zip(inputs.temporal["rank"], inputs.temporal["window_ns"], strict=True):
-        found = _suspects(inputs.trace.rank(rank), inputs.trace.job_size)
-        if len(found) and int(found["dur_ns"].iloc[0]) > longest:
-            longest, window, where = int(found["dur_ns"].iloc[0]), int(time), (int(rank), found.iloc[0])
+        found = inputs.of(rank, _first_suspect)
+        if found is not None and int(found["dur_ns"]) > longest:
+            longest, window, where = int(found["dur_ns"]), int(time), (int(rank), found)
     if where is None:
         return None
     rank, suspect = where
@@ -83,6 +83,12 @@ def maybe_communication(inputs: Inputs) -> Finding | None:
         Evidence(rank=rank if len(inputs.temporal) > 1 else None, name=str(suspect["name"])),
         severity="note" if severity_of(share) else None,
     )
+
+
+def _first_suspect(inputs: Inputs, rank: int) -> pd.Series | None:
+    """The longest work of a rank that may be communication."""
+    found = _suspects(inputs.trace.rank(rank), inputs.trace.job_size)
+    return found.iloc[0] if len(found) else None
 
 
 def unrecorded_idle(inputs: Inputs) -> Finding | None:
@@ -142,9 +148,14 @@ def _share_without_launch(inputs: Inputs, ranks: list[int]) -> float:
     """Share (%) of the device work in the scope, by count, that no recorded call launched."""
     missing = total = 0
     for rank in ranks:
-        rank_trace = inputs.trace.rank(rank)
-        rows = rank_trace.rows(inputs.scope)
-        rows = rows[rank_trace.is_device[rows]]
-        missing += int(np.count_nonzero(rank_trace.launch[rows] < 0))
-        total += len(rows)
+        of_rank, all_of_it = inputs.of(rank, _without_launch)
+        missing, total = missing + of_rank, total + all_of_it
     return 100.0 * missing / total if total else 0.0
+
+
+def _without_launch(inputs: Inputs, rank: int) -> tuple[int, int]:
+    """How much device work of the judged time no recorded call launched, and how much there is."""
+    rank_trace = inputs.trace.rank(rank)
+    rows = rank_trace.rows(inputs.scope)
+    rows = rows[rank_trace.is_device[rows]]
+    return int(np.count_nonzero(rank_trace.launch[rows] < 0)), len(rows)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.findings.configurations import configurations
+from hta_widgets.trace.ordering import distinct, unique
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ MOST_TIME = 0.5
 # A rank is slow if it is so in this part of the steps.
 MOST_STEPS = 0.75
 
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
@@ -76,22 +79,21 @@ class Workloads:
     """
 
     def __init__(self, trace: Trace, scope: Scope) -> None:
-        self._trace, self._scope = trace, scope
         self._all = configurations(trace, scope.ranks)
-        self._chosen = {
-            rank: trace.rank(rank).belong(rows, scope) for rank, rows in self._all.rows.items() if len(rows)
-        }
-        self.ranks: list[int] = [rank for rank, chosen in self._chosen.items() if chosen.any()]
+        self._number, self._iteration, self._dur = dict[int, Int64](), dict[int, Int32](), dict[int, Int64]()
+        for rank, rows in self._all.rows.items():
+            chosen = trace.rank(rank).belong(rows, scope)
+            if chosen.any():
+                self._number[rank] = self._all.number[rank][chosen]
+                self._iteration[rank] = trace.rank(rank).iteration[rows[chosen]]
+                self._dur[rank] = trace.rank(rank).dur[rows[chosen]]
+        self.ranks: list[int] = list(self._number)
 
     @cached_property
     def _steps(self) -> Float64:
         """In how many iterations each rank has compute kernels."""
-        counts = [len(np.unique(self._iteration(rank))) for rank in self.ranks]
+        counts = [len(unique(self._iteration[rank])) for rank in self.ranks]
         return np.array(counts, np.float64)
-
-    def _iteration(self, rank: int) -> npt.NDArray[np.int32]:
-        rows = self._all.rows[rank][self._chosen[rank]]
-        return self._trace.rank(rank).iteration[rows]
 
     @cached_property
     def _tables(self) -> tuple[Float64, Float64]:
@@ -99,10 +101,8 @@ class Workloads:
         size = len(self._all.known)
         count, time = np.zeros((2, len(self.ranks), size))
         for at, rank in enumerate(self.ranks):
-            number = self._all.number[rank][self._chosen[rank]]
-            dur = self._trace.rank(rank).dur[self._all.rows[rank][self._chosen[rank]]]
-            count[at] = np.bincount(number, minlength=size)
-            time[at] = np.bincount(number, dur, size)
+            count[at] = np.bincount(self._number[rank], minlength=size)
+            time[at] = np.bincount(self._number[rank], self._dur[rank], size)
         count[count == 0] = np.nan
         return count / self._steps[:, None], time / count
 
@@ -159,12 +159,11 @@ class Workloads:
         """Whether the rank is among the slowest at the work that takes it longer in too few of the steps."""
         times: dict[int, dict[int, int]] = {}
         for each in self.ranks:
-            at = slower[self._all.number[each]] & self._chosen[each]
-            rows = self._all.rows[each][at]
-            if not len(rows):
+            at = slower[self._number[each]]
+            if not at.any():
                 continue
-            steps, of = np.unique(self._trace.rank(each).iteration[rows], return_inverse=True)
-            sums = np.bincount(of, self._trace.rank(each).dur[rows])
+            steps, of = distinct(self._iteration[each][at])
+            sums = np.bincount(of, self._dur[each][at])
             times[each] = dict(zip(steps.tolist(), sums.tolist(), strict=True))
         everywhere = set.intersection(*map(set, times.values())) if times else set()
         if not everywhere or rank not in times:

@@ -20,14 +20,17 @@ from hta_widgets.analysis.idle.driver_calls import long_driver_calls
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["StartUp", "start_up_of"]
+__all__ = ["StartUp", "job_start_up", "start_up_of"]
 
 # A step of which start-up takes this share (%) says nothing about the others: steady ones differ by less.
 _STEP_PCT = 3.0
 # A call that comes again in this many steps, and in half of them, belongs to the loop.
 _RECURS = 3
+# A job of more is asked again.
+_RANKS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,19 @@ def start_up_of(
         for row in longest_first
     ]
     return StartUp(gaps, named)
+
+
+@memoize_per_rank(last=_RANKS)
+def job_start_up(trace: Trace, rank: int) -> tuple[tuple[int, ...], StartUp | None]:
+    """The complete steps of a rank that its own work does not contradict, and its start-up beside them.
+
+    It is remembered with the trace, since every selection asks it, also of ranks that were dropped.
+    """
+    rank_trace = trace.rank(rank)
+    frame = rank_trace.iterations
+    complete = frame["iteration"].to_numpy(np.int64)[~frame["partial"].to_numpy(np.bool_)]
+    steps = tuple(sorted(set(complete.tolist()).difference(rank_trace.contradicted_iterations)))
+    return steps, start_up_of(rank_trace, None, None, steps)
 
 
 # It takes a pass over all calls, and no steps.
