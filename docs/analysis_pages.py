@@ -19,6 +19,7 @@ from tests.verdicts.planted.rank_programs import Pace
 EXAMPLE = "ddp_4ranks"
 # Where that example lacks the data, another has it.
 OTHER_EXAMPLES = {
+    "fsdp_units": "gpt2_fsdp_full_shard",
     "module_stacks": "single_gpu_dataloader_stall",
     **dict.fromkeys(("parallelism", "pipeline", "expert_balance"), "moe_pipeline"),
 }

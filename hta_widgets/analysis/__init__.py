@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     )
     from hta_widgets.analysis.replay.fusion_candidates import fusion_candidates
     from hta_widgets.analysis.strategy import strategies, strategy_memory, training_strategy
+    from hta_widgets.analysis.strategy.fsdp_units import fsdp_units
     from hta_widgets.charts.spec import Series
 
 __all__ = [
@@ -104,6 +105,7 @@ __all__ = [
     "diff",
     "expert_balance",
     "formula_coverage",
+    "fsdp_units",
     "fusion_candidates",
     "idle_breakdown",
     "idle_gaps",
@@ -188,6 +190,7 @@ _MODULES = {
     "diff": "hta_widgets.analysis.compare",
     "expert_balance": "hta_widgets.analysis.parallelism.experts",
     "formula_coverage": "hta_widgets.analysis.operators.coverage",
+    "fsdp_units": "hta_widgets.analysis.strategy.fsdp_units",
     "fusion_candidates": "hta_widgets.analysis.replay.fusion_candidates",
     "idle_breakdown": "hta_widgets.analysis.idle.breakdown",
     "idle_gaps": "hta_widgets.analysis.idle.gaps",

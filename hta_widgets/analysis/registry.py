@@ -26,7 +26,7 @@ from hta_widgets.analysis.operators import coverage, roofline, utilization
 from hta_widgets.analysis.operators import table as operators
 from hta_widgets.analysis.parallelism import experts, grid, pipeline
 from hta_widgets.analysis.replay import fusion_candidates
-from hta_widgets.analysis.strategy import memory_panel
+from hta_widgets.analysis.strategy import fsdp_units, memory_panel
 from hta_widgets.analysis.strategy import table as strategy
 
 __all__ = ["ANALYSES"]
@@ -67,6 +67,7 @@ ANALYSES: dict[str, Analysis] = {
         collectives.ANALYSIS,
         alpha_beta.ANALYSIS,
         strategy.ANALYSIS,
+        fsdp_units.ANALYSIS,
         grid.ANALYSIS,
         pipeline.ANALYSIS,
         experts.ANALYSIS,

@@ -5,6 +5,8 @@ step            one step of one group, as a `reading`;  uses `data_parallel` and
 group_evidence  all steps and groups of a rank
 table           `training_strategy`;  uses `rows` and `silence`
 model_states    `strategy_memory`
+fsdp_passes     which FSDP unit each collective and kernel belongs to
+fsdp_units      what each of them gathers, computes and reduces
 """
 
 from hta_widgets.analysis.strategy.model_states import strategy_memory
