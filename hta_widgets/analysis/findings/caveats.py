@@ -84,6 +84,9 @@ CAVEATS: dict[str, Caveat] = {
     "late_collective": Caveat(
         "What starts earlier holds its memory for longer.", "Data that is ready before the launch."
     ),
+    "fsdp_prefetch": Caveat(
+        "Parameters of one more unit are whole at a time.", "Free device memory, and units in a fixed order."
+    ),
     "straggler": _BALANCED,
     "imbalance": _BALANCED,
     "mutual_waiting": _BALANCED,

@@ -50,6 +50,7 @@ NO_CHANGE: dict[str, str] = {
     "start_up": "it is no part of a steady step",
     "unrecorded_idle": "no launch is recorded that could come earlier",
     "no_work_due": "nothing is recorded that could come earlier",
+    "fsdp_prefetch": "no edit issues an all-gather earlier, and it takes memory for one more unit",
     "buffers_broadcast": "other broadcasts are recorded under the same name",
     "slowed_by_communication": "communication takes its share of the device wherever it runs",
     "maybe_communication": "whether it is communication is not known",

@@ -41,6 +41,7 @@ WORDS = {
     "straggler": "Waiting for a late rank",
     "exposed_communication": "Communication without compute",
     "late_collective": "Communication that starts late",
+    "fsdp_prefetch": "Gathering FSDP's parameters too late",
     "slowed_by_communication": "Communication that slows compute",
     "memory_copies": "Copying memory without compute",
     "pageable_copies": "Copying from or to pageable memory",

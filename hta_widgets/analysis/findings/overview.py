@@ -18,6 +18,7 @@ from hta_widgets.analysis.findings.ddp_rules import buffers_broadcast
 from hta_widgets.analysis.findings.device_rules import memory_copies, slow_kernels
 from hta_widgets.analysis.findings.drift_rules import LEAST_STEPS, clock_drift
 from hta_widgets.analysis.findings.finding import Finding, Open, severity_of
+from hta_widgets.analysis.findings.fsdp_rules import fsdp_prefetch, has_fsdp
 from hta_widgets.analysis.findings.fusion_rules import pointwise_chains
 from hta_widgets.analysis.findings.headline import MAIN_QUESTION, WORDS, sentence
 from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
@@ -73,6 +74,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "straggler": ("whom the ranks wait for", straggler),
     "exposed_communication": ("what communication costs", exposed_communication),
     "late_collective": ("what communication costs", late_collective),
+    "fsdp_prefetch": ("when FSDP gathers parameters", fsdp_prefetch),
     "buffers_broadcast": ("what communication costs", buffers_broadcast),
     "slowed_by_communication": ("what communication costs", slowed_by_communication),
     "memory_copies": ("what copies cost", memory_copies),
@@ -265,6 +267,8 @@ def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list
         not_asked.add("python_heavy")
     if not inputs.temporal["communication_ns"].any():
         not_asked.add("late_collective")
+    if not has_fsdp(inputs):
+        not_asked.add("fsdp_prefetch")
     if not inputs.has_operators:
         not_asked |= {"attention_not_fused", "pointwise_chains", "recomputation"}
     if any(finding.topic == "idle_host" for finding in found):  # it tells of launches on their way, too

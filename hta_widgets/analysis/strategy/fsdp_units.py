@@ -13,7 +13,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy, device_ranks
-from hta_widgets.analysis.strategy.fsdp_passes import FORWARD, Passes, UnitPass, passes_of
+from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FORWARD, Passes, UnitPass, passes_of
 from hta_widgets.charts.spec import Bars, Segments, Series
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted, duration, percent
@@ -72,13 +72,13 @@ def fsdp_units(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     Why an all-gather is exposed is the first of these reasons that kept it for more than half of the exposed
     time, in `cause`. "in time": its unit does not wait for it, but begins later anyway. "other ranks": they
-    entered late (its time beyond the shortest of those matched). "held back": it was issued and its stream
-    free, but it waited for something else, such as a limit of all-gathers. "out of order": it was issued
-    behind a collective of its stream that is needed later: the all-gather of a unit that computes later, or,
-    unless it was prefetched, a reduction. "queued": behind another one. "first unit": no unit computes before
-    it in its forward pass. "issued late": between the beginning of the unit's compute before its own and its
-    start, nothing was on the link. What remains is "link busy": sent for a unit earlier, it would be no
-    earlier.
+    entered late (its time beyond the shortest of those matched). "first unit": no unit computes before it in
+    its forward pass. "held back": it was issued and its stream free, but it waited for something else, such
+    as a limit of all-gathers. "out of order": it was issued behind a collective of its stream that is needed
+    later: the all-gather of a unit that computes later, or, for backward and unless it was prefetched, a
+    reduction. "queued": behind another one. "issued late": between the beginning of the unit's compute before
+    its own and its start, nothing was on the link. What remains is "link busy": sent for a unit earlier, it
+    would be no earlier.
 
     Args:
         trace: the job.
@@ -262,8 +262,8 @@ def _collective_rows(
             row["prefetch_units"] = pd.NA if use is None else computing.others(turn, int(issued[place]), use)
             needed = uses.get(before)
             later = needed > use if needed is not None and use is not None else False
-            if before in turns and before not in uses:
-                later = not row["prefetched"]
+            if before in turns and before not in uses:  # no forward can go before an earlier backward
+                later = each.phase == BACKWARD and not row["prefetched"]
             idle = 0
             if use is not None:
                 begin = min(computing.before(turn, use), int(start[at]))
@@ -271,9 +271,9 @@ def _collective_rows(
             kept = {
                 "in time": _ALWAYS * (use is None or use - int(end[at]) > _WAKES_NS),
                 "other ranks": int(waited[at]),
+                "first unit": _ALWAYS * (each.phase == FORWARD and computing.is_first(turn, each.run)),
                 "held back": int(held[place]) - latency,
                 "out of order" if later else "queued": int(queued[place]),
-                "first unit": _ALWAYS * (each.phase == FORWARD and computing.is_first(turn, each.run)),
                 "issued late": idle,
                 "link busy": _ALWAYS,
             }

@@ -1,0 +1,154 @@
+"""A rule about FSDP: all-gathers that are issued too late, or behind what is needed later, unit by unit."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.analysis.findings.critical import said_of, severity_on_path
+from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD
+from hta_widgets.analysis.strategy.fsdp_units import GATHER, fsdp_units
+from hta_widgets.formatting import brief, duration
+from hta_widgets.trace.reader.schema import NULL
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["fsdp_prefetch", "has_fsdp"]
+
+_FSDP: Final = re.compile(r"^(FSDP::|FullyShardedDataParallel\.)")
+_FULLY_SHARD: Final = "FSDP::"
+_LIMITER: Final = "FullyShardedDataParallel.rate_limiter"
+_ORDER: Final = "out of order"
+_FAULTS: Final = ("issued late", _ORDER)
+_NAMED = 3
+# By (phase, whether `fully_shard`).
+_SETTINGS: Final = {
+    ("forward", True): "module.set_modules_to_forward_prefetch([next])",
+    ("forward", False): "FullyShardedDataParallel(forward_prefetch=True)",
+    ("backward", True): "module.set_modules_to_backward_prefetch([next])",
+    ("backward", False): "FullyShardedDataParallel(backward_prefetch=BackwardPrefetch.BACKWARD_PRE)",
+}
+
+
+def has_fsdp(inputs: Inputs) -> bool:
+    """Whether FSDP recorded ranges of its own."""
+    ranks = (inputs.trace.rank(rank) for rank in inputs.trace.ranks_of(inputs.scope))
+    return any(_FSDP.match(name) for rank_trace in ranks for name in rank_trace.names)
+
+
+def fsdp_prefetch(inputs: Inputs) -> Finding | None:
+    """All-gathers of FSDP units that nothing hides since they are issued late or in another order than used.
+
+    What they cost is not what an earlier issue saves: the time of the device may then go elsewhere.
+    """
+    if not has_fsdp(inputs) or inputs.temporal.empty:
+        return None
+    frame = fsdp_units(inputs.trace, inputs.scope)
+    late = frame[(frame["part"] == GATHER) & frame["cause"].isin(_FAULTS) & (frame["exposed_ns"] > 0)]
+    if late.empty:
+        return None
+    fault = late["cause"] + np.where(late["prefetched"], "!", "")
+    late = late[fault == str(late.groupby(fault)["exposed_ns"].sum().idxmax())]
+    cause, prefetched = str(late["cause"].iloc[0]), bool(late["prefetched"].iloc[0])
+    window = inputs.temporal.set_index("rank")["window_ns"]
+    window = window[window.index.isin(frame["rank"])]
+    lost = int(late["exposed_ns"].sum())
+    cost, share = lost // len(window), 100.0 * lost / int(window.sum())
+    off_path = _off_path(inputs, late)
+    phases = sorted(late["phase"].unique(), reverse=True)  # forward comes first
+    worst = late.iloc[int(late["exposed_ns"].to_numpy(np.int64).argmax())]
+    ranks = late["rank"].nunique()
+    return Finding(
+        "fsdp_prefetch",
+        cost,
+        share,
+        f"FSDP's all-gathers of {_listed(late)} for {' and '.join(phases)} {_fault(cause, prefetched)}: "
+        f"nothing hides {duration(lost / len(late))} of each, {inputs.share(share)}{inputs.per_step(cost)}"
+        f"{said_of(off_path)}.",
+        _advice(inputs, late, phases, cause, prefetched),
+        "fsdp_units",
+        Evidence(
+            rank=int(worst["rank"]) if ranks == 1 and len(window) > 1 else None,
+            name=str(worst["kernel"]),
+            event_rank=int(worst["rank"]),
+            event_id=int(worst["event_id"]),
+        ),
+        severity=severity_on_path(share, off_path),
+    )
+
+
+def _listed(late: pd.DataFrame) -> str:
+    """The units that lose most, by name, and how many more there are."""
+    lost = late.groupby("name", sort=True)["exposed_ns"].sum().sort_values(ascending=False, kind="stable")
+    names = [brief(str(name)) for name in lost.index[:_NAMED]]
+    more = len(lost) - len(names)
+    if more:
+        return f"{', '.join(names)} and {more} more unit{'s' * (more > 1)}"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _fault(cause: str, prefetched: bool) -> str:
+    if cause == _ORDER:
+        return "are issued behind what is needed later, in a stream that runs in order"
+    if prefetched:
+        return "are issued late, though in the turn of another unit"
+    return "are issued only in the unit's own turn, when nothing is left to hide them"
+
+
+def _advice(inputs: Inputs, late: pd.DataFrame, phases: list[str], cause: str, prefetched: bool) -> str:
+    ranks = [inputs.trace.rank(int(rank)) for rank in late["rank"].unique()]
+    fully_shard = any(name.startswith(_FULLY_SHARD) for rank in ranks for name in rank.names)
+    if cause == _ORDER and prefetched:
+        listed = " and ".join(_SETTINGS[phase, True].partition("(")[0].rpartition(".")[2] for phase in phases)
+        return f"Pass the modules to {listed} in the order in which they run."
+    if not fully_shard and 2 * sum(_limited(rank, late) for rank in ranks) > int(late["exposed_ns"].sum()):
+        return (
+            "FullyShardedDataParallel(limit_all_gathers=False), if the memory of further units is there: the "
+            "host waits in the rate limiter before it issues them."
+        )
+    if prefetched:
+        return "Send for units earlier: two of them ahead, if their memory is there."
+    settings = " and ".join(_SETTINGS[phase, fully_shard] for phase in phases)
+    more = (
+        ""
+        if BACKWARD in phases and len(phases) == 1
+        else ", or let the host wait for the device in fewer places"
+    )
+    return (
+        f"{settings}: the next unit's all-gather is then issued earlier, and takes its memory earlier{more}."
+    )
+
+
+def _limited(rank_trace: RankTrace, late: pd.DataFrame) -> int:
+    """How long the host waited in FSDP's rate limiter before these, at most what each lost, ns."""
+    codes = [code for code, name in enumerate(rank_trace.names) if name == _LIMITER]
+    rows = np.flatnonzero(
+        np.isin(rank_trace.name, codes) & ~rank_trace.is_device & (rank_trace.stream == NULL)
+    )
+    if not len(rows):
+        return 0
+    waiting = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    mine = late[late["rank"] == rank_trace.rank]
+    issued = mine["issued_ns"].to_numpy(np.int64)
+    before = np.stack([issued - mine["exposed_ns"].to_numpy(np.int64), issued], axis=1)
+    return int(waiting.within_each(before).sum())
+
+
+def _off_path(inputs: Inputs, late: pd.DataFrame) -> float:
+    """The share (0 to 1) of what is exposed that the host hides: the device waits for it anyway."""
+    hidden = whole = 0
+    for rank, rows in late.groupby("rank"):
+        number = int(str(rank))
+        exposed = busy(inputs.trace.rank(number), inputs.scope).exposed_communication
+        exposed &= Intervals.union(rows["start_ns"].to_numpy(np.int64), rows["end_ns"].to_numpy(np.int64))
+        hidden += (exposed & inputs.hidden(number)).length
+        whole += exposed.length
+    return hidden / whole if whole else 0.0
