@@ -87,6 +87,9 @@ CAVEATS: dict[str, Caveat] = {
     "fsdp_prefetch": Caveat(
         "Parameters of one more unit are whole at a time.", "Free device memory, and units in a fixed order."
     ),
+    "tiny_collectives": Caveat(
+        "The first message waits for the last; joining them copies.", "Messages that are there together."
+    ),
     "straggler": _BALANCED,
     "imbalance": _BALANCED,
     "mutual_waiting": _BALANCED,

@@ -27,6 +27,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.job_rules import exposed_communication, slow_steps
 from hta_widgets.analysis.findings.launch_rules import low_occupancy, tiny_products, wave_quantization
 from hta_widgets.analysis.findings.memory_rules import memory_findings
+from hta_widgets.analysis.findings.message_rules import tells_latency, tiny_collectives
 from hta_widgets.analysis.findings.pause_rules import PAUSE_RULES
 from hta_widgets.analysis.findings.pauses import TELLING_STEPS
 from hta_widgets.analysis.findings.precision_rules import fp32_units, tf32_units
@@ -75,6 +76,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "exposed_communication": ("what communication costs", exposed_communication),
     "late_collective": ("what communication costs", late_collective),
     "fsdp_prefetch": ("when FSDP gathers parameters", fsdp_prefetch),
+    "tiny_collectives": ("what communication costs", tiny_collectives),
     "buffers_broadcast": ("what communication costs", buffers_broadcast),
     "slowed_by_communication": ("what communication costs", slowed_by_communication),
     "memory_copies": ("what copies cost", memory_copies),
@@ -269,6 +271,8 @@ def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list
         not_asked.add("late_collective")
     if not has_fsdp(inputs):
         not_asked.add("fsdp_prefetch")
+    if not tells_latency(inputs):
+        not_asked.add("tiny_collectives")
     if not inputs.has_operators:
         not_asked |= {"attention_not_fused", "pointwise_chains", "recomputation"}
     if any(finding.topic == "idle_host" for finding in found):  # it tells of launches on their way, too

@@ -1,0 +1,122 @@
+"""A rule about many small collectives: their time is latency, which one collective would take once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.communication.alpha_beta import alpha_beta
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.formatting import byte_size, duration, percent
+
+__all__ = ["LEAST_PER_STEP", "tells_latency", "tiny_collectives"]
+
+LEAST_PER_STEP: Final = 10
+"""Fewer small collectives in a step are not many."""
+
+_LATENCY: Final = 0.75
+"""The part of a transfer that is latency, by the fit, from which on a message is small."""
+_ERROR_PCT: Final = 25.0
+"""A fit that is off by more does not tell latency from transfer."""
+_KEYS: Final = ["process_group", "group_size", "collective"]
+_ADVICE: Final = {
+    "allreduce": "Flatten them into one tensor and reduce that: larger gradient buckets (bucket_cap_mb), or "
+    "metrics in one tensor.",
+    "allgather": "Gather one flattened tensor instead: larger FSDP units, or all states of a kind at once.",
+    "reduce_scatter": "Reduce one flattened tensor instead: larger FSDP units, so that fewer are reduced.",
+    "broadcast": "Broadcast one flattened tensor; for the buffers of modules, "
+    "DistributedDataParallel(broadcast_buffers=False) broadcasts none.",
+    "all_to_all": "Exchange one tensor that holds all of it, such as the counts of all layers or of all "
+    "experts at once.",
+}
+_OTHERWISE: Final = "Send one larger message instead, or several in one call (batch_isend_irecv)."
+
+
+def tells_latency(inputs: Inputs) -> bool:
+    """Whether it is known that there are no such messages, or which of them are latency."""
+    if not inputs.judged or not inputs.collectives["algbw_gbps"].notna().any():
+        return False
+    return _many(inputs).empty or not _fits(inputs).empty
+
+
+def tiny_collectives(inputs: Inputs) -> Finding | None:
+    """Many messages of one operation and group in each step that take latency, not bandwidth, unhidden.
+
+    The latency is that of `alpha_beta`. What counts is how long each of them is
+    exposed, at most its transfer: waiting for other ranks has another cause.
+    """
+    if not inputs.judged or _many(inputs).empty:  # how many is by step
+        return None
+    window = inputs.temporal.set_index("rank")["window_ns"]
+    found: tuple[int, pd.DataFrame, pd.Series] | None = None
+    for _, fit in _fits(inputs).iterrows():
+        small = _small(inputs, fit)
+        lost = int(small["lost_ns"].sum())
+        if lost and (found is None or lost > found[0]):
+            found = lost, small, fit
+    if found is None:
+        return None
+    lost, small, fit = found
+    ranks = small["rank"].nunique()
+    whole = int(window[window.index.isin(small["rank"])].sum())
+    share, cost = 100.0 * lost / whole, lost // ranks
+    number = round(len(small) / ranks / inputs.judged)
+    latency = 100.0 * min(1.0, int(fit["alpha_ns"]) * len(small) / int(small["transfer_ns"].sum()))
+    worst = small.iloc[int(small["lost_ns"].to_numpy(np.int64).argmax())]
+    return Finding(
+        "tiny_collectives",
+        cost,
+        share,
+        f"{number} {fit['collective']}s a step among {fit['group_size']} ranks send at most "
+        f"{byte_size(int(small['bytes'].max()))} each: {percent(latency)} of their transfer is latency "
+        f"({duration(int(fit['alpha_low_ns']))} each), and no compute hides {inputs.share(share)}"
+        f"{inputs.per_step(cost)}.",
+        _ADVICE.get(str(fit["collective"]), _OTHERWISE),
+        "alpha_beta",
+        Evidence(name=str(worst["name"]), event_rank=int(worst["rank"]), event_id=int(worst["event_id"])),
+    )
+
+
+@memoize_per_rank()
+def _many(inputs: Inputs) -> pd.DataFrame:
+    """Collectives of known size of which there are many in a step, where enough time is exposed at all."""
+    frame, temporal = inputs.collectives, inputs.temporal
+    if temporal.empty or frame.empty:
+        return frame.iloc[:0]
+    if severity_of(float(temporal["exposed_communication_pct"].max())) is None:
+        return frame.iloc[:0]
+    frame = frame[frame["algbw_gbps"].notna() & frame["iteration"].notna()]
+    count = frame.groupby(["rank", "iteration", *_KEYS], dropna=False)["event_id"].transform("size")
+    return frame[count >= LEAST_PER_STEP]
+
+
+@memoize_per_rank()
+def _fits(inputs: Inputs) -> pd.DataFrame:
+    """Operations of groups whose latency is known."""
+    frame = alpha_beta(inputs.trace, inputs.scope)
+    known = (frame["why"] == "") & (frame["error_pct"] <= _ERROR_PCT) & (frame["bandwidth_is"] == "exact")
+    return frame[known & (frame["alpha_low_ns"] > 0).fillna(False)]
+
+
+def _small(inputs: Inputs, fit: pd.Series) -> pd.DataFrame:
+    """The small messages of a group's operation, where they are many in a step, with what each loses."""
+    frame = _many(inputs)
+    same = pd.Series(True, frame.index)
+    for key in _KEYS:
+        same &= frame[key].isna() if pd.isna(fit[key]) else (frame[key] == fit[key]).fillna(False)
+    # of half_bytes half of the time is latency
+    most = int(fit["half_bytes"]) * (1 - _LATENCY) / _LATENCY
+    small = frame[same & (frame["bytes"] <= most).fillna(False)]
+    count = small.groupby(["rank", "iteration"])["event_id"].transform("size")
+    small = small[count >= LEAST_PER_STEP]
+    parts = []
+    for rank, rows in small.groupby("rank"):
+        exposed = busy(inputs.trace.rank(int(str(rank))), inputs.scope).exposed_communication
+        alone = exposed.within_each(rows[["start_ns", "end_ns"]].to_numpy(np.int64))
+        parts.append(rows.assign(lost_ns=np.minimum(alone, rows["transfer_ns"].to_numpy(np.int64))))
+    return pd.concat(parts) if parts else small.assign(lost_ns=np.int64(0))

@@ -1,0 +1,144 @@
+"""Programs with many small collectives: those that take latency and time are told, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hta_widgets.analysis.findings import CHECKED, overview
+from hta_widgets.trace.model import Trace
+from tests.analysis.kineto_file import job
+from tests.verdicts.planted.host_program import US, Program
+
+LATENCY, GB_PER_S = 30 * US, 100
+KERNELS = {
+    "allreduce": "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+    "_allgather_base": "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+}
+LARGE = tuple(size << 20 for size in (1, 2, 4, 8, 16))
+STEPS = 6
+
+
+class Rank(Program):
+    """A program that sends."""
+
+    sent = 0
+
+    def send(self, size: int, operation: str = "allreduce", at: int = 0, slower: int = 1) -> None:
+        """A message of this many bytes takes the latency and its time on the link."""
+        self.sent += 1
+        self.launch(
+            slower * (LATENCY + size // GB_PER_S), KERNELS[operation], 20, at=at,
+            **{
+                "Collective name": operation, "Process Group Name": "0", "Group size": 2, "Seq": self.sent,
+                "dtype": "BFloat16", "In msg nelems": size // 2, "Out msg nelems": size // 2,
+            },
+        )  # fmt: skip
+
+    def alone(self) -> None:
+        """What follows starts when all that was launched is done."""
+        self.now = max([self.now, *self.free.values()])
+
+
+def loop(body: Callable[[Rank], None]) -> Rank:
+    program = Rank()
+    for number in range(1, STEPS + 1):
+        with program.step(number):
+            program.launch(6_000 * US, "gemm")
+            body(program)
+            program.synchronise()
+    return program
+
+
+def beside(program: Rank, sizes: tuple[int, ...] = LARGE, operation: str = "allreduce") -> None:
+    """Large messages that compute hides, of enough sizes to tell the latency."""
+    for size in sizes:
+        program.send(size, operation)
+
+
+def many_small(program: Rank) -> None:
+    beside(program)
+    program.alone()
+    for _ in range(20):
+        program.send(4_096)
+
+
+def many_gathers(program: Rank) -> None:
+    beside(program, operation="_allgather_base")
+    program.alone()
+    for _ in range(20):
+        program.send(4_096, "_allgather_base")
+
+
+def few_small(program: Rank) -> None:
+    beside(program)
+    program.alone()
+    for _ in range(9):
+        program.send(4_096)
+
+
+def small_but_hidden(program: Rank) -> None:
+    beside(program)
+    for _ in range(20):
+        program.send(4_096)
+
+
+def many_large(program: Rank) -> None:
+    """As long as its latency on the link: joined they take half."""
+    beside(program)
+    program.alone()
+    for _ in range(20):
+        program.send(LATENCY * GB_PER_S)
+
+
+def one_size(program: Rank) -> None:
+    """Nothing tells latency from transfer."""
+    for _ in range(20):
+        program.send(4_096)
+    program.alone()
+    for _ in range(20):
+        program.send(4_096)
+
+
+def no_line(program: Rank) -> None:
+    """Times that do not grow with the size."""
+    for number, size in enumerate(LARGE):
+        program.send(size, slower=(9, 1, 7, 2, 1)[number])
+    program.alone()
+    for _ in range(20):
+        program.send(4_096)
+
+
+def opened(program: Rank, folder: Path) -> Trace:
+    return job(folder, program.events, program.events)
+
+
+@pytest.mark.parametrize(
+    ("body", "operation", "advice"),
+    [(many_small, "allreduce", "bucket_cap_mb"), (many_gathers, "allgather", "Gather one flattened tensor")],
+)
+def test_many_small_ones(body: Callable[[Rank], None], operation: str, advice: str, tmp_path: Path):
+    frame = overview(opened(loop(body), tmp_path))
+    (row,) = frame[frame["topic"] == "tiny_collectives"].to_dict("records")
+    each = LATENCY + 4_096 // GB_PER_S
+    assert row["cost_ns"] == STEPS * 20 * each
+    assert f"20 {operation}s a step among 2 ranks send at most 4.00 KiB each" in row["text"]
+    assert "of their transfer is latency (30.0 µs each)" in row["text"]
+    assert advice in row["suggestion"]
+    assert row["section"] == "unknown"
+
+
+@pytest.mark.parametrize("body", [few_small, small_but_hidden, many_large, one_size, no_line])
+def test_near_misses(body: Callable[[Rank], None], tmp_path: Path):
+    frame = overview(opened(loop(body), tmp_path))
+    assert "tiny_collectives" not in set(frame["topic"])
+    checked = frame.loc[frame["severity"] == CHECKED, "text"].str.contains("many small collectives").any()
+    assert checked == (body not in (one_size, no_line))
+
+
+def test_a_lone_rank_does_not_tell(tmp_path: Path):
+    """What its peer was not recorded for may be waiting."""
+    frame = overview(job(tmp_path, loop(many_small).events))
+    assert "tiny_collectives" not in set(frame["topic"])
