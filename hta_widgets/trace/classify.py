@@ -135,9 +135,11 @@ DEVICE_RULES: tuple[Rule, ...] = (
         # PyTorch's symmetric memory, whatever the function.
         r"\bc10d::(symmetric_memory|intra_node_comm|\w+_extension)::",
         # Expert parallelism: DeepEP and its relatives under any namespace, mori, pplx, TensorRT-LLM, Flux,
-        # Triton-distributed. Counting which token goes where (`layout`), converting and staging stay local.
+        # Triton-distributed. Counting which token goes where (`layout`, `_prologue`), converting, staging and
+        # what becomes of tokens that have arrived (`_epilogue`) stay local.
         r"\b(internode|internode_ll|intranode)::(?!\w*layout)",
-        r"(\b|_)ep::(\w+::)*(?!\w*layout)\w*(dispatch|combine|notify|barrier|sync)",
+        r"(\b|_)ep::(\w+::)*(?!\w*(layout|_prologue|_epilogue))\w*(dispatch|combine|notify|barrier|sync)",
+        r"\bdeep_ep::(\w+::)*(pp_(send|recv)|engram_fetch|lb_(reduce_grads|prefetch_weights))",
         r"\bEp(Dispatch|Combine)(?!CopyToStaging|QuantizeInput)",
         r"(?i)\b(moe)?a2a_?(prepare)?(dispatch|combine|single)",
         r"^(void )?(dispatch|combine)Kernel\b",

@@ -41,7 +41,10 @@ NEAR_MISSES = {
     r"\brmsNormLamport": "lamport_initialize_kernel",
     r"\bc10d::(symmetric_memory|intra_node_comm|\w+_extension)::": "c10d::checkForNaN",
     r"\b(internode|internode_ll|intranode)::(?!\w*layout)": "deep_ep::internode::get_dispatch_layout",
-    r"(\b|_)ep::(\w+::)*(?!\w*layout)\w*(dispatch|combine|notify|barrier|sync)": "dpsk::ep::cuda",
+    r"(\b|_)ep::(\w+::)*(?!\w*(layout|_prologue|_epilogue))\w*(dispatch|combine|notify|barrier|sync)": (
+        "deep_ep::elastic::combine_reduce_epilogue_impl"
+    ),
+    r"\bdeep_ep::(\w+::)*(pp_(send|recv)|engram_fetch|lb_(reduce_grads|prefetch_weights))": "dpsk::ep::cuda",
     r"\bEp(Dispatch|Combine)(?!CopyToStaging|QuantizeInput)": "ConvertCombineInputKernel_bf16",
     r"(?i)\b(moe)?a2a_?(prepare)?(dispatch|combine|single)": "moeA2ASanitizeExpertIdsKernel",
     r"^(void )?(dispatch|combine)Kernel\b": "groupnorm_kernel_dispatch_up",
