@@ -30,7 +30,7 @@ from hta_widgets.timeline import (
     window_sums,
 )
 from hta_widgets.timeline.counter_pixels import pixels_of
-from hta_widgets.timeline.outline import activity
+from hta_widgets.timeline.outline import ACTIVITY_CLASSES, activity
 from hta_widgets.timeline.pack import CHUNK_BYTES, ESCAPE
 from hta_widgets.timeline.pyramid import Items, merge
 from hta_widgets.trace.classify import EventClass
@@ -485,6 +485,30 @@ def test_activity_is_the_share_of_each_bin_by_class():
     assert not np.any(others)
     (host,) = activity(build_lanes([rank_of([(1, 0, 1000, 50), (1, 1, 1050, 50)])]), 4)
     assert host.tolist() == pytest.approx([1, 1, 1, 1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(slices)
+def test_activity_is_what_slices_cover_of_each_bin(rows):
+    lanes = build_lanes([rank_of(rows)])
+    first, last = lanes.extent
+    bins = 7
+    streams = [track for track in lanes.tracks if track.kind == "stream"]
+    told = activity(lanes, bins)
+    busy = np.zeros(told.shape)
+    for position in range(lanes.n):
+        event_class = int(lanes.classes[position])
+        if streams and lanes.track_of(position).kind == "stream":
+            group = next((g for g, members in enumerate(ACTIVITY_CLASSES) if event_class in members), -1)
+        else:
+            group = 0 if not streams and event_class == EventClass.HOST_OP else -1
+        if group < 0:
+            continue
+        start, end = int(lanes.start[position]), int(lanes.start[position] + lanes.dur[position])
+        for at in range(bins):
+            edges = [first + Fraction(last - first, bins) * (at + step) for step in (0, 1)]
+            busy[group, at] += float(max(0, min(end, edges[1]) - max(start, edges[0])))
+    assert told.ravel().tolist() == pytest.approx((busy / max((last - first) / bins, 1e-9)).ravel().tolist())
 
 
 def test_no_slices_no_lanes():

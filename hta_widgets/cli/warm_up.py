@@ -23,7 +23,7 @@ from hta_widgets.analysis.replay import edits
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.limits import LINES
 from hta_widgets.errors import MissingDataError
-from hta_widgets.timeline import Pyramid, build_lanes
+from hta_widgets.timeline import Pyramid, build_lanes, outline
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.raw import RawTrace
 from hta_widgets.trace.scope import Scope
@@ -58,6 +58,7 @@ def _draw() -> None:
     trace = _open("single_gpu_dataloader_stall")
     lanes = build_lanes([trace.rank(rank) for rank in trace.ranks])
     Pyramid(lanes).window(*lanes.extent, 1000, range(len(lanes.offsets) - 1))
+    outline(lanes, {}, trace.iterations)
 
 
 def _analyse() -> None:

@@ -1,6 +1,7 @@
 """The timeline's data: slices on lanes, level of detail, and the columns that are sent to the browser."""
 
 from hta_widgets.timeline.counter_pixels import pack_counters
+from hta_widgets.timeline.kept_lanes import lanes_of, pyramid_of
 from hta_widgets.timeline.kinds import Kinds
 from hta_widgets.timeline.lane_choice import GROUPINGS, LaneChoice, lane_table
 from hta_widgets.timeline.lanes import Lanes, build_lanes
@@ -25,6 +26,7 @@ __all__ = [
     "build_lanes",
     "gap_at",
     "lane_table",
+    "lanes_of",
     "matching_kinds",
     "outline",
     "pack_counters",
@@ -32,6 +34,7 @@ __all__ = [
     "pack_path",
     "pack_slices",
     "pack_window",
+    "pyramid_of",
     "relative",
     "same_kind",
     "shortest_gap",

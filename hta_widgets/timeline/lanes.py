@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,12 +52,15 @@ class Lanes:
     def n(self) -> int:
         return len(self.start)
 
-    @property
+    @cached_property
     def extent(self) -> tuple[int, int]:
         """First start and last end in ns; (0, 0) without slices."""
         if not self.n:
             return 0, 0
-        return int(self.start.min()), int((self.start + self.dur).max())
+        filled = np.flatnonzero(np.diff(self.offsets))  # slices of a lane are disjoint and by start
+        last = self.offsets[1:][filled] - 1
+        first_start = self.start[self.offsets[:-1][filled]].min()
+        return int(first_start), int((self.start[last] + self.dur[last]).max())
 
     @property
     def classes(self) -> NDArray[np.uint8]:

@@ -3,12 +3,14 @@ activity."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hta_widgets.jit import kernel
 from hta_widgets.timeline.lanes import Lanes
 from hta_widgets.trace.classify import EventClass
 
@@ -73,32 +75,52 @@ def outline(
 def activity(lanes: Lanes, bins: int) -> NDArray[np.float64]:
     """Mean number of busy stream lanes per class group and bin; of host threads where nothing runs on a
     device."""
-    on_stream = np.zeros(lanes.n, np.bool_)
-    for track in lanes.tracks:
-        if track.kind == "stream":
-            on_stream[lanes.offsets[track.first] : lanes.offsets[track.first + track.lanes]] = True
+    streams = [track for track in lanes.tracks if track.kind == "stream"]
+    classes: Sequence[Sequence[EventClass]] = ACTIVITY_CLASSES if streams else ((EventClass.HOST_OP,),)
+    group_of_class = np.full(256, -1, np.int64)
+    for group, members in enumerate(classes):
+        group_of_class[list(members)] = group
+    shown = [
+        lane for track in streams or lanes.tracks for lane in range(track.first, track.first + track.lanes)
+    ]
     first, last = lanes.extent
     edges = np.linspace(first, last, bins + 1)
-    classes = lanes.classes
-    if on_stream.any():
-        groups = [on_stream & np.isin(classes, group) for group in ACTIVITY_CLASSES]
-    else:
-        groups = [classes == EventClass.HOST_OP]
-    width = max((last - first) / bins, 1e-9)
-    return np.array([_covered(lanes.start[g], lanes.dur[g], first, edges) / width for g in groups])
+    covered = _covered(
+        lanes.start, lanes.dur, lanes.kind, lanes.offsets, group_of_class[lanes.kinds.classes],
+        np.array(shown, np.int64), edges, len(classes),
+    )  # fmt: skip
+    return covered.reshape(len(classes), bins) / max((last - first) / bins, 1e-9)
 
 
+@kernel
 def _covered(
-    start: NDArray[np.int64], dur: NDArray[np.int64], origin: int, edges: NDArray[np.float64]
+    start: NDArray[np.int64],
+    dur: NDArray[np.int64],
+    kind: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    group_of_kind: NDArray[np.int64],
+    lanes: NDArray[np.int64],
+    edges: NDArray[np.float64],
+    groups: int,
 ) -> NDArray[np.float64]:
-    """Time covered between neighbouring edges: the difference of sum(clip(edge - start, 0, dur)) over the
-    slices."""
+    """Time between neighbouring edges that slices of each group cover on some lanes, group after group.
 
-    def passed(points: NDArray[np.int64]) -> NDArray[np.float64]:
-        points = np.sort(points)
-        sums = np.concatenate([[0.0], np.cumsum(points - origin, dtype=np.float64)])
-        before = np.searchsorted(points, edges)
-        result: NDArray[np.float64] = before * (edges - origin) - sums[before]
-        return result
-
-    return np.maximum(np.diff(passed(start) - passed(start + dur)), 0)
+    Slices of a lane come by start, so that one pass over the edges does for all of them.
+    """
+    bins = len(edges) - 1
+    covered = np.zeros(groups * bins, np.float64)
+    for lane in lanes:
+        first = 0
+        for i in range(offsets[lane], offsets[lane + 1]):
+            group = group_of_kind[kind[i]]
+            if group < 0:
+                continue
+            begin = float(start[i])
+            end = float(start[i] + dur[i])
+            while first < bins - 1 and edges[first + 1] <= begin:
+                first += 1
+            at = first
+            while at < bins and edges[at] < end:
+                covered[group * bins + at] += min(end, edges[at + 1]) - max(begin, edges[at])
+                at += 1
+    return covered

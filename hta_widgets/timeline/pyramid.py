@@ -13,8 +13,9 @@ Invariant (tested): at every level and in every window, counts and busy time are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,28 +51,32 @@ class Level:
 
 
 class Pyramid:
-    """Answers "what is in this window at this resolution" in milliseconds for tens of millions of slices."""
+    """Answers "what is in this window at this resolution" in milliseconds for tens of millions of slices.
 
-    def __init__(self, lanes: Lanes, checkpoint: Callable[[], None] = lambda: None) -> None:
+    Attributes:
+        lanes: the slices.
+        merged: the coarser levels, the finest first.
+    """
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        checkpoint: Callable[[], None] = lambda: None,
+        merged: Sequence[Level] | None = None,
+    ) -> None:
+        """`merged`: levels that were made of these slices before."""
         self.lanes = lanes
-        base = Items(
-            start=lanes.start,
-            end=lanes.start + lanes.dur,
-            busy=lanes.dur,
-            count=np.ones(lanes.n, np.uint32),
-            longest=np.arange(lanes.n, dtype=np.uint32),
-            event_class=lanes.classes,
-            offsets=lanes.offsets,
-        )
-        self.levels = [Level(0, base)]
-        first, last = lanes.extent
-        left = lanes.n - np.cumsum(_first_merges(lanes.start, lanes.dur, lanes.offsets))
-        coarsest = (last - first) // COARSEST_BUCKETS
-        for bits in range(FINEST_BITS, coarsest.bit_length()):
-            if left[bits] <= KEPT_FRACTION * lanes.n:
-                checkpoint()
-                merged = merge(self.levels[-1].items, 1 << bits, lanes.dur)
-                self.levels.append(Level(1 << bits, merged))
+        self.merged = tuple(_levels(lanes, checkpoint) if merged is None else merged)
+
+    @cached_property
+    def slices(self) -> Items:
+        """The slices themselves, which only narrow windows show."""
+        return _unmerged(self.lanes)
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """All levels, the finest first."""
+        return Level(0, self.slices), *self.merged
 
     def window(self, start_ns: float, end_ns: float, pixels: int, lanes: Sequence[int]) -> Items:
         """Items of `lanes` that touch [start_ns, end_ns), merged so that none hides inside another's pixel.
@@ -85,8 +90,33 @@ class Pyramid:
         if len(wanted) and (wanted.min() < 0 or wanted.max() >= len(self.lanes.offsets) - 1):
             raise ValueError("unknown lane")
         ns_per_pixel = (end_ns - start_ns) / pixels
-        items = next(v for v in reversed(self.levels) if v.width_ns <= ns_per_pixel).items
+        level = next((level for level in reversed(self.merged) if level.width_ns <= ns_per_pixel), None)
+        items = self.slices if level is None else level.items
         return Items(*_window(_fields(items), self.lanes.dur, wanted, start_ns, end_ns, ns_per_pixel))
+
+
+def _unmerged(lanes: Lanes) -> Items:
+    return Items(
+        start=lanes.start,
+        end=lanes.start + lanes.dur,
+        busy=lanes.dur,
+        count=np.ones(lanes.n, np.uint32),
+        longest=np.arange(lanes.n, dtype=np.uint32),
+        event_class=lanes.classes,
+        offsets=lanes.offsets,
+    )
+
+
+def _levels(lanes: Lanes, checkpoint: Callable[[], None]) -> Iterator[Level]:
+    items = _unmerged(lanes)
+    first, last = lanes.extent
+    left = lanes.n - np.cumsum(_first_merges(lanes.start, lanes.dur, lanes.offsets))
+    coarsest = (last - first) // COARSEST_BUCKETS
+    for bits in range(FINEST_BITS, coarsest.bit_length()):
+        if left[bits] <= KEPT_FRACTION * lanes.n:
+            checkpoint()
+            items = merge(items, 1 << bits, lanes.dur)
+            yield Level(1 << bits, items)
 
 
 def merge(items: Items, width_ns: int, durations: NDArray[np.int64]) -> Items:

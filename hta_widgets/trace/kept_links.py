@@ -20,7 +20,7 @@ import pyarrow as pa
 from hta_widgets.trace.reader.cache_budget import trim
 from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
 
-__all__ = ["Links", "file_of", "read", "write"]
+__all__ = ["Links", "code_of", "file_of", "read", "write"]
 
 _FOLDER: Final = "links"
 _PART_OF_BUDGET: Final = 0.2
@@ -63,12 +63,16 @@ def write(file: Path, links: Links) -> None:
             trim(file.parent, _PART_OF_BUDGET)
 
 
-@cache
 def _code() -> str:
-    """Names the code that makes ranks of files; "" where its files cannot be read."""
+    return code_of(Path(__file__).parent)
+
+
+@cache
+def code_of(*folders: Path) -> str:
+    """Names the modules in folders by what they say; "" where their files cannot be read."""
     digest = hashlib.blake2b(digest_size=8)
     try:
-        for file in sorted(Path(__file__).parent.glob("*.py")):
+        for file in (file for folder in folders for file in sorted(folder.glob("*.py"))):
             digest.update(file.read_bytes())
     except OSError:  # installed as something else than files
         return ""

@@ -264,12 +264,16 @@ class Trace:
 
         Empty where that cannot be told: without a cache, or of slices that were chosen.
         """
+        return {rank: f"{key} {self.iteration_clock}" for rank, key in self.slice_keys.items()}
+
+    @cached_property
+    def slice_keys(self) -> dict[int, str]:
+        """As `rank_keys`, of a rank's slices alone, which no clock of the iterations changes."""
         if self._kept or not all(events.key for events in self._events.values()):
             return {}
         rules = [(rule.pattern.pattern, int(rule.event_class)) for rule in self._rules.rules]
-        made = f"{self.iteration_clock} {rules}"
         return {
-            rank: f"{events.key} {self._assigned[rank]} {self.clock.offset_ns.get(rank, 0)} {made}"
+            rank: f"{events.key} {self._assigned[rank]} {self.clock.offset_ns.get(rank, 0)} {rules}"
             for rank, events in self._events.items()
         }
 

@@ -24,9 +24,11 @@ from hta_widgets.timeline import (
     Packed,
     Pyramid,
     build_lanes,
+    lanes_of,
     outline,
     pack_json,
     pack_slices,
+    pyramid_of,
 )
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.counter_questions import CounterQuestions
@@ -60,12 +62,9 @@ class Content:
 
 def recorded_content(trace: Trace, client_slices: int, python_apart: bool = False) -> Content:
     """All ranks, as recorded."""
-    ranks = []
-    for number in trace.ranks:
-        checkpoint()
-        ranks.append(trace.rank(number))
-    lanes = build_lanes(ranks, checkpoint, python_apart=python_apart)
-    meta, base, pyramid = _packed(trace, lanes, trace.iterations, client_slices)
+    lanes = lanes_of(trace, checkpoint, python_apart)
+    meta, base = _packed(trace, lanes, trace.iterations, client_slices)
+    pyramid = pyramid_of(trace, lanes, checkpoint, python_apart) if base is None else None
     counters = CounterQuestions(trace, lanes)
     return Content(lanes, Questions(trace, lanes), meta, base, pyramid, counters=counters)
 
@@ -96,7 +95,8 @@ def replayed_content(
         return int(start[0]), max(int(end[0]), int(start[0]) + 1)
 
     lanes = build_lanes(ranks, checkpoint, times, python_apart)
-    meta, base, pyramid = _packed(trace, lanes, pd.concat(frames), client_slices)
+    meta, base = _packed(trace, lanes, pd.concat(frames), client_slices)
+    pyramid = Pyramid(lanes, checkpoint) if base is None else None
     left_out = len(trace.ranks) - len(numbers)
     note = "Replayed times" + (
         f"; {counted(left_out, 'rank')} cannot be replayed and {'are' if left_out > 1 else 'is'} not shown"
@@ -107,13 +107,9 @@ def replayed_content(
 
 def _packed(
     trace: Trace, lanes: Lanes, iterations: pd.DataFrame, client_slices: int
-) -> tuple[Packed, Packed | None, Pyramid | None]:
+) -> tuple[Packed, Packed | None]:
     whole = lanes.n <= client_slices
     labels = {rank: trace.rank(rank).label for rank in dict.fromkeys(track.rank for track in lanes.tracks)}
     outlined = outline(lanes, labels, iterations)
     outlined["mode"] = "client" if whole else "kernel"
-    return (
-        pack_json(outlined),
-        pack_slices(lanes) if whole else None,
-        None if whole else Pyramid(lanes, checkpoint),
-    )
+    return pack_json(outlined), pack_slices(lanes) if whole else None

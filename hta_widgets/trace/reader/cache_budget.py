@@ -114,6 +114,11 @@ class CacheBudget:
             self._count(file.name, 0)
 
 
+def fits(size: int, part: float) -> bool:
+    """Whether a file takes at most a part of the budget, so that `trim` leaves it."""
+    return size <= part * _allowed()
+
+
 def trim(folder: Path, part: float) -> None:
     """Delete the files of a folder that were used least recently until they fit a part of the budget."""
     left, files = part * _allowed(), list[tuple[int, int, Path]]()
