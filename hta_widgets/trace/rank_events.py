@@ -20,7 +20,7 @@ from weakref import WeakSet
 import numpy as np
 
 from hta_widgets.errors import TraceFormatError
-from hta_widgets.trace import kept_links
+from hta_widgets.trace import kept_iterations, kept_links
 from hta_widgets.trace.memory import Memory, bytes_of
 from hta_widgets.trace.reader import cache as _cache
 from hta_widgets.trace.reader.cache import Cache
@@ -96,6 +96,7 @@ class RankEvents:
         header: what is known without them.
         key: of the file's content, "" where nothing is kept on disk.
         links: where launches, nesting and iterations are kept (`kept_links`); None where they are not.
+        iterations: the same of the frame of iterations (`kept_iterations`).
     """
 
     counted_apart = True
@@ -109,10 +110,11 @@ class RankEvents:
         memory: Memory | None = None,
         key: str = "",
         links: Path | None = None,
+        iterations: Path | None = None,
     ) -> None:
         if table is None and reload is None:
             raise ValueError("events that are neither there nor to be had")
-        self.header, self.key, self.links = header, key, links
+        self.header, self.key, self.links, self.iterations = header, key, links, iterations
         self._table, self._slices, self._reload, self._memory = table, slices, reload, memory
         self._views: WeakSet[RankTrace] = WeakSet()
         self._lock = Lock()
@@ -234,14 +236,15 @@ def open_rank(
             budget.used(columns)
         if progress is not None:
             progress(1, 1)
-        links = _links(folder, key, header, budget)
-        return RankEvents(_at(header, describe(file.source)), None, None, reload, memory, key, links)
+        kept = _links(folder, key, header, budget), kept_iterations.file_of(folder, key, header.slices)
+        return RankEvents(_at(header, describe(file.source)), None, None, reload, memory, key, *kept)
     table = read_file(file, cache, progress, budget, key)
     slices = find_slices(table)
     header = header_of(table, slices)
     _write_header(folder, key, header)
     again = None if hasattr(file.source, "read") else reload
-    return RankEvents(header, table, slices, again, memory, key, _links(folder, key, header, budget))
+    kept = _links(folder, key, header, budget), kept_iterations.file_of(folder, key, header.slices)
+    return RankEvents(header, table, slices, again, memory, key, *kept)
 
 
 def _links(folder: Path, key: str, header: Header, budget: CacheBudget | None) -> Path | None:

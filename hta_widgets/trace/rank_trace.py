@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.trace import iterations as _iterations
-from hta_widgets.trace import kept_links, links
+from hta_widgets.trace import kept_iterations, kept_links, links
 from hta_widgets.trace.classify import EventClass, Rule, classify_events, registered
 from hta_widgets.trace.iteration_clock import Clock, contradicted, timed
 from hta_widgets.trace.kept_links import Links
@@ -380,7 +380,12 @@ class RankTrace:
 
     @property
     def _links_file(self) -> Path | None:
-        return self.events.links if self._kept is None and not self.rules else None
+        return self.events.links if self._is_plain else None
+
+    @property
+    def _is_plain(self) -> bool:
+        """All of the file, by the rules that are built in."""
+        return self._kept is None and not self.rules
 
     @cached_property
     def launch(self) -> Int32:
@@ -435,6 +440,16 @@ class RankTrace:
         Columns as `iterations.find_iterations` documents, and as `iteration_clock.timed` adds: host_start_ns,
         host_end_ns, device_start_ns, device_end_ns, clock; start_ns and end_ns are by that clock.
         """
+        file = self.events.iterations if self._is_plain else None
+        made = f"{self._clock or 'auto'}-{self._offset_ns}"
+        known = None if file is None else kept_iterations.read(file, made)
+        if known is None:
+            known = self._timed_iterations()
+            if file is not None:
+                kept_iterations.write(file, made, known)
+        return known
+
+    def _timed_iterations(self) -> pd.DataFrame:
         rows = np.flatnonzero(self.is_device & (self.iteration >= 0))
         lane = self.stream[rows] * (int(self.device[rows].max(initial=0)) + 1) + self.device[rows]
         return timed(

@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pandas as pd
 import pyarrow as pa
 
-from hta_widgets.analysis.core.arrow import from_arrow, to_arrow
 from hta_widgets.analysis.core.text_columns import stacked
 from hta_widgets.analysis.core.there import answer_by_rank, stated_by_user
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.arrow_frames import from_arrow, to_arrow
 from hta_widgets.trace.far import FarTrace
 from hta_widgets.trace.reader.cache_budget import trim
 from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed

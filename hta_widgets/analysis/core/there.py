@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from hta_widgets.analysis.core.arrow import from_arrow, to_arrow
 from hta_widgets.analysis.core.text_columns import stacked
 from hta_widgets.errors import MissingDataError
+from hta_widgets.trace.arrow_frames import from_arrow, to_arrow
 from hta_widgets.trace.far import FarTrace
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope

@@ -1,4 +1,4 @@
-"""Answers as bytes, from which they come back the same in every bit."""
+"""Frames as bytes, from which they come back the same in every bit."""
 
 from __future__ import annotations
 

@@ -1,0 +1,61 @@
+"""The iterations of a rank, kept beside its cached columns: a few kilobytes, for which all of them are read.
+
+As with `kept_links`, a file is named after all that it follows from, so none is ever stale.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+import pyarrow as pa
+
+from hta_widgets.trace.arrow_frames import from_arrow, to_arrow
+from hta_widgets.trace.kept_links import code_of
+from hta_widgets.trace.reader.cache_budget import trim
+from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
+
+__all__ = ["file_of", "read", "write"]
+
+_FOLDER: Final = "iterations"
+_LEAST_SLICES: Final = 100_000  # in fewer they are found before a file is written
+_PART_OF_BUDGET: Final = 0.02
+_TRIM_EVERY: Final = 64
+_written = count()
+
+
+def file_of(folder: Path, key: str, slices: int) -> Path | None:
+    """Where the iterations of a trace are kept in a cache folder; None where they are not."""
+    code = code_of(Path(__file__).parent)
+    return folder / _FOLDER / f"{key}-{code}" if code and slices >= _LEAST_SLICES else None
+
+
+def read(file: Path, made: str) -> pd.DataFrame | None:
+    """The iterations that were `made` so; None where there are none, or the file is damaged.
+
+    Args:
+        made: what else they follow from: where the file lies in time, and the clock that times them.
+    """
+    try:
+        return from_arrow(read_sealed(_whole(file, made)))
+    except (OSError, DamagedFileError, ValueError, KeyError, TypeError, pa.ArrowException):
+        return None
+
+
+def write(file: Path, made: str, iterations: pd.DataFrame) -> None:
+    """Keep iterations. That they cannot be written is no error."""
+    content = to_arrow(iterations)
+    if content is None:
+        return
+    with contextlib.suppress(OSError):
+        with sealed(_whole(file, made)) as sealing:
+            sealing.write(content)
+        if next(_written) % _TRIM_EVERY == 0:
+            trim(file.parent, _PART_OF_BUDGET)
+
+
+def _whole(file: Path, made: str) -> Path:
+    return file.with_name(f"{file.name}-{made}.arrow")
