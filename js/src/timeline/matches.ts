@@ -77,8 +77,10 @@ export class Levels {
     this.#levels = [{ width: 0, items: base }];
   }
 
-  /** Build the coarser levels in the background, between frames. */
+  /** Build the coarser levels in the background, between frames, once the items themselves have been drawn. */
   async refine(span: number): Promise<void> {
+    await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+    if (this.#dropped) return;
     // Items that stand for others carry their ids; a level names its longest by position.
     for (const level of coarserLevels({ ...this.base, id: null }, span)) {
       if (this.#dropped) return;

@@ -5,6 +5,7 @@ import type { Items } from "./types";
 const FINEST_WIDTH_NS = 1024;
 const KEPT_FRACTION = 0.25;
 const COARSEST_BUCKETS = 256;
+const TWO_TO_32 = 2 ** 32;
 
 export interface Level {
   width: number;
@@ -34,13 +35,34 @@ export function range(items: Items, lane: number, t0: number, t1: number): [numb
 
 /** The coarser levels of `base`, finest first, one per step so that the caller can give way between them. */
 export function* coarserLevels(base: Items, span: number): Generator<Level> {
+  const merges = firstMerges(base);
   let finer = base;
-  for (let width = FINEST_WIDTH_NS; width * COARSEST_BUCKETS <= span; width *= 2) {
-    const merged = merge(finer, width, base);
-    if (merged.start.length > KEPT_FRACTION * base.start.length) continue;
-    finer = merged;
-    yield { width, items: merged };
+  let left = base.start.length;
+  for (let bits = 0, width = 1; width * COARSEST_BUCKETS <= span; bits++, width *= 2) {
+    left -= merges[bits] as number;
+    if (width < FINEST_WIDTH_NS || left > KEPT_FRACTION * base.start.length) continue;
+    finer = merge(finer, width, base);
+    yield { width, items: finer };
   }
+}
+
+/**
+ * How many pairs of neighbours are first merged at each width 2^k: both are shorter, and begin in one of its buckets.
+ * What was merged once stays merged, so this tells the size of every level before any is made.
+ */
+export function firstMerges({ start, dur, first, last }: Items): Uint32Array {
+  const pairs = new Uint32Array(65);
+  for (let lane = 0; lane < first.length; lane++) {
+    const stop = last[lane] as number;
+    for (let i = (first[lane] as number) + 1; i < stop; i++) {
+      const [a, b] = [start[i - 1] as number, start[i] as number];
+      const longer = Math.max(dur[i - 1] as number, dur[i] as number);
+      const high = (Math.floor(a / TWO_TO_32) ^ Math.floor(b / TWO_TO_32)) | Math.floor(longer / TWO_TO_32);
+      const bits = high === 0 ? 32 - Math.clz32((a ^ b) | longer) : 64 - Math.clz32(high);
+      pairs[bits] = (pairs[bits] as number) + 1;
+    }
+  }
+  return pairs;
 }
 
 /** Merge runs of neighbours that are each shorter than `width` and start in the same bucket of `width`. */

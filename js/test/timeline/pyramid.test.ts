@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { coarserLevels, type Level, merge, range } from "../../src/timeline/pyramid";
+import { coarserLevels, firstMerges, type Level, merge, range } from "../../src/timeline/pyramid";
 import type { Items } from "../../src/timeline/types";
 
 /** Two lanes of disjoint slices of mixed length, from a fixed seed. */
@@ -51,6 +51,27 @@ describe("pyramid", () => {
     const stepwise = merge(merge(merge(base, 2048, base), 4096, base), 8192, base);
     // The class is a vote of votes; all else is exact.
     expect({ ...stepwise, eventClass: null }).toEqual({ ...direct, eventClass: null });
+  });
+
+  it("knows the size of every level before it makes one", () => {
+    const later = { ...base, start: base.start.map((start) => start + 2 ** 40 - 2 ** 25) };
+    const before = { ...base, start: base.start.map((start) => start - 2 ** 26) };
+    const long = { ...base, dur: base.dur.map((dur, i) => (i % 100 === 0 ? dur + 2 ** 33 : dur)) };
+    for (const items of [base, later, before, long]) {
+      const merges = firstMerges(items);
+      let left = items.start.length;
+      for (let bits = 0; bits < 45; bits++) {
+        left -= merges[bits] as number;
+        expect(merge(items, 2 ** bits, items).start.length).toBe(left);
+      }
+    }
+  });
+
+  it("keeps the levels that are much smaller than the slices", () => {
+    const widths = Array.from({ length: 30 }, (_, i) => 1024 * 2 ** i).filter(
+      (width) => width * 256 <= span && merge(base, width, base).start.length <= 0.25 * 20_000,
+    );
+    expect([...coarserLevels(base, span)].map(({ width }) => width)).toEqual(widths);
   });
 
   it("names the longest of what it merged, and spans all of it", () => {
