@@ -343,9 +343,12 @@ class RankTrace:
         return self._placed("stream", self.tid, self.tids)
 
     def _placed(self, argument: str, code: Int32, texts: list[str]) -> Int64:
-        recorded = self.argument(argument)
-        lane = np.array([_number_in(text) for text in texts], np.int64)[code]
-        return np.where(self._on_device_side, np.where(recorded == NULL, lane, recorded), NULL)
+        rows = np.flatnonzero(self._on_device_side)
+        recorded = self.argument(argument)[rows]
+        lane = np.array([_number_in(text) for text in texts], np.int64)[code[rows]]
+        placed = np.full(self.n, NULL, np.int64)
+        placed[rows] = np.where(recorded == NULL, lane, recorded)
+        return placed
 
     @cached_property
     def device_name(self) -> str | None:

@@ -48,6 +48,9 @@ _RECORDED: dict[str, Callable[[RankTrace], bool]] = {
 }
 """Signs, each read in no time, that a rank has what `Analysis.requires` names; others are not looked for."""
 
+_OF_OTHER_OPTIONS = {"memory_owners": {"nn.Module frames"}}
+"""What an analysis requires only with other options than those a panel begins with."""
+
 
 def unanswered(trace: Trace) -> dict[str, str]:
     """The analyses that cannot answer for a recording, with the reason and what would have to be recorded.
@@ -58,7 +61,8 @@ def unanswered(trace: Trace) -> dict[str, str]:
     told: dict[str, str] = {}
     recorded = frozenset[str]().union(*trace.each(_signs))
     for kind, analysis in ANALYSES.items():
-        if all(_has(trace, recorded, field) for field in analysis.requires):
+        needed = set(analysis.requires) - _OF_OTHER_OPTIONS.get(kind, set())
+        if all(_has(trace, recorded, field) for field in needed):
             continue
         try:
             cached_analysis(trace, kind, Scope())

@@ -6,7 +6,8 @@ import pytest
 
 from hta_widgets import Trace, examples
 from hta_widgets.analysis import ANALYSES, parallelism
-from hta_widgets.analysis.parallelism.dimensions import described
+from hta_widgets.analysis.parallelism.dimensions import EXPERT, PIPELINE, described
+from hta_widgets.analysis.parallelism.grid import groups_of_experts, may_have_pipeline, purposes
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 from tests.job.parallel_jobs import MEGATRON, MESH, UNDEFINED, ParallelJob, towards
@@ -44,6 +45,21 @@ def truth(job: ParallelJob) -> set[tuple[int, str, str, int, int]]:
 def told(trace: Trace) -> set[tuple[int, str, str, int, int]]:
     frame = parallelism(trace)
     return set(frame[["rank", "dimension", "role", "coordinate", "size"]].itertuples(index=False, name=None))
+
+
+@pytest.mark.parametrize(
+    "job", [*JOBS.values(), *BY_TRAFFIC.values()], ids=[*JOBS, *(f"{n}, plain" for n in BY_TRAFFIC)]
+)
+def test_pipelines_and_experts_are_told_early(job, tmp_path):
+    """Never no where there is such a group, and no of jobs that only add up gradients."""
+    trace = job.open(tmp_path)
+    told = purposes(trace, Scope())
+    experts = {each.group.members for each in told if EXPERT in each.dimension.split(" and ")}
+    assert {group.members for group in groups_of_experts(trace)} == experts
+    has_pipeline = any(PIPELINE in each.dimension.split(" and ") for each in told)
+    assert may_have_pipeline(trace) or not has_pipeline
+    if not has_pipeline and job.context == job.pipeline == job.expert == 1:
+        assert not may_have_pipeline(trace)
 
 
 @pytest.mark.parametrize("name", JOBS)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import sys
 from typing import Any
 
 import pandas as pd
@@ -190,6 +191,20 @@ def test_panels_in_the_fold_really_cannot_answer(job: str) -> None:
     }
     first = first_panels(trace, told)
     assert first and not set(first) & {*told, "comm_comp_overlap"}
+
+
+def test_for_the_fold_no_call_tree_is_built_and_no_answer_computed(
+    ddp: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def built(*_: object) -> None:
+        raise AssertionError("computed for a panel that nobody opened")
+
+    monkeypatch.setattr(sys.modules["hta_widgets.analysis.calls.modules"], "call_stacks", built)
+    monkeypatch.setattr(sys.modules["hta_widgets.analysis.strategy.memory_panel"], "memory_owners", built)
+    assert {"cupti_counters", "module_stacks"} == set(unanswered(ddp))
+    monkeypatch.setattr(sys.modules["hta_widgets.analysis.parallelism.grid"], "job_evidence", built)
+    alone = Trace.open(ddp.rank(0).path)
+    assert {"pipeline", "expert_balance"} < set(unanswered(alone))
 
 
 def test_the_explorer_begins_with_panels_that_have_something_to_say(ddp: Trace, until: Any) -> None:

@@ -17,6 +17,7 @@ from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["ANALYSIS", "OUTSIDE", "PREFIX", "module_stacks", "sentence"]
 
@@ -49,16 +50,23 @@ def module_stacks(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     Raises:
         MissingDataError: no selected rank has frames of modules.
     """
+    missing = MissingDataError(
+        "nn.Module frames",
+        "Record with torch.profiler.profile(with_stack=True) and call the model while it records.",
+        f'no Python frame is named "{PREFIX}..."',
+    )
+    if trace.ranks_of(scope) and not any(trace.each(_names_modules)):  # then no call tree is built in vain
+        raise missing
     frame = call_stacks(trace, scope)
     parts = [_of_rank(paths) for _, paths in frame.groupby("rank", sort=True)]
     found = [part for part in parts if (part["name"] != OUTSIDE).any()]
     if len(frame) and not found:
-        raise MissingDataError(
-            "nn.Module frames",
-            "Record with torch.profiler.profile(with_stack=True) and call the model while it records.",
-            f'no Python frame is named "{PREFIX}..."',
-        )
+        raise missing
     return pd.concat(found, ignore_index=True) if found else frame
+
+
+def _names_modules(rank: RankTrace) -> bool:
+    return any(name.startswith(PREFIX) for name in rank.names)
 
 
 def sentence(frame: pd.DataFrame) -> str:

@@ -15,7 +15,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.job.clocks import offsets
 from hta_widgets.analysis.parallelism.bubbles import ideal_bubble, imbalance, parts
 from hta_widgets.analysis.parallelism.dimensions import CONTEXT, EXPERT, PIPELINE, TENSOR
-from hta_widgets.analysis.parallelism.grid import Purpose, purposes
+from hta_widgets.analysis.parallelism.grid import Purpose, may_have_pipeline, purposes
 from hta_widgets.analysis.parallelism.microbatches import Passes, passes_of
 from hta_widgets.analysis.parallelism.schedules import UNKNOWN, schedule_of
 from hta_widgets.charts.spec import Series, Stack
@@ -121,10 +121,13 @@ def pipeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 @memoize_per_rank()
 def _answer(trace: Trace) -> pd.DataFrame:
     """`pipeline` of the whole job."""
+    none = MissingDataError("pipeline stages", _RECORD_STAGES, "no process group is that of a pipeline")
+    if not may_have_pipeline(trace):
+        raise none
     told = purposes(trace, Scope())
     pipelines = [purpose for purpose in told if purpose.dimension == PIPELINE]
     if not pipelines:
-        raise MissingDataError("pipeline stages", _RECORD_STAGES, "no process group is that of a pipeline")
+        raise none
     exchanging = [purpose for purpose in pipelines if len(_exchanged(purpose))]
     if not exchanging:
         raise MissingDataError("sends and receives between stages", RECORD_DEVICE)
