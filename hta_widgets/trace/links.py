@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.jit import kernel
+from hta_widgets.trace.ordering import order_of_nesting
 from hta_widgets.trace.reader.schema import NULL
 
 Int16 = npt.NDArray[np.int16]
@@ -53,13 +54,16 @@ def from_before(launch: Int32, is_device: Bool, device: Int64, stream: Int64, st
     return before
 
 
-def nesting(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64) -> tuple[Int32, Int16]:
+def nesting(
+    start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64, by_start: Int64 | None = None
+) -> tuple[Int32, Int16]:
     """Caller and depth of each row by containment in time on its lane.
 
     Args:
         start, end: ns.
         lane: rows nest only within the same lane; negative: the row takes no part (parent -1, depth -1).
         rank_in_tie: of rows with the same start and end the lower one is the caller; then file order.
+        by_start: all rows by start, where that is known.
 
     Returns:
         parent: the innermost row of the lane that contains the row, -1 at the top.
@@ -67,9 +71,8 @@ def nesting(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64) -> tuple[
             overlaps the one before it is one deeper, but not its child.
     """
     parent, depth = np.full(len(start), -1, np.int32), np.full(len(start), -1, np.int16)
-    rows = np.flatnonzero(lane >= 0)
+    rows = order_of_nesting(lane, start, end, rank_in_tie, by_start)
     if len(rows):
-        rows = rows[np.lexsort((rank_in_tie[rows], -end[rows], start[rows], lane[rows]))]
         _nest(rows, start, end, lane, parent, depth)
     return parent, depth
 

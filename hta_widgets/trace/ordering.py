@@ -37,6 +37,26 @@ def order_in_groups(group: Integers, start: Int64, *ties: Integers) -> Int64:
     return order[grouped(group[order])]
 
 
+def order_of_nesting(
+    lane: Int64, start: Int64, end: Int64, tie: Int64, by_start: Int64 | None = None
+) -> Int64:
+    """Positions of the rows on lanes by lane, then start, the last end, and the tie, then as they stand.
+
+    Of the rows whose lane is not negative the same as ``np.lexsort((tie, -end, start, lane))``. `by_start`:
+    all positions by start, where they are known.
+    """
+    by_start = np.argsort(start, kind="stable") if by_start is None else by_start
+    rows = by_start[lane[by_start] >= 0]
+    rows = rows[grouped(lane[rows])]
+    equal = np.zeros(len(rows) + 1, np.bool_)
+    equal[1:-1] = np.diff(start[rows]) == 0
+    equal[1:-1] &= np.diff(lane[rows]) == 0
+    places = np.flatnonzero(equal[1:] | equal[:-1])
+    tied = rows[places]
+    rows[places] = tied[np.lexsort((tie[tied], -end[tied], start[tied], lane[tied]))]
+    return rows
+
+
 def unique(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The distinct values, sorted: ``np.unique(values)``."""
     found: npt.NDArray[Any] = np.sort(pd.unique(values.ravel()))

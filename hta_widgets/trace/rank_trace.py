@@ -409,7 +409,7 @@ class RankTrace:
         ties[list(_CALLER_FIRST)] = list(_CALLER_FIRST.values())
         lane = self.thread * 3 + lanes[self.event_class]
         lane[self.is_device] = -1
-        return links.nesting(self.start, self.end, lane, ties[self.event_class])
+        return links.nesting(self.start, self.end, lane, ties[self.event_class], self.by_start)
 
     @property
     def parent(self) -> Int32:

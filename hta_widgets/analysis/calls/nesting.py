@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.jit import kernel
-from hta_widgets.trace.ordering import order_in_groups
+from hta_widgets.trace.ordering import order_of_nesting
 
 __all__ = ["nest"]
 
@@ -15,7 +15,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-def nest(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64) -> Int32:
+def nest(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64, by_start: Int64 | None = None) -> Int32:
     """The caller of each row: the innermost row of its lane that contains it, -1 at the top.
 
     Args:
@@ -23,6 +23,7 @@ def nest(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64) -> Int32:
         lane: rows nest only within one lane; negative: the row takes no part.
         rank_in_tie: of rows with equal times the lower one is the caller; then file order. Rows of one kind
             have one rank.
+        by_start: all rows by start, then as they stand, where that is known.
 
     A row of zero length is a call shorter than the clock's tick. It belongs to the row in which it starts,
     else to the one that ends there: it was made before its caller returned. Between a row that ends there and
@@ -31,11 +32,10 @@ def nest(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64) -> Int32:
     is not its child.
     """
     parent = np.full(len(start), -1, np.int32)
-    rows = np.flatnonzero(lane >= 0)
+    rows = order_of_nesting(lane, start, end, rank_in_tie, by_start)
     if len(rows):
-        rows = rows[order_in_groups(lane[rows], start[rows], -end[rows], rank_in_tie[rows])]
         listed = _listed_by_start(rows, start, end, lane, rank_in_tie)
-        _nest(rows, start, end, lane, rank_in_tie, int(rank_in_tie[rows].max()) + 1, listed, parent)
+        _nest(rows, start, end, lane, rank_in_tie, int(rank_in_tie.max()) + 1, listed, parent)
     return parent
 
 
@@ -44,9 +44,7 @@ def _listed_by_start(rows: Int64, start: Int64, end: Int64, lane: Int64, kind: I
     False where no row without length starts together with one that has some.
     """
     listed = np.zeros(len(start), np.bool_)
-    short = end[rows] == start[rows]
-    together = (np.diff(start[rows]) == 0) & (np.diff(lane[rows]) == 0)
-    if not (together & short[1:] & ~short[:-1]).any():
+    if not _begin_together(rows, start, end, lane):
         return listed
     by_kind = np.sort(rows)
     by_kind = by_kind[np.lexsort((kind[by_kind], lane[by_kind]))]
@@ -55,6 +53,17 @@ def _listed_by_start(rows: Int64, start: Int64, end: Int64, lane: Int64, kind: I
     back = (np.diff(start[by_kind]) < 0) & (np.diff(group) == 0)
     listed[by_kind] = ~np.isin(group, group[1:][back])
     return listed
+
+
+@kernel
+def _begin_together(rows: Int64, start: Int64, end: Int64, lane: Int64) -> int:
+    """How many rows without length come after one that has some and begins with them on their lane."""
+    found = 0
+    for i in range(1, len(rows)):
+        row, before = rows[i], rows[i - 1]
+        if end[row] == start[row] == start[before] < end[before] and lane[row] == lane[before]:
+            found += 1
+    return found
 
 
 @kernel

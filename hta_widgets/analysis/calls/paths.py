@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.calls.tree import CallTree, uncovered
+from hta_widgets.analysis.calls.tree import CallTree
 from hta_widgets.jit import inline, kernel
 
 if TYPE_CHECKING:
@@ -63,10 +63,8 @@ class CallPaths:
         self.parent: Int64 = np.concatenate(parents or empty)
         self.name: Int64 = np.concatenate(names or empty)
         self.depth: Int64 = np.concatenate(depths or empty)
-        lane = rank_trace.pid.astype(np.int64) * len(rank_trace.tids) + rank_trace.tid
-        begun = uncovered(calls, tree.parent, lane, rank_trace.start, rank_trace.end)
         calls = calls[np.argsort(rank_trace.start[calls], kind="stable")]
-        self.start, self.end, self.begun = rank_trace.start[calls], rank_trace.end[calls], begun[calls]
+        self.start, self.end, self.begun = rank_trace.start[calls], rank_trace.end[calls], tree.begun[calls]
         self.path: Int32 = of[calls]
         self.above: Int32 = np.where(tree.parent[calls] >= 0, of[tree.parent[calls]], 0).astype(np.int32)
         self.kernels: Int64 = tree.order[rank_trace.is_device[tree.order]]

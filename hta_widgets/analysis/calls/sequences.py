@@ -187,7 +187,7 @@ def _instances(
     times = Scope(iterations=scope.iterations, window_ns=scope.window_ns)
     counted = np.zeros(rank_trace.n + 1, np.bool_)  # the last entry stands for "no owner"
     counted[rank_trace.members(times)] = True
-    wanted = rank_trace.is_device & (tree.kernels > 0) & (tree.depth >= 0) & counted[owner]
+    wanted = rank_trace.is_device & (tree.depth >= 0) & counted[owner]
     if scope.streams is not None or scope.names is not None:
         listed = np.zeros(rank_trace.n, np.bool_)
         listed[rank_trace.members(Scope(streams=scope.streams, names=scope.names))] = True

@@ -10,7 +10,7 @@ import pandas as pd
 
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.calls.paths import CallPaths, add_to_callers, sums
-from hta_widgets.analysis.calls.tree import CallTree, adopt_backward, measure
+from hta_widgets.analysis.calls.tree import CallTree, adopt_backward
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -71,8 +71,8 @@ def stacks(rank_trace: RankTrace, merge_backward: bool = True) -> CallTree:
     tie = ties[rank_trace.event_class]
     # Device-side rows have a stream or, without one, a category of the device.
     host = (tie >= 0) & ~rank_trace.is_device & (rank_trace.stream == NULL)
-    lane = np.where(host, rank_trace.pid.astype(np.int64) * len(rank_trace.tids) + rank_trace.tid, -1)
-    parent = nest(rank_trace.start, rank_trace.end, lane, tie)
+    lane = np.where(host, rank_trace.thread, -1)
+    parent = nest(rank_trace.start, rank_trace.end, lane, tie, rank_trace.by_start)
     if merge_backward:
         parent = adopt_backward(
             parent, rank_trace.start, rank_trace.end, lane, rank_trace.name, rank_trace.names
@@ -82,7 +82,7 @@ def stacks(rank_trace: RankTrace, merge_backward: bool = True) -> CallTree:
     linked = is_kernel & (launch >= 0)
     linked[linked] = host[launch[linked]]
     parent = np.where(linked, launch, parent).astype(np.int32)
-    return measure(rank_trace.start, rank_trace.end, lane, parent, is_kernel)
+    return CallTree(rank_trace.start, rank_trace.end, lane, parent, is_kernel, rank_trace.by_start)
 
 
 @memoize_per_rank(last=2)

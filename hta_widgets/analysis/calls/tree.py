@@ -7,7 +7,6 @@ position; a kernel's caller is the call that launched it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,10 +14,10 @@ import numpy.typing as npt
 
 from hta_widgets.jit import kernel
 from hta_widgets.trace import links
-from hta_widgets.trace.ordering import grouped
+from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.reader.schema import NULL
 
-__all__ = ["CallTree", "adopt_backward", "measure", "owners", "uncovered"]
+__all__ = ["CallTree", "adopt_backward", "measure", "owners"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -29,9 +28,10 @@ _STEP, _BACKWARD = "ProfilerStep", "## backward ##"
 _AUTOGRAD = "autograd::"
 
 
-@dataclass(frozen=True, eq=False)
 class CallTree:
     """A forest of calls; all arrays have one entry per row of the columns it was made from.
+
+    What a call launches and takes by itself is found when it is first asked for.
 
     Attributes:
         parent: int32 caller of the row, for a kernel its launch; -1 at the top and for rows outside.
@@ -41,25 +41,79 @@ class CallTree:
         kernels: int64 number of kernels launched by the row and all that it called; 1 for a kernel.
         kernel_dur_sum_ns: int64 sum of their durations.
         first_kernel_start_ns, last_kernel_end_ns: int64, NULL without kernels.
+        begun: int64 when a call begins to take time from its caller; its end if it takes none. Calls that
+            overlap each other take it once; calls on another thread (adopted ones) run beside their caller.
         self_ns: int64 time of a call in which no call that it made was open; 0 for kernels and outside.
         order: int64 rows of the forest by depth, then start: callers come before what they call.
     """
 
-    parent: Int32
-    depth: Int32
-    height: Int32
-    root: Int32
-    kernels: Int64
-    kernel_dur_sum_ns: Int64
-    first_kernel_start_ns: Int64
-    last_kernel_end_ns: Int64
-    self_ns: Int64
-    order: Int64
+    def __init__(
+        self, start: Int64, end: Int64, lane: Int64, parent: Int32, is_kernel: Bool, by_start: Int64
+    ) -> None:
+        """Columns as those of `measure`; by_start: all rows by start, then as they stand."""
+        self._start, self._end, self._lane, self._is_kernel = start, end, lane, is_kernel
+        self.parent = parent
+        self.depth: Int32 = np.full(len(start), -1, np.int32)
+        inside = (lane >= 0) | (is_kernel & (parent >= 0))
+        rows = np.empty(int(np.count_nonzero(inside)), np.int64)
+        _by_depth(
+            by_start, inside, np.zeros(_depths(parent, inside, self.depth) + 2, np.int64), self.depth, rows
+        )
+        self.order: Int64 = rows
 
     @cached_property
+    def root(self) -> Int32:
+        return owners(self, self.depth == 0)
+
+    @cached_property
+    def begun(self) -> Int64:
+        begun = self._end.copy()
+        _uncovered(self.order, self.parent, self._lane, self._start, self._end, begun)
+        return begun
+
+    @cached_property
+    def self_ns(self) -> Int64:
+        own = np.where((self.depth >= 0) & ~self._is_kernel, self._end - self._start, 0)
+        called = self.order[self.parent[self.order] >= 0]
+        np.subtract.at(own, self.parent[called], (self._end - self.begun)[called])
+        return own
+
+    @property
+    def height(self) -> Int32:
+        return self._launched[0]
+
+    @property
+    def kernels(self) -> Int64:
+        return self._launched[1]
+
+    @property
+    def kernel_dur_sum_ns(self) -> Int64:
+        return self._launched[2]
+
+    @property
+    def first_kernel_start_ns(self) -> Int64:
+        return self._launched[3]
+
+    @property
+    def last_kernel_end_ns(self) -> Int64:
+        return self._launched[4]
+
+    @property
     def kernel_span_ns(self) -> Int64:
         """int64 time from the first kernel's start to the last one's end, 0 without kernels."""
         return np.where(self.kernels > 0, self.last_kernel_end_ns - self.first_kernel_start_ns, 0)
+
+    @cached_property
+    def _launched(self) -> tuple[Int32, Int64, Int64, Int64, Int64]:
+        n = len(self.parent)
+        height = np.full(n, -1, np.int32)
+        kernels, total = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        first, last = np.full(n, NULL, np.int64), np.full(n, NULL, np.int64)
+        _from_below(
+            self.order, self.parent, self._start, self._end, self._is_kernel,
+            height, kernels, total, first, last,
+        )  # fmt: skip
+        return height, kernels, total, first, last
 
 
 def adopt_backward(
@@ -74,9 +128,10 @@ def adopt_backward(
     hosts = np.flatnonzero(_named(names, (_STEP, _BACKWARD), prefix=True)[name] & (lane >= 0))
     if not len(hosts):
         return parent
-    autograd = _named(names, (_AUTOGRAD,), prefix=False)[name] & (lane >= 0)
-    threads = np.setdiff1d(lane[autograd], lane[hosts])
-    guests = np.flatnonzero((parent < 0) & np.isin(lane, threads))
+    tops = np.flatnonzero((parent < 0) & (lane >= 0))
+    autograd = lane[_named(names, (_AUTOGRAD,), prefix=False)[name]]
+    threads = np.setdiff1d(unique(autograd[autograd >= 0]), lane[hosts])
+    guests = tops[np.isin(lane[tops], threads)]
     if not len(guests):
         return parent
     hosts = hosts[np.lexsort((hosts, -end[hosts], start[hosts]))]
@@ -98,7 +153,7 @@ def _named(names: Sequence[str], words: tuple[str, ...], prefix: bool) -> Bool:
 
 
 def measure(start: Int64, end: Int64, lane: Int64, parent: Int32, is_kernel: Bool) -> CallTree:
-    """Depth, height and kernels of every row of a forest.
+    """The forest of these calls and kernels.
 
     Args:
         start, end: ns.
@@ -107,42 +162,14 @@ def measure(start: Int64, end: Int64, lane: Int64, parent: Int32, is_kernel: Boo
             that are neither call nor kernel lie outside.
         is_kernel: the kernels.
     """
-    n = len(start)
-    inside = (lane >= 0) | (is_kernel & (parent >= 0))
-    depth = np.full(n, -1, np.int32)
-    _depths(parent, inside, depth)
-    by_start = np.argsort(start, kind="stable")
-    by_start = by_start[inside[by_start]]
-    order = by_start[grouped(depth[by_start])]
-    height, root = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
-    kernels, total = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    first, last = np.full(n, NULL, np.int64), np.full(n, NULL, np.int64)
-    _roots(order, parent, root)
-    _from_below(order, parent, start, end, is_kernel, height, kernels, total, first, last)
-    own = np.where(inside & ~is_kernel, end - start, 0)
-    begun = uncovered(order, parent, np.where(is_kernel, -1, lane), start, end)
-    called = order[parent[order] >= 0]
-    np.subtract.at(own, parent[called], (end - begun)[called])
-    return CallTree(parent, depth, height, root, kernels, total, first, last, own, order)
-
-
-def uncovered(order: Int64, parent: Int32, lane: Int64, start: Int64, end: Int64) -> Int64:
-    """When each call begins to take time from its caller: its end if it takes none.
-
-    Calls that overlap each other take it once; calls on another thread (adopted ones) run beside their
-    caller. So a call's own time is its length without the time from here to the end of each call it made.
-
-    Args:
-        order: rows by depth, then start; parent, lane: as in `measure`.
-    """
-    begun = end.copy()
-    _uncovered(order, parent, lane, start, end, begun)
-    return begun
+    return CallTree(start, end, lane, parent, is_kernel, np.argsort(start, kind="stable"))
 
 
 @kernel
-def _depths(parent: Int32, inside: Bool, depth: Int32) -> None:
-    path = np.empty(len(parent), np.int64)
+def _depths(parent: Int32, inside: Bool, depth: Int32) -> int:
+    """Fill in the depths; the answer is the greatest, -1 without rows inside."""
+    path = np.empty(len(parent), np.int32)
+    deepest = -1
     for row in range(len(parent)):
         if not inside[row]:
             continue
@@ -156,13 +183,23 @@ def _depths(parent: Int32, inside: Bool, depth: Int32) -> None:
             steps -= 1
             below += 1
             depth[path[steps]] = below
+        deepest = max(deepest, below)
+    return deepest
 
 
 @kernel
-def _roots(order: Int64, parent: Int32, root: Int32) -> None:
-    for i in range(len(order)):
-        row = order[i]
-        root[row] = row if parent[row] < 0 else root[parent[row]]
+def _by_depth(by_start: Int64, inside: Bool, begins: Int64, depth: Int32, rows: Int64) -> None:
+    """Sort by counting; `begins`: zeros, two more than the greatest depth."""
+    for i in range(len(by_start)):
+        if inside[by_start[i]]:
+            begins[depth[by_start[i]] + 1] += 1
+    for level in range(1, len(begins)):
+        begins[level] += begins[level - 1]
+    for i in range(len(by_start)):
+        row = by_start[i]
+        if inside[row]:
+            rows[begins[depth[row]]] = row
+            begins[depth[row]] += 1
 
 
 @kernel

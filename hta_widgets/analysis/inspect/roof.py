@@ -42,8 +42,9 @@ def roof_of(rank_trace: RankTrace, row: int) -> Roof | str:
         return f"no formula describes what {name}, or an operator around it, computes"
     if not calls.device_ns[call]:
         return "the operator launched no device work"
-    sums = dict(zip(SUMS, costs.sums[call].tolist(), strict=True))
-    shown = {name: np.asarray(column)[0] for name, column in figures(costs.sums[[call]]).items()}
+    of_call = costs.of(np.array([call]))
+    sums = dict(zip(SUMS, of_call[0].tolist(), strict=True))
+    shown = {name: np.asarray(column)[0] for name, column in figures(of_call).items()}
     unit, peaks = int(call_units(rank_trace)[call]), peaks_of_rank(rank_trace)
     return Roof(
         operator=ref(rank_trace, int(calls.rows[call])),

@@ -73,7 +73,10 @@ def operator_calls(rank_trace: RankTrace) -> Calls:
     chosen = rank_trace.event_class == EventClass.HOST_OP
     again = np.zeros(rank_trace.n, np.bool_)
     is_call = rank_trace.event_class == EventClass.RUNTIME
-    _find_overloads(tree.order, tree.parent, rank_trace.thread, rank_trace.name, chosen, is_call, again)
+    _find_overloads(
+        tree.order, tree.parent, rank_trace.thread, rank_trace.name, chosen, is_call,
+        np.full(rank_trace.n, -1, np.int32), np.zeros(rank_trace.n, np.int32), again,
+    )  # fmt: skip
     return Calls(rank_trace, chosen & ~again)
 
 
@@ -105,11 +108,13 @@ def is_module(rank_trace: RankTrace) -> Bool:
 
 @kernel
 def _find_overloads(
-    order: Int64, parent: Int32, thread: Int64, name: Int32, chosen: Bool, is_call: Bool, again: Bool
-) -> None:
-    """Mark what has a caller of its own name in which no other operator and no call of the runtime ran."""
-    around = np.full(len(parent), -1, np.int64)
-    inside = np.zeros(len(parent), np.int64)
+    order: Int64, parent: Int32, thread: Int64, name: Int32, chosen: Bool, is_call: Bool,
+    around: Int32, inside: Int32, again: Bool,
+) -> None:  # fmt: skip
+    """Mark what has a caller of its own name in which no other operator and no call of the runtime ran.
+
+    `around` and `inside`, -1 and 0 for each row, are for the kernel's own use.
+    """
     for i in range(len(order)):
         row = order[i]
         caller = parent[row]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SUMS", "Costs", "costs_under", "module_costs", "operator_costs"]
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
@@ -56,16 +57,26 @@ class Costs:
     A formula describes a call with all that it calls. A call without one costs what the calls in it cost.
 
     Attributes:
-        sums: float64[calls, len(SUMS)].
-        some: for each call whether any of them is not 0.
+        sums: float64[rows, len(SUMS)], of the calls of which any of them is not 0.
+        place: int32 row of each call in `sums`, -1 for none.
         has_formula: for each call whether a formula gave figures.
         named: for each call whether its operator has a formula at all.
     """
 
-    def __init__(self, values: Float64, has_formula: Bool, named: Bool) -> None:
-        self.some: Bool = np.zeros(len(values), np.bool_)
-        _find_some(values, self.some)
-        self.sums, self.has_formula, self.named = values, has_formula, named
+    def __init__(self, sums: Float64, place: Int32, has_formula: Bool, named: Bool) -> None:
+        self.sums, self.place, self.has_formula, self.named = sums, place, has_formula, named
+
+    def of(self, calls: Int64) -> Float64:
+        """float64[len(calls), len(SUMS)]."""
+        found, place = np.zeros((len(calls), len(SUMS)), np.float64), self.place[calls]
+        found[place >= 0] = self.sums[place[place >= 0]]
+        return found
+
+    def column(self, name: str) -> Float64:
+        """One of `SUMS`, for each call."""
+        column = np.zeros(len(self.place), np.float64)
+        column[self.place >= 0] = self.sums[:, SUMS.index(name)]
+        return column
 
 
 def operator_costs(rank_trace: RankTrace) -> Costs:
@@ -89,25 +100,27 @@ def _operator_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], r
     formulas = [formula_of(name, own) for name in rank_trace.names]
     name = rank_trace.name[calls.rows]
     named = np.array([formula is not None for formula in formulas] or [False], np.bool_)[name]
-    values = np.zeros((len(calls.rows), len(SUMS)))
     chosen = np.flatnonzero(named)
     arguments = _Arguments(rank_trace, calls)
     group, examples = arguments.distinct(chosen)
     found = [_cost(formulas[name[call]], arguments.inputs(call)) for call in examples.tolist()]
     figures = np.array([(cost.flops, cost.bytes, not cost.exact) for cost in found], np.float64)
+    figures = figures.reshape(-1, 3)
     has_formula = np.zeros(len(calls.rows), np.bool_)
+    has_formula[chosen] = ~(np.isnan(figures[:, 0]) & np.isnan(figures[:, 1]))[group]
     speed = np.full(len(chosen), np.nan)
     if roofs is not None:
         products = np.array([*map(_is_product, rank_trace.names)] or [False], np.bool_)
         unit = call_units(rank_trace)[chosen]
         speed = roofs.flops_per_ns(np.where((unit < 0) & ~products[name[chosen]], SIMT, unit))
+    place = np.full(len(calls.rows), -1, np.int32)
+    sums = np.empty((_find_some(calls.parent, has_formula, calls.device_ns, place), len(SUMS)))
     _evaluate(
-        chosen, group, figures.reshape(-1, 3), calls.device_ns, speed,
-        roofs.memory_gb_s if roofs else np.nan, values, has_formula,
-    )  # fmt: skip
-    _from_inside(calls.parent, has_formula, values)
-    values[:, SUMS.index("device_ns")] = calls.device_ns
-    return Costs(values, has_formula, named)
+        chosen, group, figures, calls.device_ns, speed, roofs.memory_gb_s if roofs else np.nan, place, sums
+    )
+    _from_inside(calls.parent, has_formula, place, sums)
+    sums[:, SUMS.index("device_ns")] = calls.device_ns[place >= 0]
+    return Costs(sums, place, has_formula, named)
 
 
 @memoize_per_rank(last=2)
@@ -116,13 +129,13 @@ def _module_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], roo
     operators, costs = operator_calls(rank_trace), _operator_costs(rank_trace, own, roofs)
     inside = np.zeros(len(operators.rows), np.bool_)
     _mark_inside(operators.parent, costs.has_formula, inside)
-    counted = costs.has_formula & ~inside & (module >= 0)
+    counted = np.flatnonzero(costs.has_formula & ~inside & (module >= 0))
     values = np.zeros((len(calls.rows), len(SUMS)))
-    np.add.at(values, module[counted], costs.sums[counted])
-    nothing = np.zeros(len(calls.rows), np.bool_)
-    _from_inside(calls.parent, nothing, values)
+    np.add.at(values, module[counted], costs.of(counted))
+    nothing, place = np.zeros(len(calls.rows), np.bool_), np.arange(len(calls.rows), dtype=np.int32)
+    _from_inside(calls.parent, nothing, place, values)
     values[:, SUMS.index("device_ns")] = calls.device_ns
-    return Costs(values, nothing, nothing)
+    return Costs(values, place, nothing, nothing)
 
 
 def _is_product(name: str) -> bool:
@@ -192,17 +205,21 @@ def _element_names(rank_trace: RankTrace, calls: Calls) -> Int64:
 @kernel
 def _evaluate(
     chosen: Int64, group: Int64, figures: Float64, device_ns: Int64, speed: Float64, bandwidth: float,
-    values: Float64, has_formula: Bool,
+    place: Int32, values: Float64,
 ) -> None:  # fmt: skip
-    """The columns `SUMS` of calls from (flops, bytes, bounded) of their groups, NaN for unknown.
+    """The columns `SUMS` of the calls chosen, from (flops, bytes, bounded) of their groups, NaN for unknown;
+    0 for others.
 
     speed: operations per ns of the unit of each call; bandwidth: bytes per ns.
     """
+    values[:] = 0.0
     for i in range(len(chosen)):
         call = chosen[i]
+        if place[call] < 0:
+            continue
         flops, moved, bounded = figures[group[i], 0], figures[group[i], 1], figures[group[i], 2]
         time = device_ns[call]
-        sums = values[call]
+        sums = values[place[call]]
         if flops == flops:  # no NaN
             sums[0], sums[1] = flops, 1
             if time:
@@ -214,7 +231,6 @@ def _evaluate(
         if sums[1] and sums[3]:
             sums[8], sums[9] = flops, moved
         if sums[1] or sums[3]:
-            has_formula[call] = True
             sums[10], sums[12] = time, bounded
         compute, memory = 0.0, 0.0
         if sums[4]:
@@ -226,20 +242,31 @@ def _evaluate(
 
 
 @kernel
-def _find_some(values: Float64, some: Bool) -> None:
-    for call in range(len(values)):
-        for column in range(values.shape[1]):
-            some[call] |= values[call, column] != 0
+def _find_some(parent: Int64, has_formula: Bool, device_ns: Int64, place: Int32) -> int:
+    """Number the calls that have figures or device work, or that call such; callers come first."""
+    for call in range(len(parent) - 1, -1, -1):
+        if has_formula[call] or device_ns[call]:
+            place[call] = 0
+        if place[call] >= 0 and parent[call] >= 0:
+            place[parent[call]] = 0
+    count = 0
+    for call in range(len(parent)):
+        if place[call] >= 0:
+            place[call] = count
+            count += 1
+    return count
 
 
 @kernel
-def _from_inside(parent: Int64, has_formula: Bool, values: Float64) -> None:
+def _from_inside(parent: Int64, has_formula: Bool, place: Int32, values: Float64) -> None:
     """Add the figures of calls to those of their callers without a formula; callers come first."""
     for call in range(len(parent) - 1, -1, -1):
+        if place[call] < 0:
+            continue
         caller = parent[call]
         if caller >= 0 and not has_formula[caller]:
             for column in range(values.shape[1]):
-                values[caller, column] += values[call, column]
+                values[place[caller], column] += values[place[call], column]
 
 
 @kernel

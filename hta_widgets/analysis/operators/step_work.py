@@ -13,7 +13,7 @@ from hta_widgets.analysis.kernels.classes import kernel_class
 from hta_widgets.analysis.kernels.units import UNITS
 from hta_widgets.analysis.operators.attention import BACKWARD, scores_again
 from hta_widgets.analysis.operators.calls import operator_calls
-from hta_widgets.analysis.operators.costs import SUMS, Costs, operator_costs
+from hta_widgets.analysis.operators.costs import Costs, operator_costs
 from hta_widgets.analysis.operators.formulas import BUILT_IN, RegisteredFormula, registered
 from hta_widgets.analysis.operators.inputs import parse_shapes
 from hta_widgets.analysis.operators.recomputed import recomputed
@@ -87,7 +87,7 @@ def _of_iterations(
     product = _products(rank_trace, own)[rank_trace.name[calls.rows]]
     counted = outermost & (at >= 0) & (calls.device_ns > 0)
     multiplies = counted & product
-    bounded = costs.sums[:, SUMS.index("bounded")] > 0
+    bounded = costs.column("bounded") > 0
 
     def total(chosen: Bool, values: Int64) -> Int64:
         return _add(at[chosen], values[chosen], size)
@@ -99,7 +99,7 @@ def _of_iterations(
     mine = (work_at >= 0) & (kind != EventClass.COMMUNICATION)
     around = cover[calls.owner]
     has = around >= 0
-    silent = np.append(multiplies & (costs.sums[:, SUMS.index("counted")] == 0), True)
+    silent = np.append(multiplies & (costs.column("counted") == 0), True)
     unknown = mine & (kind == EventClass.COMPUTE) & silent[around]
     work_unit = _units(rank_trace)[rank_trace.name[calls.work]]
     timed = mine & (work_unit >= 0)
@@ -124,8 +124,8 @@ def _figures(
 
     That is the outermost one around it with a formula, -1 for none, as for work that no call launched (last).
     """
-    flops = np.rint(costs.sums[:, SUMS.index("timed_flops")]).astype(np.int64)
-    moved = np.rint(costs.sums[:, SUMS.index("timed_bytes")]).astype(np.int64)
+    flops = np.rint(costs.column("timed_flops")).astype(np.int64)
+    moved = np.rint(costs.column("timed_bytes")).astype(np.int64)
     calls = operator_calls(rank_trace)
     rows = calls.rows
     cover = np.full(len(rows) + 1, -1, np.int64)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Totals", "heaviest"]
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
@@ -54,7 +55,7 @@ class Totals:
         self.costs = np.zeros((size, costs.sums.shape[1]))
         _sum_calls(
             calls.parent, group, member, rank_trace.dur[calls.rows], calls.self_ns, calls.runtime_ns,
-            costs.sums, costs.some, self.host_self_ns, self.host_runtime_ns, self.host_total_ns, self.costs,
+            costs.sums, costs.place, self.host_self_ns, self.host_runtime_ns, self.host_total_ns, self.costs,
         )  # fmt: skip
         self.kernels, self.device_self_ns, self.device_total_ns = np.zeros((3, size), np.int64)
         self.phase_ns = np.zeros((size, len(PHASES)), np.int64)
@@ -100,7 +101,7 @@ def _add(table: Int64, at: Int64, weight: Int64) -> None:
 @kernel
 def _sum_calls(
     parent: Int64, group: Int64, member: Bool, dur: Int64, own: Int64, runtime: Int64, costs: Float64,
-    some: Bool, host_self: Int64, host_runtime: Int64, host_total: Int64, sums: Float64,
+    place: Int32, host_self: Int64, host_runtime: Int64, host_total: Int64, sums: Float64,
 ) -> None:  # fmt: skip
     for call in range(len(parent)):
         if not member[call]:
@@ -113,9 +114,9 @@ def _sum_calls(
             around = parent[around]
         if around < 0:
             host_total[of] += dur[call]
-            if some[call]:
+            if place[call] >= 0:
                 for column in range(costs.shape[1]):
-                    sums[of, column] += costs[call, column]
+                    sums[of, column] += costs[place[call], column]
 
 
 @kernel

@@ -114,8 +114,9 @@ def aligned_ns(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     found, rows, of = unaligned_products(rank_trace)
     if roofs is None or not found:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    sums, calls = operator_costs(rank_trace).sums, operator_calls(rank_trace)
-    least = np.array([_least_ns(roofs, product, sums[calls.around[product.row]]) for product in found])
+    calls = operator_calls(rank_trace).around[[product.row for product in found]]
+    sums = operator_costs(rank_trace).of(calls)
+    least = np.array([_least_ns(roofs, *each) for each in zip(found, sums, strict=True)])
     taken = np.bincount(of, rank_trace.dur[rows], len(found))
     share = np.minimum(least / np.maximum(taken, 1), 1.0)[of]
     known = share < 1.0  # not of NaN
