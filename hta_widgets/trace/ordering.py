@@ -3,6 +3,7 @@
 The functions give what numpy's `argsort`, `lexsort` and `unique` give, in a fraction of the time.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def order_in_groups(group: Integers, start: Int64, *ties: Integers) -> Int64:
 
 
 def order_of_nesting(
-    lane: Int64, start: Int64, end: Int64, tie: Int64, by_start: Int64 | None = None
+    lane: Int64, start: Int64, end: Int64, tie: Integers, by_start: Int64 | None = None
 ) -> Int64:
     """Positions of the rows on lanes by lane, then start, the last end, and the tie, then as they stand.
 
@@ -60,6 +61,14 @@ def order_of_nesting(
 def unique(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The distinct values, sorted: ``np.unique(values)``."""
     found: npt.NDArray[Any] = np.sort(pd.unique(values.ravel()))
+    return found
+
+
+def among(codes: Integers, wanted: Collection[int]) -> npt.NDArray[np.bool_]:
+    """Which codes are one of a few: ``np.isin(codes, wanted)``."""
+    found = np.zeros(len(codes), np.bool_)
+    for code in wanted:
+        found |= codes == code
     return found
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.graph_replays import Replays, replays_of
+from hta_widgets.trace.ordering import among
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _kind(rank_trace: RankTrace, launches: Int64, unanswered: Int64) -> Kind:
     steps = rank_trace.iterations
     if len(steps) and steps["source"].iloc[0] == "serving step":
         return "serving"
-    on_host = np.isin(rank_trace.event_class, (EventClass.HOST_OP, EventClass.ANNOTATION))
+    on_host = among(rank_trace.event_class, (EventClass.HOST_OP, EventClass.ANNOTATION))
     operators = on_host & (rank_trace.event_class == EventClass.HOST_OP)
     if _any_named(rank_trace, on_host, _TRAINING_CALL):
         return "training"

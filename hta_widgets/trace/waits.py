@@ -51,24 +51,25 @@ def sync_links(rank_trace: RankTrace) -> Int32:
 def wait_sources(rank_trace: RankTrace) -> Int64:
     """For each row the device row whose end a recorded wait on an event waits for, -1 for none."""
     source = np.full(rank_trace.n, -1, np.int64)
-    on = rank_trace.argument("wait_on_cuda_event_record_corr_id")
-    stream = rank_trace.argument("wait_on_stream")
-    waits = np.flatnonzero((rank_trace.event_class == EventClass.SYNC) & (on != NULL) & (on > 0))
+    waits = np.flatnonzero(rank_trace.event_class == EventClass.SYNC)
+    on = rank_trace.argument_of("wait_on_cuda_event_record_corr_id", waits)
+    waits, on = waits[(on != NULL) & (on > 0)], on[(on != NULL) & (on > 0)]
+    stream = rank_trace.argument_of("wait_on_stream", waits)
     records = named_rows(rank_trace, *_RECORDS)
     records = records[rank_trace.correlation[records] != NULL]
     if not len(waits) or not len(records):
         return source
     records = records[np.argsort(rank_trace.correlation[records], kind="stable")]
     ids = rank_trace.correlation[records]
-    at = np.minimum(np.searchsorted(ids, on[waits]), len(ids) - 1)
-    found = ids[at] == on[waits]
-    waits, recorded_at = waits[found], rank_trace.start[records[at[found]]]
+    at = np.minimum(np.searchsorted(ids, on), len(ids) - 1)
+    found = ids[at] == on
+    waits, stream, recorded_at = waits[found], stream[found], rank_trace.start[records[at[found]]]
     launched = _by_launch(rank_trace)
     launched_at = rank_trace.start[rank_trace.launch[launched]]
-    for number in np.unique(stream[waits]).tolist():
-        on_stream = launched[rank_trace.stream[launched] == number]
-        times = launched_at[rank_trace.stream[launched] == number]
-        of = np.flatnonzero(stream[waits] == number)
+    for number in np.unique(stream).tolist():
+        mine = rank_trace.stream[launched] == number
+        on_stream, times = launched[mine], launched_at[mine]
+        of = np.flatnonzero(stream == number)
         last = np.searchsorted(times, recorded_at[of], side="right") - 1
         known = last >= 0
         source[waits[of[known]]] = on_stream[last[known]]

@@ -22,6 +22,7 @@ from hta_widgets.analysis.replay.kinds import (
     ORIGIN,
 )
 from hta_widgets.analysis.replay.passes import binding_chain
+from hta_widgets.trace.ordering import among
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -118,7 +119,7 @@ def chain_of(rank_trace: RankTrace, first: int, last: int) -> Steps:
 def _prepared(rank_trace: RankTrace) -> _Rank:
     graph = graph_of(rank_trace)
     assert graph is not None
-    is_host = np.isin(graph.node_kind, (CALL_BEGINS, CALL_ENDS, MARK))
+    is_host = among(graph.node_kind, (CALL_BEGINS, CALL_ENDS, MARK))
     thread = np.full(len(graph.time), NO_THREAD, np.int64)
     thread[is_host] = graph.threads[graph.thread[graph.first[:-1][is_host]]]
     ends = np.flatnonzero(graph.node_kind == EVENT_ENDS)

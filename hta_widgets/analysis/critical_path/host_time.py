@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import among, order_of_nesting
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ NOTHING = -1
 
 # Of calls with equal times, the first of these classes is the caller.
 _CALLER_FIRST = {EventClass.ANNOTATION: 0, EventClass.PYTHON: 1, EventClass.HOST_OP: 2, EventClass.RUNTIME: 3}
+_CALLERS_FIRST = np.array([_CALLER_FIRST.get(each, len(_CALLER_FIRST)) for each in EventClass], np.int8)
 _ON_THREADS = (*_CALLER_FIRST, EventClass.OVERHEAD)
 _WORKS = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.OVERHEAD)
 
@@ -63,9 +65,7 @@ def into_calls(rank_trace: RankTrace, rows: Int64, thread: Int64) -> Int64:
     Args:
         rows: the calls, in file order, which decides where all else is equal. ``thread``: that of each.
     """
-    rank = np.full(len(EventClass), len(_CALLER_FIRST), np.int64)
-    rank[list(_CALLER_FIRST)] = list(_CALLER_FIRST.values())
-    by_class = rank[rank_trace.event_class[rows]]
+    by_class = _CALLERS_FIRST[rank_trace.event_class[rows]]
     order: Int64 = np.lexsort((by_class, -rank_trace.end[rows], rank_trace.start[rows], thread))
     return order
 
@@ -73,16 +73,18 @@ def into_calls(rank_trace: RankTrace, rows: Int64, thread: Int64) -> Int64:
 @memoize_per_rank()
 def host_time(rank_trace: RankTrace) -> HostTime:
     """The time of each host thread of a rank that has calls."""
-    on_host = (rank_trace.stream == NULL) & np.isin(rank_trace.event_class, _ON_THREADS)
-    rows = np.flatnonzero(on_host & (rank_trace.dur > 0) & ~rank_trace.is_device)
+    on_host = (rank_trace.stream == NULL) & among(rank_trace.event_class, _ON_THREADS)
+    on_host &= (rank_trace.dur > 0) & ~rank_trace.is_device
+    rows = order_of_nesting(
+        np.where(on_host, rank_trace.thread, -1), rank_trace.start, rank_trace.end,
+        _CALLERS_FIRST[rank_trace.event_class], rank_trace.by_start,
+    )  # fmt: skip
     thread = rank_trace.thread[rows]
-    order = into_calls(rank_trace, rows, thread)
-    rows, thread = rows[order], thread[order]
-    threads, first = np.unique(thread, return_index=True)
-    first = np.append(first, len(rows)).astype(np.int64)
+    first = np.flatnonzero(np.append(True, thread[1:] != thread[:-1])[: len(rows)])
+    threads, first = thread[first], np.append(first, len(rows))
     start, row, offset = _innermost(rows, first, rank_trace.start, rank_trace.end)
-    works = np.isin(rank_trace.event_class[row], _WORKS) & (row != NOTHING)
-    return HostTime(start, row, works, offset, threads.astype(np.int64), rows)
+    works = among(rank_trace.event_class[row], _WORKS) & (row != NOTHING)
+    return HostTime(start, row, works, offset, threads, rows)
 
 
 def pieces_of(

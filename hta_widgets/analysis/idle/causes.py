@@ -19,6 +19,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import among
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
@@ -95,7 +96,7 @@ class _Threads:
         launching = np.unique(
             self.thread[rank_trace.launch[rank_trace.is_device & (rank_trace.launch >= 0)]]
         ).tolist()
-        call = np.isin(rank_trace.event_class, _CALLS)
+        call = among(rank_trace.event_class, _CALLS)
         blocking = call & _named(rank_trace, is_synchronising)
         annotation = (rank_trace.event_class == EventClass.ANNOTATION) & (rank_trace.stream == NULL)
         loading = (call | annotation) & _named(rank_trace, is_data_loading)

@@ -16,7 +16,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import is_data_loading
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import unique
+from hta_widgets.trace.ordering import among, unique
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def pauses_of(rank_trace: RankTrace) -> Pauses:
     """The pauses of a rank between the first and the last call of the threads that launch."""
     launching = unique(rank_trace.thread[rank_trace.launch[rank_trace.launch >= 0]])
     ours = np.isin(rank_trace.thread, launching) & ~rank_trace.is_device & (rank_trace.stream == NULL)
-    calls = np.flatnonzero(ours & np.isin(rank_trace.event_class, _CALLS))
+    calls = np.flatnonzero(ours & among(rank_trace.event_class, _CALLS))
     rows = np.concatenate([calls, _telling(rank_trace, ours, calls)])
     recorded = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
     start, end = recorded.end[:-1], recorded.start[1:]

@@ -14,6 +14,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import IdleCauses
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import among
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def host_places(
 
 def recorded_by_host(rank_trace: RankTrace, idle: IdleCauses, part: Intervals, windows: Int64) -> int:
     """How much of a part of the idle time (ns) has any call open on the thread that the device waited for."""
-    call = np.isin(rank_trace.event_class, _CALLS)
+    call = among(rank_trace.event_class, _CALLS)
     recorded = 0
     for thread, pieces in _by_thread(rank_trace, idle, part, windows).items():
         rows = rank_trace.by_start[(call & (rank_trace.thread == thread))[rank_trace.by_start]]
@@ -143,7 +144,7 @@ class _Calls:
     """The named host calls of each thread, in order of name, then start."""
 
     def __init__(self, rank_trace: RankTrace) -> None:
-        named = np.isin(rank_trace.event_class, _NAMED) & (rank_trace.stream == NULL)
+        named = among(rank_trace.event_class, _NAMED) & (rank_trace.stream == NULL)
         rows = np.flatnonzero(named)
         thread, name, start = rank_trace.thread[rows], rank_trace.name[rows], rank_trace.start[rows]
         rows = rows[np.lexsort((start, name, thread))]

@@ -154,9 +154,8 @@ class _Arguments:
 
     def __init__(self, rank_trace: RankTrace, calls: Calls) -> None:
         self.names, self.name = rank_trace.names, rank_trace.name[calls.rows]
-        columns = ("input_dims", "input_type", "concrete_inputs")
-        self.codes = [rank_trace.argument_codes(column)[calls.rows] for column in columns]
         self.rows, self.recorded = calls.rows, RecordedInputs(rank_trace)
+        self.codes = [codes[calls.rows] for codes in self.recorded.codes]
         self.element = _element_names(rank_trace, calls)
 
     def distinct(self, chosen: Int64) -> tuple[Int64, Int64]:

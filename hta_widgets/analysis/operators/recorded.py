@@ -13,19 +13,23 @@ __all__ = ["RecordedInputs"]
 
 
 class RecordedInputs:
-    """What was passed to the operators of a rank, as far as it was recorded."""
+    """What was passed to the operators of a rank, as far as it was recorded.
+
+    Attributes:
+        codes: int32 for each row of the rank, -1 where absent: the shapes, the types, the values.
+    """
 
     def __init__(self, rank_trace: RankTrace) -> None:
         self._names, self._name = rank_trace.names, rank_trace.name
         columns = ("input_dims", "input_type", "concrete_inputs")
-        self._codes = [rank_trace.argument_codes(column) for column in columns]
+        self.codes = [rank_trace.argument_codes(column) for column in columns]
         self._texts = [rank_trace.table.dictionary(column) for column in columns]
 
     def of(self, row: int) -> Inputs:
         """The inputs of the operator of a row."""
         dims, types, values = (
             texts[codes[row]] if codes[row] >= 0 else ""
-            for codes, texts in zip(self._codes, self._texts, strict=True)
+            for codes, texts in zip(self.codes, self._texts, strict=True)
         )
         kinds = parse_types(types)
         return Inputs(self._names[self._name[row]], parse_shapes(dims, kinds), kinds, parse_values(values))

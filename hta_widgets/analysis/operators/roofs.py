@@ -14,11 +14,13 @@ from hta_widgets.analysis.kernels.peaks import Peaks
 from hta_widgets.analysis.kernels.units import UNITS, Unit
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.jit import kernel
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import unique
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["SIMT", "Roofs", "call_units", "roofs_of"]
+__all__ = ["SIMT", "Roofs", "call_units", "name_units", "roofs_of"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -53,14 +55,20 @@ def roofs_of(peaks: Peaks | None) -> Roofs | None:
 
 
 @memoize_per_rank()
+def name_units(rank_trace: RankTrace) -> Int64:
+    """For each name of device work the unit that it tells, -1 for none and for other names."""
+    work = rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC)
+    units = np.full(len(rank_trace.names) + 1, -1, np.int64)
+    for code in unique(rank_trace.name[work]).tolist():
+        units[code] = _position(kernel_class(rank_trace.names[code]).unit)
+    return units
+
+
+@memoize_per_rank()
 def call_units(rank_trace: RankTrace) -> Int64:
     """For each of `operator_calls` the unit of the longest kernel in it whose name tells one, -1 for none."""
     calls = operator_calls(rank_trace)
-    name = rank_trace.name[calls.work]
-    unit_of = np.full(len(rank_trace.names) + 1, -1, np.int64)
-    for code in np.unique(name).tolist():
-        unit_of[code] = _position(kernel_class(rank_trace.names[code]).unit)
-    unit = unit_of[name]
+    unit = name_units(rank_trace)[rank_trace.name[calls.work]]
     found, longest = np.full(len(calls.rows), -1, np.int64), np.zeros(len(calls.rows), np.int64)
     _find_longest(calls.parent, calls.owner, unit, rank_trace.dur[calls.work], found, longest)
     return found

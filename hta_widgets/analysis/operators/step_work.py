@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.kernels.classes import kernel_class
 from hta_widgets.analysis.kernels.units import UNITS
 from hta_widgets.analysis.operators.attention import BACKWARD, scores_again
 from hta_widgets.analysis.operators.calls import operator_calls
@@ -17,9 +16,10 @@ from hta_widgets.analysis.operators.costs import Costs, operator_costs
 from hta_widgets.analysis.operators.formulas import BUILT_IN, RegisteredFormula, registered
 from hta_widgets.analysis.operators.inputs import parse_shapes
 from hta_widgets.analysis.operators.recomputed import recomputed
-from hta_widgets.analysis.operators.roofs import call_units
+from hta_widgets.analysis.operators.roofs import call_units, name_units
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import unique
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -101,7 +101,7 @@ def _of_iterations(
     has = around >= 0
     silent = np.append(multiplies & (costs.column("counted") == 0), True)
     unknown = mine & (kind == EventClass.COMPUTE) & silent[around]
-    work_unit = _units(rank_trace)[rank_trace.name[calls.work]]
+    work_unit = name_units(rank_trace)[rank_trace.name[calls.work]]
     timed = mine & (work_unit >= 0)
     return numbers, StepWork(
         flops=total(multiplies, flops),
@@ -137,9 +137,12 @@ def _figures(
     of_attention = np.array([name in ours for name in rank_trace.names] or [False], np.bool_)
     dims = rank_trace.argument_codes("input_dims")
     texts = rank_trace.table.dictionary("input_dims")
-    for call in np.flatnonzero(of_attention[rank_trace.name[rows]] & (flops > 0)).tolist():
-        part, whole = scores_again(parse_shapes(texts[dims[rows[call]]]))
-        again[call] = int(flops[call]) * part // whole
+    attention = np.flatnonzero(of_attention[rank_trace.name[rows]] & (flops > 0))
+    shapes = dims[rows[attention]]
+    for code in unique(shapes).tolist():
+        part, whole = scores_again(parse_shapes(texts[code]))
+        alike = attention[shapes == code]
+        again[alike] = flops[alike].astype(object) * part // whole  # Python's integers: may exceed 64 bits
     return flops, moved, again, cover
 
 
@@ -147,11 +150,6 @@ def _products(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...]) -> Bool
     """The names of operators that count; users' own formulas do."""
     counts = PRODUCTS | {formula.name for formula in own}
     return np.array([name in counts for name in rank_trace.names] or [False], np.bool_)
-
-
-def _units(rank_trace: RankTrace) -> Int64:
-    units = [kernel_class(name).unit for name in rank_trace.names]
-    return np.array([-1 if unit is None else UNITS.index(unit) for unit in units] or [-1], np.int64)
 
 
 def _position(iteration: npt.NDArray[np.int32], numbers: Int64) -> Int64:

@@ -143,7 +143,11 @@ def _queue(
         done = np.zeros(len(rows), np.int64)
         np.maximum.at(done, launch.reshape(-1), device.end[mine])
         when = called[mine[first]]
-        length = np.searchsorted(np.sort(when), when, "left") - np.searchsorted(np.sort(done), when, "right")
+        order = np.argsort(when, kind="stable")
+        in_turn = when[order]
+        length = np.empty(len(rows), np.int64)
+        length[order] = np.searchsorted(in_turn, in_turn, "left")
+        length[order] -= np.searchsorted(np.sort(done), in_turn, "right")
         longest = int(length.max())
         full = length >= AT_PLATEAU * longest
         held_up = full & (rank_trace.dur[rows] > HELD_UP * own[rank_trace.name[rows]])

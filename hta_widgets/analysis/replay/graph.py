@@ -42,6 +42,7 @@ from hta_widgets.analysis.replay.kinds import EVENT_ENDS, EVENT_STARTS, INFERRED
 from hta_widgets.analysis.replay.marks import marks_of
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import among
 from hta_widgets.trace.waits import (
     CONTEXT_SYNC,
     EVENT_SYNC,
@@ -175,7 +176,7 @@ def _stream_waits(rank_trace: RankTrace) -> tuple[tuple[Int64, Int64], bool]:
 
 def _inferred(nodes: Nodes, host: HostPoints, first: Int32, edges: Edges) -> Bool:
     """Which edges no event records: by their kind, or since nothing tells what the call waits for."""
-    inferred = np.isin(edges.kind, INFERRED)
+    inferred = among(edges.kind, INFERRED)
     recorded = np.zeros(len(nodes.time), np.bool_)
     recorded[nodes.host[host.awaited != NOT_RECORDED]] = True
     waits = np.flatnonzero(edges.kind == SYNC)

@@ -24,6 +24,7 @@ from hta_widgets.analysis.replay.kinds import (
     WAITING_CALL,
 )
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import among
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -66,16 +67,19 @@ def groups_of(
     row = nodes.row[target]
     on_device = edges.kind == DEVICE
     what = np.zeros(len(row), np.int64)
-    by_name = np.isin(edges.kind, _NAMED)
+    by_name = among(edges.kind, _NAMED)
     what[by_name], names = pd.factorize(rank_trace.name[row[by_name]])
-    by_thread = np.isin(edges.kind, (HOST, HANDOFF))
+    by_thread = among(edges.kind, (HOST, HANDOFF))
     what[by_thread] = edges.thread[by_thread]
     detail = np.where(on_device, rank_trace.event_class[row], 0).astype(np.int64)
     of_call = edges.kind == CALL
     detail[of_call] = launches[row[of_call]] > 0
     width, classes = max(int(what.max(initial=0)) + 1, 1), len(EventClass)
     code = (edges.kind.astype(np.int64) * classes + detail) * width + what
-    group, distinct = pd.factorize(code, sort=True)
+    # Few of the codes are used: numbered by counting.
+    distinct = np.flatnonzero(np.bincount(code))
+    number = np.full(int(code.max(initial=-1)) + 1, -1, np.int32)
+    number[distinct] = np.arange(len(distinct))
     groups = []
     for value in distinct.tolist():
         rest, at = divmod(value, width)
@@ -89,4 +93,4 @@ def groups_of(
                 kind == CALL and about == 1,
             )
         )
-    return tuple(groups), group.astype(np.int32)
+    return tuple(groups), number[code]

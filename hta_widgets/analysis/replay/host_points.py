@@ -104,8 +104,9 @@ def host_points(
 
     launched_by = np.full(n, -1, np.int64)
     launch = rank_trace.launch[device]
-    launched_by[device] = np.where(launch >= 0, outer[launch], -1)
-    launches = np.bincount(launched_by[device][launched_by[device] >= 0], minlength=n)
+    by = np.where(launch >= 0, outer[launch], -1)
+    launched_by[device] = by
+    launches = np.bincount(by[by >= 0], minlength=n)
     synchronises = named(rank_trace, SYNCHRONISES)
     calls = calls[_matters(rank_trace, calls, outer, launches, synchronises)]
 

@@ -41,9 +41,10 @@ def marks_of(rank_trace: RankTrace) -> Marks:
         return Marks(nothing, nothing, nothing, nothing)
     edges = np.unique(boundaries)
     thread_at: dict[int, int] = {}
+    on_host = np.flatnonzero(~rank_trace.is_device & (rank_trace.stream == NULL))
     for times in (rank_trace.start, rank_trace.end):
-        place = np.minimum(np.searchsorted(edges, times), len(edges) - 1)
-        rows = np.flatnonzero((edges[place] == times) & ~rank_trace.is_device & (rank_trace.stream == NULL))
+        place = np.minimum(np.searchsorted(edges, times[on_host]), len(edges) - 1)
+        rows = on_host[edges[place] == times[on_host]]
         # Of several calls the longest comes last and stays.
         rows = rows[np.argsort(rank_trace.dur[rows], kind="stable")]
         thread_at |= dict(zip(times[rows].tolist(), rank_trace.thread[rows].tolist(), strict=True))

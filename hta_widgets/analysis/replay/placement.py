@@ -18,6 +18,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.kinds import CALL_BEGINS, CALL_ENDS, EVENT_ENDS, EVENT_STARTS, MARK
 from hta_widgets.analysis.replay.plan import Plan
+from hta_widgets.trace.ordering import among
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _lines(rank_trace: RankTrace, plan: Plan, time: Int64) -> Iterator[tuple[Int
         line = of_thread(plan, time, index)
         if line is not None:
             yield np.flatnonzero(host & (rank_trace.thread == thread)), line
-    points = np.flatnonzero(np.isin(graph.node_kind, (EVENT_STARTS, EVENT_ENDS)))
+    points = np.flatnonzero(among(graph.node_kind, (EVENT_STARTS, EVENT_ENDS)))
     width = int(rank_trace.device.max(initial=0)) + 2
     place = rank_trace.stream * width + rank_trace.device + 1
     of_point = place[graph.row[points]]
@@ -118,7 +119,7 @@ def of_thread(plan: Plan, time: Int64, index: int) -> Line | None:
 
 
 def _on_host(graph: Graph) -> Int64:
-    return np.flatnonzero(np.isin(graph.node_kind, (CALL_BEGINS, CALL_ENDS, MARK)))
+    return np.flatnonzero(among(graph.node_kind, (CALL_BEGINS, CALL_ENDS, MARK)))
 
 
 def every_thread(plan: Plan, time: Int64) -> Line:

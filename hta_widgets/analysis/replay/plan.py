@@ -13,7 +13,7 @@ from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.groups import Group
 from hta_widgets.analysis.replay.kinds import HANDOFF, ON_HOST
 from hta_widgets.analysis.replay.passes import edited_weights, happens
-from hta_widgets.trace.ordering import grouped
+from hta_widgets.trace.ordering import among, grouped
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -133,7 +133,7 @@ class Plan:
         if not self._cuts:
             return self.weight
         weight, graph = self.weight.copy(), self.graph
-        at = np.flatnonzero(np.isin(graph.kind, ON_HOST) & (weight > 0))
+        at = np.flatnonzero(among(graph.kind, ON_HOST) & (weight > 0))
         source = graph.source[at]
         before = np.where(graph.kind[at] == HANDOFF, graph.thread[graph.first[source]], graph.thread[at])
         begin = graph.origin_ns + graph.time[source]

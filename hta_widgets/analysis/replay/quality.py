@@ -30,6 +30,7 @@ from hta_widgets.analysis.replay.passes import WHOLE, binding_chain, happens
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import percent
+from hta_widgets.trace.ordering import among
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ def _model_weights(rank_trace: RankTrace, graph: Graph) -> Int64:
     launches = np.bincount(rank_trace.launch[rank_trace.launch >= 0], minlength=rank_trace.n)
     of_graph = launches[graph.row[graph.source[launch]]] > 1
     weight[launch] = np.where(of_graph, graph.graph_latency, graph.latency)
-    weight[np.isin(graph.kind, (STREAM, WAIT, COLLECTIVE, LATE))] = graph.gap
+    weight[among(graph.kind, (STREAM, WAIT, COLLECTIVE, LATE))] = graph.gap
     orphan = graph.kind == ORPHAN
     weight[orphan] = np.minimum(weight[orphan], MODEL_GAP)
     return weight
