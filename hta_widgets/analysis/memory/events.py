@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.trace.ordering import order_of_nesting, unique
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -99,11 +100,13 @@ def _place(kind: int, number: int) -> str:
 def innermost(rank_trace: RankTrace, event_class: EventClass, changes: Changes, at: Int64) -> Int64:
     """Row of the innermost event of a class that is open on the thread of each change, -1 for none."""
     row = np.full(len(at), -1, np.int64)
-    rows = np.flatnonzero((rank_trace.event_class == event_class) & (rank_trace.depth >= 0))
-    rows = rows[np.lexsort((rank_trace.depth[rows], rank_trace.start[rows]))]
-    for pid, tid in set(zip(changes.pid[at].tolist(), changes.tid[at].tolist(), strict=True)):
-        here = np.flatnonzero((changes.pid[at] == pid) & (changes.tid[at] == tid))
-        on_thread = rows[(rank_trace.pid[rows] == pid) & (rank_trace.tid[rows] == tid)]
+    threads = int(changes.tid.max(initial=0)) + 2
+    thread = changes.pid[at].astype(np.int64) * threads + changes.tid[at] + 1
+    rows = _by_start(rank_trace, event_class)
+    for number in unique(thread).tolist():
+        here = np.flatnonzero(thread == number)
+        pid, tid = divmod(number, threads)
+        on_thread = rows[(rank_trace.pid[rows] == pid) & (rank_trace.tid[rows] == tid - 1)]
         if len(on_thread):
             # What is open then is the last to start, or calls it.
             last = np.searchsorted(rank_trace.start[on_thread], changes.time[at[here]], side="right") - 1
@@ -114,6 +117,15 @@ def innermost(rank_trace: RankTrace, event_class: EventClass, changes: Changes, 
         if not closed.any():
             return row
         row[closed] = rank_trace.parent[row[closed]]
+
+
+def _by_start(rank_trace: RankTrace, event_class: EventClass) -> Int64:
+    """The host rows of a class by start, then depth."""
+    chosen = (rank_trace.event_class == event_class) & (rank_trace.depth >= 0)
+    return order_of_nesting(
+        np.where(chosen, 0, -1), rank_trace.start, rank_trace.start, rank_trace.depth,
+        rank_trace.by_start,
+    )  # fmt: skip
 
 
 def outermost(rank_trace: RankTrace, event_class: EventClass, row: Int64) -> Int64:
