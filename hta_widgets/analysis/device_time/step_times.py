@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.chosen_rows import of_ranks_and_iterations
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -71,13 +72,11 @@ def step_times(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         ("high", "medium", "low") (str).
     """
     scope = scope or Scope()
-    frame = _every_step(trace)
-    chosen = frame["rank"].isin(trace.ranks_of(scope))
-    if scope.iterations is not None:
-        chosen &= frame["iteration"].isin(scope.iterations)
-    if scope.window_ns is not None:
-        chosen &= (frame["start_ns"] < scope.window_ns[1]) & (frame["end_ns"] > scope.window_ns[0])
-    return frame[chosen].reset_index(drop=True)
+    frame = of_ranks_and_iterations(_every_step(trace), trace, scope)
+    if scope.window_ns is None:
+        return frame
+    touched = (frame["start_ns"] < scope.window_ns[1]) & (frame["end_ns"] > scope.window_ns[0])
+    return frame[touched].reset_index(drop=True)
 
 
 @memoize_per_rank()

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.core.chosen_rows import of_ranks_and_iterations
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -77,12 +78,7 @@ def expert_balance(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         MissingDataError: no process group is that of experts, or no split sizes of tokens were recorded, or
             not for the same exchanges of two ranks.
     """
-    scope = scope or Scope()
-    frame = _answer(trace)
-    chosen = frame["rank"].isin(trace.ranks_of(scope))
-    if scope.iterations is not None:
-        chosen &= frame["iteration"].isin(scope.iterations)
-    return frame[chosen].reset_index(drop=True)
+    return of_ranks_and_iterations(_answer(trace), trace, scope or Scope())
 
 
 @memoize_per_rank()

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.core.chosen_rows import of_ranks_and_iterations
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.job.clocks import offsets
@@ -110,12 +111,7 @@ def pipeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
             exchange was, no backward work can be told, or clocks differ so much that a stage seems to begin
             before the one before it.
     """
-    scope = scope or Scope()
-    frame = _answer(trace)
-    chosen = frame["rank"].isin(trace.ranks_of(scope))
-    if scope.iterations is not None:
-        chosen &= frame["iteration"].isin(scope.iterations)
-    return frame[chosen].reset_index(drop=True)
+    return of_ranks_and_iterations(_answer(trace), trace, scope or Scope())
 
 
 @memoize_per_rank()
