@@ -12,6 +12,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.job import job_iterations
 from hta_widgets.analysis.job.panel import sentence
 from hta_widgets.analysis.job.ranks import rank_costs, rank_parts
+from hta_widgets.analysis.job.roles import IN_WORDS, SCOPES
 from hta_widgets.charts.svg import PanelPicture
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.errors import MissingDataError
@@ -215,14 +216,19 @@ def _costs(trace: Trace, parts: _Parts) -> _Costs:
     notable = notable_ranks(trace, parts.scope, ranks)
     if costs is None:
         return _Costs(ranks, notable, "", "", missing)
-    return _Costs(ranks, notable, sentence(costs), _of_stage(costs, ranks), "")
+    return _Costs(ranks, notable, sentence(costs), _of_place(costs, ranks), "")
 
 
-def _of_stage(costs: pd.DataFrame, ranks: pd.DataFrame) -> str:
-    """What a stage costs that is the culprit; its ranks one by one cost less: each leaves the others slow."""
-    stages = costs[(costs["scope"] == "stage") & costs["culprit"]]
-    if stages.empty:
+def _of_place(costs: pd.DataFrame, ranks: pd.DataFrame) -> str:
+    """What a stage costs that is the culprit, or another place of several ranks.
+
+    Its ranks one by one cost less: each leaves the others slow.
+    """
+    places = costs[costs["scope"].isin(SCOPES) & costs["culprit"]]
+    if places.empty:
         return ""
-    key, cost = stages["key"].iloc[0], duration(stages["cost_ns"].iloc[0])
+    scope, key = places["scope"].iloc[0], places["key"].iloc[0]
+    cost = duration(places["cost_ns"].iloc[0])
     most = duration(ranks.loc[ranks["culprit"], "cost_ns"].max())
-    return f"Repairing all of stage {key} wins {cost} per step, its ranks one by one {most} at most."
+    who = f"{IN_WORDS.get(scope, scope)} {key}"
+    return f"Repairing all of {who} wins {cost} per step, its ranks one by one {most} at most."

@@ -46,6 +46,7 @@ describe("ranks", () => {
     expect(slow?.culprit).toBe(true);
     expect(roleOf(slow as Rank)).toBe("");
     expect(roleOf({ ...(slow as Rank), stage: 1, replica: 3 })).toBe("stage 1, replica 3");
+    expect(roleOf({ ...(slow as Rank), replica: 0, tensor: 2 })).toBe("replica 0, tensor rank 2");
   });
 
   it("stand by place or by size, equals by number", () => {

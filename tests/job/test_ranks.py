@@ -14,6 +14,7 @@ from hta_widgets.analysis.communication.waits import longest_wait
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
 from tests.job.many_ranks import LAYERS, STEPS, write_job
+from tests.job.parallel_jobs import ParallelJob
 from tests.verdicts.planted.rank_programs import Play
 from tests.verdicts.planted.test_ranks import CASES, replicas
 
@@ -114,6 +115,15 @@ def test_stages_and_replicas_of_a_pipeline(tmp_path: Path) -> None:
     assert frame["stage"].tolist() == [0, 1, 0, 1]  # stage s of replica r is rank 2 r + s
     assert frame["replica"].tolist() == [0, 0, 1, 1]
     assert frame.loc[frame["culprit"], "rank"].tolist() == [2]
+
+
+def test_places_are_those_of_the_process_groups(tmp_path: Path) -> None:
+    job = ParallelJob(tensor=2, pipeline=2, data=2, microbatches=4)
+    frame = analysis.job_ranks(job.open(tmp_path)).set_index("rank")
+    for rank, place in job.coordinates.items():
+        found = frame.loc[rank, ["stage", "replica", "tensor"]].tolist()
+        assert found == [place["pipeline"], place["data"], place["tensor"]]
+    assert frame["context"].isna().all()
 
 
 def test_nodes_where_device_numbers_begin_again(tmp_path: Path) -> None:

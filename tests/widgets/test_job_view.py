@@ -196,9 +196,9 @@ def test_a_stage_costs_more_than_its_ranks_one_by_one() -> None:
         }
     )
     ranks = pd.DataFrame({"cost_ns": [10_000, 20_000, 50_000], "culprit": [True, True, False]})
-    told = job_view._of_stage(costs, ranks)
+    told = job_view._of_place(costs, ranks)
     assert told == "Repairing all of stage 3 wins 8.00 ms per step, its ranks one by one 20.0 µs at most."
-    assert job_view._of_stage(costs.assign(culprit=False), ranks) == ""
+    assert job_view._of_place(costs.assign(culprit=False), ranks) == ""
 
 
 def test_without_costs_those_count_that_others_wait_for(eight: Trace) -> None:

@@ -38,7 +38,7 @@ class Cause:
     evidence: str
 
 
-def cause_of(model: JobModel, ranks: tuple[int, ...], whole_stage: bool = False) -> Cause:
+def cause_of(model: JobModel, ranks: tuple[int, ...], of_place: str = "") -> Cause:
     """The cause of what ranks cost: of their parts the one whose repair wins most, if that is half of it.
 
     Parts: computation whose operations take longer than the same ones of other ranks; operations that others
@@ -46,13 +46,13 @@ def cause_of(model: JobModel, ranks: tuple[int, ...], whole_stage: bool = False)
 
     Args:
         ranks: the slow ranks; the others of their stage are their peers, without any all others.
-        whole_stage: the ranks are a whole stage.
+        of_place: what all the ranks of are, a stage or another place in the job; "" if they are not.
     """
     ops = model.ops
     mine = ops["rank"].isin(ranks).to_numpy()
-    stages = {model.places.stage[rank] for rank in ranks}
-    of_stage = ops["rank"].map(model.places.stage).isin(stages).to_numpy()
-    peers = of_stage & ~mine if (of_stage & ~mine).any() else ~mine
+    of = {model.places.peers[rank] for rank in ranks}
+    peers = ops["rank"].map(model.places.peers).isin(of).to_numpy() & ~mine
+    peers = peers if peers.any() else ~mine
     kind = ops["kind"]
     compute = mine & kind.eq("compute").to_numpy()
     slower, more, ratio, count = _compared(ops, pd.Series(model.taken), compute, peers)
@@ -70,8 +70,9 @@ def cause_of(model: JobModel, ranks: tuple[int, ...], whole_stage: bool = False)
     if whole <= 0 or won[best] < _MOST * whole:
         return Cause(UNKNOWN, "no part of what these ranks do explains half of what they cost")
     share = f"({min(100 * won[best] / whole, 100):.0f} % of what they cost)"
-    if best == SLOWER_KERNELS and whole_stage and len(ranks) > 1 and _alike(ops, model.taken, compute):
-        text = f"all {len(ranks)} ranks of the stage alike take {ratio:.2f} times as long: uneven stages"
+    if best == SLOWER_KERNELS and of_place and len(ranks) > 1 and _alike(ops, model.taken, compute):
+        text = f"all {len(ranks)} ranks of the {of_place} alike take {ratio:.2f} times as long"
+        text += f": uneven {'stages' if of_place == 'stage' else 'parts'}"
         return Cause(MORE_WORK, f"{text} {share}")
     words = {
         SLOWER_KERNELS: f"the same operations take {ratio:.2f} times as long as on other ranks",

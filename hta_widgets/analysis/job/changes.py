@@ -94,10 +94,10 @@ def median_rank(model: JobModel, changed: Changed, rank: int) -> Changed:
     """
     count = len(changed.own)
     ops = model.ops.iloc[:count]
-    stage = model.places.stage
-    if rank not in stage:
-        raise ValueError(f"the job has no rank {rank}: its ranks are {', '.join(map(str, sorted(stage)))}")
-    peers = [r for r in stage if r != rank and stage[r] == stage[rank]] or [r for r in stage if r != rank]
+    alike = model.places.peers
+    if rank not in alike:
+        raise ValueError(f"the job has no rank {rank}: its ranks are {', '.join(map(str, sorted(alike)))}")
+    peers = [r for r in alike if r != rank and alike[r] == alike[rank]] or [r for r in alike if r != rank]
     work = ~ops["kind"].isin(COMMUNICATION).to_numpy()
     keys = [ops[column].to_numpy()[work] for column in ("kind", "name", "rank")]
     spent = pd.Series(changed.own[work]).groupby(keys).sum().unstack(fill_value=0)  # noqa: PD010 - a value each

@@ -27,15 +27,15 @@ class Culprit:
     """Who is late.
 
     Attributes:
-        kind: "none" (the job is not slow), "ranks", "stage", "communication", "missing" (a rank that was not
-            recorded), "nobody" (too many ranks in turn) or "unknown" (communication with ranks or partners
-            that were not recorded may hide who it is).
+        kind: "none" (the job is not slow), "ranks", "place" (all ranks of one, such as a stage),
+            "communication", "missing" (a rank that was not recorded), "nobody" (too many ranks in turn) or
+            "unknown" (communication with ranks or partners that were not recorded may hide who it is).
         ranks: whose repair wins half of the loss; of "communication" those of slow groups, if they are half
-        of
-            all ranks at most; empty for other kinds.
+            of all ranks at most; empty for other kinds.
         won: what repairing them wins, a share of the loss.
         varies: for "nobody": the work varies from one microbatch to the next rather than between ranks.
         doubtful: for "unknown": communication with what was not recorded may hide who it is.
+        scope, key: for "place": which it is, such as "stage" 2.
     """
 
     kind: str
@@ -43,6 +43,8 @@ class Culprit:
     won: float = 0.0
     varies: bool = False
     doubtful: bool = False
+    scope: str = ""
+    key: int = 0
 
 
 def culprit(model: JobModel) -> Culprit:
@@ -51,8 +53,8 @@ def culprit(model: JobModel) -> Culprit:
     The ranks that slow the job most when all others are ideal are repaired one after the other, until half of
     the loss is won. If those are one rank (of eight or more, two; an eighth of many), they are the culprits.
     If they fill half of a stage, which is a third of all ranks at most, the stage is, or if they are a whole
-    stage, half of all ranks at most, that are always slow. Otherwise no few ranks are, unless one of them was
-    not recorded.
+    stage, half of all ranks at most, that are always slow; likewise the ranks of one tensor or context rank.
+    Otherwise no few ranks are, unless one of them was not recorded.
     """
     loss = model.total - model.least
     doubtful = model.in_doubt >= (LEAST - 1) * model.least
@@ -69,22 +71,31 @@ def culprit(model: JobModel) -> Culprit:
         return Culprit("communication", _slow_links(model), links)
     slow = _slow(model)
     half, won = _half(model, rank, slow, loss)
-    stage = model.places.stage
-    of_stage = {at: {r for r in slow if stage[r] == at} for at in set(stage.values())}
-    for members in of_stage.values():
-        few, whole = 3 * len(members) <= len(slow), set(half) == members
-        fills = set(half) <= members and 2 * len(half) >= len(members)
-        if (
-            len(half) > 1
-            and fills
-            and (few or (whole and 2 * len(members) <= len(slow) and not _varies(model)))
-        ):
-            return Culprit("stage", tuple(sorted(members)), model.won(np.isin(rank, list(members))) / loss)
+    place = _place(model, half)
+    if place is not None:
+        members = model.places.of(*place)
+        won = model.won(np.isin(rank, members)) / loss
+        return Culprit("place", tuple(members), won, scope=place[0], key=place[1])
     if len(half) <= max(2 if len(slow) >= 8 else 1, len(slow) // 8):
         return Culprit("ranks", tuple(sorted(half)), won)
     if doubtful or model.missing:
         return Culprit("unknown", doubtful=doubtful)
     return Culprit("nobody", varies=_varies(model))
+
+
+def _place(model: JobModel, half: list[int]) -> tuple[str, int] | None:
+    """The stage, or another place in the job, that ranks are of which make half of the loss; None if none."""
+    if len(half) < 2:
+        return None
+    count = len(model.places.alike)
+    for scope in model.places.split():
+        for key in {getattr(model.places, scope)[rank] for rank in half} if scope != "replica" else ():
+            members = model.places.of(scope, key)
+            few, whole = 3 * len(members) <= count, set(half) == set(members)
+            fills = set(half) <= set(members) and 2 * len(half) >= len(members)
+            if fills and (few or (whole and 2 * len(members) <= count and not _varies(model))):
+                return scope, key
+    return None
 
 
 def _slow(model: JobModel) -> dict[int, float]:

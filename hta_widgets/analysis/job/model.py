@@ -19,6 +19,7 @@ from hta_widgets.analysis.job.order import Occurrences
 from hta_widgets.analysis.job.roles import Places, places
 from hta_widgets.analysis.job.unnamed import unnamed_meetings
 from hta_widgets.analysis.job.unrecorded import as_peers_wait, incomplete, work_of_all
+from hta_widgets.analysis.parallelism.coordinates import Coordinates
 from hta_widgets.engine import checkpoint
 
 __all__ = ["HOST", "JobModel", "job_model"]
@@ -63,7 +64,7 @@ class JobModel:
         taken, ideal: int64[n] ns, what each takes by itself, and if no rank were slow.
         net: what waits for what.
         others: orders of other tolerances that explain as much.
-        places: stage and replica of each rank.
+        places: where each rank stands in the job.
         unnamed: kernels in which ranks meet though nothing says so.
         doubt: of the pairs of sends and receives (`meetings.paired`).
         open_ended: bool[n], sends and receives whose partner was not recorded, nor any rank that does the
@@ -161,16 +162,21 @@ class JobModel:
         return dict(zip(error.index.tolist(), error.tolist(), strict=True))
 
 
-def job_model(ops: pd.DataFrame, job_size: int) -> JobModel:
+def job_model(ops: pd.DataFrame, job_size: int, known: Coordinates | None = None) -> JobModel:
     """Find out who meets whom and what waits for what.
 
     The tolerance is the recording's. Ranks contradict each other on the order least, and then the replay is
     as long as the recording (within a quarter of what the best leaves unexplained, or a permille); of those
     the smallest.
+
+    Args:
+        ops: `operations`.
+        job_size: how many ranks the job has.
+        known: where the ranks stand, if their process groups tell it.
     """
     collective = matched(ops)
     pairs, doubt = paired(ops)
-    where = places(ops, collective, pairs)
+    where = places(ops, collective, pairs, known)
     meeting, unnamed = unnamed_meetings(ops, joined_up(collective, pairs))
     hidden = (ops["kind"] == "compute") & (meeting >= 0)
     ops = ops.assign(
@@ -181,7 +187,7 @@ def job_model(ops: pd.DataFrame, job_size: int) -> JobModel:
     partial = incomplete(ops, meeting)
     best = ideal_times(ops, own, ~partial)
     measured = _measured(ops)
-    occurrences = Occurrences(ops, where.stage)
+    occurrences = Occurrences(ops, where.alike)
     fits = []
     for tolerance in _TOLERANCES:
         checkpoint()
@@ -196,10 +202,10 @@ def job_model(ops: pd.DataFrame, job_size: int) -> JobModel:
         if count == contradictions and unexplained <= max(_AS_GOOD * least, least + _PERMILLE)
     ]
     chosen, *others = (
-        order._replace(ideal=as_peers_wait(ops, where.stage, partial, order.net, order.ideal)[0])
+        order._replace(ideal=as_peers_wait(ops, where.alike, partial, order.net, order.ideal)[0])
         for order in (chosen, *others)
     )
-    _, alone = as_peers_wait(ops, where.stage, partial, chosen.net, chosen.ideal)
+    _, alone = as_peers_wait(ops, where.alike, partial, chosen.net, chosen.ideal)
     hosts = np.zeros(len(chosen.late), np.bool_)
     return JobModel(
         ops=_with_waits(ops, chosen),

@@ -13,9 +13,10 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.job.meetings import matched, paired
 from hta_widgets.analysis.job.operations import operations
 from hta_widgets.analysis.job.parts import PARTS, job_iterations
-from hta_widgets.analysis.job.roles import Places, places
+from hta_widgets.analysis.job.roles import SCOPES, Places, places
 from hta_widgets.analysis.job.slowdown import slowdown
 from hta_widgets.analysis.job.trusted import trusted_model
+from hta_widgets.analysis.parallelism.coordinates import coordinates
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
 __all__ = ["job_ranks", "rank_costs", "rank_parts"]
-
-_PLACE = ("stage", "replica")
 
 
 def job_ranks(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
@@ -36,8 +35,9 @@ def job_ranks(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
             default all. Its window, streams and names change nothing: a step is replayed as a whole.
 
     Returns:
-        One row per rank with device work, ascending. Columns: rank (int64); stage, replica (Int64, as in
-        `slowdown`; NA unless ranks send to each other, as in a pipeline); node (Int64, counted from 0, where
+        One row per rank with device work, ascending. Columns: rank (int64); stage, replica, tensor, context
+        (Int64, its place along each, as in `slowdown`; NA where the job is not split so, or each rank has a
+        place of its own, as replicas without a pipeline are); node (Int64, counted from 0, where
         the ranks' device numbers ascend from 0 again and again, as on hosts with equally many devices; else
         NA); iterations (int64, how many); window_ns, and its parts compute_ns, waiting_ns, transferring_ns,
         copying_ns, idle_ns (int64 ns, sums over the iterations of `job_iterations`); caused_ns (int64 ns,
@@ -65,28 +65,27 @@ def rank_parts(trace: Trace, scope: Scope, iterations: pd.DataFrame) -> pd.DataF
     caused = pairs[pairs["awaited"] != NOBODY].groupby("awaited")["wait_ns"].sum()
     frame["caused_ns"] = frame["rank"].map(caused).fillna(0).astype(np.int64)
     absent = pd.Series(pd.NA, frame.index, "Int64")
-    for at, column in enumerate(_PLACE, 1):
+    for at, column in enumerate(SCOPES, 1):
         frame.insert(at, column, absent)
-    frame.insert(3, "node", _nodes(trace, frame["rank"]))
+    frame.insert(len(SCOPES) + 1, "node", _nodes(trace, frame["rank"]))
     return frame.assign(cost_ns=absent, culprit=False, cause=pd.Series("", frame.index, "str"))
 
 
 def rank_costs(trace: Trace, scope: Scope, parts: pd.DataFrame, costs: pd.DataFrame | None) -> pd.DataFrame:
-    """`rank_parts` with stages and replicas, and with what `slowdown` says of the ranks, if anything."""
+    """`rank_parts` with the places of ranks, and with what `slowdown` says of the ranks, if anything."""
     frame = parts.copy()
     at = _places(trace, scope.ranks, scope.iterations, costs is not None)
-    if at is not None and len(set(at.replica.values())) < len(at.replica):
-        for column, number in (("stage", at.stage), ("replica", at.replica)):
-            frame[column] = frame["rank"].map(number).astype("Int64")
+    for column in at.shared() if at is not None else ():
+        frame[column] = frame["rank"].map(getattr(at, column)).astype("Int64")
     if costs is not None:
         of = costs[costs["scope"] == "rank"].copy()
         of.index = of["key"].astype(np.int64)
         frame["cost_ns"] = frame["rank"].map(of["cost_ns"]).astype("Int64")
         frame["culprit"] = frame["rank"].map(of["culprit"]).eq(True)
         frame["cause"] = frame["rank"].map(of["cause"]).fillna("").astype("str")
-        stages = costs.loc[(costs["scope"] == "stage") & costs["culprit"], ["key", "cause"]]
-        for key, cause in stages.itertuples(index=False):
-            members = frame["stage"].eq(int(key)).fillna(False).astype(bool)
+        named = costs.loc[costs["scope"].isin(SCOPES) & costs["culprit"], ["scope", "key", "cause"]]
+        for scope_, key, cause in named.itertuples(index=False):
+            members = frame[scope_].eq(int(key)).fillna(False).astype(bool)
             frame.loc[members, "culprit"], frame.loc[members, "cause"] = True, cause
     return frame
 
@@ -95,14 +94,14 @@ def rank_costs(trace: Trace, scope: Scope, parts: pd.DataFrame, costs: pd.DataFr
 def _places(
     trace: Trace, ranks: tuple[int, ...] | None, iterations: tuple[int, ...] | None, modelled: bool
 ) -> Places | None:
-    """Stages and replicas: of the model, else found without one; None where ranks have no common step."""
+    """The places of ranks: of the model, else found without one; None where ranks have no common step."""
     if modelled:
         return trusted_model(trace, ranks, iterations).places
     try:
         ops = operations(trace, ranks, iterations)
     except MissingDataError:
         return None
-    return places(ops, matched(ops), paired(ops)[0])
+    return places(ops, matched(ops), paired(ops)[0], coordinates(trace, ranks))
 
 
 def _nodes(trace: Trace, ranks: pd.Series) -> pd.Series:

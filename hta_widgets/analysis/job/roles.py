@@ -1,49 +1,106 @@
-"""Which ranks do the same work: the stages and replicas of a pipeline, from what they run and exchange."""
+"""Where ranks stand in the job: as process groups tell it, else from what they run and exchange."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.components import components
 from hta_widgets.analysis.job.meetings import Pair
+from hta_widgets.analysis.parallelism.coordinates import Coordinates
 
-__all__ = ["Places", "places"]
+__all__ = ["IN_WORDS", "SCOPES", "Places", "places"]
 
 Int64 = npt.NDArray[np.int64]
 
 
+SCOPES: Final = ("stage", "replica", "tensor", "context")
+"""Along what a job may be split, in the words of `Places`."""
+IN_WORDS: Final = {"tensor": "tensor rank", "context": "context rank"}
+
+
 @dataclass(frozen=True)
 class Places:
-    """Stage and replica of each rank, both counted from 0."""
+    """Where each rank stands, counted from 0, and who does the same work.
+
+    Attributes:
+        stage, replica, tensor, context: the rank's part along each; 0 for all where the job is not split so.
+        alike: a number that ranks share which run the same operations in the same order.
+        peers: a number that ranks share which should take equally long.
+    """
 
     stage: dict[int, int]
     replica: dict[int, int]
+    tensor: dict[int, int]
+    context: dict[int, int]
+    alike: dict[int, int]
+    peers: dict[int, int]
+
+    def split(self) -> list[str]:
+        """Along which of `SCOPES` the job is split."""
+        return [scope for scope in SCOPES if len(set(getattr(self, scope).values())) > 1]
+
+    def of(self, scope: str, key: int) -> list[int]:
+        """The ranks at one place along one of `SCOPES`."""
+        place: dict[int, int] = getattr(self, scope)
+        return sorted(rank for rank in place if place[rank] == key)
+
+    def shared(self) -> list[str]:
+        """Of these without replicas that are one rank each: they tell no more than its number."""
+        single = len(set(self.replica.values())) == len(self.replica)
+        return [scope for scope in self.split() if scope != "replica" or not single]
+
+    def told(self, rank: int) -> str:
+        """A rank's place in words, `stage 1, replica 2`; "" where its number says all."""
+        return ", ".join(
+            f"{IN_WORDS.get(scope, scope)} {getattr(self, scope)[rank]}" for scope in self.shared()
+        )
 
 
-def places(ops: pd.DataFrame, collective: Int64, pairs: list[Pair]) -> Places:
-    """The grid of stages and replicas.
+def places(
+    ops: pd.DataFrame, collective: Int64, pairs: list[Pair], known: Coordinates | None = None
+) -> Places:
+    """The grid of stages and replicas: as process groups tell it, else as the work does.
 
-    Ranks are of one stage if they run the same kinds of operations under the same names in the same order,
-    and meet in a collective that leaves out some rank, or if nobody sends to anybody. Ranks that send to each
-    other are one replica; without sends each rank is its own. Stages are numbered as a microbatch passes
-    them: a stage comes before those that begin to compute later.
+    Ranks do the same if they run the same kinds of operations under the same names in the same order, and
+    meet in a collective that leaves out some rank, or if nobody sends to anybody. Then they are of one stage,
+    if anybody sends. Ranks that send to each other are one replica; without sends each rank is its own.
+    Stages are numbered as a microbatch passes them: a stage comes before those that begin to compute later.
+
+    Args:
+        known: what the process groups tell of these ranks, if they do.
     """
     ranks = sorted(ops["rank"].unique().tolist())
-    alike = _same_work(ops)
-    stage = _components(
-        ranks, [pair for pair in _meeting_ranks(ops, collective) if alike[pair[0]] == alike[pair[1]]]
+    same = _same_work(ops)
+    alike = components(
+        ranks, [pair for pair in _meeting_ranks(ops, collective) if same[pair[0]] == same[pair[1]]]
     )
     if not pairs:
-        stage = {rank: min(r for r in ranks if alike[r] == alike[rank]) for rank in ranks}
-    replica = _components(ranks, [(pair.sender, pair.receiver) for pair in pairs])
-    begin = _first_computing(ops)
-    order = sorted(set(stage.values()), key=lambda of: (min(begin[r] for r in ranks if stage[r] == of), of))
-    number = {of: at for at, of in enumerate(order if pairs else sorted(order))}
+        alike = {rank: min(r for r in ranks if same[r] == same[rank]) for rank in ranks}
+    if known is not None:
+        stage, replica, tensor, context = (
+            {rank: place[rank] for rank in ranks}
+            for place in (known.stage, known.replica, known.tensor, known.context)
+        )
+        return Places(stage, replica, tensor, context, alike=alike, peers=stage)
+    replica = components(ranks, [(pair.sender, pair.receiver) for pair in pairs])
     copies = {of: at for at, of in enumerate(sorted(set(replica.values())))}
-    return Places({r: number[stage[r]] for r in ranks}, {r: copies[replica[r]] for r in ranks})
+    begin = _first_computing(ops)
+    order = sorted(set(alike.values()), key=lambda of: (min(begin[r] for r in ranks if alike[r] == of), of))
+    number = {of: at if pairs else 0 for at, of in enumerate(order)}
+    nowhere = dict.fromkeys(ranks, 0)
+    return Places(
+        stage={r: number[alike[r]] for r in ranks},
+        replica={r: copies[replica[r]] for r in ranks},
+        tensor=nowhere,
+        context=nowhere,
+        alike=alike,
+        peers=alike,
+    )
 
 
 def _same_work(ops: pd.DataFrame) -> dict[int, int]:
@@ -67,21 +124,6 @@ def _meeting_ranks(ops: pd.DataFrame, collective: Int64) -> list[tuple[int, int]
     same = each["at"] == following["at"]
     found = zip(each["rank"][same], following["rank"][same].astype(int), strict=True)
     return sorted(set(found))
-
-
-def _components(ranks: list[int], edges: list[tuple[int, int]]) -> dict[int, int]:
-    """The lowest rank that each rank is connected with."""
-    parent = {rank: rank for rank in ranks}
-
-    def top(rank: int) -> int:
-        while parent[rank] != rank:
-            rank = parent[rank]
-        return rank
-
-    for a, b in edges:
-        low, high = sorted((top(a), top(b)))
-        parent[high] = low
-    return {rank: top(rank) for rank in ranks}
 
 
 def _first_computing(ops: pd.DataFrame) -> dict[int, float]:

@@ -21,6 +21,7 @@ from hta_widgets.analysis.job.causes import (
 from hta_widgets.analysis.job.culprits import Culprit, culprit
 from hta_widgets.analysis.job.ideal import COMMUNICATION
 from hta_widgets.analysis.job.model import HOST, JobModel
+from hta_widgets.analysis.job.roles import IN_WORDS
 from hta_widgets.analysis.job.trusted import trusted_model
 from hta_widgets.analysis.parallelism.experts import fuller
 from hta_widgets.trace.scope import Scope
@@ -41,12 +42,12 @@ NOT_RECORDED = "a rank that was not recorded"
 _RARE = 0.005
 
 _COLUMNS = (
-    "scope", "key", "slowdown", "cost_ns", "cause", "evidence", "culprit", "slowdown_low", "slowdown_high",
-    "time_ns", "model_error_pct",
+    "scope", "key", "place", "slowdown", "cost_ns", "cause", "evidence", "culprit", "slowdown_low",
+    "slowdown_high", "time_ns", "model_error_pct",
 )  # fmt: skip
 
 
-By = Literal["all", "operation", "rank", "stage", "replica", "iteration"]
+By = Literal["all", "operation", "rank", "stage", "replica", "tensor", "context", "iteration"]
 
 
 @kept()
@@ -76,9 +77,11 @@ def slowdown(trace: Trace, scope: Scope | None = None, by: By = "all") -> pd.Dat
         by: besides the job's row only those of this scope; default all.
 
     Returns:
-        One row for the job, then rows by operation, rank, stage, replica and iteration. Columns: scope (str:
-        job, operation, rank, stage, replica or iteration), key (str: the operation's name or the number;
-        "all" for the job), slowdown (float64), cost_ns (int64 ns per step), cause (str: "same kernels
+        One row for the job, then rows by operation, by rank, by what the job is split along (stage, replica,
+        tensor rank, context rank, as in `parallelism` where it knows), and by iteration. Columns: scope (str:
+        job, operation, rank, stage, replica, tensor, context or iteration), key (str: the operation's name or
+        the number; "all" for the job), place (str, of ranks: where it stands, such as "stage 1, replica 2";
+        "" elsewhere), slowdown (float64), cost_ns (int64 ns per step), cause (str: "same kernels
         slower", "more work", "host late", "copies", "slow link" or "unknown" of culprits; for the job that of
         its culprit, "none", "a rank that was not recorded", or "no single rank", where work varies from one
         microbatch to the next with ": sequence imbalance"; "" elsewhere), evidence (str), culprit (bool),
@@ -114,8 +117,8 @@ def _answer(
     total, least = model.total, model.least
     rows = _parts(model)
     found = culprit(model)
-    if found.kind in ("ranks", "stage"):
-        cause = cause_of(model, found.ranks, found.kind == "stage")
+    if found.kind in ("ranks", "place"):
+        cause = cause_of(model, found.ranks, IN_WORDS.get(found.scope, found.scope))
         tokens = fuller(trace, found.ranks, total - least) if cause.cause == SLOWER_KERNELS else 1.0
         if tokens > 1.0:
             text = f"experts get {tokens:.2f} times the mean of tokens, and take no longer for each"
@@ -124,7 +127,7 @@ def _answer(
         cause = Cause(*_without_ranks(found, model, trace.job_size))
     low, high = model.between
     job = {
-        "scope": "job", "key": "all", "slowdown": total / least, "cost_ns": round(total - least),
+        "scope": "job", "key": "all", "place": "", "slowdown": total / least, "cost_ns": round(total - least),
         "cause": cause.cause, "evidence": _who(model, found) + cause.evidence, "culprit": False,
         "slowdown_low": low, "slowdown_high": high, "time_ns": round(total),
         "model_error_pct": 100 * (total / model.measured - 1),
@@ -134,12 +137,16 @@ def _answer(
     rows["culprit"] = is_culprit
     rows["cause"] = np.where(is_culprit, cause.cause, "")
     rows["evidence"] = np.where(is_culprit, cause.evidence, "")
+    is_rank = rows["scope"] == "rank"
+    rows["place"] = [
+        model.places.told(int(key)) if one else "" for one, key in zip(is_rank, rows["key"], strict=True)
+    ]
     rows["model_error_pct"] = [
         100 * model.model_error[int(key)] if of == "rank" else np.nan
         for of, key in zip(rows["scope"], rows["key"], strict=True)
     ]
     frame = pd.concat([pd.DataFrame([job]), rows], ignore_index=True)
-    texts = dict.fromkeys(("scope", "key", "cause", "evidence"), "str")
+    texts = dict.fromkeys(("scope", "key", "place", "cause", "evidence"), "str")
     return frame[list(_COLUMNS)].astype({**texts, "culprit": "bool", "slowdown_low": "float64"}), found
 
 
@@ -149,8 +156,7 @@ def _parts(model: JobModel) -> pd.DataFrame:
     labels = {
         "operation": _operation(model),
         "rank": ops["rank"],
-        "stage": ops["rank"].map(model.places.stage),
-        "replica": ops["rank"].map(model.places.replica),
+        **{scope: ops["rank"].map(getattr(model.places, scope)) for scope in model.places.split()},
     }
     frames, replayed = [], dict[bytes, tuple[Float64, Float64]]()
     for scope, label in labels.items():
@@ -200,8 +206,8 @@ def _operation(model: JobModel) -> pd.Series:
 
 def _named(model: JobModel, found: Culprit) -> set[tuple[str, str]]:
     """The rows that are culprits."""
-    if found.kind == "stage":
-        return {("stage", str(model.places.stage[found.ranks[0]]))}
+    if found.kind == "place":
+        return {(found.scope, str(found.key))}
     return {("rank", str(rank)) for rank in found.ranks}
 
 
@@ -209,8 +215,13 @@ def _who(model: JobModel, found: Culprit) -> str:
     if not found.ranks:
         return ""
     numbers = ", ".join(map(str, found.ranks))
-    who = f"stage {model.places.stage[found.ranks[0]]} (ranks {numbers})" if found.kind == "stage" else ""
-    who = who or (f"rank {numbers}" if len(found.ranks) == 1 else f"ranks {numbers}")
+    where = model.places.told(found.ranks[0])
+    if found.kind == "place":
+        who = f"{IN_WORDS.get(found.scope, found.scope)} {found.key} (ranks {numbers})"
+    elif len(found.ranks) > 1:
+        who = f"ranks {numbers}"
+    else:
+        who = f"rank {numbers} ({where})" if where else f"rank {numbers}"
     return f"{who}, whose repair wins {100 * found.won:.0f} % of the loss: "
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.job.model import JobModel, job_model
 from hta_widgets.analysis.job.operations import operations
+from hta_widgets.analysis.parallelism.coordinates import coordinates
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 
@@ -38,7 +39,7 @@ def trusted_model(
             "a straggler shows only between ranks",
         )
     ops = operations(trace, ranks, iterations)
-    model = job_model(ops, trace.job_size)
+    model = job_model(ops, trace.job_size, coordinates(trace, ranks))
     if not (np.bincount(model.meeting[model.meeting >= 0]) > 1).any():
         raise MissingDataError(
             "collective that is recorded on two ranks",

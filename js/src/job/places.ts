@@ -1,4 +1,4 @@
-// Where each rank's cell stands in the grid: a line for each stage or node, or lines of equally many.
+// Where each rank's cell stands in the grid: a line for each stage, replica or node, or lines of equally many.
 
 import type { Order, Rank } from "./ranks";
 
@@ -21,6 +21,8 @@ export interface Places {
 const NAMED = { most: 128, width: 40 };
 const SMALLEST = 11; // px, with the gap
 const FULL = [64, 32, 16, 8, 4, 2, 1]; // per line, where nothing says how many: easy to count
+
+const LINES = ["stage", "replica", "node"] as const;
 
 export function placed(ranks: readonly Rank[], order: Order, width: number): Places {
   const named = ranks.length <= NAMED.most;
@@ -50,12 +52,13 @@ export function placed(ranks: readonly Rank[], order: Order, width: number): Pla
 function labelOf(first: Rank, order: Order, known: boolean, before: number): string {
   if (order === "measure") return `#${before + 1}`;
   if (!known) return first.label;
-  return Number.isNaN(first.stage) ? `node ${first.node}` : `stage ${first.stage}`;
+  const key = LINES.find((name) => !Number.isNaN(first[name])) ?? "node";
+  return `${key} ${first[key]}`;
 }
 
-/** Ranks of one stage, else of one node, together; null where neither is known of all. */
+/** Ranks of one stage, else of one replica or one node, together; null where none is known of all. */
 function grouped(ranks: readonly Rank[]): Rank[][] | null {
-  for (const key of ["stage", "node"] as const) {
+  for (const key of LINES) {
     if (ranks.length === 0 || ranks.some((rank) => Number.isNaN(rank[key]))) continue;
     const groups = new Map<number, Rank[]>();
     for (const rank of ranks) groups.set(rank[key], [...(groups.get(rank[key]) ?? []), rank]);

@@ -10,6 +10,8 @@ export interface Rank {
   /** NaN where unknown */
   stage: number;
   replica: number;
+  tensor: number;
+  context: number;
   node: number;
   culprit: boolean;
   cause: string;
@@ -74,11 +76,23 @@ export const MEASURES: readonly Measure[] = [
   },
 ];
 
+/** Along what a job may be split, with a word for a place there. */
+const PLACES = [
+  ["stage", "stage"],
+  ["replica", "replica"],
+  ["tensor", "tensor rank"],
+  ["context", "context rank"],
+] as const;
+
 export function ranksOf(encoded: EncodedTable | null, labels: readonly string[]): Rank[] {
   const table = decode(encoded);
   const column = (name: string) => table.numbers(name);
   const steps = column("iterations");
-  const [stage, replica, node, culprit] = ["stage", "replica", "node", "culprit"].map(column);
+  const [stage, replica, tensor, context, node, culprit] = [
+    ...PLACES.map(([name]) => name),
+    "node",
+    "culprit",
+  ].map(column);
   const causes = table.texts("cause");
   const columns = MEASURES.map((measure) => [measure, column(measure.column)] as const);
   return Array.from(column("rank"), (rank, row) => ({
@@ -86,6 +100,8 @@ export function ranksOf(encoded: EncodedTable | null, labels: readonly string[])
     label: labels[row] ?? String(rank),
     stage: stage?.[row] ?? Number.NaN,
     replica: replica?.[row] ?? Number.NaN,
+    tensor: tensor?.[row] ?? Number.NaN,
+    context: context?.[row] ?? Number.NaN,
     node: node?.[row] ?? Number.NaN,
     culprit: culprit?.[row] === 1,
     cause: causes[row] ?? "",
@@ -99,9 +115,10 @@ export function ranksOf(encoded: EncodedTable | null, labels: readonly string[])
 }
 
 /** Where a rank stands, in words; "" where nothing is known. */
-export function roleOf({ stage, replica, node }: Rank): string {
-  if (!Number.isNaN(stage)) return `stage ${stage}, replica ${replica}`;
-  return Number.isNaN(node) ? "" : `node ${node}`;
+export function roleOf(rank: Rank): string {
+  const known = PLACES.filter(([name]) => !Number.isNaN(rank[name]));
+  if (known.length > 0) return known.map(([name, word]) => `${word} ${rank[name]}`).join(", ");
+  return Number.isNaN(rank.node) ? "" : `node ${rank.node}`;
 }
 
 /** A time that may be below 0. */
@@ -111,10 +128,10 @@ export function time(ns: number, unit: Scale): string {
 
 export type Order = "place" | "measure";
 
-/** By stage and replica, by node, or by number; or the largest first. Of equals the lower number is first. */
+/** By stage, replica and parts of these, by node, or by number; or the largest first. Of equals the lower number is first. */
 export function ordered(ranks: readonly Rank[], order: Order, measure: string): Rank[] {
   const size = (rank: Rank) => rank.values[measure] ?? Number.NaN;
-  const place = (a: Rank, b: Rank) => below(a.stage, b.stage) || below(a.replica, b.replica);
+  const place = (a: Rank, b: Rank) => PLACES.reduce((found, [name]) => found || below(a[name], b[name]), 0);
   return [...ranks].sort(
     (a, b) => (order === "measure" ? below(size(b), size(a)) : place(a, b)) || a.rank - b.rank,
   );
