@@ -93,6 +93,10 @@ CAVEATS: dict[str, Caveat] = {
     "straggler": _BALANCED,
     "imbalance": _BALANCED,
     "mutual_waiting": _BALANCED,
+    "pipeline_bubble": Caveat(
+        "More microbatches keep more activations, or make kernels smaller.",
+        "A batch that can be divided, or layers that can be divided another way.",
+    ),
     "slow_kernels": Caveat("", "Access to the clocks and power limits of the devices."),
     "memory_copies": Caveat(
         "Pinned memory is taken from what the host can page out.",

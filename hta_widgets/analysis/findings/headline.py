@@ -39,6 +39,7 @@ WORDS = {
     "tensor_copies": "Copying and casting tensors",
     "device_wait": "Launched work that does not start",
     "straggler": "Waiting for a late rank",
+    "pipeline_bubble": "Waiting of the pipeline's stages for each other",
     "exposed_communication": "Communication without compute",
     "late_collective": "Communication that starts late",
     "fsdp_prefetch": "Gathering FSDP's parameters too late",

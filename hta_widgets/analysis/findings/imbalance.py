@@ -6,6 +6,7 @@ import pandas as pd
 
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.straggler import compute_longer, late_ranks
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent
@@ -67,6 +68,9 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
         return None
     frame = inputs.temporal.set_index("rank")
     waits = waited.reindex(frame.index, fill_value=0).clip(upper=frame["exposed_communication_ns"])
+    of_stages = bubble(inputs)
+    if of_stages is not None:  # a finding of its own
+        waits = (waits - of_stages.claimed).clip(lower=0)
     cost, share = int(waits.sum()) // len(frame), 100.0 * int(waits.sum()) / int(frame["window_ns"].sum())
     found = inputs.collectives
     in_pairs = found["dur_ns"].where(found["match_key"].eq("pair"), 0).sum()

@@ -11,6 +11,7 @@ from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
 from hta_widgets.analysis.findings.critical import off_critical_path, said_of, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration, percent
 
@@ -27,6 +28,12 @@ _BUBBLES = (
     "not need them."
 )
 
+_BESIDE_PASSES = (
+    "Send and receive beside passes that do not need it: post receives ahead, and let no pass wait for its "
+    "own send."
+)
+"""Where the bubbles of the pipeline are a finding of their own."""
+
 
 def exposed_communication(inputs: Inputs) -> Finding | None:
     """Communication that no compute hides, without what is waiting for another rank."""
@@ -34,10 +41,11 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     if frame.empty or not frame["communication_ns"].sum():
         return None
     exposed = frame["exposed_communication_ns"]
+    of_stages = bubble(inputs)
     try:
         waited = inputs.late.groupby("rank")["waited_ns"].sum().reindex(frame.index, fill_value=0)
     except MissingDataError:  # waiting and sending cannot be distinguished: all of it counts
-        waited = pd.Series(0, frame.index)
+        waited = pd.Series(0, frame.index) if of_stages is None else of_stages.claimed
     lost = int((exposed - waited).clip(lower=0).sum())
     cost, share = lost // len(frame), 100.0 * lost / int(frame["window_ns"].sum())
     hidden = 100.0 - 100.0 * exposed.sum() / frame["communication_ns"].sum()
@@ -55,7 +63,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         share,
         f"{who} {inputs.share(share)}{inputs.per_step(cost)} without computing{beyond}{said_of(off_path)}; "
         f"{percent(hidden)} of all communication hides behind compute.",
-        _BUBBLES if pairs else _EARLIER,
+        (_BUBBLES if of_stages is None else _BESIDE_PASSES) if pairs else _EARLIER,
         "comm_comp_overlap",
         severity=severity_on_path(share, off_path),
     )

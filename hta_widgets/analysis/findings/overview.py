@@ -30,6 +30,7 @@ from hta_widgets.analysis.findings.memory_rules import memory_findings
 from hta_widgets.analysis.findings.message_rules import tells_latency, tiny_collectives
 from hta_widgets.analysis.findings.pause_rules import PAUSE_RULES
 from hta_widgets.analysis.findings.pauses import TELLING_STEPS
+from hta_widgets.analysis.findings.pipeline_rules import bubble, pipeline_bubble
 from hta_widgets.analysis.findings.precision_rules import fp32_units, tf32_units
 from hta_widgets.analysis.findings.python_rules import python_heavy
 from hta_widgets.analysis.findings.queue_rules import queue_full
@@ -73,6 +74,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "compute_bound": (MAIN_QUESTION, compute_bound),
     **{topic: (MAIN_QUESTION, rule) for topic, rule in COMPUTE_RULES.items()},
     "straggler": ("whom the ranks wait for", straggler),
+    "pipeline_bubble": ("whom the ranks wait for", pipeline_bubble),
     "exposed_communication": ("what communication costs", exposed_communication),
     "late_collective": ("what communication costs", late_collective),
     "fsdp_prefetch": ("when FSDP gathers parameters", fsdp_prefetch),
@@ -257,6 +259,8 @@ def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list
     not_asked = {"compute_bound", "maybe_communication", "queue_full"}
     if ranks < 2:
         not_asked |= {"straggler", "slow_kernels", "imbalance", "mutual_waiting"}
+    if bubble(inputs) is None:
+        not_asked.add("pipeline_bubble")
     if not len(inputs.steps):
         not_asked.add("slow_steps")
     if not inputs.judged:
