@@ -51,7 +51,8 @@ _CLASSES = {
     **dict.fromkeys(("copies", "copy_bandwidth"), "memory"),
     **dict.fromkeys(("communication", "bus_bandwidth", "overlap", "prompt_communication"), "communication"),
     **dict.fromkeys(
-        ("faster_links", "larger_buckets", "no_stragglers", "median_rank", "even_operations"), "communication"
+        ("faster_links", "larger_buckets", "no_stragglers", "median_rank", "even_operations", "microbatches"),
+        "communication",
     ),
 }
 """By the function that makes an edit: the class of time (`palette`) that it is about."""

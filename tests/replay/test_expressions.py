@@ -44,6 +44,8 @@ EDITS = [
     edits.even_operations("*gemm*"),
     edits.faster_links(math.inf, name="all_reduce"),
     edits.larger_buckets(25_000_000),
+    edits.microbatches(16),
+    edits.microbatches(16, same_size=True),
     edits.larger_buckets(25_000_000, name="*gather"),
 ]
 

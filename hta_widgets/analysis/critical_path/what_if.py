@@ -38,7 +38,7 @@ def what_if(
     happens as soon as what it waits for has happened, in the recorded order. What other ranks do stays as it
     was, so a collective takes as long as it did unless it is edited. Edits of several ranks
     (`edits.no_stragglers`, `edits.median_rank`, `edits.even_operations`, `edits.faster_links`,
-    `edits.larger_buckets`) are answered
+    `edits.larger_buckets`, `edits.microbatches`) are answered
     by the replay of all ranks together, as in `slowdown`.
 
     Args:

@@ -13,7 +13,16 @@ import pandas as pd
 from hta_widgets.analysis.job.ideal import COMMUNICATION
 from hta_widgets.analysis.job.model import HOST, JobModel
 
-__all__ = ["Changed", "even_operations", "faster_links", "median_rank", "named", "no_stragglers", "unchanged"]
+__all__ = [
+    "Changed",
+    "even_operations",
+    "faster_links",
+    "median_rank",
+    "microbatches",
+    "named",
+    "no_stragglers",
+    "unchanged",
+]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -31,6 +40,8 @@ class Changed:
         fixed: int64 ns, what merged collectives take whatever `own` says: 0 if another one has their data;
             -1 for others.
         before, after: int64, operations, and those that must wait for them after the changes.
+        microbatches: another number of them, and whether they keep their size; None: as recorded. It changes
+            which operations there are, so it is made alone.
     """
 
     own: Int64
@@ -39,6 +50,7 @@ class Changed:
     fixed: Int64
     before: Int64
     after: Int64
+    microbatches: tuple[int, bool] | None = None
 
     @property
     def taken(self) -> Int64:
@@ -109,6 +121,11 @@ def median_rank(model: JobModel, changed: Changed, rank: int) -> Changed:
     own = changed.own.copy()
     own[mine] = np.rint(own[mine] * factor.reindex(named).to_numpy()).astype(np.int64)
     return replace(changed, own=own, usual=changed.usual | (ops["rank"] == rank).to_numpy())
+
+
+def microbatches(model: JobModel, changed: Changed, count: int, same_size: bool) -> Changed:
+    """A step has so many microbatches."""
+    return replace(changed, microbatches=(count, same_size))
 
 
 def named(model: JobModel, name: str) -> Bool:

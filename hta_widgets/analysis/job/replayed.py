@@ -16,6 +16,7 @@ from hta_widgets.analysis.job.ideal import COMMUNICATION
 from hta_widgets.analysis.job.model import HOST, JobModel
 from hta_widgets.analysis.job.network import Network
 from hta_widgets.analysis.job.trusted import trusted_model
+from hta_widgets.analysis.parallelism.rescheduled import rescheduled
 from hta_widgets.engine import checkpoint
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def replayed_job_rows(
         ValueError: a change names what the job does not have.
     """
     model = trusted_model(trace, None, None)
-    changed = unchanged(model)
-    for change in changes:
+    changed, changes_made = unchanged(model), 0
+    for changes_made, change in enumerate(changes, 1):  # noqa: B007 - their number
         changed = change(model, changed)
     own = changed.taken
     hosts, count = _hosts(model), len(own)
@@ -75,9 +76,33 @@ def replayed_job_rows(
         rows[name] = values[place]
     rows["model_error_pct"] = [100.0 * model.model_error[rank] for rank in rows["rank"].tolist()]
     rows["inferred"] = _inferred(model)[place[0]]
+    if changed.microbatches is not None:
+        if changes_made > 1:
+            raise ValueError("another number of microbatches is replayed alone, without other changes")
+        rows = _rescheduled(rows, rescheduled(trace, *changed.microbatches))
     chosen = rows["rank"].isin(ranks)
     chosen &= True if iterations is None else rows["iteration"].isin(iterations)
     return rows[chosen].reset_index(drop=True)
+
+
+def _rescheduled(rows: pd.DataFrame, shifts: pd.DataFrame) -> pd.DataFrame:
+    """The rows with what each rank gains or loses in the pipeline; ranks of no pipeline as the slowest one.
+
+    What is not computing is waiting for other stages, as far as there is any, and else idle.
+    """
+    found = rows.merge(shifts, "left", on=["rank", "iteration"])
+    last = found.groupby("iteration")[["shift_ns", "shift_low_ns", "shift_high_ns"]].transform("max")
+    for name, shift in (("after_ns", "shift_ns"), ("low_ns", "shift_low_ns"), ("high_ns", "shift_high_ns")):
+        later = found[shift].fillna(last[shift]).fillna(0).astype("int64")
+        found[name] = (found["before_ns"] + later).clip(lower=0)
+    found["compute_ns"] = (found["compute_ns"] + found["computing_ns"].fillna(0).astype("int64")).clip(
+        lower=0
+    )
+    left = found["after_ns"]
+    for name in ("compute_ns", "exposed_memory_ns", "idle_ns"):
+        found[name] = found[name].clip(upper=left)
+        left = left - found[name]
+    return found.assign(exposed_communication_ns=left)[rows.columns]
 
 
 def _hosts(model: JobModel) -> Int64:

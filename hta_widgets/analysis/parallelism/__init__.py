@@ -9,5 +9,6 @@ coordinates     stage, replica, tensor and context rank of each rank;  uses `gri
 microbatches    the passes of microbatches through a stage;  `schedules` their order
 bubbles         the parts of a step, and the bubble of a schedule
 pipeline        `pipeline`;  uses these and `grid`
+rescheduled     a pipeline with another number of microbatches;  uses these
 experts         `expert_balance`;  uses `exchanges` and `grid`
 """

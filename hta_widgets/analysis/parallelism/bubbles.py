@@ -12,7 +12,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.parallelism.microbatches import BACKWARD, FORWARD, WEIGHTS, Passes
 from hta_widgets.analysis.parallelism.schedules import DUALPIPE, UNKNOWN, ZB_H1, Schedule
 
-__all__ = ["Parts", "ideal_bubble", "imbalance", "parts"]
+__all__ = ["Parts", "ends_of", "ideal_bubble", "imbalance", "parts"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -109,31 +109,48 @@ def imbalance(schedule: Schedule, stages: Sequence[Passes]) -> float:
         mean = sum(of_stage) / len(stages)
         for duration, at, total in zip(level, chosen, of_stage, strict=True):
             duration[at] *= mean / max(total, 1.0)
-    return _replayed(schedule, stages, own) - _replayed(schedule, stages, level)
+    orders = [each.kind.tolist() for each in stages]
+    return max(ends_of(orders, own, schedule.chunks)) - max(ends_of(orders, level, schedule.chunks))
 
 
-def _replayed(schedule: Schedule, stages: Sequence[Passes], durations: Sequence[Float64]) -> float:
-    """How long the passes take in their order, each after its input."""
-    count, round_ = len(stages), len(stages) * schedule.chunks
+def ends_of(
+    orders: Sequence[Sequence[str]],
+    durations: Sequence[Float64],
+    chunks: int,
+    transfer: float = 0.0,
+    beside: bool = True,
+) -> list[float]:
+    """When each stage ends its passes, run in their order, each as soon as its input is there.
+
+    Args:
+        orders: "F", "B" or "W" of each pass of a stage, by stage. durations: of these, ns.
+        chunks: parts of the model per rank.
+        transfer: how long a stage's result takes to the next one, ns.
+        beside: the receiving stage runs other passes meanwhile; else it has to be free to receive.
+    """
+    count, round_ = len(orders), len(orders) * chunks
     ends: dict[tuple[str, int, int], float] = {}
     free = [0.0] * count
-    at, number = [0] * count, [{FORWARD: 0, BACKWARD: 0, WEIGHTS: 0} for _ in stages]
+    at, number = [0] * count, [{FORWARD: 0, BACKWARD: 0, WEIGHTS: 0} for _ in orders]
     moved = True
     while moved:
         moved = False
-        for stage, passes in enumerate(stages):
-            while at[stage] < len(passes.kind):
-                kind = str(passes.kind[at[stage]])
+        for stage, order in enumerate(orders):
+            while at[stage] < len(order):
+                kind = order[at[stage]]
                 nth = number[stage][kind]
                 needed = _input(kind, stage, nth, count, round_)
                 if needed is not None and needed not in ends:
                     break
-                begin = max(free[stage], ends[needed] if needed is not None else 0.0)
+                begin = free[stage]
+                if needed is not None:
+                    arrived = ends[needed] + transfer
+                    begin = max(begin, arrived) if beside else max(begin + transfer, arrived)
                 free[stage] = ends[kind, stage, nth] = begin + float(durations[stage][at[stage]])
                 number[stage][kind] += 1
                 at[stage] += 1
                 moved = True
-    return max(free)
+    return free
 
 
 def _input(kind: str, stage: int, nth: int, stages: int, round_: int) -> tuple[str, int, int] | None:

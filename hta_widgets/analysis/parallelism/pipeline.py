@@ -28,7 +28,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ANALYSIS", "pipeline", "sentence"]
+__all__ = ["ANALYSIS", "pipeline", "pipelines", "sentence", "steps_of"]
 
 _COLUMNS = {
     "iteration": "int64", "rank": "int64", "process_group": "str", "stage": "int64", "stages": "int64",
@@ -117,14 +117,30 @@ def pipeline(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 @memoize_per_rank()
 def _answer(trace: Trace) -> pd.DataFrame:
     """`pipeline` of the whole job."""
-    none = MissingDataError("pipeline stages", _RECORD_STAGES, "no process group is that of a pipeline")
-    if not may_have_pipeline(trace):
-        raise none
-    told = purposes(trace, Scope())
-    pipelines = [purpose for purpose in told if purpose.dimension == PIPELINE]
-    if not pipelines:
-        raise none
-    exchanging = [purpose for purpose in pipelines if len(_exchanged(purpose))]
+    stages = pipelines(trace)
+    rows = [row for purpose, passes in stages for row in _of_group(trace, purpose, passes)]
+    if not rows and any(steps_of(passes) for _, passes in stages):
+        raise MissingDataError(
+            "times of stages that agree", _RECORD_PARTNERS, "stages seem to begin before their input is there"
+        )
+    if not rows:
+        raise MissingDataError("passes of microbatches", RECORD_DEVICE, "no backward work can be told")
+    frame = pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+    return frame.sort_values(["iteration", "process_group", "stage"], kind="stable", ignore_index=True)
+
+
+@memoize_per_rank()
+def pipelines(trace: Trace) -> list[tuple[Purpose, list[dict[int, Passes]]]]:
+    """Each pipeline of the job, and the passes of each of its stages by step.
+
+    Raises:
+        MissingDataError: as `pipeline`, where there is none, or not all stages and exchanges were recorded.
+    """
+    told = purposes(trace, Scope()) if may_have_pipeline(trace) else ()
+    found = [purpose for purpose in told if purpose.dimension == PIPELINE]
+    if not found:
+        raise MissingDataError("pipeline stages", _RECORD_STAGES, "no process group is that of a pipeline")
+    exchanging = [purpose for purpose in found if len(_exchanged(purpose))]
     if not exchanging:
         raise MissingDataError("sends and receives between stages", RECORD_DEVICE)
     whole = [each for each in exchanging if each.order and each.group.ranks == tuple(sorted(each.order))]
@@ -134,16 +150,7 @@ def _answer(trace: Trace) -> pd.DataFrame:
         rank: {each.group.name for each in told if each.dimension in _INSIDE and rank in each.group.ranks}
         for rank in trace.ranks
     }
-    stages = [_stages(trace, purpose, inside) for purpose in whole]
-    rows = [row for each in zip(whole, stages, strict=True) for row in _of_group(trace, *each)]
-    if not rows and any(map(_steps, stages)):
-        raise MissingDataError(
-            "times of stages that agree", _RECORD_PARTNERS, "stages seem to begin before their input is there"
-        )
-    if not rows:
-        raise MissingDataError("passes of microbatches", RECORD_DEVICE, "no backward work can be told")
-    frame = pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
-    return frame.sort_values(["iteration", "process_group", "stage"], kind="stable", ignore_index=True)
+    return [(purpose, _stages(trace, purpose, inside)) for purpose in whole]
 
 
 def _exchanged(purpose: Purpose) -> pd.DataFrame:
@@ -165,7 +172,7 @@ def _stages(trace: Trace, purpose: Purpose, inside: Mapping[int, set[str]]) -> l
     return stages
 
 
-def _steps(stages: Sequence[Mapping[int, Passes]]) -> list[int]:
+def steps_of(stages: Sequence[Mapping[int, Passes]]) -> list[int]:
     """The steps that all stages have passes of."""
     return sorted(set.intersection(*(set(passes) for passes in stages)))
 
@@ -177,7 +184,7 @@ def _of_group(trace: Trace, purpose: Purpose, stages: Sequence[Mapping[int, Pass
     own = own[own["process_group"] == purpose.group.name]
     rows: list[dict[str, Any]] = []
     ended: dict[int, int] = {}
-    for step in _steps(stages):
+    for step in steps_of(stages):
         met = own[(own["iteration"] == step) & own["match"].notna()]
         columns = (met[name].to_numpy(np.int64) for name in ("rank", "end_ns", "match"))
         ahead = offsets(*columns) if len(met) else {}

@@ -8,7 +8,17 @@ from typing import Final
 
 from hta_widgets.analysis.parallelism.microbatches import FORWARD, WEIGHTS, Passes
 
-__all__ = ["DUALPIPE", "GPIPE", "INTERLEAVED", "ONE_F_ONE_B", "UNKNOWN", "ZB_H1", "Schedule", "schedule_of"]
+__all__ = [
+    "DUALPIPE",
+    "GPIPE",
+    "INTERLEAVED",
+    "ONE_F_ONE_B",
+    "UNKNOWN",
+    "ZB_H1",
+    "Schedule",
+    "order_of",
+    "schedule_of",
+]
 
 GPIPE: Final = "GPipe"
 ONE_F_ONE_B: Final = "1F1B"
@@ -129,6 +139,21 @@ def _warm(orders: Sequence[str], warm: Sequence[int]) -> bool:
 def _alternating(passes: int, ahead: int) -> str:
     ahead = min(ahead, passes)
     return "F" * ahead + "FB" * (passes - ahead) + "B" * ahead
+
+
+def order_of(schedule: Schedule, stage: int, stages: int, microbatches: int) -> str | None:
+    """Forward and backward passes of a stage in a schedule with so many microbatches; None if not modelled.
+
+    Where the gradients of weights are apart, they go where there is room; and so do the passes of DualPipe.
+    """
+    passes = microbatches * schedule.chunks
+    if schedule.name == GPIPE:
+        return _alternating(passes, passes)
+    if schedule.name == ONE_F_ONE_B:
+        return _alternating(passes, stages - 1 - stage)
+    if schedule.name == INTERLEAVED:
+        return _alternating(passes, 2 * (stages - 1 - stage) + (schedule.chunks - 1) * stages)
+    return None
 
 
 def _shown(order: str) -> str:

@@ -51,6 +51,7 @@ __all__ = [
     "larger_buckets",
     "launches",
     "median_rank",
+    "microbatches",
     "no_recomputation",
     "no_stragglers",
     "overlap",
@@ -477,6 +478,30 @@ def faster_links(faster: float, name: str | None = None) -> Edit:
     share = _share(faster)
     expression = _said("faster_links", float(faster), name=name)
     return Edit(expression, share == 0, across=partial(changes.faster_links, share=share, name=name))
+
+
+def microbatches(count: int, same_size: bool = False) -> Edit:
+    """A step of a pipeline runs so many microbatches, in the order of its schedule.
+
+    Passes take the mean of the recorded ones of their stage and direction. The batch stays as it is: of twice
+    as many microbatches the kernels of each compute half as long, which those of small ones may not. With
+    `same_size` each takes as long as now, and the batch grows. Communication, in passes and between stages,
+    takes as long as recorded; the range has that of smaller messages, too. Made alone: the order of other
+    work is not known then. GPipe, 1F1B and its interleaved form are replayed so; others are refused. What
+    memory allows is not asked.
+
+    Args:
+        count: of a step, 2 or more; of interleaved stages a multiple of their number.
+        same_size: a microbatch stays as large as it is.
+
+    Raises:
+        ValueError: `count` is below 2: one microbatch is no pipeline.
+    """
+    if count < 2:
+        raise ValueError(f"count must be 2 or more, not {count!r}")
+    change = partial(changes.microbatches, count=int(count), same_size=bool(same_size))
+    expression = _said("microbatches", int(count), **({"same_size": True} if same_size else {}))
+    return Edit(expression, across=change)
 
 
 def larger_buckets(most_bytes: int, name: str = "allreduce") -> Edit:

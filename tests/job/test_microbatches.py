@@ -1,0 +1,89 @@
+"""Another number of microbatches: the replay of a pipeline, held to the job played with that number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hta_widgets import edits
+from hta_widgets.analysis import what_if
+from hta_widgets.errors import MissingDataError
+from tests.job.parallel_jobs import ParallelJob
+from tests.job.test_changes import time
+from tests.verdicts.planted.rank_programs import MS, Pace
+
+pytestmark = pytest.mark.slow
+
+JOB = ParallelJob(pipeline=4, microbatches=8, layers=2, steps=3)
+JOBS = {
+    "1F1B": JOB,
+    "GPipe": replace(JOB, schedule="GPipe"),
+    "interleaved": replace(JOB, schedule="interleaved 1F1B", chunks=2),
+    "unequal stages": replace(JOB, layers=(2, 2, 3, 2)),
+    "replicas": replace(JOB, data=2),
+    "tensor": replace(JOB, tensor=2),
+}
+PARTS = ["compute_ns", "exposed_communication_ns", "exposed_memory_ns", "idle_ns"]
+
+
+def folder_of(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def played(job: ParallelJob, folder: Path) -> float:
+    """How long a step of the job takes, ns."""
+    return time(what_if(job.open(folder_of(folder)), edits.faster_links(1.0)), "before_ns")
+
+
+@pytest.mark.parametrize("count", [4, 16])
+@pytest.mark.parametrize("name", JOBS)
+def test_microbatches_of_the_same_size(name, count, tmp_path):
+    made = played(replace(JOBS[name], microbatches=count), tmp_path / "made")
+    frame = what_if(JOBS[name].open(folder_of(tmp_path / "job")), edits.microbatches(count, same_size=True))
+    assert time(frame, "after_ns") == pytest.approx(made, rel=0.002)
+    assert (frame["low_ns"] <= frame["after_ns"]).all()
+    assert (frame["after_ns"] <= frame["high_ns"]).all()
+    assert (frame[PARTS].sum(axis=1) == frame["after_ns"]).all()
+    assert (frame[PARTS] >= 0).all(axis=None)
+
+
+@pytest.mark.parametrize("count", [4, 16])
+@pytest.mark.parametrize("name", JOBS)
+def test_microbatches_of_the_same_batch(name, count, tmp_path):
+    job = JOBS[name]
+    smaller = {rank: Pace(job.microbatches / count) for rank in range(job.size)}
+    made = played(replace(job, microbatches=count, paces=smaller), tmp_path / "made")
+    frame = what_if(job.open(folder_of(tmp_path / "job")), edits.microbatches(count))
+    assert time(frame, "after_ns") == pytest.approx(made, rel=0.002)
+    before = what_if(job.open(folder_of(tmp_path / "again")), edits.faster_links(1.0))
+    assert frame["compute_ns"].tolist() == before["compute_ns"].tolist()
+
+
+def test_as_many_as_recorded_change_nothing(tmp_path):
+    frame = what_if(JOB.open(tmp_path), edits.microbatches(8))
+    assert (frame["after_ns"] - frame["before_ns"]).abs().max() <= 1
+
+
+def test_passes_that_a_late_host_holds_up_are_refused(tmp_path):
+    """Before a pass it is idle, in no pass: how that goes on with other passes is not known."""
+    trace = replace(JOB, paces={2: Pace(idle_ns=MS)}).open(tmp_path)
+    with pytest.raises(MissingDataError, match="a replay of them takes 17 % more or less"):
+        what_if(trace, edits.microbatches(16))
+
+
+def test_what_cannot_be_told_is_refused(tmp_path):
+    zero = replace(JOB, schedule="zero bubble").open(folder_of(tmp_path / "zero"))
+    with pytest.raises(MissingDataError, match=r"that of this one is not: zero bubble \(ZB-H1\)"):
+        what_if(zero, edits.microbatches(16))
+    interleaved = JOBS["interleaved"].open(folder_of(tmp_path / "interleaved"))
+    with pytest.raises(ValueError, match="in rounds of 4, not 6 of them"):
+        what_if(interleaved, edits.microbatches(6))
+    with pytest.raises(MissingDataError, match="pipeline stages"):
+        what_if(ParallelJob(data=4, layers=2).open(folder_of(tmp_path / "data")), edits.microbatches(4))
+    with pytest.raises(ValueError, match="replayed alone"):
+        what_if(interleaved, [edits.microbatches(16), edits.no_stragglers()])
+    with pytest.raises(ValueError, match="count must be 2 or more"):
+        edits.microbatches(1)
