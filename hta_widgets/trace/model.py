@@ -15,6 +15,7 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import HtaWidgetsError, TraceFormatError
 from hta_widgets.formatting import byte_size, counted
 from hta_widgets.trace import clocks
+from hta_widgets.trace.absent_ranks import Absent, absent_ranks
 from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
 from hta_widgets.trace.classify import EventClass, make_rule, registered
 from hta_widgets.trace.events_frame import events_frame
@@ -178,8 +179,24 @@ class Trace:
 
     @property
     def without(self) -> str:
-        """What no answer holds: "without 2 files that could not be read"; "" if nothing is missing."""
-        return f"without {counted(len(self.failed), 'file')} that could not be read" if self.failed else ""
+        """What no answer holds: "without rank 5 of 8", "without 2 files that could not be read"; or ""."""
+        failed = f"{counted(len(self.failed), 'file')} that could not be read" if self.failed else ""
+        missing = ", ".join(filter(None, (self.absent.text, failed)))
+        return f"without {missing}" if missing else ""
+
+    @cached_property
+    def absent(self) -> Absent:
+        """The ranks of the job that this trace of several of them lacks."""
+        return absent_ranks(
+            {rank: events.header.metadata for rank, events in self._events.items()},
+            all(self._is_numbered(each) for each in self._assigned.values()),
+        )
+
+    def _is_numbered(self, assigned: Assigned) -> bool:
+        """Whether the file is the one of that rank, by its own words or the caller's."""
+        if assigned.duplicate or assigned.source not in ("file", "caller"):
+            return False
+        return rank_of_table(self._events[assigned.rank].header.as_table()) in (None, assigned.rank)
 
     def rank(self, rank: int) -> RankTrace:
         """One rank.
@@ -356,6 +373,10 @@ class Trace:
         findings = job_findings(self.failed, self._found.skipped, self._found.notes, self.clock)
         findings += rule_findings(self._rules)
         findings += self._about_memory()
+        if self.absent.count:
+            remedy = "record every rank, or put the missing files beside the others"
+            detail = f"nothing was opened of {self.absent.text}: no answer holds what is missing"
+            findings.append(Finding(None, "warning", "absent_ranks", self.absent.count, detail, remedy))
         if self.several_jobs:
             remedy = "open each recording by itself: Trace.open(file)"
             detail = f"these are not the ranks of one job: {self.several_jobs}"

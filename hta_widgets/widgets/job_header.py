@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hta_widgets.formatting import brief, duration
+from hta_widgets.formatting import brief, counted, duration
 from hta_widgets.trace.class_rules import function_pattern
 from hta_widgets.trace.classify import own_name
 from hta_widgets.trace.model import ITERATION_CLOCKS, IterationClock, Trace
@@ -56,14 +56,14 @@ def header_fields(trace: Trace, name: str) -> list[Field]:
     """`[{label, value, title}]`, the most informative first."""
     summary = trace.summary
     ranks = len(trace.ranks)
-    world = summary["world_size"]
+    world = trace.absent.of or summary["world_size"]
     devices = Counter(device for device in summary["devices"].values() if device)
     return [
         _field("Job", summary["job"] or name or "unnamed", name),
         _field(
             "Ranks",
             f"{ranks} of {world}" if world and world != ranks else f"{ranks}",
-            "\n".join(summary["files"]),
+            _files(trace, summary["files"]),
         ),
         _field(
             "Device",
@@ -75,6 +75,18 @@ def header_fields(trace: Trace, name: str) -> list[Field]:
         _field("Duration", duration(summary["duration_ns"]), f"{summary['duration_ns']:,} ns"),
         _field("Events", f"{summary['events']:,}", "events with a duration"),
     ]
+
+
+_FILES_NAMED = 16
+
+
+def _files(trace: Trace, files: list[str]) -> str:
+    """What is missing, and the first files: a page cannot show a thousand of them."""
+    without = trace.without
+    told = [f"{without[0].upper()}{without[1:]}"] if without else []
+    told += files[:_FILES_NAMED]
+    more = len(files) - _FILES_NAMED
+    return "\n".join([*told, f"and {counted(more, 'more file')}"] if more > 0 else told)
 
 
 _KINDS = {
@@ -140,6 +152,12 @@ def _counted(trace: Trace, name: str) -> dict[str, Any]:
 def notices(trace: Trace) -> list[dict[str, str]]:
     """The warnings that come before any figure: missing ranks, and a trace without device work or events."""
     found = [{"severity": "error", "text": f"Not loaded: {error}"} for error in trace.failed.values()]
+    if absent := trace.absent.text:
+        text = (
+            f"Nothing was opened of {absent}: no answer holds what is missing, and how long others wait for "
+            "it is not known."
+        )
+        found.append({"severity": "warning", "text": text})
     if not trace.summary["events"]:
         text = "The trace holds no event with a duration: there is nothing to show. Was the profiler running?"
         found.append({"severity": "warning", "text": text})

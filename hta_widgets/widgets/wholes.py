@@ -27,7 +27,7 @@ _OF_WINDOWS = (
 def whole_of(trace: Trace, kind: str, scope: Scope) -> str:
     """`over 5 steps, 402 ms` or `over all recorded device work, 812 ms`; "" where it is about no time.
 
-    Of a job of which files could not be read it says that they are missing: no answer holds them.
+    Of a job of which ranks are missing, or files could not be read, it says so: no answer holds them.
     """
     return ", ".join(filter(None, (_time_of(trace, kind, scope), trace.without)))
 
