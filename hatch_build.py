@@ -33,6 +33,7 @@ BUNDLES = tuple(
         "widgets",
         "what_if",
         "job",
+        "diff",
         "report_explorer",
         "report_diff",
         "report_what_if",

@@ -24,6 +24,7 @@ const context = await esbuild.context({
     widgets: file("src/index.ts"),
     what_if: file("src/what_if.ts"),
     job: file("src/job.ts"),
+    diff: file("src/diff.ts"),
     report_explorer: file("src/report/explorer.ts"),
     report_diff: file("src/report/diff.ts"),
     report_what_if: file("src/report/what_if.ts"),

@@ -30,6 +30,7 @@ BUNDLES = {
         "widgets",
         "what_if",
         "job",
+        "diff",
         "report_explorer",
         "report_diff",
         "report_what_if",

@@ -33,6 +33,7 @@ from hta_widgets.widgets.reporting import diff_page
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.run_axes import RunAxes
 from hta_widgets.widgets.runs import Selections, distinct, named, selections_of
+from hta_widgets.widgets.runtime import DIFF_BUNDLE
 from hta_widgets.widgets.selection import Selection
 from hta_widgets.widgets.snapshot import compared_picture
 from hta_widgets.widgets.static_preview import Pictured
@@ -68,6 +69,7 @@ class DiffViewer(Pictured, LoadingPart):
     >>> viewer.frame("diff", by="op")                                 # doctest: +SKIP
     """
 
+    _bundle: ClassVar = DIFF_BUNDLE
     _view = t.Unicode("diff").tag(sync=True)
     _from_browser: ClassVar[Sequence[str]] = ("locked", "align", "line")
 

@@ -21,6 +21,7 @@ STATIC = Path(__file__).parent / "static"
 BUNDLE = STATIC / "widgets.js"
 WHAT_IF_BUNDLE = STATIC / "what_if.js"
 JOB_BUNDLE = STATIC / "job.js"
+DIFF_BUNDLE = STATIC / "diff.js"
 REPORT_BUNDLES = {root: STATIC / f"report_{root}.js" for root in ("explorer", "diff", "what_if", "job")}
 
 STUB = """

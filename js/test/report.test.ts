@@ -1,12 +1,11 @@
 import { describe, expect, test, vi } from "vitest";
 import { decode } from "../src/columns";
-import { mount, views } from "../src/index";
 import { answerEvents } from "../src/report/events";
 import { openReport } from "../src/report/open";
 import { FrozenPart } from "../src/report/part";
 import { type Content, unpack } from "../src/report/payload";
 import { FrozenSelection } from "../src/report/selection";
-import { drawn, EXPLORER, wire } from "./support";
+import { drawn, EXPLORER, mount, views, wire } from "./support";
 
 // jsdom has no layout to scroll
 Element.prototype.scrollIntoView ??= () => {};

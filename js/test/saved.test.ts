@@ -1,8 +1,7 @@
 import { afterEach, expect, it } from "vitest";
 import { FrozenHost, FrozenModel } from "../src/host";
-import { mount, views } from "../src/index";
 import { saveState } from "../src/saved";
-import { drawn } from "./support";
+import { drawn, mount, views } from "./support";
 
 afterEach(() => document.body.replaceChildren());
 

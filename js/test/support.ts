@@ -1,8 +1,15 @@
 // Pages without a kernel for the tests of the views.
 
 import type { EncodedTable } from "../src/columns";
+import { views as diffViews, mount as mountDiff } from "../src/diff";
 import { FrozenHost, FrozenModel } from "../src/host";
-import { mount, views } from "../src/index";
+import { mount as mountPart, views as partsViews } from "../src/index";
+import type { ViewProps } from "../src/model";
+
+/** Every view that a page may show, as if one bundle held them. */
+export const views = { ...partsViews, ...diffViews };
+export const mount = (props: ViewProps) =>
+  (props.model.get("_view") in diffViews ? mountDiff : mountPart)(props);
 
 // jsdom knows no preferences
 globalThis.matchMedia ??= () => Object.assign(new EventTarget(), { matches: false }) as MediaQueryList;

@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from hta_widgets import RankSelector, Trace
-from hta_widgets.widgets.runtime import BUNDLE, JOB_BUNDLE, REPORT_BUNDLES, WHAT_IF_BUNDLE, runtime
+from hta_widgets.widgets.runtime import (
+    BUNDLE,
+    DIFF_BUNDLE,
+    JOB_BUNDLE,
+    REPORT_BUNDLES,
+    WHAT_IF_BUNDLE,
+    runtime,
+)
 
 BUDGET = 248 * 1024
 MORE_VIEWS = {
@@ -27,7 +34,9 @@ def test_parts_share_one_runtime_and_are_small(ddp: Trace) -> None:
 
 
 @pytest.mark.parametrize(
-    "bundle", [BUNDLE, JOB_BUNDLE, WHAT_IF_BUNDLE, *REPORT_BUNDLES.values()], ids=lambda bundle: bundle.name
+    "bundle",
+    [BUNDLE, DIFF_BUNDLE, JOB_BUNDLE, WHAT_IF_BUNDLE, *REPORT_BUNDLES.values()],
+    ids=lambda bundle: bundle.name,
 )
 def test_bundle_is_within_its_budget(bundle: Path) -> None:
     assert bundle.stat().st_size <= budget_of(bundle)

@@ -1,5 +1,6 @@
 // The bundle that stands in the page of saved runs side by side (hta_widgets/report/page.py).
 
+import "../charts/compared";
 import comparisons from "../comparisons.css";
 import { mounting } from "../mount";
 import { breakdown } from "../views/breakdown";

@@ -3,8 +3,6 @@
 
 import { effect, signal as makeSignal, type Signal } from "@preact/signals";
 import { Button } from "../button";
-import { CHARTS } from "../charts/chart";
-import { Waterfall } from "../charts/waterfall";
 import { bindHelp, comparison, openHelp } from "../help";
 import { Loading, loads, Notices } from "../loading";
 import { type Host, trait, type View } from "../model";
@@ -23,8 +21,6 @@ type Placed = [area: string, ref: string, kind: string];
 type Align = "step" | "op";
 
 const ALIGN: Record<Align, string> = { step: "step", op: "operator" };
-
-CHARTS.waterfall = Waterfall; // no other view compares
 
 export const diff: View = ({ model, el, signal, host }) => {
   const loading = loads(model, signal);

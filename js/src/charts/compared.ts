@@ -1,0 +1,6 @@
+// The chart that only comparisons have.
+
+import { CHARTS } from "./chart";
+import { Waterfall } from "./waterfall";
+
+CHARTS.waterfall = Waterfall;
