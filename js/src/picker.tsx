@@ -16,10 +16,13 @@ export interface PickerProps {
   describe(value: number): string;
   /** how its button looks, and where it stands */
   look?(value: number): Record<string, unknown>;
+  /** what stands above a button and those that follow */
+  heads?: ReadonlyMap<number, ComponentChild>;
   children(value: number): ComponentChild;
 }
 
-export function Picker({ label, all, selected, className, describe, look, children }: PickerProps) {
+export function Picker(props: PickerProps) {
+  const { label, all, selected, className, describe, look, heads, children } = props;
   const root = useRef<HTMLDivElement>(null);
   const anchor = useRef<number | null>(null);
   // Roving tabindex: one stop for Tab, arrows inside.
@@ -38,7 +41,7 @@ export function Picker({ label, all, selected, className, describe, look, childr
     const value = all[at];
     if (value === undefined) return undefined;
     setCurrent(value);
-    root.current?.querySelectorAll("button")[at]?.focus();
+    choices(root.current)[at]?.focus();
     return value;
   };
 
@@ -61,7 +64,8 @@ export function Picker({ label, all, selected, className, describe, look, childr
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
     <div ref={root} class={className} role="group" aria-label={label} onKeyDown={onKeyDown}>
-      {all.map((value) => (
+      {all.map((value) => [
+        heads?.get(value),
         <button
           key={value}
           type="button"
@@ -73,8 +77,8 @@ export function Picker({ label, all, selected, className, describe, look, childr
           onClick={(event) => choose(value, event)}
         >
           {children(value)}
-        </button>
-      ))}
+        </button>,
+      ])}
     </div>
   );
 }
@@ -99,9 +103,14 @@ export function step(key: string, at: number, count: number, perRow: number): nu
   }
 }
 
+/** The buttons of the values, in their order. */
+function choices(root: HTMLElement | null): HTMLElement[] {
+  return root ? [...root.querySelectorAll<HTMLElement>("button[aria-pressed]")] : [];
+}
+
 /** How many buttons stand in the first row as it is laid out now. */
 function columns(root: HTMLElement | null): number {
-  const buttons = root ? [...root.querySelectorAll("button")] : [];
+  const buttons = choices(root);
   const below = buttons.findIndex((button) => button.offsetTop > (buttons[0]?.offsetTop ?? 0));
   return below > 0 ? below : 1;
 }

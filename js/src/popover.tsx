@@ -54,3 +54,25 @@ export function Popover({ label, title, pressed, opened, children }: PopoverProp
     </span>
   );
 }
+
+interface RadiosProps<T extends string> {
+  label: string;
+  choices: readonly (readonly [name: T, label: string])[];
+  chosen: T;
+  choose(name: T): void;
+}
+
+/** Choices of which one is on. */
+export function Radios<T extends string>({ label, choices, chosen, choose }: RadiosProps<T>) {
+  return (
+    <div role="radiogroup" aria-label={label}>
+      <p class="hta-muted">{label}</p>
+      {choices.map(([name, text]) => (
+        <label key={name}>
+          <input type="radio" checked={chosen === name} onChange={() => choose(name)} />
+          {text}
+        </label>
+      ))}
+    </div>
+  );
+}

@@ -10,10 +10,11 @@ export interface SearchProps {
   query: Signal<string>;
   /** what it searches */
   label?: string;
+  title?: string;
   signal: AbortSignal;
 }
 
-export function SearchBox({ query, label = "Search event names", signal }: SearchProps) {
+export function SearchBox({ query, label = "Search event names", title, signal }: SearchProps) {
   const text = useSignal(query.value);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
 
@@ -40,6 +41,7 @@ export function SearchBox({ query, label = "Search event names", signal }: Searc
       class="hta-search"
       placeholder={label}
       aria-label={label}
+      title={title}
       spellcheck={false}
       value={text.value}
       onInput={(event) => {

@@ -23,7 +23,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["job_ranks", "rank_costs", "rank_parts"]
+__all__ = ["job_ranks", "nodes", "rank_costs", "rank_parts"]
 
 
 def job_ranks(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
@@ -67,7 +67,7 @@ def rank_parts(trace: Trace, scope: Scope, iterations: pd.DataFrame) -> pd.DataF
     absent = pd.Series(pd.NA, frame.index, "Int64")
     for at, column in enumerate(SCOPES, 1):
         frame.insert(at, column, absent)
-    frame.insert(len(SCOPES) + 1, "node", _nodes(trace, frame["rank"]))
+    frame.insert(len(SCOPES) + 1, "node", nodes(trace, frame["rank"]))
     return frame.assign(cost_ns=absent, culprit=False, cause=pd.Series("", frame.index, "str"))
 
 
@@ -104,7 +104,7 @@ def _places(
     return places(ops, matched(ops), paired(ops)[0], coordinates(trace, ranks))
 
 
-def _nodes(trace: Trace, ranks: pd.Series) -> pd.Series:
+def nodes(trace: Trace, ranks: pd.Series) -> pd.Series:
     """The node of each rank by its device's number, if these ascend from 0 again and again; else NA."""
     devices = np.array([_device(trace, rank) for rank in ranks.tolist()], np.int64)
     begins = np.flatnonzero(devices == 0)

@@ -2,7 +2,7 @@
 
 import type { Signal } from "@preact/signals";
 import { Button } from "../button";
-import { Popover } from "../popover";
+import { Popover, Radios } from "../popover";
 import type { TrackName } from "./lane_choice";
 import type { Grouping } from "./lane_groups";
 
@@ -31,21 +31,14 @@ export function LaneMenu({ groups, order, python }: LaneMenuProps) {
       title="How lanes are grouped and ordered"
       pressed={by !== "rank" || moved || apart}
     >
-      <div role="radiogroup" aria-label="Group lanes by">
-        <p class="hta-muted">Group by</p>
-        {GROUPINGS.map(([value, label]) => (
-          <label key={value}>
-            <input
-              type="radio"
-              checked={by === value}
-              onChange={() => {
-                groups.value = value;
-              }}
-            />
-            {label}
-          </label>
-        ))}
-      </div>
+      <Radios
+        label="Group by"
+        choices={GROUPINGS}
+        chosen={by}
+        choose={(value) => {
+          groups.value = value;
+        }}
+      />
       {python && (
         <label title="Modules of the model and Python's other frames do not stand around the operators that they call">
           <input

@@ -1,0 +1,93 @@
+"""The selector of ranks in JupyterLab at 8, 64 and 1,024 ranks: searched, sorted, and by keys alone."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.axe import serious_violations
+from tests.browser.lab import TIMELINE, Lab
+from tests.job.many_ranks import write_job
+
+pytestmark = pytest.mark.browser
+
+EXPLORER = """
+from hta_widgets import TraceExplorer
+explorer = TraceExplorer({path!r})
+explorer
+"""
+SLOW = {8: 5, 64: 41, 128: 77, 1024: 700}
+# HTA_WIDGETS_SHOTS asks for pictures of the many, too
+SIZES = (8, 64, 1024) if os.environ.get("HTA_WIDGETS_SHOTS") else (8, 128)
+
+
+def show(lab: Lab, folder: Path, ranks: int) -> Locator:
+    job = write_job(folder / f"job{ranks}", ranks, SLOW[ranks])
+    lab.open_code(EXPLORER.format(path=str(job)), name="picker.ipynb")
+    explorer = lab.page.locator(".hta-explorer")
+    expect(explorer.locator(TIMELINE)).to_be_visible(timeout=120_000)
+    picker = explorer.locator(".hta-ranks")
+    expect(picker.locator("[data-outlier]")).to_have_count(1, timeout=120_000)
+    return picker
+
+
+@pytest.mark.parametrize("ranks", SIZES)
+def test_the_slow_rank_is_marked_and_found(lab: Lab, tmp_path: Path, ranks: int) -> None:
+    picker, slow = show(lab, tmp_path, ranks), SLOW[ranks]
+    buttons = picker.locator(".hta-rank-grid button")
+    expect(buttons).to_have_count(ranks)
+    place = 0 if ranks > 12 else slow
+    expect(buttons.nth(place)).to_have_attribute("data-outlier", "true")
+    expect(buttons.nth(place)).to_have_accessible_name(re.compile(f"^Rank {slow}: Compute.*stands out"))
+    lab.page.set_viewport_size({"width": 1440, "height": 1000})
+    try:
+        explorer = lab.page.locator(".hta-explorer")
+        expect(explorer.locator(".hta-verdict")).to_have_attribute("aria-busy", "false", timeout=120_000)
+        for dark in (False, True):
+            lab.use_theme(dark=dark)
+            lab.shot(f"picker-{ranks}-{'dark' if dark else 'light'}")
+            if ranks > 12:
+                picker.get_by_role("button", name="Order").click()
+                expect(picker.get_by_role("radiogroup", name="Sort by")).to_be_visible()
+                expect(picker.get_by_text("Looking for groups")).to_have_count(0, timeout=60_000)
+                lab.shot(f"picker-{ranks}-order-{'dark' if dark else 'light'}")
+                assert not serious_violations(picker)
+                lab.page.keyboard.press("Escape")
+        lab.use_theme(dark=False)
+        lab.expect_no_errors()
+    finally:
+        lab.page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_many_ranks_are_chosen_by_keys_alone(lab: Lab, tmp_path: Path) -> None:
+    picker = show(lab, tmp_path, 128)
+    buttons = picker.locator(".hta-rank-grid button")
+    order = picker.get_by_role("button", name="Order")
+    order.focus()
+    lab.page.keyboard.press("Enter")
+    picker.get_by_role("radio", name="Waits caused").press("Space")
+    # what it takes is asked of the kernel
+    expect(buttons.first).to_have_accessible_name(re.compile("Waits caused"), timeout=20_000)
+    expect(buttons.first).to_have_attribute("data-outlier", "true")
+    lab.page.keyboard.press("Escape")
+    expect(order).to_be_focused()
+    box = picker.get_by_role("searchbox", name="Find ranks")
+    box.fill("5, 30-32, 900")
+    box.press("Enter")
+    expect(buttons).to_have_count(4)
+    picker.get_by_role("button", name="Select 4").press("Enter")
+    lab.expect_kernel("explorer.selection.ranks", (5, 30, 31, 32))
+    box.press("Escape")
+    expect(buttons).to_have_count(128)
+    buttons.first.press("Space")
+    lab.expect_kernel("explorer.selection.ranks", (77,))
+    lab.page.keyboard.press("Shift+ArrowRight")
+    lab.expect_kernel("explorer.selection.ranks", (0, 77))
+    lab.kernel("setattr(explorer.selection, 'ranks', (3,))")
+    expect(picker.locator('[aria-pressed=true][aria-label^="Rank 3:"]')).to_have_count(1)
+    box.fill("nobody")
+    box.press("Enter")
+    expect(picker.get_by_text("No rank is called that.")).to_be_visible()
+    lab.expect_no_errors()
