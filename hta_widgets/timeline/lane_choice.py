@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,12 +38,14 @@ class LaneChoice:
         groups: "rank", "process" (each process and device of a rank), or "lane" (the same stream, or kind of
             thread, of all ranks).
         order: (rank, label) of tracks that come first in their group, in this order.
+        ranks: those of which tracks are shown; None means all.
     """
 
     words: str = ""
     pinned: Sequence[tuple[int, str]] = ()
     groups: Grouping = "rank"
     order: Sequence[tuple[int, str]] = ()
+    ranks: Collection[int] | None = None
 
 
 def lane_table(lanes: Lanes, labels: Mapping[int, str], choice: LaneChoice) -> pd.DataFrame:
@@ -66,7 +68,8 @@ def lane_table(lanes: Lanes, labels: Mapping[int, str], choice: LaneChoice) -> p
             text = f"rank {labels.get(track.rank, track.rank)} {track.kind} {track.label}".lower()
             text = text.replace(",", " ")  # in words it ends a phrase
             kept = (track.rank, track.label) in pinned
-            shown = kept or all(_allows(phrase, text) for phrase in phrases)
+            there = choice.ranks is None or track.rank in choice.ranks
+            shown = kept or (there and all(_allows(phrase, text) for phrase in phrases))
             rows.append((group, track.rank, track.kind, track.label, track.count, shown, kept))
     frame = pd.DataFrame(rows, columns=list(_COLUMNS))
     return frame.astype(_COLUMNS)

@@ -20,6 +20,7 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.timeline import GROUPINGS, LaneChoice, Packed, lane_table, pack_window
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.counter_questions import CounterQuestions
+from hta_widgets.widgets.first_lanes import first_lanes
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import (
@@ -49,6 +50,7 @@ class _Made(NamedTuple):
 
     content: Content
     note: str
+    first: list[dict[str, Any]]
 
 
 class TimelineScrubber(Part):
@@ -72,10 +74,17 @@ class TimelineScrubber(Part):
     _view = t.Unicode("timeline").tag(sync=True)
     _from_browser: ClassVar[Sequence[str]] = (
         "critical_path", "view", "focus_slice", "focus_gap", "height", "times", "lane_filter", "pinned",
-        "lane_groups", "lane_order", "python", "counters",
+        "lane_groups", "lane_order", "python", "counters", "added_ranks", "every_rank",
     )  # fmt: skip
 
-    ranks = Integers(help="ranks whose lanes are shown; () means all").tag(sync=True)
+    ranks = Integers(
+        help="ranks whose lanes are shown; () means all, or of many `first_ranks` and `added_ranks`"
+    ).tag(sync=True)
+    first_ranks: t.List[Any] = t.List(
+        help="of more than 32 ranks those that have lanes first: [{rank, why}], as in `first_lanes`"
+    ).tag(sync=True)
+    added_ranks = Integers(help="ranks whose lanes are shown beside those of `first_ranks`").tag(sync=True)
+    every_rank = t.Bool(False, help="whether the lanes of all ranks are shown, however many").tag(sync=True)
     iterations = Integers(help="iterations that are highlighted").tag(sync=True)
     window = Window(help="the brushed (start, end) in ns; setting it moves the view there").tag(sync=True)
     names = Names(help="exact names of the events that light up; () means all").tag(sync=True)
@@ -151,7 +160,8 @@ class TimelineScrubber(Part):
     def lanes(self) -> pd.DataFrame:
         """The lanes as they stand on the screen, one row for each stream, thread or other track.
 
-        What `lane_filter`, `pinned`, `lane_groups`, `lane_order` and `python` say is done.
+        What `lane_filter`, `pinned`, `lane_groups`, `lane_order` and `python` say is done. Shown are lanes of
+        the selected ranks; where none is selected, of the first and the added, or of all.
 
         Columns: group (str, the header above), rank (int64), kind (str: stream, sync, annotation or thread),
         label (str), slices (int64), shown, pinned (bool; those stand at the top instead).
@@ -161,7 +171,9 @@ class TimelineScrubber(Part):
         """
         lanes = self._require().lanes
         labels = {rank: self.trace.rank(rank).label for rank in {track.rank for track in lanes.tracks}}
-        choice = LaneChoice(self.lane_filter, self.pinned, self.lane_groups, self.lane_order)
+        choice = LaneChoice(
+            self.lane_filter, self.pinned, self.lane_groups, self.lane_order, self._lane_ranks(set(labels))
+        )
         return lane_table(lanes, labels, choice)
 
     @property
@@ -176,6 +188,15 @@ class TimelineScrubber(Part):
             LookupError: the slices are not arranged yet.
         """
         return self._require().questions.match_frame(self.names, self.query, self.ranks)
+
+    def _lane_ranks(self, there: set[int]) -> set[int]:
+        """The ranks that have lanes."""
+        if self.ranks:
+            return there.intersection(self.ranks)
+        if self.every_rank or not self.first_ranks:
+            return there
+        first = {int(one["rank"]) for one in self.first_ranks}
+        return there.intersection(first.union(self.added_ranks)) or there
 
     def change_trace(self, trace: Trace) -> None:
         """Show the same job read another way; what is visible and selected stays."""
@@ -201,22 +222,23 @@ class TimelineScrubber(Part):
 
     def _made(self, trace: Trace, edits: tuple[Edit, ...], replay: bool, apart: bool) -> _Made:
         """In a worker thread; of each kind the last arrangement is kept."""
+        first = first_lanes(trace)
         why = "No change is chosen" if replay and not edits else ""
         if any(edit.across for edit in edits):
             why = "Changes between ranks place no events: the panel What if has their answer"
         if replay and not why:
             kept = self._replayed
             if kept is not None and kept[0] == (trace, edits, apart):
-                return _Made(kept[1], kept[1].note)
+                return _Made(kept[1], kept[1].note, first)
             try:
                 content = replayed_content(trace, edits, self._client_slices, apart)
                 self._replayed = ((trace, edits, apart), content)
-                return _Made(content, content.note)
+                return _Made(content, content.note, first)
             except MissingDataError as error:
                 why = str(error)
         if self._recorded is None or self._recorded[0] != (trace, apart):
             self._recorded = ((trace, apart), recorded_content(trace, self._client_slices, apart))
-        return _Made(self._recorded[1], f"As recorded: {why}" if replay and why else "")
+        return _Made(self._recorded[1], f"As recorded: {why}" if replay and why else "", first)
 
     def close(self) -> None:
         """Close the timeline and stop work whose result nobody will see."""
@@ -328,7 +350,8 @@ class TimelineScrubber(Part):
         return counters
 
     def _ready(self, made: _Made) -> None:
-        self._content, self.times_note = content, _ = made
+        content = self._content = made.content
+        self.times_note, self.first_ranks = made.note, made.first
         self._move_window(None)
         self.version += 1
         if not content.lanes.n:

@@ -111,3 +111,32 @@ it("asks who belongs together once, and selects a group by its name", async () =
   expect(model.get("ranks")).toEqual([8, 9, 10, 11, 12, 13, 14, 15]);
   expect(model.sent).toHaveLength(1);
 });
+
+it("asks who waits once for an answer, whatever is searched", async () => {
+  const { el, model } = await show(many(16));
+  button(el, "Order").click();
+  await drawn();
+  const radio = [...el.querySelectorAll("label")].find((one) => one.textContent === "Waits caused");
+  radio?.querySelector("input")?.click();
+  await drawn();
+  const waits = () =>
+    model.sent
+      .map(({ content }) => content as { call: string; method: string })
+      .filter((one) => one.method === "waits");
+  expect(waits()).toHaveLength(1);
+  const caused = Array.from({ length: 16 }, (_, rank) => (rank === 9 ? 7000 : 0));
+  const result = { waits: { waiting: caused.map(() => 1), caused }, missing: "" };
+  model.emit("msg:custom", { rpc: 1, call: waits()[0]?.call, result }, []);
+  await drawn();
+  expect(shown(el)[0]).toBe(9);
+  const box = el.querySelector("input[type=search]") as HTMLInputElement;
+  box.value = "3, 9";
+  box.dispatchEvent(new Event("input", { bubbles: true }));
+  box.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+  await drawn();
+  expect(shown(el)).toEqual([9, 3]);
+  expect(waits()).toHaveLength(1);
+  model.set("table", { ...many(16).table });
+  await drawn();
+  expect(waits()).toHaveLength(2);
+});

@@ -19,6 +19,7 @@ explorer = TraceExplorer({path!r})
 explorer
 """
 SLOW = {8: 5, 64: 41, 128: 77, 1024: 700}
+PATIENCE = 400_000  # ms: a thousand ranks that were never read, on a busy machine
 # HTA_WIDGETS_SHOTS asks for pictures of the many, too
 SIZES = (8, 64, 1024) if os.environ.get("HTA_WIDGETS_SHOTS") else (8, 128)
 
@@ -27,9 +28,9 @@ def show(lab: Lab, folder: Path, ranks: int) -> Locator:
     job = write_job(folder / f"job{ranks}", ranks, SLOW[ranks])
     lab.open_code(EXPLORER.format(path=str(job)), name="picker.ipynb")
     explorer = lab.page.locator(".hta-explorer")
-    expect(explorer.locator(TIMELINE)).to_be_visible(timeout=120_000)
+    expect(explorer.locator(TIMELINE)).to_be_visible(timeout=PATIENCE)
     picker = explorer.locator(".hta-ranks")
-    expect(picker.locator("[data-outlier]")).to_have_count(1, timeout=120_000)
+    expect(picker.locator("[data-outlier]")).to_have_count(1, timeout=PATIENCE)
     return picker
 
 
@@ -44,7 +45,7 @@ def test_the_slow_rank_is_marked_and_found(lab: Lab, tmp_path: Path, ranks: int)
     lab.page.set_viewport_size({"width": 1440, "height": 1000})
     try:
         explorer = lab.page.locator(".hta-explorer")
-        expect(explorer.locator(".hta-verdict")).to_have_attribute("aria-busy", "false", timeout=120_000)
+        expect(explorer.locator(".hta-verdict")).to_have_attribute("aria-busy", "false", timeout=PATIENCE)
         for dark in (False, True):
             lab.use_theme(dark=dark)
             lab.shot(f"picker-{ranks}-{'dark' if dark else 'light'}")
@@ -90,4 +91,32 @@ def test_many_ranks_are_chosen_by_keys_alone(lab: Lab, tmp_path: Path) -> None:
     box.fill("nobody")
     box.press("Enter")
     expect(picker.get_by_text("No rank is called that.")).to_be_visible()
+    lab.expect_no_errors()
+
+
+def test_the_timeline_opens_on_some_ranks_and_others_are_added(lab: Lab, tmp_path: Path) -> None:
+    show(lab, tmp_path, 128)
+    bar = lab.page.locator(".hta-timeline-bar")
+    menu = bar.get_by_role("button", name=re.compile("of 128 ranks$"))
+    expect(menu).to_have_text("3 of 128 ranks")
+    menu.click()
+    listed = bar.locator(".hta-timeline-ranks li")
+    expect(listed).to_have_count(3)
+    expect(listed.filter(has_text="Rank 77")).to_contain_text("compute 1.46 ms, median")
+    box = bar.get_by_role("textbox", name="Add ranks")
+    box.fill("3, 64-65")
+    box.press("Enter")
+    expect(menu).to_have_text("6 of 128 ranks")
+    shown = "sorted(set(explorer._fixed[3][1].lanes.query('shown')['rank']))"
+    lab.expect_kernel(f"{{3, 64, 65, 77}} <= set({shown}) and len({shown})", 6)
+    lab.shot("timeline-ranks-light")
+    bar.get_by_role("button", name="Remove rank 64").click()
+    expect(menu).to_have_text("5 of 128 ranks")
+    # an event that is looked at has its lane
+    lab.kernel("setattr(explorer.selection, 'focus', (100, 5))")
+    expect(menu).to_have_text("6 of 128 ranks")
+    bar.get_by_role("checkbox", name="All ranks").check()
+    expect(menu).to_have_text("128 of 128 ranks")
+    lab.kernel("setattr(explorer.selection, 'ranks', (1, 2))")
+    expect(menu).to_have_text("2 of 128 ranks")
     lab.expect_no_errors()

@@ -8,6 +8,7 @@ import type { Ranked } from "./keys";
 import { LaneMenu, type LaneMenuProps } from "./lane_menu";
 import { MatchList, type MatchListProps } from "./match_list";
 import { colourNames } from "./palette";
+import { RankMenu, type RankMenuProps } from "./rank_menu";
 
 export interface BarProps {
   /** event classes that occur */
@@ -19,6 +20,8 @@ export interface BarProps {
   list: Signal<Omit<MatchListProps, "count">>;
   /** words that choose the lanes */
   lanes: Signal<string | undefined>;
+  /** null where all ranks have lanes to begin with */
+  ranks: RankMenuProps | null;
   arranging: LaneMenuProps;
   /** where one is among the longest events or gaps */
   ranked: Signal<string>;
@@ -74,6 +77,7 @@ export function Bar(props: BarProps) {
           lanes.value = event.currentTarget.value;
         }}
       />
+      {props.ranks && <RankMenu {...props.ranks} />}
       <LaneMenu {...props.arranging} />
       {goTo && (
         <span class="hta-tools">

@@ -60,6 +60,8 @@ export interface Listeners {
   hide(track: TrackInfo): void;
   /** tracks were put in an order here */
   order(tracks: readonly TrackName[]): void;
+  /** something of this rank is to be seen */
+  wanted(rank: number): void;
   /** how many slices are chosen by name; null if no names are selected */
   found(found: Found | null): void;
 }
@@ -85,6 +87,7 @@ export class Timeline {
   /** how far below the axis the lanes would stand that are being moved */
   #drop: number | null = null;
   #iterations: readonly number[] = [];
+  #searched: readonly number[] = [];
   #flash: Flash;
   #brushWords: BrushWords;
   #lanes: LaneView;
@@ -241,9 +244,11 @@ export class Timeline {
     this.#stage.invalidateMarks();
   }
 
-  showRanks(ranks: readonly number[]): void {
-    this.#lanes.show(ranks);
-    void this.highlight.among(ranks);
+  /** Show the lanes of some ranks; what is searched for is searched on others. */
+  showRanks(lanes: readonly number[], searched: readonly number[]): void {
+    this.#lanes.show(lanes);
+    this.#searched = searched;
+    void this.highlight.among(searched);
   }
 
   /** Show tracks by words, and keep some at the top. */
@@ -308,7 +313,7 @@ export class Timeline {
 
   /** Highlight the slices that have one of the names and hold the query. */
   showNamed(names: readonly string[], query: string): void {
-    void this.highlight.named(names, query, this.#lanes.ranks);
+    void this.highlight.named(names, query, this.#searched);
   }
 
   /** The slice that others focused, by id; -1 for none. */
@@ -441,7 +446,7 @@ export class Timeline {
 
   #markGap(lane: number, gap: Gap): void {
     this.gap = { lane, start: gap[0], dur: gap[1] - gap[0] };
-    this.#lanes.reveal(lane);
+    this.#showLane(lane);
     this.#stage.invalidateMarks();
     this.listeners.announce(describeGap(this.outline, lane, gap));
   }
@@ -487,7 +492,14 @@ export class Timeline {
       const there = { t0: centre - (t1 - t0) / 2, t1: centre + (t1 - t0) / 2 };
       this.#show(clampView(there, this.bounds), following);
     }
-    this.#lanes.reveal(slice.lane);
+    this.#showLane(slice.lane);
+  }
+
+  /** Scroll to a lane; of a rank that has none yet, have it. */
+  #showLane(lane: number): void {
+    const track = trackOf(this.outline, lane);
+    if (track) this.listeners.wanted(track.rank);
+    this.#lanes.reveal(lane);
   }
 
   #key(event: KeyboardEvent): void {

@@ -67,6 +67,11 @@ export const ranks: View = ({ model, el, signal }) => {
     signal,
     effect(() => {
       if (words.value) lookForGroups();
+    }),
+  );
+  onAbort(
+    signal,
+    effect(() => {
       if (!waitsAsked.value || !table.value) return;
       waits.value = null;
       const of = table.value;

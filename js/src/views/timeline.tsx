@@ -1,6 +1,6 @@
 // The view of TimelineScrubber: loads the slices once Python has arranged them, and ties the timeline to the traits.
 
-import { effect, signal as makeSignal, type Signal } from "@preact/signals";
+import { computed, effect, signal as makeSignal, type Signal } from "@preact/signals";
 import { render } from "preact";
 import { trait, type View, type ViewProps } from "../model";
 import { element, onAbort } from "../page";
@@ -23,6 +23,7 @@ import { BUILT, dispatch, MOVED, POINTED } from "../timeline/linking";
 import { act } from "../timeline/moves";
 import { classLabel } from "../timeline/palette";
 import { requestPath } from "../timeline/path_request";
+import type { First } from "../timeline/rank_menu";
 import { Ranking } from "../timeline/ranking";
 import type { Source } from "../timeline/source";
 import { GUTTER, Timeline } from "../timeline/timeline";
@@ -167,6 +168,16 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const python = trait<Python>(model, "python", signal);
   const flags = trait<readonly Flag[] | undefined>(model, "flags", signal);
   const counted = trait<string[] | undefined>(model, "counters", signal);
+  const firstRanks = trait<First[] | undefined>(model, "first_ranks", signal);
+  const addedRanks = trait<number[] | undefined>(model, "added_ranks", signal);
+  const everyRank = trait<boolean | undefined>(model, "every_rank", signal);
+  // those that are selected; else, of many, those to begin with and those that were added; none means all
+  const laneRanks = computed((): readonly number[] => {
+    const first = firstRanks.value ?? [];
+    if (ranks.value.length || everyRank.value || !first.length) return ranks.value;
+    const some = new Set([...first.map(({ rank }) => rank), ...(addedRanks.value ?? [])]);
+    return outline.ranks.map(({ rank }) => rank).filter((rank) => some.has(rank));
+  });
   const matches = makeSignal<number | null>(null);
   // made anew for other matches, so that what was listed goes
   const matchList = () => ({
@@ -250,6 +261,11 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
       order: (tracks) => {
         laneOrder.value = [...tracks];
       },
+      wanted: (rank) => {
+        const { value: lanes } = laneRanks;
+        if (ranks.value.length || !lanes.length || lanes.includes(rank)) return;
+        addedRanks.value = [...(addedRanks.value ?? []), rank].sort((a, b) => a - b);
+      },
       found: (found) => {
         matches.value = found?.count ?? null;
         list.value = matchList();
@@ -276,6 +292,18 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
       path={onPath}
       ranked={ranking.text}
       lanes={laneFilter}
+      ranks={
+        firstRanks.value?.length
+          ? {
+              outline,
+              first: firstRanks.value,
+              added: addedRanks,
+              all: everyRank,
+              shown: laneRanks,
+              selected: ranks,
+            }
+          : null
+      }
       arranging={{
         groups: laneGroups,
         order: laneOrder,
@@ -310,7 +338,7 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
       saveHeight(pixels.value);
     }),
     effect(() => shown.widenGutter(gutterWidth.value)),
-    effect(() => shown.showRanks(ranks.value)),
+    effect(() => shown.showRanks(laneRanks.value, ranks.value)),
     effect(() =>
       shown.showLanes({
         filter: laneFilter.value ?? "",
