@@ -19,6 +19,7 @@ import pandas as pd
 from hta_widgets.charts.combined import combined
 from hta_widgets.charts.flame_boxes import flame_marks
 from hta_widgets.charts.labels import labels, short_labels, telling
+from hta_widgets.charts.rank_outliers import outliers
 from hta_widgets.charts.roofline_rows import roofline_rows
 from hta_widgets.charts.spec import (
     Bars,
@@ -41,6 +42,9 @@ from hta_widgets.kernel_names import short_kernel_names
 __all__ = ["Marks", "marks"]
 
 _MOST_STACKS = 256
+# More bars of ranks than this are drawn as the distribution of each part; so many ranks go into it.
+_MANY_RANKS = 48
+_MOST_RANKS = 2048
 _MOST_LINES = 8
 _MOST_HEAT_ROWS = 256
 _MOST_SPREADS = 12
@@ -71,11 +75,20 @@ def marks(chart: Chart, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _stack(chart: Stack, frame: pd.DataFrame) -> Marks:
-    """Columns: label, rank, [iteration], the parts, the whole."""
+    """Columns: label, rank, [iteration], the parts, the whole; of many ranks also bar (whether it has one).
+
+    Of many ranks those that stand out come first and have bars; the others are in the distribution.
+    """
     frame, keys = stacked(chart, frame)
-    shown = frame.head(_MOST_STACKS)
+    many = keys == ["rank"] and len(frame) > _MANY_RANKS
+    if many:
+        parts = {series.column: series.label for series in chart.series}
+        first = [one["rank"] for one in outliers(frame, chart.whole, parts)]
+        place = frame["rank"].map({rank: at for at, rank in enumerate(first)})
+        frame = frame.assign(bar=place.notna()).iloc[place.argsort(kind="stable")]
+    shown = frame.head(_MOST_RANKS if many else _MOST_STACKS)
     places = [name for name in keys if name in ("rank", "iteration")]
-    columns = [*places, *(series.column for series in chart.series), chart.whole]
+    columns = [*places, *(series.column for series in chart.series), chart.whole, *(["bar"] if many else [])]
     table = shown[columns].copy()
     table.insert(0, "label", labels(shown, telling(frame, keys)))
     return Marks(table, left_out=len(frame) - len(shown))

@@ -17,6 +17,7 @@ from hta_widgets.widgets.answer_cache import cached_analysis, check_kind
 from hta_widgets.widgets.notes import notes_on
 from hta_widgets.widgets.panel import Panel, PanelState
 from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
+from hta_widgets.widgets.table_order import outliers_first
 from hta_widgets.widgets.wholes import whole_of
 
 __all__ = ["BreakdownPanel"]
@@ -25,6 +26,7 @@ __all__ = ["BreakdownPanel"]
 @dataclass(frozen=True)
 class _Answer(PanelState):
     whole: str
+    table_order: str
 
 
 class BreakdownPanel(Panel):
@@ -51,6 +53,7 @@ class BreakdownPanel(Panel):
     names = Names(help="names of the events chosen by clicking marks").tag(sync=True)
     whole = t.Unicode(help="the time that the answer is about, in words").tag(sync=True)
     focus = Focus(help="(rank, event_id) of the focused event, or None").tag(sync=True)
+    table_order = t.Unicode(help="how the table's rows are ordered, where not as in the frame").tag(sync=True)
 
     def __init__(
         self,
@@ -82,18 +85,20 @@ class BreakdownPanel(Panel):
         ):
             chart = replace(chart, names="")
         drawn = marks(chart, pictured) if chart and len(pictured) else Marks(pd.DataFrame())
+        table, order = outliers_first(self.trace, scope, frame)
         without_time = isinstance(chart, Stack) and not chart.part and not pictured[chart.whole].any()
         return _Answer(
-            frame,
+            table,
             self.analysis.sentence(frame),
             drawn,
             notes_on(self.trace, self.kind, scope, frame),
             list(scope.window_ns or self.trace.extent_ns),
             pictured.empty or without_time,
             whole_of(self.trace, self.kind, scope),
+            order,
         )
 
     def _show(self, shown: PanelState) -> None:
         super()._show(shown)
         assert isinstance(shown, _Answer)
-        self.whole = shown.whole
+        self.whole, self.table_order = shown.whole, shown.table_order

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.charts.rank_outliers import outliers
 from hta_widgets.charts.spec import Stack
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
-from hta_widgets.widgets.rank_outliers import outliers
 
 __all__ = ["first_lanes"]
 

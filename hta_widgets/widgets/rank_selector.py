@@ -13,13 +13,13 @@ import traitlets as t
 
 from hta_widgets.analysis.communication.culprits import NOBODY
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.charts.rank_outliers import outliers
 from hta_widgets.charts.spec import Stack
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.rank_groups import rank_groups
-from hta_widgets.widgets.rank_outliers import outliers
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Integers, Selection, Window
 from hta_widgets.widgets.table_codec import Table, encode

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from hta_widgets import RankSelector, Trace, analysis
+from hta_widgets.charts.rank_outliers import outliers
 from hta_widgets.widgets.freezing import settle
 from hta_widgets.widgets.rank_groups import rank_groups
-from hta_widgets.widgets.rank_outliers import outliers
 from tests.job.many_ranks import write_job
 from tests.job.parallel_jobs import ParallelJob
 from tests.trace.helpers import kernel, write

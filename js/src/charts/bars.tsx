@@ -3,6 +3,7 @@
 import { duration, exact, percent, timeUnit } from "../format";
 import { Axis } from "./axis";
 import type { ChartProps } from "./chart";
+import { Distribution } from "./distribution";
 import { Fill } from "./fills";
 import { Legend, type Series } from "./legend";
 import { fitted, labelWidth, Mark } from "./mark";
@@ -33,74 +34,95 @@ export function Bars({ marks, chart, width, selecting }: ChartProps<StackChart>)
   const inner = Math.max(80, width - left - RIGHT);
   const x = linear(0, longest / unit.scale || 1, inner);
   const ticks = roundTicks(0, longest / unit.scale || 1, Math.max(2, Math.floor(inner / 96)));
-  const height = labels.length * ROW;
+  // of many ranks some have bars, and all are in the distribution
+  const bars = marks.numbers("bar");
+  const many = bars.length > 0;
+  const drawn = [...labels.keys()].filter((row) => !many || bars[row] === 1);
+  const height = drawn.length * ROW;
   const used = chart.series.filter((part) => marks.numbers(part.column).some((value) => value > 0));
   const all = [...new Set(ranks)];
   return (
     <>
       <Legend series={used.length ? used : chart.series} />
-      <Plot label="Time split into parts" width={left + inner + RIGHT} height={height + AXIS}>
-        <g transform={`translate(${left} 0)`}>
-          <Axis
-            {...{ height, inner }}
-            ticks={ticks.map((tick) => ({ at: x(tick), text: exact(tick, unit.name) }))}
-          />
-        </g>
-        {labels.map((label, row) => {
-          const rank = ranks[row]; // none: the bar is of a whole run
-          const whole = wholes[row] ?? 0;
-          const share = (value: number) => (whole ? percent((100 * value) / whole) : "no time");
-          let start = 0;
-          const parts = used.map((part) => {
-            const value = marks.numbers(part.column)[row] ?? 0;
-            const from = start;
-            start += value;
-            return { part, value, from };
-          });
-          const text = parts.map(({ part, value }) => `${part.label} ${duration(value)} (${share(value)})`);
-          const chosen = rank !== undefined && selecting.ranks.value.includes(rank);
-          const place = rank === undefined ? label : label.replace(/^r/, "R");
-          const at = (ns: number) => left + x(ns / unit.scale);
-          return (
-            <Mark
-              key={label}
-              label={`${place}: ${text.join(", ") || "no time"}.${rank === undefined ? "" : " Select this rank."}`}
-              transform={`translate(0 ${row * ROW})`}
-              first={row === 0}
-              dim={rank !== undefined && selecting.ranks.value.length > 0 && !chosen}
-              pressed={chosen}
-              onPick={
-                rank === undefined
-                  ? null
-                  : (event) => {
-                      pickRank(selecting, all, rank, event);
-                      if (steps.length && chosen) selecting.iterations.value = [];
-                    }
-              }
-            >
-              <rect class="hta-bar-hit" width="100%" height={ROW} />
-              <text x={left - 8} y={ROW - 6} text-anchor="end">
-                {fitted(label, left - 12)}
-              </text>
-              {parts.map(({ part, value, from }) => (
-                <Fill
-                  key={part.column}
-                  series={part}
-                  x={at(from)}
-                  y={(ROW - BAR) / 2}
-                  width={Math.max(0, at(from + value) - at(from))}
-                  height={BAR}
-                >
-                  <title>{`${place}, ${part.label}: ${share(value)}, ${exact(value, "ns")}`}</title>
-                </Fill>
-              ))}
-              <text class="hta-value" x={at(whole) + 6} y={ROW - 6}>
-                {duration(whole)}
-              </text>
-            </Mark>
-          );
-        })}
-      </Plot>
+      {many && (
+        <Distribution
+          series={used}
+          values={(column) => marks.numbers(column)}
+          label={(row) => (labels[row] ?? "").replace(/^r/, "R")}
+          marked={[...labels.keys()].filter(
+            (row) => bars[row] === 1 || selecting.ranks.value.includes(ranks[row] ?? -1),
+          )}
+          selected={selecting.ranks.value}
+          pick={(rank, event) => pickRank(selecting, all, rank, event)}
+          {...{ ranks, width }}
+        />
+      )}
+      {many && drawn.length > 0 && <p class="hta-muted">Ranks that stand out:</p>}
+      {drawn.length > 0 && (
+        <Plot label="Time split into parts" width={left + inner + RIGHT} height={height + AXIS}>
+          <g transform={`translate(${left} 0)`}>
+            <Axis
+              {...{ height, inner }}
+              ticks={ticks.map((tick) => ({ at: x(tick), text: exact(tick, unit.name) }))}
+            />
+          </g>
+          {drawn.map((row, line) => {
+            const label = labels[row] ?? "";
+            const rank = ranks[row]; // none: the bar is of a whole run
+            const whole = wholes[row] ?? 0;
+            const share = (value: number) => (whole ? percent((100 * value) / whole) : "no time");
+            let start = 0;
+            const parts = used.map((part) => {
+              const value = marks.numbers(part.column)[row] ?? 0;
+              const from = start;
+              start += value;
+              return { part, value, from };
+            });
+            const text = parts.map(({ part, value }) => `${part.label} ${duration(value)} (${share(value)})`);
+            const chosen = rank !== undefined && selecting.ranks.value.includes(rank);
+            const place = rank === undefined ? label : label.replace(/^r/, "R");
+            const at = (ns: number) => left + x(ns / unit.scale);
+            return (
+              <Mark
+                key={label}
+                label={`${place}: ${text.join(", ") || "no time"}.${rank === undefined ? "" : " Select this rank."}`}
+                transform={`translate(0 ${line * ROW})`}
+                first={line === 0}
+                dim={rank !== undefined && selecting.ranks.value.length > 0 && !chosen}
+                pressed={chosen}
+                onPick={
+                  rank === undefined
+                    ? null
+                    : (event) => {
+                        pickRank(selecting, all, rank, event);
+                        if (steps.length && chosen) selecting.iterations.value = [];
+                      }
+                }
+              >
+                <rect class="hta-bar-hit" width="100%" height={ROW} />
+                <text x={left - 8} y={ROW - 6} text-anchor="end">
+                  {fitted(label, left - 12)}
+                </text>
+                {parts.map(({ part, value, from }) => (
+                  <Fill
+                    key={part.column}
+                    series={part}
+                    x={at(from)}
+                    y={(ROW - BAR) / 2}
+                    width={Math.max(0, at(from + value) - at(from))}
+                    height={BAR}
+                  >
+                    <title>{`${place}, ${part.label}: ${share(value)}, ${exact(value, "ns")}`}</title>
+                  </Fill>
+                ))}
+                <text class="hta-value" x={at(whole) + 6} y={ROW - 6}>
+                  {duration(whole)}
+                </text>
+              </Mark>
+            );
+          })}
+        </Plot>
+      )}
     </>
   );
 }

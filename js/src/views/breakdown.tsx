@@ -43,6 +43,7 @@ export const breakdown: View = ({ model, el, signal }) => {
   const encoded = trait<EncodedTable | null>(model, "table", signal);
   const wireMarks = trait<EncodedTable | null>(model, "marks", signal);
   const legend = trait<string[]>(model, "legend", signal);
+  const order = trait<string | undefined>(model, "table_order", signal);
   const leftOut = trait<number>(model, "left_out", signal);
   const extent = trait<number[]>(model, "extent", signal);
   const notes = trait<Note[]>(model, "notes", signal);
@@ -188,6 +189,7 @@ export const breakdown: View = ({ model, el, signal }) => {
                   {whole()
                     ? found(rows.value)
                     : `the first ${table.value.rows} of ${counted(rows.value, "row")}: ${expression.value} has all`}
+                  {order.value && `; ${order.value}`}
                 </span>
               </summary>
               <DataTable
