@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,14 +38,14 @@ class LaneChoice:
         groups: "rank", "process" (each process and device of a rank), or "lane" (the same stream, or kind of
             thread, of all ranks).
         order: (rank, label) of tracks that come first in their group, in this order.
-        ranks: those of which tracks are shown; None means all.
+        ranks: those of which tracks are shown, in their order, before the others; None means all.
     """
 
     words: str = ""
     pinned: Sequence[tuple[int, str]] = ()
     groups: Grouping = "rank"
     order: Sequence[tuple[int, str]] = ()
-    ranks: Collection[int] | None = None
+    ranks: Sequence[int] | None = None
 
 
 def lane_table(lanes: Lanes, labels: Mapping[int, str], choice: LaneChoice) -> pd.DataFrame:
@@ -61,14 +61,16 @@ def lane_table(lanes: Lanes, labels: Mapping[int, str], choice: LaneChoice) -> p
         annotation or thread), label (str), slices (int64), shown, pinned (bool; a pinned track is shown
         whatever the words).
     """
+    at = {rank: place for place, rank in enumerate(choice.ranks or ())}
+    tracks = sorted(lanes.tracks, key=lambda track: at.get(track.rank, len(at)))
     phrases = [phrase.strip() for phrase in choice.words.lower().split(",")]
     pinned, rows = set(choice.pinned), []
-    for group, tracks in _grouped(lanes.tracks, labels, choice).items():
-        for track in tracks:
+    for group, members in _grouped(tracks, labels, choice).items():
+        for track in members:
             text = f"rank {labels.get(track.rank, track.rank)} {track.kind} {track.label}".lower()
             text = text.replace(",", " ")  # in words it ends a phrase
             kept = (track.rank, track.label) in pinned
-            there = choice.ranks is None or track.rank in choice.ranks
+            there = choice.ranks is None or track.rank in at
             shown = kept or (there and all(_allows(phrase, text) for phrase in phrases))
             rows.append((group, track.rank, track.kind, track.label, track.count, shown, kept))
     frame = pd.DataFrame(rows, columns=list(_COLUMNS))

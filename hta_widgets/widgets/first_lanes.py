@@ -22,7 +22,7 @@ _KIND = "temporal_breakdown"
 
 
 def first_lanes(trace: Trace) -> list[dict[str, Any]]:
-    """The ranks to begin with, by number; [] where ranks are few enough to show them all.
+    """The ranks to begin with, in the order of their lanes; [] where ranks are few enough to show them all.
 
     Returns:
         ``[{"rank", "why"}]``: up to six whose time is split unlike that of most, and the two whose time is
@@ -42,5 +42,4 @@ def first_lanes(trace: Trace) -> list[dict[str, Any]]:
     values = others[list(parts)].to_numpy(np.float64)
     distance = np.abs(values - np.median(values, axis=0)).sum(axis=1)
     usual = others["rank"].to_numpy()[np.argsort(distance, kind="stable")[:_USUAL]].tolist()
-    shown = [*apart, *({"rank": rank, "why": "usual: split like the median"} for rank in usual)]
-    return sorted(shown, key=lambda one: one["rank"])
+    return [*apart, *({"rank": rank, "why": "usual: split like the median"} for rank in usual)]

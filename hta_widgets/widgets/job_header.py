@@ -62,7 +62,7 @@ def header_fields(trace: Trace, name: str) -> list[Field]:
         _field("Job", summary["job"] or name or "unnamed", name),
         _field(
             "Ranks",
-            f"{ranks} of {world}" if world and world != ranks else f"{ranks}",
+            f"{ranks:,} of {world:,}" if isinstance(world, int) and world != ranks else f"{ranks:,}",
             _files(trace, summary["files"]),
         ),
         _field(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["first_panels", "unanswered"]
+__all__ = ["FIRST", "first_panels", "unanswered"]
 
-_FIRST = ("temporal_breakdown", "comm_comp_overlap", "kernel_breakdown", "op_counts")
+FIRST = ("temporal_breakdown", "comm_comp_overlap", "kernel_breakdown", "op_counts")
 _MOST = 2
 
 
@@ -52,15 +52,21 @@ _OF_OTHER_OPTIONS = {"memory_owners": {"nn.Module frames"}}
 """What an analysis requires only with other options than those a panel begins with."""
 
 
-def unanswered(trace: Trace) -> dict[str, str]:
+def unanswered(trace: Trace, kinds: Collection[str] | None = None) -> dict[str, str]:
     """The analyses that cannot answer for a recording, with the reason and what would have to be recorded.
 
-    Only what lacks a sign of its data is asked, and that fails at once: nothing is computed for those that
-    can answer.
+    Only what lacks a sign of its data is asked. Most fail at once; some answer in another way, which of a job
+    of many ranks takes long.
+
+    Args:
+        trace: the job.
+        kinds: the analyses to ask; default all.
     """
     told: dict[str, str] = {}
     recorded = frozenset[str]().union(*trace.each(_signs))
     for kind, analysis in ANALYSES.items():
+        if kinds is not None and kind not in kinds:
+            continue
         needed = set(analysis.requires) - _OF_OTHER_OPTIONS.get(kind, set())
         if all(_has(trace, recorded, field) for field in needed):
             continue
@@ -89,4 +95,4 @@ def first_panels(trace: Trace, lacking: dict[str, str]) -> tuple[str, ...]:
     """The panels to begin with: of those that can answer, and have something to show."""
     communicates = any(trace.each(_communicates))
     empty = () if communicates else ("comm_comp_overlap",)
-    return tuple(kind for kind in _FIRST if kind not in lacking and kind not in empty)[:_MOST]
+    return tuple(kind for kind in FIRST if kind not in lacking and kind not in empty)[:_MOST]

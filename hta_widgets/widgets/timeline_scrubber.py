@@ -189,14 +189,14 @@ class TimelineScrubber(Part):
         """
         return self._require().questions.match_frame(self.names, self.query, self.ranks)
 
-    def _lane_ranks(self, there: set[int]) -> set[int]:
-        """The ranks that have lanes."""
+    def _lane_ranks(self, there: set[int]) -> list[int] | None:
+        """The ranks that have lanes, in the order of these; None for all."""
         if self.ranks:
-            return there.intersection(self.ranks)
+            return [rank for rank in self.ranks if rank in there]
         if self.every_rank or not self.first_ranks:
-            return there
-        first = {int(one["rank"]) for one in self.first_ranks}
-        return there.intersection(first.union(self.added_ranks)) or there
+            return None
+        some = dict.fromkeys([*(int(one["rank"]) for one in self.first_ranks), *self.added_ranks])
+        return [rank for rank in some if rank in there] or None
 
     def change_trace(self, trace: Trace) -> None:
         """Show the same job read another way; what is visible and selected stays."""

@@ -43,7 +43,7 @@ from hta_widgets.widgets.panels import PanelKinds, available_panels, kinds_of, m
 from hta_widgets.widgets.part import Part, describe, variable_name
 from hta_widgets.widgets.rank_selector import RankSelector
 from hta_widgets.widgets.reading import communication_rules, read
-from hta_widgets.widgets.relevance import first_panels, unanswered
+from hta_widgets.widgets.relevance import FIRST, first_panels, unanswered
 from hta_widgets.widgets.reporting import explorer_page
 from hta_widgets.widgets.roofline_panel import PeaksByDevice, RooflinePanel
 from hta_widgets.widgets.rpc import rpc_method
@@ -147,6 +147,7 @@ class TraceExplorer(Pictured, LoadingPart):
         self._source, self._name = source, name_of(source)
         self._choose_panels = panels is None
         self._about = Latest[About](self._tell, self._not_loaded)
+        self._lacks = Latest[dict[str, str]](self._tell_lacking, self._not_loaded)
         clock = clock or (source.iteration_clock if isinstance(source, Trace) else "auto")
         super().__init__(
             {self._name: source},
@@ -165,6 +166,7 @@ class TraceExplorer(Pictured, LoadingPart):
         with UI_LOCK:
             parts, self._fixed = self.parts, ()
             self._about.cancel()
+            self._lacks.cancel()
             super().close()
             for _, part in parts:
                 part.close()
@@ -330,7 +332,9 @@ class TraceExplorer(Pictured, LoadingPart):
         settle([self], timeout)  # the parts are created shortly after the trace is loaded
         if not self._fixed:
             raise RuntimeError(self.message)
-        self._tell(about(self.trace, self._name, self.communication))  # a worker thread may still be at it
+        # a worker thread may still be at these
+        self._tell(about(self.trace, self._name, self.communication))
+        self._tell_lacking(unanswered(self.trace))
         shown = dict(self._shown)
         settle([*(part for _, part in self._fixed), *shown.values()], timeout)
         return shown
@@ -365,7 +369,7 @@ class TraceExplorer(Pictured, LoadingPart):
     def _show(self, traces: dict[str, Trace]) -> None:
         trace = read(traces[self._name], self.clock, self.communication)
         known = about(trace, self._name, self.communication)
-        lacking = unanswered(trace)
+        lacking = unanswered(trace, (*FIRST, "rank_waits"))  # and whether there is a job
         with UI_LOCK, self.hold_sync():
             shared = self.selection
             verdict = Verdict(trace, selection=shared)
@@ -390,6 +394,7 @@ class TraceExplorer(Pictured, LoadingPart):
             self._arrange()
             self._tell(known)
             self.status, self.message, self.progress = "idle", "", None
+            self._lacks.submit(lambda: unanswered(trace))  # which may take longer than all that is shown
             if self.trace is not trace:  # something else was chosen meanwhile
                 self._read_again()
 
@@ -413,6 +418,10 @@ class TraceExplorer(Pictured, LoadingPart):
         with UI_LOCK, self.hold_sync():
             self.header, self.health, self.notices = known.header, known.health, known.notices
             self.clocks = known.clocks
+
+    def _tell_lacking(self, lacking: dict[str, str]) -> None:
+        with UI_LOCK:
+            self.lacking = lacking
 
     @t.observe("edits", "peaks")
     def _code_changed(self, _change: Any) -> None:

@@ -121,7 +121,7 @@ export function PickerStatus({ count, selected }: { count: number; selected: Sig
   return (
     <>
       <span class="hta-muted hta-cut" aria-live="polite" title={chosen}>
-        {chosen === "all" ? `all ${count}` : chosen}
+        {chosen === "all" ? `all ${count.toLocaleString("en-US")}` : chosen}
       </span>
       <button
         type="button"

@@ -69,7 +69,9 @@ def test_an_explorer_on_a_cluster(cluster: Any) -> None:
         for kind in ("overview", "temporal_breakdown", "stragglers"):
             pd.testing.assert_frame_equal(explorer.frame(kind), here.frame(kind))
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and explorer.header != here.wait().header:
+        while time.monotonic() < deadline and (
+            explorer.header != here.wait().header or explorer.lacking != here.lacking
+        ):
             time.sleep(0.1)
         assert explorer.header == here.header
         assert explorer.health == here.health

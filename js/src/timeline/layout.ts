@@ -75,7 +75,7 @@ export interface Folding {
 }
 
 /**
- * Rows of the chosen ranks (all if none is chosen), below those that are pinned.
+ * Rows of the chosen ranks in their order (all if none is chosen), below those that are pinned.
  *
  * A counter stands under the lanes of its stream, one of a whole rank under those of its device.
  */
@@ -124,12 +124,15 @@ export function arrange(
   );
   for (const track of top) place(track, `▴ ${ofRank(track)}`, top);
   layout.pinned = y;
-  const shown = outline.tracks.filter(
-    (track) =>
-      (ranks.length === 0 || ranks.includes(track.rank)) &&
-      !isPinned(track, pinned) &&
-      isShown(outline, track, filter),
-  );
+  const at = new Map(ranks.map((rank, i) => [rank, i]));
+  const shown = outline.tracks
+    .filter(
+      (track) =>
+        (ranks.length === 0 || at.has(track.rank)) &&
+        !isPinned(track, pinned) &&
+        isShown(outline, track, filter),
+    )
+    .sort((a, b) => (at.get(a.rank) ?? 0) - (at.get(b.rank) ?? 0));
   const groups = grouped(outline, shown, by, order);
   const anchors = filter.trim() ? new Set() : countedBelow(groups.flatMap(({ tracks }) => tracks));
   for (const { text, tracks } of groups) {

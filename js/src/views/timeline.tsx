@@ -175,8 +175,9 @@ function build({ model, el, signal }: ViewProps, rpc: Rpc, outline: Outline, sou
   const laneRanks = computed((): readonly number[] => {
     const first = firstRanks.value ?? [];
     if (ranks.value.length || everyRank.value || !first.length) return ranks.value;
+    const there = new Set(outline.ranks.map(({ rank }) => rank));
     const some = new Set([...first.map(({ rank }) => rank), ...(addedRanks.value ?? [])]);
-    return outline.ranks.map(({ rank }) => rank).filter((rank) => some.has(rank));
+    return [...some].filter((rank) => there.has(rank));
   });
   const matches = makeSignal<number | null>(null);
   // made anew for other matches, so that what was listed goes
