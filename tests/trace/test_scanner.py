@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import tracemalloc
 from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from hta_widgets.errors import TraceNotFoundError
-from hta_widgets.trace.reader import columns, scanner
+from hta_widgets.trace.reader import blocks, columns, scanner
 from hta_widgets.trace.reader.schema import NULL
 from tests.support import SHARED_TRACES
 
@@ -262,3 +263,19 @@ def test_files_do_not_learn_keys_from_each_other() -> None:
     strange = ",".join(f'"key {number}": 1' for number in range(2000))
     scanner.scan(io.BytesIO(b'[{"ph": "X", "ts": 1, %s}]' % strange.encode()))
     assert columns.ColumnScanner((), 4096)._plan.keys.used.tolist() == known
+
+
+def test_columns_are_never_in_memory_twice(monkeypatch):
+    """Four times the events take at their peak little more than the columns that come with them."""
+    monkeypatch.setattr(blocks, "_MOST", blocks._LEAST)  # buffers of one size
+    event = '{"ph":"X","cat":"kernel","name":"k%d","pid":0,"ts":%d,"dur":2,"args":{"stream":7,"device":0}}'
+    used = []
+    for n in (50_000, 200_000):
+        text = f'{{"traceEvents":[{",".join(event % (i % 9, 3 * i) for i in range(n))}]}}'.encode()
+        scanner.scan(io.BytesIO(text))
+        tracemalloc.start()
+        table = scanner.scan(io.BytesIO(text))
+        used.append((tracemalloc.get_traced_memory()[1], table.nbytes))
+        tracemalloc.stop()
+    (peak, size), (larger_peak, larger_size) = used
+    assert larger_peak - peak < 1.25 * (larger_size - size), (larger_peak - peak) / (larger_size - size)

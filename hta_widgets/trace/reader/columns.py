@@ -1,4 +1,4 @@
-"""From blocks of text to an `EventTable`: runs the scanner's kernels and joins their columns at the end."""
+"""From blocks of text to an `EventTable`: runs the scanner's kernels and adds what they find to columns."""
 
 from __future__ import annotations
 
@@ -36,14 +36,38 @@ _ODD = {
 Sparse = tuple[npt.NDArray[np.int32], npt.NDArray[Any]]
 
 
+_GROWTH = 1.125
+
+
 @dataclass
 class _Piece:
-    """The events of one block."""
+    """The events of one block, in the arrays that the next block uses again."""
 
     n: int
     texts: npt.NDArray[np.int32]
     times: npt.NDArray[np.int64]
     sparse: dict[int, Sparse]
+
+
+class _Growing:
+    """A column to which blocks are added. It grows where it lies: long ones are never in memory twice."""
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._values = np.empty(0, dtype)
+        self._n = 0
+
+    def add(self, values: npt.NDArray[Any]) -> None:
+        end = self._n + len(values)
+        if end > len(self._values):
+            self._values.resize(max(end, int(_GROWTH * len(self._values))), refcheck=False)
+        self._values[self._n : end] = values
+        self._n = end
+
+    def take(self) -> npt.NDArray[Any]:
+        """The whole column, which is held here no longer."""
+        values, self._values = self._values, np.empty(0, self._values.dtype)
+        values.resize(self._n, refcheck=False)
+        return values
 
 
 class ColumnScanner:
@@ -60,7 +84,9 @@ class ColumnScanner:
             max(_LEAST_ROOM, block_bytes // _BYTES_PER_EVENT),
             max(_LEAST_ROOM, block_bytes // 256),
         )
-        self._pieces: list[_Piece] = []
+        self._texts = [_Growing(np.int32) for _ in _TEXTS]
+        self._times = [_Growing(np.int64) for _ in _TIMES]
+        self._sparse: dict[int, tuple[_Growing, _Growing]] = {}
         self._unreadable: Counter[str] = Counter()
         self._first_unreadable: dict[str, int] = {}
         self._odd: Counter[int] = Counter()
@@ -92,28 +118,37 @@ class ColumnScanner:
         self._found.filled[event_scan.COMMAS] = event_scan.NO_EVENT_YET
 
     def _keep(self, text: Text, offset: int, n: int) -> None:
-        """Copy the block's columns out of the shared arrays and empty those."""
+        """Add the block's events to the columns and empty the arrays that blocks share."""
         found = self._found
         sparse: dict[int, Sparse] = {}
         for j in np.flatnonzero(found.counts).tolist():
-            count, kind = int(found.counts[j]), self.columns[j].kind
-            cells = (found.floats if kind == "float" else found.integers)[j, :count]
-            sparse[j] = (
-                found.rows[j, :count].copy(),
-                cells.astype(np.int32) if kind in ("text", "json") else cells.copy(),
-            )
-        piece = _Piece(n, found.texts[:, :n].copy(), found.times[:, :n].copy(), sparse)
+            cells = found.floats if self.columns[j].kind == "float" else found.integers
+            sparse[j] = found.rows[j, : found.counts[j]], cells[j, : found.counts[j]]
+        piece = _Piece(n, found.texts[:, :n], found.times[:, :n], sparse)
         self._resolve(text, offset, piece, found.deferred[: int(found.filled[DEFERRED])].tolist())
         for odd, (count, first, _) in enumerate(found.odd.tolist()):
             self._odd[odd] += count
             if count:
                 self._first_odd.setdefault(odd, offset + first)
+        if n:
+            self._add(piece)
         found.odd[:] = [0, -1, -1]
         found.counts[:] = 0
         found.filled[[ROWS, DEFERRED]] = 0
-        if n:
-            self._pieces.append(piece)
-            self.n += n
+
+    def _add(self, piece: _Piece) -> None:
+        for column, codes in zip(self._texts, piece.texts, strict=True):
+            column.add(codes)
+        for column, times in zip(self._times, piece.times, strict=True):
+            column.add(times)
+        for j, (rows, cells) in piece.sparse.items():
+            if j not in self._sparse:
+                kind = self.columns[j].kind
+                dtype = np.int32 if kind in ("text", "json") else cells.dtype
+                self._sparse[j] = _Growing(np.int32), _Growing(dtype)
+            self._sparse[j][0].add(rows + np.int32(self.n))
+            self._sparse[j][1].add(cells)
+        self.n += piece.n
 
     def _resolve(self, text: Text, offset: int, piece: _Piece, deferred: list[list[int]]) -> None:
         """Read the deferred values, in file order, so that the last of duplicate keys counts."""
@@ -152,32 +187,20 @@ class ColumnScanner:
         ]
 
     def table(self, path: str, metadata: dict[str, Any], problems: list[Problem]) -> EventTable:
-        """Join the pieces.  They are freed one by one, which keeps the peak of memory near one copy."""
-        pieces, self._pieces = self._pieces, []
+        """The events so far."""
         dense: dict[str, npt.NDArray[Any]] = {}
         sparse: dict[str, Sparse] = {}
         dictionaries: dict[str, list[str]] = {}
         raw = [self._names.raw(code) for code in range(len(self._names))]
-        for k, column in enumerate(_TEXTS):
-            codes = _join([piece.texts[k] for piece in pieces], np.int32)
-            dense[column.name], dictionaries[column.name] = _own_dictionary(codes, raw, column)
-        for k, column in enumerate(_TIMES):
-            dense[column.name] = _join([piece.times[k] for piece in pieces], np.int64)
-        offsets = np.cumsum([0] + [piece.n for piece in pieces])
-        for piece in pieces:
-            del piece.texts, piece.times
-        for j in sorted(set().union(*(piece.sparse for piece in pieces))):
-            column = self.columns[j]
-            cells = [
-                (piece.sparse.pop(j), offset)
-                for piece, offset in zip(pieces, offsets, strict=False)
-                if j in piece.sparse
-            ]
-            rows = _join([pair[0] + np.int32(offset) for pair, offset in cells], np.int32)
-            column_values = _join([pair[1] for pair, _ in cells], cells[0][0][1].dtype)
+        for column, codes in zip(_TEXTS, self._texts, strict=True):
+            dense[column.name], dictionaries[column.name] = _own_dictionary(codes.take(), raw, column)
+        for column, times in zip(_TIMES, self._times, strict=True):
+            dense[column.name] = times.take()
+        for j, (rows, cells) in sorted(self._sparse.items()):
+            column, found = self.columns[j], cells.take()
             if column.kind in ("text", "json"):
-                column_values, dictionaries[column.name] = _own_dictionary(column_values, raw, column)
-            sparse[column.name] = (rows, column_values)
+                found, dictionaries[column.name] = _own_dictionary(found, raw, column)
+            sparse[column.name] = rows.take(), found
         return EventTable(path, self.n, dense, sparse, dictionaries, metadata, problems)
 
 
@@ -237,10 +260,6 @@ def _merge(cells: Sparse | None, late: dict[int, int | float], is_float: bool) -
         rows, found = np.concatenate([cells[0], rows]), np.concatenate([cells[1], found])
     order = np.argsort(rows, kind="stable")
     return rows[order], found[order]
-
-
-def _join(arrays: list[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    return np.concatenate(arrays) if arrays else np.empty(0, dtype)
 
 
 def _own_dictionary(
