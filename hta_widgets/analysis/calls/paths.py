@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.calls.tree import CallTree
 from hta_widgets.jit import inline, kernel
+from hta_widgets.trace.ordering import distinct
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -51,9 +52,7 @@ class CallPaths:
                 break
             caller = tree.parent[rows]
             above = np.where(caller >= 0, of[caller], -1).astype(np.int64)
-            keys, at = np.unique(
-                (above + 1) * len(rank_trace.names) + position[rank_trace.name[rows]], return_inverse=True
-            )
+            keys, at = distinct((above + 1) * len(rank_trace.names) + position[rank_trace.name[rows]])
             of[rows] = made + at
             parents.append(keys // len(rank_trace.names) - 1)
             names.append(by_name[keys % len(rank_trace.names)])

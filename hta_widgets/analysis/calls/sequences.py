@@ -10,9 +10,11 @@ import pandas as pd
 
 from hta_widgets.analysis.calls.stacks import stacks
 from hta_widgets.analysis.calls.tree import owners
+from hta_widgets.analysis.launches.op_kernels import sequence_numbers
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.formatting import counted, duration
+from hta_widgets.trace.ordering import distinct, first_of_each, order_in_groups
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -193,14 +195,15 @@ def _instances(
         listed[rank_trace.members(Scope(streams=scope.streams, names=scope.names))] = True
         wanted &= listed
     kernels = np.flatnonzero(wanted)
-    kernels = kernels[np.lexsort((kernels, rank_trace.start[kernels], owner[kernels]))]
-    calls, first, length = np.unique(owner[kernels], return_index=True, return_counts=True)
+    kernels = kernels[order_in_groups(owner[kernels], rank_trace.start[kernels])]
+    first = np.flatnonzero(np.diff(owner[kernels], prepend=-1))
+    calls, length = owner[kernels[first]].astype(np.int64), np.diff(first, append=len(kernels))
     long = length >= min_length
-    calls, first, length = calls[long], first[long], length[long]
-    if not len(calls):
+    if not long.any():
         return None
-    device = np.add.reduceat(rank_trace.dur[kernels], np.unique(owner[kernels], return_index=True)[1])[long]
-    pattern = _patterns(rank_trace, calls.astype(np.int64), rank_trace.name[kernels], first, length)
+    device = np.add.reduceat(rank_trace.dur[kernels], first)[long]
+    calls, first, length = calls[long], first[long], length[long]
+    pattern = _patterns(rank_trace, calls, rank_trace.name[kernels].astype(np.int64), first, length)
     frame = pd.DataFrame(
         {
             "rank": rank_trace.rank,
@@ -218,17 +221,14 @@ def _instances(
 
 
 def _patterns(
-    rank_trace: RankTrace, calls: Int64, name: npt.NDArray[np.int32], first: Int64, length: Int64
+    rank_trace: RankTrace, calls: Int64, name: Int64, first: Int64, length: Int64
 ) -> npt.NDArray[np.object_]:
     """The pattern of each call, whose kernels are `name[first : first + length]`; its text is made once."""
-    texts = np.array(rank_trace.names, object)
-    patterns = np.empty(len(calls), object)
-    for size in np.unique(length):
-        of_size = np.flatnonzero(length == size)
-        codes = np.column_stack(
-            [rank_trace.name[calls[of_size]], name[first[of_size, None] + np.arange(size)]]
-        )
-        distinct, which = np.unique(codes, axis=0, return_inverse=True)
-        joined = np.array(["|".join(texts[row]) for row in distinct], object)
-        patterns[of_size] = joined[which.reshape(-1)]
-    return patterns
+    operator = rank_trace.name[calls].astype(np.int64)
+    which = distinct(sequence_numbers(operator, name, first, length))[1]
+    patterns = np.empty(int(which.max()) + 1, object)
+    for number, call in enumerate(first_of_each(which).tolist()):
+        codes = [operator[call], *name[first[call] : first[call] + length[call]].tolist()]
+        patterns[number] = "|".join(rank_trace.names[code] for code in codes)
+    found: npt.NDArray[np.object_] = patterns[which]
+    return found

@@ -17,6 +17,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import order_in_groups
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ class Launched:
         linked = np.flatnonzero(rank_trace.launch[everything] >= 0)
         rows = everything[linked]
         calls = rank_trace.launch[rows].astype(np.int64)
-        order = np.lexsort((rank_trace.start[rows], calls, rank_trace.start[calls]))
+        by_call = rank_trace.start[calls]
+        order = order_in_groups(np.zeros(len(rows), np.int8), by_call, calls, rank_trace.start[rows])
         self.rows, self.calls = rows[order], calls[order]
         of_call = np.bincount(self.calls, minlength=1)
         self.siblings: Int64 = of_call[self.calls].astype(np.int64)
@@ -128,7 +130,7 @@ def _lanes(device: Int64, stream: Int64) -> tuple[Int64, Int64]:
 def _stream_free(start: Int64, end: Int64, lane: Int64) -> Int64:
     """For each row the time at which all work that started before it on its lane had ended."""
     free = np.full(len(start), ALWAYS, np.int64)
-    order = np.lexsort((start, lane))
+    order = order_in_groups(lane, start)
     bounds = np.searchsorted(lane[order], np.arange(int(lane.max(initial=-1)) + 2))
     for first, stop in pairwise(bounds.tolist()):
         of_lane = order[first:stop]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "op_kernels", "sentence"]
+__all__ = ["ANALYSIS", "op_kernels", "sentence", "sequence_numbers"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -120,7 +120,7 @@ def _of_rank(
     kernels = np.diff(first, append=len(op))
     name = rank_trace.name[work.rows[chosen]].astype(np.int64)
     owner, launch = op[first], chosen[first]
-    code = _sequences(rank_trace.name[owner].astype(np.int64), name, first, kernels)
+    code = sequence_numbers(rank_trace.name[owner].astype(np.int64), name, first, kernels)
     columns = {
         "op_name": rank_trace.name[owner].astype(np.int64),
         "sequence": code,
@@ -207,7 +207,7 @@ def _find_around(parent: npt.NDArray[np.int32], wanted: Bool, around: Int64) -> 
         around[row] = at
 
 
-def _sequences(op: Int64, name: Int64, first: Int64, count: Int64) -> Int64:
+def sequence_numbers(op: Int64, name: Int64, first: Int64, count: Int64) -> Int64:
     """A number for each operator's sequence name[first : first + count], equal for equal ones only."""
     size = 1 << max(4, int(2 * (len(name) + len(op))).bit_length())
     node = np.full((size, 2), -1, np.int64)

@@ -21,7 +21,7 @@ from hta_widgets.analysis.operators.categories import category_of
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError, itemsize
 from hta_widgets.analysis.operators.pointwise import broadcast
 from hta_widgets.analysis.operators.recorded import RecordedInputs
-from hta_widgets.trace.ordering import distinct, first_of_each
+from hta_widgets.trace.ordering import distinct, first_of_each, order_in_groups, unique
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -88,10 +88,10 @@ def neighbours(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     """
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
     launch = rank_trace.launch[rows]
-    order = np.lexsort((rows, rank_trace.start[rows], rank_trace.start[launch], rank_trace.thread[launch]))
+    order = order_in_groups(rank_trace.thread[launch], rank_trace.start[launch], rank_trace.start[rows])
     rows, launch = rows[order], launch[order]
     pointwise = np.zeros(len(rank_trace.names) + 1, np.bool_)
-    for code in np.unique(rank_trace.name[rows]).tolist():
+    for code in unique(rank_trace.name[rows]).tolist():
         found = kernel_class(rank_trace.names[code])
         pointwise[code] = found.library == "PyTorch" and found.operation in ("elementwise", "copy")
     mine = pointwise[rank_trace.name[rows]]
@@ -121,9 +121,10 @@ def chains_of(rank_trace: RankTrace) -> Chains:
     first, second = kind[before], kind[after]
     known = (first >= 0) & (second >= 0)
     before, after, first, second = before[known], after[known], first[known], second[known]
-    pairs, which = np.unique(np.stack([first, second]), axis=1, return_inverse=True)
-    saved = np.array([work[left].saved(work[right]) for left, right in pairs.T.tolist()])
-    of_pair = saved[which.ravel()] if len(saved) else np.zeros(0)
+    pairs, which = distinct(first * len(work) + second)
+    sides = [divmod(pair, len(work)) for pair in pairs.tolist()]
+    saved = np.array([work[left].saved(work[right]) for left, right in sides])
+    of_pair = saved[which] if len(saved) else np.zeros(0)
     feeds = of_pair > 0
     before, after, of_pair = before[feeds], after[feeds], of_pair[feeds]
     rows = np.union1d(before, after)

@@ -54,11 +54,11 @@ def dependencies(
     )
     count = int(first[-1])
     edges = Edges(
-        source=edges.source[:count].copy(),
-        kind=edges.kind[:count].copy(),
-        weight=edges.weight[:count].copy(),
-        residual=edges.residual[:count].copy(),
-        thread=edges.thread[:count].copy(),
+        source=edges.source[:count],
+        kind=edges.kind[:count],
+        weight=edges.weight[:count],
+        residual=edges.residual[:count],
+        thread=edges.thread[:count],
     )
     _usual_return(nodes, first, edges, names, allocates)
     return first, edges

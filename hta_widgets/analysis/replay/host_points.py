@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.replay.kinds import CALL_BEGINS, CALL_ENDS, MARK
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.waits import sync_calls
 
@@ -80,10 +82,15 @@ def named(rank_trace: RankTrace, pattern: re.Pattern[str]) -> Bool:
     Names of kernels are long, and there are many.
     """
     found = np.zeros(max(len(rank_trace.names), 1), np.bool_)
-    found[rank_trace.name[rank_trace.event_class == EventClass.RUNTIME]] = True
-    for code in np.flatnonzero(found).tolist():
+    for code in _names_of_calls(rank_trace):
         found[code] = pattern.search(rank_trace.names[code]) is not None
     return found
+
+
+@memoize_per_rank()
+def _names_of_calls(rank_trace: RankTrace) -> list[int]:
+    codes: list[int] = unique(rank_trace.name[rank_trace.event_class == EventClass.RUNTIME]).tolist()
+    return codes
 
 
 def host_points(
