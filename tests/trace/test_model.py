@@ -37,6 +37,9 @@ def test_an_argument_keeps_its_type(tmp_path):
     values = {"stream": 7, "blocks per SM": 8.727, "warps per SM": 4, "dtype": "Float", "own": 1}
     rank = rank_of(tmp_path, [slice_("k", "kernel", 0, 5, **values), slice_("op", "cpu_op", 0, 5)])
     assert rank.argument("stream").tolist() == [7, NULL]
+    assert rank.argument_of("stream", np.array([1, 0, 0])).tolist() == [NULL, 7, 7]
+    assert rank.argument_of("cbid", np.array([0])).tolist() == [NULL]
+    assert rank.argument_of("dur_ns", np.array([1])).tolist() == [5_000]
     np.testing.assert_array_equal(rank.argument("blocks_per_sm"), [8.727, np.nan])
     np.testing.assert_array_equal(rank.argument("warps_per_sm"), [4.0, np.nan])
     assert rank.argument_codes("dtype").tolist() == [0, -1]

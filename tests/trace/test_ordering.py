@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hta_widgets.trace.ordering import distinct, first_of_each, grouped, order_in_groups, unique
+from hta_widgets.trace.ordering import (
+    among,
+    distinct,
+    first_of_each,
+    grouped,
+    order_in_groups,
+    order_of_nesting,
+    unique,
+)
 
 FEW = st.integers(0, 3)
 SHORT = st.integers(0, 70_000)
@@ -39,6 +47,22 @@ def test_groups_are_sorted_by_start_and_then_by_the_ties(rows):
         order_in_groups(group, start, first, second), np.lexsort((second, first, start, group))
     )
     np.testing.assert_array_equal(order_in_groups(group, start), np.lexsort((start, group)))
+
+
+@given(st.lists(st.tuples(st.integers(-1, 2), FEW, FEW, FEW), max_size=60))
+def test_rows_on_lanes_are_sorted_as_they_nest(rows):
+    lane, start, end, tie = np.array(rows, np.int64).reshape(-1, 4).T
+    order = np.lexsort((tie, -end, start, lane))
+    expected = order[lane[order] >= 0]
+    np.testing.assert_array_equal(order_of_nesting(lane, start, end, tie), expected)
+    by_start = np.array(sorted(range(len(rows)), key=lambda row: start[row]), np.int64)
+    np.testing.assert_array_equal(order_of_nesting(lane, start, end, tie, by_start), expected)
+
+
+@given(st.lists(st.integers(0, 9), max_size=60), st.sets(st.integers(0, 12), max_size=4))
+def test_codes_are_among_a_few(values, wanted):
+    codes = np.array(values, np.uint8)
+    assert among(codes, tuple(wanted)).tolist() == [value in wanted for value in values]
 
 
 @given(columns)
