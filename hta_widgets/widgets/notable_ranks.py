@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.communication.waits import longest_wait
+from hta_widgets.analysis.communication.waits import longest_wait, wait_chain
 from hta_widgets.analysis.job.parts import PARTS
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -72,9 +72,14 @@ def _evidence(trace: Trace, scope: Scope, rank: int) -> dict[str, Any] | None:
         return None
     victim = met[met["waits"]].iloc[0]
     last = met.iloc[0]
+    hops = wait_chain(trace, int(victim["rank"]), int(victim["event_id"]))
+    passed = {*hops["rank"].tolist(), *hops["awaited"].tolist()}
     return {
-        "ranks": sorted({rank, int(last["rank"]), int(victim["rank"])}),
+        "ranks": sorted({rank, int(last["rank"]), int(victim["rank"]), *passed}),
         "names": [],
         "focus": [int(last["rank"]), int(last["event_id"])],
-        "window": [int(victim["start_ns"]), int(max(victim["end_ns"], last["end_ns"]))],
+        "window": [
+            min(int(victim["start_ns"]), *hops["start_ns"].tolist()),
+            max(int(victim["end_ns"]), int(last["end_ns"]), *hops["end_ns"].tolist()),
+        ],
     }

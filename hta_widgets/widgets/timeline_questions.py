@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.communication.waits import meeting
+from hta_widgets.analysis.communication.waits import meeting, wait_chain
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.critical_path import replayed_path, sentence
 from hta_widgets.analysis.inspect import longest_events
@@ -129,16 +129,42 @@ class Questions:
     def waits(self, params: dict[str, Any]) -> dict[str, Any]:
         """Who waits for whom at the exchange of this slice, as `meeting` has it; only at recorded times.
 
-        The slice of the rank that arrives last, and those of the others with how long each waits.
+        The slice of the rank that arrives last, and those of the others with how long each waits; and where
+        the last one had been waiting itself, the same through the exchanges up to the rank that causes it:
+        for this slice, or, if it is the last one, for that which waits longest.
         """
         position = self._position(params)
         if self._edits is not None:
-            return {"last": None, "waiting": []}
-        frame = meeting(self._trace, self._lanes.track_of(position).rank, int(self._lanes.event_id[position]))
+            return {"last": None, "waiting": [], "through": []}
+        rank, event_id = self._lanes.track_of(position).rank, int(self._lanes.event_id[position])
+        frame = meeting(self._trace, rank, event_id)
         keys = zip(frame["rank"].tolist(), frame["event_id"].tolist(), strict=True)
         slices = [slice_payload(self._lanes, self._lanes.find(*key)) for key in keys]
         waited = list(zip(slices, frame["waited_ns"].tolist(), strict=True))[1:]
-        return {"last": slices[0] if slices else None, "waiting": [pair for pair in waited if pair[1] > 0]}
+        return {
+            "last": slices[0] if slices else None,
+            "waiting": [pair for pair in waited if pair[1] > 0],
+            "through": self._through(frame, rank),
+        }
+
+    def _through(self, met: pd.DataFrame, rank: int) -> list[dict[str, Any]]:
+        """The exchanges behind a `meeting` through which a rank waits, or else the one that waits longest."""
+        if met.empty:
+            return []
+        own = met[(met["rank"] == rank) & (met["waited_ns"] > 0)]
+        victim = own.iloc[0] if len(own) else met.iloc[int(met["waited_ns"].to_numpy().argmax())]
+        hops = wait_chain(self._trace, int(victim["rank"]), int(victim["event_id"])).iloc[1:]
+        waiting, awaited = (
+            [
+                slice_payload(self._lanes, self._lanes.find(*key))
+                for key in zip(hops[of].tolist(), hops[event].tolist(), strict=True)
+            ]
+            for of, event in (("rank", "event_id"), ("awaited", "awaited_event_id"))
+        )
+        each = zip(awaited, waiting, hops["event_wait_ns"].tolist(), hops["wait_ns"].tolist(), strict=True)
+        return [
+            {"last": last, "waiting": [(one, waited)], "whole": whole} for last, one, waited, whole in each
+        ]
 
     def _position(self, params: dict[str, Any]) -> int:
         position = int(params["id"])

@@ -461,7 +461,7 @@ def test_a_collective_tells_who_waits_for_whom(ddp):
     for one, ns in found["waiting"]:
         assert one["start"] + ns == pytest.approx(found["last"]["start"], abs=20_000)  # one clock here
     kernel_of_compute = next(i for i in range(lanes.n) if lanes.classes[i] == EventClass.COMPUTE)
-    assert ask(widget, "waits", id=kernel_of_compute) == {"last": None, "waiting": []}
+    assert ask(widget, "waits", id=kernel_of_compute) == {"last": None, "waiting": [], "through": []}
     widget.close()
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
 
-__all__ = ["NOBODY", "follow"]
+__all__ = ["NOBODY", "Followed", "follow"]
 
 NOBODY = -1
 """In place of a rank: the chain of waits could not be followed."""
@@ -24,6 +24,7 @@ Span = tuple[int, int]
 class _Kernel:
     """A communication kernel: it waits from its start for the arrival of `last`, then it transfers."""
 
+    position: int
     rank: int
     start: int
     end: int
@@ -92,67 +93,109 @@ def follow(kernels: pd.DataFrame, computing: Mapping[int, Intervals]) -> pd.Data
         Columns: kernel (int64, position of the one that waits), culprit (int64, or -1 for nobody), start_ns,
         end_ns (int64 ns, the part on the culprit's clock; on the waiting rank's if nobody).
     """
-    every = [
-        _Kernel(rank, start, end, start + waited, last, known)
-        for rank, start, end, waited, last, known in zip(
-            *(
-                kernels[name].tolist()
-                for name in ("rank", "start_ns", "end_ns", "waited_ns", "last", "known")
-            ),
-            strict=True,
-        )
-    ]
-    of_rank: dict[int, list[_Kernel]] = {}
-    for kernel in every:
-        of_rank.setdefault(kernel.rank, []).append(kernel)
-    ranks = {rank: _Rank(computing[rank], own) for rank, own in of_rank.items()}
-    parts = [
-        (position, *part)
-        for position, kernel in enumerate(every)
-        if kernel.waits_until > kernel.start
-        for part in _causes(kernel, every, ranks)
-    ]
-    values = np.array(parts, np.int64).reshape(-1, 4)
-    return pd.DataFrame(values, columns=["kernel", "culprit", "start_ns", "end_ns"])
+    return Followed(kernels, computing).parts()
 
 
-def _causes(waiting: _Kernel, every: list[_Kernel], ranks: Mapping[int, _Rank]) -> list[tuple[int, int, int]]:
-    """The parts of one wait: culprit, start and end on its clock; by the time of the waiting rank."""
-    found: list[tuple[int, int, int, int]] = []  # the start on the clock of the waiting rank, then the part
+class Followed:
+    """Kernels whose waits can be followed; arguments as `follow` has them."""
+
+    def __init__(self, kernels: pd.DataFrame, computing: Mapping[int, Intervals]) -> None:
+        columns = ("rank", "start_ns", "end_ns", "waited_ns", "last", "known")
+        each = zip(*(kernels[name].tolist() for name in columns), strict=True)
+        self._every = [
+            _Kernel(position, rank, start, end, start + waited, last, known)
+            for position, (rank, start, end, waited, last, known) in enumerate(each)
+        ]
+        of_rank: dict[int, list[_Kernel]] = {}
+        for kernel in self._every:
+            of_rank.setdefault(kernel.rank, []).append(kernel)
+        self._ranks = {rank: _Rank(computing[rank], own) for rank, own in of_rank.items()}
+
+    def parts(self) -> pd.DataFrame:
+        """The answer of `follow`."""
+        found = [
+            (kernel.position, *part[:3])
+            for kernel in self._every
+            if kernel.waits_until > kernel.start
+            for part in _causes(kernel, self._every, self._ranks)
+        ]
+        values = np.array(found, np.int64).reshape(-1, 4)
+        return pd.DataFrame(values, columns=["kernel", "culprit", "start_ns", "end_ns"])
+
+    def chain(self, position: int) -> list[tuple[int, int, int]]:
+        """The ranks through which most of what a kernel waits is waited, to the one that causes it.
+
+        Returns:
+            For each hop the position of the kernel in which its rank waits longest, how much of the first
+            kernel's wait passes through that rank in whatever kernels, and how much in this one, ns. None
+            without a known culprit.
+        """
+        parts = [
+            ((*(kernel.rank for kernel in chain), culprit), chain, end - start)
+            for culprit, start, end, chain in _causes(self._every[position], self._every, self._ranks)
+        ]
+        of_path: dict[tuple[int, ...], int] = {}
+        for ranks, _, ns in parts:
+            if ranks[-1] != NOBODY:
+                of_path[ranks] = of_path.get(ranks, 0) + ns
+        if not of_path:
+            return []
+        path = max(of_path, key=lambda ranks: (of_path[ranks], ranks))
+        hops = []
+        for at in range(len(path) - 1):
+            in_kernel: dict[int, int] = {}
+            for _, chain, ns in (part for part in parts if part[0] == path):
+                in_kernel[chain[at].position] = in_kernel.get(chain[at].position, 0) + ns
+            longest = max(in_kernel, key=lambda kernel: (in_kernel[kernel], -kernel))
+            through = [part for part in parts if part[0][: at + 1] == path[: at + 1] and len(part[1]) > at]
+            inside = sum(ns for _, chain, ns in through if chain[at].position == longest)
+            hops.append((longest, sum(ns for *_, ns in through), inside))
+        return hops
+
+
+_Part = tuple[int, int, int, tuple[_Kernel, ...]]
+
+
+def _causes(waiting: _Kernel, every: list[_Kernel], ranks: Mapping[int, _Rank]) -> list[_Part]:
+    """The parts of one wait: culprit, start and end on its clock, and the kernels through which it waits.
+
+    By the time of the waiting rank.
+    """
+    found: list[tuple[int, _Part]] = []  # the start on the clock of the waiting rank, then the part
     # What is left to explain: the kernel of the last to arrive, a span on its rank's clock, how far that is
-    # ahead of the waiting rank's, and the ranks that wait for each other up to there.
-    left: list[tuple[_Kernel, Span, int, tuple[int, ...]]] = []
+    # ahead of the waiting rank's, and the kernels that wait for each other up to there.
+    left: list[tuple[_Kernel, Span, int, tuple[_Kernel, ...]]] = []
 
-    def wait(kernel: _Kernel, spans: list[Span], ahead: int, chain: tuple[int, ...]) -> None:
+    def wait(kernel: _Kernel, spans: list[Span], ahead: int, chain: tuple[_Kernel, ...]) -> None:
         if kernel.last < 0:
-            blame(NOBODY, spans, ahead)
+            blame(NOBODY, spans, ahead, chain)
             return
         last = every[kernel.last]
         shift = last.start - kernel.waits_until
         left.extend((last, (low + shift, high + shift), ahead + shift, chain) for low, high in spans)
 
-    def blame(culprit: int, spans: list[Span], ahead: int) -> None:
+    def blame(culprit: int, spans: list[Span], ahead: int, chain: tuple[_Kernel, ...]) -> None:
         shift = ahead if culprit == NOBODY else 0
-        found.extend((low - ahead, culprit, low - shift, high - shift) for low, high in spans)
+        found.extend((low - ahead, (culprit, low - shift, high - shift, chain)) for low, high in spans)
 
-    wait(waiting, [(waiting.start, waiting.waits_until)], 0, (waiting.rank,))
+    wait(waiting, [(waiting.start, waiting.waits_until)], 0, (waiting,))
     while left:
         last, span, ahead, chain = left.pop()
-        if last.rank in chain:
-            blame(NOBODY, [span], ahead)
+        if any(kernel.rank == last.rank for kernel in chain):
+            blame(NOBODY, [span], ahead, chain)
             continue
         rank, rest = ranks[last.rank], [span]
         earlier = rank.before(last.start, span)
         if earlier:
             computes, rest = rank.computing(span)
-            blame(last.rank, computes, ahead)
+            blame(last.rank, computes, ahead, chain)
         for kernel in earlier:
             transfers, rest = _cut(rest, kernel.waits_until, kernel.end)
-            blame(last.rank if kernel.known else NOBODY, transfers, ahead)
+            blame(last.rank if kernel.known else NOBODY, transfers, ahead, chain)
             waits, rest = _cut(rest, kernel.start, kernel.waits_until)
-            wait(kernel, waits, ahead, (*chain, last.rank))
-        blame(last.rank, rest, ahead)
-    return [part[1:] for part in sorted(found)]
+            wait(kernel, waits, ahead, (*chain, kernel))
+        blame(last.rank, rest, ahead, chain)
+    return [part for _, part in sorted(found, key=lambda each: (each[0], each[1][:3]))]
 
 
 def _cut(spans: list[Span], low: int, high: int) -> tuple[list[Span], list[Span]]:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.arrivals import NOISE_NS, arrivals
 from hta_widgets.analysis.communication.collectives import belonging, collectives
-from hta_widgets.analysis.communication.culprits import NOBODY, follow
+from hta_widgets.analysis.communication.culprits import NOBODY, Followed
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
@@ -21,7 +21,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["arrived", "longest_wait", "meeting", "unclear", "waits"]
+__all__ = ["arrived", "longest_wait", "meeting", "unclear", "wait_chain", "waits"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -91,11 +91,48 @@ def meeting(trace: Trace, rank: int, event_id: int) -> pd.DataFrame:
     return of[["rank", "event_id", "waited_ns", "is_last"]]
 
 
+def wait_chain(trace: Trace, rank: int, event_id: int) -> pd.DataFrame:
+    """Through whom does a rank wait at an exchange, from the kernel that waits to the rank that causes it?
+
+    Where the last rank to arrive had been waiting itself, its wait is followed (`culprits.follow`). Of
+    several chains of ranks that a wait divides into, the one that makes most of it.
+
+    Args:
+        trace: the job.
+        rank, event_id: a communication kernel.
+
+    Returns:
+        One row per hop, the kernel asked for first. Columns: rank (int64, waits), event_id, start_ns, end_ns
+        (int64, ns: of the kernel in which it does so longest), awaited, awaited_event_id (int64, the rank
+        that it waits for there, and its kernel: that rank is in the next row, or the culprit), wait_ns
+        (int64 ns of the first wait that pass through this rank, in whatever kernels: never more than in the
+        row before), event_wait_ns (int64 ns of these in this kernel, at most what it waits). No rows if the
+        kernel does not wait, or nobody is known to cause that.
+    """
+    found = _kernels(trace, None)
+    at = np.flatnonzero((found["rank"] == rank) & (found["event_id"] == event_id))
+    hops = _prepared(trace, None).chain(int(at[0])) if len(at) else []
+    position, through, inside = np.array(hops, np.int64).reshape(-1, 3).T
+    rows = found.iloc[position]
+    lasts = found.iloc[rows["last"].to_numpy(np.int64)]
+    columns = {name: rows[name].to_numpy(np.int64) for name in ("rank", "event_id", "start_ns", "end_ns")}
+    return pd.DataFrame(
+        {
+            **columns,
+            "awaited": lasts["rank"].to_numpy(np.int64),
+            "awaited_event_id": lasts["event_id"].to_numpy(np.int64),
+            "wait_ns": through,
+            "event_wait_ns": inside,
+        }
+    )
+
+
 def longest_wait(trace: Trace, rank: int, scope: Scope) -> pd.DataFrame:
     """The exchange of a scope at which others wait longest for a rank, or, if none does, it for others.
 
-    If the rank itself is the last to arrive at some exchange, of those; else of those at which others wait
-    for ranks that wait for it.
+    Others wait for it where it is the last to arrive, and where ranks that wait for it are. If the longest of
+    the latter is half as long as that of the former or more, it is the one: it shows those between, too
+    (`wait_chain`).
 
     Returns:
         `meeting` of that exchange, with start_ns and end_ns (int64 ns) of the kernels, and waits (bool: of
@@ -105,17 +142,25 @@ def longest_wait(trace: Trace, rank: int, scope: Scope) -> pd.DataFrame:
     parts = parts[parts["match"].isin(_exchanges(trace, scope))]
     caused = parts[(parts["culprit"] == rank) & (parts["rank"] != rank)]
     own = parts[(parts["rank"] == rank) & (parts["culprit"] != NOBODY)]
-    chosen = next((part for part in (caused[caused["last"] == rank], caused, own) if len(part)), own)
+    direct, through = (
+        _in_exchanges(caused[(caused["last"] == rank) == is_last]) for is_last in (True, False)
+    )
+    by = direct if 2 * through.max() < direct.max() or through.empty else through
+    by = by if len(by) else _in_exchanges(own)
     found = _kernels(trace, scope.ranks)
-    if chosen.empty:
+    if by.empty:
         columns = ["rank", "event_id", "waited_ns", "start_ns", "end_ns"]
         return found.head(0)[columns].assign(is_last=False, waits=False)
-    by = chosen.groupby(["match", "rank"])["wait_ns"].sum()
     match, victim = by.index[int(by.to_numpy().argmax())]
     kernel = found.loc[found["match"].eq(match) & (found["rank"] == victim), "event_id"].iloc[0]
     met = meeting(trace, int(victim), int(kernel))
     met["waits"] = met["rank"] == victim
     return met.merge(found[["rank", "event_id", "start_ns", "end_ns"]], "left", on=["rank", "event_id"])
+
+
+def _in_exchanges(parts: pd.DataFrame) -> pd.Series[int]:
+    """How long each rank waits in each exchange, int64 ns by match and rank."""
+    return parts.groupby(["match", "rank"])["wait_ns"].sum()
 
 
 def _exchanges(trace: Trace, scope: Scope) -> pd.Series:
@@ -166,15 +211,23 @@ def _kernels(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
     return found
 
 
+@memoize_per_rank(last=2)
+def _prepared(trace: Trace, ranks: tuple[int, ...] | None) -> Followed:
+    """The kernels of these ranks among themselves, ready to be followed."""
+    found = _kernels(trace, ranks)
+    computing = {}
+    for rank in found["rank"].unique().tolist():
+        checkpoint()
+        computing[rank] = busy(trace.rank(rank), Scope()).compute
+    return Followed(found, computing)
+
+
 @memoize_per_rank(last=4)
 def _followed(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
     """`waits` of these ranks among themselves, with the match of each exchange."""
     found, scope = _kernels(trace, ranks), Scope()
-    devices = {}
-    for rank in found["rank"].unique().tolist():
-        checkpoint()
-        devices[rank] = busy(trace.rank(rank), scope)
-    parts = follow(found, {rank: device.compute for rank, device in devices.items()})
+    devices = {rank: busy(trace.rank(rank), scope) for rank in found["rank"].unique().tolist()}
+    parts = _prepared(trace, ranks).parts()
     of = parts["kernel"].to_numpy()
     last = np.append(found["rank"].to_numpy(np.int64), NOBODY)[found["last"].to_numpy()[of]]
     frame = pd.DataFrame(

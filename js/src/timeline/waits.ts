@@ -1,4 +1,5 @@
-// At an exchange between ranks: who arrives last, and how long the others wait for it. The kernel knows.
+// At an exchange between ranks: who arrives last, how long the others wait for it, and for whom it had been waiting
+// itself. The kernel knows.
 
 import { counted, duration } from "../format";
 import { visible } from "../visible";
@@ -11,13 +12,33 @@ import type { Outline, Slice } from "./types";
 
 const COMMUNICATION = 1; // hta_widgets/trace/classify.py
 
-export interface Exchange {
+export interface Meeting {
   last: Slice;
   /** the slices of those that wait, and for how many ns from their beginning on */
   waiting: (readonly [Slice, number])[];
 }
 
+export interface Exchange extends Meeting {
+  /** where the last one had been waiting, one after the other, to the rank that causes it */
+  through: readonly Hop[];
+}
+
+/** Of all exchanges at which this rank had been waiting the longest; `whole` is what passes through all, ns. */
+export interface Hop extends Meeting {
+  whole: number;
+}
+
 type Sent = Omit<Slice, "count">;
+interface SentMeeting {
+  last: Sent;
+  waiting: [Sent, number][];
+}
+
+const whole = (sent: Sent): Slice => ({ ...sent, count: 1 });
+const met = ({ last, waiting }: SentMeeting): Meeting => ({
+  last: whole(last),
+  waiting: waiting.map(([sent, waited]) => [whole(sent), waited] as const),
+});
 
 export class Waits {
   /** of the focused slice; null where there is none, or it is not known */
@@ -42,12 +63,13 @@ export class Waits {
 
   async #ask(id: number): Promise<void> {
     try {
-      const { result } = await this.call<{ last: Sent | null; waiting: [Sent, number][] }>("waits", { id });
+      const { result } = await this.call<
+        SentMeeting & { last: Sent | null; through: (SentMeeting & { whole: number })[] }
+      >("waits", { id });
       if (this.#of !== id || !result.last) return;
-      const whole = (sent: Sent): Slice => ({ ...sent, count: 1 });
       this.exchange = {
-        last: whole(result.last),
-        waiting: result.waiting.map(([sent, waited]) => [whole(sent), waited] as const),
+        ...met(result),
+        through: result.through.map((hop) => ({ ...met(hop), whole: hop.whole })),
       };
       this.changed();
     } catch {
@@ -57,24 +79,44 @@ export class Waits {
 }
 
 /** What the exchange means for one of its slices, in words. */
-export function describeWaits(outline: Outline, { last, waiting }: Exchange, slice: Slice): string {
+export function describeWaits(outline: Outline, { last, waiting, through }: Exchange, slice: Slice): string {
   const rankOf = (one: Slice) => trackOf(outline, one.lane)?.rank;
-  const label = (rank: number | undefined) => outline.ranks.find((one) => one.rank === rank)?.label ?? rank;
+  const name = (one: Slice) => {
+    const rank = rankOf(one);
+    return `rank ${visible(String(outline.ranks.find((each) => each.rank === rank)?.label ?? rank))}`;
+  };
   const own = waiting.find(([one]) => one.id === slice.id)?.[1];
-  if (own !== undefined) return `waits ${duration(own)} for rank ${visible(String(label(rankOf(last))))}`;
+  if (own !== undefined) {
+    const further = through.map(
+      (hop) => `, which waits ${duration(hop.whole)} of that for ${name(hop.last)}`,
+    );
+    return `waits ${duration(own)} for ${name(last)}${further.join("")}`;
+  }
   const most = Math.max(...waiting.map(([, waited]) => waited));
   const who = counted(waiting.length, "rank");
+  const cause = through.at(-1)?.last;
+  const beyond = cause ? `, and through it for ${name(cause)}` : "";
   return last.id === slice.id
-    ? `${who} ${waiting.length === 1 ? "waits" : "wait"} for this one, up to ${duration(most)}`
+    ? `${who} ${waiting.length === 1 ? "waits" : "wait"} for this one, up to ${duration(most)}${beyond}`
     : "";
 }
 
-/** The part of each slice that is waiting, and an arrow to its end from the beginning of the last. */
+/** The part of each slice that is waiting, and an arrow to its end from the beginning of the last; through all. */
 export function drawWaits(
   context: CanvasRenderingContext2D,
   place: Place,
   rows: ReadonlyMap<number, Row>,
-  { last, waiting }: Exchange,
+  exchange: Exchange,
+  palette: Palette,
+): void {
+  for (const one of [exchange, ...exchange.through]) drawMeeting(context, place, rows, one, palette);
+}
+
+function drawMeeting(
+  context: CanvasRenderingContext2D,
+  place: Place,
+  rows: ReadonlyMap<number, Row>,
+  { last, waiting }: Meeting,
   palette: Palette,
 ): void {
   const inside = (t: number) => Math.min(Math.max(xOf(place, t), place.gutter - 10), place.width + 10);

@@ -29,13 +29,24 @@ const slice = (id: number, lane: number, kind = 1): Slice => ({
   kind,
   count: 1,
 });
-const exchange: Exchange = { last: slice(1, 1), waiting: [[slice(0, 0), 2_000_000]] };
+const exchange: Exchange = { last: slice(1, 1), waiting: [[slice(0, 0), 2_000_000]], through: [] };
 
 describe("waits", () => {
   it("say who waits for whom", () => {
     expect(describeWaits(outline, exchange, slice(0, 0))).toBe("waits 2.00 ms for rank one");
     expect(describeWaits(outline, exchange, slice(1, 1))).toBe("1 rank waits for this one, up to 2.00 ms");
     expect(describeWaits(outline, exchange, slice(2, 1))).toBe("");
+  });
+
+  it("say through whom", () => {
+    const hop = { last: slice(2, 1), waiting: [[slice(3, 0), 500_000] as const], whole: 1_500_000 };
+    const chain: Exchange = { ...exchange, through: [hop] };
+    expect(describeWaits(outline, chain, slice(0, 0))).toBe(
+      "waits 2.00 ms for rank one, which waits 1.50 ms of that for rank one",
+    );
+    expect(describeWaits(outline, chain, slice(1, 1))).toBe(
+      "1 rank waits for this one, up to 2.00 ms, and through it for rank one",
+    );
   });
 
   it("are asked for of communication only, and the newest answer counts", async () => {
@@ -47,7 +58,7 @@ describe("waits", () => {
       (_: string, params: object) => {
         const { id } = params as { id: number };
         asked.push(id);
-        const result = { last: { ...slice(id + 10, 1) }, waiting: [[slice(id, 0), 7]] };
+        const result = { last: { ...slice(id + 10, 1) }, waiting: [[slice(id, 0), 7]], through: [] };
         return new Promise((resolve) =>
           answers.push(() => resolve({ result: result as never, buffers: [] })),
         );
