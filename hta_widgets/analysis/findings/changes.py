@@ -52,7 +52,8 @@ NO_CHANGE: dict[str, str] = {
     "no_work_due": "nothing is recorded that could come earlier",
     "fsdp_prefetch": "no edit issues an all-gather earlier, and it takes memory for one more unit",
     "tiny_collectives": "no edit joins messages, and whether they can wait for each other is not known",
-    "pipeline_bubble": "another schedule orders the work in another way than it was recorded",
+    "pipeline_bubble": "how many microbatches there may be is for the program to say, and "
+    "edits.microbatches replays other numbers",
     "buffers_broadcast": "other broadcasts are recorded under the same name",
     "slowed_by_communication": "communication takes its share of the device wherever it runs",
     "maybe_communication": "whether it is communication is not known",
