@@ -7,8 +7,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from hta_widgets.analysis.core.components import components
-from hta_widgets.analysis.parallelism.dimensions import CONTEXT, PIPELINE, TENSOR
+from hta_widgets.analysis.parallelism.dimensions import CONTEXT, PIPELINE, TENSOR, described
 from hta_widgets.analysis.parallelism.grid import UNKNOWN, Purpose, purposes
+from hta_widgets.analysis.parallelism.process_groups import ProcessGroup, process_groups
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 
@@ -38,10 +39,12 @@ def coordinates(trace: Trace, ranks: tuple[int, ...] | None = None) -> Coordinat
     their lowest ranks.
 
     Returns:
-        None if nothing names the groups, if all that is known is that there are none, if purpose or members
-        of one that does not hold all ranks are unknown, or if a rank has two places along one dimension.
+        None if nothing names the groups, or divides the job; if purpose or members of one that does not hold
+        all ranks are unknown; or if a rank has two places along one dimension.
     """
     scope = Scope(ranks=ranks)
+    if all(_of_all(group, trace.job_size) for group in process_groups(trace, scope)):
+        return None
     try:
         told = purposes(trace, scope)
     except MissingDataError:
@@ -58,6 +61,15 @@ def coordinates(trace: Trace, ranks: tuple[int, ...] | None = None) -> Coordinat
     lowest = components(sorted(every), (pair for order in divided for pair in pairwise(order)))
     number = {rank: at for at, rank in enumerate(sorted(set(lowest.values())))}
     return Coordinates(stage, {rank: number[lowest[rank]] for rank in chosen}, tensor, context)
+
+
+def _of_all(group: ProcessGroup, job_size: int) -> bool:
+    """Whether a group that nothing describes holds all ranks, and divides nothing by sends between them.
+
+    What it is for takes long to tell, and says no more of a rank than its number.
+    """
+    whole = group.size == job_size and not described(group.description)[0]
+    return whole and not {"send", "recv", "sendrecv"} & group.operations
 
 
 def _along(known: list[Purpose], dimension: str, ranks: list[int]) -> dict[int, int] | None:

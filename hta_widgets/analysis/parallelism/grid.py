@@ -128,7 +128,8 @@ class Purpose(NamedTuple):
 def purposes(trace: Trace, scope: Scope) -> tuple[Purpose, ...]:
     """The process groups of the scope's ranks that are described or used; raises as `parallelism` does."""
     groups = _groups(trace, scope)
-    evidence = _strategies(trace, scope)
+    told = all(described(group.description)[0] for group in groups)
+    evidence = {} if told else _strategies(trace, scope)
     found = (_purpose(trace, group, evidence) for group in groups)
     return tuple(purpose for purpose in found if purpose is not None)
 
