@@ -19,6 +19,7 @@ import pandas as pd
 from hta_widgets.charts.combined import combined
 from hta_widgets.charts.flame_boxes import flame_marks
 from hta_widgets.charts.labels import labels, short_labels, telling
+from hta_widgets.charts.rank_bands import in_bands
 from hta_widgets.charts.rank_outliers import outliers
 from hta_widgets.charts.roofline_rows import roofline_rows
 from hta_widgets.charts.spec import (
@@ -151,7 +152,7 @@ def _lines(chart: Lines, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _heat(chart: Heat, frame: pd.DataFrame) -> Marks:
-    """Columns: x, y, value, [ring]: the rows with the greatest sums."""
+    """Columns: x, y, value, [ring]: the rows with the greatest sums; ranks as `in_bands` has them."""
     table = pd.DataFrame(
         {
             "x": frame[chart.x].astype("float64"),
@@ -161,6 +162,8 @@ def _heat(chart: Heat, frame: pd.DataFrame) -> Marks:
     )
     if chart.ring:
         table["ring"] = frame[chart.ring].astype("int64")
+    if chart.y == "rank":
+        return Marks(*in_bands(table))
     sums = table.groupby("y")["value"].sum().sort_values(ascending=False, kind="stable")
     shown = table[table["y"].isin(sums.head(_MOST_HEAT_ROWS).index)].reset_index(drop=True)
     return Marks(shown, left_out=max(0, len(sums) - _MOST_HEAT_ROWS))

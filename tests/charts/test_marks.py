@@ -138,10 +138,38 @@ def test_every_value_has_the_colour_of_its_class(told: str, shown: str) -> None:
 
 
 def test_a_heat_map_shows_the_rows_of_the_greatest_sums() -> None:
-    frame = pd.DataFrame({"iteration": [0, 1] * 300, "rank": np.repeat(range(300), 2), "dur_ns": range(600)})
-    drawn = marks(Heat("iteration", "rank", "dur_ns", "host"), frame)
+    frame = pd.DataFrame(
+        {"iteration": [0, 1] * 300, "kernel": np.repeat(range(300), 2), "dur_ns": range(600)}
+    )
+    drawn = marks(Heat("iteration", "kernel", "dur_ns", "host"), frame)
     assert sorted(set(drawn.table["y"])) == list(range(44, 300))
     assert (len(drawn.table), drawn.left_out) == (512, 44)
+
+
+def test_a_heat_map_of_many_ranks_keeps_those_apart_and_has_the_others_in_bands() -> None:
+    values = np.full((200, 3), 100) + np.arange(200)[:, None] % 3
+    values[70], values[150] = 900, 1
+    frame = pd.DataFrame(
+        {"rank": np.repeat(range(200), 3), "iteration": [0, 1, 2] * 200, "dur_ns": values.ravel(), "odd": 0}
+    )
+    frame.loc[frame["rank"].eq(5) & frame["iteration"].eq(1), "odd"] = 1
+    chart = Heat("iteration", "rank", "dur_ns", "host", ring="odd")
+    drawn = marks(chart, frame)
+    bands = [json.loads(text) for text in drawn.legend]
+    assert len(bands) == 32
+    assert sorted(rank for band in bands for rank in band) == [r for r in range(200) if r not in (70, 150)]
+    cells = drawn.table.set_index(["y", "x"])
+    assert sorted(cells.index.get_level_values("y").unique()) == sorted([70, 150, *(b[0] for b in bands)])
+    assert cells.loc[(70, 0), "value"] == 900
+    assert cells.loc[(150, 2), "value"] == 1
+    for band in bands:  # the mean by plain Python
+        for x in range(3):
+            mean = sum(int(values[rank, x]) for rank in band) / len(band)
+            assert cells.loc[(band[0], x), "value"] == pytest.approx(mean)
+            assert cells.loc[(band[0], x), "ring"] == (5 in band and x == 1)
+    few = frame[frame["rank"] < 64]
+    assert marks(chart, few).table["value"].tolist() == few["dur_ns"].tolist()
+    assert marks(chart, few).legend == []
 
 
 def test_a_spread_shows_the_kernels_that_take_most_time() -> None:

@@ -27,7 +27,7 @@ export interface HeatChart {
 /** With contrast, the scale spans at least this share of the least value: less is noise. */
 const LEAST_SPAN = 0.1;
 
-export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) {
+export function Heat({ marks, chart, legend, width, selecting }: ChartProps<HeatChart>) {
   const xs = marks.numbers("x");
   const ys = marks.numbers("y");
   const values = marks.numbers("value");
@@ -45,6 +45,17 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
   const tickLabel = (value: number | undefined) => {
     if (value === undefined || Number.isNaN(value)) return "none";
     return value < 0 ? "unknown" : String(value);
+  };
+  // of many ranks neighbours are one row; selecting them shows each by itself
+  const bands = new Map(
+    legend.map((text): [number, number[]] => {
+      const ranks: number[] = JSON.parse(text);
+      return [ranks[0] as number, ranks];
+    }),
+  );
+  const rowLabel = (y: number) => {
+    const band = bands.get(y);
+    return band ? `${tickLabel(y)}–${band.at(-1)}` : tickLabel(y);
   };
   const overTime = chart.x === "iteration";
   const { ranks, iterations } = selecting;
@@ -76,7 +87,8 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
       >
         {rows.map((y, row) => (
           <text key={y} x={LEFT - 8} y={row * ROW + ROW - 6} text-anchor="end">
-            {chart.y} {tickLabel(y)}
+            {bands.size ? "" : `${chart.y} `}
+            {rowLabel(y)}
           </text>
         ))}
         {columns.map(
@@ -89,14 +101,15 @@ export function Heat({ marks, chart, width, selecting }: ChartProps<HeatChart>) 
         )}
         {Array.from(values, (value, i) => {
           const [x, y] = [xs[i] ?? Number.NaN, ys[i] ?? Number.NaN];
-          const pair = overTime ? [y] : [...new Set([y, x])].filter((rank) => rank >= 0);
+          const band = bands.get(y);
+          const pair = band ? band : overTime ? [y] : [...new Set([y, x])].filter((rank) => rank >= 0);
           const chosen = are(ranks, ...pair) && (!overTime || Number.isNaN(x) || are(iterations, x));
           const ring = rings[i] ? ", unusual" : "";
-          const text = `${chart.y} ${tickLabel(y)}, ${chart.x} ${tickLabel(x)}: ${unit.text(value)}${ring}`;
+          const text = `${chart.y} ${rowLabel(y)}, ${chart.x} ${tickLabel(x)}: ${unit.text(value)}${band ? " on average" : ""}${ring}`;
           return (
             <Mark
               key={`${x} ${y}`}
-              label={`${text}. Select both.`}
+              label={`${text}. Select ${band ? "these ranks" : "both"}.`}
               first={i === 0}
               pressed={chosen}
               onPick={() => {

@@ -126,7 +126,7 @@ export const ranks: View = ({ model, el, signal }) => {
     );
   });
 
-  const describe = (rank: number) => {
+  const written = (rank: number) => {
     const parts = shares.value.get(rank);
     const split = parts?.map((share, i) => `${series.value[i]?.label} ${percent(100 * share)}`).join(", ");
     const none = status.value === "busy" ? "" : ": no device time";
@@ -135,6 +135,18 @@ export const ranks: View = ({ model, el, signal }) => {
     const unlike = why.value.has(rank) ? `; stands out: ${why.value.get(rank)}` : "";
     return `Rank ${labels.value.get(rank) ?? rank}${split ? `: ${split}` : none}${told}${unlike}`;
   };
+
+  // of a thousand ranks a click must not write all texts again
+  const looks = computed(
+    () =>
+      new Map(
+        options.value.map(({ rank }) => [
+          rank,
+          { text: written(rank), bar: gradient(shares.value.get(rank), series.value) },
+        ]),
+      ),
+  );
+  const describe = (rank: number) => looks.value.get(rank)?.text ?? "";
 
   function Order() {
     const choices: [name: string, label: string][] = [
@@ -247,7 +259,7 @@ export const ranks: View = ({ model, el, signal }) => {
           {(rank) => (
             <>
               <span class="hta-rank-label">{labels.value.get(rank)}</span>
-              <span class="hta-split" style={{ background: gradient(bars.get(rank), series.value) }} />
+              <span class="hta-split" style={{ background: looks.value.get(rank)?.bar }} />
             </>
           )}
         </Picker>
