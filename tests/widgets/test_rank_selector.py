@@ -65,6 +65,9 @@ def test_what_stands_out_and_what_nearly_does() -> None:
     assert found(split(400, 450, 500, 550, 600, 640)) == []  # all differ
     assert found(split(500, 500, 900)) == []  # of three none is usual
     assert found(split(500, 500, 500, 500, 100, 700)) == [4, 5]  # the farthest first
+    less = split(500, 500, 500, 500, 500)
+    less.loc[4, "compute_ns"] = 100  # and no other part is longer for it
+    assert found(less) == [4]
     assert found(split(0, 0, 0, 0, 0, whole=0)) == []
     assert len(found(split(*[500] * 99, *range(700, 740)))) == 16
 
