@@ -129,6 +129,7 @@ class TraceExplorer(Pictured, LoadingPart):
     rules = t.Unicode(help="what a file hta_widgets.toml says to keep `communication`").tag(sync=True)
     clocks: t.List[Any] = t.List(help="the clocks to choose from; empty if there is no choice").tag(sync=True)
 
+    _knows_lacking = False  # of all panels
     _fixed: Sequence[tuple[str, Part]] = ()  # the parts that are always there, once the trace is loaded
 
     def __init__(
@@ -334,7 +335,8 @@ class TraceExplorer(Pictured, LoadingPart):
             raise RuntimeError(self.message)
         # a worker thread may still be at these
         self._tell(about(self.trace, self._name, self.communication))
-        self._tell_lacking(unanswered(self.trace))
+        if not self._knows_lacking:
+            self._tell_lacking(unanswered(self.trace))
         shown = dict(self._shown)
         settle([*(part for _, part in self._fixed), *shown.values()], timeout)
         return shown
@@ -421,7 +423,7 @@ class TraceExplorer(Pictured, LoadingPart):
 
     def _tell_lacking(self, lacking: dict[str, str]) -> None:
         with UI_LOCK:
-            self.lacking = lacking
+            self.lacking, self._knows_lacking = lacking, True
 
     @t.observe("edits", "peaks")
     def _code_changed(self, _change: Any) -> None:
