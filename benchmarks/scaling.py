@@ -6,7 +6,7 @@ opened as several ranks: CPU and bytes per event, without a limit and with one t
 ranks. Each job is in a process of its own.
 
     python benchmarks/scaling.py 64 256 1024
-    python benchmarks/scaling.py 1024 --layers 195
+    python benchmarks/scaling.py 1024 --layers 195 --gigabytes 6
     python benchmarks/scaling.py trace.json.gz --ranks 8
 """
 
@@ -38,7 +38,7 @@ def spent(what: str, work: Callable[[], Answer], events: int = 0) -> Answer:
     return answer
 
 
-def many(count: int, layers: int | None, folder: Path) -> None:
+def many(count: int, layers: int | None, limit: int | None, folder: Path) -> None:
     """A job of many ranks: small ones, or with so many layers in each of ten steps."""
     from hta_widgets import Trace, analysis
     from tests.job.many_ranks import write_job
@@ -48,7 +48,7 @@ def many(count: int, layers: int | None, folder: Path) -> None:
     job = write_job(folder / "job", count, slow=5, **size)
     print(f"{count:,} ranks, {layers or 'few'} layers", flush=True)
     for when in ("", " again"):
-        trace = spent(f"open{when}", lambda: Trace.open(job))
+        trace = spent(f"open{when}", lambda: Trace.open(job, memory_limit=limit))
         found = spent(f"overview{when}", lambda trace=trace: analysis.overview(trace))  # type: ignore[misc]
         first = found.iloc[0]
         print(
@@ -99,6 +99,7 @@ def main() -> None:
     parser.add_argument("jobs", nargs="+", help="numbers of small ranks, or a trace")
     parser.add_argument("--ranks", type=int, default=8, help="how many times a trace is opened")
     parser.add_argument("--layers", type=int, help="of large ranks: 195 for 50 MB")
+    parser.add_argument("--gigabytes", type=float, help="that ranks may hold in memory; default half of it")
     parser.add_argument("--limited", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -107,13 +108,14 @@ def main() -> None:
             for how in ([], ["--limited"])[: 1 if job.isdecimal() else 2]:
                 command = [sys.executable, __file__, job, "--ranks", str(asked.ranks)]
                 command += [] if asked.layers is None else ["--layers", str(asked.layers)]
+                command += [] if asked.gigabytes is None else ["--gigabytes", str(asked.gigabytes)]
                 subprocess.run([*command, "--alone", *how], check=True)
         return
     with tempfile.TemporaryDirectory() as name:
         os.environ["HTA_WIDGETS_CACHE"] = f"{name}/cache"
         (job,) = asked.jobs
         if job.isdecimal():
-            many(int(job), asked.layers, Path(name))
+            many(int(job), asked.layers, asked.gigabytes and int(asked.gigabytes * 1e9), Path(name))
         else:
             large(Path(job), asked.ranks, asked.limited)
 
