@@ -90,6 +90,12 @@ def sentence(frame: pd.DataFrame) -> str:
     idle = frame["idle_pct"].to_numpy()
     most, least = frame.iloc[idle.argmax()], frame.iloc[idle.argmin()]
     compute = 100.0 * frame["compute_ns"].sum() / frame["window_ns"].sum()
+    if percent(most["idle_pct"]) == percent(least["idle_pct"]):
+        all_of_them = "All ranks are" if "iteration" not in frame else "All iterations of all ranks are"
+        return (
+            f"{all_of_them} idle equally, {percent(most['idle_pct'])} of the time; all together compute "
+            f"{percent(compute)} of it."
+        )
     return (
         f"{_place(most)} is idle most, {percent(most['idle_pct'])} of {duration(most['window_ns'])}; "
         f"{_place(least).lower()} least, {percent(least['idle_pct'])}; "

@@ -53,6 +53,9 @@ export function Heat({ marks, chart, legend, width, selecting }: ChartProps<Heat
       return [ranks[0] as number, ranks];
     }),
   );
+  if (bands.size) rows.sort((a, b) => Number(bands.has(a)) - Number(bands.has(b))); // what stands out first
+  // above rows that are too many to see the lower edge
+  const top = bands.size ? AXIS : 0;
   const rowLabel = (y: number) => {
     const band = bands.get(y);
     return band ? `${tickLabel(y)}–${band.at(-1)}` : tickLabel(y);
@@ -86,7 +89,7 @@ export function Heat({ marks, chart, legend, width, selecting }: ChartProps<Heat
         height={height + AXIS}
       >
         {rows.map((y, row) => (
-          <text key={y} x={LEFT - 8} y={row * ROW + ROW - 6} text-anchor="end">
+          <text key={y} x={LEFT - 8} y={top + row * ROW + ROW - 6} text-anchor="end">
             {bands.size ? "" : `${chart.y} `}
             {rowLabel(y)}
           </text>
@@ -94,7 +97,12 @@ export function Heat({ marks, chart, legend, width, selecting }: ChartProps<Heat
         {columns.map(
           (x, number) =>
             number % every === 0 && (
-              <text key={x} x={LEFT + column * (number + 0.5)} y={height + 15} text-anchor="middle">
+              <text
+                key={x}
+                x={LEFT + column * (number + 0.5)}
+                y={top ? AXIS - 6 : height + 15}
+                text-anchor="middle"
+              >
                 {tickLabel(x)}
               </text>
             ),
@@ -121,7 +129,7 @@ export function Heat({ marks, chart, legend, width, selecting }: ChartProps<Heat
               <rect
                 class="hta-cell"
                 x={LEFT + column * index(columns, x) + 0.5}
-                y={row(rows, y) + 0.5}
+                y={top + row(rows, y) + 0.5}
                 width={column - 1}
                 height={ROW - 1}
                 fill={fill}
