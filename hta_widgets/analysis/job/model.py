@@ -132,7 +132,7 @@ class JobModel:
         pairs = self.ops["kind"].isin(("send", "recv")).to_numpy()
         of_devices = (self.ops["kind"] != HOST).to_numpy()
         patient = self.ideal.copy()
-        patient[of_devices] = ideal_times(self.ops[of_devices], self.taken[of_devices])
+        patient[of_devices] = ideal_times(self.ops[of_devices], self.taken[of_devices], self.places.alike)
         waits = (
             self.ideal,
             np.where(self.incomplete, patient, self.ideal),
@@ -185,7 +185,7 @@ def job_model(ops: pd.DataFrame, job_size: int, known: Coordinates | None = None
     )
     own = transfers(ops, meeting)
     partial = incomplete(ops, meeting)
-    best = ideal_times(ops, own, ~partial)
+    best = ideal_times(ops, own, where.alike, ~partial)
     measured = _measured(ops)
     occurrences = Occurrences(ops, where.alike)
     fits = []
