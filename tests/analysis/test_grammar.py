@@ -82,7 +82,7 @@ def test_counted(number, expected):
 @cache
 def frames():
     """The answers of all analyses on jobs of different kinds: (kind, frame)."""
-    traces = [examples.load("ddp_4ranks"), examples.load("inference_cuda_graphs")]
+    traces = [examples.load(name) for name in ("ddp_4ranks", "gpt2_fsdp_full_shard", "inference_cuda_graphs")]
     recorded = (
         "hta/cupti_profiler",
         "hta/nccl_parser_config",

@@ -43,7 +43,7 @@ WORDS = {
     "exposed_communication": "Communication without compute",
     "late_collective": "Communication that starts late",
     "fsdp_prefetch": "Gathering FSDP's parameters too late",
-    "tiny_collectives": "Many small collectives",
+    "tiny_collectives": "Communicating in many small collectives",
     "slowed_by_communication": "Communication that slows compute",
     "memory_copies": "Copying memory without compute",
     "pageable_copies": "Copying from or to pageable memory",
