@@ -231,7 +231,7 @@ def _advice(inputs: Inputs, found: Bubble) -> str:
     half = 100.0 * ideal / (200.0 - ideal)
     return (
         f"With {2 * int(row['microbatches'])} microbatches of the same size in a step, the schedule's own "
-        f"bubble is {percent(half)} of the pipeline's time instead of {percent(ideal)}"
+        f"bubble is {percent(half)} of a step without transfers instead of {percent(ideal)}"
         f"{_OTHERS.get(str(row['schedule']), '')}. Neither is promised: smaller microbatches run less "
         "efficient kernels, and more of the same size are a larger batch."
     )
