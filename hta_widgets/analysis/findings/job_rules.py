@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.communication.collectives import recorded
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
@@ -12,6 +15,8 @@ from hta_widgets.analysis.findings.critical import off_critical_path, said_of, s
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pipeline_rules import bubble
+from hta_widgets.analysis.parallelism.dimensions import CONTEXT, EXPERT, TENSOR, described
+from hta_widgets.analysis.parallelism.process_groups import process_groups
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration, percent
 
@@ -34,6 +39,17 @@ _BESIDE_PASSES = (
 )
 """Where the bubbles of the pipeline are a finding of their own."""
 
+_INSIDE_LAYERS: Final = {
+    TENSOR: "Most of it is in groups of tensor parallelism, inside layers, where gradient buckets and "
+    "prefetching do not reach: overlap it with parts of the products around it (async tensor parallelism), "
+    "or split layers over fewer ranks.",
+    EXPERT: "Most of it brings tokens to experts and back, inside layers: overlap dispatch and combine with "
+    "work that does not need them, such as shared experts or another microbatch.",
+    CONTEXT: "Most of it passes parts of the sequence between ranks, inside attention: compute on one part "
+    "while the next one arrives (ring attention), or split the sequence over fewer ranks.",
+}
+"""By what the process groups that communicate most of it are for, where they are described as that alone."""
+
 
 def exposed_communication(inputs: Inputs) -> Finding | None:
     """Communication that no compute hides, without what is waiting for another rank."""
@@ -53,9 +69,12 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     if 2 * int(inputs.unclear.sum()) > lost:
         beyond = ", waiting for other ranks included"
     who = "The device communicates" if len(frame) == 1 else "The devices communicate"
-    pairs = 2 * (int(exposed.sum()) - _in_pairs(inputs)) < lost  # wherever the waiting is
+    sent = inputs.collectives["collective"].isin(_PAIRS)
+    between = _exposed(inputs, inputs.collectives[sent])
+    pairs = 2 * (int(exposed.sum()) - between) < lost  # wherever the waiting is
     if pairs:
         beyond += ", most of it in sends and receives"
+    usual = _EARLIER if not pairs else _BUBBLES if of_stages is None else _BESIDE_PASSES
     off_path = off_critical_path(inputs, frame.index.tolist(), "exposed_communication")
     return Finding(
         "exposed_communication",
@@ -63,23 +82,44 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         share,
         f"{who} {inputs.share(share)}{inputs.per_step(cost)} without computing{beyond}{said_of(off_path)}; "
         f"{percent(hidden)} of all communication hides behind compute.",
-        (_BUBBLES if of_stages is None else _BESIDE_PASSES) if pairs else _EARLIER,
+        _INSIDE_LAYERS.get(_purpose_of_most(inputs, lost)) or usual,
         "comm_comp_overlap",
         severity=severity_on_path(share, off_path),
     )
 
 
-def _in_pairs(inputs: Inputs) -> int:
-    """How long all ranks together send and receive without computing, waiting included, ns."""
-    found = inputs.collectives
-    found, length = found[found["collective"].isin(_PAIRS)], 0
+def _exposed(inputs: Inputs, found: pd.DataFrame) -> int:
+    """How long these kernels run on all ranks together without compute, waiting included, ns."""
+    length = 0
     for rank, rows in found.groupby("rank"):
         rank_trace = inputs.trace.rank(int(str(rank)))
         windows = rank_trace.windows(inputs.scope)
-        sent = Intervals.union(*(rows[name].to_numpy(np.int64) for name in ("start_ns", "end_ns")))
-        inside = sent & Intervals.union(windows[:, 0], windows[:, 1])
+        runs = Intervals.union(*(rows[name].to_numpy(np.int64) for name in ("start_ns", "end_ns")))
+        inside = runs & Intervals.union(windows[:, 0], windows[:, 1])
         length += (inside - busy(rank_trace, inputs.scope).compute).length
     return length
+
+
+def _purpose_of_most(inputs: Inputs, lost: int) -> str:
+    """What the groups are for that communicate most of the time lost; "" if no one of `_INSIDE_LAYERS`."""
+    said = {
+        text: described(text)[0] for text in recorded(inputs.trace)["group_description"].dropna().unique()
+    }
+    if not any((dimension,) in said.values() for dimension in _INSIDE_LAYERS):
+        return ""
+    groups = process_groups(inputs.trace, inputs.scope)
+    for dimension in _INSIDE_LAYERS:
+        own = [group.traffic for group in groups if said.get(group.description) == (dimension,)]
+        if own and 2 * (_exposed(inputs, pd.concat(own)) - _waited(inputs, pd.concat(own))) > lost:
+            return dimension
+    return ""
+
+
+def _waited(inputs: Inputs, found: pd.DataFrame) -> int:
+    """How long these kernels wait for other ranks, ns; 0 where that cannot be told."""
+    known = inputs.collectives[["rank", "event_id", "dur_ns", "transfer_ns"]]
+    own = found[["rank", "event_id"]].merge(known, on=["rank", "event_id"])
+    return int((own["dur_ns"] - own["transfer_ns"]).sum())
 
 
 def slow_steps(inputs: Inputs) -> Finding | None:
