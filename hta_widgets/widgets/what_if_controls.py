@@ -49,7 +49,9 @@ _CLASSES = {
         "compute",
     ),
     **dict.fromkeys(("copies", "copy_bandwidth"), "memory"),
-    **dict.fromkeys(("communication", "bus_bandwidth", "overlap", "prompt_communication"), "communication"),
+    **dict.fromkeys(
+        ("communication", "bus_bandwidth", "overlap", "prefetch", "prompt_communication"), "communication"
+    ),
     **dict.fromkeys(
         ("faster_links", "larger_buckets", "no_stragglers", "median_rank", "even_operations", "microbatches"),
         "communication",

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from hta_widgets.trace.model import Trace
-from tests.analysis.kineto_file import Event, job
+from tests.analysis.kineto_file import Event, job, kernel
 from tests.verdicts.planted.host_program import US, Program
 
 GATHER = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 REDUCE = "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
-COMPUTE_STREAM, GATHER_STREAM, REDUCE_STREAM, OTHER_STREAM = 7, 20, 21, 22
+COPY_IN = "split_with_sizes_copy_kernel"
+COMPUTE_STREAM, GATHER_STREAM, REDUCE_STREAM, OTHER_STREAM, COPY_STREAM = 7, 20, 21, 22, 23
 ROOT = "(root)"
 ELEMENTS = 1 << 20
 RANKS = 2
@@ -48,6 +49,7 @@ class FsdpJob:
         compute_ns: of a unit's forward; its backward takes twice as long.
         gather_ns, reduce_ns: of a layer.
         forward_ahead, backward_ahead: units that are sent for ahead, in the turn of the one before.
+        sends_after_ns: backward sends for units ahead so long after its compute was launched; 0: before.
         waits: the host waits for the device at the beginning of each unit, so that it never is ahead.
         one_stream: reductions run on the stream of gathers.
         first_ahead: the root sends for these layers ahead, in this order.
@@ -57,6 +59,9 @@ class FsdpJob:
         sizes: the sizes of messages are recorded.
         ranges: FSDP records its ranges at all.
         waits_for_ns: so much of each gather is waiting for another rank.
+        waits_for_compute: a gather waits for what was computed before its launch. All waits between streams
+            are recorded then.
+        copy_in_ns: of a kernel that fills the buffer before each gather. copy_stream: where it runs.
     """
 
     layers: int = 4
@@ -66,6 +71,7 @@ class FsdpJob:
     reduce_ns: int = 300 * US
     forward_ahead: int = 0
     backward_ahead: int = 1
+    sends_after_ns: int = 0
     waits: bool = False
     one_stream: bool = False
     first_ahead: tuple[int, ...] = ()
@@ -75,6 +81,9 @@ class FsdpJob:
     sizes: bool = True
     ranges: bool = True
     waits_for_ns: int = 0
+    waits_for_compute: bool = False
+    copy_in_ns: int = 0
+    copy_stream: int = COPY_STREAM
 
     def play(self) -> Played:
         return Played(self)
@@ -93,12 +102,14 @@ class Played:
 
     def __post_init__(self) -> None:
         self._whole: dict[str, int] = {}  # when each unit is whole
+        self._gathered: dict[str, int] = {}  # the calls that record so
         self._step = self._sequence = self._ready = 0
         for number in range(1, self.job.steps + 1):
             self._step = number
             with self.program.step(number):
                 self._forward()
                 self._backward()
+                self._wait(COMPUTE_STREAM, self._reduces_on)
                 self._launch(100 * US, "multi_tensor_apply_kernel", COMPUTE_STREAM, at=self._reduced_ns())
             self._ready = self.program.free[COMPUTE_STREAM]  # gathers need what the optimizer has written
             self._whole.clear()
@@ -145,23 +156,34 @@ class Played:
     def _backward(self) -> None:
         layers = [self.layer(at) for at in reversed(range(self.job.layers))]
         with self._range("pre_backward", ROOT):
-            for name in layers[: self.job.backward_ahead]:
-                self._ahead(name, "backward")
+            self._all_ahead(layers[: self.job.backward_ahead])
         self._compute(ROOT, "backward", self.job.compute_ns)
         for at, name in enumerate(layers):
             if self.job.waits:
                 self.program.synchronise()
+            following = layers[at + 1 : at + 1 + self.job.backward_ahead]
             with self._range("pre_backward", name):
                 self._gather(name, "backward")
-                for following in layers[at + 1 : at + 1 + self.job.backward_ahead]:
-                    self._ahead(following, "backward")
+                if not self.job.sends_after_ns:
+                    self._all_ahead(following)
             self._compute(name, "backward", 2 * self.job.compute_ns)
+            if self.job.sends_after_ns:
+                self.program.silence(self.job.sends_after_ns)
+                self._all_ahead(following)
             self._reduce(name)
         with self._range("root_post_backward_callback", ""):
             self._reduce(ROOT)
 
+    @property
+    def _reduces_on(self) -> int:
+        return GATHER_STREAM if self.job.one_stream else REDUCE_STREAM
+
+    def _all_ahead(self, names: list[str]) -> None:
+        for name in names:
+            self._ahead(name, "backward")
+
     def _reduced_ns(self) -> int:
-        return self.program.free[GATHER_STREAM if self.job.one_stream else REDUCE_STREAM]
+        return self.program.free[self._reduces_on]
 
     # -- what units do -----------------------------------------------------------------------------
 
@@ -173,7 +195,13 @@ class Played:
             free = self.program.free.get(GATHER_STREAM, 0)
             held = max(free, self.program.now) + self.job.held_ns if self.job.held_ns else 0
             at = max(self._ready, held)
+            if self.job.copy_in_ns:
+                at = max(at, self._launch(self.job.copy_in_ns, COPY_IN, self.job.copy_stream, at)[2])
+            if self.job.waits_for_compute:
+                at = max(at, self.program.free.get(COMPUTE_STREAM, 0))
+            self._wait(GATHER_STREAM, COMPUTE_STREAM)
             done = self._launch(ns, GATHER, GATHER_STREAM, at, **self._message("_allgather_base"))
+            self._gathered[name] = self._record()
         self._whole[name] = done[2]
         self.done.append(Done(self._step, name, phase, "all_gather", *done, prefetched))
 
@@ -184,6 +212,8 @@ class Played:
 
     def _compute(self, name: str, phase: str, ns: int) -> None:
         self.program.silence(20 * US)
+        if name in self._gathered:
+            self._wait(COMPUTE_STREAM, GATHER_STREAM, self._gathered[name])
         for part in (ns // 2, ns - ns // 2):
             done = self._launch(part, "gemm", COMPUTE_STREAM, at=self._whole.get(name, 0))
             self.done.append(Done(self._step, name, phase, "compute", *done))
@@ -192,11 +222,24 @@ class Played:
         with self._range("post_backward_reshard", name):
             self._whole.pop(name, None)
         with self._range("post_backward_reduce", name):
-            stream = GATHER_STREAM if self.job.one_stream else REDUCE_STREAM
+            stream = self._reduces_on
+            self._wait(stream, COMPUTE_STREAM)
             message = self._message("_reduce_scatter_base")
             at = self.program.free[COMPUTE_STREAM]
             done = self._launch(self.job.reduce_ns, REDUCE, stream, at, **message)
         self.done.append(Done(self._step, name, "backward", "reduce_scatter", *done))
+
+    def _record(self) -> int:
+        return self.program.driver("cudaEventRecord", US) if self.job.waits_for_compute else 0
+
+    def _wait(self, stream: int, awaited: int, record: int = 0) -> None:
+        """Write down that a stream waits for the work of another one until now, or until it was recorded."""
+        if not self.job.waits_for_compute:
+            return
+        record = record or self._record()
+        args = {"wait_on_stream": awaited, "wait_on_cuda_event_record_corr_id": record}
+        args["correlation"] = self.program.driver("cudaStreamWaitEvent", US)
+        self.events.append(kernel("Stream Wait Event", self.program.now, 0, stream, "cuda_sync", **args))
 
     def _launch(self, ns: int, name: str, stream: int, at: int, **args: Any) -> tuple[int, int, int]:
         issued = self.program.now

@@ -26,6 +26,8 @@ EDITS = [
     edits.overlap(),
     edits.own_stream("Memcpy*", within="c"),
     edits.prompt_communication("nccl*"),
+    edits.prefetch(),
+    edits.prefetch(2, phase="backward"),
     edits.fused_optimizer(),
     edits.fused_attention(),
     edits.padded_products(),

@@ -50,7 +50,7 @@ NO_CHANGE: dict[str, str] = {
     "start_up": "it is no part of a steady step",
     "unrecorded_idle": "no launch is recorded that could come earlier",
     "no_work_due": "nothing is recorded that could come earlier",
-    "fsdp_prefetch": "no edit issues an all-gather earlier, and it takes memory for one more unit",
+    "fsdp_prefetch": "no edit changes the order of all-gathers, or takes their limit away",
     "tiny_collectives": "no edit joins messages, and whether they can wait for each other is not known",
     "pipeline_bubble": "how many microbatches there may be is for the program to say, and "
     "edits.microbatches replays other numbers",

@@ -10,12 +10,14 @@ import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.critical import said_of, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD
 from hta_widgets.analysis.strategy.fsdp_units import GATHER, fsdp_units
-from hta_widgets.formatting import brief, duration
+from hta_widgets.formatting import brief, counted, duration
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -81,8 +83,18 @@ def fsdp_prefetch(inputs: Inputs) -> Finding | None:
             event_rank=int(worst["rank"]),
             event_id=int(worst["event_id"]),
         ),
+        change=_change(phases, cause, prefetched) if not _waits_for_limiter(inputs, late) else None,
         severity=severity_on_path(share, off_path),
     )
+
+
+def _change(phases: list[str], cause: str, prefetched: bool) -> Change | None:
+    """The edit that issues these one unit earlier; None where it is their order that is wrong."""
+    if cause == _ORDER and prefetched:
+        return None
+    units, phase = 1 + prefetched, phases[0] if len(phases) == 1 else None
+    words = f"with all-gathers{f' of {phase}' if phase else ''} issued {counted(units, 'unit')} ahead"
+    return Change(words, lambda _: [edits.prefetch(units, phase)])
 
 
 def _listed(late: pd.DataFrame) -> str:
@@ -104,12 +116,11 @@ def _fault(cause: str, prefetched: bool) -> str:
 
 
 def _advice(inputs: Inputs, late: pd.DataFrame, phases: list[str], cause: str, prefetched: bool) -> str:
-    ranks = [inputs.trace.rank(int(rank)) for rank in late["rank"].unique()]
-    fully_shard = any(name.startswith(_FULLY_SHARD) for rank in ranks for name in rank.names)
+    fully_shard = _is_fully_shard(inputs, late)
     if cause == _ORDER and prefetched:
         listed = " and ".join(_SETTINGS[phase, True].partition("(")[0].rpartition(".")[2] for phase in phases)
         return f"Pass the modules to {listed} in the order in which they run."
-    if not fully_shard and 2 * sum(_limited(rank, late) for rank in ranks) > int(late["exposed_ns"].sum()):
+    if _waits_for_limiter(inputs, late):
         return (
             "FullyShardedDataParallel(limit_all_gathers=False), if the memory of further units is there: the "
             "host waits in the rate limiter before it issues them."
@@ -125,6 +136,18 @@ def _advice(inputs: Inputs, late: pd.DataFrame, phases: list[str], cause: str, p
     return (
         f"{settings}: the next unit's all-gather is then issued earlier, and takes its memory earlier{more}."
     )
+
+
+def _is_fully_shard(inputs: Inputs, late: pd.DataFrame) -> bool:
+    ranks = [inputs.trace.rank(int(rank)) for rank in late["rank"].unique()]
+    return any(name.startswith(_FULLY_SHARD) for rank in ranks for name in rank.names)
+
+
+def _waits_for_limiter(inputs: Inputs, late: pd.DataFrame) -> bool:
+    """Whether the host waits in the wrapper's rate limiter for more than half of what they lose."""
+    ranks = [inputs.trace.rank(int(rank)) for rank in late["rank"].unique()]
+    limited = sum(_limited(rank, late) for rank in ranks)
+    return not _is_fully_shard(inputs, late) and 2 * limited > int(late["exposed_ns"].sum())
 
 
 def _limited(rank_trace: RankTrace, late: pd.DataFrame) -> int:

@@ -162,7 +162,10 @@ def _with_saving(inputs: Inputs, finding: Finding) -> Finding:
     if quality is None or not quality.trusted:
         return _unknown(finding, quality.reason if quality else "no device work is recorded")
     made = change.edits_of(rank_trace)
-    saving = saved(inputs, rank, made)
+    try:
+        saving = saved(inputs, rank, made)
+    except MissingDataError as missing:  # the rank that is replayed does not have what others have
+        return _unknown(finding, f"rank {rank} has no {missing.field}")
     if saving is None:
         return _unknown(finding, "of the judged steps none can be replayed")
     saves = saving.matters(saving.ns)

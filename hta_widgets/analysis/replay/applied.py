@@ -32,6 +32,7 @@ from hta_widgets.analysis.replay.groups import Group
 from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.analysis.replay.places import always, inside, late_launches, matches, spans
 from hta_widgets.analysis.replay.plan import Plan
+from hta_widgets.analysis.replay.prefetching import send_ahead
 from hta_widgets.analysis.replay.streams import move
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -60,6 +61,7 @@ __all__ = [
     "own_stream",
     "padded_products",
     "pauses",
+    "prefetch",
     "prompt_communication",
     "syncs",
     "without",
@@ -232,6 +234,10 @@ def filled_device(plan: Plan) -> None:
 
 def fused_pointwise(kernels: str | None, plan: Plan) -> None:
     each_at_most(plan, *chained_ns(plan.rank_trace, kernels))
+
+
+def prefetch(units: int, phase: str | None, plan: Plan) -> None:
+    send_ahead(plan, units, phase)
 
 
 def prompt_communication(name: str | None, plan: Plan) -> None:

@@ -25,6 +25,7 @@ from hta_widgets.analysis.replay import applied
 from hta_widgets.analysis.replay.fusion import fuse
 from hta_widgets.analysis.replay.places import STEP
 from hta_widgets.analysis.replay.plan import Plan
+from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FORWARD
 from hta_widgets.trace.classify import EventClass
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "own_stream",
     "padded_products",
     "pauses",
+    "prefetch",
     "prompt_communication",
     "syncs",
     "without",
@@ -343,6 +345,31 @@ def prompt_communication(name: str | None = None) -> Edit:
         name: only kernels of this name.
     """
     return Edit(_said("prompt_communication", name=name), True, partial(applied.prompt_communication, name))
+
+
+def prefetch(units: int = 1, phase: str | None = None) -> Edit:
+    """The all-gather of each FSDP unit is issued in the turn of the unit so many before it, in order of use.
+
+    As with `set_modules_to_forward_prefetch` and `set_modules_to_backward_prefetch`. It is issued right after
+    the last all-gather of that turn, or when that turn begins, and what fills its buffer with it; no earlier
+    than its pass begins. One that is issued that early already stays as it is. It takes as long as recorded,
+    and waits for what its stream waited for by then; calls of the host stay where they are. Further units are
+    gathered at the same time, up to so many (`bytes` of `fsdp_units`), and that memory may not be there: this
+    is a bound.
+
+    Args:
+        units: how many units ahead, 1 or more.
+        phase: "forward" or "backward"; None: both.
+
+    Raises:
+        ValueError: `units` is below 1, or there is no such phase.
+    """
+    if units < 1:
+        raise ValueError(f"units must be 1 or more, not {units!r}")
+    if phase not in (None, FORWARD, BACKWARD):
+        raise ValueError(f"phase must be {FORWARD!r}, {BACKWARD!r} or None, not {phase!r}")
+    expression = _said("prefetch", int(units), phase=phase)
+    return Edit(expression, True, partial(applied.prefetch, int(units), phase))
 
 
 def fused_optimizer(name: str = "Optimizer.step*") -> Edit:

@@ -29,7 +29,7 @@ Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
-__all__ = ["ALLOCATES", "HostPoints", "host_points", "named"]
+__all__ = ["ALLOCATES", "DEVICE_WIDE", "HostPoints", "host_points", "named"]
 
 SYNCHRONISES = re.compile(
     r"(Stream|Device|Event|Ctx|Context)Synchronize|^(cuda|hip)Free(Host)?$|^hipHostFree|^cudaMemcpy$"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
@@ -31,11 +33,12 @@ class Plan:
     """What edits do to a graph. They add up: factors multiply, and time is cut out once however often asked.
 
     Attributes:
-        graph, rank_trace: what is edited.
+        graph, rank_trace: what is edited; the graph with the edges that edits add.
         group: int32 group of each edge: those of the graph, and the parts that edits split from them.
         factor: float64 for each group, of its weights. removed: bool for each group.
         moved: bool for each node: the start of an event that left its stream.
         source: int32 node that each edge comes from. weight, residual: int64 ns of each edge.
+        order: int32 all nodes, causes first, where that is no longer the order of the graph; else None.
     """
 
     def __init__(self, graph: Graph, rank_trace: RankTrace) -> None:
@@ -46,6 +49,7 @@ class Plan:
         self.removed = np.zeros(len(graph.groups), np.bool_)
         self.moved = np.zeros(len(graph.time), np.bool_)
         self.source, self.weight, self.residual = graph.source, graph.weight, graph.residual
+        self.order: Int32 | None = None
         self._cuts: dict[tuple[int, float], Intervals] = {}
 
     def edges(self, matches: Callable[[Group], bool]) -> Bool:
@@ -73,6 +77,40 @@ class Plan:
         groups = self._alone(edges)
         self.removed[groups] = True
 
+    def add_edges(self, like: Sequence[int], source: Sequence[int]) -> None:
+        """Let what these edges lead to wait in the same way for these nodes as well."""
+        if not len(like):
+            return
+        graph, alike = self.graph, np.asarray(like, np.int64)
+        target = graph.target[alike]
+        order = np.argsort(target, kind="stable")
+        alike, target, nodes = alike[order], target[order], np.asarray(source, np.int32)[order]
+        at = graph.first[target + 1]
+
+        def more(of: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            return np.insert(of, at, of[alike])
+
+        def shifted(edge: Int32) -> Int32:
+            return edge + np.searchsorted(at, edge, side="right").astype(np.int32)
+
+        # in the recording they say no more than those that they are like
+        self.graph = replace(
+            graph,
+            first=graph.first + np.searchsorted(target, np.arange(len(graph.first))).astype(np.int32),
+            source=more(graph.source),
+            kind=more(graph.kind),
+            weight=more(graph.weight),
+            residual=more(graph.residual),
+            thread=more(graph.thread),
+            inferred=more(graph.inferred),
+            group=more(graph.group),
+            pair_edge=shifted(graph.pair_edge),
+            pair_device=shifted(graph.pair_device),
+        )
+        self.source = np.insert(self.source, at, nodes)
+        self.weight, self.group = more(self.weight), more(self.group)
+        self.residual = np.insert(self.residual, at, 0)
+
     def at_most(self, edges: Bool, ns: Int64) -> None:
         """Let each of these edges take no longer than this; their own factors come on top."""
         weight = self.weight.copy()
@@ -99,11 +137,22 @@ class Plan:
     def replays(self, modes: Iterable[int]) -> list[Int64]:
         """In each mode, when each node happens, ns from the graph's origin."""
         cut = self._cut_weights()
-        return [happens(self.graph.first, self.source, self._edited(cut, mode)) for mode in modes]
+        return [self._happens(self._edited(cut, mode)) for mode in modes]
 
     def replay(self, mode: int) -> Int64:
         """The only one of `replays`."""
         return self.replays((mode,))[0]
+
+    def _happens(self, weight: Int64) -> Int64:
+        first = self.graph.first
+        if self.order is None:
+            return happens(first, self.source, weight)
+        place = np.empty_like(self.order)
+        place[self.order] = np.arange(len(place), dtype=np.int32)
+        edges = np.argsort(place[self.graph.target], kind="stable")
+        count = np.diff(first)[self.order]
+        begins = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
+        return happens(begins, place[self.source[edges]], weight[edges])[place]
 
     def _edited(self, weight: Int64, mode: int) -> Int64:
         graph = self.graph

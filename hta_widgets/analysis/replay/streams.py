@@ -19,7 +19,12 @@ def move(plan: Plan, edges: Bool) -> None:
 
     What waits for the work by an event, and what it waits for, stays as it was. Only work that a recorded
     call launched is moved: of other work nothing else says when it may start.
+
+    Raises:
+        ValueError: another edit has changed the order of streams.
     """
+    if plan.order is not None:
+        raise ValueError("work is launched ahead or on another stream once: leave one of these edits out")
     graph = plan.graph
     moved = np.zeros(len(graph.time), np.bool_)  # by the node of the start
     moved[graph.source[edges & (graph.kind == DEVICE)]] = True

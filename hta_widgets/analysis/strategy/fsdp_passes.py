@@ -25,7 +25,7 @@ from hta_widgets.trace.reader.schema import NULL
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["BACKWARD", "FORWARD", "ROOT", "Passes", "UnitPass", "passes_of"]
+__all__ = ["BACKWARD", "FORWARD", "RECORD", "ROOT", "Passes", "UnitPass", "passes_of"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -33,6 +33,11 @@ FORWARD: Final = "forward"
 BACKWARD: Final = "backward"
 ROOT: Final = "(root)"
 """`fully_shard` names no unit in the ranges of the outermost module."""
+
+RECORD: Final = (
+    "Record a job that is sharded by fully_shard or FullyShardedDataParallel, with torch.profiler.profile("
+    "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]): they record ranges of their own."
+)
 
 _RANGE = re.compile(r"^(?:FSDP::|FullyShardedDataParallel\._?)(\w+)(?: \((.+)\)| for .*)?$")
 _PREFETCH = re.compile(r"prefetch")

@@ -13,7 +13,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy, device_ranks
-from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FORWARD, Passes, UnitPass, passes_of
+from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FORWARD, RECORD, Passes, UnitPass, passes_of
 from hta_widgets.charts.spec import Bars, Segments, Series
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted, duration, percent
@@ -53,10 +53,6 @@ _COLUMNS = {
     "end_ns": "int64", "dur_ns": "int64", "exposed_ns": "int64", "queued_ns": "Int64", "held_ns": "Int64",
     "prefetched": "boolean", "prefetch_units": "Int64", "cause": "str",
 }  # fmt: skip
-_RECORD: Final = (
-    "Record a job that is sharded by fully_shard or FullyShardedDataParallel, with torch.profiler.profile("
-    "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]): they record ranges of their own."
-)
 
 
 def fsdp_units(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
@@ -112,7 +108,7 @@ def fsdp_units(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         if passes.passes:
             parts.append(_of_rank(trace, rank_trace, passes, scope))
     if ranks and not any_ranges:
-        raise MissingDataError("FSDP ranges", _RECORD)
+        raise MissingDataError("FSDP ranges", RECORD)
     if ranks and not parts:
         raise MissingDataError("FSDP ranges", "Record whole steps with PyTorch 2.5 or later.", why)
     rows = [row for part in parts for row in part]

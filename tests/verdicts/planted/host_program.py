@@ -56,11 +56,12 @@ class Program:
         with self.inside("cpu_op", name, **args):
             self.now += ns
 
-    def driver(self, name: str, ns: int) -> None:
-        """A call of the runtime that launches nothing."""
+    def driver(self, name: str, ns: int) -> int:
+        """A call of the runtime that launches nothing; its correlation."""
         self._calls += 1
         with self.inside("cuda_runtime", name, correlation=self._calls):
             self.now += ns
+        return self._calls
 
     def load(self, ns: int, iterator: str = "_MultiProcessingDataLoaderIter") -> None:
         with self.inside("user_annotation", f"enumerate(DataLoader)#{iterator}.__next__"):

@@ -35,8 +35,12 @@ def test_gathers_in_their_own_turn(named: bool, tmp_path: Path):
     assert "nothing hides 300 µs of each" in row["text"] and "(2.40 ms per step)" in row["text"]
     assert all(setting in row["suggestion"] for setting in SETTINGS[named])
     assert not any(setting in row["suggestion"] for setting in SETTINGS[not named])
-    # a cost is no saving
-    assert row["section"] == "unknown" and "unknown" in row["saving"]
+    # a cost is no saving: that is as long as the job takes less with that prefetch
+    job = replace(DRAINED, names_units=named)
+    made = replace(job, forward_ahead=1, backward_ahead=1, first_ahead=(0,))
+    assert row["section"] == "saves" and row["edits"] == "[edits.prefetch(1)]" and row["method"] == "bound"
+    assert row["saving_ns"] == pytest.approx(job.play().program.now - made.play().program.now, rel=0.02)
+    assert row["saving"].startswith("Replayed with all-gathers issued 1 unit ahead, the steps take at most ")
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -47,6 +51,10 @@ def test_gathers_behind_reductions(named: bool, tmp_path: Path):
     units = "layers.0, layers.1 and layers.2" if named else "unit 1, unit 2 and unit 3"
     assert f"{units} for backward are issued behind what is needed later" in row["text"]
     assert SETTINGS[named][1] in row["suggestion"] and SETTINGS[named][0] not in row["suggestion"]
+    job = replace(ONE_STREAM, names_units=named)
+    less = job.play().program.now - replace(job, backward_ahead=1).play().program.now
+    assert row["edits"] == "[edits.prefetch(1, phase='backward')]"
+    assert row["saving_ns"] == pytest.approx(less, rel=0.002)
 
 
 def test_another_order_than_that_of_use(tmp_path: Path):
@@ -56,6 +64,7 @@ def test_another_order_than_that_of_use(tmp_path: Path):
     assert row["suggestion"] == (
         "Pass the modules to set_modules_to_forward_prefetch in the order in which they run."
     )
+    assert row["section"] == "unknown" and "no edit changes the order of all-gathers" in row["saving"]
 
 
 def test_the_limit_of_all_gathers(tmp_path: Path):
@@ -69,6 +78,7 @@ def test_the_limit_of_all_gathers(tmp_path: Path):
     frame = overview(played.open(tmp_path))
     (row,) = frame[frame["topic"] == "fsdp_prefetch"].to_dict("records")
     assert "limit_all_gathers=False" in row["suggestion"]
+    assert row["section"] == "unknown" and not row["edits"]
 
 
 @pytest.mark.parametrize(
@@ -86,6 +96,27 @@ def test_the_limit_of_all_gathers(tmp_path: Path):
 @pytest.mark.parametrize("named", [True, False])
 def test_near_misses(job: FsdpJob, named: bool, tmp_path: Path):
     assert not told(replace(job, names_units=named), tmp_path)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_one_unit_ahead_is_too_late(named: bool, tmp_path: Path):
+    """Backward sends for the next unit when its own compute is done: for the one after it, that is early."""
+    job = FsdpJob(names_units=named, sends_after_ns=1_700 * US, layers=10, steps=6)
+    (row,) = told(job, tmp_path)
+    assert "for backward are issued late, though in the turn of another unit" in row["text"]
+    assert row["edits"] == "[edits.prefetch(2, phase='backward')]"
+    less = job.play().program.now - replace(job, backward_ahead=2).play().program.now
+    assert row["saving_ns"] == pytest.approx(less, rel=0.03)
+
+
+def test_a_rank_without_such_all_gathers(tmp_path: Path):
+    """The rank that is replayed, which waits least for others, sends for its units ahead already."""
+    ahead = replace(DRAINED, forward_ahead=1, backward_ahead=1, first_ahead=(0,))
+    late = replace(DRAINED, waits_for_ns=50 * US)
+    frame = overview(ahead.play().open(tmp_path, late.play().events, late.play().events))
+    (row,) = frame[frame["topic"] == "fsdp_prefetch"].to_dict("records")
+    assert row["section"] == "unknown"
+    assert "rank 0 has no all-gather that could be issued earlier" in row["saving"]
 
 
 def test_a_rank_that_comes_late_is_no_fault_of_fsdp(tmp_path: Path):
