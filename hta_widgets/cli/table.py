@@ -63,7 +63,8 @@ def _is_time(name: object) -> bool:
 
 def _column(name: str, series: pd.Series, time: Unit | None = None) -> _Column:
     if types.is_bool_dtype(series):
-        return _Column(name.replace("_", " "), ["yes" if value else "no" for value in series], False)
+        said = series.astype(object).map({True: "yes", False: "no"}, na_action="ignore").fillna("")
+        return _Column(name.replace("_", " "), said.tolist(), False)
     if not types.is_numeric_dtype(series):
         texts = ["" if missing else str(value) for value, missing in zip(series, series.isna(), strict=True)]
         if name in NAME_COLUMNS:
