@@ -6,12 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from hta_widgets import edits
 from hta_widgets.analysis import replayed_events, replayed_path, what_if
+from hta_widgets.analysis.replay.graph import graph_of
+from hta_widgets.analysis.replay.passes import GONE, PINNED
+from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
+from tests.analysis.kineto_file import job as job_of
 from tests.job.fsdp_jobs import COMPUTE_STREAM, COPY_IN, GATHER, US, FsdpJob, Played
 
 AHEAD = FsdpJob(backward_ahead=0, steps=4)
@@ -97,6 +103,37 @@ def starts_ns(event: dict[str, object]) -> int:
 def test_where_the_host_waits_it_takes_as_long(name: str, units: int, tmp_path: Path):
     """What the host spends on calls is not moved with them: a few us in each turn."""
     assert abs(error(WAITING_HOST[name], units, tmp_path)) < 0.005
+
+
+@pytest.mark.parametrize("name", [*FREE_HOST, *WAITING_HOST])
+def test_each_step_takes_as_long(name: str, tmp_path: Path):
+    job = (FREE_HOST | WAITING_HOST)[name]
+    foreseen = what_if(job.open(tmp_path), edits.prefetch(2)).set_index("iteration")
+    played = what_if(with_prefetch(job, 2).open(tmp_path), []).set_index("iteration")
+    steps = [step for step in foreseen.index if pd.notna(step)]
+    assert len(steps) == 4
+    for step in steps:
+        assert foreseen.loc[step, "after_ns"] == pytest.approx(played.loc[step, "before_ns"], rel=0.005)
+
+
+@pytest.mark.parametrize("name", [*FREE_HOST, *WAITING_HOST])
+@pytest.mark.parametrize("share", [(0.0, 1.0), (0.37, 1.0), (0.0, 0.6)])
+def test_causes_come_first_in_the_order_of_the_replay(name: str, share: tuple[float, float], tmp_path: Path):
+    """Also in recordings that begin or end within a step; and without the new order it is the recording."""
+    events = (FREE_HOST | WAITING_HOST)[name].play().events
+    times = sorted(starts_ns(event) for event in events)
+    low, high = (times[int(part * (len(times) - 1))] for part in share)
+    trace = job_of(tmp_path, [event for event in events if low <= starts_ns(event) <= high])
+    graph = graph_of(trace.rank(0))
+    assert graph is not None
+    plan = Plan(graph, trace.rank(0))
+    edits.prefetch(2).apply(plan)
+    assert plan.order is not None and sorted(plan.order.tolist()) == list(range(len(graph.time)))
+    place = np.argsort(plan.order)
+    kept = plan.weight != GONE
+    assert (place[plan.source] < place[plan.graph.target])[kept].all()
+    as_recorded = Plan(plan.graph, trace.rank(0)).replay(PINNED)
+    assert as_recorded.tolist() == graph.time.tolist()
 
 
 def test_what_fills_a_buffer_comes_before_its_all_gather(tmp_path: Path):
