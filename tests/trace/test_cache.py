@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from hta_widgets.trace.reader import cache, sealed
@@ -213,6 +214,41 @@ def test_an_entry_is_on_the_disk_before_it_gets_its_name(
 
 
 GONE = 4_000_000_000  # no process has this number
+
+
+def test_columns_are_written_from_where_they_lie(tmp_path: Path) -> None:
+    table = EventTable("t", 1 << 20, {"start_ns": np.arange(1 << 20)}, {}, {}, {})
+    usual = pa.default_memory_pool()
+    counting = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(counting)
+    try:
+        cache.write_table(table, tmp_path / "t.arrow", compressed=False)
+    finally:
+        pa.set_memory_pool(usual)
+    most = counting.max_memory()
+    assert most is not None and most < table.nbytes // 8
+    read = cache.read_table(tmp_path / "t.arrow")
+    assert read is not None
+    assert_same(table, read)
+
+
+def test_of_an_entry_that_cannot_be_finished_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_some = sealed.Sealing.write
+    written: list[int] = []
+
+    def full(self: sealed.Sealing, data: object) -> int:
+        if sum(written) >= 1 << 20:
+            raise OSError(28, "No space left on device")
+        written.append(write_some(self, data))
+        return written[-1]
+
+    monkeypatch.setattr(sealed.Sealing, "write", full)
+    table = EventTable("t", 1 << 17, {f"c{i}": np.arange(1 << 17) for i in range(4)}, {}, {}, {})
+    with pytest.raises(OSError, match="No space left"):
+        cache.write_table(table, tmp_path / "t.arrow", compressed=False)
+    assert sum(written) >= 1 << 20 and not files(tmp_path)
 
 
 def test_what_killed_writers_left_goes_and_what_others_write_counts(

@@ -39,6 +39,7 @@ Cache = bool | Path | Literal["verify"]
 
 _SAMPLE = 1 << 16
 _SAMPLES = 17  # the first is the head, the last the tail
+_HELD_BACK = 1 << 16  # bytes, written together
 _OFF = ("0", "off")
 
 
@@ -149,12 +150,14 @@ def _sample_file(path: Path, digest: Any, whole: bool) -> None:
 def write_table(table: EventTable, file: Path, *, compressed: bool) -> None:
     """Write a table; a reader sees the old file or the whole new one.  Raises OSError."""
     batch = record_batch(table)
-    content = pa.BufferOutputStream()  # Arrow writes in pieces of a few bytes, slowly to what is not its own
     options = pa.ipc.IpcWriteOptions(compression=_compression() if compressed else None)
-    with pa.ipc.new_file(content, batch.schema, options=options) as writer:
+    with (
+        sealed(file, durable=True) as sealing,
+        # Arrow writes in pieces, many of a few bytes, slowly to what is not its own: small ones are held back
+        pa.BufferedOutputStream(pa.PythonFile(sealing, "w"), _HELD_BACK) as sink,
+        pa.ipc.new_file(sink, batch.schema, options=options) as writer,
+    ):
         writer.write_batch(batch)
-    with sealed(file, durable=True) as sealing:
-        sealing.write(content.getvalue())
 
 
 def record_batch(table: EventTable) -> pa.RecordBatch:
