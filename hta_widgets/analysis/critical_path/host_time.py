@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import among, order_of_nesting
+from hta_widgets.trace.ordering import among, order_of_nesting, unique
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -87,26 +87,29 @@ def host_time(rank_trace: RankTrace) -> HostTime:
     return HostTime(start, row, works, offset, threads, rows)
 
 
-def pieces_of(
-    host: HostTime, thread: int, start: Int64, end: Int64
-) -> tuple[Int64, Int64, Int64, Int64, Bool]:
-    """Cut spans of time of a thread where its innermost call changes.
+def pieces_of(host: HostTime, thread: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64, Int64, Bool]:
+    """Cut spans of time, each of a thread, where that thread's innermost call changes.
 
     Returns:
-        For each piece: the position of its span, start, end, row (NOTHING for none), and whether that works.
+        For each piece: the position of its span, start, row (NOTHING for none), and whether that works. A
+        piece lasts until the next of its span starts. The spans of threads without calls stay whole.
     """
-    mine = host.of_thread(thread)
-    if mine.start == mine.stop:
-        n = len(start)
-        return np.arange(n), start, end, np.full(n, NOTHING), np.zeros(n, np.bool_)
-    starts = host.start[mine]
-    low = np.searchsorted(starts, start, side="right") - 1
-    count = np.searchsorted(starts, end, side="left") - low
+    first, count = np.full(len(start), NOTHING), np.ones(len(start), np.int64)
+    for number in unique(thread).tolist():
+        mine = host.of_thread(number)
+        if mine.start < mine.stop:
+            spans = np.flatnonzero(thread == number)
+            at = np.searchsorted(host.start[mine], start[spans], side="right") - 1
+            first[spans] = mine.start + at
+            count[spans] = np.searchsorted(host.start[mine], end[spans], side="left") - at
     span = np.repeat(np.arange(len(start)), count)
-    piece = np.arange(len(span)) - np.repeat(np.cumsum(count) - count, count) + low[span]
-    until = np.append(starts[1:], _NEVER)
-    row, works = host.row[mine][piece], host.works[mine][piece]
-    return span, np.maximum(starts[piece], start[span]), np.minimum(until[piece], end[span]), row, works
+    after = np.arange(len(span)) - np.repeat(np.cumsum(count) - count, count)
+    piece, began, later = first[span] + after, start[span], np.flatnonzero(after)
+    began[later] = host.start[piece[later]]
+    row, works = np.full(len(span), NOTHING), np.zeros(len(span), np.bool_)
+    called = np.flatnonzero(piece != NOTHING)
+    row[called], works[called] = host.row[piece[called]], host.works[piece[called]]
+    return span, began, row, works
 
 
 def handed_over(host: HostTime, giver: int, taker: int, start: Int64, end: Int64) -> Int64:

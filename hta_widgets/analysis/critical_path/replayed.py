@@ -155,7 +155,8 @@ def _on_thread(rank_trace: RankTrace, plan: Plan, time: Int64, index: int, chain
     thread = int(graph.threads[index])
     until = graph.origin_ns + graph.time[chain.target]
     since = np.minimum(graph.origin_ns + graph.time[chain.source], until)
-    step, began, _, row, works = pieces_of(host_time(rank_trace), thread, since, until)
+    on_thread = np.full(len(since), thread)
+    step, began, row, works = pieces_of(host_time(rank_trace), on_thread, since, until)
     first = np.append(True, step[1:] != step[:-1])[: len(step)]
     begin, end = chain.begin[step], chain.end[step]
     start = np.where(first, begin, np.clip(line.starts(began) - graph.origin_ns, begin, end))

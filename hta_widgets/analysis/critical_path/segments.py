@@ -13,6 +13,7 @@ from hta_widgets.analysis.critical_path.host_time import HostTime, handed_over, 
 from hta_widgets.analysis.replay import kinds
 from hta_widgets.analysis.replay.delays import BACK_TO_BACK
 from hta_widgets.analysis.replay.device_events import device_rows
+from hta_widgets.trace.ordering import among
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -68,36 +69,47 @@ class Segments(NamedTuple):
 
 def segments_of(rank_trace: RankTrace, steps: Steps) -> Segments:
     """The segments of a rank's steps: device work, delays and waits as they are, host time by its calls."""
-    host, main, n = host_time(rank_trace), main_thread(rank_trace), len(steps.kind)
+    host = host_time(rank_trace)
+    parts, taken_over = _parts(rank_trace, host, steps)
+    spans = np.flatnonzero(parts.kind == _OF_THREAD)
+    span, start, row, works = pieces_of(host, parts.thread[spans], parts.start[spans], parts.end[spans])
+    count = np.ones(len(parts.kind), np.int64)
+    count[spans] = np.bincount(span, minlength=len(spans))
+    # Parts are in the order of time, and so are the pieces of each.
+    found = some_of(parts, np.repeat(np.arange(len(count)), count))
+    on_host = np.flatnonzero(found.kind == _OF_THREAD)
+    # That the thread went on is inferred, not what it did then.
+    recorded = works | (start > found.start[on_host])
+    found.inferred[on_host] &= ~(taken_over[spans][span] & recorded)
+    found.kind[on_host], found.row[on_host] = np.where(works, OPERATOR, HOST), row
+    found.start[on_host] = start
+    later = on_host[1:][span[1:] == span[:-1]]
+    found.end[later - 1] = found.start[later]
+    return found
+
+
+def _parts(rank_trace: RankTrace, host: HostTime, steps: Steps) -> tuple[Segments, Bool]:
+    """What each step is until and from where it is cut, by time, and which of it a thread took over."""
     cut = _cuts(rank_trace, host, steps)
     until_cut, from_cut = np.full(len(kinds.KINDS), KERNEL_KERNEL), np.zeros(len(kinds.KINDS), np.int64)
     until_cut[list(_UNTIL_CUT)] = list(_UNTIL_CUT.values())
     from_cut[list(_FROM_CUT)] = list(_FROM_CUT.values())
     # Where nothing tells why work began, and nothing else ran, the host had not launched it yet.
-    presumed = np.isin(steps.kind, (kinds.ORIGIN, kinds.ORPHAN)) & (steps.thread == NO_THREAD)
+    presumed = among(steps.kind, (kinds.ORIGIN, kinds.ORPHAN)) & (steps.thread == NO_THREAD)
+    thread = np.where(presumed, main_thread(rank_trace), steps.thread)
+    start, end = np.stack([steps.start, cut], axis=1).ravel(), np.stack([cut, steps.end], axis=1).ravel()
+    solid = np.flatnonzero(start < end)
+    step, from_there = solid // 2, solid % 2 == 1
+    kind = steps.kind[step]
     parts = Segments(
-        start=np.concatenate([steps.start, cut]),
-        end=np.concatenate([cut, steps.end]),
-        kind=np.concatenate([until_cut[steps.kind], from_cut[steps.kind]]),
-        row=np.tile(steps.row, 2),
-        thread=np.concatenate([steps.giver, np.where(presumed, main, steps.thread)]),
-        inferred=np.concatenate([steps.kind == kinds.ORPHAN, steps.inferred | presumed]),
+        start=start[solid],
+        end=end[solid],
+        kind=np.where(from_there, from_cut[kind], until_cut[kind]),
+        row=steps.row[step],
+        thread=np.where(from_there, thread[step], steps.giver[step]),
+        inferred=np.where(from_there, (steps.inferred | presumed)[step], kind == kinds.ORPHAN),
     )
-    taken_over = np.concatenate([np.zeros(n, np.bool_), steps.kind == kinds.HANDOFF])
-    found = [some_of(parts, np.flatnonzero(parts.kind != _OF_THREAD))]
-    for thread in np.unique(parts.thread[parts.kind == _OF_THREAD]).tolist():
-        spans = np.flatnonzero(
-            (parts.kind == _OF_THREAD) & (parts.thread == thread) & (parts.start < parts.end)
-        )
-        span, start, end, row, works = pieces_of(host, thread, parts.start[spans], parts.end[spans])
-        of = spans[span]
-        # That the thread went on is inferred, not what it did then.
-        inferred = parts.inferred[of] & (~taken_over[of] | ((start == parts.start[of]) & ~works))
-        kind = np.where(works, OPERATOR, HOST)
-        found.append(Segments(start, end, kind, row, np.full(len(row), thread), inferred))
-    together = Segments(*(np.concatenate(column) for column in zip(*found, strict=True)))
-    lasts = np.flatnonzero(together.start < together.end)
-    return some_of(together, lasts[np.argsort(together.start[lasts], kind="stable")])
+    return parts, from_there & (kind == kinds.HANDOFF)
 
 
 def some_of(of: Segments, at: Int64) -> Segments:
@@ -111,12 +123,12 @@ def _cuts(rank_trace: RankTrace, host: HostTime, steps: Steps) -> Int64:
     A gap before work of which no launch is recorded has one, or the other if the device mostly idled.
     """
     cut = steps.start.copy()
-    launches = np.flatnonzero(np.isin(steps.kind, (kinds.LAUNCH, kinds.LAUNCH_FIRST)))
+    launches = np.flatnonzero(among(steps.kind, (kinds.LAUNCH, kinds.LAUNCH_FIRST)))
     cut[launches] = rank_trace.end[rank_trace.launch[steps.row[launches]]]
     turns = np.flatnonzero(steps.kind == kinds.HANDOFF)
-    pairs = np.stack([steps.giver[turns], steps.thread[turns]], axis=1)
-    for giver, taker in np.unique(pairs, axis=0).tolist():
-        mine = turns[(pairs[:, 0] == giver) & (pairs[:, 1] == taker)]
+    givers, takers = steps.giver[turns], steps.thread[turns]
+    for giver, taker in sorted(set(zip(givers.tolist(), takers.tolist(), strict=True))):
+        mine = turns[(givers == giver) & (takers == taker)]
         cut[mine] = handed_over(host, giver, taker, steps.start[mine], steps.end[mine])
     orphans = np.flatnonzero(steps.kind == kinds.ORPHAN)
     if len(orphans):

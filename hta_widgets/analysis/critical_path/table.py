@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.critical_path.chain import NO_THREAD
 from hta_widgets.analysis.critical_path.host_time import host_time
 from hta_widgets.analysis.critical_path.segments import (
@@ -24,6 +26,7 @@ from hta_widgets.analysis.critical_path.segments import (
     Segments,
 )
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import distinct, unique
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -74,7 +77,7 @@ def table_of(rank_trace: RankTrace, segments: Segments, data_loading: Sequence[s
     known = row >= 0
     event_class = np.where(known, rank_trace.event_class[row], len(EventClass))
     no_stream = (thread != NO_THREAD) | (rank_trace.stream[row] == NULL)
-    threads, which = np.unique(thread, return_inverse=True)
+    threads, which = distinct(thread)
     return pd.DataFrame(
         {
             "rank": rank_trace.rank,
@@ -124,16 +127,24 @@ def _bound_by(
 def _within(rank_trace: RankTrace, thread: Int64, time: Int64, patterns: Sequence[str]) -> Bool:
     """Which (thread, time) lie within a host row whose name matches one of the patterns."""
     within = np.zeros(len(time), np.bool_)
+    for number, matching in _matching(rank_trace, tuple(patterns)).items():
+        here = np.flatnonzero(thread == number)
+        at = np.searchsorted(matching.start, time[here], side="right") - 1
+        within[here] = (at >= 0) & (matching.end[at] > time[here])
+    return within
+
+
+@memoize_per_rank(last=2)
+def _matching(rank_trace: RankTrace, patterns: tuple[str, ...]) -> dict[int, Intervals]:
+    """When each host thread has a call open whose name matches one of the patterns."""
     named = np.array(
         [any(re.search(pattern, name) for pattern in patterns) for name in rank_trace.names], np.bool_
     )
     rows = host_time(rank_trace).rows
     rows = rows[named[rank_trace.name[rows]]]
     of_row = rank_trace.thread[rows]
-    for number in np.unique(of_row).tolist():
+    found = {}
+    for number in unique(of_row).tolist():
         mine = rows[of_row == number]
-        starts, ends = rank_trace.start[mine], np.maximum.accumulate(rank_trace.end[mine])
-        here = np.flatnonzero(thread == number)
-        at = np.searchsorted(starts, time[here], side="right") - 1
-        within[here] = (at >= 0) & (ends[np.maximum(at, 0)] > time[here])
-    return within
+        found[number] = Intervals.union(rank_trace.start[mine], rank_trace.end[mine])
+    return found
