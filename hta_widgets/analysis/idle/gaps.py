@@ -117,11 +117,14 @@ _REASONS = {
 
 
 def _gaps(rank_trace: RankTrace, idle: IdleCauses, scope: Scope) -> pd.DataFrame:
-    pieces, row = _inside(rank_trace, idle, scope)
+    windows = Intervals.union(*rank_trace.windows(scope).T)
+    pieces = windows & idle.gaps
+    row = idle.next_row[np.searchsorted(idle.gaps.end, pieces.end)]
     launch = np.where(row >= 0, rank_trace.launch[row], -1)
     operator = _operator(rank_trace, launch)
-    parts = {cause: _covered(part, pieces) for cause, part in idle.causes.items()}
+    parts = {cause: _length_in_each(windows & part, pieces) for cause, part in idle.causes.items()}
     longest = np.argmax(np.stack([parts[cause] for cause in CAUSES]), axis=0)
+    stream = _or(-1, rank_trace.stream, row)
     columns = {
         "rank": np.full(len(pieces), rank_trace.rank, np.int64),
         "start_ns": pieces.start,
@@ -129,7 +132,7 @@ def _gaps(rank_trace: RankTrace, idle: IdleCauses, scope: Scope) -> pd.DataFrame
         "dur_ns": pieces.end - pieces.start,
         **{f"{cause}_ns": parts[cause] for cause in CAUSES},
         "event_id": _or(-1, rank_trace.event_id, row),
-        "stream": _or(-1, np.where(rank_trace.stream == NULL, -1, rank_trace.stream), row),
+        "stream": np.where(stream == NULL, -1, stream),
         "launch_id": _or(-1, rank_trace.event_id, launch),
         "operator_id": _or(-1, rank_trace.event_id, operator),
     }
@@ -142,13 +145,6 @@ def _gaps(rank_trace: RankTrace, idle: IdleCauses, scope: Scope) -> pd.DataFrame
     return frame
 
 
-def _inside(rank_trace: RankTrace, idle: IdleCauses, scope: Scope) -> tuple[Intervals, Int64]:
-    """The gaps clipped to the windows of a scope, and the row of the work that ends each, -1 for none."""
-    windows = rank_trace.windows(scope)
-    pieces = idle.gaps & Intervals.union(windows[:, 0], windows[:, 1])
-    return pieces, idle.next_row[np.searchsorted(idle.gaps.end, pieces.end)]
-
-
 def _operator(rank_trace: RankTrace, call: npt.NDArray[np.integer]) -> Int64:
     """The innermost host operator around each call, -1 for none."""
     found = np.where(call >= 0, rank_trace.parent[call], -1).astype(np.int64)
@@ -159,9 +155,13 @@ def _operator(rank_trace: RankTrace, call: npt.NDArray[np.integer]) -> Int64:
     return found
 
 
-def _covered(part: Intervals, pieces: Intervals) -> Int64:
-    """Length of `part` inside each of the pieces."""
-    return part.within_each(np.stack([pieces.start, pieces.end], axis=1))
+def _length_in_each(part: Intervals, pieces: Intervals) -> Int64:
+    """Length in each of the pieces of what is part of them: no interval of it lies in two."""
+    count = np.bincount(np.searchsorted(pieces.end, part.start, side="right"), minlength=len(pieces))
+    stop = np.cumsum(count)
+    before = np.append(0, np.cumsum(part.end - part.start))
+    found: Int64 = before[stop] - before[stop - count]
+    return found
 
 
 def _or(otherwise: int, column: npt.NDArray[np.integer], row: npt.NDArray[np.integer]) -> Int64:
