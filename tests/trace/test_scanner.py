@@ -279,3 +279,38 @@ def test_columns_are_never_in_memory_twice(monkeypatch):
         tracemalloc.stop()
     (peak, size), (larger_peak, larger_size) = used
     assert larger_peak - peak < 1.25 * (larger_size - size), (larger_peak - peak) / (larger_size - size)
+
+
+def test_columns_of_an_even_file_stay_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add, places = columns._Growing.add, dict[columns._Growing, set[int]]()
+
+    def watched(self: columns._Growing, *args: object) -> None:
+        add(self, *args)
+        places.setdefault(self, set()).add(self._values.ctypes.data)
+
+    monkeypatch.setattr(columns._Growing, "add", watched)
+    path = tmp_path / "a.json"
+    events = [
+        {"ph": "X", "ts": 1_000_000 + i, "dur": 5, "name": "k", "args": {"stream": 7}} for i in range(9999)
+    ]
+    path.write_bytes(trace(*events).getvalue())
+    assert scanner.scan(path, block_bytes=1 << 16).n == 9999
+    assert len(places) > 4 and {len(of_column) for of_column in places.values()} == {1}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("first", ["short", "long"])
+def test_what_a_file_begins_with_may_mislead_about_its_length(
+    tmp_path: Path, first: str, packed: bool
+) -> None:
+    short = [{"ph": "X", "ts": i, "args": {"stream": i}} for i in range(3000)]
+    long = [{"ph": "X", "ts": i, "name": "n" * 900, "dur": i} for i in range(600)]
+    text = trace(*(short + long if first == "short" else long + short)).getvalue()
+    path = tmp_path / "a.json"
+    path.write_bytes(gzip.compress(text) if packed else text)
+    expected, table = scanner.scan(io.BytesIO(text)), scanner.scan(path, block_bytes=4096)
+    assert (table.n, table.columns, table.nbytes) == (3600, expected.columns, expected.nbytes)
+    for name in table.columns:
+        for values, others in zip(table.sparse(name), expected.sparse(name), strict=True):
+            assert values.dtype == others.dtype and np.array_equal(values, others)
+        assert table.dictionary(name) == expected.dictionary(name)

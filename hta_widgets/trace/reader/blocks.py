@@ -47,12 +47,14 @@ class Block:
         self.start -= len(carry)
 
 
-def _block_bytes(source: Source) -> int:
+def _text_bytes(source: Source) -> int | None:
+    """How long the text is, a guess of a compressed one; None where the file does not tell its size."""
+    return None if source.total is None else source.total * (_INFLATES if source.compressed else 1)
+
+
+def _block_bytes(text: int | None) -> int:
     """How much to read at once: less of a short text, since a block's columns take ten times its memory."""
-    if source.total is None:
-        return _MOST
-    text = source.total * (_INFLATES if source.compressed else 1)
-    return min(max(text // _BLOCKS, _LEAST), _MOST)
+    return _MOST if text is None else min(max(text // _BLOCKS, _LEAST), _MOST)
 
 
 class BlockReader:
@@ -62,7 +64,8 @@ class BlockReader:
 
     def __init__(self, source: Source, block_bytes: int | None = None) -> None:
         self._source = source
-        self.block_bytes = block_bytes or _block_bytes(source)
+        self.text_bytes = _text_bytes(source)
+        self.block_bytes = block_bytes or _block_bytes(self.text_bytes)
         self._offset = 0
         self._free: queue.SimpleQueue[Text | None] = queue.SimpleQueue()
         self._filled: queue.SimpleQueue[Block | BaseException] = queue.SimpleQueue()

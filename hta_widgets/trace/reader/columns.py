@@ -22,7 +22,7 @@ from hta_widgets.trace.reader.table import EventTable, Problem
 _TEXTS = DENSE_COLUMNS[:START]
 _TIMES = DENSE_COLUMNS[START:]
 _KEYS = 1024
-_BYTES_PER_EVENT = 64  # a guess; a fuller block is scanned in two goes
+_BYTES_PER_EVENT = 192  # a guess: most have 220 to 540; a fuller block is scanned in two goes
 _LEAST_ROOM = 1024  # for events
 _NAMES, _NAME_BYTES = 1 << 13, 1 << 19  # to begin with
 _KIND = {"int": event_scan.INT, "float": event_scan.FLOAT, "text": event_scan.TEXT, "json": event_scan.JSON}
@@ -37,6 +37,7 @@ Sparse = tuple[npt.NDArray[np.int32], npt.NDArray[Any]]
 
 
 _GROWTH = 1.125
+_PIECE = 1 << 16  # values recoded at once: as indices they take twice the memory
 
 
 @dataclass
@@ -50,14 +51,20 @@ class _Piece:
 
 
 class _Growing:
-    """A column to which blocks are added. It grows where it lies: long ones are never in memory twice."""
+    """A column to which blocks are added. It grows where it lies: long ones are never in memory twice.
+
+    Its first block tells how long it may become: room takes no memory until it is written to, and what a
+    column grows by is, with zeros.
+    """
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._values = np.empty(0, dtype)
         self._n = 0
 
-    def add(self, values: npt.NDArray[Any]) -> None:
+    def add(self, values: npt.NDArray[Any], whole: float) -> None:
         end = self._n + len(values)
+        if not self._n:
+            self._values = np.empty(int(_GROWTH * whole * end), self._values.dtype)
         if end > len(self._values):
             self._values.resize(max(end, int(_GROWTH * len(self._values))), refcheck=False)
         self._values[self._n : end] = values
@@ -73,9 +80,10 @@ class _Growing:
 class ColumnScanner:
     """Scans the blocks of one file and collects their columns."""
 
-    def __init__(self, extra_args: tuple[str, ...], block_bytes: int) -> None:
+    def __init__(self, extra_args: tuple[str, ...], block_bytes: int, text_bytes: int | None = None) -> None:
         self.columns = argument_columns(extra_args)
         self.n = 0
+        self._text_bytes = text_bytes or 0  # of the whole file, a guess; 0 where there is none
         self._names = Dictionary(_NAMES, _NAME_BYTES)
         self._names.add("C")
         self._plan = _plan(extra_args)
@@ -104,7 +112,7 @@ class ColumnScanner:
                 text, start, stop, longest, self._names.entries, self._plan, self._found
             )
             n = int(self._found.filled[ROWS])
-            self._keep(text, offset, n)
+            self._keep(text, offset, n, max(1.0, self._text_bytes / (offset + start)))
             if status != NO_ROOM:
                 return start, status
             self._names.grow()
@@ -117,8 +125,11 @@ class ColumnScanner:
         """Expect no comma before the next event: text before it was left out."""
         self._found.filled[event_scan.COMMAS] = event_scan.NO_EVENT_YET
 
-    def _keep(self, text: Text, offset: int, n: int) -> None:
-        """Add the block's events to the columns and empty the arrays that blocks share."""
+    def _keep(self, text: Text, offset: int, n: int, whole: float) -> None:
+        """Add the block's events to the columns and empty the arrays that blocks share.
+
+        `whole`: how many times as much the file has as what is read.
+        """
         found = self._found
         sparse: dict[int, Sparse] = {}
         for j in np.flatnonzero(found.counts).tolist():
@@ -131,23 +142,23 @@ class ColumnScanner:
             if count:
                 self._first_odd.setdefault(odd, offset + first)
         if n:
-            self._add(piece)
+            self._add(piece, whole)
         found.odd[:] = [0, -1, -1]
         found.counts[:] = 0
         found.filled[[ROWS, DEFERRED]] = 0
 
-    def _add(self, piece: _Piece) -> None:
+    def _add(self, piece: _Piece, whole: float) -> None:
         for column, codes in zip(self._texts, piece.texts, strict=True):
-            column.add(codes)
+            column.add(codes, whole)
         for column, times in zip(self._times, piece.times, strict=True):
-            column.add(times)
+            column.add(times, whole)
         for j, (rows, cells) in piece.sparse.items():
             if j not in self._sparse:
                 kind = self.columns[j].kind
                 dtype = np.int32 if kind in ("text", "json") else cells.dtype
                 self._sparse[j] = _Growing(np.int32), _Growing(dtype)
-            self._sparse[j][0].add(rows + np.int32(self.n))
-            self._sparse[j][1].add(cells)
+            self._sparse[j][0].add(rows + np.int32(self.n), whole)
+            self._sparse[j][1].add(cells, whole)
         self.n += piece.n
 
     def _resolve(self, text: Text, offset: int, piece: _Piece, deferred: list[list[int]]) -> None:
@@ -263,19 +274,23 @@ def _merge(cells: Sparse | None, late: dict[int, int | float], is_float: bool) -
 
 
 def _own_dictionary(
-    codes: npt.NDArray[Any], raw: list[bytes], column: Column
+    codes: npt.NDArray[np.int32], raw: list[bytes], column: Column
 ) -> tuple[npt.NDArray[np.int32], list[str]]:
-    """Recode a column from the file's dictionary to its own; texts that differ only in their escapes become
-    one.
+    """Recode a column, where it lies, from the file's dictionary to its own; texts that differ only in their
+    escapes become one.
     """
     used = np.zeros(len(raw) + 1, bool)
-    used[codes] = True  # -1 falls on the last, unused place
+    pieces = [codes[at : at + _PIECE] for at in range(0, len(codes), _PIECE)]
+    for piece in pieces:
+        used[piece] = True  # -1 falls on the last, unused place
     decode = decode_json if column.kind == "json" else decode_text
     own: dict[str, int] = {}
     recode = np.full(len(raw) + 1, -1, np.int32)
     for code in np.flatnonzero(used[:-1]).tolist():
         recode[code] = own.setdefault(decode(raw[code]), len(own))
-    return recode[codes], list(own)
+    for piece in pieces:
+        piece[:] = recode[piece]
+    return codes, list(own)
 
 
 _BAD_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')

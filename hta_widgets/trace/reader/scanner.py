@@ -61,7 +61,8 @@ def scan(
         Source(source) as opened,
         BlockReader(opened, block_bytes) as blocks,
     ):
-        reading = _Reading(opened.path, ColumnScanner(tuple(extra_args), blocks.block_bytes))
+        columns = ColumnScanner(tuple(extra_args), blocks.block_bytes, blocks.text_bytes)
+        reading = _Reading(opened.path, columns)
         try:
             for block in blocks:
                 text = block.offset + block.stop
