@@ -181,8 +181,9 @@ class _Block:
     def __init__(self, address: int) -> None:
         self._address = address
 
-    def __del__(self) -> None:
-        ctypes.pythonapi.PyMem_RawFree(ctypes.c_void_p(self._address))
+    # what it calls is bound here: at the interpreter's end the module's own names may be gone
+    def __del__(self, free: Any = ctypes.pythonapi.PyMem_RawFree, pointer: Any = ctypes.c_void_p) -> None:
+        free(pointer(self._address))
 
 
 def _flatten(arguments: Sequence[Any], shape: list[Any], words: list[int]) -> bool:

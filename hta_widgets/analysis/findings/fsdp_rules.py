@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,9 +22,8 @@ from hta_widgets.trace.reader.schema import NULL
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["fsdp_prefetch", "has_fsdp"]
+__all__ = ["fsdp_prefetch"]
 
-_FSDP: Final = re.compile(r"^(FSDP::|FullyShardedDataParallel\.)")
 _FULLY_SHARD: Final = "FSDP::"
 _LIMITER: Final = "FullyShardedDataParallel.rate_limiter"
 _ORDER: Final = "out of order"
@@ -40,18 +38,12 @@ _SETTINGS: Final = {
 }
 
 
-def has_fsdp(inputs: Inputs) -> bool:
-    """Whether FSDP recorded ranges of its own."""
-    ranks = (inputs.trace.rank(rank) for rank in inputs.trace.ranks_of(inputs.scope))
-    return any(_FSDP.match(name) for rank_trace in ranks for name in rank_trace.names)
-
-
 def fsdp_prefetch(inputs: Inputs) -> Finding | None:
     """All-gathers of FSDP units that nothing hides since they are issued late or in another order than used.
 
     What they cost is not what an earlier issue saves: the time of the device may then go elsewhere.
     """
-    if not has_fsdp(inputs) or inputs.temporal.empty:
+    if not inputs.has_fsdp or inputs.temporal.empty:
         return None
     frame = fsdp_units(inputs.trace, inputs.scope)
     late = frame[(frame["part"] == GATHER) & frame["cause"].isin(_FAULTS) & (frame["exposed_ns"] > 0)]

@@ -46,6 +46,7 @@ Asked = tuple[Callable[..., Any], tuple[Any, ...]]
 
 # Sources that mark the steps of a job. Others guess them, so that time between guessed steps counts, too.
 _ANNOUNCED = ("ProfilerStep", "serving step")
+_FSDP = re.compile(r"^(FSDP::|FullyShardedDataParallel\.)")
 _COMPILED = re.compile(
     r"^triton_(?:poi|red|per|tem|for|mm|bmm)_|Torch-Compiled Region|CompiledFunction|CompiledFxGraph"
 )
@@ -237,6 +238,11 @@ class Inputs:
     def is_compiled(self) -> bool:
         """Whether code of torch.compile runs already: regions or kernels of its compiler are recorded."""
         return self._any_name(_COMPILED)
+
+    @cached_property
+    def has_fsdp(self) -> bool:
+        """Whether FSDP recorded ranges of its own."""
+        return self._any_name(_FSDP)
 
     @cached_property
     def loads_in_the_loop(self) -> bool:

@@ -18,7 +18,7 @@ from hta_widgets.analysis.findings.ddp_rules import buffers_broadcast
 from hta_widgets.analysis.findings.device_rules import memory_copies, slow_kernels
 from hta_widgets.analysis.findings.drift_rules import LEAST_STEPS, clock_drift
 from hta_widgets.analysis.findings.finding import Finding, Open, severity_of
-from hta_widgets.analysis.findings.fsdp_rules import fsdp_prefetch, has_fsdp
+from hta_widgets.analysis.findings.fsdp_rules import fsdp_prefetch
 from hta_widgets.analysis.findings.fusion_rules import pointwise_chains
 from hta_widgets.analysis.findings.headline import MAIN_QUESTION, WORDS, sentence
 from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
@@ -273,7 +273,7 @@ def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list
         not_asked.add("python_heavy")
     if not inputs.temporal["communication_ns"].any():
         not_asked.add("late_collective")
-    if not has_fsdp(inputs):
+    if not inputs.has_fsdp:
         not_asked.add("fsdp_prefetch")
     if not tells_latency(inputs):
         not_asked.add("tiny_collectives")
