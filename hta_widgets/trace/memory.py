@@ -7,11 +7,13 @@ never drops the rank that was loaded last, so that a limit smaller than one rank
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -27,6 +29,9 @@ _WHERE_UNKNOWN = 8 << 30
 _CONTROL_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 # Ranks grow after they were loaded. Until this share of the limit is in use nobody looks by how much.
 _LOOK_FROM = 0.25
+# What was dropped is with the C library until it is asked for it. That takes milliseconds, and what is made
+# next touches its memory anew: not for each rank.
+_GIVE_BACK_FROM = 0.25
 _SAMPLE = 64
 
 
@@ -40,6 +45,15 @@ def default_limit() -> int:
             known.append(int(Path(file).read_text()))
     known = [size for size in known if size > 0]
     return int(_SHARE_OF_MACHINE * min(known)) if known else _WHERE_UNKNOWN
+
+
+@cache
+def _trim() -> Callable[[int], object] | None:
+    """What makes the C library give memory back to the system; None where it has no such function."""
+    with suppress(AttributeError, OSError, TypeError):
+        trim: Callable[[int], object] = ctypes.CDLL(None).malloc_trim  # glibc's
+        return trim
+    return None
 
 
 class Droppable(Protocol):
@@ -68,6 +82,7 @@ class Memory:
         self._lock = Lock()
         self._bytes: OrderedDict[Droppable, int] = OrderedDict()  # the latest used last
         self._total = 0
+        self._freed = 0  # since memory was given back
 
     def used(self, rank: Droppable) -> None:
         """A rank is in use, or was just loaded; others are dropped until all fit."""
@@ -90,8 +105,12 @@ class Memory:
         while self._total > self.limit and len(self._bytes) > 1:
             rank, size = self._bytes.popitem(last=False)
             self._total -= size
+            self._freed += size
             self.dropped += 1
             rank.drop()
+        if self._freed > _GIVE_BACK_FROM * self.limit and (trim := _trim()) is not None:
+            self._freed = 0
+            trim(0)
 
 
 def bytes_of(things: Iterable[Any], seen: set[int] | None = None) -> int:

@@ -368,7 +368,9 @@ class RankTrace:
             if isinstance(properties, list)
             else []
         )
-        used = set(np.unique(self.device[self.is_device]).tolist())
+        names = {str(device.get("name")) for device in known}
+        # hosts have devices of one kind, and to look which one was used takes the columns of the rank
+        used = set(np.unique(self.device[self.is_device]).tolist()) if len(names) > 1 else set()
         chosen = [device for device in known if device.get("id") in used] or known
         return str(chosen[0]["name"]) if chosen and "name" in chosen[0] else None
 

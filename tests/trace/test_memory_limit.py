@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 import weakref
 from collections import Counter
@@ -19,7 +20,7 @@ from hta_widgets import Scope, Trace, analysis, examples
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError, TraceFormatError
-from hta_widgets.trace import rank_events
+from hta_widgets.trace import memory, rank_events
 from hta_widgets.trace.memory import Memory, bytes_of, default_limit
 from hta_widgets.trace.rank_events import RankEvents
 from hta_widgets.trace.rank_trace import RankTrace
@@ -269,6 +270,30 @@ def test_only_the_least_recently_used_are_dropped() -> None:
     large = Rank(1000)
     memory.used(large)
     assert [rank.size for rank in (*ranks, large)] == [0, 0, 0, 0, 1000] and memory.dropped == 4
+
+
+def test_memory_goes_back_to_the_system_once_much_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for each rank: what is made next touches its memory anew."""
+
+    class Rank:
+        def held_bytes(self) -> int:
+            return 20
+
+        def drop(self) -> None:
+            pass
+
+    given_back: list[int] = []
+    limited = Memory(100)
+    monkeypatch.setattr(memory, "_trim", lambda: lambda _: given_back.append(limited.dropped))
+    for _ in range(5 + 7):
+        limited.used(Rank())
+    assert given_back == [2, 4, 6]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only glibc has it")
+def test_the_c_library_takes_the_request() -> None:
+    trim = memory._trim()
+    assert trim is None or trim(0) in (0, 1)
 
 
 def test_bytes_are_counted_once() -> None:
