@@ -37,7 +37,7 @@ def test_cards_say_what_the_first_findings_say(ddp: Trace, found: pd.DataFrame, 
         )  # fmt: skip
     late, _, loader = verdict.cards
     assert late["title"] == "Waiting for a late rank: rank 2"
-    assert (late["figure"], late["caption"]) == ("\N{MINUS SIGN}8.02 %", "of the time")
+    assert (late["figure"], late["caption"]) == ("\N{MINUS SIGN}7.38 %", "of the time")
     assert late["span"] == [100.0, 100.0, 100.0]
     assert (loader["caption"], loader["how"]) == ("of the time", "replayed")
     # in % of the most that any card saves, from the frame's nanoseconds
