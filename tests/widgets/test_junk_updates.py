@@ -52,6 +52,8 @@ def part(request: pytest.FixtureRequest, jobs: dict[str, Trace]) -> Iterator[Par
         made.wait()
         settle([place[1] for place in made.parts], timeout=60)  # what they answer changes the viewer
     settle([made], timeout=60)
+    if isinstance(made, TraceExplorer):
+        made._at_rest()  # which panels cannot answer is found out in the background
     yield made
     made.close()
 

@@ -83,7 +83,7 @@ def test_what_could_not_be_read_is_told_with_every_answer(tmp_path: Path) -> Non
         shutil.copy(file, tmp_path)
     max(tmp_path.iterdir()).write_text("<html>not a trace</html>")
     trace = Trace.open(tmp_path, cache=False)
-    missing = "without 1 file that could not be read"
+    missing = "without rank 3 of 4, 1 file that could not be read"
     assert whole_of(trace, "kernel_breakdown", Scope()) == missing
     assert whole_of(trace, "idle_breakdown", Scope()).endswith(f" on each rank, {missing}")
     assert whole_of(trace, "overview", Scope()).endswith(missing)
