@@ -285,7 +285,7 @@ def test_opening_and_closing_leaves_nothing_of_ours(
     empty = left(lab, "open_empty()", ".empty", CYCLES)
     explorer = left(lab, "open_explorer()", TIMELINE, CYCLES)
     record_property("left", {"explorer": explorer, "empty": empty})
-    assert explorer["bytes"] < 1.5 * empty["bytes"]
+    assert explorer["bytes"] < 2 * empty["bytes"]  # a view that stayed would be some MB
     assert explorer["nodes"] < empty["nodes"] + 1
     assert explorer["listeners"] < empty["listeners"] + 1
     lab.expect_no_errors()

@@ -550,6 +550,7 @@ def test_the_time_between_two_slices(lab: Lab) -> None:
     lab.shot("timeline-measured")
     lab.page.keyboard.press("Escape")
     expect(line).to_contain_text("drag: select time")
+    lab.expect_kernel("selection.focus is None", True)  # else the next line changes nothing there
 
     lab.kernel(f"setattr(selection, 'focus', (0, {a[0]}))")
     expect(line).to_contain_text(f"start {a[1]:,} ns")
