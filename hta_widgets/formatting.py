@@ -30,6 +30,7 @@ __all__ = [
     "flop_count",
     "percent",
     "plain",
+    "ranks_in_words",
     "signed",
     "significant",
     "unit_of",
@@ -211,3 +212,12 @@ def encodable(text: str) -> str:
         else letter
         for letter in text
     )
+
+
+def ranks_in_words(ranks: list[int]) -> str:
+    """`rank 3`, `ranks 1, 2 and 5`, or how many if they are more than four."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) > 4:
+        return f"{len(ranks)} ranks"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

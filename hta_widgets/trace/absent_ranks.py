@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hta_widgets.formatting import counted
+from hta_widgets.formatting import counted, ranks_in_words
 from hta_widgets.trace.one_job import world_size
 
 __all__ = ["Absent", "absent_ranks"]
@@ -35,9 +35,7 @@ class Absent:
             return ""
         if not 0 < len(self.ranks) <= _NAMED:
             return f"{self.count:,} of {counted(self.of, 'rank')}"
-        *others, last = map(str, self.ranks)
-        named = f"ranks {', '.join(others)} and {last}" if others else f"rank {last}"
-        return f"{named} of {self.of:,}"
+        return f"{ranks_in_words(list(self.ranks))} of {self.of:,}"
 
 
 def absent_ranks(metadata: Mapping[int, Mapping[str, Any]], numbered: bool) -> Absent:

@@ -9,6 +9,7 @@ import numpy as np
 
 from hta_widgets.analysis.calls.cupti import RANGE_CATEGORY
 from hta_widgets.analysis.registry import ANALYSES
+from hta_widgets.analysis.strategy.fsdp_passes import RANGES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
@@ -22,7 +23,6 @@ __all__ = ["FIRST", "first_panels", "unanswered"]
 
 FIRST = ("temporal_breakdown", "comm_comp_overlap", "kernel_breakdown", "op_counts")
 _MOST = 2
-_OF_FSDP = ("FSDP::", "FullyShardedDataParallel.")
 
 
 def _on_device(rank: RankTrace) -> bool:
@@ -46,7 +46,7 @@ _RECORDED: dict[str, Callable[[RankTrace], bool]] = {
     "memory events": lambda rank: "[memory]" in rank.table.dictionary("name"),
     "CUPTI counter ranges": lambda rank: RANGE_CATEGORY in rank.table.dictionary("category"),
     "nn.Module frames": lambda rank: any(name.startswith("nn.Module: ") for name in rank.names),
-    "FSDP ranges": lambda rank: any(name.startswith(_OF_FSDP) for name in rank.names),
+    "FSDP ranges": lambda rank: any(name.startswith(RANGES) for name in rank.names),
 }
 """Signs, each read in no time, that a rank has what `Analysis.requires` names; others are not looked for."""
 

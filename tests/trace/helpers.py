@@ -40,3 +40,15 @@ def rank_of(tmp_path: Path, events: list[dict[str, Any]], **metadata: Any) -> Ra
     """The one rank of a trace of these events."""
     trace = Trace.open(write(tmp_path / "trace.json", events, **metadata), cache=False)
     return trace.rank(trace.ranks[0])
+
+
+def damage(path: Path, how: str) -> None:
+    """Leave of a file what a crash, a bad disk or a full one may: "cut", "changed" or "empty"."""
+    data = bytearray(path.read_bytes())
+    if how == "cut":
+        del data[len(data) // 2 :]
+    elif how == "changed":
+        data[len(data) // 2] ^= 1
+    else:
+        data.clear()
+    path.write_bytes(data)

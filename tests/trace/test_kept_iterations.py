@@ -12,6 +12,7 @@ from hta_widgets import Trace, examples
 from hta_widgets.trace import kept_iterations
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import IterationClock
+from tests.trace.helpers import damage
 
 CLOCKS: tuple[IterationClock, ...] = ("auto", "host", "device")
 
@@ -65,20 +66,13 @@ def test_parts_of_a_file_and_rules_of_the_user_have_iterations_of_their_own(fold
     assert_same(ruled[folder], ruled[False])
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "empty"])
-def test_damaged_iterations_are_found_again(folder: Path, damage: str) -> None:
+@pytest.mark.parametrize("how", ["cut", "changed", "empty"])
+def test_damaged_iterations_are_found_again(folder: Path, how: str) -> None:
     assert_same(opened(folder), opened(False))
     files = sorted((folder / "iterations").iterdir())
     assert len(files) == 4
     for file in files:
-        data = bytearray(file.read_bytes())
-        if damage == "cut":
-            del data[len(data) // 2 :]
-        elif damage == "changed":
-            data[len(data) // 2] ^= 1
-        else:
-            data.clear()
-        file.write_bytes(data)
+        damage(file, how)
     assert_same(opened(folder), opened(False))
     assert_same(opened(folder), opened(False))
 

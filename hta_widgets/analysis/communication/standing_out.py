@@ -6,7 +6,7 @@ from typing import Final
 
 import pandas as pd
 
-__all__ = ["ranks_in_words", "standing_out"]
+__all__ = ["standing_out"]
 
 # Chosen so that stages of a slow pipeline and the published culprits of recorded jobs are named, and the
 # bubbles of balanced pipelines and ranks that are late in turn name nobody.
@@ -47,12 +47,3 @@ def standing_out(frame: pd.DataFrame) -> list[int]:
         ):
             return ranks
     return []
-
-
-def ranks_in_words(ranks: list[int]) -> str:
-    """`rank 3`, `ranks 1, 2 and 5`, or how many if they are more than four."""
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    if len(ranks) > 4:
-        return f"{len(ranks)} ranks"
-    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

@@ -10,13 +10,13 @@ import pandas as pd
 from hta_widgets.analysis.communication.arrivals import arrivals
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.communication.culprits import NOBODY
-from hta_widgets.analysis.communication.standing_out import ranks_in_words, standing_out
+from hta_widgets.analysis.communication.standing_out import standing_out
 from hta_widgets.analysis.communication.waits import arrived, waits
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.charts.spec import Heat
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import counted, duration, percent
+from hta_widgets.formatting import counted, duration, percent, ranks_in_words
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from hta_widgets.analysis.communication.standing_out import ranks_in_words
 from hta_widgets.analysis.findings.replayed_job import ReplayedJob, replayed_job
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
-from hta_widgets.formatting import percent
+from hta_widgets.formatting import percent, ranks_in_words
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.finding import Finding

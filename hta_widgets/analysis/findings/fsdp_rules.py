@@ -14,7 +14,7 @@ from hta_widgets.analysis.findings.critical import said_of, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.replay import edits
-from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD
+from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FULLY_SHARD
 from hta_widgets.analysis.strategy.fsdp_units import GATHER, fsdp_units
 from hta_widgets.formatting import brief, counted, duration
 from hta_widgets.trace.reader.schema import NULL
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["fsdp_prefetch"]
 
-_FULLY_SHARD: Final = "FSDP::"
 _LIMITER: Final = "FullyShardedDataParallel.rate_limiter"
 _ORDER: Final = "out of order"
 _FAULTS: Final = ("issued late", _ORDER)
@@ -132,7 +131,7 @@ def _advice(inputs: Inputs, late: pd.DataFrame, phases: list[str], cause: str, p
 
 def _is_fully_shard(inputs: Inputs, late: pd.DataFrame) -> bool:
     ranks = [inputs.trace.rank(int(rank)) for rank in late["rank"].unique()]
-    return any(name.startswith(_FULLY_SHARD) for rank in ranks for name in rank.names)
+    return any(name.startswith(FULLY_SHARD) for rank in ranks for name in rank.names)
 
 
 def _waits_for_limiter(inputs: Inputs, late: pd.DataFrame) -> bool:

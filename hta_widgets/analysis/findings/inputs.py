@@ -28,6 +28,7 @@ from hta_widgets.analysis.idle.hidden import hidden_by_host
 from hta_widgets.analysis.idle.start_up import StartUp, job_start_up, start_up_of
 from hta_widgets.analysis.kernels.breakdown import device_work_of
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue
+from hta_widgets.analysis.strategy.fsdp_passes import RANGES
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration, percent
@@ -46,7 +47,7 @@ Asked = tuple[Callable[..., Any], tuple[Any, ...]]
 
 # Sources that mark the steps of a job. Others guess them, so that time between guessed steps counts, too.
 _ANNOUNCED = ("ProfilerStep", "serving step")
-_FSDP = re.compile(r"^(FSDP::|FullyShardedDataParallel\.)")
+_FSDP = re.compile(f"^(?:{'|'.join(map(re.escape, RANGES))})")
 _COMPILED = re.compile(
     r"^triton_(?:poi|red|per|tem|for|mm|bmm)_|Torch-Compiled Region|CompiledFunction|CompiledFxGraph"
 )

@@ -110,16 +110,16 @@ def _purpose_of_most(inputs: Inputs, lost: int) -> str:
     groups = process_groups(inputs.trace, inputs.scope)
     for dimension in _INSIDE_LAYERS:
         own = [group.traffic for group in groups if said.get(group.description) == (dimension,)]
-        if own and 2 * (_exposed(inputs, pd.concat(own)) - _waited(inputs, pd.concat(own))) > lost:
+        if own and 2 * _transferring(inputs, pd.concat(own)) > lost:
             return dimension
     return ""
 
 
-def _waited(inputs: Inputs, found: pd.DataFrame) -> int:
-    """How long these kernels wait for other ranks, ns; 0 where that cannot be told."""
+def _transferring(inputs: Inputs, found: pd.DataFrame) -> int:
+    """`_exposed` without waiting for other ranks, as far as that can be told, ns."""
     known = inputs.collectives[["rank", "event_id", "dur_ns", "transfer_ns"]]
     own = found[["rank", "event_id"]].merge(known, on=["rank", "event_id"])
-    return int((own["dur_ns"] - own["transfer_ns"]).sum())
+    return _exposed(inputs, found) - int((own["dur_ns"] - own["transfer_ns"]).sum())
 
 
 def slow_steps(inputs: Inputs) -> Finding | None:

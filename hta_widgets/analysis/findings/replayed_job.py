@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hta_widgets.analysis.communication.standing_out import ranks_in_words, standing_out
+from hta_widgets.analysis.communication.standing_out import standing_out
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.job.slowdown import judged
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import duration, percent
+from hta_widgets.formatting import duration, percent, ranks_in_words
 from hta_widgets.trace.scope import Scope
 
 __all__ = ["MOST_WORK", "ReplayedJob", "named_late", "replayed_job"]

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from hta_widgets.analysis.communication.standing_out import ranks_in_words
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.replayed_job import named_late, replayed_job
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import percent
+from hta_widgets.formatting import percent, ranks_in_words
 
 __all__ = ["LateRanks", "compute_longer", "late_ranks", "straggler"]
 

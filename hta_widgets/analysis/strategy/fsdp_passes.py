@@ -25,7 +25,9 @@ from hta_widgets.trace.reader.schema import NULL
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["BACKWARD", "FORWARD", "RECORD", "ROOT", "Passes", "UnitPass", "passes_of"]
+__all__ = [
+    "BACKWARD", "FORWARD", "FULLY_SHARD", "RANGES", "RECORD", "ROOT", "Passes", "UnitPass", "passes_of",
+]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
 
@@ -33,6 +35,10 @@ FORWARD: Final = "forward"
 BACKWARD: Final = "backward"
 ROOT: Final = "(root)"
 """`fully_shard` names no unit in the ranges of the outermost module."""
+
+FULLY_SHARD: Final = "FSDP::"
+RANGES: Final = (FULLY_SHARD, "FullyShardedDataParallel.")
+"""How the names of FSDP's own ranges begin: those of `fully_shard`, and of the wrapper."""
 
 RECORD: Final = (
     "Record a job that is sharded by fully_shard or FullyShardedDataParallel, with torch.profiler.profile("
@@ -143,7 +149,7 @@ def _ranges(rank_trace: RankTrace) -> Iterator[_Range]:
 
 
 def _is_fully_shard(rank_trace: RankTrace, what: _Range) -> bool:
-    return str(rank_trace.names[rank_trace.name[what.row]]).startswith("FSDP::")
+    return str(rank_trace.names[rank_trace.name[what.row]]).startswith(FULLY_SHARD)
 
 
 class _Walk:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from hta_widgets.analysis.strategy.fsdp_passes import RANGES
 from hta_widgets.analysis.strategy.messages import FORWARD, Message, Steps, messages, steps_of
 from hta_widgets.analysis.strategy.reading import (
     DDP,
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["GroupEvidence", "evidence_of"]
 
 _HYBRID = {FULL_SHARD: HYBRID_SHARD, SHARD_GRAD_OP: HYBRID_SHARD_ZERO2}
-_WRAPPERS = (
-    ("DistributedDataParallel.", "DDP"), ("FullyShardedDataParallel.", "FSDP"), ("FSDP::", "FSDP"),
-)  # fmt: skip
+_WRAPPERS = (("DistributedDataParallel.", "DDP"), *((ranges, "FSDP") for ranges in RANGES))
 
 
 # Groups of equal size cannot be distinguished without their names, unless they hold the whole job.
