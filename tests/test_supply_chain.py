@@ -25,6 +25,7 @@ EXCEPTED = {
     "hta_widgets/hta/common/trace_filter.py": ["query"],  # an expression that the caller writes
     "hta_widgets/jit/machine_code.py": ["ctypes"],  # calls what the build translated
     "hta_widgets/jit/portable.py": ["exec"],  # part of the build, of kernels' arguments alone
+    "hta_widgets/trace/memory.py": ["ctypes"],  # asks the C library to give back what was freed
 }
 OF_BROWSERS = re.compile(
     r"(?<![#.\w])(?:eval|fetch|importScripts)\(|new Function\b|\bFunction\(|XMLHttpRequest|WebSocket"
