@@ -28,7 +28,7 @@ def outline(
 
     Args:
         lanes: the slices.
-        labels: the label of each rank.
+        labels: what each rank is called.
         iterations: columns iteration, rank, label, start_ns, end_ns of the job.
         bins: resolution of the overview.
 

@@ -12,7 +12,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.job import job_iterations
 from hta_widgets.analysis.job.panel import sentence
 from hta_widgets.analysis.job.ranks import rank_costs, rank_parts
-from hta_widgets.analysis.job.roles import IN_WORDS, SCOPES
+from hta_widgets.analysis.parallelism.coordinates import IN_WORDS, SCOPES
 from hta_widgets.charts.svg import PanelPicture
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.errors import MissingDataError

@@ -20,6 +20,7 @@ from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.rank_groups import rank_groups
+from hta_widgets.widgets.rank_labels import rank_options
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Integers, Selection, Window
 from hta_widgets.widgets.table_codec import Table, encode
@@ -48,7 +49,9 @@ class RankSelector(Computed):
     window = Window(help="(start, end) in ns the bars are about; None means all time")
     streams = Integers(help="streams the bars are about; () means all")
 
-    options: t.List[Any] = t.List(help="the ranks there are: [{rank, label}]").tag(sync=True)
+    options: t.List[Any] = t.List(
+        help="the ranks there are: [{rank, label, place}], as `rank_options` has them"
+    ).tag(sync=True)
     series: t.List[Any] = t.List(help="the parts of a bar: [{column, label, time_class}]").tag(sync=True)
     whole = t.Unicode(help="the column that the parts of a bar add up to").tag(sync=True)
     table = Table(help="the bars").tag(sync=True)
@@ -62,7 +65,7 @@ class RankSelector(Computed):
         super().__init__(
             trace, selection=selection, series=[vars(part) for part in chart.series], whole=chart.whole
         )
-        self.options = [{"rank": rank, "label": self.trace.rank(rank).label} for rank in self.trace.ranks]
+        self.options = rank_options(self.trace)
 
     def _compute(self, scope: Scope) -> pd.DataFrame:
         return cached_analysis(self.trace, _KIND, scope)

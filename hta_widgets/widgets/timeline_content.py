@@ -32,6 +32,7 @@ from hta_widgets.timeline import (
 )
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.counter_questions import CounterQuestions
+from hta_widgets.widgets.rank_labels import lane_labels
 from hta_widgets.widgets.timeline_questions import Questions
 
 __all__ = ["Content", "recorded_content", "replayed_content"]
@@ -109,7 +110,7 @@ def _packed(
     trace: Trace, lanes: Lanes, iterations: pd.DataFrame, client_slices: int
 ) -> tuple[Packed, Packed | None]:
     whole = lanes.n <= client_slices
-    labels = {rank: trace.rank(rank).label for rank in dict.fromkeys(track.rank for track in lanes.tracks)}
+    labels = lane_labels(trace, dict.fromkeys(track.rank for track in lanes.tracks))
     outlined = outline(lanes, labels, iterations)
     outlined["mode"] = "client" if whole else "kernel"
     return pack_json(outlined), pack_slices(lanes) if whole else None

@@ -22,6 +22,7 @@ from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.counter_questions import CounterQuestions
 from hta_widgets.widgets.first_lanes import first_lanes
 from hta_widgets.widgets.part import Part
+from hta_widgets.widgets.rank_labels import lane_labels
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import (
     Flags,
@@ -170,7 +171,7 @@ class TimelineScrubber(Part):
             LookupError: the slices are not arranged yet.
         """
         lanes = self._require().lanes
-        labels = {rank: self.trace.rank(rank).label for rank in {track.rank for track in lanes.tracks}}
+        labels = lane_labels(self.trace, {track.rank for track in lanes.tracks})
         choice = LaneChoice(
             self.lane_filter, self.pinned, self.lane_groups, self.lane_order, self._lane_ranks(set(labels))
         )

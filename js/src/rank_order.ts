@@ -3,6 +3,8 @@
 export interface Option {
   rank: number;
   label: string;
+  /** where it stands in the job, if that is known: `stage 1, replica 0` */
+  place?: string;
 }
 
 /** A way to group ranks. */
@@ -22,8 +24,8 @@ export function found(options: readonly Option[], text: string, about: (rank: nu
     .filter(Boolean)
     .map(testOf);
   if (tests.length === 0) return [...options];
-  return options.filter(({ rank, label }) => {
-    const words = `rank ${label}\n${about(rank)}`.toLowerCase();
+  return options.filter(({ rank, label, place = "" }) => {
+    const words = `rank ${label}\n${place.replaceAll(", ", "\n")}\n${about(rank)}`.toLowerCase();
     return tests.some((test) => test(rank, words));
   });
 }

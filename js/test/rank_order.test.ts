@@ -71,6 +71,26 @@ it("has what stands out first where ranks are many, and marks it everywhere", as
   expect(el.querySelector("input[type=search]")).not.toBeNull();
 });
 
+it("tells the place of a rank, and finds ranks by it", async () => {
+  const { el, model } = await show({
+    ...many(16),
+    options: Array.from({ length: 16 }, (_, rank) => ({
+      rank,
+      label: String(rank),
+      place: `stage ${Math.floor(rank / 8)}, tensor rank ${rank % 8}`,
+    })),
+  });
+  const cell = el.querySelectorAll(".hta-rank-grid [aria-label]")[4] as HTMLElement;
+  expect(cell.getAttribute("aria-label")).toMatch(/^Rank 3 \(stage 0, tensor rank 3\): Compute 3/);
+  const box = el.querySelector("input[type=search]") as HTMLInputElement;
+  box.value = "tensor rank 1";
+  box.dispatchEvent(new Event("input", { bubbles: true }));
+  box.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+  await drawn();
+  expect(shown(el)).toEqual([1, 9]);
+  expect(model.sent.map(({ content }) => (content as { method: string }).method)).toEqual(["groups"]);
+});
+
 it("sorts by a measure and says it, and selects what was found", async () => {
   const { el, model } = await show(many(20));
   button(el, "Order").click();

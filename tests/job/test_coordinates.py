@@ -9,7 +9,7 @@ import pytest
 
 from hta_widgets.analysis import slowdown
 from hta_widgets.analysis.core.components import components
-from hta_widgets.analysis.parallelism.coordinates import coordinates
+from hta_widgets.analysis.parallelism.coordinates import coordinates, listed_coordinates
 from tests.job.parallel_jobs import MEGATRON, MESH, UNDEFINED, ParallelJob
 from tests.job.test_recordings import culprits, job_row
 from tests.verdicts.planted.rank_programs import Pace
@@ -46,6 +46,18 @@ def test_where_only_traffic_tells_places_are_right_or_unknown(name, tmp_path):
     assert found is None or found.stage == {rank: at["pipeline"] for rank, at in job.coordinates.items()}
     assert found is None or found.replica == {rank: at["data"] for rank, at in job.coordinates.items()}
     assert (found is None) == (name not in ("pipeline", "hybrid", "context"))
+
+
+@pytest.mark.parametrize("described", [MEGATRON, MESH])
+@pytest.mark.parametrize("name", JOBS)
+def test_files_alone_tell_the_same_places(name, described, tmp_path):
+    trace = replace(JOBS[name], described=described).open(tmp_path, without=(1,))
+    assert listed_coordinates(trace) == coordinates(trace)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_files_that_describe_no_group_tell_no_place(name, tmp_path):
+    assert listed_coordinates(replace(JOBS[name], described=UNDEFINED).open(tmp_path)) is None
 
 
 def test_places_of_chosen_ranks_are_those_in_the_job(tmp_path):

@@ -13,10 +13,10 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.job.meetings import matched, paired
 from hta_widgets.analysis.job.operations import operations
 from hta_widgets.analysis.job.parts import PARTS, job_iterations
-from hta_widgets.analysis.job.roles import SCOPES, Places, places
+from hta_widgets.analysis.job.roles import Places, places
 from hta_widgets.analysis.job.slowdown import slowdown
 from hta_widgets.analysis.job.trusted import trusted_model
-from hta_widgets.analysis.parallelism.coordinates import coordinates
+from hta_widgets.analysis.parallelism.coordinates import SCOPES, coordinates
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 

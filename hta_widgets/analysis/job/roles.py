@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,52 +12,22 @@ from hta_widgets.analysis.core.components import components
 from hta_widgets.analysis.job.meetings import Pair
 from hta_widgets.analysis.parallelism.coordinates import Coordinates
 
-__all__ = ["IN_WORDS", "SCOPES", "Places", "places"]
+__all__ = ["Places", "places"]
 
 Int64 = npt.NDArray[np.int64]
 
 
-SCOPES: Final = ("stage", "replica", "tensor", "context")
-"""Along what a job may be split, in the words of `Places`."""
-IN_WORDS: Final = {"tensor": "tensor rank", "context": "context rank"}
-
-
 @dataclass(frozen=True)
-class Places:
+class Places(Coordinates):
     """Where each rank stands, counted from 0, and who does the same work.
 
     Attributes:
-        stage, replica, tensor, context: the rank's part along each; 0 for all where the job is not split so.
         alike: a number that ranks share which run the same operations in the same order.
         peers: a number that ranks share which should take equally long.
     """
 
-    stage: dict[int, int]
-    replica: dict[int, int]
-    tensor: dict[int, int]
-    context: dict[int, int]
     alike: dict[int, int]
     peers: dict[int, int]
-
-    def split(self) -> list[str]:
-        """Along which of `SCOPES` the job is split."""
-        return [scope for scope in SCOPES if len(set(getattr(self, scope).values())) > 1]
-
-    def of(self, scope: str, key: int) -> list[int]:
-        """The ranks at one place along one of `SCOPES`."""
-        place: dict[int, int] = getattr(self, scope)
-        return sorted(rank for rank in place if place[rank] == key)
-
-    def shared(self) -> list[str]:
-        """Of these without replicas that are one rank each: they tell no more than its number."""
-        single = len(set(self.replica.values())) == len(self.replica)
-        return [scope for scope in self.split() if scope != "replica" or not single]
-
-    def told(self, rank: int) -> str:
-        """A rank's place in words, `stage 1, replica 2`; "" where its number says all."""
-        return ", ".join(
-            f"{IN_WORDS.get(scope, scope)} {getattr(self, scope)[rank]}" for scope in self.shared()
-        )
 
 
 def places(

@@ -21,8 +21,8 @@ from hta_widgets.analysis.job.causes import (
 from hta_widgets.analysis.job.culprits import Culprit, culprit
 from hta_widgets.analysis.job.ideal import COMMUNICATION
 from hta_widgets.analysis.job.model import HOST, JobModel
-from hta_widgets.analysis.job.roles import IN_WORDS
 from hta_widgets.analysis.job.trusted import trusted_model
+from hta_widgets.analysis.parallelism.coordinates import IN_WORDS
 from hta_widgets.analysis.parallelism.experts import fuller
 from hta_widgets.trace.scope import Scope
 

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hta_widgets.analysis.core.components import components
 from hta_widgets.analysis.parallelism.dimensions import CONTEXT, PIPELINE, TENSOR, described
-from hta_widgets.analysis.parallelism.grid import UNKNOWN, Purpose, purposes
-from hta_widgets.analysis.parallelism.process_groups import ProcessGroup, process_groups
+from hta_widgets.analysis.parallelism.grid import UNKNOWN, purposes
+from hta_widgets.analysis.parallelism.process_groups import ProcessGroup, listed_groups, process_groups
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["Coordinates", "coordinates"]
+__all__ = ["IN_WORDS", "SCOPES", "Coordinates", "coordinates", "listed_coordinates"]
+
+SCOPES: Final = ("stage", "replica", "tensor", "context")
+"""Along what a job may be split, in the words of `Coordinates`."""
+IN_WORDS: Final = {"tensor": "tensor rank", "context": "context rank"}
 
 _OF_A_REPLICA = {PIPELINE, TENSOR, CONTEXT}
 """The dimensions that divide one copy of the model, or one sequence."""
+
+Order = tuple[str, tuple[int, ...]]
+"""The dimension of a process group, and its ranks from that with coordinate 0."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,26 @@ class Coordinates:
     replica: dict[int, int]
     tensor: dict[int, int]
     context: dict[int, int]
+
+    def split(self) -> list[str]:
+        """Along which of `SCOPES` the job is split."""
+        return [scope for scope in SCOPES if len(set(getattr(self, scope).values())) > 1]
+
+    def of(self, scope: str, key: int) -> list[int]:
+        """The ranks at one place along one of `SCOPES`."""
+        place: dict[int, int] = getattr(self, scope)
+        return sorted(rank for rank in place if place[rank] == key)
+
+    def shared(self) -> list[str]:
+        """Of these without replicas that are one rank each: they tell no more than its number."""
+        single = len(set(self.replica.values())) == len(self.replica)
+        return [scope for scope in self.split() if scope != "replica" or not single]
+
+    def told(self, rank: int) -> str:
+        """A rank's place in words, `stage 1, replica 2`; "" where its number says all."""
+        return ", ".join(
+            f"{IN_WORDS.get(scope, scope)} {getattr(self, scope)[rank]}" for scope in self.shared()
+        )
 
 
 def coordinates(trace: Trace, ranks: tuple[int, ...] | None = None) -> Coordinates | None:
@@ -50,13 +78,34 @@ def coordinates(trace: Trace, ranks: tuple[int, ...] | None = None) -> Coordinat
     except MissingDataError:
         return None
     known = [purpose for purpose in told if purpose.dimension != UNKNOWN and purpose.order]
-    if not known or any(purpose.group.size < trace.job_size for purpose in told if purpose not in known):
+    if any(purpose.group.size < trace.job_size for purpose in told if purpose not in known):
         return None
-    chosen = trace.ranks_of(scope)
+    return _placed([(each.dimension, each.order) for each in known], trace.ranks_of(scope))
+
+
+def listed_coordinates(trace: Trace) -> Coordinates | None:
+    """The coordinates of all ranks by what files list of process groups, which takes no events.
+
+    Returns:
+        None where files describe no group of a dimension, or leave one undescribed that divides the job.
+    """
+    groups = {
+        (members, description)
+        for rank in trace.ranks
+        for _, description, members in listed_groups(trace, rank)
+    }
+    known = {(" and ".join(described(text)[0]), members) for members, text in groups if described(text)[0]}
+    if any(not described(text)[0] and len(members) < trace.job_size for members, text in groups):
+        return None
+    return _placed(sorted(known), trace.ranks)
+
+
+def _placed(known: Iterable[Order], chosen: list[int]) -> Coordinates | None:
+    known = list(known)
     stage, tensor, context = (_along(known, dimension, chosen) for dimension in (PIPELINE, TENSOR, CONTEXT))
-    if stage is None or tensor is None or context is None:
+    if not known or stage is None or tensor is None or context is None:
         return None
-    divided = [each.order for each in known if set(each.dimension.split(" and ")) <= _OF_A_REPLICA]
+    divided = [order for dimension, order in known if set(dimension.split(" and ")) <= _OF_A_REPLICA]
     every = {*chosen, *(rank for order in divided for rank in order)}
     lowest = components(sorted(every), (pair for order in divided for pair in pairwise(order)))
     number = {rank: at for at, rank in enumerate(sorted(set(lowest.values())))}
@@ -72,9 +121,9 @@ def _of_all(group: ProcessGroup, job_size: int) -> bool:
     return whole and not {"send", "recv", "sendrecv"} & group.operations
 
 
-def _along(known: list[Purpose], dimension: str, ranks: list[int]) -> dict[int, int] | None:
+def _along(known: list[Order], dimension: str, ranks: list[int]) -> dict[int, int] | None:
     """The place of each rank along a dimension; None if some have none, or one has two."""
-    orders = {purpose.order for purpose in known if purpose.dimension == dimension}
+    orders = {order for of, order in known if of == dimension}
     places = [(rank, at) for order in orders for at, rank in enumerate(order)]
     place = dict(places)
     if not places:

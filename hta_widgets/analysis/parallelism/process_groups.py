@@ -16,7 +16,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
-__all__ = ["ProcessGroup", "process_groups", "splits_of"]
+__all__ = ["ProcessGroup", "listed_groups", "process_groups", "splits_of"]
 
 _TEXTS = ("process_group", "group_ranks", "group_description")
 
@@ -66,7 +66,7 @@ def process_groups(trace: Trace, scope: Scope) -> list[ProcessGroup]:
     found: dict[tuple[str, tuple[int, ...], int], tuple[str, set[int]]] = {}
     listed: dict[tuple[int, str], tuple[str, tuple[int, ...], int]] = {}
     for rank in ranks:
-        for name, description, members in _listed(trace, rank):
+        for name, description, members in listed_groups(trace, rank):
             key = name, members, len(members)
             listed[rank, name] = key
             found.setdefault(key, (description, set()))[1].add(rank)
@@ -101,7 +101,7 @@ def _traffic(trace: Trace, scope: Scope) -> pd.DataFrame:
     return rows[belonging(trace, scope)] if narrowed else rows
 
 
-def _listed(trace: Trace, rank: int) -> list[tuple[str, str, tuple[int, ...]]]:
+def listed_groups(trace: Trace, rank: int) -> list[tuple[str, str, tuple[int, ...]]]:
     """Name, description and members of the groups of several ranks that a file lists, and that hold it."""
     groups = distributed_info(trace, rank, "pg_config")
     found = []

@@ -38,6 +38,7 @@ export const ranks: View = ({ model, el, signal }) => {
   const status = trait<Status>(model, "status", signal);
   const message = trait<string>(model, "message", signal);
   const labels = computed(() => new Map(options.value.map((option) => [option.rank, option.label])));
+  const stands = computed(() => new Map(options.value.map(({ rank, place }) => [rank, place])));
   const shares = computed(() => sharesOf(table.value, series.value, whole.value));
   const why = computed(() => new Map(outliers.value?.map((one) => [one.rank, one.why])));
 
@@ -133,7 +134,8 @@ export const ranks: View = ({ model, el, signal }) => {
     const size = sizes.value?.of.get(rank);
     const told = size === undefined || Number.isNaN(size) ? "" : `; ${sizes.value?.label} ${duration(size)}`;
     const unlike = why.value.has(rank) ? `; stands out: ${why.value.get(rank)}` : "";
-    return `Rank ${labels.value.get(rank) ?? rank}${split ? `: ${split}` : none}${told}${unlike}`;
+    const place = stands.value.get(rank);
+    return `Rank ${labels.value.get(rank) ?? rank}${place ? ` (${place})` : ""}${split ? `: ${split}` : none}${told}${unlike}`;
   };
 
   // of a thousand ranks a click must not write all texts again
