@@ -12,7 +12,8 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.bus import bandwidths
 from hta_widgets.analysis.communication.matching import match
-from hta_widgets.analysis.communication.operations import collective_of
+from hta_widgets.analysis.communication.operations import UNKNOWN, collective_of
+from hta_widgets.analysis.communication.titles import titles
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.charts.spec import Bars
@@ -68,8 +69,9 @@ def collectives(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 
     What a collective was (operation, group, sequence number, message) is read from the kernel's own
     arguments, else from those of the innermost operator around its launch that has any
-    (`record_param_comms`), else the operation from the kernel's name. `matching.match` says which kernels are
-    one collective; matches do not depend on the scope.
+    (`record_param_comms`), else the operation from the range around its launch (`nccl:all_to_all`), else from
+    the kernel's name. `matching.match` says which kernels are one collective; matches do not depend on the
+    scope.
 
     Args:
         trace: the job.
@@ -169,6 +171,8 @@ def _evidence_of(rank_trace: RankTrace) -> dict[str, npt.NDArray[Any]]:
     }
     for name, column in _TEXTS.items():
         columns[name] = _texts(rank_trace.argument_codes(column)[source], rank_trace.table.dictionary(column))
+    untold = np.flatnonzero(rank_trace.argument_codes("collective_name")[source] < 0)
+    columns["collective_name"][untold] = titles(rank_trace, rows[untold])
     for name, column in _NUMBERS.items():
         columns[name] = rank_trace.argument(column)[source]
     return columns
@@ -189,7 +193,7 @@ def _frame_of(columns: dict[str, npt.NDArray[Any]]) -> pd.DataFrame:
     words = {text: collective_of(text) for text in recorded.unique()}
     frame["collective"] = recorded.map(words).astype("str")
     # An unknown operation keeps its recorded name.
-    new = (frame["collective"] == "unknown") & frame["collective_name"].notna()
+    new = (frame["collective"] == UNKNOWN) & frame["collective_name"].notna()
     frame["collective"] = frame["collective"].where(~new, frame["collective_name"])
     larger = frame[["in_elements", "out_elements"]].max(axis=1)
     frame["bytes"] = larger * frame["dtype"].map(_ITEM_BYTES).astype("Int64")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
-__all__ = ["collective_of"]
+__all__ = ["UNKNOWN", "collective_of"]
+
+UNKNOWN: Final = "unknown"
 
 # What a name means once case and punctuation are gone; the first that occurs in it wins, so a name that holds
 # another one comes before it. Kernels called SendRecv serve send, recv and all-to-all alike.
@@ -40,4 +43,4 @@ def collective_of(text: str) -> str:
     """
     function = _ARGUMENTS.sub("", text.replace(_ANONYMOUS, ""))
     bare = re.sub(r"[^a-z0-9]", "", function.lower())
-    return next((word for part, word in _KNOWN if part in bare), "unknown")
+    return next((word for part, word in _KNOWN if part in bare), UNKNOWN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import numpy as np
@@ -22,7 +23,6 @@ from hta_widgets.formatting import duration, percent
 
 __all__ = ["exposed_communication", "slow_steps"]
 
-_PAIRS = ("send", "recv", "sendrecv")
 _EARLIER = (
     "Start communication earlier and in larger pieces: gradient buckets, prefetching of sharded "
     "parameters, or a process group of fewer ranks."
@@ -38,6 +38,11 @@ _BESIDE_PASSES = (
     "own send."
 )
 """Where the bubbles of the pipeline are a finding of their own."""
+_ALL_TO_ALLS: Final = (
+    "Neither gradient buckets nor prefetching of parameters reach all-to-alls (tokens, embeddings, parts of "
+    "a sequence): start each as soon as what it sends is there, compute on another part of the batch "
+    "meanwhile, let ranks send equally much, or send fewer bytes."
+)
 
 _INSIDE_LAYERS: Final = {
     TENSOR: "Most of it is in groups of tensor parallelism, inside layers, where gradient buckets and "
@@ -49,6 +54,12 @@ _INSIDE_LAYERS: Final = {
     "while the next one arrives (ring attention), or split the sequence over fewer ranks.",
 }
 """By what the process groups that communicate most of it are for, where they are described as that alone."""
+
+_BY_OPERATION: Final = (
+    (("send", "recv", "sendrecv"), "sends and receives", _BUBBLES),
+    (("dispatch", "combine"), "dispatch and combine", _INSIDE_LAYERS[EXPERT]),
+    (("all_to_all",), "all-to-alls", _ALL_TO_ALLS),
+)
 
 
 def exposed_communication(inputs: Inputs) -> Finding | None:
@@ -69,12 +80,17 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     if 2 * int(inputs.unclear.sum()) > lost:
         beyond = ", waiting for other ranks included"
     who = "The device communicates" if len(frame) == 1 else "The devices communicate"
-    sent = inputs.collectives["collective"].isin(_PAIRS)
-    between = _exposed(inputs, inputs.collectives[sent])
-    pairs = 2 * (int(exposed.sum()) - between) < lost  # wherever the waiting is
-    if pairs:
-        beyond += ", most of it in sends and receives"
-    usual = _EARLIER if not pairs else _BUBBLES if of_stages is None else _BESIDE_PASSES
+
+    def are_most(operations: Collection[str]) -> bool:
+        chosen = inputs.collectives["collective"].isin(operations)
+        own = _exposed(inputs, inputs.collectives[chosen]) if chosen.any() else 0
+        return 2 * (int(exposed.sum()) - own) < lost  # wherever the waiting is
+
+    usual = _EARLIER
+    for operations, name, advice in _BY_OPERATION:
+        if are_most(operations):
+            beyond += f", most of it in {name}"
+            usual = _BESIDE_PASSES if advice == _BUBBLES and of_stages is not None else advice
     off_path = off_critical_path(inputs, frame.index.tolist(), "exposed_communication")
     return Finding(
         "exposed_communication",

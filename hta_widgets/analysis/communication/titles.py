@@ -1,0 +1,64 @@
+"""The operation of a communication kernel from the range in which its backend launched it.
+
+A process group opens a range such as `nccl:all_to_all` around each of its calls (`profilingTitle` of
+torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp), also where it records no arguments. A kernel's own name
+may tell less: NCCL runs sends, receives and all-to-alls as `SendRecv`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.communication.operations import UNKNOWN, collective_of
+from hta_widgets.trace.classify import EventClass
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["titles"]
+
+Int64 = npt.NDArray[np.int64]
+
+_TITLE = re.compile(r"[a-z]*ccl:(.+)")
+
+
+def titles(rank_trace: RankTrace, rows: Int64) -> npt.NDArray[np.object_]:
+    """Of each kernel the operation that the range around its launch is called after; None where none is.
+
+    Of several ranges around a launch the one that began last counts. One that names no known operation
+    (`nccl:coalesced`) tells nothing.
+    """
+    found = np.full(len(rows), None, object)
+    words = [_operation(name) for name in rank_trace.names]
+    named = np.array([word is not None for word in words], np.bool_)
+    launched = np.flatnonzero(rank_trace.launch[rows] >= 0)
+    if not len(launched) or not named.any():
+        return found
+    annotated = ~rank_trace.is_device & (rank_trace.event_class == EventClass.ANNOTATION)
+    ranges = np.flatnonzero(annotated & named[rank_trace.name])
+    both = np.concatenate([ranges, rank_trace.launch[rows][launched]])
+    is_range = np.arange(len(both)) < len(ranges)
+    # by thread and time; a range before what it holds
+    order = np.lexsort((~is_range, -rank_trace.end[both], rank_trace.start[both], rank_trace.thread[both]))
+    latest = np.maximum.accumulate(np.where(is_range[order], np.arange(len(order)), -1))
+    before = np.full(len(both), -1, np.int64)
+    before[order] = np.where(latest >= 0, order[latest], -1)
+    for place, call, at in zip(launched.tolist(), both[len(ranges) :], before[len(ranges) :], strict=True):
+        around = both[at]
+        same = at >= 0 and rank_trace.thread[around] == rank_trace.thread[call]
+        if same and rank_trace.end[around] >= rank_trace.end[call]:
+            found[place] = words[rank_trace.name[around]] or None
+    return found
+
+
+def _operation(name: str) -> str | None:
+    """What a range is called after, "" if no known operation; None of what is no such range."""
+    title = _TITLE.fullmatch(name)
+    if title is None:
+        return None
+    word = collective_of(title[1])
+    return "" if word == UNKNOWN else word
