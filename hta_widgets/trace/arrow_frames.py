@@ -7,6 +7,9 @@ import pyarrow as pa
 
 __all__ = ["from_arrow", "to_arrow"]
 
+# Of a smaller frame, and of a job there are thousands, more than half of the time would be that of threads.
+_FOR_THREADS = 1 << 20
+
 
 def to_arrow(frame: pd.DataFrame) -> pa.Buffer | None:
     """The stream of Arrow that holds a frame; None if `from_arrow` would make another one of it."""
@@ -24,5 +27,6 @@ def to_arrow(frame: pd.DataFrame) -> pa.Buffer | None:
 
 def from_arrow(content: pa.Buffer | bytes) -> pd.DataFrame:
     """The frame of such a stream."""
-    frame: pd.DataFrame = pa.ipc.open_stream(content).read_all().to_pandas()
+    threads = len(content) > _FOR_THREADS
+    frame: pd.DataFrame = pa.ipc.open_stream(content).read_all().to_pandas(use_threads=threads)
     return frame

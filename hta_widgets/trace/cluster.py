@@ -6,7 +6,9 @@ what a notebook needs beside that: to stop waiting at once, and to say what happ
 
 from __future__ import annotations
 
+import pickle
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from inspect import signature
@@ -16,7 +18,17 @@ from typing import Any
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import ClusterError
 
-__all__ = ["in_words", "largest_worker", "mapped", "results", "submitted"]
+__all__ = [
+    "in_words",
+    "largest_worker",
+    "mapped",
+    "packed",
+    "places",
+    "results",
+    "submitted",
+    "threads_of",
+    "unpacked",
+]
 
 _POLL_SECONDS = 0.1
 _RECONNECTING_SECONDS = 5.0
@@ -81,6 +93,37 @@ def mapped(client: Any, function: Callable[..., Any], *args: Sequence[Any]) -> l
     with in_words(client):
         futures: list[Any] = client.map(function, *args, pure=False)
         return futures
+
+
+def packed(answer: Any) -> bytes:
+    """An answer in few bytes: columns of numbers have many zeros, and texts are long and alike."""
+    return zlib.compress(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
+
+
+def unpacked(sent: bytes) -> Any:
+    """The answer of a worker, which may run any code here as it is: whoever uses a cluster trusts it."""
+    return pickle.loads(zlib.decompress(sent))
+
+
+def places(client: Any, futures: Sequence[Any]) -> dict[str, str]:
+    """The worker that has the result of each future, by the future's key; "" where none has it (any more).
+
+    Raises:
+        ClusterError: the cluster is lost.
+    """
+    with in_words(client):
+        having = client.who_has(list(futures))
+    return {future.key: min(having.get(future.key, ()), default="") for future in futures}
+
+
+def threads_of(client: Any) -> dict[str, int]:
+    """How many threads each worker has.
+
+    Raises:
+        ClusterError: the cluster is lost.
+    """
+    with in_words(client):
+        return dict(client.nthreads())
 
 
 def largest_worker(client: Any) -> int:

@@ -1,15 +1,17 @@
 """A job whose ranks lie on the workers of a Dask cluster.
 
 Each worker reads files, keeps their columns and makes a `RankTrace` of them; what is asked about a rank is
-computed there, and only the answer travels. What needs all ranks together is computed on one worker, to which
-the others send their columns once, or in the notebook where no worker can hold them. Columns come to the
-notebook for that, and for what looks at single events: a rank at a time, and again only if they were dropped
-meanwhile because memory is short.
+computed there, and only the answer travels. Ranks that lie on one worker are asked in groups: a scheduler
+takes as long for a task as many a rank takes to answer, and what a group says is put together where it lies.
+
+What needs columns of all ranks together is computed on one worker, to which the others send them once, or in
+the notebook where no worker can hold them. Columns come to the notebook for that, and for what looks at
+single events: a rank at a time, and again only if they were dropped meanwhile because memory is short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,7 +25,16 @@ from hta_widgets.errors import ClusterError, HtaWidgetsError, TraceFormatError, 
 from hta_widgets.formatting import counted
 from hta_widgets.trace import clocks
 from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
-from hta_widgets.trace.cluster import largest_worker, mapped, results, submitted
+from hta_widgets.trace.cluster import (
+    largest_worker,
+    mapped,
+    packed,
+    places,
+    results,
+    submitted,
+    threads_of,
+    unpacked,
+)
 from hta_widgets.trace.health import Finding, health_frame
 from hta_widgets.trace.memory import Memory, default_limit
 from hta_widgets.trace.model import IterationClock, Trace, no_trace
@@ -44,6 +55,8 @@ Progress = Callable[[float, int, str], None]
 # Beside columns, a rank holds what follows from them.
 _HELD_PER_COLUMN_BYTE = 2.0
 _PART_OF_WORKER = 0.6
+# Of ranks on one worker. More would be fewer tasks, but one that is no longer wanted would run on for longer.
+_GROUP = 32
 
 
 @dataclass(frozen=True)
@@ -85,11 +98,12 @@ class Plan:
         vars(trace)["job_size"] = self.job_size  # that of the job, also for one of its ranks
         return trace
 
-    def of(self, assigned: Assigned) -> Plan:
-        """The plan of one rank, without what others need."""
-        rank, offsets = assigned.rank, self.clock.offset_ns
-        clock = replace(self.clock, offset_ns={rank: offsets[rank]} if rank in offsets else {})
-        return replace(self, assigned=(assigned,), clock=clock, found=Discovery([]), failed={})
+    def of(self, assigned: Sequence[Assigned]) -> Plan:
+        """The plan of some ranks, without what others need."""
+        offsets = self.clock.offset_ns
+        own = {each.rank: offsets[each.rank] for each in assigned if each.rank in offsets}
+        clock = replace(self.clock, offset_ns=own)
+        return replace(self, assigned=tuple(assigned), clock=clock, found=Discovery([]), failed={})
 
 
 class There:
@@ -126,27 +140,66 @@ def _headers(parts: list[Part] | Exception) -> list[Header] | Exception:
     return parts if isinstance(parts, Exception) else [part.header for part in parts]
 
 
-def _part(parts: list[Part], at: int) -> Part:
-    return parts[at]
+def _columns(parts: list[Part], at: int) -> EventTable:
+    return parts[at].table
 
 
-def _columns(part: Part) -> EventTable:
-    return part.table
+def _apart(plan: Plan, at: Sequence[int], *read: list[Part]) -> list[There]:
+    """The ranks of a plan, each by itself, from the files that hold them and their places in these."""
+    return [
+        There(plan.of([assigned]), parts[place])
+        for assigned, place, parts in zip(plan.assigned, at, read, strict=True)
+    ]
 
 
-def _of_rank(there: There, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    trace = there.trace
-    return function(trace.rank(trace.ranks[0]), *args)
+def _together(plan: Plan, at: Sequence[int], *read: list[Part]) -> There:
+    """As `_apart`, all in one."""
+    return There(plan, *(parts[place] for place, parts in zip(at, read, strict=True)))
 
 
-def _of_trace(
+def _of_group(
+    group: list[There],
+    function: Callable[..., Any],
+    at: Sequence[int],
+    args: tuple[Any, ...],
+    named: dict[str, Any],
+) -> bytes:
+    """What a function says of some ranks of a group."""
+    return _answer(lambda: function([group[place].trace for place in at], *args, **named))
+
+
+def _of_whole(
     there: There, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
-) -> Any:
-    """What a function says of a trace; an error of ours is an answer, not a failure of the worker."""
+) -> bytes:
+    return _answer(lambda: function(there.trace, *args, **named))
+
+
+def _answer(ask: Callable[[], Any]) -> bytes:
+    """An answer as it travels; an error of ours is one, and no failure of the worker."""
     try:
-        return function(there.trace, *args, **named)
+        return packed(ask())
     except (HtaWidgetsError, ValueError) as error:
-        return _Raised(error)
+        return packed(_Raised(error))
+
+
+def _one_by_one(traces: Sequence[Trace], function: Callable[..., Any], *args: Any, **named: Any) -> list[Any]:
+    return [function(trace, *args, **named) for trace in traces]
+
+
+def _merged(traces: Sequence[Trace], function: Callable[..., Any], merge: Callable[..., Any]) -> Any:
+    return merge([function(_only(trace)) for trace in traces])
+
+
+def _each_with(traces: Sequence[Trace], function: Callable[..., Any], told: Mapping[int, Any]) -> list[Any]:
+    return [function(_only(trace), told[trace.ranks[0]]) for trace in traces]
+
+
+def _of_rank(trace: Trace, function: Callable[..., Any], *args: Any) -> Any:
+    return function(_only(trace), *args)
+
+
+def _only(trace: Trace) -> RankTrace:
+    return trace.rank(trace.ranks[0])
 
 
 @dataclass(frozen=True)
@@ -170,7 +223,7 @@ def _findings(trace: Trace, size: int) -> list[Finding]:
 class FarTrace(Trace):
     """A job on a cluster, whose answers are those of `Trace`.
 
-    `each`, `ask_ranks` and `ask_whole` compute where the ranks lie.
+    `each` and its like, `ask_groups` and `ask_whole` compute where the ranks lie.
 
     Attributes:
         client: the ``dask.distributed.Client``.
@@ -179,7 +232,8 @@ class FarTrace(Trace):
     def __init__(
         self,
         client: Any,
-        parts: Mapping[int, Any],
+        read: Mapping[int, tuple[Any, int]],
+        workers: Mapping[int, str],
         events: list[RankEvents],
         assigned: list[Assigned],
         found: Discovery,
@@ -193,11 +247,9 @@ class FarTrace(Trace):
             events, assigned, found, failed, memory,
             clock=clock, iteration_clock=iteration_clock, rules=rules,
         )  # fmt: skip
-        self.client, self._parts = client, dict(parts)
+        self.client, self._read, self._workers = client, read, workers
         self._plan = Plan(tuple(assigned), self.clock, iteration_clock, rules, found, failed, self.job_size)
-        plans = [self._plan.of(self._assigned[rank]) for rank in self.ranks]
-        futures = [self._parts[rank] for rank in self.ranks]
-        self._there = dict(zip(self.ranks, mapped(client, There, plans, futures), strict=True))
+        self._groups = self._grouped()
         for rank, known in zip(self.ranks, self.each(_known), strict=True):
             vars(self.rank(rank)).update(known)
 
@@ -239,11 +291,32 @@ class FarTrace(Trace):
             [_on_worker(client, reads[at], told[at], memory) for at in usable],
         )
         found.notes += merged
-        assigned = assign_ranks(sources, [events.header.as_table() for _, events in read])
+        assigned = assign_ranks(sources, [events.header.as_table() for *_, events in read])
+        where = places(client, reads)
         found.files = []  # which need not travel
-        parts = {each.rank: part for each, (part, _) in zip(assigned, read, strict=True)}
-        events = [each for _, each in read]
-        return cls(client, parts, events, assigned, found, failed, memory, None, clock, rules)
+        ranks = [each.rank for each in assigned]
+        futures = {rank: (future, at) for rank, (future, at, _) in zip(ranks, read, strict=True)}
+        workers = {rank: where[future.key] for rank, (future, _) in futures.items()}
+        events = [each for *_, each in read]
+        return cls(client, futures, workers, events, assigned, found, failed, memory, None, clock, rules)
+
+    def _grouped(self) -> list[tuple[list[int], Any]]:
+        """The ranks of each group, ascending, and the future of its traces."""
+        by_worker: dict[str, list[int]] = {}
+        for rank in self.ranks:
+            by_worker.setdefault(self._workers[rank], []).append(rank)
+        threads = threads_of(self.client)
+        groups = []
+        for worker, ranks in by_worker.items():
+            size = min(_GROUP, -(-len(ranks) // threads.get(worker, 1)))  # every thread has some of them
+            groups += [ranks[first : first + size] for first in range(0, len(ranks), size)]
+        plans = [self._plan.of([self._assigned[rank] for rank in ranks]) for ranks in groups]
+        return [(ranks, self._placed(_apart, plan)) for ranks, plan in zip(groups, plans, strict=True)]
+
+    def _placed(self, put: Callable[..., Any], plan: Plan) -> Any:
+        """The future of the ranks of a plan as `put` makes them, where most of them lie."""
+        read, at = zip(*(self._read[each.rank] for each in plan.assigned), strict=True)
+        return submitted(self.client, put, plan, at, *read)
 
     @property
     def pulled(self) -> set[int]:
@@ -254,23 +327,69 @@ class FarTrace(Trace):
 
     def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """See `Trace.each`; the function can be pickled, and only what it returns travels."""
-        there = [self._there[rank] for rank in self.ranks]
-        asked = mapped(self.client, partial(_of_rank, function=function, args=args), there)
-        return results(self.client, asked)
+        return list(self._by_rank(self.ranks, _of_rank, function, *args).values())
 
-    def ask_ranks(
-        self, function: Callable[..., Any], args: Sequence[tuple[Any, ...]], named: Any
-    ) -> list[Any]:
-        """`function(trace of one rank, *args, **named)` for each (rank, *args)."""
+    def each_with(self, function: Callable[..., Any], told: Mapping[int, Any]) -> dict[int, Any]:
+        """See `Trace.each_with`."""
         asked = [
-            submitted(self.client, _of_trace, self._there[rank], function, rest, named)
-            for rank, *rest in args
+            (ranks, submitted(self.client, _of_group, group, _each_with, at, (function, own), {}))
+            for ranks, at, group in self._chosen(told)
+            for own in [{rank: told[rank] for rank in ranks}]
+        ]
+        return self._in_order(asked)
+
+    def merged(self, function: Callable[..., Any], merge: Callable[[list[Any]], Any]) -> Any:
+        """See `Trace.merged`: what a group says is put together on its worker."""
+        return merge(self.ask_groups(_merged, self.ranks, function, merge))
+
+    def ask_groups(
+        self, function: Callable[..., Any], ranks: Iterable[int], *args: Any, **named: Any
+    ) -> list[Any]:
+        """`function([trace of a rank, ...], *args, **named)` for each group of these ranks on a worker."""
+        asked = [
+            submitted(self.client, _of_group, group, function, at, args, named)
+            for _, at, group in self._chosen(ranks)
         ]
         return _returned(results(self.client, asked))
 
+    def ask_rank(self, function: Callable[..., Any], rank: int, *args: Any, **named: Any) -> Any:
+        """`function(trace of one rank, *args, **named)`."""
+        return self._by_rank([rank], function, *args, **named)[rank]
+
+    def _by_rank(
+        self, ranks: Iterable[int], function: Callable[..., Any], *args: Any, **named: Any
+    ) -> dict[int, Any]:
+        """`function(trace of one rank, *args, **named)` for each of these, ascending."""
+        return self._in_order(
+            [
+                (own, submitted(self.client, _of_group, group, _one_by_one, at, (function, *args), named))
+                for own, at, group in self._chosen(ranks)
+            ]
+        )
+
+    def _in_order(self, asked: Sequence[tuple[list[int], Any]]) -> dict[int, Any]:
+        """What groups say of their ranks, one answer each, by rank."""
+        told = _returned(results(self.client, [future for _, future in asked]))
+        found = {
+            rank: answer
+            for (ranks, _), answers in zip(asked, told, strict=True)
+            for rank, answer in zip(ranks, answers, strict=True)
+        }
+        return dict(sorted(found.items()))
+
+    def _chosen(self, ranks: Iterable[int]) -> list[tuple[list[int], list[int], Any]]:
+        """The groups that hold some of these ranks: which, their places in the group, and its future."""
+        wanted = set(ranks)
+        found = []
+        for members, group in self._groups:
+            at = [place for place, rank in enumerate(members) if rank in wanted]
+            if at:
+                found.append(([members[place] for place in at], at, group))
+        return found
+
     def ask_whole(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """`function(trace, *args, **named)` on the worker that has all ranks; only if `fits_a_worker`."""
-        asked = submitted(self.client, _of_trace, self._whole, function, args, named)
+        asked = submitted(self.client, _of_whole, self._whole, function, args, named)
         return _returned(results(self.client, [asked]))[0]
 
     @cached_property
@@ -283,8 +402,7 @@ class FarTrace(Trace):
     @cached_property
     def _whole(self) -> Any:
         """All ranks on one worker."""
-        parts = [self._parts[each.rank] for each in self._plan.assigned]
-        return submitted(self.client, There, self._plan, *parts)
+        return self._placed(_together, self._plan)
 
     # -- what `Trace` takes from columns -----------------------------------------------------------
 
@@ -302,16 +420,18 @@ class FarTrace(Trace):
             return super()._again(kept, clock, rules)
         assigned = list(self._plan.assigned)
         return FarTrace(
-            self.client, self._parts, [self._events[each.rank] for each in assigned], assigned, self._found,
-            self.failed, self.memory, self.clock, clock or self.iteration_clock, rules or self._rules,
+            self.client, self._read, self._workers, [self._events[each.rank] for each in assigned], assigned,
+            self._found, self.failed, self.memory, self.clock, clock or self.iteration_clock,
+            rules or self._rules,
         )  # fmt: skip
 
     @cached_property
     def health(self) -> pd.DataFrame:
         """See `Trace.health`."""
         size = 1 if self.several_jobs else self.job_size
-        rows = [(rank, size) for rank in self.ranks]
-        about = [finding for found in self.ask_ranks(_findings, rows, {}) for finding in found]
+        about = [
+            found for of_rank in self._by_rank(self.ranks, _findings, size).values() for found in of_rank
+        ]
         return health_frame([*self._about_job(), *about])
 
     @cached_property
@@ -325,21 +445,21 @@ class FarTrace(Trace):
 
 def _on_worker(
     client: Any, read: Any, headers: Sequence[Header], memory: Memory
-) -> list[tuple[Any, RankEvents]]:
-    """Of each rank of a file its future and its events, whose columns come when they are read."""
-    parts = [submitted(client, _part, read, at) for at in range(len(headers))]
+) -> list[tuple[Any, int, RankEvents]]:
+    """Of each rank of a file its place there, and its events, whose columns come when they are read."""
     return [
-        (part, RankEvents(header, reload=partial(_pulled, client, part), memory=memory))
-        for part, header in zip(parts, headers, strict=True)
+        (read, at, RankEvents(header, reload=partial(_pulled, client, read, at), memory=memory))
+        for at, header in enumerate(headers)
     ]
 
 
-def _pulled(client: Any, part: Any) -> EventTable:
-    table: EventTable = results(client, [submitted(client, _columns, part)])[0]
+def _pulled(client: Any, read: Any, at: int) -> EventTable:
+    table: EventTable = results(client, [submitted(client, _columns, read, at)])[0]
     return table
 
 
-def _returned(answers: list[Any]) -> list[Any]:
+def _returned(sent: list[bytes]) -> list[Any]:
+    answers = [unpacked(each) for each in sent]
     for answer in answers:
         if isinstance(answer, _Raised):
             raise answer.error

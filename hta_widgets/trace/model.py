@@ -331,6 +331,18 @@ class Trace:
             answers.append(function(self.rank(rank), *args))
         return answers
 
+    def each_with(self, function: Callable[..., Any], told: Mapping[int, Any]) -> dict[int, Any]:
+        """`function(rank, what it is told)` for each `RankTrace` that is told something, where it is."""
+        answers = {}
+        for rank in sorted(told):
+            checkpoint()
+            answers[rank] = function(self.rank(rank), told[rank])
+        return answers
+
+    def merged(self, function: Callable[..., Any], merge: Callable[[list[Any]], Any]) -> Any:
+        """`merge` of the answers `function(rank)` of all; it may merge some first, in any order."""
+        return merge(self.each(function))
+
     def ranks_of(self, scope: Scope | None) -> list[int]:
         """The ranks of the trace that a scope selects."""
         if scope is None or scope.ranks is None:

@@ -5,7 +5,9 @@ import pytest
 
 from hta_widgets import examples
 from hta_widgets.analysis import ANALYSES, collectives, rank_waits, stragglers
-from hta_widgets.analysis.communication.waits import meeting
+from hta_widgets.analysis.communication.culprits import follow
+from hta_widgets.analysis.communication.waits import _kernels, _working, meeting
+from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -132,3 +134,25 @@ def test_meetings_are_those_of_a_plain_computation(job):
         assert found[0][0] == last and waited[last] <= 10_000
         assert {rank: ns for rank, ns, _ in found} == waited
     assert compared >= 10
+
+
+@pytest.mark.parametrize("name", ["ddp_4ranks", "gpt2_fsdp_full_shard"])
+def test_all_that_is_asked_of_a_culprit_is_what_it_does_while_others_wait(name):
+    """With its whole compute the same causes are found, and its work in each part of a wait is the same."""
+    trace = examples.load(name)
+    whole = {rank: busy(trace.rank(rank), Scope()) for rank in trace.ranks}
+    parts = follow(_kernels(trace, None), {rank: device.compute for rank, device in whole.items()})
+    asked = _working(trace, None)
+    clipped = follow(_kernels(trace, None), {rank: work.compute for rank, work in asked.items()})
+    pd.testing.assert_frame_equal(clipped, parts)
+    of_known = parts[parts["culprit"] >= 0]
+    assert len(of_known)
+    for culprit, start, end in of_known[["culprit", "start_ns", "end_ns"]].itertuples(index=False):
+        device, window = whole[culprit], [[start, end]]
+        assert [kind.within(window) for kind in asked[culprit]] == [
+            kind.within(window)
+            for kind in (device.compute, device.exposed_communication, device.exposed_memory)
+        ]
+    assert sum(len(work.compute) for work in asked.values()) < sum(
+        len(device.compute) for device in whole.values()
+    )

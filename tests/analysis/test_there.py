@@ -21,7 +21,7 @@ from hta_widgets.analysis import ANALYSES
 from hta_widgets.analysis.core import there
 from hta_widgets.engine import Superseded, Ticket, submit
 from hta_widgets.errors import ClusterError, MissingDataError
-from hta_widgets.trace import far
+from hta_widgets.trace import cluster, far
 from hta_widgets.trace.far import FarTrace
 from tests.job.many_ranks import write_job
 from tests.trace.helpers import kernel, slice_, write
@@ -31,8 +31,8 @@ pytestmark = pytest.mark.slow
 
 # Their answers have a row for each event, call or moment: no bound on the bytes of a rank can hold.
 PER_EVENT = {
-    "idle_gaps", "launch_stats", "queue_length", "call_stacks", "collectives", "memory_timeline",
-    "memory_bandwidth", "critical_path",
+    "idle_gaps", "launch_stats", "queue_length", "call_stacks", "memory_timeline", "memory_bandwidth",
+    "critical_path",
 }  # fmt: skip
 JOBS = ["ddp_4ranks", "gpt2_fsdp_full_shard", "inference_cuda_graphs", "unlike ranks"]
 FIRST_VIEW = 100_000
@@ -42,8 +42,8 @@ SELECTION = 10_000
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as connected,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as running,
+        distributed.Client(running) as connected,
     ):
         yield connected
 
@@ -228,14 +228,79 @@ def test_a_question_that_is_left_leaves_the_ranks_where_they_are(client: Any) ->
     assert set(trace.events()["rank"]) == set(trace.ranks)
 
 
-def test_little_travels_for_the_first_view(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bytes of all results of an opening, the overview, the header's data and the first panels."""
+FIRST_PANELS = (
+    "overview", "step_times", "temporal_breakdown", "kernel_breakdown", "stragglers", "rank_waits",
+    "collectives",
+)  # fmt: skip
+
+
+def noisy_ranks(folder: Path) -> Path:
+    """Ranks of 31,000 events with 200 collectives, no two events alike, of which each is late at times."""
+    job = write_job(folder, 4, slow=-1, steps=5, layers=40, products=25)
+    for rank, file in enumerate(sorted(job.iterdir())):
+        random = np.random.default_rng(rank)
+        content = json.loads(file.read_text())
+        events = content["traceEvents"]
+        later, shorter = random.integers(0, 400, len(events)), random.integers(400, 800, len(events))
+        late = random.integers(0, 60_000, len(events))
+        for event, begins, less, waits in zip(
+            events, later.tolist(), shorter.tolist(), late.tolist(), strict=True
+        ):
+            if event["name"].startswith("nccl"):  # which ends with the others', whenever it begins
+                begins, less = waits, waits + less % 7
+            event["ts"] = round(event["ts"] + begins / 1000, 3)
+            event["dur"] = round(event["dur"] - less / 1000, 3)
+        file.write_text(json.dumps(content))
+    return job
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return noisy_ranks(tmp_path_factory.mktemp("noisy") / "job")
+
+
+def test_little_travels_for_the_first_view_and_then_for_a_selection(
+    client: Any, noisy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bytes of all results of an opening, the header's data and the first panels; then of a step."""
+    here = Trace.open(noisy)
+    assert min(here.rank(rank).n for rank in here.ranks) > 30_000
     wire = Wire(client, monkeypatch)
-    trace = Trace.open(examples.path("ddp_4ranks"), client=client)
+    trace = Trace.open(noisy, client=client)
+    assert isinstance(trace, FarTrace)
     _ = trace.health, trace.summary, trace.iterations
-    for kind in ("overview", "step_times", "temporal_breakdown", "kernel_breakdown"):
-        ANALYSES[kind].answer(trace)
+    for kind in FIRST_PANELS:
+        assert_same(ANALYSES[kind].function(here), ANALYSES[kind].answer(trace))
     assert 0 < wire.received < FIRST_VIEW * len(trace.ranks)
+
+    for scope in (Scope(iterations=(2,)), Scope(ranks=(0, 2)), Scope(window_ns=(3_000_000, 8_000_000))):
+        for kind in FIRST_PANELS[1:]:
+            before = wire.received
+            assert_same(
+                answer(lambda kind=kind, scope=scope: ANALYSES[kind].function(here, scope)),
+                answer(lambda kind=kind, scope=scope: ANALYSES[kind].answer(trace, scope)),
+            )
+            assert wire.received - before < SELECTION * len(trace.ranks), (kind, scope)
+    assert not trace.pulled
+
+
+def test_collectives_are_matched_without_columns(
+    client: Any, noisy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From 20 bytes of each kernel, and what the culprits' devices did; workers send no columns either."""
+    here = Trace.open(noisy)
+    trace = Trace.open(noisy, client=client)
+    assert isinstance(trace, FarTrace)
+    wire = Wire(client, monkeypatch)
+    found = ANALYSES["collectives"].answer(trace)
+    assert len(found) == 4 * 200
+    assert 0 < wire.received < 20 * len(found)
+    for kind in ("stragglers", "rank_waits", "alpha_beta"):
+        assert_same(answer(lambda kind=kind: ANALYSES[kind].function(here)), ANALYSES[kind].answer(trace))
+    late = ANALYSES["stragglers"].answer(trace)
+    assert late["counted"].sum() > 400 and late.groupby("rank")["blamed_ns"].sum().min() > 0
+    assert not trace.pulled and "_whole" not in vars(trace)
+    assert wire.received < 100 * len(found)
 
 
 def test_what_would_not_come_back_as_it_is_is_sent_as_it_is() -> None:
@@ -247,7 +312,8 @@ def test_what_would_not_come_back_as_it_is_is_sent_as_it_is() -> None:
         {"name": pd.Categorical(names), "ns": np.arange(100), "rank": pd.array([None] * 100, "Int64")}
     )
     sent = there._packed(frame)
-    assert isinstance(sent, bytes) and len(sent) < len(pickle.dumps(frame)) / 2
+    assert isinstance(sent, bytes) and len(cluster.packed(sent)) < len(pickle.dumps(frame)) / 2
+    pd.testing.assert_frame_equal(cluster.unpacked(cluster.packed(frame)), frame)
     pd.testing.assert_frame_equal(there._unpacked(sent), frame)
     pd.testing.assert_frame_equal(there._unpacked(mixed), mixed)
 
@@ -260,7 +326,8 @@ def test_little_travels_for_a_selection(
     wire = Wire(client, monkeypatch)
     last = int(far_away.iterations["iteration"].max())
     answer(lambda: ANALYSES[kind].answer(far_away, Scope(iterations=(last,))))
-    assert 0 < wire.received < SELECTION * len(far_away.ranks)
+    assert wire.received < SELECTION * len(far_away.ranks)
+    assert wire.received or ANALYSES[kind].asks_little  # what that asks is asked once
 
 
 def test_what_only_this_process_knows_is_computed_here(
@@ -354,10 +421,10 @@ def test_a_job_that_no_worker_can_hold_is_answered_here(client: Any, monkeypatch
     monkeypatch.setattr(far, "_PART_OF_WORKER", 1e-9)
     monkeypatch.setattr(far, "default_limit", lambda: 1)
     trace = Trace.open(examples.path("ddp_4ranks"), client=client)
-    for kind in ("temporal_breakdown", "collectives"):
+    for kind in ("temporal_breakdown", "collectives", "stragglers", "rank_waits"):
         assert_same(ANALYSES[kind].function(here), ANALYSES[kind].answer(trace))
     assert not trace.pulled
-    for kind in ("stragglers", "overview"):
+    for kind in ("slowdown", "overview"):
         assert_same(ANALYSES[kind].function(here), ANALYSES[kind].answer(trace))
     assert trace.memory.dropped >= 3 and len(trace.pulled) <= 1
 
@@ -389,8 +456,8 @@ def files_of(tmp_path: Path, count: int) -> Path:
 def own_client() -> Iterator[Any]:
     """A cluster that may break."""
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as connected,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as running,
+        distributed.Client(running) as connected,
     ):
         yield connected
 
@@ -406,10 +473,10 @@ def test_a_killed_worker_costs_time_alone(own_client: Any) -> None:
 
 
 def test_a_lost_scheduler_is_told(tmp_path: Path) -> None:
-    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
-    client = distributed.Client(cluster, timeout=2)
+    running = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+    client = distributed.Client(running, timeout=2)
     trace = Trace.open(files_of(tmp_path, 2), client=client)
-    cluster.close()
+    running.close()
     with pytest.raises(ClusterError, match=r"Start the cluster again"):
         ANALYSES["temporal_breakdown"].answer(trace)
     client.close()

@@ -183,4 +183,5 @@ ANALYSIS = Analysis(
         "alpha_ns", ("collective", "process_group"), "communication", combine="max", measure="Latency (alpha)"
     ),
     requires=("communication kernels", "collective with a known size"),
+    asks_little=True,
 )

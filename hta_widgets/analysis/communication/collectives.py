@@ -13,6 +13,7 @@ import pandas as pd
 from hta_widgets.analysis.communication.bus import bandwidths
 from hta_widgets.analysis.communication.matching import match
 from hta_widgets.analysis.communication.operations import UNKNOWN, collective_of
+from hta_widgets.analysis.communication.records import Records
 from hta_widgets.analysis.communication.titles import titles
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -126,8 +127,7 @@ def collectives_of(trace: Trace, rank: int, scope: Scope | None = None) -> pd.Da
 @memoize_per_rank()
 def recorded(trace: Trace) -> pd.DataFrame:
     """Every communication kernel with all that was recorded about it: the columns that `match` compares."""
-    parts = trace.each(_evidence_of)
-    return _frame_of({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+    return _frame_of(trace.merged(_evidence_of, Records.joined).by_rank())
 
 
 @memoize_per_rank()
@@ -149,8 +149,8 @@ def described(rank_trace: RankTrace) -> pd.DataFrame:
     return _frame_of(_evidence_of(rank_trace))
 
 
-def _evidence_of(rank_trace: RankTrace) -> dict[str, npt.NDArray[Any]]:
-    """What was recorded of the communication kernels of one rank, by column; numbers and texts as they are.
+def _evidence_of(rank_trace: RankTrace) -> Records:
+    """What was recorded of the communication kernels of one rank; numbers and texts as they are.
 
     Frames are made once for all ranks: to make many small ones takes longer than all that is in them.
     """
@@ -158,28 +158,35 @@ def _evidence_of(rank_trace: RankTrace) -> dict[str, npt.NDArray[Any]]:
     rows = rows[np.lexsort((rank_trace.event_id[rows], rank_trace.start[rows]))]
     source = _described_by(rank_trace, rows)
     iteration = rank_trace.iteration[rows].astype(np.int64)
-    columns: dict[str, npt.NDArray[Any]] = {
+    numbers = {
         "rank": np.full(len(rows), rank_trace.rank, np.int64),
         "event_id": rank_trace.event_id[rows].astype(np.int64),
         "iteration": np.where(iteration < 0, NULL, iteration),
-        "name": _texts(rank_trace.name[rows], rank_trace.names),
-        "device": rank_trace.device[rows],
-        "stream": rank_trace.stream[rows],
+        "device": rank_trace.device[rows].astype(np.int64),
+        "stream": rank_trace.stream[rows].astype(np.int64),
         "start_ns": rank_trace.start[rows],
-        "end_ns": rank_trace.end[rows],
         "dur_ns": rank_trace.dur[rows],
+        **{name: rank_trace.argument(column)[source] for name, column in _NUMBERS.items()},
     }
-    for name, column in _TEXTS.items():
-        columns[name] = _texts(rank_trace.argument_codes(column)[source], rank_trace.table.dictionary(column))
-    untold = np.flatnonzero(rank_trace.argument_codes("collective_name")[source] < 0)
-    columns["collective_name"][untold] = titles(rank_trace, rows[untold])
-    for name, column in _NUMBERS.items():
-        columns[name] = rank_trace.argument(column)[source]
-    return columns
+    texts = {
+        name: (rank_trace.argument_codes(column)[source], rank_trace.table.dictionary(column))
+        for name, column in _TEXTS.items()
+    }
+    codes, told = texts["collective_name"]
+    untold = np.flatnonzero(codes < 0)
+    title, operations = titles(rank_trace, rows[untold])
+    codes[untold] = np.where(title < 0, title, title + len(told))
+    texts["collective_name"] = codes, [*told, *operations]
+    return Records.of(numbers, {"name": (rank_trace.name[rows], rank_trace.names), **texts})
 
 
-def _frame_of(columns: dict[str, npt.NDArray[Any]]) -> pd.DataFrame:
+def _frame_of(records: Records) -> pd.DataFrame:
     """The columns that are recorded, and those that follow from them."""
+    columns: dict[str, npt.NDArray[Any]] = {
+        **records.numbers,
+        "end_ns": records.numbers["start_ns"] + records.numbers["dur_ns"],
+        **{name: records.texts_of(name) for name in records.codes},
+    }
     nullable = ("iteration", "device", "stream", *_NUMBERS)
     frame = pd.DataFrame(
         {
@@ -243,10 +250,6 @@ def _described_by(rank_trace: RankTrace, rows: Int64) -> Int64:
     return source
 
 
-def _texts(codes: npt.NDArray[np.int32], texts: list[str]) -> npt.NDArray[np.object_]:
-    return np.array([*texts, None], object)[codes]
-
-
 def _nullable(values: Int64) -> pd.arrays.IntegerArray:
     absent = values == NULL
     return pd.arrays.IntegerArray(np.where(absent, 0, values), absent)
@@ -273,4 +276,5 @@ ANALYSIS = Analysis(
     sentence=sentence,
     chart=Bars("dur_ns", ("collective", "process_group"), "communication", names="name", measure="Time"),
     requires=("communication kernels",),
+    asks_little=True,
 )

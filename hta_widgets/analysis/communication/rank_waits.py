@@ -88,4 +88,5 @@ ANALYSIS = Analysis(
     chart=Heat("awaited", "rank", "wait_ns", "communication", measure="Wait"),
     requires=("second rank", "communication kernels", "collective that is recorded on two ranks"),
     ignores=("ranks",),
+    asks_little=True,
 )

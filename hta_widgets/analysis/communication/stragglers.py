@@ -184,4 +184,5 @@ ANALYSIS = Analysis(
     chart=Heat("iteration", "rank", "blamed_ns", "communication", measure="Caused wait"),
     requires=("second rank", "communication kernels"),
     ignores=("ranks",),
+    asks_little=True,
 )

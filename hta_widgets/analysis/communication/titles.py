@@ -22,22 +22,26 @@ if TYPE_CHECKING:
 __all__ = ["titles"]
 
 Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
 
 _TITLE = re.compile(r"[a-z]*ccl:(.+)")
 
 
-def titles(rank_trace: RankTrace, rows: Int64) -> npt.NDArray[np.object_]:
-    """Of each kernel the operation that the range around its launch is called after; None where none is.
+def titles(rank_trace: RankTrace, rows: Int64) -> tuple[Int32, list[str]]:
+    """Of each kernel the operation that the range around its launch is called after: codes, -1 for none, and
+    what they stand for.
 
     Of several ranges around a launch the one that began last counts. One that names no known operation
     (`nccl:coalesced`) tells nothing.
     """
-    found = np.full(len(rows), None, object)
+    codes = np.full(len(rows), -1, np.int32)
     words = [_operation(name) for name in rank_trace.names]
     named = np.array([word is not None for word in words], np.bool_)
     launched = np.flatnonzero(rank_trace.launch[rows] >= 0)
     if not len(launched) or not named.any():
-        return found
+        return codes, []
+    operations = sorted({word for word in words if word})
+    code_of = {word: code for code, word in enumerate(operations)}
     annotated = ~rank_trace.is_device & (rank_trace.event_class == EventClass.ANNOTATION)
     ranges = np.flatnonzero(annotated & named[rank_trace.name])
     both = np.concatenate([ranges, rank_trace.launch[rows][launched]])
@@ -51,8 +55,8 @@ def titles(rank_trace: RankTrace, rows: Int64) -> npt.NDArray[np.object_]:
         around = both[at]
         same = at >= 0 and rank_trace.thread[around] == rank_trace.thread[call]
         if same and rank_trace.end[around] >= rank_trace.end[call]:
-            found[place] = words[rank_trace.name[around]] or None
-    return found
+            codes[place] = code_of.get(words[rank_trace.name[around]] or "", -1)
+    return codes, operations
 
 
 def _operation(name: str) -> str | None:

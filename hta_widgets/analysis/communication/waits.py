@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,11 @@ from hta_widgets.analysis.communication.culprits import NOBODY, Followed
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
-from hta_widgets.engine import checkpoint
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["arrived", "longest_wait", "meeting", "unclear", "wait_chain", "waits"]
 
@@ -214,19 +214,56 @@ def _kernels(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
 @memoize_per_rank(last=2)
 def _prepared(trace: Trace, ranks: tuple[int, ...] | None) -> Followed:
     """The kernels of these ranks among themselves, ready to be followed."""
-    found = _kernels(trace, ranks)
-    computing = {}
-    for rank in found["rank"].unique().tolist():
-        checkpoint()
-        computing[rank] = busy(trace.rank(rank), Scope()).compute
-    return Followed(found, computing)
+    working = _working(trace, ranks)
+    return Followed(_kernels(trace, ranks), {rank: work.compute for rank, work in working.items()})
+
+
+class _Work(NamedTuple):
+    """What a device does while others may wait for its rank."""
+
+    compute: Intervals
+    communication: Intervals
+    copying: Intervals
+
+
+@memoize_per_rank(last=2)
+def _working(trace: Trace, ranks: tuple[int, ...] | None) -> dict[int, _Work]:
+    """What the device of each of these ranks does while another one of them may wait for it."""
+    windows = _waited_for(_kernels(trace, ranks))
+    asked = {rank: own for rank, own in windows.items() if len(own)}
+    nothing = Intervals.union([], [])
+    return dict.fromkeys(windows, _Work(nothing, nothing, nothing)) | trace.each_with(_work_in, asked)
+
+
+def _work_in(rank_trace: RankTrace, windows: Int64) -> _Work:
+    during, device = Intervals.union(windows[:, 0], windows[:, 1]), busy(rank_trace, Scope())
+    of_kind = device.compute, device.exposed_communication, device.exposed_memory
+    return _Work(*(kind & during for kind in of_kind))
+
+
+def _waited_for(found: pd.DataFrame) -> dict[int, Int64]:
+    """When others may wait for each rank, int64[k, 2] windows by its clock.
+
+    The spans that `culprits` looks into end where the rank starts a kernel, with which it is the last to
+    arrive, and are no longer than another waits there. So little is asked of a rank that nobody waits for.
+    """
+    last, waited = found["last"].to_numpy(np.int64), found["waited_ns"].to_numpy(np.int64)
+    longest = np.zeros(len(found), np.int64)
+    np.maximum.at(longest, last[last >= 0], waited[last >= 0])
+    start, rank_of = found["start_ns"].to_numpy(np.int64), found["rank"].to_numpy(np.int64)
+    windows = np.column_stack([start - longest, start])
+    ranks = np.unique(rank_of)
+    edges = np.append(np.searchsorted(rank_of, ranks), len(found)).tolist()
+    own = {
+        rank: windows[first:end] for rank, first, end in zip(ranks.tolist(), edges, edges[1:], strict=False)
+    }
+    return {rank: each[each[:, 0] < each[:, 1]] for rank, each in own.items()}
 
 
 @memoize_per_rank(last=4)
 def _followed(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
     """`waits` of these ranks among themselves, with the match of each exchange."""
-    found, scope = _kernels(trace, ranks), Scope()
-    devices = {rank: busy(trace.rank(rank), scope) for rank in found["rank"].unique().tolist()}
+    found, working = _kernels(trace, ranks), _working(trace, ranks)
     parts = _prepared(trace, ranks).parts()
     of = parts["kernel"].to_numpy()
     last = np.append(found["rank"].to_numpy(np.int64), NOBODY)[found["last"].to_numpy()[of]]
@@ -240,12 +277,8 @@ def _followed(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
             "match": found["match"].to_numpy()[of],
         }
     )
-    for column, kind in (
-        ("computing_ns", "compute"),
-        ("communicating_ns", "exposed_communication"),
-        ("copying_ns", "exposed_memory"),
-    ):
-        frame[column] = _of_culprits(parts, {rank: getattr(device, kind) for rank, device in devices.items()})
+    for at, column in enumerate(("computing_ns", "communicating_ns", "copying_ns")):
+        frame[column] = _of_culprits(parts, {rank: work[at] for rank, work in working.items()})
     active = frame[["computing_ns", "communicating_ns", "copying_ns"]].sum(axis=1)
     frame["idle_ns"] = (frame["wait_ns"] - active).where(frame["culprit"] != NOBODY, 0)
     return frame.sort_values(["iteration", "rank"], kind="stable", ignore_index=True)

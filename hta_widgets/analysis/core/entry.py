@@ -61,6 +61,8 @@ class Analysis:
         chart_from: the kind of the analysis whose chart the panel draws; "": its own `chart`.
         ignores: traits of a `Selection` that the panel's own marks and notes set, so that its answer must not
             depend on them.
+        asks_little: of each rank it asks no more than a few bytes per collective, through `Trace.each` and
+            its like: on a cluster it is computed by whoever asks, and columns stay where they are.
         pictured: how `figure` draws a frame; None: as `chart` says, or as a table without one.
     """
 
@@ -75,6 +77,7 @@ class Analysis:
     options: tuple[Option, ...] = ()
     chart_from: str = ""
     ignores: tuple[str, ...] = ()
+    asks_little: bool = False
     pictured: Figure | None = None
 
     def splits(self, **options: Any) -> bool:
@@ -84,7 +87,7 @@ class Analysis:
 
     def answer(self, trace: Trace, scope: Scope | None = None, **options: Any) -> pd.DataFrame:
         """The answer of `function`, computed where the ranks lie."""
-        if isinstance(trace, FarTrace) and not self.splits(**options):
+        if isinstance(trace, FarTrace) and not self.asks_little and not self.splits(**options):
             return answer_together(self.function, trace, scope or Scope(), options)
         return self.function(trace, scope, **options)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.text_columns import stacked
@@ -35,12 +36,19 @@ def answer_by_rank(
         ClusterError: the cluster failed.
     """
     ranks = trace.ranks_of(scope)
-    asked = [(rank, question, replace(scope, ranks=(rank,))) for rank in ranks]
-    parts = [_unpacked(told) for told in trace.ask_ranks(_of_one, asked, dict(options)) if told is not None]
-    if not parts:  # one rank says what is missing, or which columns have no rows
-        first = (ranks or trace.ranks)[0], question, replace(scope, ranks=tuple(ranks[:1]))
-        parts = [_unpacked(told) for told in trace.ask_ranks(_of_all, [first], dict(options))]
-    return stacked(parts)
+    told = [
+        each for each in trace.ask_groups(_of_ranks, ranks, question, scope, **options) if each is not None
+    ]
+    if not told:  # one rank says what is missing, or which columns have no rows
+        first = (ranks or trace.ranks)[0]
+        return _unpacked(
+            trace.ask_rank(_of_all, first, question, replace(scope, ranks=tuple(ranks[:1])), **options)
+        )
+    frame = stacked([_unpacked(part) for part, _ in told])
+    rank_of = np.concatenate([np.repeat(*rows) for _, rows in told])
+    if (rank_of[1:] < rank_of[:-1]).any():
+        frame = frame.take(np.argsort(rank_of, kind="stable")).reset_index(drop=True)
+    return frame
 
 
 def answer_together(
@@ -68,12 +76,18 @@ def stated_by_user() -> bool:
     return bool(peaks.registered() or formulas.registered())
 
 
-def _of_one(trace: Trace, question: Question, scope: Scope, **options: Any) -> Sent | None:
-    """What is said of one rank, None where that lacks the data."""
-    try:
-        return _packed(question(trace, scope, **options))
-    except MissingDataError:
+def _of_ranks(
+    traces: list[Trace], question: Question, scope: Scope, **options: Any
+) -> tuple[Sent, tuple[list[int], list[int]]] | None:
+    """What is said of some ranks, and how many rows of each; None where all lack the data."""
+    frames: dict[int, pd.DataFrame] = {}
+    for trace in traces:
+        (rank,) = trace.ranks
+        with contextlib.suppress(MissingDataError):
+            frames[rank] = question(trace, replace(scope, ranks=(rank,)), **options)
+    if not frames:
         return None
+    return _packed(stacked([*frames.values()])), ([*frames], [len(frame) for frame in frames.values()])
 
 
 def _of_all(trace: Trace, question: Question, scope: Scope, **options: Any) -> Sent:
@@ -81,10 +95,10 @@ def _of_all(trace: Trace, question: Question, scope: Scope, **options: Any) -> S
 
 
 def _packed(frame: pd.DataFrame) -> Sent:
-    """A frame in few bytes: names of kernels are long and alike. Itself if it would come back otherwise."""
+    """A frame as Arrow, of which only what it shows travels. Itself if it would come back otherwise."""
     content = to_arrow(frame)
-    return frame if content is None else zlib.compress(content.to_pybytes(), 9)
+    return frame if content is None else content.to_pybytes()
 
 
 def _unpacked(sent: Sent) -> pd.DataFrame:
-    return sent if isinstance(sent, pd.DataFrame) else from_arrow(zlib.decompress(sent))
+    return sent if isinstance(sent, pd.DataFrame) else from_arrow(sent)
