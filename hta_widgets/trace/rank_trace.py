@@ -29,6 +29,7 @@ from hta_widgets.trace.recording import Recording, recording_of
 from hta_widgets.trace.scope import Scope
 from hta_widgets.trace.slices import Slices
 from hta_widgets.trace.threads import threads
+from hta_widgets.trace.waits import Waits, recorded_waits
 
 Int16 = npt.NDArray[np.int16]
 Int32 = npt.NDArray[np.int32]
@@ -408,6 +409,11 @@ class RankTrace:
             return self._kept_links.launch
         is_call = self.event_class == EventClass.RUNTIME
         return links.launches(self.correlation, self.start, self.is_device, is_call)
+
+    @cached_property
+    def waits(self) -> Waits:
+        """The recorded synchronisation: what each wait belongs to, and waits for."""
+        return recorded_waits(self)
 
     @cached_property
     def _nesting(self) -> tuple[Int32, Int16]:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from hta_widgets.analysis.replay.device_events import DeviceEvents
 from hta_widgets.analysis.replay.host_points import HostPoints
+from hta_widgets.trace.ordering import first_of_each, grouped
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -108,7 +110,7 @@ def delays_of(rank_trace: RankTrace, host: HostPoints, device: DeviceEvents) -> 
 def _busy_until(device: DeviceEvents) -> Int64:
     """When the device of each event was done with all that comes before the event; NULL before its first."""
     until = np.full(len(device.row), NULL)
-    for gpu in np.unique(device.gpu).tolist():
+    for gpu in range(int(device.gpu.max(initial=-1)) + 1):
         mine = np.flatnonzero(device.gpu == gpu)
         until[mine[1:]] = np.maximum.accumulate(device.end[mine])[:-1]
     return until
@@ -117,8 +119,11 @@ def _busy_until(device: DeviceEvents) -> Int64:
 def _own_times(rank_trace: RankTrace, calls: Int64) -> Int64:
     """For each name code the median duration of these calls of that name, 0 without any."""
     own, name = np.zeros(len(rank_trace.names), np.int64), rank_trace.name[calls]
-    for code in np.unique(name).tolist():
-        own[code] = np.median(rank_trace.dur[calls[name == code]])
+    calls = calls[grouped(name)]
+    count = np.bincount(name)
+    until = np.cumsum(count)
+    for code in np.flatnonzero(count).tolist():
+        own[code] = np.median(rank_trace.dur[calls[until[code] - count[code] : until[code]]])
     return own
 
 
@@ -134,20 +139,20 @@ def _queue(
     It counts launches, not events: a graph of many kernels is one.
     """
     held, blocked = 0, np.zeros(rank_trace.n, np.bool_)
-    for gpu in np.unique(device.gpu).tolist():
+    for gpu in range(int(device.gpu.max(initial=-1)) + 1):
         mine = np.flatnonzero((device.launched >= 0) & (device.gpu == gpu))
         if len(mine) < QUEUE_FROM:
             continue
         by = host.launched_by[device.row[mine]]
-        rows, first, launch = np.unique(by, return_index=True, return_inverse=True)
+        launch, rows = pd.factorize(by)
         done = np.zeros(len(rows), np.int64)
-        np.maximum.at(done, launch.reshape(-1), device.end[mine])
-        when = called[mine[first]]
+        np.maximum.at(done, launch, device.end[mine])
+        when = called[mine[first_of_each(launch)]]
         order = np.argsort(when, kind="stable")
         in_turn = when[order]
         length = np.empty(len(rows), np.int64)
         length[order] = np.searchsorted(in_turn, in_turn, "left")
-        length[order] -= np.searchsorted(np.sort(done), in_turn, "right")
+        length[order] -= np.searchsorted(np.sort(done, kind="stable"), in_turn, "right")
         longest = int(length.max())
         full = length >= AT_PLATEAU * longest
         held_up = full & (rank_trace.dur[rows] > HELD_UP * own[rank_trace.name[rows]])

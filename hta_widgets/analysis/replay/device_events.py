@@ -18,6 +18,7 @@ import pandas as pd
 from hta_widgets.analysis.replay.host_points import HostPoints, named
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import among, order_in_groups
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -79,10 +80,10 @@ def device_events(rank_trace: RankTrace, rows: Int64, stream: Int64, host: HostP
     Args:
         rows: of device work; ``stream``: the index of the stream of each.
     """
-    by_stream = np.lexsort((rank_trace.end[rows], rank_trace.start[rows], stream))
+    by_stream = order_in_groups(stream, rank_trace.start[rows], rank_trace.end[rows])
     rows, stream = rows[by_stream], stream[by_stream]
     by = host.launched_by[rows]
-    launched = np.where(by >= 0, host.begin_of_row[by], -1)
+    launched = np.where(by >= 0, host.begin_of_row[by], -1).astype(np.int64)
     placed = launched.copy()
     _running_maximum(placed, stream)
     order = np.lexsort((rank_trace.start[rows], placed))
@@ -113,7 +114,8 @@ def _after_wait(rank_trace: RankTrace, host: HostPoints) -> Bool:
     first = np.zeros(rank_trace.n + 1, np.bool_)
     launching = np.flatnonzero(host.launches > 0)
     launching = launching[np.argsort(rank_trace.start[launching], kind="stable")]
-    waits = np.flatnonzero(named(rank_trace, STREAM_WAITS)[rank_trace.name] & ~rank_trace.is_device)
+    waits = np.flatnonzero(among(rank_trace.name, np.flatnonzero(named(rank_trace, STREAM_WAITS)).tolist()))
+    waits = waits[~rank_trace.is_device[waits]]
     following = np.searchsorted(rank_trace.start[launching], rank_trace.start[waits], side="right")
     first[launching[following[following < len(launching)]]] = True
     return first

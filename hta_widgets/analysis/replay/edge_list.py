@@ -14,7 +14,7 @@ Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 Whole = int | np.int64
 
-__all__ = ["Edges", "Nodes", "add", "empty", "last_until", "settle"]
+__all__ = ["Edges", "Nodes", "add", "empty", "last_until", "settle", "targets"]
 
 
 class Nodes(NamedTuple):
@@ -56,6 +56,11 @@ def empty(size: int) -> Edges:
         residual=np.empty(size, np.int64),
         thread=np.empty(size, np.int32),
     )
+
+
+def targets(first: Int32, edges: Int64) -> Int64:
+    """The nodes that these few edges lead to; those of node v are ``first[v]`` to ``first[v + 1]``."""
+    return np.searchsorted(first, edges.astype(first.dtype), side="right") - 1
 
 
 @inline

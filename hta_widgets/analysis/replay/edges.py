@@ -8,12 +8,13 @@ import numpy.typing as npt
 from hta_widgets.analysis.replay.delays import Delays
 from hta_widgets.analysis.replay.device_edges import launched_event, orphan
 from hta_widgets.analysis.replay.device_events import DeviceEvents
-from hta_widgets.analysis.replay.edge_list import Edges, Nodes, Whole, add, empty
+from hta_widgets.analysis.replay.edge_list import Edges, Nodes, Whole, add, empty, targets
 from hta_widgets.analysis.replay.host_edges import CLOCK_SLACK, call_ends, call_or_mark
 from hta_widgets.analysis.replay.host_points import NO_WAIT, HostPoints
 from hta_widgets.analysis.replay.kinds import CALL_BEGINS, CALL_ENDS, COPY, DEVICE, SYNC
 from hta_widgets.analysis.replay.progress import NODE, THREAD, TIME, Progress, start
 from hta_widgets.jit import inline, kernel
+from hta_widgets.trace.ordering import among, unique
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -157,15 +158,18 @@ def _usual_return(
 
     A call that allocates or frees does its own work then, and takes as long where it need not wait.
     """
-    target = np.repeat(np.arange(len(nodes.time)), np.diff(first))
-    measured = nodes.time[target] - nodes.time[edges.source]
-    waits = (edges.kind == SYNC) | (edges.kind == COPY)
-    binding = np.flatnonzero(waits & (edges.weight + edges.residual == measured))
-    name = names[nodes.row[target[binding]]]
-    for code in np.unique(name).tolist():
-        mine = binding[name == code]
-        edges.weight[mine] = np.minimum(measured[mine], int(np.median(measured[mine])))
-        edges.residual[mine] = measured[mine] - edges.weight[mine]
+    waits = np.flatnonzero(among(edges.kind, (SYNC, COPY)))
+    target = targets(first, waits)
+    measured = nodes.time[target] - nodes.time[edges.source[waits]]
+    binding = edges.weight[waits] + edges.residual[waits] == measured
+    waits, target, measured = waits[binding], target[binding], measured[binding]
+    name = names[nodes.row[target]]
+    for code in unique(name).tolist():
+        mine = name == code
+        weight = np.minimum(measured[mine], int(np.median(measured[mine])))
+        edges.weight[waits[mine]] = weight
+        edges.residual[waits[mine]] = measured[mine] - weight
         if allocates[code]:
             own = first[target[mine]]
-            edges.weight[own] = np.minimum(measured[own], int(np.median(measured[mine])))
+            whole = nodes.time[target[mine]] - nodes.time[edges.source[own]]
+            edges.weight[own] = np.minimum(whole, int(np.median(measured[mine])))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.replay.delays import Delays
 from hta_widgets.analysis.replay.device_events import DeviceEvents
-from hta_widgets.analysis.replay.edge_list import Edges, Nodes
+from hta_widgets.analysis.replay.edge_list import Edges, Nodes, targets
 from hta_widgets.analysis.replay.kinds import EVENT_STARTS
 from hta_widgets.jit import kernel, outline
 
@@ -32,15 +32,14 @@ def shared_delays(
         Three arrays of one value per pair, by residual: its edge; the edge (of kind DEVICE) of an event that
         ran in it; how much of the residual is that event's, ns. In proportion if more than one ran at a time.
     """
-    target = np.repeat(np.arange(len(nodes.time)), np.diff(first))
-    late = edges.residual > max(ELASTIC_FROM, 3 * delays.latency)
-    at = np.flatnonzero(late & (nodes.kind[target] == EVENT_STARTS))
-    event_of_node = np.full(len(nodes.time), -1, np.int64)
-    event_of_node[nodes.event] = np.arange(len(nodes.event))
+    at = np.flatnonzero(edges.residual > max(ELASTIC_FROM, 3 * delays.latency))
+    target = targets(first, at)
+    starts = nodes.kind[target] == EVENT_STARTS
+    at, target = at[starts], target[starts]
     by_stream = np.lexsort((device.start, device.stream))
     offsets = np.searchsorted(device.stream[by_stream], np.arange(device.streams + 1))
     found = _beside(
-        at, event_of_node[target[at]], edges.residual, device, by_stream, offsets.astype(np.int64)
+        at, np.searchsorted(nodes.event, target), edges.residual, device, by_stream, offsets.astype(np.int64)
     )  # fmt: skip
     edge, event, share = found.T
     return edge.astype(np.int32), first[nodes.event[event] + 1].astype(np.int32), share.copy()

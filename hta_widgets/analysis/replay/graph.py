@@ -149,7 +149,8 @@ def graph_of(rank_trace: RankTrace) -> Graph | None:
 
 def _nodes(host: HostPoints, device: DeviceEvents, origin: int) -> Nodes:
     """Number the points: behind each host point the events that are placed there, start and end next."""
-    before = np.searchsorted(device.placed, np.arange(len(host.time)), side="left")
+    placed = np.bincount(device.placed + 1, minlength=len(host.time) + 1)
+    before = np.cumsum(placed)[: len(host.time)]  # events that are placed earlier
     of_host = 1 + np.arange(len(host.time)) + 2 * before
     of_event = 2 + device.placed + 2 * np.arange(len(device.row))
     count = 1 + len(host.time) + 2 * len(device.row)

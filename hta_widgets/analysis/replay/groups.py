@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from hta_widgets.analysis.replay.edge_list import Edges, Nodes
 from hta_widgets.analysis.replay.kinds import (
@@ -23,13 +22,15 @@ from hta_widgets.analysis.replay.kinds import (
     SYNC,
     WAITING_CALL,
 )
+from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import among
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt8 = npt.NDArray[np.uint8]
 
 __all__ = ["Group", "groups_of"]
 
@@ -56,26 +57,21 @@ class Group:
 
 
 def groups_of(
-    rank_trace: RankTrace, nodes: Nodes, first: Int32, edges: Edges, launches: npt.NDArray[np.int64]
+    rank_trace: RankTrace, nodes: Nodes, first: Int32, edges: Edges, launches: Int32
 ) -> tuple[tuple[Group, ...], Int32]:
     """The groups of a graph, and the group of each edge.
 
     Args:
         launches: how much device work each row launched.
     """
-    target = np.repeat(np.arange(len(nodes.time)), np.diff(first))
-    row = nodes.row[target]
-    on_device = edges.kind == DEVICE
-    what = np.zeros(len(row), np.int64)
-    by_name = among(edges.kind, _NAMED)
-    what[by_name], names = pd.factorize(rank_trace.name[row[by_name]])
-    by_thread = among(edges.kind, (HOST, HANDOFF))
-    what[by_thread] = edges.thread[by_thread]
-    detail = np.where(on_device, rank_trace.event_class[row], 0).astype(np.int64)
-    of_call = edges.kind == CALL
-    detail[of_call] = launches[row[of_call]] > 0
+    what, detail = np.zeros(len(edges.kind), np.int32), np.zeros(len(edges.kind), np.uint8)
+    names = np.empty(len(rank_trace.names), np.int64)
+    _describe(
+        first, nodes.row, edges.kind, edges.thread, rank_trace.name, rank_trace.event_class, launches,
+        np.full(len(names), -1, np.int32), names, what, detail,
+    )  # fmt: skip
     width, classes = max(int(what.max(initial=0)) + 1, 1), len(EventClass)
-    code = (edges.kind.astype(np.int64) * classes + detail) * width + what
+    code = (edges.kind.astype(np.int32) * classes + detail) * width + what
     # Few of the codes are used: numbered by counting.
     distinct = np.flatnonzero(np.bincount(code))
     number = np.full(int(code.max(initial=-1)) + 1, -1, np.int32)
@@ -94,3 +90,31 @@ def groups_of(
             )
         )
     return tuple(groups), number[code]
+
+
+@kernel
+def _describe(
+    first: Int32, row: Int32, kind: UInt8, thread: Int32, name: Int32, event_class: UInt8, launches: Int32,
+    number: Int32, names: Int64, what: Int32, detail: UInt8,
+) -> None:  # fmt: skip
+    """What tells the edges of a kind apart: a number of the name or the thread, and a detail.
+
+    `number`: -1 for each name, to be numbered in the order of the edges; `names`: the name of each number.
+    """
+    known = np.int32(0)
+    for node in range(len(first) - 1):
+        of = row[node]
+        for edge in range(first[node], first[node + 1]):
+            each = kind[edge]
+            if each in (HOST, HANDOFF):
+                what[edge] = thread[edge]
+            elif each in _NAMED:
+                if number[name[of]] < 0:
+                    number[name[of]] = known
+                    names[known] = name[of]
+                    known += 1
+                what[edge] = number[name[of]]
+            if each == DEVICE:
+                detail[edge] = event_class[of]
+            elif each == CALL and launches[of] > 0:
+                detail[edge] = 1

@@ -7,6 +7,7 @@ calls that neither launch, wait nor allocate.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.replay.kinds import CALL_BEGINS, CALL_ENDS, MARK
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import unique
+from hta_widgets.trace.ordering import order_in_groups, unique
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.waits import sync_calls
 
@@ -56,9 +57,9 @@ class HostPoints(NamedTuple):
             NOT_RECORDED.
         awaited_row: int64, of an end: the device row that the call is recorded to wait for, -1 for none.
         mark: int64, of a mark: its position in the ``times`` that were asked for; else -1.
-        begin_of_row: int64 for each row of the rank: the point where this call begins, -1 for none.
-        launched_by: int64 for each row of the rank: the (outermost) call that launched it, -1 for none.
-        launches: int64 for each row of the rank: how much device work the call launched.
+        begin_of_row: int32 for each row of the rank: the point where this call begins, -1 for none.
+        launched_by: int32 for each row of the rank: the (outermost) call that launched it, -1 for none.
+        launches: int32 for each row of the rank: how much device work the call launched.
     """
 
     kind: UInt8
@@ -71,9 +72,9 @@ class HostPoints(NamedTuple):
     awaited: Int64
     awaited_row: Int64
     mark: Int64
-    begin_of_row: Int64
-    launched_by: Int64
-    launches: Int64
+    begin_of_row: Int32
+    launched_by: Int32
+    launches: Int32
 
 
 def named(rank_trace: RankTrace, pattern: re.Pattern[str]) -> Bool:
@@ -105,82 +106,91 @@ def host_points(
     """
     n, start, end = rank_trace.n, rank_trace.start, rank_trace.end
     calls = np.flatnonzero(rank_trace.event_class == EventClass.RUNTIME)
-    calls = calls[np.lexsort((-end[calls], start[calls], rank_trace.thread[calls]))]
-    outer = np.full(n, -1, np.int64)
+    calls = calls[order_in_groups(rank_trace.thread[calls], start[calls], -end[calls])]
+    outer = np.full(n, -1, np.int32)
     _outermost(calls, start, end, rank_trace.thread, outer)
 
-    launched_by = np.full(n, -1, np.int64)
+    launched_by = np.full(n, -1, np.int32)
     launch = rank_trace.launch[device]
-    by = np.where(launch >= 0, outer[launch], -1)
+    by = np.where(launch >= 0, outer[launch], np.int32(-1))
     launched_by[device] = by
-    launches = np.bincount(by[by >= 0], minlength=n)
+    launches = np.zeros(n, np.int32)
+    np.add.at(launches, by[by >= 0], 1)
     synchronises = named(rank_trace, SYNCHRONISES)
     calls = calls[_matters(rank_trace, calls, outer, launches, synchronises)]
 
-    times, threads_of_marks = marks
-    k, m = len(calls), len(times)
-    kind = np.repeat(np.array([CALL_BEGINS, CALL_ENDS, MARK], np.uint8), (k, k, m))
-    time = np.concatenate([start[calls], end[calls], times])
-    row = np.concatenate([calls, calls, np.full(m, -1)])
-    thread = np.concatenate([rank_trace.thread[calls], rank_trace.thread[calls], threads_of_marks])
-    mark = np.concatenate([np.full(2 * k, -1), np.arange(m)])
-    # At equal times: what began first is first, and a call ends after it began.
-    begun = np.concatenate([start[calls], times])
-    place = np.empty(k + m, np.int64)
-    place[np.argsort(begun, kind="stable")] = np.arange(k + m)
-    order = np.lexsort((np.concatenate([2 * place[:k], 2 * place[:k] + 1, 2 * place[k:]]), time))
-    kind, time, row, thread, mark = kind[order], time[order], row[order], thread[order], mark[order]
+    # First what is known of each call, then of each mark: their points take it from there.
+    k, m = len(calls), len(marks[0])
+    begun, ended = np.append(start[calls], marks[0]), np.append(end[calls], marks[0])
+    thread, threads = pd.factorize(np.append(rank_trace.thread[calls], marks[1]), sort=True)
+    what, is_end, time = _in_order(begun, ended, k)
+    at = np.flatnonzero(~is_end)
+    begin = np.empty(k + m, np.int64)
+    begin[what[at]] = at
+    begin_of_row = np.full(n, -1, np.int32)
+    begin_of_row[calls] = begin[:k]
+    stream, awaited_row = np.full(k + m, NOT_RECORDED), np.full(k + m, -1)
+    for row, awaited, source in _recorded_waits(rank_trace, streams):
+        point = begin_of_row[outer[row]] if outer[row] >= 0 else -1
+        if point >= 0:
+            stream[what[point]], awaited_row[what[point]] = awaited, source
+    name = rank_trace.name[calls]
+    waits = np.full(k + m, NO_WAIT, np.uint8)
+    waits[:k] = np.where(synchronises[name] | (stream[:k] != NOT_RECORDED), WAITS, NO_WAIT)
+    waits[:k][named(rank_trace, DEVICE_WIDE)[name]] = WAITS_FOR_DEVICE
 
-    begin_of_row = np.full(n, -1, np.int64)
-    begins = np.flatnonzero(kind == CALL_BEGINS)
-    begin_of_row[row[begins]] = begins
-    thread, threads = pd.factorize(thread, sort=True)
-    stream, awaited_row = _recorded_waits(rank_trace, outer, streams)
-    is_end = kind == CALL_ENDS
-    waits = np.where(synchronises[rank_trace.name[row]] | (stream[row] != NOT_RECORDED), WAITS, NO_WAIT)
-    waits[is_end & named(rank_trace, DEVICE_WIDE)[rank_trace.name[row]]] = WAITS_FOR_DEVICE
+    kind = np.where(is_end, CALL_ENDS, CALL_BEGINS).astype(np.uint8)
+    kind[what >= k] = MARK
     return HostPoints(
         kind=kind,
         time=time,
-        row=row,
-        thread=thread.astype(np.int64),
+        row=np.append(calls, np.full(m, -1))[what],
+        thread=thread.astype(np.int64)[what],
         threads=threads.astype(np.int64),
-        begin=np.where(is_end, begin_of_row[row], -1),
-        waits=np.where(is_end, waits, NO_WAIT).astype(np.uint8),
-        awaited=np.where(is_end, stream[row], NOT_RECORDED),
-        awaited_row=np.where(is_end, awaited_row[row], -1),
-        mark=mark,
+        begin=np.where(is_end, begin[what], -1),
+        waits=np.where(is_end, waits[what], NO_WAIT).astype(np.uint8),
+        awaited=np.where(is_end, stream[what], NOT_RECORDED),
+        awaited_row=np.where(is_end, awaited_row[what], -1),
+        mark=np.where(what >= k, what - k, -1),
         begin_of_row=begin_of_row,
         launched_by=launched_by,
         launches=launches,
     )
 
 
-def _matters(rank_trace: RankTrace, calls: Int64, outer: Int64, launches: Int64, synchronises: Bool) -> Bool:
+def _in_order(begun: Int64, ended: Int64, calls: int) -> tuple[Int64, Bool, Int64]:
+    """The points in order: of which call or mark each is, whether of its end, and its time.
+
+    The first of the columns are calls, which have two points, the others marks. At equal times what began
+    first is first, and a call ends after it began.
+    """
+    by_begin = np.argsort(begun, kind="stable")
+    what = np.repeat(by_begin, np.where(by_begin < calls, 2, 1))
+    is_end = np.append(False, what[1:] == what[:-1])[: len(what)]
+    time = np.where(is_end, ended[what], begun[what])
+    order = np.argsort(time, kind="stable")  # almost in order, and then quick
+    return what[order], is_end[order], time[order]
+
+
+def _matters(rank_trace: RankTrace, calls: Int64, outer: Int32, launches: Int32, synchronises: Bool) -> Bool:
     """The calls that are points: outermost ones that launch, wait or (beside such calls) allocate."""
     name, thread = rank_trace.name[calls], rank_trace.thread[calls]
     drives = (launches[calls] > 0) | synchronises[name]
     allocates = named(rank_trace, ALLOCATES)[name]
     matters: Bool = (outer[calls] == calls) & (drives | allocates)
-    return matters & np.isin(thread, np.unique(thread[drives]))
+    return matters & np.isin(thread, unique(thread[drives]))
 
 
 def _recorded_waits(
-    rank_trace: RankTrace, outer: Int64, streams: dict[tuple[int, int], int]
-) -> tuple[Int64, Int64]:
-    """For each row the stream and the device row that its call is recorded to wait for."""
-    stream, awaited = np.full(rank_trace.n, NOT_RECORDED), np.full(rank_trace.n, -1)
-    if (rank_trace.event_class == EventClass.SYNC).any():
-        for row, gpu, number, source in sync_calls(rank_trace):
-            call = outer[row]
-            if call >= 0:
-                stream[call] = WHOLE_DEVICE if number == NULL else streams.get((gpu, number), WHOLE_DEVICE)
-                awaited[call] = source
-    return stream, awaited
+    rank_trace: RankTrace, streams: dict[tuple[int, int], int]
+) -> Iterator[tuple[int, int, int]]:
+    """The rows of calls that are recorded to wait, with the stream and the device row that each waits for."""
+    for row, gpu, number, source in sync_calls(rank_trace):
+        yield row, WHOLE_DEVICE if number == NULL else streams.get((gpu, number), WHOLE_DEVICE), source
 
 
 @kernel
-def _outermost(calls: Int64, start: Int64, end: Int64, thread: Int64, outer: Int64) -> None:
+def _outermost(calls: Int64, start: Int64, end: Int64, thread: Int64, outer: Int32) -> None:
     """For each call the outermost one around it on its thread; what only overlaps it counts as inside."""
     current, until, lane = np.int64(-1), np.int64(0), np.int64(-1)
     for row in calls:

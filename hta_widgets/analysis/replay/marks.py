@@ -8,12 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.jit import kernel
+from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 
 __all__ = ["Marks", "marks_of"]
 
@@ -39,12 +42,13 @@ def marks_of(rank_trace: RankTrace) -> Marks:
     if not len(boundaries):
         nothing = np.empty(0, np.int64)
         return Marks(nothing, nothing, nothing, nothing)
-    edges = np.unique(boundaries)
+    edges = unique(boundaries)
     thread_at: dict[int, int] = {}
-    on_host = np.flatnonzero(~rank_trace.is_device & (rank_trace.stream == NULL))
+    on_host = ~rank_trace.is_device & (rank_trace.stream == NULL)
     for times in (rank_trace.start, rank_trace.end):
-        place = np.minimum(np.searchsorted(edges, times[on_host]), len(edges) - 1)
-        rows = on_host[edges[place] == times[on_host]]
+        there = on_host.copy()
+        _leave(times, edges, there)
+        rows = np.flatnonzero(there)
         # Of several calls the longest comes last and stays.
         rows = rows[np.argsort(rank_trace.dur[rows], kind="stable")]
         thread_at |= dict(zip(times[rows].tolist(), rank_trace.thread[rows].tolist(), strict=True))
@@ -55,3 +59,25 @@ def marks_of(rank_trace: RankTrace) -> Marks:
     return Marks(
         np.array(time, np.int64), np.array([thread_at[when] for when in time], np.int64), begin, end
     )  # fmt: skip
+
+
+@kernel
+def _leave(times: Int64, edges: Int64, chosen: Bool) -> None:
+    """Leave of what is chosen only what is at one of the edges, which ascend.
+
+    A row lies mostly between the same two edges as the one before it; else these are searched for.
+    """
+    at = np.int64(0)  # the first edge that is not before the time
+    for row in range(len(times)):
+        if not chosen[row]:
+            continue
+        time = times[row]
+        if (at and edges[at - 1] >= time) or (at < len(edges) and edges[at] < time):
+            at, end = np.int64(0), np.int64(len(edges))
+            while at < end:
+                middle = (at + end) // 2
+                if edges[middle] < time:
+                    at = middle + 1
+                else:
+                    end = middle
+        chosen[row] = at < len(edges) and edges[at] == time

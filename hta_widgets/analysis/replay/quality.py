@@ -12,6 +12,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.replay.edge_list import targets
 from hta_widgets.analysis.replay.graph import Graph, graph_of
 from hta_widgets.analysis.replay.kinds import (
     COLLECTIVE,
@@ -128,7 +129,8 @@ def quality_of(rank_trace: RankTrace) -> Quality | None:
     exact = happens(graph.first, graph.source, weight)
     chain = binding_chain(graph.first, graph.source, weight, graph.time, graph.last, WHOLE)
     model = happens(graph.first, graph.source, _model_weights(rank_trace, graph))
-    late = (graph.residual > graph.latency) & (graph.node_kind[graph.target] == EVENT_STARTS)
+    late = np.flatnonzero(graph.residual > graph.latency)
+    late = late[graph.node_kind[targets(graph.first, late)] == EVENT_STARTS]
     extent = max(graph.extent, 1)
     error_pct = 100.0 * (int(model.max()) - graph.extent) / extent
     unlaunched_pct = _unlaunched(rank_trace, graph)
@@ -139,7 +141,7 @@ def quality_of(rank_trace: RankTrace) -> Quality | None:
         exact_error_ns=int(np.abs(exact - graph.time).max()),
         model_error_pct=error_pct,
         unlaunched_pct=unlaunched_pct,
-        unexplained=int(late.sum()),
+        unexplained=len(late),
         unexplained_ns=int(graph.residual[late].sum()),
         inferred=int(graph.inferred.sum()),
         edges=len(graph.kind),
