@@ -10,8 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.jit import kernel
+
 Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.integer[Any]]
+
+_LANES = 1 << 16  # of more lanes a table would be larger than the caches
 
 
 def grouped(group: Integers) -> Int64:
@@ -47,12 +52,16 @@ def order_of_nesting(
     all positions by start, where they are known.
     """
     by_start = np.argsort(start, kind="stable") if by_start is None else by_start
-    rows = by_start[lane[by_start] >= 0]
-    rows = rows[grouped(lane[rows])]
-    equal = np.zeros(len(rows) + 1, np.bool_)
-    equal[1:-1] = np.diff(start[rows]) == 0
-    equal[1:-1] &= np.diff(lane[rows]) == 0
-    places = np.flatnonzero(equal[1:] | equal[:-1])
+    rows = np.empty(int(np.count_nonzero(lane >= 0)), np.int64)
+    lanes = int(lane.max(initial=-1)) + 1
+    if lanes <= _LANES:
+        _by_lane(by_start, lane, np.zeros(lanes + 1, np.int64), rows)
+    else:
+        rows = by_start[lane[by_start] >= 0]
+        rows = rows[grouped(lane[rows])]
+    tied_rows = np.zeros(len(rows), np.bool_)
+    _find_ties(rows, lane, start, tied_rows)
+    places = np.flatnonzero(tied_rows)
     tied = rows[places]
     rows[places] = tied[np.lexsort((tie[tied], -end[tied], start[tied], lane[tied]))]
     return rows
@@ -83,3 +92,26 @@ def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Int64]:
     """The distinct values, sorted, and which of them each one is: ``np.unique(..., return_inverse=True)``."""
     codes, found = pd.factorize(values, sort=True)
     return found, codes
+
+
+@kernel
+def _by_lane(by_start: Int64, lane: Int64, begins: Int64, rows: Int64) -> None:
+    """Sort the rows that have a lane by counting; `begins`: zeros, one more than there are lanes."""
+    for row in range(len(lane)):
+        if lane[row] >= 0:
+            begins[lane[row] + 1] += 1
+    for each in range(1, len(begins)):
+        begins[each] += begins[each - 1]
+    for i in range(len(by_start)):
+        row = by_start[i]
+        if lane[row] >= 0:
+            rows[begins[lane[row]]] = row
+            begins[lane[row]] += 1
+
+
+@kernel
+def _find_ties(rows: Int64, lane: Int64, start: Int64, tied: Bool) -> None:
+    """Which rows begin together with the one before or after them on their lane."""
+    for i in range(1, len(rows)):
+        if start[rows[i]] == start[rows[i - 1]] and lane[rows[i]] == lane[rows[i - 1]]:
+            tied[i] = tied[i - 1] = True

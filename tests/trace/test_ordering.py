@@ -51,10 +51,12 @@ def test_groups_are_sorted_by_start_and_then_by_the_ties(rows):
 
 @given(st.lists(st.tuples(st.integers(-1, 2), FEW, FEW, FEW), max_size=60))
 def test_rows_on_lanes_are_sorted_as_they_nest(rows):
-    lane, start, end, tie = np.array(rows, np.int64).reshape(-1, 4).T
+    lane, start, end, tie = np.array(rows, np.int64).reshape(-1, 4).T.copy()
     order = np.lexsort((tie, -end, start, lane))
     expected = order[lane[order] >= 0]
     np.testing.assert_array_equal(order_of_nesting(lane, start, end, tie), expected)
+    far_apart = np.where(lane < 0, lane, 100_000 * lane)
+    np.testing.assert_array_equal(order_of_nesting(far_apart, start, end, tie), expected)
     by_start = np.array(sorted(range(len(rows)), key=lambda row: start[row]), np.int64)
     np.testing.assert_array_equal(order_of_nesting(lane, start, end, tie, by_start), expected)
 

@@ -6,23 +6,26 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.jit import kernel
-from hta_widgets.trace.ordering import order_of_nesting
+from hta_widgets.trace.ordering import Integers, order_of_nesting
 
 __all__ = ["nest"]
 
+Int8 = npt.NDArray[np.int8]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-def nest(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64, by_start: Int64 | None = None) -> Int32:
+def nest(
+    start: Int64, end: Int64, lane: Int64, rank_in_tie: Integers, by_start: Int64 | None = None
+) -> Int32:
     """The caller of each row: the innermost row of its lane that contains it, -1 at the top.
 
     Args:
         start, end: ns; the rows are in file order.
         lane: rows nest only within one lane; negative: the row takes no part.
         rank_in_tie: of rows with equal times the lower one is the caller; then file order. Rows of one kind
-            have one rank.
+            have one rank, up to 127.
         by_start: all rows by start, then as they stand, where that is known.
 
     A row of zero length is a call shorter than the clock's tick. It belongs to the row in which it starts,
@@ -32,14 +35,15 @@ def nest(start: Int64, end: Int64, lane: Int64, rank_in_tie: Int64, by_start: In
     is not its child.
     """
     parent = np.full(len(start), -1, np.int32)
-    rows = order_of_nesting(lane, start, end, rank_in_tie, by_start)
+    kind = rank_in_tie.astype(np.int8, copy=False)
+    rows = order_of_nesting(lane, start, end, kind, by_start)
     if len(rows):
-        listed = _listed_by_start(rows, start, end, lane, rank_in_tie)
-        _nest(rows, start, end, lane, rank_in_tie, int(rank_in_tie.max()) + 1, listed, parent)
+        listed = _listed_by_start(rows, start, end, lane, kind)
+        _nest(rows, start, end, lane, kind, int(kind.max()) + 1, listed, parent)
     return parent
 
 
-def _listed_by_start(rows: Int64, start: Int64, end: Int64, lane: Int64, kind: Int64) -> Bool:
+def _listed_by_start(rows: Int64, start: Int64, end: Int64, lane: Int64, kind: Int8) -> Bool:
     """For each row of the whole whether the file has the rows of its lane and kind in the order of starts;
     False where no row without length starts together with one that has some.
     """
@@ -68,7 +72,7 @@ def _begin_together(rows: Int64, start: Int64, end: Int64, lane: Int64) -> int:
 
 @kernel
 def _nest(
-    rows: Int64, start: Int64, end: Int64, lane: Int64, kind: Int64, kinds: int, listed: Bool, parent: Int32
+    rows: Int64, start: Int64, end: Int64, lane: Int64, kind: Int8, kinds: int, listed: Bool, parent: Int32
 ) -> None:
     stack = np.empty(len(rows), np.int64)
     first = np.empty(kinds, np.int64)  # by kind: of the rows that begin now, that in the file

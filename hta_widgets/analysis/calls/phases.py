@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PHASES", "Phases", "phases"]
 
+Int8 = npt.NDArray[np.int8]
 Int64 = npt.NDArray[np.int64]
 
 PHASES: Final = ("forward", "backward", "optimizer", "other")
@@ -34,19 +35,21 @@ class Phases:
     that a backward operator belongs to (by sequence number). What runs in none of them is "other".
 
     Attributes:
-        of: for each row of the rank the position of its phase in `PHASES`.
+        of: int8 for each row of the rank, the position of its phase in `PHASES`.
         outermost: the rows of the calls that decide.
     """
 
     def __init__(self, rank_trace: RankTrace) -> None:
         tree = stacks(rank_trace)
-        named = np.array([_phase(name) for name in rank_trace.names] or [-1], np.int64)[rank_trace.name]
+        named = np.array([_phase(name) for name in rank_trace.names] or [-1], np.int8)[rank_trace.name]
         followed = np.zeros(rank_trace.n, np.bool_)
         followed[rank_trace.forward[rank_trace.forward >= 0]] = True
         named[(named < 0) & followed] = 0
-        owner = owners(tree, (named >= 0) & (tree.depth >= 0) & ~rank_trace.is_device)
-        self.of: Int64 = np.where(owner >= 0, named[owner], len(PHASES) - 1)
-        self.outermost: Int64 = np.flatnonzero((owner >= 0) & (owner == np.arange(rank_trace.n)))
+        decides = (named >= 0) & (tree.depth >= 0) & ~rank_trace.is_device
+        owner = owners(tree, decides)
+        self.of: Int8 = np.where(owner >= 0, named[owner], np.int8(len(PHASES) - 1))
+        rows = np.flatnonzero(decides)
+        self.outermost: Int64 = rows[owner[rows] == rows]
 
 
 phases = memoize_per_rank()(Phases)

@@ -66,7 +66,7 @@ def stacks(rank_trace: RankTrace, merge_backward: bool = True) -> CallTree:
         merge_backward: attach backward threads below the step that they belong to (see `adopt_backward`).
     """
     checkpoint()
-    ties = np.full(len(EventClass), -1, np.int64)
+    ties = np.full(len(EventClass), -1, np.int8)
     ties[list(_CALLER_FIRST)] = np.arange(len(_CALLER_FIRST))
     tie = ties[rank_trace.event_class]
     # Device-side rows have a stream or, without one, a category of the device.
@@ -79,9 +79,9 @@ def stacks(rank_trace: RankTrace, merge_backward: bool = True) -> CallTree:
         )
     is_kernel = rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC)
     launch = rank_trace.launch
-    linked = is_kernel & (launch >= 0)
-    linked[linked] = host[launch[linked]]
-    parent = np.where(linked, launch, parent).astype(np.int32)
+    linked = np.flatnonzero(is_kernel & (launch >= 0))
+    linked = linked[host[launch[linked]]]
+    parent[linked] = launch[linked]
     return CallTree(rank_trace.start, rank_trace.end, lane, parent, is_kernel, rank_trace.by_start)
 
 

@@ -29,7 +29,7 @@ class Calls:
     Attributes:
         rows: int64 row of each call.
         parent: int64 the chosen call around each one on its thread, -1 for none.
-        around: int64[rows of the rank] the innermost chosen call around each row, itself included; that of
+        around: int32[rows of the rank] the innermost chosen call around each row, itself included; that of
             its launch for device work; -1 for none.
         self_ns: int64 time of each call in which no chosen call inside it was open.
         runtime_ns: int64 time of the runtime calls (launches, copies, waits) made by each call itself.
@@ -42,9 +42,9 @@ class Calls:
         chosen = chosen & (tree.depth >= 0) & ~rank_trace.is_device
         order = tree.order
         self.rows: Int64 = order[chosen[order]]
-        number = np.full(rank_trace.n, -1, np.int64)
-        number[self.rows] = np.arange(len(self.rows))
-        self.around = np.full(rank_trace.n, -1, np.int64)
+        number = np.full(rank_trace.n, -1, np.int32)
+        number[self.rows] = np.arange(len(self.rows), dtype=np.int32)
+        self.around = np.full(rank_trace.n, -1, np.int32)
         above = np.full(len(self.rows), -1, np.int64)
         self.runtime_ns = np.zeros(len(self.rows), np.int64)
         is_call = rank_trace.event_class == EventClass.RUNTIME
@@ -53,11 +53,11 @@ class Calls:
             number, self.around, above, self.runtime_ns,
         )  # fmt: skip
         self.parent = above
-        start, end = rank_trace.start[self.rows], rank_trace.end[self.rows]
-        self.self_ns: Int64 = end - start
+        start, self.self_ns = rank_trace.start[self.rows], rank_trace.dur[self.rows]
+        end = start + self.self_ns
         _leave_inner(np.argsort(start, kind="stable"), start, end, above, self.self_ns)
         self.work: Int64 = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC))
-        self.owner: Int64 = self.around[self.work] if owner is None else owner
+        self.owner: Int64 = self.around[self.work].astype(np.int64) if owner is None else owner
         self.device_ns = np.zeros(len(self.rows), np.int64)
         _add_up(self.parent, self.owner, rank_trace.dur[self.work], self.device_ns)
 
@@ -90,7 +90,7 @@ def module_calls(rank_trace: RankTrace) -> tuple[Calls, Int64]:
     """
     calls = Calls(rank_trace, is_module(rank_trace))
     operators = operator_calls(rank_trace)
-    of = calls.around[operators.rows]
+    of = calls.around[operators.rows].astype(np.int64)
     forward = rank_trace.forward[operators.rows]
     through = np.where(forward >= 0, calls.around[forward], -1)
     of = np.where(of >= 0, of, through)
@@ -131,13 +131,13 @@ def _find_overloads(
 @kernel
 def _enclose(
     order: Int64, parent: Int32, thread: Int64, is_device: Bool, is_call: Bool, dur: Int64,
-    number: Int64, around: Int64, above: Int64, runtime: Int64,
+    number: Int32, around: Int32, above: Int64, runtime: Int64,
 ) -> None:  # fmt: skip
     in_call = np.zeros(len(parent), np.bool_)
     for i in range(len(order)):
         row = order[i]
         caller = parent[row]
-        outer = -1
+        outer = np.int32(-1)
         if caller >= 0 and (is_device[row] or thread[caller] == thread[row]):
             outer = around[caller]
             in_call[row] = is_call[caller] or (in_call[caller] and number[caller] < 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank
+from hta_widgets.analysis.kernels.units import UNITS
 from hta_widgets.analysis.operators import compiled
 from hta_widgets.analysis.operators.calls import Calls, module_calls, operator_calls
 from hta_widgets.analysis.operators.cost import Cost, Formula
@@ -20,13 +21,14 @@ from hta_widgets.analysis.operators.formulas import BUILT_IN, RegisteredFormula,
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError
 from hta_widgets.analysis.operators.recorded import RecordedInputs
 from hta_widgets.analysis.operators.roofs import SIMT, Roofs, call_units, roofs_of
-from hta_widgets.jit import kernel
+from hta_widgets.jit import inline, kernel
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["SUMS", "Costs", "costs_under", "module_costs", "operator_costs"]
+__all__ = ["SUMS", "Costs", "Known", "costs_under", "figures_of", "module_costs", "operator_costs"]
 
+Int8 = npt.NDArray[np.int8]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -37,7 +39,7 @@ SUMS: Final = (
     "both_bytes", "covered_ns", "device_ns", "bounded", "compute_roof_ns", "memory_roof_ns", "roof_ns",
     "roofed_ns",
 )  # fmt: skip
-"""The columns of `Costs.sums`.
+"""The columns of `Costs.of`.
 
 counted, sized: calls with flops, with bytes. timed_flops, timed_bytes: those of calls with device work;
 flops_ns, bytes_ns: its time. both_flops, both_bytes: those of calls with both. covered_ns: device work of
@@ -51,31 +53,57 @@ roofed_ns: device work of calls whose roofs are known.
 _PRODUCTS = {name for family in ("matmul", "convolution", "attention") for name in BUILT_IN[family]}
 
 
+class Known(NamedTuple):
+    """What is known of calls, as kernels take it; `figures_of` makes the columns `SUMS` of it.
+
+    Calls that a formula describes are evaluated when they are asked for: a table of all is mostly zeros, and
+    takes longer to fill than to evaluate.
+
+    Attributes:
+        group: int32 for each call the number of its operator and inputs, -1 where no formula gave figures.
+        figures: float64[groups, 3] flops, bytes (NaN: unknown), and whether they are bounds.
+        unit: int8 for each call its place in ``speeds``: float64 operations per ns, NaN where unknown.
+        bandwidth: bytes per ns, NaN where unknown.
+        device_ns: int64 device work of each call.
+        place: int32 row of each call without figures of its own in ``inside``, -1 for none.
+        inside: float64[rows, len(SUMS)], sums over the calls in these.
+    """
+
+    group: Int32
+    figures: Float64
+    unit: Int8
+    speeds: Float64
+    bandwidth: float
+    device_ns: Int64
+    place: Int32
+    inside: Float64
+
+
 class Costs:
     """Figures of calls that can be added up.
 
     A formula describes a call with all that it calls. A call without one costs what the calls in it cost.
 
     Attributes:
-        sums: float64[rows, len(SUMS)], of the calls of which any of them is not 0.
-        place: int32 row of each call in `sums`, -1 for none.
+        known: what they are made of.
         has_formula: for each call whether a formula gave figures.
         named: for each call whether its operator has a formula at all.
     """
 
-    def __init__(self, sums: Float64, place: Int32, has_formula: Bool, named: Bool) -> None:
-        self.sums, self.place, self.has_formula, self.named = sums, place, has_formula, named
+    def __init__(self, known: Known, named: Bool) -> None:
+        self.known, self.named = known, named
+        self.has_formula: Bool = known.group >= 0
 
     def of(self, calls: Int64) -> Float64:
         """float64[len(calls), len(SUMS)]."""
-        found, place = np.zeros((len(calls), len(SUMS)), np.float64), self.place[calls]
-        found[place >= 0] = self.sums[place[place >= 0]]
+        found = np.zeros((len(calls), len(SUMS)), np.float64)
+        _add_all(self.known, calls.astype(np.int64), np.arange(len(calls)), found)
         return found
 
     def column(self, name: str) -> Float64:
         """One of `SUMS`, for each call."""
-        column = np.zeros(len(self.place), np.float64)
-        column[self.place >= 0] = self.sums[:, SUMS.index(name)]
+        column = np.zeros(len(self.named), np.float64)
+        _pick(self.known, SUMS.index(name), np.empty(len(SUMS)), column)
         return column
 
 
@@ -106,36 +134,40 @@ def _operator_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], r
     found = [_cost(formulas[name[call]], arguments.inputs(call)) for call in examples.tolist()]
     figures = np.array([(cost.flops, cost.bytes, not cost.exact) for cost in found], np.float64)
     figures = figures.reshape(-1, 3)
-    has_formula = np.zeros(len(calls.rows), np.bool_)
-    has_formula[chosen] = ~(np.isnan(figures[:, 0]) & np.isnan(figures[:, 1]))[group]
-    speed = np.full(len(chosen), np.nan)
+    number = np.where(np.isnan(figures[:, 0]) & np.isnan(figures[:, 1]), -1, np.arange(len(figures)))
+    of_call = np.full(len(calls.rows), -1, np.int32)
+    of_call[chosen] = number[group]
+    unit, speeds = np.zeros(len(calls.rows), np.int8), np.full(len(UNITS) + 1, np.nan)
     if roofs is not None:
         products = np.array([*map(_is_product, rank_trace.names)] or [False], np.bool_)
-        unit = call_units(rank_trace)[chosen]
-        speed = roofs.flops_per_ns(np.where((unit < 0) & ~products[name[chosen]], SIMT, unit))
+        speeds = roofs.flops_per_ns(np.arange(len(speeds)))
+        unit = call_units(rank_trace).astype(np.int8)
+        unit[(unit < 0) & ~products[name]] = SIMT
+        unit[unit < 0] = len(UNITS)
     place = np.full(len(calls.rows), -1, np.int32)
-    sums = np.empty((_find_some(calls.parent, has_formula, calls.device_ns, place), len(SUMS)))
-    _evaluate(
-        chosen, group, figures, calls.device_ns, speed, roofs.memory_gb_s if roofs else np.nan, place, sums
-    )
-    _from_inside(calls.parent, has_formula, place, sums)
-    sums[:, SUMS.index("device_ns")] = calls.device_ns[place >= 0]
-    return Costs(sums, place, has_formula, named)
+    inside = np.zeros((_find_around(calls.parent, of_call, place), len(SUMS)))
+    bandwidth = roofs.memory_gb_s if roofs else np.nan
+    known = Known(of_call, figures, unit, speeds, bandwidth, calls.device_ns, place, inside)
+    _from_inside(calls.parent, known)
+    return Costs(known, named)
 
 
 @memoize_per_rank(last=2)
 def _module_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], roofs: Roofs | None) -> Costs:
     calls, module = module_calls(rank_trace)
     operators, costs = operator_calls(rank_trace), _operator_costs(rank_trace, own, roofs)
-    inside = np.zeros(len(operators.rows), np.bool_)
-    _mark_inside(operators.parent, costs.has_formula, inside)
-    counted = np.flatnonzero(costs.has_formula & ~inside & (module >= 0))
-    values = np.zeros((len(calls.rows), len(SUMS)))
-    np.add.at(values, module[counted], costs.of(counted))
-    nothing, place = np.zeros(len(calls.rows), np.bool_), np.arange(len(calls.rows), dtype=np.int32)
-    _from_inside(calls.parent, nothing, place, values)
-    values[:, SUMS.index("device_ns")] = calls.device_ns
-    return Costs(values, place, nothing, nothing)
+    within = np.zeros(len(operators.rows), np.bool_)
+    _mark_inside(operators.parent, costs.has_formula, within)
+    counted = np.flatnonzero(costs.has_formula & ~within & (module >= 0))
+    size = len(calls.rows)
+    inside = np.zeros((size, len(SUMS)))
+    _add_all(costs.known, counted, module[counted], inside)
+    known = Known(
+        np.full(size, -1, np.int32), np.empty((0, 3)), np.zeros(size, np.int8), costs.known.speeds, np.nan,
+        calls.device_ns, np.arange(size, dtype=np.int32), inside,
+    )  # fmt: skip
+    _from_inside(calls.parent, known)
+    return Costs(known, np.zeros(size, np.bool_))
 
 
 def _is_product(name: str) -> bool:
@@ -201,54 +233,51 @@ def _element_names(rank_trace: RankTrace, calls: Calls) -> Int64:
     return found
 
 
-@kernel
-def _evaluate(
-    chosen: Int64, group: Int64, figures: Float64, device_ns: Int64, speed: Float64, bandwidth: float,
-    place: Int32, values: Float64,
-) -> None:  # fmt: skip
-    """The columns `SUMS` of the calls chosen, from (flops, bytes, bounded) of their groups, NaN for unknown;
-    0 for others.
+@inline
+def figures_of(known: Known, call: int, sums: Float64) -> bool:
+    """Write the columns `SUMS` of a call; the answer is whether any of them is not 0."""
+    place, time = known.place[call], known.device_ns[call]
+    for column in range(len(sums)):
+        sums[column] = known.inside[place, column] if place >= 0 else 0.0
+    sums[11] = time
+    if known.group[call] >= 0:
+        _evaluate(known, call, time, sums)
+    return bool(place >= 0 or known.group[call] >= 0 or time > 0)
 
-    speed: operations per ns of the unit of each call; bandwidth: bytes per ns.
-    """
-    values[:] = 0.0
-    for i in range(len(chosen)):
-        call = chosen[i]
-        if place[call] < 0:
-            continue
-        flops, moved, bounded = figures[group[i], 0], figures[group[i], 1], figures[group[i], 2]
-        time = device_ns[call]
-        sums = values[place[call]]
-        if flops == flops:  # no NaN
-            sums[0], sums[1] = flops, 1
-            if time:
-                sums[4], sums[5] = flops, time
-        if moved == moved:
-            sums[2], sums[3] = moved, 1
-            if time:
-                sums[6], sums[7] = moved, time
-        if sums[1] and sums[3]:
-            sums[8], sums[9] = flops, moved
-        if sums[1] or sums[3]:
-            sums[10], sums[12] = time, bounded
-        compute, memory = 0.0, 0.0
-        if sums[4]:
-            compute = sums[4] / speed[i]
-        if sums[7]:
-            memory = sums[6] / bandwidth
-        if (sums[5] or sums[7]) and compute == compute and memory == memory:
-            sums[13], sums[14], sums[15], sums[16] = compute, memory, max(compute, memory), time
+
+@inline
+def _evaluate(known: Known, call: int, time: int, sums: Float64) -> None:
+    """The columns `SUMS`, all of them 0 but device_ns, of a call that a formula describes."""
+    group = known.group[call]
+    flops, moved, bounded = known.figures[group, 0], known.figures[group, 1], known.figures[group, 2]
+    if flops == flops:  # no NaN
+        sums[0], sums[1] = flops, 1
+        if time:
+            sums[4], sums[5] = flops, time
+    if moved == moved:
+        sums[2], sums[3] = moved, 1
+        if time:
+            sums[6], sums[7] = moved, time
+    if sums[1] and sums[3]:
+        sums[8], sums[9] = flops, moved
+    sums[10], sums[12] = time, bounded
+    compute, memory = 0.0, 0.0
+    if sums[4]:
+        compute = sums[4] / known.speeds[known.unit[call]]
+    if sums[7]:
+        memory = sums[6] / known.bandwidth
+    if (sums[5] or sums[7]) and compute == compute and memory == memory:
+        sums[13], sums[14], sums[15], sums[16] = compute, memory, max(compute, memory), time
 
 
 @kernel
-def _find_some(parent: Int64, has_formula: Bool, device_ns: Int64, place: Int32) -> int:
-    """Number the calls that have figures or device work, or that call such; callers come first."""
+def _find_around(parent: Int64, group: Int32, place: Int32) -> int:
+    """Number the calls that have no figures, but calls with some inside them; callers come first."""
     for call in range(len(parent) - 1, -1, -1):
-        if has_formula[call] or device_ns[call]:
-            place[call] = 0
-        if place[call] >= 0 and parent[call] >= 0:
-            place[parent[call]] = 0
-    count = 0
+        caller = parent[call]
+        if caller >= 0 and group[caller] < 0 and (group[call] >= 0 or place[call] >= 0):
+            place[caller] = 0
+    count = np.int32(0)
     for call in range(len(parent)):
         if place[call] >= 0:
             place[call] = count
@@ -257,15 +286,34 @@ def _find_some(parent: Int64, has_formula: Bool, device_ns: Int64, place: Int32)
 
 
 @kernel
-def _from_inside(parent: Int64, has_formula: Bool, place: Int32, values: Float64) -> None:
+def _from_inside(parent: Int64, known: Known) -> None:
     """Add the figures of calls to those of their callers without a formula; callers come first."""
+    each = np.empty(known.inside.shape[1], np.float64)
     for call in range(len(parent) - 1, -1, -1):
-        if place[call] < 0:
-            continue
         caller = parent[call]
-        if caller >= 0 and not has_formula[caller]:
-            for column in range(values.shape[1]):
-                values[place[caller], column] += values[place[call], column]
+        if caller < 0 or known.place[caller] < 0 or (known.group[call] < 0 and known.place[call] < 0):
+            continue
+        figures_of(known, call, each)
+        for column in range(len(each)):
+            known.inside[known.place[caller], column] += each[column]
+
+
+@kernel
+def _add_all(known: Known, calls: Int64, to: Int64, sums: Float64) -> None:
+    """Add the figures of each of these calls to a row of sums."""
+    each = np.empty(sums.shape[1], np.float64)
+    for i in range(len(calls)):
+        if figures_of(known, calls[i], each):
+            for column in range(len(each)):
+                sums[to[i], column] += each[column]
+
+
+@kernel
+def _pick(known: Known, column: int, each: Float64, values: Float64) -> None:
+    """One of the columns `SUMS` for each call; `each`: room for all of them."""
+    for call in range(len(values)):
+        figures_of(known, call, each)
+        values[call] = each[column]
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.calls.phases import PHASES, phases
 from hta_widgets.analysis.operators.calls import Calls
-from hta_widgets.analysis.operators.costs import Costs
+from hta_widgets.analysis.operators.costs import SUMS, Costs, Known, figures_of
 from hta_widgets.jit import kernel
 from hta_widgets.trace.scope import Scope
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Totals", "heaviest"]
 
-Int32 = npt.NDArray[np.int32]
+Int8 = npt.NDArray[np.int8]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
@@ -52,10 +52,10 @@ class Totals:
         size = groups + 1
         self.calls = np.bincount(group[member], minlength=size)
         self.host_self_ns, self.host_runtime_ns, self.host_total_ns = np.zeros((3, size), np.int64)
-        self.costs = np.zeros((size, costs.sums.shape[1]))
+        self.costs = np.zeros((size, len(SUMS)))
         _sum_calls(
             calls.parent, group, member, rank_trace.dur[calls.rows], calls.self_ns, calls.runtime_ns,
-            costs.sums, costs.place, self.host_self_ns, self.host_runtime_ns, self.host_total_ns, self.costs,
+            costs.known, self.host_self_ns, self.host_runtime_ns, self.host_total_ns, self.costs,
         )  # fmt: skip
         self.kernels, self.device_self_ns, self.device_total_ns = np.zeros((3, size), np.int64)
         self.phase_ns = np.zeros((size, len(PHASES)), np.int64)
@@ -100,9 +100,10 @@ def _add(table: Int64, at: Int64, weight: Int64) -> None:
 
 @kernel
 def _sum_calls(
-    parent: Int64, group: Int64, member: Bool, dur: Int64, own: Int64, runtime: Int64, costs: Float64,
-    place: Int32, host_self: Int64, host_runtime: Int64, host_total: Int64, sums: Float64,
+    parent: Int64, group: Int64, member: Bool, dur: Int64, own: Int64, runtime: Int64, costs: Known,
+    host_self: Int64, host_runtime: Int64, host_total: Int64, sums: Float64,
 ) -> None:  # fmt: skip
+    each = np.empty(sums.shape[1], np.float64)
     for call in range(len(parent)):
         if not member[call]:
             continue
@@ -114,14 +115,14 @@ def _sum_calls(
             around = parent[around]
         if around < 0:
             host_total[of] += dur[call]
-            if place[call] >= 0:
-                for column in range(costs.shape[1]):
-                    sums[of, column] += costs[place[call], column]
+            if figures_of(costs, call, each):
+                for column in range(len(each)):
+                    sums[of, column] += each[column]
 
 
 @kernel
 def _sum_work(
-    parent: Int64, group: Int64, owner: Int64, dur: Int64, phase: Int64, outside: int,
+    parent: Int64, group: Int64, owner: Int64, dur: Int64, phase: Int8, outside: int,
     kernels: Int64, device_self: Int64, device_total: Int64, by_phase: Int64,
 ) -> None:  # fmt: skip
     seen = np.full(outside + 1, -1, np.int64)
