@@ -16,6 +16,7 @@ from hta_widgets.trace.reader.schema import NULL
 if TYPE_CHECKING:
     from hta_widgets.trace.classify import EventClass
     from hta_widgets.trace.rank_trace import RankTrace
+    from hta_widgets.trace.reader.table import EventTable
 
 __all__ = ["Changes", "changes_of", "innermost", "outermost"]
 
@@ -28,6 +29,9 @@ _DEVICE_TYPES = {
     12: "xpu", 13: "mps", 14: "meta", 15: "hpu", 16: "ve", 17: "lazy", 18: "ipu", 19: "mtia",
     20: "privateuseone",
 }  # fmt: skip
+
+
+_COLUMNS = ("device_type", "device_id", "total_allocated_bytes", "total_reserved_bytes", "addr")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,22 +67,22 @@ def changes_of(rank_trace: RankTrace, offset_ns: int) -> Changes:
     They have no duration and are therefore not slices; they come from the event table.
     """
     table = rank_trace.table
-    rows, change = table.sparse("alloc_bytes")
-    rows = rows.astype(np.int64)
+    found, change = table.sparse("alloc_bytes")
+    rows = found.astype(np.int64)
+    columns = [_ints(table, column, found) for column in _COLUMNS]
     time = table.ints("start_ns")[rows]
     names = table.dictionary("name")
     memory = table.codes("name")[rows] == (names.index("[memory]") if "[memory]" in names else -2)
     usable = memory & (time != NULL)
-    rows, time, change = rows[usable], time[usable], change[usable].astype(np.int64)
-    order = np.argsort(time, kind="stable")
-    rows, time, change = rows[order], time[order], change[order]
-    kind, kinds = pd.factorize(table.ints("device_type")[rows], sort=True)
-    number, numbers = pd.factorize(table.ints("device_id")[rows], sort=True)
+    order = np.flatnonzero(usable)
+    order = order[np.argsort(time[order], kind="stable")]
+    rows, time, change = rows[order], time[order], change[order].astype(np.int64)
+    types, numbered, allocated, reserved, address = (values[order] for values in columns)
+    kind, kinds = pd.factorize(types, sort=True)
+    number, numbers = pd.factorize(numbered, sort=True)
     place, pairs = pd.factorize(kind * len(numbers) + number, sort=True)
     distinct = [divmod(pair, len(numbers)) for pair in pairs.tolist()]
     places = [_place(int(kinds[name]), int(numbers[other])) for name, other in distinct]
-    allocated = table.ints("total_allocated_bytes")[rows]
-    reserved = table.ints("total_reserved_bytes")[rows]
     for code in range(len(places)):
         here = place == code
         if not reserved[here].any():
@@ -87,9 +91,23 @@ def changes_of(rank_trace: RankTrace, offset_ns: int) -> Changes:
             # Old recordings lack the totals: count from zero then.
             allocated[here] = np.cumsum(change[here])
     return Changes(
-        rows, time - offset_ns, place, places, table.ints("addr")[rows], change, allocated,
+        rows, time - offset_ns, place, places, address, change, allocated,
         reserved, table.codes("pid")[rows], table.codes("tid")[rows],
     )  # fmt: skip
+
+
+def _ints(table: EventTable, column: str, events: Int32) -> Int64:
+    """The values of a column for some events, which ascend; NULL where absent.
+
+    Most columns are those of memory events alone.
+    """
+    having, found = table.sparse(column)
+    if np.array_equal(having, events):
+        return found.astype(np.int64)
+    if not len(having):
+        return np.full(len(events), NULL)
+    at = np.minimum(np.searchsorted(having, events), len(having) - 1)
+    return np.where(having[at] == events, found[at], NULL)
 
 
 def _place(kind: int, number: int) -> str:
