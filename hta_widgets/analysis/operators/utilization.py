@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -101,9 +101,13 @@ def utilization(
         mine = steps[steps["rank"] == rank]
         if len(mine) and trace.rank(rank).device_span is not None:
             frames.append(rows_of(trace, rank, mine, tokens, peaks))
-    rows = [row for frame in frames for row in frame]
+    found = [_typed(columns) for columns in frames] or [_typed({})]
+    return pd.concat(found, ignore_index=True) if len(found) > 1 else found[0]
+
+
+def _typed(columns: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(
-        {name: pd.Series([row[name] for row in rows], dtype=kind) for name, kind in _COLUMNS.items()}
+        {name: pd.Series(columns.get(name, []), dtype=kind) for name, kind in _COLUMNS.items()}
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.calls.phases import PHASES, phases
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["SHAPES", "has_shapes", "rows_of"]
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+Texts = npt.NDArray[np.object_]
 
 SHAPES: Final = "Record with torch.profiler.profile(record_shapes=True)."
 _NO_SHAPES: Final = f"shapes of operators were not recorded. {SHAPES}"
@@ -40,20 +46,21 @@ def has_shapes(rank_trace: RankTrace) -> bool:
 
 def rows_of(
     trace: Trace, rank: int, steps: pd.DataFrame, tokens: int | None, peaks: Peaks | None
-) -> list[dict[str, Any]]:
-    """The row of all these steps together, and the row of each."""
+) -> dict[str, Any]:
+    """The columns of `utilization` of some steps: first a row for all of them together, then one for each."""
     rank_trace = trace.rank(rank)
-    numbers, spans = steps["iteration"].tolist(), steps["dur_ns"].tolist()
-    work, peaks = step_work(rank_trace, tuple(numbers)), peaks or peaks_of_rank(rank_trace)
+    numbers, spans = steps["iteration"].to_numpy(np.int64), steps["dur_ns"].to_numpy(np.int64)
+    work, peaks = step_work(rank_trace, tuple(numbers.tolist())), peaks or peaks_of_rank(rank_trace)
+    count, step_ns = np.append(len(spans), np.ones(len(spans), np.int64)), np.append(spans.sum(), spans)
     stated = None if tokens is None else six_p_t(trace, rank, tokens)
-    shapes, why = has_shapes(rank_trace), _why_no_model(rank_trace)
-    each = [(number, 1, span) for number, span in zip(numbers, spans, strict=True)]
-    rows = [(pd.NA, len(numbers), sum(spans)), *each]
-    return [
-        {"rank": rank, "iteration": number, "steps": count, "step_ns": span}
-        | _row(work, at, count, span, peaks, stated, shapes, why)
-        for at, (number, count, span) in enumerate(rows)
-    ]
+    whole = np.arange(len(count)) == 0
+    return {
+        "rank": np.full(len(count), rank),
+        "iteration": pd.arrays.IntegerArray(np.append(0, numbers), whole),
+        "steps": count,
+        "step_ns": step_ns,
+        **_figures(work, count, step_ns, peaks, stated, has_shapes(rank_trace), _why_no_model(rank_trace)),
+    }
 
 
 def _why_no_model(rank_trace: RankTrace) -> str:
@@ -63,75 +70,91 @@ def _why_no_model(rank_trace: RankTrace) -> str:
     return _NO_NUMBERS if backward and not numbered else ""
 
 
-def _row(
+def _figures(
     work: StepWork,
-    at: int,
-    steps: int,
-    step_ns: int,
+    steps: Int64,
+    step_ns: Int64,
     peaks: Peaks | None,
     stated: SixPT | None,
     shapes: bool,
     why: str,
 ) -> dict[str, Any]:
-    flops, again, moved = (int(each[at]) for each in (work.flops, work.repeated, work.bytes))
-    spent, described, unknown = (int(each[at]) for each in (work.work_ns, work.described_ns, work.unknown_ns))
-    no_flops = _NO_SHAPES if not shapes else "" if flops else _NO_PRODUCT
-    no_bytes = _NO_SHAPES if not shapes else "" if moved else _NO_BYTES
-    flops_reading = _reading(unknown > 0, work.flops_bounded[at] > 0)
-    model, no_model, model_reading = flops - again, no_flops or why, flops_reading
+    flops, moved, spent = work.flops, work.bytes, work.work_ns
+    no_flops = _where(flops != 0, "", _NO_PRODUCT) if shapes else _all(steps, _NO_SHAPES)
+    no_bytes = _where(moved != 0, "", _NO_BYTES) if shapes else _all(steps, _NO_SHAPES)
+    flops_reading = _reading(work.unknown_ns > 0, work.flops_bounded > 0)
+    model, model_reading = flops - work.repeated, flops_reading
+    no_model = np.where(no_flops != "", no_flops, why)
     if stated:
-        model, no_model = stated.flops * steps, stated.reason
-        model_reading = "about"
-    unit = _unit(work, at)
-    peak = peaks.tflops.get(unit, np.nan) if peaks and unit else np.nan
+        model = np.array([stated.flops * count for count in steps.tolist()], np.int64)
+        no_model, model_reading = _all(steps, stated.reason), _all(steps, "about")
+    unit = _units(work)
+    peak = np.array([*(peaks.tflops.get(each, np.nan) if peaks else np.nan for each in UNITS), np.nan])[unit]
     bandwidth = peaks.memory_gb_s if peaks else np.nan
-    no_peak = _no_peak(peaks, unit, peak)
-    mfu = _value(model, no_model, no_peak, step_ns, peak * 1e3, model_reading)
-    hfu = _value(flops, no_flops, no_peak, step_ns, peak * 1e3, flops_reading)
-    reading = _reading(described < spent, work.bytes_bounded[at] > 0)
-    mbu = _value(moved, no_bytes, "" if peaks else _NO_PEAKS, step_ns, bandwidth, reading)
+    no_peak = np.array([*(_no_peak(peaks, each) for each in (*UNITS, None))], object)[unit]
+    no_bandwidth = _all(steps, "" if peaks else _NO_PEAKS)
+    bytes_reading = _reading(work.described_ns < spent, work.bytes_bounded > 0)
     figures = {
         f"{name}_{part}": value
-        for name, of in (("mfu", mfu), ("hfu", hfu), ("mbu", mbu))
+        for name, of in (
+            ("mfu", _value(model, no_model, no_peak, step_ns * (peak * 1e3), model_reading)),
+            ("hfu", _value(flops, no_flops, no_peak, step_ns * (peak * 1e3), flops_reading)),
+            ("mbu", _value(moved, no_bytes, no_bandwidth, step_ns * bandwidth, bytes_reading)),
+        )
         for part, value in zip(("pct", "reading", "reason"), of, strict=True)
     }
+    parameters = stated.parameters if stated else None
     return figures | {
-        "work_ns": spent, "formula_pct": 100.0 * described / spent if spent else np.nan,
-        "model_flops": pd.NA if no_model else model, "hardware_flops": pd.NA if no_flops else flops,
-        "moved_bytes": pd.NA if no_bytes else moved, "flops_from": "6 P T" if stated else "operators",
-        "parameters": stated.parameters if stated else pd.NA,
-        "parameters_from": stated.parameters_from if stated else "",
-        "unit": unit, "peak_tflops_s": peak, "peak_gb_s": bandwidth,
-        "device": peaks.device if peaks else None, "source": peaks.source if peaks else None,
-    }  # fmt: skip
+        "work_ns": spent,
+        "formula_pct": 100.0 * work.described_ns / np.where(spent, spent, np.nan),
+        "model_flops": pd.arrays.IntegerArray(model, no_model != ""),
+        "hardware_flops": pd.arrays.IntegerArray(flops, no_flops != ""),
+        "moved_bytes": pd.arrays.IntegerArray(moved, no_bytes != ""),
+        "flops_from": _all(steps, "6 P T" if stated else "operators"),
+        "parameters": [pd.NA if parameters is None else parameters] * len(steps),
+        "parameters_from": _all(steps, stated.parameters_from if stated else ""),
+        "unit": np.array([*UNITS, None], object)[unit],
+        "peak_tflops_s": peak,
+        "peak_gb_s": np.full(len(steps), bandwidth),
+        "device": _all(steps, peaks.device if peaks else None),
+        "source": _all(steps, peaks.source if peaks else None),
+    }
 
 
-def _reading(unknown: bool, bounded: bool) -> str:
-    """How a sum is to be read if some of its parts are unknown, and some are upper bounds."""
-    if unknown:
-        return "about" if bounded else "at least"
-    return "at most" if bounded else "exact"
+def _all(steps: Int64, text: str | None) -> Texts:
+    """The same text for all rows."""
+    return np.full(len(steps), text, object)
 
 
-def _unit(work: StepWork, at: int) -> Unit | None:
-    """What does most of the operations; where they are unknown, what works longest."""
-    by_unit = work.by_unit[at]
-    by_unit = by_unit if by_unit.any() else work.time_by_unit[at]
-    return UNITS[int(by_unit.argmax())] if by_unit.any() else None
+def _where(condition: Bool, text: str, otherwise: str) -> Texts:
+    return np.array([otherwise, text], object)[condition.astype(np.int64)]
 
 
-def _no_peak(peaks: Peaks | None, unit: Unit | None, peak: float) -> str:
+def _reading(unknown: Bool, bounded: Bool) -> Texts:
+    """How sums are to be read if some of their parts are unknown, and some are upper bounds."""
+    return np.array(["exact", "at most", "at least", "about"], object)[2 * unknown + bounded]
+
+
+def _units(work: StepWork) -> Int64:
+    """What does most of the operations; where they are unknown, what works longest; else one past all."""
+    most = np.where(work.by_unit.any(axis=1, keepdims=True), work.by_unit, work.time_by_unit)
+    return np.where(most.any(axis=1), most.argmax(axis=1), len(UNITS))
+
+
+def _no_peak(peaks: Peaks | None, unit: Unit | None) -> str:
+    """Why the peak of a unit is unknown, "" where it is known."""
     if peaks is None:
         return _NO_PEAKS
     if unit is None:
         return "no name of a kernel tells which unit multiplies"
-    return f"no peak of {unit} is known of {peaks.device}. Give peaks." if np.isnan(peak) else ""
+    known = not np.isnan(peaks.tflops.get(unit, np.nan))
+    return "" if known else f"no peak of {unit} is known of {peaks.device}. Give peaks."
 
 
 def _value(
-    done: int, unknown: str, no_peak: str, step_ns: int, per_ns: float, reading: str
-) -> tuple[float, str | None, str]:
-    """% of what could be done in the time of the step, how to read it, and why it is unknown."""
-    if unknown or no_peak:
-        return np.nan, None, unknown or no_peak
-    return 100.0 * done / (step_ns * per_ns), reading, ""
+    done: Int64, unknown: Texts, no_peak: Texts, could: Float64, reading: Texts
+) -> tuple[Float64, Texts, Texts]:
+    """% of what could be done in the time of the steps, how to read it, and why it is unknown."""
+    why = np.where(unknown != "", unknown, no_peak)
+    known = why == ""
+    return 100.0 * done / np.where(known, could, np.nan), np.where(known, reading, None), why
