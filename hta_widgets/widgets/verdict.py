@@ -10,7 +10,6 @@ import pandas as pd
 import traitlets as t
 
 from hta_widgets.analysis.findings.headline import title
-from hta_widgets.analysis.findings.inputs import judged_steps
 from hta_widgets.analysis.findings.sections import CHECKED, LATER, OPEN, SAVES, UNKNOWN, VERDICT
 from hta_widgets.analysis.findings.together import saved_together
 from hta_widgets.analysis.registry import ANALYSES
@@ -87,13 +86,12 @@ class Verdict(Computed):
         found = [at for at, row in enumerate(rows) if row["severity"] not in (CHECKED, OPEN)]
         unknown = [at for at, row in enumerate(rows) if row["severity"] == OPEN]
         first = (found or unknown)[:_MOST]
-        steps = judged_steps(self.trace, question)
         saving = frame.iloc[[at for at in first if rows[at]["section"] == SAVES]]
         most = max((_percent(rows[at], "saving_high_ns") for at in first), default=0.0)
         return _Told(
             ANALYSES[_KIND].sentence(frame),
-            [_card(self.trace, rows[at], notes[at], most, steps) for at in first],
-            _together(self.trace, question, saving, steps),
+            [_card(self.trace, rows[at], notes[at], most) for at in first],
+            _together(self.trace, question, saving),
             _further(frame, max(0, len(found) - _MOST)),
             [kind for kind in dict.fromkeys(frame["kind"]) if kind],
             [rows[at]["edits"] for at in first],
@@ -122,7 +120,7 @@ class Verdict(Computed):
         super().change_trace(trace)
 
 
-def _card(trace: Trace, row: pd.Series, note: dict[str, Any], most: float, steps: int) -> dict[str, Any]:
+def _card(trace: Trace, row: pd.Series, note: dict[str, Any], most: float) -> dict[str, Any]:
     rank = f": rank {row['rank']}" if pd.notna(row["rank"]) and len(trace.ranks) > 1 else ""
     figure, caption = _figure(row)
     evidence = {
@@ -134,7 +132,7 @@ def _card(trace: Trace, row: pd.Series, note: dict[str, Any], most: float, steps
         "text": _beyond(row["text"], title(row)),
         "figure": figure,
         "caption": caption,
-        "per_step": _per_step(row, steps),
+        "per_step": _per_step(row),
         "how": _how(row),
         "span": _span(row, most),
         "saving": row["saving"],
@@ -177,18 +175,20 @@ def _figure(row: pd.Series) -> tuple[str, str]:
     return "", ""
 
 
-def _per_step(row: pd.Series, steps: int) -> str:
+def _per_step(row: pd.Series) -> str:
     """What is saved of a step, on average; "" where no steps are marked, or nothing is said of a saving."""
-    if row["section"] != SAVES or not steps:
+    if row["section"] != SAVES or pd.isna(row["steps"]):
         return ""
-    return f"{duration(round(int(row['saving_ns']) / steps))} per step"
+    return f"{duration(round(int(row['saving_ns']) / int(row['steps'])))} per step"
 
 
-def _together(trace: Trace, question: Scope, rows: pd.DataFrame, steps: int) -> str:
+def _together(trace: Trace, question: Scope, rows: pd.DataFrame) -> str:
     """`Both together: 19.0 ms → 15.2 ms per step (1.25×)`; "" where that cannot be said."""
-    both = saved_together(trace, question, rows) if steps else None
+    marked = rows["steps"].notna().all()
+    both = saved_together(trace, question, rows) if marked else None
     if both is None or both.ns >= both.whole_ns:
         return ""
+    steps = int(rows["steps"].iloc[0])
     before, after = (duration(round(ns / steps)) for ns in (both.whole_ns, both.whole_ns - both.ns))
     on_rank = f" on rank {rows['saving_rank'].iloc[0]}" if len(trace.ranks) > 1 else ""
     times = both.whole_ns / (both.whole_ns - both.ns)

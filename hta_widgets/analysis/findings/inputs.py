@@ -63,11 +63,6 @@ def judged_scope(trace: Trace, scope: Scope | None = None) -> Scope:
     return Inputs(trace, scope or Scope()).scope
 
 
-def judged_steps(trace: Trace, scope: Scope | None = None) -> int:
-    """How many iterations the findings about a scope are about; 0 where none are marked."""
-    return Inputs(trace, scope or Scope()).judged
-
-
 class Inputs:
     """The answers about a job in a scope; frames are those of the analyses of the same names.
 

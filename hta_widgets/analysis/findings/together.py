@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.overview import found_with_savings
@@ -34,6 +35,15 @@ _COLUMNS = {
     "alone_high_ns": "int64",
     "marginal_ns": "int64",
     "together_ns": "int64",
+}
+_SAVED = {
+    "clock": "str",
+    "whole_ns": "int64",
+    "low_ns": "int64",
+    "ns": "int64",
+    "high_ns": "int64",
+    "noise_ns": "int64",
+    "bound": "bool",
 }
 
 
@@ -75,12 +85,25 @@ def saved_together(trace: Trace, scope: Scope, rows: pd.DataFrame) -> Saved | No
     if len(rows) < 2 or not is_replayed or len(ranks) > 1 or pd.NA in ranks:
         return None
     (rank,) = ranks
-    edits = tuple(edit for text in rows["edits"] for edit in parse_all(text))
-    both = saved(Inputs(trace, scope), int(rank), edits)
+    found = _replayed_together(trace, scope, int(rank), tuple(rows["edits"]))
+    both = next((Saved(*row) for row in found.itertuples(index=False)), None)
     if both is None or both.ns < rows["saving_ns"].max():
         return None
     shares = 100.0 * rows["saving_ns"] / both.whole_ns
     return both if (shares - rows["saving_pct"]).abs().max() < _SAME_PCT else None
+
+
+@kept()
+def _replayed_together(
+    trace: Trace, scope: Scope | None = None, rank: int = 0, edits: tuple[str, ...] = ()
+) -> pd.DataFrame:
+    """What these edits save together on a rank, a column for each field of `Saved`; no row where none can.
+
+    Kept, since it is asked of every job that is opened, and takes the graph of the rank and a replay.
+    """
+    made = tuple(edit for text in edits for edit in parse_all(text))
+    found = saved(Inputs(trace, scope or Scope()), rank, made)
+    return pd.DataFrame([vars(found)] if found else [], columns=list(_SAVED)).astype(_SAVED)
 
 
 def _greedy(trace: Trace, rank: int, left: list[Finding]) -> Iterator[dict[str, object]]:
