@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.findings.finding import Evidence, Finding
-from hta_widgets.analysis.memory.advice import LIKELY, memory_advice
+from hta_widgets.analysis.memory.advice import LIKELY, memory_levels
 from hta_widgets.analysis.memory.owners import memory_owners
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import byte_size, percent
@@ -39,7 +39,7 @@ def memory_findings(inputs: Inputs) -> list[Finding]:
     frames = []
     for rank in inputs.trace.ranks_of(inputs.asked):
         with contextlib.suppress(MissingDataError):
-            frames.append(inputs.of(rank, _advice))
+            frames.append(inputs.of(rank, _levels))
     if not frames:
         return []
     frame = pd.concat(frames, ignore_index=True)
@@ -48,8 +48,8 @@ def memory_findings(inputs: Inputs) -> list[Finding]:
     return [finding for finding in found if finding is not None]
 
 
-def _advice(inputs: Inputs, rank: int) -> pd.DataFrame:
-    return memory_advice(inputs.trace, replace(inputs.asked, ranks=(rank,)))
+def _levels(inputs: Inputs, rank: int) -> pd.DataFrame:
+    return memory_levels(inputs.trace, replace(inputs.asked, ranks=(rank,)))
 
 
 def _leak(frame: pd.DataFrame) -> Finding | None:

@@ -20,11 +20,13 @@ from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hta_widgets.analysis.memory.events import Changes
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["LIKELY", "advice_sentence", "memory_advice"]
+__all__ = ["LIKELY", "advice_sentence", "memory_advice", "memory_levels"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -32,11 +34,14 @@ LIKELY: Final = 0.05
 """Growth that chance reaches this often is not called a leak."""
 
 _STEPS = ("ProfilerStep", "serving step")
-_COLUMNS: Final = {
+_LEVELS: Final = {
     "rank": "int64", "device": "str", "device_bytes": "Int64", "peak_ns": "int64", "allocated_bytes": "int64",
     "reserved_bytes": "Int64", "slack_bytes": "Int64", "most_reserved_bytes": "Int64",
     "most_slack_bytes": "Int64", "most_slack_ns": "Int64", "steps": "int64", "leak_bytes_per_step": "Int64",
-    "leak_p": "float64", "leak_basis": "str", "training_peak_bytes": "Int64", "optimizer_peak_bytes": "Int64",
+    "leak_p": "float64", "leak_basis": "str",
+}  # fmt: skip
+_COLUMNS: Final = {
+    **_LEVELS, "training_peak_bytes": "Int64", "optimizer_peak_bytes": "Int64",
     "optimizer_temporary_bytes": "Int64", "activation_bytes": "int64", "headroom_low": "float64",
     "headroom_high": "float64", "headroom_basis": "str",
 }  # fmt: skip
@@ -75,15 +80,35 @@ def memory_advice(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     Raises:
         MissingDataError: no selected rank has memory events.
     """
-    scope = scope or Scope()
-    rows = [
-        _of_device(rank_trace, changes, place, peak, lifetimes, scope)
-        for rank, rank_trace, changes in recorded(trace, scope)
-        for lifetimes in (lifetimes_of(rank_trace, trace.clock.offset_ns.get(rank, 0)),)
-        for place in range(len(changes.places))
-        if (peak := peak_of(rank_trace, changes, place, scope)) is not None
-    ]
-    frame = pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+    scope, rows = scope or Scope(), []
+    for rank_trace, changes, place, peak in _devices(trace, scope):
+        lifetimes = lifetimes_of(rank_trace, trace.clock.offset_ns.get(rank_trace.rank, 0))
+        held = {
+            name: int(changes.change[peak.live[lifetimes.lifetime[peak.live] == at]].sum())
+            for at, name in enumerate(LIFETIMES)
+        }
+        row = _levels(rank_trace, changes, place, peak, scope) | {"activation_bytes": held["activation"]}
+        row |= _optimizer(rank_trace, changes, place, lifetimes, scope)
+        rows.append(row | _headroom(row, held))
+    return _frame(rows, _COLUMNS)
+
+
+def memory_levels(trace: Trace, scope: Scope) -> pd.DataFrame:
+    """The columns of `memory_advice` up to leak_basis, for which nobody has to know what blocks are for."""
+    return _frame([_levels(*device, scope) for device in _devices(trace, scope)], _LEVELS)
+
+
+def _devices(trace: Trace, scope: Scope) -> Iterator[tuple[RankTrace, Changes, int, Peak]]:
+    """The devices whose memory was recorded, as places in the changes of their rank, with their peaks."""
+    for _, rank_trace, changes in recorded(trace, scope):
+        for place in range(len(changes.places)):
+            peak = peak_of(rank_trace, changes, place, scope)
+            if peak is not None:
+                yield rank_trace, changes, place, peak
+
+
+def _frame(rows: list[dict[str, Any]], columns: dict[str, str]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=list(columns)).astype(columns)
     return frame.sort_values(["rank", "device"], kind="stable", ignore_index=True)
 
 
@@ -107,17 +132,11 @@ def advice_sentence(frame: pd.DataFrame) -> str:
     return f"{said}."
 
 
-def _of_device(
-    rank_trace: RankTrace, changes: Changes, place: int, peak: Peak, lifetimes: Lifetimes, scope: Scope
-) -> dict[str, Any]:
+def _levels(rank_trace: RankTrace, changes: Changes, place: int, peak: Peak, scope: Scope) -> dict[str, Any]:
     here = np.flatnonzero(changes.place == place)
     seen = here[inside(rank_trace, changes.time[here], scope)]
     seen = seen[changes.reserved[seen] != NULL]
     slack = changes.reserved[seen] - changes.allocated[seen]
-    held = {
-        name: int(changes.change[peak.live[lifetimes.lifetime[peak.live] == at]].sum())
-        for at, name in enumerate(LIFETIMES)
-    }
     row: dict[str, Any] = {
         "rank": rank_trace.rank,
         "device": changes.places[place],
@@ -129,11 +148,8 @@ def _of_device(
         "most_reserved_bytes": int(changes.reserved[seen].max()) if len(seen) else None,
         "most_slack_bytes": int(slack.max()) if len(seen) else None,
         "most_slack_ns": int(changes.time[seen[slack.argmax()]]) if len(seen) else None,
-        "activation_bytes": held["activation"],
     }
-    row |= _leak(rank_trace, changes, place, scope)
-    row |= _optimizer(rank_trace, changes, place, lifetimes, scope)
-    return row | _headroom(row, held)
+    return row | _leak(rank_trace, changes, place, scope)
 
 
 def _device_bytes(rank_trace: RankTrace, device: str) -> int | None:
