@@ -13,7 +13,7 @@ import pandas as pd
 
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass, own_name
-from hta_widgets.trace.ordering import distinct
+from hta_widgets.trace.ordering import distinct, unique
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
@@ -96,8 +96,9 @@ def _candidates(trace: RankTrace) -> Int64:
         for other in here[here != main].tolist():
             rows = work[stream_of == other]
             chosen[stream_of == other] = _any_beside(trace, rows, compute)
-    doubtful = np.array([_is_doubtful(trace, name) for name in trace.names], np.bool_)
-    return work[chosen & doubtful[trace.name[work]]]
+    work = work[chosen]
+    doubtful = [code for code in unique(trace.name[work]).tolist() if _is_doubtful(trace, trace.names[code])]
+    return work[np.isin(trace.name[work], doubtful)]
 
 
 def _any_beside(trace: RankTrace, rows: Int64, compute: Int64) -> bool:
@@ -119,10 +120,14 @@ def _is_doubtful(trace: RankTrace, name: str) -> bool:
 
 def _reasons(trace: RankTrace, rows: Int64) -> list[str]:
     """What speaks of exchange for each row, the nearest evidence first; "" for nothing."""
-    by_name = [_word_in(name, EventClass.COMPUTE) for name in trace.names]
+    by_name = {
+        code: _word_in(trace.names[code], EventClass.COMPUTE) for code in unique(trace.name[rows]).tolist()
+    }
     reasons = [by_name[code] and f"its name says {by_name[code]!r}" for code in trace.name[rows].tolist()]
     open_rows = np.array([at for at, reason in enumerate(reasons) if not reason], np.int64)
-    caller = trace.launch[rows[open_rows]].astype(np.int64) if len(open_rows) else open_rows
+    if not len(open_rows):
+        return reasons
+    caller = trace.launch[rows[open_rows]].astype(np.int64)
     telling = _telling(trace)
     while len(open_rows := open_rows[caller >= 0]):
         caller = caller[caller >= 0]
@@ -134,7 +139,7 @@ def _reasons(trace: RankTrace, rows: Int64) -> list[str]:
             open_rows[~telling[caller]],
             trace.parent[caller[~telling[caller]]].astype(np.int64),
         )
-    _look_at_annotations(trace, rows, reasons)
+    _look_at_annotations(trace, rows, reasons, telling)
     return reasons
 
 
@@ -142,17 +147,17 @@ def _telling(trace: RankTrace) -> Bool:
     """Host rows whose name speaks of exchange."""
     words = np.zeros((len(EventClass), len(trace.names)), np.bool_)
     for kind in (EventClass.HOST_OP, EventClass.PYTHON, EventClass.ANNOTATION):
-        for code in np.unique(trace.name[trace.event_class == kind]).tolist():
+        for code in unique(trace.name[trace.event_class == kind]).tolist():
             words[kind, code] = bool(_word_in(trace.names[code], kind))
     telling: Bool = words[trace.event_class, trace.name]
     return telling
 
 
-def _look_at_annotations(trace: RankTrace, rows: Int64, reasons: list[str]) -> None:
+def _look_at_annotations(trace: RankTrace, rows: Int64, reasons: list[str], telling: Bool) -> None:
     """Fill in the annotation that was open on the launching thread, where nothing else spoke."""
     at = np.array([place for place, reason in enumerate(reasons) if not reason], np.int64)
     at = at[trace.launch[rows[at]] >= 0] if len(at) else at
-    notes = np.flatnonzero((trace.event_class == EventClass.ANNOTATION) & _telling(trace)) if len(at) else at
+    notes = np.flatnonzero((trace.event_class == EventClass.ANNOTATION) & telling) if len(at) else at
     if not len(notes):
         return
     at = at[np.argsort(trace.start[trace.launch[rows[at]]], kind="stable")]

@@ -49,12 +49,12 @@ _BY_LIMITER = {
 def wave_quantization(inputs: Inputs) -> Finding | None:
     """Kernels that need a little more than a whole number of waves of blocks."""
     _abstain_without_limits(inputs, OPERATIONS, "how many waves of blocks kernels take is not known")
-    _abstain_without_roofs(
+    matter = _abstain_without_roofs(
         inputs,
         _in_part_of_a_wave,
         "the last wave of blocks of kernels is not full; what that costs is not known",
     )
-    found = shorter(inputs, full_waves_ns)
+    found = shorter(inputs, full_waves_ns) if matter else None
     if found is None or found.lost_pct < NOTE_PCT:
         return None
     rank_trace = inputs.trace.rank(found.worst)
@@ -82,12 +82,12 @@ def wave_quantization(inputs: Inputs) -> Finding | None:
 def low_occupancy(inputs: Inputs) -> Finding | None:
     """Kernels far from the roof that keep few warps on the device."""
     _abstain_without_limits(inputs, FILLING, "how much of the device kernels fill is not known")
-    _abstain_without_roofs(
+    matter = _abstain_without_roofs(
         inputs,
         _of_few_warps,
         "kernels keep few warps on the device; whether they are slow for that is not known",
     )
-    found = shorter(inputs, filled_ns)
+    found = shorter(inputs, filled_ns) if matter else None
     if found is None or found.lost_pct < NOTE_PCT:
         return None
     rank_trace = inputs.trace.rank(found.worst)
@@ -113,10 +113,10 @@ def low_occupancy(inputs: Inputs) -> Finding | None:
 
 def tiny_products(inputs: Inputs) -> Finding | None:
     """Matrix products that are over before the device has got going."""
-    _abstain_without_roofs(
+    matter = _abstain_without_roofs(
         inputs, short_products, "matrix products are short; whether they could be shorter is not known"
     )
-    found = shorter(inputs, batched_ns)
+    found = shorter(inputs, batched_ns) if matter else None
     if found is None or found.lost_pct < NOTE_PCT:
         return None
     rank_trace = inputs.trace.rank(found.worst)
@@ -181,10 +181,14 @@ def _check_limits(inputs: Inputs, rank: int, operations: tuple[str, ...], questi
     rank_trace = inputs.trace.rank(rank)
     judged = judged_kernels(rank_trace)
     rows = np.concatenate([judged[each] for each in operations if each in judged] or [_NOTHING])
-    rows = rows[
-        (rank_trace.dur[rows] >= SHORT_NS) & ~(least_ns(rank_trace, rows) >= rank_trace.dur[rows] / 2)
-    ]
-    if not matters(inputs, rank, rows) or residency(rank_trace, rows).multiprocessors.any():
+    rows = rows[rank_trace.dur[rows] >= SHORT_NS]
+    if not matters(inputs, rank, rows):
+        return
+    known = residency(rank_trace, rows).multiprocessors > 0
+    if known.all():  # which of them are far from the roof need not be known then
+        return
+    far = ~(least_ns(rank_trace, rows) >= rank_trace.dur[rows] / 2)
+    if known[far].any() or not matters(inputs, rank, rows[far]):
         return
     if rank_trace.table.has("occupancy_pct"):
         raise MissingDataError(
@@ -198,20 +202,22 @@ def _check_limits(inputs: Inputs, rank: int, operations: tuple[str, ...], questi
     )
 
 
-def _abstain_without_roofs(inputs: Inputs, find: Callable[[RankTrace], Int64], why: str) -> None:
-    """How fast these kernels could be follows from shapes and peaks."""
-    for rank in inputs.temporal["rank"].tolist():
-        inputs.of(rank, _check_roofs, find, why)
+def _abstain_without_roofs(inputs: Inputs, find: Callable[[RankTrace], Int64], why: str) -> bool:
+    """How fast these kernels could be follows from shapes and peaks; or whether they matter on any rank."""
+    told = [inputs.of(rank, _check_roofs, find, why) for rank in inputs.temporal["rank"].tolist()]
+    return any(told)
 
 
-def _check_roofs(inputs: Inputs, rank: int, find: Callable[[RankTrace], Int64], why: str) -> None:
+def _check_roofs(inputs: Inputs, rank: int, find: Callable[[RankTrace], Int64], why: str) -> bool:
     rank_trace = inputs.trace.rank(rank)
     rows = find(rank_trace)
-    unknown = rows[np.isnan(least_ns(rank_trace, rows))]
-    if not matters(inputs, rank, unknown):
-        return
+    if not matters(inputs, rank, rows):
+        return False
+    if not matters(inputs, rank, rows[np.isnan(least_ns(rank_trace, rows))]):
+        return True
     if (rank_trace.argument_codes("input_dims") < 0).all():
         raise MissingDataError(
             "shapes of operators", "Record with torch.profiler.profile(record_shapes=True).", why
         )
     known_peaks(inputs, [rank], why)
+    return True
