@@ -22,7 +22,7 @@ from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.costs import SUMS, operator_costs
 from hta_widgets.analysis.operators.inputs import Shape
 from hta_widgets.analysis.operators.recorded import RecordedInputs
-from hta_widgets.analysis.operators.roofs import Roofs, roofs_of
+from hta_widgets.analysis.operators.roofs import roofs_of
 from hta_widgets.analysis.operators.unfused_attention import unfused_attentions
 
 if TYPE_CHECKING:
@@ -86,8 +86,10 @@ def unaligned_products(rank_trace: RankTrace) -> tuple[tuple[Product, ...], Int6
     """
     calls, recorded = operator_calls(rank_trace), RecordedInputs(rank_trace)
     rows = np.setdiff1d(unaligned_kernels(rank_trace), unfused_attentions(rank_trace).work)
+    shapes, types, _ = recorded.codes
     found: list[Product] = []
     number: dict[int, int] = {}
+    factors: dict[tuple[int, int], tuple[Shape, Shape] | None] = {}
     kept, of = [], []
     for row in rows.tolist():
         call = int(calls.around[row])
@@ -95,7 +97,11 @@ def unaligned_products(rank_trace: RankTrace) -> tuple[tuple[Product, ...], Int6
             continue
         if call not in number:
             unit = str(kernel_class(rank_trace.names[rank_trace.name[row]]).unit)
-            product = _product(int(calls.rows[call]), unit, _factors(recorded, int(calls.rows[call])))
+            operator = int(calls.rows[call])
+            passed = int(shapes[operator]), int(types[operator])
+            if passed not in factors:
+                factors[passed] = _factors(recorded, operator)
+            product = _product(operator, unit, factors[passed])
             number[call] = len(found) if product else -1
             found += [product] if product else []
         if number[call] >= 0:
@@ -116,7 +122,11 @@ def aligned_ns(rank_trace: RankTrace) -> tuple[Int64, Int64]:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     calls = operator_calls(rank_trace).around[[product.row for product in found]]
     sums = operator_costs(rank_trace).of(calls)
-    least = np.array([_least_ns(roofs, *each) for each in zip(found, sums, strict=True)])
+    flops, moved = (sums[:, SUMS.index(name)] for name in ("flops", "bytes"))
+    speed = roofs.flops_per_ns(np.array([UNITS.index(product.unit) for product in found]))
+    padding = np.array([product.padding for product in found])
+    least = padding * np.maximum(flops / (_REACHED * speed), moved / roofs.memory_gb_s)
+    least[(flops == 0) | (moved == 0)] = np.nan
     taken = np.bincount(of, rank_trace.dur[rows], len(found))
     share = np.minimum(least / np.maximum(taken, 1), 1.0)[of]
     known = share < 1.0  # not of NaN
@@ -144,11 +154,3 @@ def _product(row: int, unit: str, factors: tuple[Shape, Shape] | None) -> Produc
     left, right = factors
     product = Product(row, unit, _ELEMENTS[unit], math.prod(left[:-2]), left[-2], left[-1], right[-1])
     return product if product.odd else None
-
-
-def _least_ns(roofs: Roofs, product: Product, sums: npt.NDArray[np.float64]) -> float:
-    flops, moved = float(sums[SUMS.index("flops")]), float(sums[SUMS.index("bytes")])
-    if not flops or not moved:
-        return math.nan
-    speed = float(roofs.flops_per_ns(np.array([UNITS.index(product.unit)]))[0])
-    return product.padding * max(flops / (_REACHED * speed), moved / roofs.memory_gb_s)

@@ -5,7 +5,7 @@ The functions have the names of those in `edits` that make the edits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -137,13 +137,13 @@ def kernels(share: float, name: str | None, within: str | None, operation: str |
 def _scale_device(
     share: float,
     plan: Plan,
-    classes: Container[EventClass | None],
+    classes: tuple[EventClass, ...],
     name: str | None,
     within: str | None,
     operation: str | None = None,
 ) -> None:
     if within is None:
-        plan.scale_groups(_device_groups(classes, name, operation), share)
+        plan.scale_groups(_DeviceGroups(classes, name, operation), share)
     else:
         plan.scale(_device_edges(plan, classes, name, within, operation), share)
 
@@ -166,23 +166,28 @@ def at_roof(reached: float, name: str | None, within: str | None, operation: str
 
 def _device_edges(
     plan: Plan,
-    classes: Container[EventClass | None],
+    classes: tuple[EventClass, ...],
     name: str | None,
     within: str | None,
     operation: str | None = None,
 ) -> Bool:
-    return plan.edges(_device_groups(classes, name, operation)) & inside(plan, within)
+    return plan.edges(_DeviceGroups(classes, name, operation)) & inside(plan, within)
 
 
-def _device_groups(
-    classes: Container[EventClass | None], name: str | None, operation: str | None
-) -> Callable[[Group], bool]:
-    def chosen(group: Group) -> bool:
-        if group.event_class not in classes or not (name is None or matches(name, group.name)):
+@dataclass(frozen=True)
+class _DeviceGroups:
+    """Which groups are device work of these classes, of this name, that does this."""
+
+    classes: tuple[EventClass, ...]
+    name: str | None
+    operation: str | None
+
+    def __call__(self, group: Group) -> bool:
+        if group.event_class not in self.classes:
             return False
-        return operation is None or matches(operation, kernel_class(group.name).operation or "")
-
-    return chosen
+        if self.name is not None and not matches(self.name, group.name):
+            return False
+        return self.operation is None or matches(self.operation, kernel_class(group.name).operation or "")
 
 
 def copy_bandwidth(gbps: float, name: str | None, within: str | None, plan: Plan) -> None:

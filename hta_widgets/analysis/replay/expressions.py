@@ -6,6 +6,7 @@ import ast
 import inspect
 import math
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from hta_widgets.analysis.replay import edits
@@ -47,6 +48,7 @@ def parse(text: str) -> Edit:
     return _made(text, parsed)
 
 
+@lru_cache(maxsize=256)
 def parse_all(text: str) -> tuple[Edit, ...]:
     """The edits of one expression or of several in square brackets, as findings print them.
 

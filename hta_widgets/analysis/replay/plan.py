@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.groups import Group
 from hta_widgets.analysis.replay.kinds import HANDOFF, ON_HOST
@@ -27,6 +28,8 @@ Bool = npt.NDArray[np.bool_]
 __all__ = ["Plan"]
 
 _EVER = -(1 << 62)
+# Findings ask for the same few dozen kernels in one replay after another.
+_ASKED = 256
 
 
 class Plan:
@@ -54,15 +57,11 @@ class Plan:
 
     def edges(self, matches: Callable[[Group], bool]) -> Bool:
         """The edges whose group matches."""
-        return self._matching(matches)[self.graph.group]
-
-    def _matching(self, matches: Callable[[Group], bool]) -> Bool:
-        """For each group of the graph whether it matches."""
-        return np.array([matches(group) for group in self.graph.groups], np.bool_)
+        return _matching(self.graph, matches)[self.graph.group]
 
     def scale_groups(self, matches: Callable[[Group], bool], factor: float) -> None:
         """Multiply the time of all edges whose group matches, without looking at each."""
-        self.factor[self._matching(matches)[self._split_from]] *= factor
+        self.factor[_matching(self.graph, matches)[self._split_from]] *= factor
 
     def scale(self, edges: Bool, factor: float) -> None:
         """Multiply the time of edges."""
@@ -206,3 +205,9 @@ class Plan:
                 spans = self._cuts[thread, keep] - done
                 yield spans, keep
                 done = done | spans
+
+
+@memoize_per_rank(last=_ASKED)
+def _matching(graph: Graph, matches: Callable[[Group], bool]) -> Bool:
+    """For each group of a graph whether it matches; known again where that which matches is a value."""
+    return np.array([matches(group) for group in graph.groups], np.bool_)
