@@ -16,16 +16,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from hta_widgets.hta.analyzers.cupti_counter_analysis import cupti_counter_data_with_operators
-from hta_widgets.hta.analyzers.straggler_analysis import (
-    find_stragglers_with_late_start_comm_kernels,
-    potential_stragglers,
-)
+from hta_widgets.hta import methods
+from hta_widgets.hta.analyzers.straggler import find_stragglers_with_late_start_comm_kernels
 from hta_widgets.hta.common.constants import CUDA_MAX_LAUNCH_QUEUE_PER_STREAM
 from hta_widgets.hta.common.trace import Trace
-from hta_widgets.hta.methods import annotations as user_annotations
-from hta_widgets.hta.methods import breakdowns, counters, idle, kernels, launches, sequences
-from hta_widgets.hta.methods.counters import TimeSeriesTypes
+from hta_widgets.hta.common.types import TimeSeriesTypes
 
 if TYPE_CHECKING:
     from hta_widgets.hta.analyzers.critical_path_analysis import CPGraph
@@ -71,11 +66,11 @@ class TraceAnalysis:
             device also computes, two decimals; NaN without communication). Defined in
             `analysis.comm_comp_overlap`.
         """
-        return breakdowns.comm_comp_overlap(self.t.job, visualize)
+        return methods.breakdowns.comm_comp_overlap(self.t.job, visualize)
 
     def get_profiler_steps(self) -> list[int]:
         """Numbers of the profiler steps on any rank, ascending; the last one only if it was included."""
-        return breakdowns.profiler_steps(self.t.job)
+        return methods.breakdowns.profiler_steps(self.t.job)
 
     def get_potential_stragglers(
         self,
@@ -102,6 +97,8 @@ class TraceAnalysis:
         Raises:
             ValueError: the job has none of these steps.
         """
+        from hta_widgets.hta.analyzers.straggler_analysis import potential_stragglers
+
         return potential_stragglers(
             self.t, profiler_steps, num_candidates, visualize, straggler_identification_impl
         )
@@ -127,7 +124,7 @@ class TraceAnalysis:
             sum (us), max (us), min (us), stddev, mean (us), kernel_type, rank; statistics of single launches,
             `others` included. Defined in `analysis.kernel_type_breakdown` and `analysis.kernel_breakdown`.
         """
-        return kernels.gpu_kernel_breakdown(
+        return methods.kernels.gpu_kernel_breakdown(
             self.t.job, visualize, duration_ratio, num_kernels, include_memory_kernels, image_renderer
         )
 
@@ -148,7 +145,9 @@ class TraceAnalysis:
             innermost annotation on the kernel's stream, -1 for none. None, with a warning, if the device side
             of annotations was not recorded.
         """
-        return user_annotations.gpu_kernels_with_user_annotations(self.t, rank, expand_names, shorten_names)
+        return methods.annotations.gpu_kernels_with_user_annotations(
+            self.t, rank, expand_names, shorten_names
+        )
 
     def get_gpu_user_annotation_breakdown(
         self,
@@ -170,7 +169,7 @@ class TraceAnalysis:
             Per rank and annotation: name, sum (us), max (us), min (us), stddev, mean (us), rank. None, with a
             warning, if there are none. Defined in `analysis.user_annotations`.
         """
-        return user_annotations.gpu_user_annotation_breakdown(
+        return methods.annotations.gpu_user_annotation_breakdown(
             self.t.job,
             use_gpu_annotation,
             visualize,
@@ -191,7 +190,7 @@ class TraceAnalysis:
             kernel_time(us), and idle_time_pctg, compute_time_pctg, non_compute_time_pctg of kernel_time, the
             span from the first device event to the last. Defined in `analysis.temporal_breakdown`.
         """
-        return breakdowns.temporal_breakdown(self.t.job, visualize)
+        return methods.breakdowns.temporal_breakdown(self.t.job, visualize)
 
     def get_frequent_cuda_kernel_sequences(
         self,
@@ -220,7 +219,7 @@ class TraceAnalysis:
             (us); the most frequent first. Empty, with a warning, if there is none. Defined in
             `analysis.kernel_sequences`.
         """
-        return sequences.frequent_cuda_kernel_sequences(
+        return methods.sequences.frequent_cuda_kernel_sequences(
             self.t.job,
             operator_name,
             output_dir,
@@ -244,7 +243,7 @@ class TraceAnalysis:
             from that launch to the kernel), sorted by `sort_by` (default occurrence_count), descending.
             Defined in `analysis.op_kernels`.
         """
-        return launches.aten_op_kernels_and_delay(self.t.job, ranks, sort_by)
+        return methods.launches.aten_op_kernels_and_delay(self.t.job, ranks, sort_by)
 
     def get_cuda_kernel_launch_stats(
         self,
@@ -266,7 +265,7 @@ class TraceAnalysis:
             launch_delay (us from the end of the call to the start on the device, at least 0). Defined in
             `analysis.launch_stats`.
         """
-        return launches.cuda_kernel_launch_stats(
+        return methods.launches.cuda_kernel_launch_stats(
             self.t.job, ranks, runtime_cutoff, launch_delay_cutoff, include_memory_events, visualize
         )
 
@@ -285,7 +284,7 @@ class TraceAnalysis:
         Raises:
             FileExistsError: the new file would replace one that no tool has written.
         """
-        return counters.generate_trace_with_counters(self.t.job, time_series, ranks, output_suffix)
+        return methods.counters.generate_trace_with_counters(self.t.job, time_series, ranks, output_suffix)
 
     def get_queue_length_time_series(
         self,
@@ -297,21 +296,21 @@ class TraceAnalysis:
             {rank: frame}, one row per change: ts (us), pid, tid, stream, queue_length. Defined in
             `analysis.queue_length`.
         """
-        return counters.queue_length_time_series(self.t.job, ranks)
+        return methods.counters.queue_length_time_series(self.t.job, ranks)
 
     def get_queue_length_summary(
         self,
         ranks: list[int] | None = None,
     ) -> pd.DataFrame | None:
         """Statistics of the queue length per rank and stream, over its changes (as pandas' `describe`)."""
-        return counters.queue_length_summary(self.t.job, ranks)
+        return methods.counters.queue_length_summary(self.t.job, ranks)
 
     def get_queue_length_summary_from_time_series(
         self,
         queue_length_dict: dict[int, pd.DataFrame],
     ) -> pd.DataFrame | None:
         """As `get_queue_length_summary`, of series already computed."""
-        return counters.queue_length_summary_from_time_series(queue_length_dict)
+        return methods.counters.queue_length_summary_from_time_series(queue_length_dict)
 
     def get_time_spent_blocked_on_full_queue(
         self,
@@ -325,7 +324,9 @@ class TraceAnalysis:
             rank's recording); streams that never reached `max_queue_length` are left out. Defined in
             `analysis.blocked_on_full_queue`.
         """
-        return counters.time_spent_blocked_on_full_queue(self.t.job, queue_length_dict, max_queue_length)
+        return methods.counters.time_spent_blocked_on_full_queue(
+            self.t.job, queue_length_dict, max_queue_length
+        )
 
     def get_memory_bw_time_series(
         self,
@@ -337,14 +338,14 @@ class TraceAnalysis:
             {rank: frame}, one row per change: ts (us), pid, name (kind of copy), memory_bw_gbps (GB/s).
             Defined in `analysis.memory_bandwidth`.
         """
-        return counters.memory_bw_time_series(self.t.job, ranks)
+        return methods.counters.memory_bw_time_series(self.t.job, ranks)
 
     def get_memory_bw_summary(
         self,
         ranks: list[int] | None = None,
     ) -> pd.DataFrame | None:
         """Statistics of the bandwidth per rank and kind of copy while above 0 (as pandas' `describe`)."""
-        return counters.memory_bw_summary(self.t.job, ranks)
+        return methods.counters.memory_bw_summary(self.t.job, ranks)
 
     def get_idle_time_breakdown(
         self,
@@ -369,7 +370,7 @@ class TraceAnalysis:
             `analysis.stream_idle_breakdown`; `analysis.idle_breakdown` says why the device as a whole is
             idle.
         """
-        return idle.idle_time_breakdown(
+        return methods.idle.idle_time_breakdown(
             self.t.job,
             ranks,
             streams,
@@ -389,6 +390,8 @@ class TraceAnalysis:
             Per rank a frame: the columns of `t.get_trace(rank)`, the counters, and op_stack, top_level_op,
             bottom_level_op. Empty, with a warning, without counters. Defined in `analysis.cupti_counters`.
         """
+        from hta_widgets.hta.analyzers.cupti_counter_analysis import cupti_counter_data_with_operators
+
         return cupti_counter_data_with_operators(self.t, ranks)
 
     def critical_path_analysis(

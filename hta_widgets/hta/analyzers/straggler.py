@@ -9,7 +9,6 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.matching import match
 from hta_widgets.analysis.communication.operations import collective_of
-from hta_widgets.analysis.communication.stragglers import lateness
 from hta_widgets.errors import MissingDataError
 from hta_widgets.hta.methods.conventions import microseconds, show
 from hta_widgets.trace.classify import EventClass, classify
@@ -76,6 +75,9 @@ def find_stragglers_with_late_start_comm_kernels(
     Raises:
         MissingDataError: no collective that two of the ranks took part in.
     """
+    # here: `TraceAnalysis` names this function as a default, and most of its methods need nothing of that
+    from hta_widgets.analysis.communication.stragglers import lateness
+
     kernels = match(_kernels(df, symbol_table))
     if kernels["match"].isna().all():
         raise MissingDataError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, Flag, auto
 
 import pandas as pd
 
@@ -25,6 +25,13 @@ class MemcpyType(Enum):
     DTOH = 1
     HTOD = 2
     UNKNOWN = 3
+
+
+class TimeSeriesTypes(Flag):
+    """What `generate_trace_with_counters` adds."""
+
+    QUEUE_LENGTH = auto()
+    MEMCPY_BANDWIDTH = auto()
 
 
 MEMCPY_TYPE_TO_STR: dict[MemcpyType, str] = {

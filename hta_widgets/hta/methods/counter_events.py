@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from enum import Flag, auto
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pandas as pd
 from hta_widgets.analysis.copies.bandwidth import memory_bandwidth
 from hta_widgets.analysis.launches.queue import queue_length
 from hta_widgets.errors import MissingDataError, MissingDataWarning
+from hta_widgets.hta.common.types import TimeSeriesTypes
 from hta_widgets.hta.methods.conventions import chosen_ranks
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
@@ -23,16 +23,9 @@ from hta_widgets.trace.reader.raw import RawTrace
 from hta_widgets.trace.reader.source import is_url
 from hta_widgets.trace.scope import Scope
 
-__all__ = ["TimeSeriesTypes", "generate_trace_with_counters"]
+__all__ = ["generate_trace_with_counters"]
 
 _SUFFIX = "_with_counters"
-
-
-class TimeSeriesTypes(Flag):
-    """What `generate_trace_with_counters` adds."""
-
-    QUEUE_LENGTH = auto()
-    MEMCPY_BANDWIDTH = auto()
 
 
 def generate_trace_with_counters(

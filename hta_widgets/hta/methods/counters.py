@@ -12,8 +12,9 @@ import pandas as pd
 from hta_widgets.analysis.copies.bandwidth import memory_bandwidth
 from hta_widgets.analysis.idle.streams import interval_statistics
 from hta_widgets.analysis.launches.queue import queue_length
+from hta_widgets.hta.common.types import TimeSeriesTypes
 from hta_widgets.hta.methods.conventions import chosen_ranks, microseconds, or_else
-from hta_widgets.hta.methods.counter_events import TimeSeriesTypes, generate_trace_with_counters
+from hta_widgets.hta.methods.counter_events import generate_trace_with_counters
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.scope import Scope
