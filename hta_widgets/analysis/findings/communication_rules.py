@@ -16,6 +16,7 @@ from hta_widgets.analysis.replay import edits, kinds
 from hta_widgets.analysis.replay.graph import Graph, graph_of
 from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import among
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -112,10 +113,10 @@ def _late(rank_trace: RankTrace, graph: Graph, judged: Int64) -> _Late:
     arrives = graph.time[graph.source] + graph.weight
     due, launched = np.full((2, len(graph.time)), -1, np.int64)
     for into, chosen in ((due, (*_PRODUCERS, kinds.STREAM)), (launched, (kinds.LAUNCH,))):
-        edges = np.isin(graph.kind, chosen)
+        edges = among(graph.kind, chosen)
         np.maximum.at(into, target[edges], arrives[edges])
     known = np.zeros(len(graph.time), np.bool_)
-    known[target[np.isin(graph.kind, _PRODUCERS)]] = True
+    known[target[among(graph.kind, _PRODUCERS)]] = True
     delay = graph.time[starts] - due[starts]
     late = known[starts] & (launched[starts] >= 0) & (delay > max(graph.latency, LATE_NS))
     starts = starts[late]

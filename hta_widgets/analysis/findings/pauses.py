@@ -54,6 +54,9 @@ def paused(inputs: Inputs, rank: int) -> Paused:
     late = inputs.idle_causes(rank).causes["host_busy"] & Intervals.union(windows[:, 0], windows[:, 1])
     if rank in inputs.start_up:
         late -= inputs.start_up[rank].idle
+    least = NOTE_PCT / 100 * int((windows[:, 1] - windows[:, 0]).sum())
+    if late.length < least:  # whatever it is due to
+        return Paused(_NONE, _NONE, (), _NONE, "")
     collected = late & collecting(rank_trace)
     stalls, stall_ends, recurring = [], [], {}
     pauses = pauses_of(rank_trace)
@@ -66,7 +69,6 @@ def paused(inputs: Inputs, rank: int) -> Paused:
         elif idle := pauses.choose((ended_by == code) & long) & late:
             stalls.append(idle)
             stall_ends.append(rank_trace.names[code])
-    least = NOTE_PCT / 100 * int((windows[:, 1] - windows[:, 0]).sum())
     stalled = _union([collected, *stalls])
     if stalled.length < least:
         stalled, collected, stall_ends = _NONE, _NONE, []

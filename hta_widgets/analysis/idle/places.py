@@ -14,7 +14,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import IdleCauses
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import among
+from hta_widgets.trace.ordering import among, grouped
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -145,9 +145,9 @@ class _Calls:
 
     def __init__(self, rank_trace: RankTrace) -> None:
         named = among(rank_trace.event_class, _NAMED) & (rank_trace.stream == NULL)
-        rows = np.flatnonzero(named)
-        thread, name, start = rank_trace.thread[rows], rank_trace.name[rows], rank_trace.start[rows]
-        rows = rows[np.lexsort((start, name, thread))]
+        rows = rank_trace.by_start[named[rank_trace.by_start]]
+        rows = rows[grouped(rank_trace.name[rows])]
+        rows = rows[grouped(rank_trace.thread[rows])]
         threads, first = np.unique(rank_trace.thread[rows], return_index=True)
         self.by_thread = {
             thread: (rank_trace.name[part], rank_trace.start[part], rank_trace.end[part])

@@ -133,7 +133,7 @@ def chains_of(rank_trace: RankTrace) -> Chains:
     begins = ~np.isin(rows, after)
     chain = np.cumsum(begins) - 1
     chains = int(begins.sum())
-    moved = np.bincount(chain, [work[each].bytes for each in kind[rows].tolist()], chains)
+    moved = np.bincount(chain, np.array([each.bytes for each in work])[kind[rows]], chains)
     fed = pd.Series(of_pair, before).reindex(rows, fill_value=0.0).to_numpy(np.float64)
     again = np.bincount(chain, fed, chains)
     left = np.clip(1.0 - again / np.maximum(moved, 1.0), 0.0, 1.0)[chain]
