@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = [
-    "BACKWARD", "FORWARD", "FULLY_SHARD", "RANGES", "RECORD", "ROOT", "Passes", "UnitPass", "passes_of",
+    "BACKWARD", "FORWARD", "FULLY_SHARD", "RANGES", "RECORD", "ROOT", "Passes", "UnitPass", "names_ranges",
+    "passes_of",
 ]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
@@ -105,6 +106,11 @@ class _Range(NamedTuple):
     kind: str
     unit: str
     row: int
+
+
+def names_ranges(rank_trace: RankTrace) -> bool:
+    """Whether a rank has any name of FSDP's ranges; without one it has no turns of units."""
+    return any(_RANGE.match(name) for name in rank_trace.names)
 
 
 def passes_of(rank_trace: RankTrace, collectives: pd.DataFrame, rows: Int64) -> Passes | None:

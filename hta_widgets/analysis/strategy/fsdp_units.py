@@ -13,7 +13,15 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy, device_ranks
-from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FORWARD, RECORD, Passes, UnitPass, passes_of
+from hta_widgets.analysis.strategy.fsdp_passes import (
+    BACKWARD,
+    FORWARD,
+    RECORD,
+    Passes,
+    UnitPass,
+    names_ranges,
+    passes_of,
+)
 from hta_widgets.charts.spec import Bars, Segments, Series
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted, duration, percent
@@ -119,6 +127,8 @@ def fsdp_units(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
 @memoize_per_rank(last=8)
 def _passes(trace: Trace, rank: int) -> Passes | None:
     rank_trace = trace.rank(rank)
+    if not names_ranges(rank_trace):  # which shows sooner than the collectives of all ranks
+        return None
     found = collectives_of(trace, rank)
     return passes_of(rank_trace, found, _rows_of(rank_trace, found))
 
