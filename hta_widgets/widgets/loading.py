@@ -57,7 +57,7 @@ def open_all(
             progress(before, total, prefix + text)
             _ = trace.rank(rank).launch, trace.rank(rank).iterations
         progress(before, total, f"{prefix}linking events")
-        _ = trace.health, trace.iterations, trace.summary
+        _ = trace.iterations, trace.summary
     return opened
 
 

@@ -369,14 +369,17 @@ class TraceExplorer(Pictured, LoadingPart):
             self.edits = verdicts[0].edits_of(int(params["card"]))
 
     def _show(self, traces: dict[str, Trace]) -> None:
-        trace = read(traces[self._name], self.clock, self.communication)
-        known = about(trace, self._name, self.communication)
-        lacking = unanswered(trace, (*FIRST, "rank_waits"))  # and whether there is a job
+        trace, shared = read(traces[self._name], self.clock, self.communication), self.selection
+        timeline = TimelineScrubber(trace, selection=shared)  # it arranges slices while the rest is found out
+        try:
+            known = about(trace, self._name, self.communication)
+            lacking = unanswered(trace, (*FIRST, "rank_waits"))  # and whether there is a job
+        except BaseException:
+            timeline.close()
+            raise
         with UI_LOCK, self.hold_sync():
-            shared = self.selection
             verdict = Verdict(trace, selection=shared)
             t.dlink((verdict, "kinds"), (self, "relevant"))
-            timeline = TimelineScrubber(trace, selection=shared)
             timeline.share_edits(self)
             self._fixed = [
                 ("breadcrumb", Breadcrumb(trace, selection=shared, python_expression=self._code)),
