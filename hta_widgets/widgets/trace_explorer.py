@@ -369,7 +369,8 @@ class TraceExplorer(Pictured, LoadingPart):
             self.edits = verdicts[0].edits_of(int(params["card"]))
 
     def _show(self, traces: dict[str, Trace]) -> None:
-        trace, shared = read(traces[self._name], self.clock, self.communication), self.selection
+        trace = read(traces[self._name], self.clock, self.communication)
+        shared = self.selection
         timeline = TimelineScrubber(trace, selection=shared)  # it arranges slices while the rest is found out
         try:
             known = about(trace, self._name, self.communication)

@@ -97,6 +97,9 @@ def unfused_attentions(rank_trace: RankTrace) -> Attentions:
         found.append(attention)
         begin.append(outer)
         end.append(last)
+    if not found:
+        nothing = np.zeros(0, np.int64)
+        return Attentions((), nothing, nothing, np.zeros(0, np.bool_))
     of = _inside(rank_trace, calls, np.array(begin, np.int64), np.array(end, np.int64))
     around = np.append(calls.around, -1)[rank_trace.forward[calls.rows]]  # -1: no forward call
     of_forward = np.append(of, -1)[around]
