@@ -67,7 +67,7 @@ class Residency:
 def residency(rank_trace: RankTrace, rows: Int64) -> Residency:
     """How these launches fill their device; of a recording without occupancy, all of it is unknown."""
     recorded = rank_trace.argument("occupancy_pct")[rows].astype(np.float64)
-    threads, blocks = (_products(rank_trace, column)[rows] for column in ("block", "grid"))
+    threads, blocks = (_products(rank_trace, column, rows) for column in ("block", "grid"))
     registers, shared = (
         rank_trace.argument(name)[rows] for name in ("registers_per_thread", "shared_memory")
     )
@@ -114,11 +114,11 @@ def _calculated(
     return filled, np.where(filled >= 100.0 - _ROUNDING_PCT / 2, _NONE, bound), fits
 
 
-def _products(rank_trace: RankTrace, column: str) -> Int64:
-    """How many threads or blocks ``[x, y, z]`` are, for each row; 0 where absent or malformed."""
+def _products(rank_trace: RankTrace, column: str, rows: Int64) -> Int64:
+    """How many threads or blocks ``[x, y, z]`` are in these rows; 0 where absent or malformed."""
     texts = rank_trace.table.dictionary(column)
     product = np.array([*map(_product, texts), 0], np.int64)
-    return product[rank_trace.argument_codes(column)]  # -1, absent, is the last
+    return product[rank_trace.argument_codes(column)[rows]]  # -1, absent, is the last
 
 
 def _product(text: str) -> int:
