@@ -53,6 +53,33 @@ def test_one_question_loads_neither_the_other_analyses_nor_what_they_need(tmp_pa
     assert not {"fsspec", "plotly", "anywidget", "scipy.stats"} & set(loaded)
 
 
+ASK_AS_HTA = """
+import json, sys
+from hta_widgets.hta.trace_analysis import TraceAnalysis
+TraceAnalysis({0: sys.argv[1]}, "").get_temporal_breakdown(visualize=False)
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def test_one_question_by_a_name_of_hta_loads_no_other_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTA_WIDGETS_CACHE", "off")
+    event = {"ph": "X", "cat": "kernel", "name": "k", "ts": 0, "dur": 5, "pid": 0, "tid": 7}
+    path = tmp_path / "rank0.json"
+    path.write_text(json.dumps({"traceEvents": [event]}))
+    done = subprocess.run(
+        [sys.executable, "-c", ASK_AS_HTA, path], capture_output=True, text=True, check=True
+    )
+    loaded = json.loads(done.stdout)
+    methods = set(import_module("hta_widgets.hta.methods").__all__)
+    asked = {name.rpartition(".")[2] for name in loaded if name.startswith("hta_widgets.hta.methods.")}
+    assert asked & methods == {"breakdowns"}
+    ours = {name.split(".")[2] for name in loaded if name.startswith("hta_widgets.analysis.")}
+    assert ours == {"communication", "core", "device_time"}
+    assert "hta_widgets.analysis.communication.stragglers" not in loaded
+
+
 def test_every_analysis_is_imported_from_where_its_types_are() -> None:
     """What mypy reads of `hta_widgets.analysis`, and what is imported on use, are the same."""
     tree = ast.parse(Path(str(analysis.__file__)).read_text(encoding="utf-8"))

@@ -173,7 +173,9 @@ def test_another_rank_that_comes_late_is_the_cause(tmp_path: Path):
     assert set(layers["cause"]) == {"other ranks"}
 
 
-def test_what_is_missing_is_said(tmp_path: Path):
+def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    # before collectives are matched, which takes long
+    monkeypatch.setattr("hta_widgets.analysis.strategy.fsdp_units.collectives_of", None)
     with pytest.raises(MissingDataError, match="FSDP ranges"):
         fsdp_units(replace(FsdpJob(), ranges=False).open(tmp_path))
     with pytest.raises(MissingDataError, match="FSDP ranges"):

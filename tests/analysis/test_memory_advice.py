@@ -11,7 +11,7 @@ import pytest
 
 from hta_widgets import examples
 from hta_widgets.analysis import memory_advice, memory_owners, memory_peak, memory_timeline
-from hta_widgets.analysis.memory.advice import advice_sentence
+from hta_widgets.analysis.memory.advice import advice_sentence, memory_levels
 from hta_widgets.analysis.memory.growth import growth
 from hta_widgets.analysis.memory.owners import BEFORE_RECORDING, OwnersBy
 from hta_widgets.errors import MissingDataError
@@ -194,6 +194,17 @@ def test_equal_levels_do_not_grow():
 
 
 # -- advice ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["gpt2_ddp", "gpt2_fsdp_full_shard"])
+def test_levels_are_the_columns_that_need_no_lifetimes(name, monkeypatch):
+    trace = examples.load(name)
+    scope = Scope(iterations=(int(trace.iterations["iteration"].iloc[1]),))
+    expected = [memory_advice(trace, each) for each in (Scope(), scope)]
+    monkeypatch.setattr("hta_widgets.analysis.memory.advice.lifetimes_of", None)
+    for frame, each in zip(expected, (Scope(), scope), strict=True):
+        columns = frame.columns[: frame.columns.get_loc("leak_basis") + 1]
+        pd.testing.assert_frame_equal(memory_levels(trace, each), frame[columns])
 
 
 def advice(loop: Training, folder, scope: Scope | None = None) -> pd.Series:
