@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import struct
 import subprocess
 import sys
 import time
@@ -22,7 +23,8 @@ import pytest
 from hta_widgets import Trace, examples
 from hta_widgets.analysis import ANALYSES
 from hta_widgets.errors import MissingDataError
-from hta_widgets.jit import Kernel, kernel, machine_code, portable
+from hta_widgets.jit import Kernel, kernel, machine_code, object_code, portable
+from hta_widgets.trace import links
 from hta_widgets.trace.reader import dictionary, event_scan, head, scanner
 from tests.fuzz.mutators import document
 from tests.support import ROOT
@@ -82,6 +84,70 @@ def test_no_numba_is_imported(use: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, str(tmp_path / "report.html")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"], done.stderr
+
+
+placed_here = pytest.mark.skipif(not object_code.IS_POSSIBLE, reason="LLVM places machine code here")
+
+
+@placed_here
+def test_llvm_is_loaded_once_on_a_machine(kept: Path) -> None:
+    code = (
+        "import sys; from hta_widgets import Trace, analysis, examples\n"
+        "analysis.temporal_breakdown(Trace.open(examples.path('ddp_4ranks'), cache=False))\n"
+        "print('llvmlite' in sys.modules)"
+    )
+
+    def told() -> str:
+        command = [sys.executable, "-c", code]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert [told(), told()] == ["True", "False"]
+
+
+@placed_here
+def test_every_kernel_is_placed_without_llvm() -> None:
+    for name in machine_code._index():
+        text = (machine_code.FOLDER / f"{name}.ll.z").read_bytes()
+        assert object_code.placed(machine_code._machine_code(name, text), name)
+
+
+def patched(code: bytes, at: int, layout: str, value: int) -> bytes:
+    changed = bytearray(code)
+    struct.pack_into(layout, changed, at, value)
+    return bytes(changed)
+
+
+@placed_here
+@pytest.mark.parametrize("what", ["machine", "relocation", "variables", "no bits", "function", "of process"])
+def test_what_is_not_plain_is_left_to_llvm(what: str) -> None:
+    name = links._nest.name  # type: ignore[attr-defined]
+    code = machine_code._machine_code(name, (machine_code.FOLDER / f"{name}.ll.z").read_bytes())
+    first = struct.unpack_from("<Q", code, 40)[0]
+    sections = object_code._sections(code)
+    loaded = next(k for k, section in enumerate(sections) if section.flags & 2 and section.size)
+    relocations = next(
+        section for section in sections if section.kind == 4 and sections[section.target].kind == 1
+    )
+    other = {
+        "machine": lambda: patched(code, 18, "<H", 183),
+        "relocation": lambda: patched(code, relocations.at + 8, "<I", 2),
+        "variables": lambda: patched(code, first + 64 * loaded + 8, "<Q", sections[loaded].flags | 1),
+        "no bits": lambda: patched(code, first + 64 * loaded + 4, "<I", 8),
+        "function": lambda: code.replace(name.encode(), name[::-1].encode()),
+        "of process": lambda: code.replace(b"PyMem_RawMalloc", b"PyMem_RawMallox"),
+    }[what]()
+    assert other != code and object_code.placed(code, name)
+    with pytest.raises(object_code.NotPlacedError):
+        object_code.placed(other, name)
+
+
+@placed_here
+def test_llvm_places_what_is_left_to_it(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(code: bytes, function: str) -> int:
+        raise object_code.NotPlacedError
+
+    monkeypatch.setattr(object_code, "placed", refuse)
+    assert search(translated(head._search)) == 24
 
 
 def test_every_kernel_is_translated() -> None:

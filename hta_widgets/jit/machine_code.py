@@ -2,7 +2,8 @@
 
 `portable` writes that code, which names no processor, into FOLDER.  It is made machine code when it is first
 used on a machine, and kept in the user's cache folder (NUMBA_CACHE_DIR names another) under a hash of itself,
-the processor and the compiler: what is kept cannot be stale.  A kernel takes one pointer to 64-bit words:
+the processor and the compiler: what is kept cannot be stale.  `object_code` then runs it where it can, and
+LLVM's library, which takes much memory, is not loaded at all.  A kernel takes one pointer to 64-bit words:
 addresses and shapes of arrays, and numbers; those of its answer follow.  Memory that it asks for is Python's;
 an array that it made belongs to the answer.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import importlib.util
 import json
 import os
 import stat
@@ -21,12 +23,14 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import platformdirs
 
+from hta_widgets.jit import object_code
 from hta_widgets.whole_files import write_whole
 
 __all__ = ["ALLOCATOR", "FOLDER", "INDEX", "Translated", "digest_of", "shape_of", "translation"]
@@ -248,12 +252,36 @@ def _remove_unused(folder: Path) -> None:
 
 
 def _key(text: bytes) -> str:
+    return digest_of(text + repr(_host()).encode()).hex()
+
+
+@cache
+def _host() -> tuple[object, ...]:
+    """The processor and the compiler; where files tell of both, without loading LLVM."""
+    if object_code.IS_POSSIBLE:
+        with contextlib.suppress(OSError):
+            return _processor(), _compiler()
     import llvmlite  # type: ignore[import-untyped]
 
     llvm = _llvm()
     host = (llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-    parts = (*host, llvmlite.__version__, llvm.llvm_version_info, llvm.get_process_triple())
-    return digest_of(text + repr(parts).encode()).hex()
+    return (*host, llvmlite.__version__, llvm.llvm_version_info, llvm.get_process_triple())
+
+
+def _processor() -> list[str]:
+    """What Linux tells of an x86-64 processor: its model, and what it can do."""
+    told = ("vendor_id", "cpu family", "model", "stepping", "flags")
+    with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
+        first = takewhile(str.strip, file)  # all are of one kind
+        return [line for line in first if line.partition(":")[0].strip() in told]
+
+
+def _compiler() -> bytes:
+    """llvmlite's own note of its version and revision."""
+    found = importlib.util.find_spec("llvmlite")
+    if found is None or found.origin is None:
+        raise FileNotFoundError("llvmlite")
+    return Path(found.origin).with_name("_version.py").read_bytes()
 
 
 def digest_of(data: bytes) -> bytes:
@@ -300,10 +328,18 @@ def _engine() -> Any:
 
 def _loaded(code: bytes, symbol: str) -> Callable[..., int]:
     """numba's function of (answer, exception, words), which has neither; it runs without the GIL."""
+    try:
+        return _SIGNATURE(object_code.placed(code, symbol))
+    except object_code.NotPlacedError:
+        return _SIGNATURE(_linked(code, symbol))
+
+
+def _linked(code: bytes, symbol: str) -> int:
+    """The same address, by LLVM's linker."""
     engine = _engine()
     engine.add_object_file(_llvm().ObjectFileRef.from_data(code))
     engine.finalize_object()
-    address = engine.get_function_address(symbol)
+    address: int = engine.get_function_address(symbol)
     if not address:
         raise RuntimeError(f"there is no {symbol} in it")
-    return _SIGNATURE(address)
+    return address
