@@ -21,6 +21,7 @@ from hta_widgets.charts.flame_boxes import flame_marks
 from hta_widgets.charts.labels import labels, short_labels, telling
 from hta_widgets.charts.rank_bands import in_bands
 from hta_widgets.charts.rank_outliers import outliers
+from hta_widgets.charts.rank_strips import strips
 from hta_widgets.charts.roofline_rows import roofline_rows
 from hta_widgets.charts.spec import (
     Bars,
@@ -43,9 +44,8 @@ from hta_widgets.kernel_names import short_kernel_names
 __all__ = ["Marks", "marks"]
 
 _MOST_STACKS = 256
-# More bars of ranks than this are drawn as the distribution of each part; so many ranks go into it.
+# More bars of ranks than this are drawn as the distribution of each part.
 _MANY_RANKS = 48
-_MOST_RANKS = 2048
 _MOST_LINES = 8
 _MOST_HEAT_ROWS = 256
 _MOST_SPREADS = 12
@@ -59,7 +59,7 @@ class Marks:
 
     Attributes:
         table: a row per mark.
-        legend: names of the lines, by their number in the table.
+        legend: names of the lines, by their number in the table; what a chart of many ranks draws besides.
         left_out: how many bars, lines or rows there was no room for.
     """
 
@@ -76,23 +76,24 @@ def marks(chart: Chart, frame: pd.DataFrame) -> Marks:
 
 @marks.register
 def _stack(chart: Stack, frame: pd.DataFrame) -> Marks:
-    """Columns: label, rank, [iteration], the parts, the whole; of many ranks also bar (whether it has one).
+    """Columns: label, rank, [iteration], the parts, the whole. Of many ranks those that stand out have a row.
 
-    Of many ranks those that stand out come first and have bars; the others are in the distribution.
+    All of the many are in the legend, as `strips` has them.
     """
     frame, keys = stacked(chart, frame)
-    many = keys == ["rank"] and len(frame) > _MANY_RANKS
-    if many:
+    legend: list[str] = []
+    left_out = max(0, len(frame) - _MOST_STACKS)
+    shown = frame.head(_MOST_STACKS)
+    if keys == ["rank"] and len(frame) > _MANY_RANKS:
         parts = {series.column: series.label for series in chart.series}
-        first = [one["rank"] for one in outliers(frame, chart.whole, parts)]
-        place = frame["rank"].map({rank: at for at, rank in enumerate(first)})
-        frame = frame.assign(bar=place.notna()).iloc[place.argsort(kind="stable")]
-    shown = frame.head(_MOST_RANKS if many else _MOST_STACKS)
+        legend, left_out = strips(frame, parts), 0
+        row = pd.Series(np.arange(len(frame)), frame["rank"])
+        shown = frame.iloc[[int(row[one["rank"]]) for one in outliers(frame, chart.whole, parts)]]
     places = [name for name in keys if name in ("rank", "iteration")]
-    columns = [*places, *(series.column for series in chart.series), chart.whole, *(["bar"] if many else [])]
+    columns = [*places, *(series.column for series in chart.series), chart.whole]
     table = shown[columns].copy()
     table.insert(0, "label", labels(shown, telling(frame, keys)))
-    return Marks(table, left_out=len(frame) - len(shown))
+    return Marks(table, legend, left_out)
 
 
 @marks.register

@@ -63,7 +63,9 @@ class Panel(Downloads, Computed):
         help="how to draw the answer: type and fields of a chart of `charts.spec`"
     ).tag(sync=True)
     marks = Table(help="what the chart draws").tag(sync=True)
-    legend: t.List[str] = t.List(help="names of the chart's lines").tag(sync=True)
+    legend: t.List[str] = t.List(
+        help="names of the chart's lines, or the bands and strips of many ranks"
+    ).tag(sync=True)
     left_out = t.Int(help="marks there was no room for").tag(sync=True)
     extent: t.List[int] = t.List(help="(start, end) in ns of the time that is shown").tag(sync=True)
     notes: t.List[Any] = t.List(help="details in words, as `notes.Note` describes them").tag(sync=True)

@@ -1,12 +1,17 @@
 // A DataFrame as it travels to the browser: typed columns in one buffer (hta_widgets/widgets/table_codec.py).
 
-/** The trait's value: numbers lie in `data` as little-endian float64, text in the column itself. */
+/**
+ * The trait's value: numbers lie in `data`, text in the column itself. They are little-endian: float64, or unsigned
+ * integers of so many bytes, the distance from the least.
+ */
 export interface EncodedTable {
   rows: number;
   columns: {
     name: string;
     kind: "int" | "float" | "text";
     offset?: number;
+    bytes?: number;
+    least?: number;
     values?: string[];
     short?: Short;
   }[];
@@ -69,13 +74,21 @@ export function decode(encoded: EncodedTable | null | undefined): Table {
   const columns = encoded.columns.map((column): Column => {
     const { name, values: texts = [], short = {} } = column;
     if (column.kind === "text") return { name, kind: "text", values: texts, short };
-    const values = new Float64Array(encoded.rows);
-    const start = column.offset ?? 0;
-    for (let row = 0; row < encoded.rows; row++)
-      values[row] = encoded.data?.getFloat64(start + 8 * row, true) ?? Number.NaN;
+    const { offset = 0, bytes = 8, least = 0 } = column;
+    const values = new Float64Array(encoded.rows).fill(Number.NaN);
+    const { data } = encoded;
+    if (data)
+      for (let row = 0; row < encoded.rows; row++)
+        values[row] = least + number(data, offset + bytes * row, bytes);
     return { name, kind: column.kind, values };
   });
   return new Table(encoded.rows, columns);
+}
+
+function number(data: DataView, at: number, bytes: number): number {
+  if (bytes === 1) return data.getUint8(at);
+  if (bytes === 2) return data.getUint16(at, true);
+  return bytes === 4 ? data.getUint32(at, true) : data.getFloat64(at, true);
 }
 
 function text(value: number | string | undefined): string {

@@ -9,6 +9,24 @@ it("decodes numbers and text", () => {
   expect(decode(null).rows).toBe(0);
 });
 
+it("adds whole numbers to the least of their column", () => {
+  const data = new DataView(new ArrayBuffer(14));
+  [0, 255].forEach((value, row) => {
+    data.setUint8(row, value);
+    data.setUint16(2 + 2 * row, 257 * value, true);
+    data.setUint32(6 + 4 * row, 2 ** 24 * value, true);
+  });
+  const sized = (name: string, offset: number, bytes: number, least: number) =>
+    ({ name, kind: "int", offset, bytes, least }) as const;
+  const columns = [sized("a", 0, 1, -5), sized("b", 2, 2, 0), sized("c", 6, 4, 2 ** 53 - 2 ** 32)];
+  const table = decode({ rows: 2, data, columns });
+  expect(["a", "b", "c"].map((name) => [...table.numbers(name)])).toEqual([
+    [-5, 250],
+    [0, 65535],
+    [2 ** 53 - 2 ** 32, 2 ** 53 - 2 ** 24],
+  ]);
+});
+
 it("has a short text for the names that are too long for a cell, and for those alone", () => {
   const encoded = wire({ name: ["void long()", "constructor"] });
   for (const column of encoded.columns) column.short = { "void long()": "long" };

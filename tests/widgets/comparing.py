@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -16,11 +15,6 @@ Until = Callable[[Callable[[], bool]], None]
 
 def texts(table: dict[str, Any], name: str) -> list[str]:
     return next(column for column in table["columns"] if column["name"] == name)["values"]
-
-
-def numbers(table: dict[str, Any], name: str) -> list[float]:
-    column = next(column for column in table["columns"] if column["name"] == name)
-    return np.frombuffer(table["data"], "<f8", table["rows"], column["offset"]).tolist()
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, kind: str) -> list[str]:

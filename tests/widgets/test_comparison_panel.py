@@ -23,7 +23,8 @@ from hta_widgets.analysis import COMPARISONS
 from hta_widgets.analysis.compare.compare import _COLUMNS as DIFF_COLUMNS
 from hta_widgets.widgets.answer_cache import cached_comparison
 from hta_widgets.widgets.changed_lines import COLUMNS, changed_lines
-from tests.widgets.comparing import Until, counted, numbers, texts
+from tests.widgets.comparing import Until, counted, texts
+from tests.widgets.decoded import numbers
 
 
 @pytest.mark.parametrize("kind", COMPARISONS)

@@ -9,9 +9,9 @@ import traitlets as t
 
 from hta_widgets import Trace, TraceExplorer, analysis
 from hta_widgets.trace.class_rules import parse
+from tests.widgets.decoded import numbers
 from tests.widgets.exchanging_job import MARKUP, RING, write_job
 from tests.widgets.test_explorer_clock import part
-from tests.widgets.test_parts import numbers
 from tests.widgets.test_trace_explorer import settled
 
 

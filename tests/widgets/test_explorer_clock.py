@@ -13,7 +13,7 @@ from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.widgets.iteration_selector import IterationSelector
 from tests.analysis.every_analysis import all_answers
 from tests.support import shared_trace
-from tests.widgets.test_parts import numbers
+from tests.widgets.decoded import numbers
 from tests.widgets.test_trace_explorer import settled
 
 

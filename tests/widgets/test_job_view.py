@@ -20,6 +20,7 @@ from hta_widgets.widgets.notable_ranks import notable_ranks
 from hta_widgets.widgets.runtime import JOB_BUNDLE, REPORT_BUNDLES, bundle, runtime
 from tests.job.many_ranks import write_job
 from tests.report.reading import part
+from tests.widgets.decoded import numbers as table_numbers
 
 MEGABYTE = 1_000_000
 SLOW = 5
@@ -45,8 +46,7 @@ def numbers(view: JobView, method: str) -> tuple[dict[str, Any], np.ndarray]:
 def column(view: JobView, name: str) -> list[float]:
     table = view.table
     assert table is not None
-    (found,) = [item for item in table["columns"] if item["name"] == name]
-    return np.frombuffer(table["data"], "<f8", table["rows"], found["offset"]).tolist()
+    return table_numbers(table, name)
 
 
 def test_it_says_what_slowdown_says(view: JobView, eight: Trace) -> None:

@@ -5,7 +5,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from traitlets import TraitError
@@ -16,11 +15,7 @@ from hta_widgets.analysis.device_time.step_times import slowest_steps
 from hta_widgets.engine import Superseded, checkpoint
 from tests.analysis.training_memory import Training
 from tests.support import shared_trace
-
-
-def numbers(table: dict[str, Any], name: str) -> list[float]:
-    column = next(column for column in table["columns"] if column["name"] == name)
-    return np.frombuffer(table["data"], "<f8", table["rows"], column["offset"]).tolist()
+from tests.widgets.decoded import numbers
 
 
 def test_panel_shows_the_frame_of_the_selection(ddp: Trace, until: Any) -> None:

@@ -5,6 +5,7 @@ import pandas as pd
 
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.widgets.table_codec import encode
+from tests.widgets.decoded import numbers
 
 
 def test_columns_and_buffer() -> None:
@@ -24,6 +25,31 @@ def test_columns_and_buffer() -> None:
     numbers = np.array([np.frombuffer(table["data"], "<f8", 2, offset) for offset in offsets])
     np.testing.assert_array_equal(numbers, [[0, np.nan], [2**53 - 1, -5], [0.5, np.nan], [1, 0]])
     assert table["columns"][4]["values"] == ["a<b>", ""]
+
+
+def test_whole_numbers_of_many_rows_take_as_many_bytes_as_their_range() -> None:
+    rows = np.arange(100)
+    frame = pd.DataFrame(
+        {
+            "byte": rows % 7 == 0,
+            "word": -5 + 600 * rows,
+            "long": 2**53 - 1 - 40_000_000 * rows,
+            "range": 2**32 * (rows == 3),
+            "share": rows / 3,
+            "zero": np.zeros(100),
+            "missing": pd.array([None, *rows[1:]], dtype="Int64"),
+            "endless": np.where(rows == 1, np.inf, 1.0),
+        }
+    )
+    table = encode(frame)
+    sizes = {column["name"]: column.get("bytes", 8) for column in table["columns"]}
+    assert sizes == {
+        "byte": 1, "word": 2, "long": 4, "range": 8, "share": 8, "zero": 1, "missing": 8, "endless": 8,
+    }  # fmt: skip
+    assert len(table["data"]) == 100 * sum(sizes.values())
+    for name in frame:
+        expected = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        np.testing.assert_array_equal(numbers(table, str(name)), expected)
 
 
 def test_empty() -> None:

@@ -3,7 +3,7 @@
 import { duration, exact, percent, timeUnit } from "../format";
 import { Axis } from "./axis";
 import type { ChartProps } from "./chart";
-import { Distribution } from "./distribution";
+import { Distribution, type Strip } from "./distribution";
 import { Fill } from "./fills";
 import { Legend, type Series } from "./legend";
 import { fitted, labelWidth, Mark } from "./mark";
@@ -23,7 +23,7 @@ export interface StackChart {
   whole: string;
 }
 
-export function Bars({ marks, chart, width, selecting }: ChartProps<StackChart>) {
+export function Bars({ marks, chart, legend, width, selecting }: ChartProps<StackChart>) {
   const ranks = [...marks.numbers("rank")];
   const steps = [...marks.numbers("iteration")];
   const labels = marks.texts("label");
@@ -34,30 +34,30 @@ export function Bars({ marks, chart, width, selecting }: ChartProps<StackChart>)
   const inner = Math.max(80, width - left - RIGHT);
   const x = linear(0, longest / unit.scale || 1, inner);
   const ticks = roundTicks(0, longest / unit.scale || 1, Math.max(2, Math.floor(inner / 96)));
-  // of many ranks some have bars, and all are in the distribution
-  const bars = marks.numbers("bar");
-  const many = bars.length > 0;
-  const drawn = [...labels.keys()].filter((row) => !many || bars[row] === 1);
+  // of many ranks some have bars, and all are in the strips
+  const strips = legend.map((text): Strip => JSON.parse(text));
+  const drawn = [...labels.keys()];
   const height = drawn.length * ROW;
-  const used = chart.series.filter((part) => marks.numbers(part.column).some((value) => value > 0));
+  const used = chart.series.filter(({ column }) =>
+    strips.length
+      ? strips.some((strip) => strip.column === column)
+      : marks.numbers(column).some((value) => value > 0),
+  );
   const all = [...new Set(ranks)];
   return (
     <>
       <Legend series={used.length ? used : chart.series} />
-      {many && (
+      {strips.length > 0 && (
         <Distribution
           series={used}
           values={(column) => marks.numbers(column)}
           label={(row) => (labels[row] ?? "").replace(/^r/, "R")}
-          marked={[...labels.keys()].filter(
-            (row) => bars[row] === 1 || selecting.ranks.value.includes(ranks[row] ?? -1),
-          )}
           selected={selecting.ranks.value}
           pick={(rank, event) => pickRank(selecting, all, rank, event)}
-          {...{ ranks, width }}
+          {...{ strips, ranks, width }}
         />
       )}
-      {many && drawn.length > 0 && <p class="hta-muted">Ranks that stand out:</p>}
+      {strips.length > 0 && drawn.length > 0 && <p class="hta-muted">Ranks that stand out:</p>}
       {drawn.length > 0 && (
         <Plot label="Time split into parts" width={left + inner + RIGHT} height={height + AXIS}>
           <g transform={`translate(${left} 0)`}>

@@ -53,5 +53,5 @@ export const CHARTS: Partial<Record<string, AnyChart>> = {
 
 export function Drawing(props: ChartProps<Chart>) {
   const Chart = CHARTS[props.chart.type ?? ""];
-  return Chart && props.marks.rows > 0 ? <Chart {...props} /> : null;
+  return Chart && (props.marks.rows > 0 || props.legend.length > 0) ? <Chart {...props} /> : null;
 }

@@ -4,7 +4,7 @@ import { duration, exact, timeUnit } from "../format";
 import { Axis } from "./axis";
 import type { Series } from "./legend";
 import { Mark } from "./mark";
-import { max, min, ticks } from "./numbers";
+import { max, ticks } from "./numbers";
 import { Plot } from "./plot";
 import { linear } from "./scale";
 
@@ -12,24 +12,32 @@ const ROW = 30;
 const STRIP = 14;
 const AXIS = 20;
 const LEFT = 150;
-const BINS = 96;
+
+/** How the ranks' times in a part lie between nothing and the most of all parts (hta_widgets/charts/rank_strips.py). */
+export interface Strip {
+  column: string;
+  counts: number[];
+  least: number;
+  median: number;
+  most: number;
+  ranks: number;
+}
 
 export interface DistributionProps {
   series: readonly Series[];
-  values(column: string): ArrayLike<number>;
+  strips: readonly Strip[];
+  /** the ranks that have a mark of their own, and their times */
   ranks: readonly number[];
+  values(column: string): ArrayLike<number>;
   label(row: number): string;
-  /** rows that have a mark of their own */
-  marked: readonly number[];
   selected: readonly number[];
   pick(rank: number, event: MouseEvent | KeyboardEvent): void;
   width: number;
 }
 
 export function Distribution(props: DistributionProps) {
-  const { series, ranks, label, marked, selected, pick, width } = props;
-  const columns = series.map((part) => Array.from(props.values(part.column)));
-  const most = max(columns.flat()) || 1;
+  const { series, strips, ranks, label, selected, pick, width } = props;
+  const most = max(strips.map((strip) => strip.most)) || 1;
   const unit = timeUnit([most]);
   const inner = Math.max(80, width - LEFT - 16);
   const x = linear(0, most / unit.scale, inner);
@@ -39,8 +47,8 @@ export function Distribution(props: DistributionProps) {
   return (
     <>
       <p class="hta-legend">
-        {`Each strip: ${ranks.length.toLocaleString("en-US")} ranks, darker where more are; a line at the median.`}
-        {marked.length > 0 && " Diamonds: the ranks with bars below, and those selected."}
+        {`Each strip: ${(strips[0]?.ranks ?? 0).toLocaleString("en-US")} ranks, darker where more are; a line at the median.`}
+        {ranks.length > 0 && " Diamonds: the ranks with bars below."}
       </p>
       <Plot label="How ranks share out the parts of their time" width={width} height={height + AXIS}>
         <g transform={`translate(${LEFT} 0)`}>
@@ -50,13 +58,13 @@ export function Distribution(props: DistributionProps) {
           />
         </g>
         {series.map((part, row) => {
-          const values = columns[row] ?? [];
-          const counts = binned(values, most);
+          const strip = strips.find(({ column }) => column === part.column);
+          if (!strip) return null;
+          const { counts, median } = strip;
+          const values = props.values(part.column);
           const fullest = max(counts) || 1;
-          const median = middle(values);
           const fill = `var(--hta-${part.time_class})`;
-          const [least, top] = [min(values) ?? 0, max(values) ?? 0];
-          const said = `${part.label} of ${ranks.length} ranks: ${duration(least)} to ${duration(top)}, median ${duration(median)}`;
+          const said = `${part.label} of ${strip.ranks} ranks: ${duration(strip.least)} to ${duration(strip.most)}, median ${duration(median)}`;
           return (
             <g key={part.column} transform={`translate(0 ${row * ROW})`}>
               <Mark label={said} first={row === 0} onPick={null}>
@@ -70,9 +78,9 @@ export function Distribution(props: DistributionProps) {
                     count > 0 && (
                       <rect
                         key={bin}
-                        x={at((most * bin) / BINS)}
+                        x={at((most * bin) / counts.length)}
                         y={(ROW - STRIP) / 2}
-                        width={inner / BINS + 0.5}
+                        width={inner / counts.length + 0.5}
                         height={STRIP}
                         fill={fill}
                         fill-opacity={0.15 + 0.85 * Math.sqrt(count / fullest)}
@@ -81,8 +89,7 @@ export function Distribution(props: DistributionProps) {
                 )}
                 <path class="hta-range" d={`M${at(median)} ${ROW / 2 - 11}v22`} stroke="var(--hta-text)" />
               </Mark>
-              {marked.map((index) => {
-                const rank = ranks[index] ?? 0;
+              {ranks.map((rank, index) => {
                 const value = values[index] ?? 0;
                 const text = `${label(index)}, ${part.label}: ${duration(value)}, median ${duration(median)}`;
                 return (
@@ -108,20 +115,4 @@ export function Distribution(props: DistributionProps) {
       </Plot>
     </>
   );
-}
-
-/** How many values lie in each of equal parts from 0 to the most. */
-export function binned(values: readonly number[], most: number): number[] {
-  const counts = new Array<number>(BINS).fill(0);
-  for (const value of values) {
-    const bin = Math.min(BINS - 1, Math.max(0, Math.floor((value / most) * BINS)));
-    counts[bin] = (counts[bin] ?? 0) + 1;
-  }
-  return counts;
-}
-
-export function middle(values: readonly number[]): number {
-  const inOrder = [...values].sort((a, b) => a - b);
-  const half = inOrder.length / 2;
-  return ((inOrder[Math.ceil(half) - 1] ?? 0) + (inOrder[Math.floor(half)] ?? 0)) / 2;
 }

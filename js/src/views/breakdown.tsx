@@ -42,7 +42,8 @@ export const breakdown: View = ({ model, el, signal }) => {
   const drawing = trait<string>(model, "drawing", signal);
   const encoded = trait<EncodedTable | null>(model, "table", signal);
   const wireMarks = trait<EncodedTable | null>(model, "marks", signal);
-  const legend = trait<string[]>(model, "legend", signal);
+  const named = trait<string[] | undefined>(model, "legend", signal);
+  const legend = computed(() => named.value ?? []);
   const order = trait<string | undefined>(model, "table_order", signal);
   const leftOut = trait<number>(model, "left_out", signal);
   const extent = trait<number[]>(model, "extent", signal);
@@ -104,7 +105,7 @@ export const breakdown: View = ({ model, el, signal }) => {
             ),
         },
     ...(frozen ? [] : [parquet]),
-    ...(marks.value.rows > 0 ? pictures() : []),
+    ...(marks.value.rows > 0 || legend.value.length > 0 ? pictures() : []),
     {
       label: "Copy plotly figure",
       hint: `Copy ${drawing.value}`,
