@@ -3,7 +3,11 @@
 A user who drags a brush requests forty answers and wants one. So each consumer owns a `Latest`, which runs
 one task at a time, keeps only the newest of those waiting and revokes the ticket of the one that runs.
 Analyses call `checkpoint()` between steps, which raises `Superseded` once the ticket is revoked. Nothing is
-killed, nothing is timed, and a stale answer cannot overwrite a newer one.
+killed, and a stale answer cannot overwrite a newer one.
+
+What takes seconds and is read last gives way (`submit(..., patient=True)`): at its checkpoints it waits while
+others compute, for which a reader waits now. It does so for a limited time, so that nobody waits for ever on
+what it holds.
 
 `UI_LOCK` guards what the browser sees. Traitlets drops notifications when two threads set traits at once, and
 the thread that runs observers differs between ipykernel versions, so every browser-visible change happens
@@ -16,6 +20,7 @@ import contextvars
 import logging
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,6 +32,7 @@ __all__ = ["UI_LOCK", "Latest", "Superseded", "checkpoint", "in_forked_child", "
 
 Renewed = TypeVar("Renewed")
 Result = TypeVar("Result")
+Task = tuple[Callable[[], Result], bool]  # what to compute, and whether it is patient
 
 UI_LOCK = threading.RLock()
 
@@ -44,13 +50,36 @@ class Superseded(Exception):  # noqa: N818 - a signal, not an error
 
 
 class Ticket:
-    """Permission to go on computing, revocable from another thread."""
+    """Permission to go on computing, revocable from another thread.
 
-    def __init__(self) -> None:
+    Attributes:
+        patience: for how many seconds it still gives way to others.
+    """
+
+    def __init__(self, patience: float = 0.0) -> None:
         self.live = True
+        self.patience = patience
 
     def revoke(self) -> None:
         self.live = False
+
+
+_PATIENCE_SECONDS = 3.0
+_LOOK_EVERY_SECONDS = 0.01
+
+
+class _Urgent:
+    """How many tasks of `Latest` give way to nobody, from their submission to their end."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        self._lock, self.count = threading.Lock(), 0
+
+    def change(self, by: int) -> None:
+        with self._lock:
+            self.count = max(0, self.count + by)  # tasks of a parent process may end in a child
 
 
 _ticket: contextvars.ContextVar[Ticket | None] = contextvars.ContextVar("hta_widgets_ticket", default=None)
@@ -59,7 +88,12 @@ _ticket: contextvars.ContextVar[Ticket | None] = contextvars.ContextVar("hta_wid
 def checkpoint() -> None:
     """Raise `Superseded` if the answer is no longer wanted; does nothing outside the engine."""
     ticket = _ticket.get()
-    if ticket is not None and not ticket.live:
+    if ticket is None:
+        return
+    while ticket.live and ticket.patience > 0.0 and _urgent.count:
+        ticket.patience -= _LOOK_EVERY_SECONDS
+        time.sleep(_LOOK_EVERY_SECONDS)
+    if not ticket.live:
         raise Superseded
 
 
@@ -79,6 +113,9 @@ def in_forked_child(thing: Renewed) -> Renewed:
     """
     _renewed.add(thing)
     return thing
+
+
+_urgent = in_forked_child(_Urgent())
 
 
 def _after_fork() -> None:
@@ -112,8 +149,8 @@ class Latest(Generic[Result]):
         self._fail = fail
         self._lock = threading.Lock()
         self._running: Ticket | None = None
-        self._computed: Callable[[], Result] | None = None
-        self._waiting: Callable[[], Result] | None = None
+        self._computed: Task[Result] | None = None
+        self._waiting: Task[Result] | None = None
         in_forked_child(self)
 
     def renew(self) -> None:
@@ -124,10 +161,14 @@ class Latest(Generic[Result]):
             self._running = None
             self._start_waiting()
 
-    def submit(self, compute: Callable[[], Result]) -> None:
-        """Compute soon, in another thread; supersedes whatever was submitted before."""
+    def submit(self, compute: Callable[[], Result], *, patient: bool = False) -> None:
+        """Compute soon, in another thread; supersedes whatever was submitted before.
+
+        Args:
+            patient: give way to other consumers' tasks that are not.
+        """
         with uninterrupted(), self._lock:
-            self._waiting = compute
+            self._waiting = compute, patient
             if self._running is None:
                 self._start_waiting()
             else:
@@ -141,20 +182,25 @@ class Latest(Generic[Result]):
                 self._running.revoke()
 
     def _start_waiting(self) -> None:
-        compute, self._waiting = self._waiting, None
-        if compute is None:
+        task, self._waiting = self._waiting, None
+        if task is None:
             return
-        ticket = self._running = Ticket()
-        self._computed = compute
+        compute, patient = task
+        ticket = self._running = Ticket(_PATIENCE_SECONDS if patient else 0.0)
+        self._computed = task
+        hurry = 0 if patient else 1
+        _urgent.change(hurry)
         try:
-            submit(lambda: self._run(compute, ticket), ticket)
+            submit(lambda: self._run(compute, ticket, hurry), ticket)
         except RuntimeError:  # the interpreter is shutting down: nobody waits for the answer
             self._running = None
+            _urgent.change(-hurry)
 
-    def _run(self, compute: Callable[[], Result], ticket: Ticket) -> None:
+    def _run(self, compute: Callable[[], Result], ticket: Ticket, hurry: int) -> None:
         try:
             self._answer(compute, ticket)
         finally:
+            _urgent.change(-hurry)
             with self._lock:
                 self._running = self._computed = None
                 self._start_waiting()

@@ -20,6 +20,9 @@ class Computed(Part):
 
     _depends: ClassVar[tuple[str, ...]] = ()
     _ignores: tuple[str, ...] = ()  # traits of the selection that do not filter the content
+    # After a change other parts come first; not so in the beginning, of what a reader sees first.
+    _patient: ClassVar[bool] = False
+    _answered = False
 
     def _bind(self, selection: Selection, traits: dict[str, Any]) -> None:
         """Open the comm, and begin to follow what the content depends on."""
@@ -54,7 +57,7 @@ class Computed(Part):
             try:
                 question = self._question()
                 self.status = "busy"
-                self._latest.submit(lambda: self._compute(question))
+                self._latest.submit(lambda: self._compute(question), patient=self._patient and self._answered)
             except BaseException as error:  # of an observer, an interrupt: nothing is on its way
                 self._latest.cancel()
                 self._fail(error)
@@ -65,6 +68,7 @@ class Computed(Part):
         with UI_LOCK, self.hold_sync():
             self.message = ""
             self._show(result)
+            self._answered = True
             if self.status == "busy":  # last: a waiting thread then finds the answer in place
                 self.status = "idle"
 
