@@ -70,6 +70,12 @@ def health_frame(findings: Iterable[Finding]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 
 
+def findings_in(frame: pd.DataFrame) -> list[Finding]:
+    """The findings of a frame, in its order."""
+    rows = zip(*(frame[name].tolist() for name in COLUMNS), strict=True)
+    return [Finding(None if pd.isna(rank) else rank, *about) for rank, *about in rows]
+
+
 def rank_findings(trace: RankTrace, job_size: int) -> list[Finding]:
     """The findings about one rank's file, in a job of `job_size` ranks."""
     return [

@@ -19,8 +19,16 @@ from hta_widgets.trace.absent_ranks import Absent, absent_ranks
 from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
 from hta_widgets.trace.classify import EventClass, make_rule, registered
 from hta_widgets.trace.events_frame import events_frame
-from hta_widgets.trace.health import Finding, health_frame, job_findings, rank_findings, rule_findings
+from hta_widgets.trace.health import (
+    Finding,
+    findings_in,
+    health_frame,
+    job_findings,
+    rank_findings,
+    rule_findings,
+)
 from hta_widgets.trace.iteration_clock import Clock
+from hta_widgets.trace.kept_of_job import is_kept, kept_of_job
 from hta_widgets.trace.memory import Memory, default_limit
 from hta_widgets.trace.one_job import why_several_jobs, world_size
 from hta_widgets.trace.rank_events import Header, RankEvents, open_rank, ranks_apart
@@ -352,10 +360,26 @@ class Trace:
     @cached_property
     def iterations(self) -> pd.DataFrame:
         """All ranks' iterations by rank and time: columns iteration, rank, then as `RankTrace.iterations`."""
+        return kept_of_job(self, "iterations", self._iterations)
+
+    @property
+    def was_opened(self) -> bool:
+        """Whether an earlier process has left what the first view of a job of many ranks needs of each."""
+        return is_kept(self, "iterations")
+
+    def _iterations(self) -> pd.DataFrame:
         frames = [self.rank(rank).iterations for rank in self.ranks]
         frame = pd.concat(frames, ignore_index=True)
         frame["rank"] = np.repeat(np.array(self.ranks, np.int64), [len(of_rank) for of_rank in frames])
         return frame[["iteration", "rank", *(name for name in frame if name not in ("iteration", "rank"))]]
+
+    @cached_property
+    def kinds(self) -> list[str]:
+        """What kind of run each rank's file records (`Recording.kind`), in the order of `ranks`."""
+        return kept_of_job(self, "kinds", self._kinds)["kind"].tolist()
+
+    def _kinds(self) -> pd.DataFrame:
+        return pd.DataFrame({"kind": [self.rank(rank).recording.kind for rank in self.ranks]}, dtype="str")
 
     @cached_property
     def extent_ns(self) -> tuple[int, int]:
@@ -370,11 +394,12 @@ class Trace:
         Columns: rank (Int64, null for the job), severity, check (str), count (int64), detail, remedy (str),
         name (str, of the device work that the row is about, "" for none).
         """
-        findings = self._about_job()
         size = 1 if self.several_jobs else self.job_size
-        for rank in self.ranks:
-            findings += self.findings_about(rank, size)
-        return health_frame(findings)
+        about = kept_of_job(self, f"findings of ranks of {size}", lambda: self._about_ranks(size))
+        return health_frame([*self._about_job(), *findings_in(about)])
+
+    def _about_ranks(self, size: int) -> pd.DataFrame:
+        return health_frame(finding for rank in self.ranks for finding in self.findings_about(rank, size))
 
     def findings_about(self, rank: int, job_size: int) -> list[Finding]:
         """What `health` says of a rank of a job of so many."""

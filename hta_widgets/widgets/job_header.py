@@ -101,7 +101,7 @@ def _recording(trace: Trace) -> list[Field]:
     """What was recorded, where that can be told of all ranks alike."""
     if trace.several_jobs:
         return [_field("Recording", "several jobs", trace.several_jobs)]
-    kinds = {trace.rank(rank).recording.kind for rank in trace.ranks} - {"unknown"}
+    kinds = set(trace.kinds) - {"unknown"}
     return [_field("Recording", *_KINDS[kinds.pop()])] if len(kinds) == 1 else []
 
 

@@ -8,14 +8,16 @@ from concurrent.futures import Future, InvalidStateError
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from hta_widgets.engine import in_forked_child
+from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.engine import checkpoint, in_forked_child
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.pace import Pace
 from hta_widgets.trace.far import FarTrace
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.discovery import discover
+from hta_widgets.trace.scope import Scope
 
-__all__ = ["Loading", "LoadingCancelledError", "open_all"]
+__all__ = ["Loading", "LoadingCancelledError", "open_all", "read_ahead"]
 
 Loaded = TypeVar("Loaded")
 Progress = Callable[[float, int, str], None]
@@ -51,7 +53,7 @@ def open_all(
         before += files[name]
         # Computed on first use and needed for the first view: do it now, while a progress bar is shown.
         pace = Pace()
-        for done, rank in enumerate(() if isinstance(trace, FarTrace) else trace.ranks):
+        for done, rank in enumerate(() if isinstance(trace, FarTrace) or trace.was_opened else trace.ranks):
             which = f" (rank {done + 1} of {len(trace.ranks)})" if len(trace.ranks) > 1 else ""
             text = f"linking events{which}{pace.left(done / len(trace.ranks))}"
             progress(before, total, prefix + text)
@@ -59,6 +61,15 @@ def open_all(
         progress(before, total, f"{prefix}linking events")
         _ = trace.iterations, trace.summary
     return opened
+
+
+def read_ahead(trace: Trace) -> None:
+    """Read what was left out because an earlier process had read it, so that the first selection finds it."""
+    if isinstance(trace, FarTrace) or trace.exceeds_memory:
+        return
+    for rank in trace.ranks:
+        checkpoint()
+        _ = trace.rank(rank).launch, trace.rank(rank).iterations, busy(trace.rank(rank), Scope())
 
 
 def _report_reading(

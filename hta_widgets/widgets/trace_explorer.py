@@ -37,6 +37,7 @@ from hta_widgets.widgets.inspector import Inspector
 from hta_widgets.widgets.iteration_selector import IterationSelector
 from hta_widgets.widgets.job_header import About, about
 from hta_widgets.widgets.job_view import job_frame
+from hta_widgets.widgets.loading import read_ahead
 from hta_widgets.widgets.loading_part import LoadingPart, name_of
 from hta_widgets.widgets.name_search import names_containing
 from hta_widgets.widgets.panels import PanelKinds, available_panels, kinds_of, make_panel
@@ -149,6 +150,7 @@ class TraceExplorer(Pictured, LoadingPart):
         self._choose_panels = panels is None
         self._about = Latest[About](self._tell, self._not_loaded)
         self._lacks = Latest[dict[str, str]](self._tell_lacking, self._not_loaded)
+        self._ahead = Latest[None](lambda _: None, self._not_loaded)
         clock = clock or (source.iteration_clock if isinstance(source, Trace) else "auto")
         super().__init__(
             {self._name: source},
@@ -168,6 +170,7 @@ class TraceExplorer(Pictured, LoadingPart):
             parts, self._fixed = self.parts, ()
             self._about.cancel()
             self._lacks.cancel()
+            self._ahead.cancel()
             super().close()
             for _, part in parts:
                 part.close()
@@ -400,7 +403,8 @@ class TraceExplorer(Pictured, LoadingPart):
             self._arrange()
             self._tell(known)
             self.status, self.message, self.progress = "idle", "", None
-            self._lacks.submit(lambda: unanswered(trace))  # which may take longer than all that is shown
+            self._lacks.submit(lambda: unanswered(trace), patient=True)  # of what is not shown
+            self._ahead.submit(lambda: read_ahead(trace), patient=True)
             if self.trace is not trace:  # something else was chosen meanwhile
                 self._read_again()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import pandas as pd
 
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.memory.usage import memory_timeline
 from hta_widgets.analysis.strategy.group_evidence import GroupEvidence
 from hta_widgets.analysis.strategy.reading import (
@@ -21,7 +22,7 @@ from hta_widgets.analysis.strategy.reading import (
     ZERO_3,
     ZERO_BELOW_3,
 )
-from hta_widgets.analysis.strategy.table import job_evidence
+from hta_widgets.analysis.strategy.table import job_evidence, training_strategy
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import byte_size
@@ -46,6 +47,7 @@ _COLUMNS = {
 }  # fmt: skip
 
 
+@kept()
 def strategy_memory(
     trace: Trace,
     scope: Scope | None = None,
@@ -93,7 +95,10 @@ def strategy_memory(
         raise ValueError(f"optimizer is one of {', '.join(_STATES)}, not {optimizer!r}")
     scope = scope or Scope()
     rows = []
-    models = [(rank, evidence) for rank, evidence in job_evidence(trace, scope) if _has_model(evidence)]
+    # which is kept, so that a job opened again is not read to say that nothing is known
+    sized = bool(training_strategy(trace, scope)["parameters"].notna().any())
+    evidence_of_all = job_evidence(trace, scope) if sized else ()
+    models = [(rank, evidence) for rank, evidence in evidence_of_all if _has_model(evidence)]
     groups = Counter(rank for rank, _ in models)
     for rank, evidence in models:
         if groups[rank] > 1:

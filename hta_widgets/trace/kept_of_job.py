@@ -1,0 +1,79 @@
+"""Small tables about all ranks of a job, kept beside its answers, for which each rank would be read.
+
+As with `kept_links`, a file is named after all that it follows from, so none is ever stale.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pandas as pd
+import pyarrow as pa
+
+from hta_widgets.trace.arrow_frames import from_arrow, to_arrow
+from hta_widgets.trace.kept_links import code_of
+from hta_widgets.trace.reader.cache_budget import trim
+from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.model import Trace
+
+__all__ = ["is_kept", "kept_of_job"]
+
+_FOLDER: Final = "jobs"
+_LEAST_RANKS: Final = 16  # fewer are read before a file is written
+_PART_OF_BUDGET: Final = 0.01
+
+
+def kept_of_job(trace: Trace, what: str, compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+    """A table about all ranks of a job: the one that is kept, or that of `compute`, which then is.
+
+    Args:
+        trace: the job.
+        what: names the table. It follows from the files, and how they were put together (`Trace.key`).
+    """
+    file = _file(trace, what)
+    known = None if file is None else _read(file)
+    if known is None:
+        known = compute()
+        if file is not None:
+            _write(file, known)
+    return known
+
+
+def is_kept(trace: Trace, what: str) -> bool:
+    """Whether `kept_of_job` has a table without computing it."""
+    file = _file(trace, what)
+    return file is not None and file.exists()
+
+
+def _file(trace: Trace, what: str) -> Path | None:
+    code = code_of(Path(__file__).parent)
+    if trace.answers is None or len(trace.ranks) < _LEAST_RANKS or not trace.key or not code:
+        return None
+    named = hashlib.blake2b(f"{trace.key} {code} {what}".encode(), digest_size=16).hexdigest()
+    return trace.answers.with_name(_FOLDER) / f"{named}.arrow"
+
+
+def _read(file: Path) -> pd.DataFrame | None:
+    try:
+        frame = from_arrow(read_sealed(file))
+        os.utime(file)  # marks it as recently used
+    except (OSError, DamagedFileError, ValueError, KeyError, TypeError, pa.ArrowException):
+        return None
+    return frame
+
+
+def _write(file: Path, frame: pd.DataFrame) -> None:
+    """Keep a table. That it cannot be written is no error."""
+    if (content := to_arrow(frame)) is None:
+        return
+    with contextlib.suppress(OSError):
+        with sealed(file) as sealing:
+            sealing.write(content)
+        trim(file.parent, _PART_OF_BUDGET)
