@@ -160,3 +160,48 @@ def test_work_that_comes_while_the_interpreter_ends_is_dropped(monkeypatch):
     latest.submit(lambda: 1)
     latest.submit(lambda: 2)
     assert not delivered
+
+
+def test_patient_work_gives_way_to_others_and_goes_on_after_them():
+    patient, urgent = Consumer(), Consumer()
+    begun, go, passed = threading.Event(), threading.Event(), threading.Event()
+
+    def long():
+        begun.set()
+        go.wait(SECONDS)
+        checkpoint()
+        passed.set()
+        return "patient"
+
+    patient.latest.submit(long, patient=True)
+    assert begun.wait(SECONDS)
+    hold = threading.Event()
+    urgent.latest.submit(lambda: hold.wait(SECONDS) and "urgent")
+    go.set()
+    assert not passed.wait(0.2)  # it waits at its checkpoint
+    hold.set()
+    assert urgent.next() == "urgent"
+    assert patient.next() == "patient"
+    assert engine._urgent.count == 0
+
+
+def test_patience_ends_and_what_is_superseded_does_not_wait(monkeypatch):
+    monkeypatch.setattr(engine, "_PATIENCE_SECONDS", 0.05)
+    patient, urgent, hold = Consumer(), Consumer(), threading.Event()
+    urgent.latest.submit(lambda: hold.wait(SECONDS))
+    try:
+        # as if it held what the urgent one waits for
+        patient.latest.submit(lambda: checkpoint() or "patient", patient=True)
+        assert patient.next() == "patient"
+    finally:
+        hold.set()
+    assert urgent.next()
+    ticket = Ticket(patience=SECONDS)
+    engine._urgent.change(1)
+    try:
+        waiting = submit(checkpoint, ticket)
+        ticket.revoke()
+        with pytest.raises(Superseded):
+            waiting.result(SECONDS)
+    finally:
+        engine._urgent.change(-1)
