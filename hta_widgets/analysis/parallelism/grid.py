@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pandas as pd
 
 from hta_widgets.analysis.core.entry import Analysis
+from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.parallelism.dimensions import (
     CONTEXT,
@@ -58,6 +59,7 @@ _RECORD_GROUPS: Final = (
 _POINT_TO_POINT = {"send", "recv", "sendrecv"}
 
 
+@kept()
 def parallelism(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     """Along which dimensions is the job split, and where does each rank stand: replica, stage, shard?
 
