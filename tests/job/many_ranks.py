@@ -26,17 +26,19 @@ def write_job(
     layers: int = LAYERS,
     products: int = 1,
     packed: bool = False,
+    written: int | None = None,
 ) -> Path:
     """Files of `ranks` ranks of which `slow` computes longer, so that the others wait in every collective.
 
     Args:
         products: matrix products of a layer, before its all-reduce.
         packed: as .json.gz.
+        written: so many of the ranks, the first ones; default all.
     """
     folder.mkdir()
     pack = gzip.compress if packed else bytes
     texts = {}
-    for rank in range(ranks):
+    for rank in range(ranks if written is None else written):
         kind = rank % ALIKE, rank == slow
         if kind not in texts:
             events = json.dumps([*_events(*kind, ranks, steps, layers, products)])
