@@ -3,9 +3,13 @@
 Of jobs of many small ranks (`tests/job/many_ranks.py`) CPU seconds to open, to answer the overview, and both
 again from the cache; with `--layers 195` of ranks of some 50 MB of JSON each, in gzip. Of one real trace,
 opened as several ranks: CPU and bytes per event, without a limit and with one that holds two or three of the
-ranks. Each job is in a process of its own.
+ranks. With `--shares`, of a job of which there is only what is kept (`tests/job/kept_shares.py`), what an
+explorer asks first; with `--cluster`, of the same job on two worker processes, the notebook's CPU and what
+comes from the workers. Each job is in a process of its own.
 
     python benchmarks/scaling.py 64 256 1024
+    python benchmarks/scaling.py 16384 --shares
+    python benchmarks/scaling.py 1024 --cluster
     python benchmarks/scaling.py 1024 --layers 195 --gigabytes 6
     python benchmarks/scaling.py trace.json.gz --ranks 8
 """
@@ -14,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import pickle
 import resource
 import subprocess
 import sys
@@ -88,6 +93,81 @@ def large(path: Path, ranks: int, limited: bool) -> None:
     told_peak()
 
 
+def shares(count: int, folder: Path) -> None:
+    """A job of so many ranks of which there is only what is kept, as an explorer opens it."""
+    import json
+
+    import pandas as pd
+    from ipywidgets.widgets.widget import _remove_buffers
+
+    from hta_widgets import RankSelector, Scope, analysis
+    from hta_widgets.charts.rank_bands import in_bands
+    from hta_widgets.widgets.freezing import settle
+    from tests.job.kept_shares import simulate
+
+    print(f"{count:,} ranks of which only what is kept is there")
+    with simulate(folder, count) as opened:
+        kept = [file.stat().st_size for file in (folder / "cache").rglob("*") if file.suffix != ".arrow"]
+        print(f"  headers: {sum(kept) / count:,.0f} bytes per rank")
+        trace = spent("open", opened)
+        spent("summary", lambda: trace.summary)
+        spent("temporal_breakdown, all shares", lambda: analysis.temporal_breakdown(trace))
+        odd = Scope(ranks=tuple(trace.ranks[1::2]))
+        spent("temporal_breakdown, half of them", lambda: analysis.temporal_breakdown(trace, odd))
+        steps = spent("iterations", lambda: trace.iterations)
+        selector = spent("rank picker", lambda: RankSelector(trace))
+        spent("... its bars and outliers", lambda: settle([selector]))
+        state, _, buffers = _remove_buffers(selector.get_state())
+        sent = len(json.dumps(state, default=str)) + sum(memoryview(each).nbytes for each in buffers)
+        print(f"  rank picker: {sent / count:.0f} bytes per rank for the browser; {selector.outliers}")
+        lasting = steps["end_ns"] - steps["start_ns"]
+        cells = pd.DataFrame({"x": steps["iteration"], "y": steps["rank"], "value": lasting})
+        rows, _ = spent("heat map", lambda: in_bands(cells))
+        print(f"  heat map: {rows['y'].nunique()} rows; ranks read: {trace.memory.dropped}")
+        again = spent("open again", opened)
+        spent("temporal_breakdown again", lambda: analysis.temporal_breakdown(again))
+    told_peak()
+
+
+def cluster(count: int, folder: Path) -> None:
+    """The same job on two workers, which read the columns of its ranks from the cache."""
+    import distributed
+
+    from hta_widgets import Trace
+    from hta_widgets.analysis import ANALYSES
+    from tests.job.kept_shares import simulate
+
+    with simulate(folder, count):
+        pass  # the cache is what is wanted
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as running,
+        distributed.Client(running) as client,
+    ):
+        came = [0, 0]
+        gather = client.gather
+
+        def measured(futures: Any, **options: Any) -> Any:
+            answers = gather(futures, **options)
+            sizes = [len(each if isinstance(each, bytes) else pickle.dumps(each)) for each in answers]
+            came[:] = came[0] + sum(sizes), came[1] + len(sizes)
+            return answers
+
+        client.gather = measured
+
+        def asked(what: str, work: Callable[[], Answer]) -> Answer:
+            came[:] = 0, 0
+            answer = spent(what, work)
+            print(f"    {came[0] / count:,.0f} bytes per rank in {came[1]:,} messages", flush=True)
+            return answer
+
+        print(f"{count:,} ranks on two workers; CPU is the notebook's, with its half of Dask")
+        trace = asked("open", lambda: Trace.open(folder / "job", client, cache=folder / "cache"))
+        asked("iterations, health", lambda: (trace.iterations, trace.health))
+        for kind in ("temporal_breakdown", "kernel_breakdown", "collectives", "stragglers", "rank_waits"):
+            asked(kind, lambda kind=kind: ANALYSES[kind].answer(trace))  # type: ignore[misc]
+    told_peak()
+
+
 def told_peak() -> None:
     """Print the most memory that this process had."""
     print(f"  memory at its peak: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:,.0f} MB")
@@ -100,6 +180,8 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=8, help="how many times a trace is opened")
     parser.add_argument("--layers", type=int, help="of large ranks: 195 for 50 MB")
     parser.add_argument("--gigabytes", type=float, help="that ranks may hold in memory; default half of it")
+    parser.add_argument("--shares", action="store_true", help="only what is kept of ranks")
+    parser.add_argument("--cluster", action="store_true", help="the same on a cluster of two processes")
     parser.add_argument("--limited", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -107,6 +189,7 @@ def main() -> None:
         for job in asked.jobs:
             for how in ([], ["--limited"])[: 1 if job.isdecimal() else 2]:
                 command = [sys.executable, __file__, job, "--ranks", str(asked.ranks)]
+                command += [f"--{name}" for name in ("shares", "cluster") if getattr(asked, name)]
                 command += [] if asked.layers is None else ["--layers", str(asked.layers)]
                 command += [] if asked.gigabytes is None else ["--gigabytes", str(asked.gigabytes)]
                 subprocess.run([*command, "--alone", *how], check=True)
@@ -114,7 +197,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         os.environ["HTA_WIDGETS_CACHE"] = f"{name}/cache"
         (job,) = asked.jobs
-        if job.isdecimal():
+        if asked.shares or asked.cluster:
+            (shares if asked.shares else cluster)(int(job), Path(name))
+        elif job.isdecimal():
             many(int(job), asked.layers, asked.gigabytes and int(asked.gigabytes * 1e9), Path(name))
         else:
             large(Path(job), asked.ranks, asked.limited)

@@ -235,14 +235,14 @@ FIRST_PANELS = (
 
 
 def noisy_ranks(folder: Path) -> Path:
-    """Ranks of 31,000 events with 200 collectives, no two events alike, of which each is late at times."""
-    job = write_job(folder, 4, slow=-1, steps=5, layers=40, products=25)
+    """Ranks of 31,000 events with 200 collectives, no two events alike, of which one rank is late."""
+    job = write_job(folder, 4, slow=1, steps=5, layers=40, products=25)
     for rank, file in enumerate(sorted(job.iterdir())):
         random = np.random.default_rng(rank)
         content = json.loads(file.read_text())
         events = content["traceEvents"]
         later, shorter = random.integers(0, 400, len(events)), random.integers(400, 800, len(events))
-        late = random.integers(0, 60_000, len(events))
+        late = random.integers(0, 15_000, len(events))
         for event, begins, less, waits in zip(
             events, later.tolist(), shorter.tolist(), late.tolist(), strict=True
         ):
@@ -298,9 +298,9 @@ def test_collectives_are_matched_without_columns(
     for kind in ("stragglers", "rank_waits", "alpha_beta"):
         assert_same(answer(lambda kind=kind: ANALYSES[kind].function(here)), ANALYSES[kind].answer(trace))
     late = ANALYSES["stragglers"].answer(trace)
-    assert late["counted"].sum() > 400 and late.groupby("rank")["blamed_ns"].sum().min() > 0
+    assert late["counted"].sum() > 400 and late.groupby("rank")["blamed_ns"].sum().idxmax() == 1
     assert not trace.pulled and "_whole" not in vars(trace)
-    assert wire.received < 100 * len(found)
+    assert wire.received < 40 * len(found)
 
 
 def test_what_would_not_come_back_as_it_is_is_sent_as_it_is() -> None:
