@@ -297,6 +297,12 @@ class RankTrace:
             raise ValueError(f"column {column!r} holds numbers: ask argument for it")
         return self._values(column, -1, np.dtype(np.int32))
 
+    def has_argument(self, column: str) -> bool:
+        """Whether any row has a value in a column of texts or whole numbers."""
+        event, found = self.table.sparse(column)
+        known = found != (NULL if self._kind(column) == "int" else -1)
+        return bool((self._row[event[known]] >= 0).any())
+
     def _values(self, column: str, null: float, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """A column of the table for each row, `null` where absent."""
         values = np.full(self.n, null, dtype)

@@ -65,6 +65,7 @@ def module_lines(rank_trace: RankTrace, scope: Scope, time: str) -> Entries:
 def phase_lines(rank_trace: RankTrace, scope: Scope, time: str) -> Entries:
     """By phase of a training step, as `Phases` tells them. Count: pieces of device work, or calls."""
     found, tree = phases(rank_trace), stacks(rank_trace)
+    of = found.of.astype(np.int64)
     work = _work(rank_trace, scope)
     if time == "device":
         rows, spent = work, rank_trace.dur[work]
@@ -73,9 +74,9 @@ def phase_lines(rank_trace: RankTrace, scope: Scope, time: str) -> Entries:
         spent = tree.self_ns[rows]
     lines = [Line("phase", name) for name in PHASES]
     return Entries(
-        lines, found.of[rows], rank_trace.iteration[rows], np.ones_like(spent), spent, spent,
-        _named(rank_trace, work, found.of[work]),
-        _named(rank_trace, found.outermost, found.of[found.outermost]),
+        lines, of[rows], rank_trace.iteration[rows], np.ones_like(spent), spent, spent,
+        _named(rank_trace, work, of[work]),
+        _named(rank_trace, found.outermost, of[found.outermost]),
     )  # fmt: skip
 
 

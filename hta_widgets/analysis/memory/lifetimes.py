@@ -88,7 +88,7 @@ lifetimes_of = memoize_per_rank()(Lifetimes)
 def _phase(rank_trace: RankTrace, changes: Changes, operator: Int64) -> Int64:
     """By the innermost operator, annotation or Python function that belongs to a phase."""
     of = np.append(phases(rank_trace).of, np.int8(_OTHER))
-    found = of[operator]
+    found = of[operator].astype(np.int64)
     for event_class in (EventClass.ANNOTATION, EventClass.PYTHON):
         rest = np.flatnonzero(found == _OTHER)
         found[rest] = of[innermost(rank_trace, event_class, changes, rest)]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Chains", "chained_ns", "chains_of", "neighbours"]
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 _COPY: Final = "aten::copy_"
@@ -118,7 +119,7 @@ def chains_of(rank_trace: RankTrace) -> Chains:
     """
     before, after = neighbours(rank_trace)
     kind, work = _work(rank_trace)
-    first, second = kind[before], kind[after]
+    first, second = kind[before].astype(np.int64), kind[after]
     known = (first >= 0) & (second >= 0)
     before, after, first, second = before[known], after[known], first[known], second[known]
     pairs, which = distinct(first * len(work) + second)
@@ -148,7 +149,7 @@ def chains_of(rank_trace: RankTrace) -> Chains:
     )  # fmt: skip
 
 
-def _work(rank_trace: RankTrace) -> tuple[Int64, list[_Work]]:
+def _work(rank_trace: RankTrace) -> tuple[Int32, list[_Work]]:
     """For each row of a pointwise kernel what its operator does, as a place in a list; -1: unknown.
 
     Operators with several kernels do more than one of them tells.
@@ -159,17 +160,17 @@ def _work(rank_trace: RankTrace) -> tuple[Int64, list[_Work]]:
     chosen = np.flatnonzero(owner >= 0)
     chosen = chosen[once[owner[chosen]]]
     operator = calls.rows[owner[chosen]]
-    shapes, types = (rank_trace.argument_codes(name)[operator] for name in ("input_dims", "input_type"))
+    recorded = RecordedInputs(rank_trace)
+    shapes, types = (codes[operator] for codes in recorded.codes[:2])
     known = (shapes >= 0) & (types >= 0)
     which = rank_trace.name[operator[known]].astype(np.int64)
     for codes in (shapes[known], types[known]):
         which = distinct(which * (int(codes.max(initial=0)) + 1) + codes)[1]
     example = first_of_each(which)
-    recorded = RecordedInputs(rank_trace)
     work = [_work_of(recorded.of(int(row))) for row in operator[known][example].tolist()]
     place, kept = np.full(len(example) + 1, -1, np.int64), [each for each in work if each]
     place[:-1][[each is not None for each in work]] = np.arange(len(kept))
-    kind = np.full(rank_trace.n, -1, np.int64)
+    kind = np.full(rank_trace.n, -1, np.int32)
     kind[calls.work[chosen[known]]] = place[which]
     return kind, kept
 

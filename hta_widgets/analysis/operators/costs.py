@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -85,16 +86,19 @@ class Costs:
     A formula describes a call with all that it calls. A call without one costs what the calls in it cost.
 
     Attributes:
-        known: what they are made of.
+        known: what they are made of; added up when it is first asked for.
         has_formula: for each call whether a formula gave figures.
         named: for each call whether its operator has a formula at all.
     """
 
-    def __init__(self, known: Known, named: Bool) -> None:
-        self.known, self.named = known, named
-        self.has_formula: Bool = known.group >= 0
+    def __init__(self, add_up: Callable[[], Known], has_formula: Bool, named: Bool) -> None:
+        self._add_up, self.has_formula, self.named = add_up, has_formula, named
 
-    def of(self, calls: Int64) -> Float64:
+    @cached_property
+    def known(self) -> Known:
+        return self._add_up()
+
+    def of(self, calls: npt.NDArray[np.integer]) -> Float64:
         """float64[len(calls), len(SUMS)]."""
         found = np.zeros((len(calls), len(SUMS)), np.float64)
         _add_all(self.known, calls.astype(np.int64), np.arange(len(calls)), found)
@@ -144,19 +148,25 @@ def _operator_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], r
     number = np.where(np.isnan(figures[:, 0]) & np.isnan(figures[:, 1]), -1, np.arange(len(figures)))
     of_call = np.full(len(calls.rows), -1, np.int32)
     of_call[chosen] = number[group]
+    return Costs(partial(_added_up, rank_trace, of_call, figures, roofs), of_call >= 0, named)
+
+
+def _added_up(rank_trace: RankTrace, group: Int32, figures: Float64, roofs: Roofs | None) -> Known:
+    """What is known of the operators of a rank, by the number and the figures of their formulas."""
+    calls = operator_calls(rank_trace)
     unit, speeds = np.zeros(len(calls.rows), np.int8), np.full(len(UNITS) + 1, np.nan)
     if roofs is not None:
         products = np.array([*map(_is_product, rank_trace.names)] or [False], np.bool_)
         speeds = roofs.flops_per_ns(np.arange(len(speeds)))
         unit = call_units(rank_trace).astype(np.int8)
-        unit[(unit < 0) & ~products[name]] = SIMT
+        unit[(unit < 0) & ~products[rank_trace.name[calls.rows]]] = SIMT
         unit[unit < 0] = len(UNITS)
     place = np.full(len(calls.rows), -1, np.int32)
-    inside = np.zeros((_find_around(calls.parent, of_call, place), len(SUMS)))
+    inside = np.zeros((_find_around(calls.parent, group, place), len(SUMS)))
     bandwidth = roofs.memory_gb_s if roofs else np.nan
-    known = Known(of_call, figures, unit, speeds, bandwidth, calls.device_ns, place, inside)
+    known = Known(group, figures, unit, speeds, bandwidth, calls.device_ns, place, inside)
     _from_inside(calls.parent, known)
-    return Costs(known, named)
+    return known
 
 
 @memoize_per_rank(last=2)
@@ -174,7 +184,8 @@ def _module_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], roo
         calls.device_ns, np.arange(size, dtype=np.int32), inside,
     )  # fmt: skip
     _from_inside(calls.parent, known)
-    return Costs(known, np.zeros(size, np.bool_))
+    nothing = np.zeros(size, np.bool_)
+    return Costs(lambda: known, nothing, nothing)
 
 
 def _is_product(name: str) -> bool:
@@ -289,7 +300,7 @@ def _find_around(parent: Int64, group: Int32, place: Int32) -> int:
         if place[call] >= 0:
             place[call] = count
             count += 1
-    return count
+    return int(count)
 
 
 @kernel

@@ -16,7 +16,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.calls import Calls, operator_calls
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import distinct, unique
+from hta_widgets.trace.ordering import distinct, order_in_groups
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -41,9 +41,11 @@ def recomputed(rank_trace: RankTrace) -> Int64:
     """Those of `recorded_again` whose operators follow each other as some of the forward pass do."""
     calls = operator_calls(rank_trace)
     in_node, again = _inside(rank_trace, calls)
-    launching = unique(calls.owner[calls.owner >= 0])
+    launches = np.zeros(len(calls.rows), np.bool_)
+    launches[calls.owner[calls.owner >= 0]] = True
+    launching = np.flatnonzero(launches)
     row = calls.rows[launching]
-    launching = launching[np.lexsort((rank_trace.start[row], rank_trace.thread[row]))]
+    launching = launching[order_in_groups(rank_trace.thread[row], rank_trace.start[row])]
     row, kind = calls.rows[launching], _kinds(rank_trace, calls.rows[launching])
     thread = rank_trace.thread[row]
     neighbours = (thread[:-1] == thread[1:]) & (kind[:-1] >= 0) & (kind[1:] >= 0)

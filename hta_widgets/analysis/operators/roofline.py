@@ -190,7 +190,7 @@ def _speeds(units: list[Any], peaks: Mapping[Any, float]) -> npt.NDArray[np.floa
 
 
 def _has_shapes(rank_trace: RankTrace) -> bool:
-    return bool((rank_trace.argument_codes("input_dims") >= 0).any())
+    return rank_trace.has_argument("input_dims")
 
 
 ANALYSIS = Analysis(

@@ -135,10 +135,9 @@ def _figures(
     again = np.where(repeats[:-1], flops, 0)
     ours = BACKWARD - {formula.name for formula in own}
     of_attention = np.array([name in ours for name in rank_trace.names] or [False], np.bool_)
-    dims = rank_trace.argument_codes("input_dims")
     texts = rank_trace.table.dictionary("input_dims")
     attention = np.flatnonzero(of_attention[rank_trace.name[rows]] & (flops > 0))
-    shapes = dims[rows[attention]]
+    shapes = rank_trace.argument_codes("input_dims")[rows[attention]] if len(attention) else attention
     for code in unique(shapes).tolist():
         part, whole = scores_again(parse_shapes(texts[code]))
         alike = attention[shapes == code]

@@ -14,7 +14,6 @@ from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank
 from hta_widgets.analysis.kernels.units import UNITS, Unit
 from hta_widgets.analysis.operators.six_p_t import SixPT, six_p_t
 from hta_widgets.analysis.operators.step_work import StepWork, step_work
-from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
@@ -41,7 +40,7 @@ _NO_BYTES: Final = "the memory traffic of no operator of the step is known. " + 
 @memoize_per_rank()
 def has_shapes(rank_trace: RankTrace) -> bool:
     """Whether shapes of operators were recorded."""
-    return bool((rank_trace.argument_codes("input_dims") >= 0).any())
+    return rank_trace.has_argument("input_dims")
 
 
 def rows_of(
@@ -65,7 +64,7 @@ def rows_of(
 
 def _why_no_model(rank_trace: RankTrace) -> str:
     """Why recomputation cannot be told from the backward pass, "" where it can, or there is none."""
-    numbered = bool((rank_trace.argument("sequence_number") != NULL).any())
+    numbered = rank_trace.has_argument("sequence_number")
     backward = bool((phases(rank_trace).of == PHASES.index("backward")).any())
     return _NO_NUMBERS if backward and not numbered else ""
 
@@ -132,7 +131,8 @@ def _where(condition: Bool, text: str, otherwise: str) -> Texts:
 
 def _reading(unknown: Bool, bounded: Bool) -> Texts:
     """How sums are to be read if some of their parts are unknown, and some are upper bounds."""
-    return np.array(["exact", "at most", "at least", "about"], object)[2 * unknown + bounded]
+    readings = np.array(["exact", "at most", "at least", "about"], object)
+    return readings[2 * unknown.astype(np.int64) + bounded]
 
 
 def _units(work: StepWork) -> Int64:
@@ -152,9 +152,11 @@ def _no_peak(peaks: Peaks | None, unit: Unit | None) -> str:
 
 
 def _value(
-    done: Int64, unknown: Texts, no_peak: Texts, could: Float64, reading: Texts
+    done: Int64, unknown: Texts, no_peak: Texts, could: npt.NDArray[np.floating[Any]], reading: Texts
 ) -> tuple[Float64, Texts, Texts]:
     """% of what could be done in the time of the steps, how to read it, and why it is unknown."""
     why = np.where(unknown != "", unknown, no_peak)
     known = why == ""
-    return 100.0 * done / np.where(known, could, np.nan), np.where(known, reading, None), why
+    read = reading.copy()
+    read[~known] = None
+    return 100.0 * done / np.where(known, could, np.nan), read, why

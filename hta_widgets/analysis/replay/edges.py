@@ -42,9 +42,11 @@ def dependencies(
         infer: the recording holds no such waits, so they have to be inferred.
         names: name code of each row; ``allocates``: for each code whether such calls allocate or free.
     """
-    event_of_row = np.full(len(names), -1, np.int64)
-    event_of_row[device.row] = np.arange(len(device.row))
-    wait_first, wait_cause = _sound_waits(nodes, device, event_of_row[waits[0]], event_of_row[waits[1]])
+    event_of_row = np.full(len(names), -1, np.int32)
+    event_of_row[device.row] = np.arange(len(device.row), dtype=np.int32)
+    wait_first, wait_cause = _sound_waits(
+        nodes, device, event_of_row[waits[0]].astype(np.int64), event_of_row[waits[1]].astype(np.int64)
+    )
     by_end = np.argsort(device.end, kind="stable")
     size = _most(host, device, len(wait_cause))
     edges = empty(size)
@@ -95,7 +97,7 @@ def _fill(
     infer: bool,
     by_end: Int64,
     ends: Int64,
-    event_of_row: Int64,
+    event_of_row: Int32,
 ) -> Int32:
     """Fill the list of edges; returns the first edge of each node."""
     first = np.zeros(len(nodes.time) + 1, np.int32)

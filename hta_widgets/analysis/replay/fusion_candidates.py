@@ -70,7 +70,7 @@ def fusion_candidates(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     linked = [rank for rank in ranks if (trace.rank(rank).launch >= 0).any()]
     if ranks and not linked:
         raise MissingDataError("device events linked to their launches", RECORD_DEVICE)
-    shaped = [rank for rank in linked if (trace.rank(rank).argument_codes("input_dims") >= 0).any()]
+    shaped = [rank for rank in linked if trace.rank(rank).has_argument("input_dims")]
     if ranks and not shaped:
         raise MissingDataError(
             "shapes of operators", "Record with torch.profiler.profile(record_shapes=True)."

@@ -73,8 +73,10 @@ def groups_of(
     width, classes = max(int(what.max(initial=0)) + 1, 1), len(EventClass)
     code = (edges.kind.astype(np.int32) * classes + detail) * width + what
     # Few of the codes are used: numbered by counting.
-    distinct = np.flatnonzero(np.bincount(code))
-    number = np.full(int(code.max(initial=-1)) + 1, -1, np.int32)
+    used = np.zeros(int(code.max(initial=-1)) + 1, np.bool_)
+    used[code] = True
+    distinct = np.flatnonzero(used)
+    number = np.full(len(used), -1, np.int32)
     number[distinct] = np.arange(len(distinct))
     groups = []
     for value in distinct.tolist():

@@ -22,6 +22,7 @@ from hta_widgets.analysis.replay.kinds import (
 from hta_widgets.analysis.replay.progress import NODE, THREAD, TIME, Progress
 from hta_widgets.jit import inline
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 __all__ = ["CLOCK_SLACK", "call_ends", "call_or_mark", "lets_go_on"]
@@ -74,7 +75,7 @@ def call_ends(
     seen: Progress,
     by_end: Int64,
     ends: Int64,
-    event_of_row: Int64,
+    event_of_row: Int32,
 ) -> Whole:
     """A call ends: after its own time and after the device work that it waits for.
 
@@ -103,7 +104,7 @@ def call_ends(
             at = _returns_after(edges, at, awaited, now, thread, nodes)
         else:
             # It did not wait, but may not return before what it asks for either.
-            recorded = event_of_row[host.awaited_row[h]] if host.awaited_row[h] >= 0 else np.int64(-1)
+            recorded = np.int64(event_of_row[host.awaited_row[h]] if host.awaited_row[h] >= 0 else -1)
             if recorded >= 0:
                 at = _returns_after(edges, at, recorded, now, thread, nodes)
             elif host.awaited[h] < 0 and host.waits[h] != WAITS_FOR_DEVICE:
@@ -135,7 +136,7 @@ def _awaited(
     device: DeviceEvents,
     by_end: Int64,
     ends: Int64,
-    event_of_row: Int64,
+    event_of_row: Int32,
 ) -> Whole:
     """The event that a call which waits returned after, -1 if what it asked for was done before.
 
@@ -145,7 +146,7 @@ def _awaited(
     begin = host.begin[h]
     begun, now = nodes.time[nodes.host[begin]], nodes.time[nodes.host[h]]
     if host.awaited_row[h] >= 0:
-        found = event_of_row[host.awaited_row[h]]
+        found = np.int64(event_of_row[host.awaited_row[h]])
         if found >= 0:
             end = nodes.event[found] + 1
             inside = begun <= nodes.time[end] <= now + CLOCK_SLACK
