@@ -32,6 +32,11 @@ class Figure:
         return replace(self, goal=self.goal * pace) if is_time and self.goal is not None else self
 
     @property
+    def is_unasked(self) -> bool:
+        """Whether there was nothing to measure."""
+        return any(math.isnan(value) for value in self.ours)
+
+    @property
     def met(self) -> bool:
         return self.goal is None or statistics.median(self.ours) <= self.goal
 
@@ -54,7 +59,7 @@ def table(figures: Sequence[Figure], peer: str) -> str:
         ratios = ["" if f.ratio is None else f"{_number(f.ratio)} x" for f in figures]
         columns += [(peer, [f.failed or _spread(f.theirs) for f in figures]), (f"{peer} needs", ratios)]
     if any(figure.goal is not None for figure in figures):
-        columns += [("goal", ["" if f.goal is None else _goal(f) for f in figures])]
+        columns += [("goal", ["" if f.goal is None or f.is_unasked else _goal(f) for f in figures])]
     lines = [
         _line([name for name, _ in columns]),
         "|---" + "|--:" * (len(columns) - 1) + "|",

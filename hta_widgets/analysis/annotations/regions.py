@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -48,11 +49,7 @@ _REMEDY = {
 
 
 class Annotations:
-    """The annotations of a rank: int64 rows of its host side and of its device side, sorted by start.
-
-    ``cause`` holds for each row of the rank the host row that a device-side annotation stems from (they share
-    an external id), -1 for none and for all other rows.
-    """
+    """The annotations of a rank: int64 rows of its host side and of its device side, sorted by start."""
 
     def __init__(self, rank_trace: RankTrace) -> None:
         on_device = np.array([text == "gpu_user_annotation" for text in rank_trace.categories], np.bool_)
@@ -60,16 +57,24 @@ class Annotations:
         rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
         device = on_device[rank_trace.category[rows]]
         self.host, self.device = rows[~device], rows[device]
-        self.cause = np.full(rank_trace.n, -1, np.int64)
-        if not len(self.host) or not len(self.device):
-            return
-        key = rank_trace.argument("external_id")
-        host: Int64 = self.host[(key[self.host] != NULL) & (key[self.host] != 0)]
-        if len(host):
-            host = host[np.argsort(key[host], kind="stable")]
-            at = np.minimum(np.searchsorted(key[host], key[self.device]), len(host) - 1)
-            found = key[host[at]] == key[self.device]
-            self.cause[self.device[found]] = host[at[found]]
+        self._n = rank_trace.n
+        self._ids = [rank_trace.argument_of("external_id", side) for side in (self.host, self.device)]
+
+    @cached_property
+    def cause(self) -> Int64:
+        """For each row of the rank the host row that a device-side annotation stems from, else -1.
+
+        They share an external id.
+        """
+        cause = np.full(self._n, -1, np.int64)
+        ids, wanted = self._ids
+        order = np.argsort(ids, kind="stable")
+        order = order[(ids[order] != NULL) & (ids[order] != 0)]
+        if len(order):
+            at = order[np.minimum(np.searchsorted(ids[order], wanted), len(order) - 1)]
+            found = ids[at] == wanted
+            cause[self.device[found]] = self.host[at[found]]
+        return cause
 
     def side(self, side: Side) -> Int64:
         """The rows of one side."""
@@ -118,18 +123,18 @@ def user_annotations(trace: Trace, scope: Scope | None = None, side: Side = "gpu
     """
     if side not in ("gpu", "cpu"):
         raise ValueError(f'side must be "gpu" or "cpu", not {side!r}')
-    return described(annotation_moments(trace, scope, side))
+    frame = annotation_moments(trace, scope, side)
+    order = ["rank", "sum_ns", "name"]
+    return described(frame.sort_values(order, ascending=[True, False, True], ignore_index=True))
 
 
 def annotation_moments(trace: Trace, scope: Scope | None = None, side: Side = "gpu") -> pd.DataFrame:
-    """The rows of `user_annotations` with `moments.MOMENTS` as statistics."""
+    """The rows of `user_annotations`, by rank and in no other order, with `moments.MOMENTS` as statistics."""
     scope = scope or Scope()
     require_annotations(trace, scope, (side,))
-    frames = [pd.DataFrame(columns=["rank", "name", *MOMENTS])]
-    frames += [rank_trace for rank_trace in _of_ranks(trace, scope, side) if len(rank_trace)]
-    frame = pd.concat(frames[1:] or frames, ignore_index=True)[["rank", "name", *MOMENTS]]
-    frame = frame.astype({"name": "str", **dict.fromkeys(["rank", *MOMENTS[:-1]], np.int64)})
-    return frame.sort_values(["rank", "sum_ns", "name"], ascending=[True, False, True], ignore_index=True)
+    nothing = np.empty(0, np.int64)
+    frames = list(_of_ranks(trace, scope, side)) or [_named(0, [], moments(nothing, nothing, 0))]
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
 
 
 def sentence(frame: pd.DataFrame) -> str:
@@ -151,8 +156,13 @@ def _of_ranks(trace: Trace, scope: Scope, side: Side) -> Iterator[pd.DataFrame]:
         rank_trace = trace.rank(rank)
         rows = _members(rank_trace, scope, side)
         names, group = distinct(rank_trace.name[rows])
-        frame = moments(group, rank_trace.dur[rows], len(names))
-        yield frame.assign(rank=rank, name=[rank_trace.names[code] for code in names.tolist()])
+        texts = [rank_trace.names[code] for code in names.tolist()]
+        yield _named(rank, texts, moments(group, rank_trace.dur[rows], len(names)))
+
+
+def _named(rank: int, names: list[str], frame: pd.DataFrame) -> pd.DataFrame:
+    columns = {"rank": np.full(len(frame), rank, np.int64), "name": pd.array(names, dtype="str")}
+    return pd.DataFrame({**columns, **{name: frame[name].array for name in MOMENTS}})
 
 
 def _members(rank_trace: RankTrace, scope: Scope, side: Side) -> Int64:
