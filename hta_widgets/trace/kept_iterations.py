@@ -6,7 +6,6 @@ As with `kept_links`, a file is named after all that it follows from, so none is
 from __future__ import annotations
 
 import contextlib
-from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 
 from hta_widgets.trace.arrow_frames import from_arrow, to_arrow
 from hta_widgets.trace.kept_links import code_of
-from hta_widgets.trace.reader.cache_budget import trim
+from hta_widgets.trace.reader.cache_budget import trim_at_times
 from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
 
 __all__ = ["file_of", "read", "write"]
@@ -24,7 +23,6 @@ _FOLDER: Final = "iterations"
 _LEAST_SLICES: Final = 100_000  # in fewer they are found before a file is written
 _PART_OF_BUDGET: Final = 0.02
 _TRIM_EVERY: Final = 64
-_written = count()
 
 
 def file_of(folder: Path, key: str, slices: int) -> Path | None:
@@ -53,8 +51,7 @@ def write(file: Path, made: str, iterations: pd.DataFrame) -> None:
     with contextlib.suppress(OSError):
         with sealed(_whole(file, made)) as sealing:
             sealing.write(content)
-        if next(_written) % _TRIM_EVERY == 0:
-            trim(file.parent, _PART_OF_BUDGET)
+        trim_at_times(file.parent, _PART_OF_BUDGET, _TRIM_EVERY)
 
 
 def _whole(file: Path, made: str) -> Path:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from functools import cache
-from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hta_widgets.trace.reader.cache_budget import trim
+from hta_widgets.trace.reader.cache_budget import trim_at_times
 from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
 
 __all__ = ["Links", "code_of", "file_of", "read", "write"]
@@ -25,7 +24,6 @@ __all__ = ["Links", "code_of", "file_of", "read", "write"]
 _FOLDER: Final = "links"
 _PART_OF_BUDGET: Final = 0.2
 _TRIM_EVERY: Final = 64
-_written = count()
 
 
 class Links(NamedTuple):
@@ -59,8 +57,7 @@ def write(file: Path, links: Links) -> None:
         batch = pa.record_batch([pa.array(column) for column in links], names=list(Links._fields))
         with sealed(file) as sealing, pa.ipc.new_stream(pa.PythonFile(sealing, "w"), batch.schema) as writer:
             writer.write_batch(batch)
-        if next(_written) % _TRIM_EVERY == 0:
-            trim(file.parent, _PART_OF_BUDGET)
+        trim_at_times(file.parent, _PART_OF_BUDGET, _TRIM_EVERY)
 
 
 def _code() -> str:

@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,7 +23,7 @@ from hta_widgets.trace import kept_iterations, kept_links
 from hta_widgets.trace.memory import Memory, bytes_of
 from hta_widgets.trace.reader import cache as _cache
 from hta_widgets.trace.reader.cache import Cache
-from hta_widgets.trace.reader.cache_budget import SUFFIX, CacheBudget, trim
+from hta_widgets.trace.reader.cache_budget import SUFFIX, CacheBudget, trim_at_times
 from hta_widgets.trace.reader.file_names import TraceFile
 from hta_widgets.trace.reader.merged import by_rank, note_several
 from hta_widgets.trace.reader.parallel import read_file
@@ -47,7 +46,6 @@ _HEADERS = "headers"
 # Of the budget of the cache: of 4 GiB some 30,000 headers of large files.
 _PART_OF_BUDGET = 0.02
 _TRIM_EVERY = 1024
-_written = count()
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class Header:
 def header_of(table: EventTable, slices: Slices) -> Header:
     """The header of a file that was read."""
     n = len(slices.rows)
-    extent = (int(slices.start.min()), int((slices.start + slices.dur).max())) if n else None
+    extent = (int(slices.start.min()), slices.last_end) if n else None
     ranks = np.unique(table.sparse("process_rank")[1])[:2].tolist()
     parts = len(by_rank(table))
     return Header(table.path, table.n, n, table.nbytes, extent, table.metadata, tuple(ranks), parts)
@@ -298,5 +296,4 @@ def _write_header(folder: Path, key: str, header: Header) -> None:
         target = _header_file(folder, key)
         with sealed(target) as sealing:
             sealing.write(json.dumps({"version": _VERSION, **asdict(header)}).encode())
-        if next(_written) % _TRIM_EVERY == 0:
-            trim(target.parent, _PART_OF_BUDGET)
+        trim_at_times(target.parent, _PART_OF_BUDGET, _TRIM_EVERY)

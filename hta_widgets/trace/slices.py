@@ -16,6 +16,7 @@ from hta_widgets.trace.reader.table import EventTable, Problem
 
 # HTA's own limit (ParserConfig.max_event_duration_us): corrupt CUPTI records claim centuries.
 LONGEST_NS = 7 * 24 * 3600 * 1_000_000_000
+_PIECE = 1 << 16  # rows at once: the ends of all would take as much memory as their starts
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,12 @@ class Slices:
     unfinished: npt.NDArray[np.int32]
     problems: list[Problem]
 
+    @property
+    def last_end(self) -> int:
+        """When the last of them ends; there is one."""
+        pieces = (slice(at, at + _PIECE) for at in range(0, len(self.start), _PIECE))
+        return max(int((self.start[piece] + self.dur[piece]).max()) for piece in pieces)
+
     def keep(self, kept: npt.NDArray[np.bool_]) -> "Slices":
         """The slices that a mask marks."""
         return replace(self, rows=self.rows[kept], start=self.start[kept], dur=self.dur[kept])
@@ -49,8 +56,15 @@ def find_slices(table: EventTable) -> Slices:
     untimed = complete & ((start == NULL) | (dur == NULL))
     negative = complete & ~untimed & (dur < 0)
     endless = complete & ~untimed & (dur > LONGEST_NS)
-    rows = np.flatnonzero(complete & ~(untimed | negative | endless)).astype(np.int32)
-    lasts = dur[rows]
+    problems = [
+        _problem("no_duration", untimed, "complete events without a time or duration"),
+        _problem("negative_duration", negative, "complete events that end before they start"),
+        _problem("absurd_duration", endless, "complete events longer than 7 days"),
+    ]
+    usable = complete & ~(untimed | negative | endless)
+    del complete, untimed, negative, endless  # this is where opening a long recording takes most memory
+    rows = np.flatnonzero(usable).astype(np.int32)
+    begins_at, lasts = start[usable], dur[usable]
 
     begun = np.flatnonzero((_is(phase, letters, "B") | _is(phase, letters, "E")) & (start != NULL))
     unmatched_ends, unfinished = 0, np.empty(0, np.int32)
@@ -60,14 +74,12 @@ def find_slices(table: EventTable) -> Slices:
         order = np.argsort(both, kind="stable")
         lasts = np.concatenate([lasts, start[ends] - start[begins]])[order]
         rows = both[order]
-    problems = [
-        _problem("no_duration", untimed, "complete events without a time or duration"),
-        _problem("negative_duration", negative, "complete events that end before they start"),
-        _problem("absurd_duration", endless, "complete events longer than 7 days"),
+        begins_at = start[rows]
+    problems += [
         Problem("unfinished", "info", len(unfinished), None, "begin events that never end"),
         Problem("unmatched_end", "warning", unmatched_ends, None, "end events that nothing began"),
     ]
-    return Slices(rows, start[rows], lasts, unfinished, [problem for problem in problems if problem.count])
+    return Slices(rows, begins_at, lasts, unfinished, [problem for problem in problems if problem.count])
 
 
 def _is(phase: npt.NDArray[np.int32], letters: list[str], letter: str) -> npt.NDArray[np.bool_]:

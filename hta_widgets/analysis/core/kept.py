@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, wraps
 from inspect import signature
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -34,7 +33,7 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.arrow_frames import from_arrow, to_arrow
 from hta_widgets.trace.far import FarTrace
-from hta_widgets.trace.reader.cache_budget import trim
+from hta_widgets.trace.reader.cache_budget import trim_at_times
 from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
 from hta_widgets.trace.scope import Scope
 
@@ -53,7 +52,6 @@ _LARGEST = 8 << 20
 # Reading an answer takes a millisecond or two; what is computed as soon is not worth a file.
 _LEAST_SECONDS = 0.05
 _TRIM_EVERY = 256
-_written = count()
 
 
 def kept(*, by_rank: bool = False, unless: Mapping[str, str] | None = None) -> Callable[[Question], Question]:
@@ -196,5 +194,4 @@ def _write(file: Path, frame: pd.DataFrame) -> None:
     with contextlib.suppress(OSError):
         with sealed(file) as sealing:
             sealing.write(content)
-        if next(_written) % _TRIM_EVERY == 0:
-            trim(file.parent, _PART_OF_BUDGET)
+        trim_at_times(file.parent, _PART_OF_BUDGET, _TRIM_EVERY)

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import defaultdict
+from itertools import count
 from pathlib import Path
 from threading import Lock
 
@@ -22,6 +24,7 @@ SUFFIX = ".trace.arrow"
 
 _LITTLE = 1 / 8
 _BUDGET = 4 << 30
+_written: defaultdict[Path, count[int]] = defaultdict(count)  # files, by folder
 
 
 class CacheBudget:
@@ -132,6 +135,12 @@ def trim(folder: Path, part: float) -> None:
         if left < 0:
             with contextlib.suppress(OSError):
                 file.unlink()
+
+
+def trim_at_times(folder: Path, part: float, every: int) -> None:
+    """`trim`, which lists a folder, after the first file that a process writes there, and each so many."""
+    if next(_written[folder]) % every == 0:
+        trim(folder, part)
 
 
 def _allowed() -> int:
