@@ -104,13 +104,6 @@ class Costs:
         _add_all(self.known, calls.astype(np.int64), np.arange(len(calls)), found)
         return found
 
-    def column_of(self, calls: Int64, name: str) -> Float64:
-        """One of `SUMS`, for these calls."""
-        place = self.place[calls]
-        if not len(self.sums):
-            return np.zeros(len(calls), np.float64)
-        return np.where(place >= 0, self.sums[place, SUMS.index(name)], 0.0)
-
     def column(self, name: str) -> Float64:
         """One of `SUMS`, for each call."""
         column = np.zeros(len(self.named), np.float64)

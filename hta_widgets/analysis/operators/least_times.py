@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.operators.calls import operator_calls
-from hta_widgets.analysis.operators.costs import operator_costs
+from hta_widgets.analysis.operators.costs import SUMS, operator_costs
 from hta_widgets.analysis.operators.leading_kernels import outermost_with_formula
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ def least_ns(rank_trace: RankTrace, rows: Int64, of_unit: float = REACHED, of_me
     around = np.append(outermost_with_formula(calls.parent, costs.has_formula), -1)
     call = around[calls.around[rows]]
     described = call >= 0
+    sums = costs.of(call[described])
     compute, memory, roofed = (
-        costs.column_of(call[described], name) for name in ("compute_roof_ns", "memory_roof_ns", "roofed_ns")
+        sums[:, SUMS.index(name)] for name in ("compute_roof_ns", "memory_roof_ns", "roofed_ns")
     )
     share = np.maximum(compute / of_unit, memory / of_memory) / np.maximum(roofed, 1.0)
     least = np.full(len(rows), np.nan)
