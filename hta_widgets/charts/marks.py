@@ -86,7 +86,7 @@ def _stack(chart: Stack, frame: pd.DataFrame) -> Marks:
     shown = frame.head(_MOST_STACKS)
     if keys == ["rank"] and len(frame) > _MANY_RANKS:
         parts = {series.column: series.label for series in chart.series}
-        legend, left_out = strips(frame, parts), 0
+        legend, left_out = strips(frame, parts, chart.whole), 0
         row = pd.Series(np.arange(len(frame)), frame["rank"])
         shown = frame.iloc[[int(row[one["rank"]]) for one in outliers(frame, chart.whole, parts)]]
     places = [name for name in keys if name in ("rank", "iteration")]

@@ -13,16 +13,18 @@ __all__ = ["BINS", "strips"]
 BINS = 96
 
 
-def strips(frame: pd.DataFrame, parts: Iterable[str]) -> list[str]:
+def strips(frame: pd.DataFrame, parts: Iterable[str], whole: str) -> list[str]:
     """Of each part that any rank has, how the ranks' times lie between nothing and the most of all parts.
 
     Args:
-        frame: a row per rank; columns parts (ns, none below 0).
+        frame: a row per rank; columns parts and whole (ns, none below 0).
         parts: the columns of the parts.
+        whole: the column of what they add up to.
 
     Returns:
         By part a JSON object: column, counts (of ranks, in 96 equal bins; the last has its upper edge, too),
-        least, median, most (ns), and ranks (how many). Without any time, of all parts.
+        least, median, most, longest (ns; the last of the whole), and ranks (how many). Parts that take no
+        time on any rank are left out, unless all do.
     """
     values = {part: frame[part].to_numpy(np.float64) for part in parts}
     top = max((each.max(initial=0.0) for each in values.values()), default=0.0) or 1.0
@@ -37,6 +39,7 @@ def strips(frame: pd.DataFrame, parts: Iterable[str]) -> list[str]:
                 "least": each.min(initial=top),
                 "median": float(np.median(each)),
                 "most": each.max(initial=0.0),
+                "longest": float(frame[whole].max()),
                 "ranks": len(each),
             }
         )

@@ -8,7 +8,7 @@ const SERIES = [
 
 it("draws many ranks as a distribution, with bars and marks for those that stand out", async () => {
   const strip = (column: string, counts: number[], least: number, median: number, most: number) =>
-    JSON.stringify({ column, counts, least, median, most, ranks: 99 });
+    JSON.stringify({ column, counts, least, median, most, longest: 200, ranks: 99 });
   const { el, model } = await show({
     _view: "breakdown",
     kind: "temporal_breakdown",
@@ -41,7 +41,15 @@ it("draws many ranks as a distribution, with bars and marks for those that stand
   expect(el.querySelector('[aria-label^="Compute of 99 ranks"]')?.getAttribute("aria-label")).toBe(
     "Compute of 99 ranks: 40 ns to 90 ns, median 41 ns",
   );
-  expect(el.querySelectorAll('[aria-label^="Rank 70: Compute"]')).toHaveLength(1);
+  const bars = el.querySelectorAll('[aria-label^="Rank 70: Compute"]');
+  expect(bars).toHaveLength(1);
+  // its bar is as long as among all others: half of the longest
+  const [compute, idle] = [...(bars[0]?.querySelectorAll("rect:not(.hta-bar-hit)") ?? [])];
+  const ticks = [...(bars[0]?.closest("svg")?.querySelectorAll("text") ?? [])].map(
+    (text) => text.textContent,
+  );
+  expect(compute && idle).toBeTruthy();
+  expect(ticks).toContain("200 ns");
   expect(el.querySelectorAll('[aria-label^="Rank 1: Compute"]')).toHaveLength(0);
   marks()[0]
     ?.closest("[role=button]")

@@ -7,6 +7,8 @@ import re
 import struct
 from typing import Any
 
+from tests.widgets.decoded import numbers
+
 
 def unpack(block: bytes) -> Any:
     """What `hta_widgets.report.payload.pack` packed."""
@@ -44,6 +46,4 @@ def part(html: str, view: str, **traits: Any) -> dict[str, Any]:
 
 def column(state: dict[str, Any], name: str) -> list[float]:
     """A column of numbers of a part's table."""
-    table = state["table"]
-    (found,) = [item for item in table["columns"] if item["name"] == name]
-    return list(struct.unpack_from(f"<{table['rows']}d", table["data"], found["offset"]))
+    return numbers(state["table"], name)

@@ -48,6 +48,7 @@ def test_its_chart_has_a_bar_for_it_and_all_ranks_in_the_distribution(many: Trac
         own = sorted(frame[name].tolist())
         assert drawn.table[name].tolist() == [frame.set_index("rank")[name][44]]
         assert (strip["least"], strip["most"], strip["ranks"]) == (own[0], own[-1], 60)
+        assert strip["longest"] == frame["window_ns"].max()
         assert strip["median"] == (own[29] + own[30]) / 2
         counts = [0] * 96
         for value in own:

@@ -29,13 +29,13 @@ export function Bars({ marks, chart, legend, width, selecting }: ChartProps<Stac
   const labels = marks.texts("label");
   const wholes = marks.numbers(chart.whole);
   const left = labelWidth(labels, width * 0.4);
-  const longest = max(wholes) ?? 0;
+  // of many ranks some have bars, and all are in the strips
+  const strips = legend.map((text): Strip => JSON.parse(text));
+  const longest = max([...wholes, ...strips.map((strip) => strip.longest)]) ?? 0;
   const unit = timeUnit([longest]);
   const inner = Math.max(80, width - left - RIGHT);
   const x = linear(0, longest / unit.scale || 1, inner);
   const ticks = roundTicks(0, longest / unit.scale || 1, Math.max(2, Math.floor(inner / 96)));
-  // of many ranks some have bars, and all are in the strips
-  const strips = legend.map((text): Strip => JSON.parse(text));
   const drawn = [...labels.keys()];
   const height = drawn.length * ROW;
   const used = chart.series.filter(({ column }) =>

@@ -20,6 +20,8 @@ export interface Strip {
   least: number;
   median: number;
   most: number;
+  /** the most of what the parts add up to */
+  longest: number;
   ranks: number;
 }
 
