@@ -63,10 +63,9 @@ def find_slices(table: EventTable) -> Slices:
     ]
     usable = complete & ~(untimed | negative | endless)
     del complete, untimed, negative, endless  # this is where opening a long recording takes most memory
+    begun = np.flatnonzero((_is(phase, letters, "B") | _is(phase, letters, "E")) & (start != NULL))
     rows = np.flatnonzero(usable).astype(np.int32)
     begins_at, lasts = start[usable], dur[usable]
-
-    begun = np.flatnonzero((_is(phase, letters, "B") | _is(phase, letters, "E")) & (start != NULL))
     unmatched_ends, unfinished = 0, np.empty(0, np.int32)
     if len(begun):
         begins, ends, unfinished, unmatched_ends = _pairs(table, begun, _is(phase, letters, "B"))
