@@ -24,6 +24,7 @@ RUNS_TEXT = {"eval", "exec", "compile", "__import__", "read_pickle", "to_pickle"
 EXCEPTED = {
     "hta_widgets/hta/common/trace_filter.py": ["query"],  # an expression that the caller writes
     "hta_widgets/jit/machine_code.py": ["ctypes"],  # calls what the build translated
+    "hta_widgets/jit/object_code.py": ["ctypes"],  # puts it into memory and lets it run
     "hta_widgets/jit/portable.py": ["exec"],  # part of the build, of kernels' arguments alone
     "hta_widgets/trace/memory.py": ["ctypes"],  # asks the C library to give back what was freed
 }
