@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["is_kept", "kept_of_job"]
 
 _FOLDER: Final = "jobs"
-_LEAST_RANKS: Final = 16  # fewer are read before a file is written
+# of fewer, and of fewer slices, all is found before a file is written
+_LEAST_RANKS: Final = 16
+_LEAST_SLICES: Final = 100_000
+_HERE: Final = Path(__file__).parent
 _PART_OF_BUDGET: Final = 0.01
 
 
@@ -53,8 +56,10 @@ def is_kept(trace: Trace, what: str) -> bool:
 
 
 def _file(trace: Trace, what: str) -> Path | None:
-    code = code_of(Path(__file__).parent)
-    if trace.answers is None or len(trace.ranks) < _LEAST_RANKS or not trace.key or not code:
+    code = code_of(_HERE, _HERE / "reader", _HERE.parent)
+    slices = sum(trace.rank(rank).n for rank in trace.ranks)
+    few = len(trace.ranks) < _LEAST_RANKS and slices < _LEAST_SLICES
+    if trace.answers is None or few or not trace.key or not code:
         return None
     named = hashlib.blake2b(f"{trace.key} {code} {what}".encode(), digest_size=16).hexdigest()
     return trace.answers.with_name(_FOLDER) / f"{named}.arrow"

@@ -82,6 +82,7 @@ class Memory:
         self._lock = Lock()
         self._bytes: OrderedDict[Droppable, int] = OrderedDict()  # the latest used last
         self._total = 0
+        self._looks = False
         self._freed = 0  # since memory was given back
 
     def used(self, rank: Droppable) -> None:
@@ -93,8 +94,11 @@ class Memory:
             if rank not in self._bytes:
                 self._count(rank, rank.held_bytes())
             self._bytes.move_to_end(rank)
-            if before is not None and self._total >= _LOOK_FROM * self.limit:
-                self._count(before, before.held_bytes())  # it has grown since it was loaded
+            if before is not None and (self._looks or self._total >= _LOOK_FROM * self.limit):
+                # it has grown since it was loaded, and so have all at whom nobody looked yet
+                for grown in [before] if self._looks else list(self._bytes):
+                    self._count(grown, grown.held_bytes())
+                self._looks = True
             self._fit()
 
     def _count(self, rank: Droppable, size: int) -> None:

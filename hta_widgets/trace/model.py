@@ -97,6 +97,7 @@ class Trace:
         )
         self.origin_ns = self.clock.origin_ns
         self._ranks: dict[int, RankTrace] = {}
+        self._findings: dict[tuple[int, int], list[Finding]] = {}
 
     @classmethod
     def open(
@@ -402,8 +403,11 @@ class Trace:
         return health_frame(finding for rank in self.ranks for finding in self.findings_about(rank, size))
 
     def findings_about(self, rank: int, job_size: int) -> list[Finding]:
-        """What `health` says of a rank of a job of so many."""
-        return self._about_rank_number(self._assigned[rank]) + rank_findings(self.rank(rank), job_size)
+        """What `health` says of a rank of a job of so many; computed once."""
+        if (rank, job_size) not in self._findings:
+            found = self._about_rank_number(self._assigned[rank])
+            self._findings[rank, job_size] = found + rank_findings(self.rank(rank), job_size)
+        return self._findings[rank, job_size]
 
     def _about_job(self) -> list[Finding]:
         """What `health` says of the job as a whole."""
@@ -423,7 +427,12 @@ class Trace:
     @cached_property
     def several_jobs(self) -> str:
         """What shows that the files are of unrelated jobs, whose ranks cannot be compared; "" if nothing."""
-        return why_several_jobs([self.rank(rank) for rank in self.ranks])
+        return str(kept_of_job(self, "several jobs", self._several_jobs)["why"].iloc[0])
+
+    def _several_jobs(self) -> pd.DataFrame:
+        return pd.DataFrame(
+            {"why": [why_several_jobs([self.rank(rank) for rank in self.ranks])]}, dtype="str"
+        )
 
     @cached_property
     def job_size(self) -> int:

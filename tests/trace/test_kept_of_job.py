@@ -42,7 +42,7 @@ def test_no_column_is_read_for_what_is_kept(job: Path, tmp_path: Path) -> None:
     assert again.was_opened
     assert_same(again, plain)
     assert not any(again.rank(rank).events.here for rank in again.ranks)
-    assert len(tables(cache)) == 3
+    assert len(tables(cache)) == 4
 
 
 def test_another_clock_other_ranks_and_other_content_have_tables_of_their_own(

@@ -17,13 +17,17 @@ import pandas as pd
 import pytest
 
 from hta_widgets import Scope, Trace, analysis, examples
+from hta_widgets.analysis.communication.collectives import shared_collectives
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.findings import replayed_job
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.overview import found_with_savings
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError, TraceFormatError
-from hta_widgets.trace import memory, rank_events
+from hta_widgets.trace import kept_of_job, memory, rank_events
 from hta_widgets.trace.memory import Memory, bytes_of, default_limit
 from hta_widgets.trace.rank_events import RankEvents
-from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.rank_trace import REMEMBERED, RankTrace
 from hta_widgets.trace.reader import cache
 from tests.job.many_ranks import write_job
 
@@ -104,6 +108,48 @@ def test_the_overview_reads_each_rank_a_few_times_and_not_for_each_rule(
     assert set(loads) == set(limited.ranks) and max(loads.values()) <= MOST_LOADS + 4
     assert sum(loads.values()) <= MOST_LOADS * RANKS
     pd.testing.assert_frame_equal(found, analysis.overview(Trace.open(job)), check_exact=True)
+
+
+def kept_beside_ranks(folder: Path) -> int:
+    """The bytes that the rules of the overview keep of a job, of which one rank is in memory at a time."""
+    Trace.open(folder)
+    trace = Trace.open(folder, memory_limit=1)
+    trace.answers = None
+    inputs = Inputs(trace, Scope())
+    assert trace.exceeds_memory and found_with_savings(inputs)
+    assert np.shares_memory(
+        inputs.collectives["start_ns"].to_numpy(), shared_collectives(trace, Scope())["start_ns"].to_numpy()
+    )
+    return bytes_of([vars(trace)[REMEMBERED], vars(inputs)])
+
+
+def test_what_an_overview_keeps_does_not_grow_with_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums and collectives, nothing for each kernel: what a thousand ranks hold whatever the limit."""
+    monkeypatch.setenv("HTA_WIDGETS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(replayed_job, "MOST_WORK", 0)  # as in a large job, which is not replayed
+    few, many = (
+        kept_beside_ranks(write_job(tmp_path / str(products), RANKS, 5, layers=10, products=products))
+        for products in (1, 9)
+    )
+    collectives, kernels = 4 * 10, 4 * 10 * 2 * 8  # of a rank; kernels: more of them
+    assert many - few < RANKS * kernels  # less than a byte for each
+    assert few < 3000 * RANKS * collectives
+
+
+def test_an_overview_short_of_memory_finds_the_health_that_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTA_WIDGETS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(kept_of_job, "_LEAST_SLICES", 1)
+    folder = write_job(tmp_path / "job", 3, slow=0)
+    expected = Trace.open(folder, cache=False).health
+    analysis.overview(Trace.open(folder, memory_limit=1))
+    monkeypatch.setattr(cache, "read_table", None)  # which cannot be called
+    again = Trace.open(folder)
+    pd.testing.assert_frame_equal(again.health, expected)
+    assert again.several_jobs == ""
 
 
 def test_frames_of_the_job_are_the_same(job: dict[int, Path], limited: Trace) -> None:
@@ -269,6 +315,24 @@ def test_only_the_least_recently_used_are_dropped() -> None:
     large = Rank(1000)
     memory.used(large)
     assert [rank.size for rank in (*ranks, large)] == [0, 0, 0, 0, 1000] and memory.dropped == 4
+
+
+def test_ranks_that_grew_before_anybody_looked_are_counted() -> None:
+    class Rank:
+        size = 4  # when it is loaded
+
+        def held_bytes(self) -> int:
+            return self.size
+
+        def drop(self) -> None:
+            self.size = 0
+
+    memory, ranks = Memory(100), [Rank() for _ in range(8)]
+    for rank in ranks:
+        memory.used(rank)
+        rank.size = 40
+    memory.used(ranks[-2])
+    assert sum(rank.size for rank in ranks) <= 100 and memory.dropped == 6
 
 
 def test_memory_goes_back_to_the_system_once_much_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,16 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSIS", "belonging", "collectives", "collectives_of", "described", "recorded"]
+__all__ = [
+    "ANALYSIS",
+    "belonging",
+    "collectives",
+    "collectives_of",
+    "described",
+    "read_ahead",
+    "recorded",
+    "shared_collectives",
+]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -94,11 +103,14 @@ def collectives(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         allgather, reduce_scatter, all_to_all, gather and scatter, 1 for others), bandwidth_is (str: "exact",
         "at least" where the transfer may hold waiting, or NA).
     """
-    scope = scope or Scope()
+    return shared_collectives(trace, scope or Scope()).copy()
+
+
+def shared_collectives(trace: Trace, scope: Scope) -> pd.DataFrame:
+    """`collectives`, to be read only: where the scope leaves nothing out, the columns are shared."""
     everything = _everything(trace)
-    if scope == Scope():
-        return everything.copy()
-    return everything[belonging(trace, scope)].reset_index(drop=True)
+    belong = belonging(trace, scope)
+    return everything.copy(deep=False) if belong.all() else everything[belong].reset_index(drop=True)
 
 
 @memoize_per_rank(last=4)
@@ -127,7 +139,22 @@ def collectives_of(trace: Trace, rank: int, scope: Scope | None = None) -> pd.Da
 @memoize_per_rank()
 def recorded(trace: Trace) -> pd.DataFrame:
     """Every communication kernel with all that was recorded about it: the columns that `match` compares."""
+    ahead = _read(trace)
+    if len(ahead) == len(trace.ranks):
+        return _frame_of(Records.joined([ahead[rank] for rank in trace.ranks]))
     return _frame_of(trace.merged(_evidence_of, Records.joined).by_rank())
+
+
+def read_ahead(trace: Trace, rank: int) -> None:
+    """Read what `recorded` will ask of a rank, which is in memory now."""
+    if rank not in _read(trace):
+        _read(trace)[rank] = _evidence_of(trace.rank(rank)).short()
+
+
+@memoize_per_rank()
+def _read(trace: Trace) -> dict[int, Records]:
+    """What was read ahead, by rank."""
+    return {}
 
 
 @memoize_per_rank()

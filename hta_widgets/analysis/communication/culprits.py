@@ -20,7 +20,7 @@ NOBODY = -1
 Span = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Kernel:
     """A communication kernel: it waits from its start for the arrival of `last`, then it transfers."""
 
@@ -37,7 +37,8 @@ class _Rank:
     """When a rank computes, and its communication kernels by start."""
 
     def __init__(self, computing: Intervals, kernels: list[_Kernel]) -> None:
-        self._begins, self._ends = computing.start.tolist(), computing.end.tolist()
+        # not lists: there are up to a hundred thousand, of each of the ranks, which are held together
+        self._begins, self._ends = computing.start.data, computing.end.data
         self._kernels = sorted(kernels, key=lambda kernel: kernel.start)
         self._starts = [kernel.start for kernel in self._kernels]
         self._reach = list(accumulate((kernel.end for kernel in self._kernels), max))

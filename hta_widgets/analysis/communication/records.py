@@ -72,6 +72,14 @@ class Records:
             self.texts,
         )
 
+    def short(self) -> Records:
+        """The same, to be read only: a column of equal values takes the memory of one."""
+        numbers, codes = (
+            {name: _short(column) for name, column in columns.items()}
+            for columns in (self.numbers, self.codes)
+        )
+        return Records(numbers, codes, self.texts)
+
     def texts_of(self, name: str) -> npt.NDArray[np.object_]:
         """A column of texts, None where absent."""
         return np.array([*self.texts, None], object)[self.codes[name]]
@@ -81,6 +89,10 @@ class Records:
         packed = [_planes(column, name in _GROWING) for name, column in columns.items()]
         told = list(self.numbers), list(self.codes), list(self.texts), len(self.numbers["rank"])
         return _unpacked, (*told, b"".join(packed))
+
+
+def _short(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.broadcast_to(values[:1].copy(), values.shape) if len(np.unique(values)) == 1 else values
 
 
 def _renumbered(codes: Int32, texts: Sequence[str], table: dict[str, int]) -> Int32:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.communication.arrivals import arrivals
-from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.communication.collectives import shared_collectives
 from hta_widgets.analysis.communication.culprits import NOBODY
 from hta_widgets.analysis.communication.standing_out import standing_out
 from hta_widgets.analysis.communication.waits import arrived, waits
@@ -158,7 +158,7 @@ def require_exchanges(trace: Trace, scope: Scope) -> None:
             "Record every rank of the job with its own torch.profiler.profile and open their folder.",
             f"{len(ranks)} of its ranks selected, and waiting shows only between ranks",
         )
-    found = collectives(trace, Scope(ranks=scope.ranks))
+    found = shared_collectives(trace, Scope(ranks=scope.ranks))
     if found.empty:
         raise MissingDataError(
             "communication kernels",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.arrivals import NOISE_NS, arrivals
-from hta_widgets.analysis.communication.collectives import belonging, collectives
+from hta_widgets.analysis.communication.collectives import belonging, shared_collectives
 from hta_widgets.analysis.communication.culprits import NOBODY, Followed
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -189,7 +189,7 @@ def unclear(trace: Trace, scope: Scope) -> pd.Series[int]:
 @memoize_per_rank(last=4)
 def _arrivals(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
     """`arrivals` at all exchanges of these ranks among themselves."""
-    return arrivals(collectives(trace, Scope(ranks=ranks)))
+    return arrivals(shared_collectives(trace, Scope(ranks=ranks)))
 
 
 @memoize_per_rank(last=4)
@@ -198,7 +198,7 @@ def _kernels(trace: Trace, ranks: tuple[int, ...] | None) -> pd.DataFrame:
 
     The latter are exchange_iteration, and lowest: the first kernel of an exchange on its lowest rank.
     """
-    found = collectives(trace, Scope(ranks=ranks))
+    found = shared_collectives(trace, Scope(ranks=ranks))
     each = _arrivals(trace, ranks)
     apart = each["match"].isin(_uneven_ends(each))
     size = found.groupby("match")["rank"].transform("size").reindex(found.index)

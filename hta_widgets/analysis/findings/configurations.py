@@ -1,4 +1,4 @@
-"""The compute kernels of ranks by launch configuration: which of them are launched alike."""
+"""The compute kernels of a rank by launch configuration and iteration: how many, and how long they take."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.kernels.breakdown import device_work
+from hta_widgets.analysis.kernels.breakdown import device_work_of
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.scope import Scope
+from hta_widgets.trace.ordering import distinct, first_of_each
 
 if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
+    from hta_widgets.trace.scope import Scope
 
-__all__ = ["Configuration", "Configurations", "configurations"]
+__all__ = ["Configuration", "Launched", "launched"]
 
 Int64 = npt.NDArray[np.int64]
 Configuration = tuple[str, str, str]
@@ -25,36 +25,38 @@ Configuration = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Configurations:
-    """Compute kernels by launch configuration.
+class Launched:
+    """The compute kernels of a rank in a scope: small, whatever their number, so that it can stay.
 
     Attributes:
-        known: the configurations, ascending.
-        rows: rank -> the rows of its compute kernels.
-        number: rank -> the place in `known` of each of these.
+        known: the configurations of the whole rank, ascending.
+        iterations: those that have such kernels, ascending; -1 for what belongs to none.
+        count, dur_ns: int64[known, iterations], kernels and their time.
     """
 
     known: list[Configuration]
-    rows: dict[int, Int64]
-    number: dict[int, Int64]
+    iterations: Int64
+    count: Int64
+    dur_ns: Int64
 
 
-@memoize_per_rank(last=4)
-def configurations(trace: Trace, ranks: tuple[int, ...] | None) -> Configurations:
-    """The compute kernels of these ranks, in the whole trace; a scope only chooses among them."""
-    rows, local, own = {}, {}, {}
-    for rank, rank_trace, work in device_work(trace, Scope(ranks=ranks)):
-        computes = work.event_class[work.group[work.rows]] == EventClass.COMPUTE
-        rows[rank] = work.rows[computes]
-        own[rank], local[rank] = _of_rank(rank_trace, rows[rank])
-    known = sorted({each for of_rank in own.values() for each in of_rank})
-    place = {each: at for at, each in enumerate(known)}
-    number = {rank: np.array([place[each] for each in own[rank]], np.int64)[local[rank]] for rank in rows}
-    return Configurations(known, rows, number)
+def launched(rank_trace: RankTrace, scope: Scope) -> Launched:
+    """The compute kernels that belong to a scope."""
+    rows, known, number = _configured(rank_trace)
+    chosen = rank_trace.belong(rows, scope)
+    rows, number = rows[chosen], number[chosen]
+    iterations, of = distinct(rank_trace.iteration[rows].astype(np.int64))
+    count, dur = np.zeros((2, len(known), len(iterations)), np.int64)
+    np.add.at(count, (number, of), 1)
+    np.add.at(dur, (number, of), rank_trace.dur[rows])
+    return Launched(known, iterations, count, dur)
 
 
-def _of_rank(rank_trace: RankTrace, rows: Int64) -> tuple[list[Configuration], Int64]:
-    """The configurations of these rows, and the number of each row's."""
+@memoize_per_rank()
+def _configured(rank_trace: RankTrace) -> tuple[Int64, list[Configuration], Int64]:
+    """The rows of compute kernels, their configurations, ascending, and the number of each row's."""
+    work = device_work_of(rank_trace)
+    rows = work.rows[work.event_class[work.group[work.rows]] == EventClass.COMPUTE]
     columns = (
         (rank_trace.name[rows], rank_trace.names),
         (rank_trace.argument_codes("grid")[rows], rank_trace.table.dictionary("grid")),
@@ -62,7 +64,10 @@ def _of_rank(rank_trace: RankTrace, rows: Int64) -> tuple[list[Configuration], I
     )
     code = np.zeros(len(rows), np.int64)
     for codes, texts in columns:
-        _, code = np.unique(code * (len(texts) + 1) + codes + 1, return_inverse=True)
-    _, first = np.unique(code, return_index=True)
+        code = distinct(code * (len(texts) + 1) + codes + 1)[1]
+    first = first_of_each(code)
     parts = [[[*texts, ""][one] for one in codes[first].tolist()] for codes, texts in columns]
-    return list(zip(*parts, strict=True)), code
+    own = list(zip(*parts, strict=True))
+    known = sorted(set(own))
+    place = {each: at for at, each in enumerate(known)}
+    return rows, known, np.array([place[each] for each in own], np.int64)[code]

@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from hta_widgets.analysis.communication.collectives import collectives
+from hta_widgets.analysis.communication.collectives import shared_collectives
 from hta_widgets.analysis.communication.stragglers import stragglers
 from hta_widgets.analysis.communication.waits import unclear, waits
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import device_ranks
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
+from hta_widgets.analysis.findings.configurations import Launched, launched
 from hta_widgets.analysis.findings.pauses import Paused, paused
 from hta_widgets.analysis.findings.workloads import Workloads
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS, idle_breakdown
@@ -170,7 +171,8 @@ class Inputs:
     def ask_ahead(self, rules: Iterable[Callable[[Inputs], object]]) -> None:
         """Ask each rank all that rules ask of one, while it is in memory; so none is read for each of them.
 
-        What they ask is learned from the rules themselves, as they judge one of the ranks.
+        What they ask is learned from the rules themselves, as they judge one of the ranks; what they ask only
+        to compare several is known.
         """
         ranks = [rank for rank in self.trace.ranks_of(self.scope) if self.trace.rank(rank).device_span]
         if not ranks:
@@ -179,13 +181,14 @@ class Inputs:
         for rule in rules:
             with contextlib.suppress(MissingDataError):
                 rule(one)
+        ahead = [*one._of_ranks, *([(_launched, ())] if len(ranks) > 1 else [])]
         for rank in ranks:
             checkpoint()
             alone = replace(self.scope, ranks=(rank,))
             for analysis in (temporal_breakdown, idle_breakdown, blocked_on_full_queue):
                 with contextlib.suppress(MissingDataError):
                     analysis(self.trace, alone)
-            for ask, args in one._of_ranks:
+            for ask, args in ahead:
                 with contextlib.suppress(MissingDataError):
                     self.of(rank, ask, *args)
 
@@ -205,7 +208,7 @@ class Inputs:
 
     @cached_property
     def collectives(self) -> pd.DataFrame:
-        return collectives(self.trace, self.scope)
+        return shared_collectives(self.trace, self.scope)
 
     @cached_property
     def late(self) -> pd.DataFrame:
@@ -228,7 +231,8 @@ class Inputs:
     @cached_property
     def workloads(self) -> Workloads:
         """The compute kernels of each rank, to be compared between ranks."""
-        return Workloads(self.trace, self.scope)
+        ranks = [rank for rank, _ in device_ranks(self.trace, Scope(ranks=self.scope.ranks))]
+        return Workloads({rank: self.of(rank, _launched) for rank in ranks})
 
     @cached_property
     def is_compiled(self) -> bool:
@@ -306,6 +310,10 @@ def _compute_kernels(inputs: Inputs, rank: int) -> tuple[list[str], Int64, Float
     found = np.flatnonzero((work.event_class == EventClass.COMPUTE) & (count > 0))
     names = [rank_trace.names[code] for code in work.name[found].tolist()]
     return names, count[found], total[found] / count[found]
+
+
+def _launched(inputs: Inputs, rank: int) -> Launched:
+    return launched(inputs.trace.rank(rank), inputs.scope)
 
 
 def _holds(inputs: Inputs, rank: int, event_class: EventClass) -> bool:

@@ -90,9 +90,14 @@ def _many(inputs: Inputs) -> pd.DataFrame:
         return frame.iloc[:0]
     if severity_of(float(temporal["exposed_communication_pct"].max())) is None:
         return frame.iloc[:0]
-    frame = frame[frame["algbw_gbps"].notna() & frame["iteration"].notna()]
+    frame = _where(frame, frame["algbw_gbps"].notna() & frame["iteration"].notna())
     count = frame.groupby(["rank", "iteration", *_KEYS], dropna=False)["event_id"].transform("size")
-    return frame[count >= LEAST_PER_STEP]
+    return _where(frame, count >= LEAST_PER_STEP)
+
+
+def _where(frame: pd.DataFrame, rows: pd.Series) -> pd.DataFrame:
+    """These rows; the frame itself if they are all: those of a thousand ranks take much memory."""
+    return frame if rows.all() else frame[rows]
 
 
 @memoize_per_rank()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.communication.collectives import read_ahead
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import blocked_threads, is_synchronising
@@ -27,7 +28,10 @@ _MOST_CALLS = 3
 
 def recording_verdict(trace: Trace, scope: Scope) -> Finding | None:
     """Why no sentence about the time of this recording could be true; None if some can."""
-    recordings = {rank: _look_at(trace, rank) for rank in trace.ranks_of(scope)}
+    short = trace.exceeds_memory
+    recordings = {rank: _look_at(trace, rank, short) for rank in trace.ranks_of(scope)}
+    if short and len(recordings) == len(trace.ranks):
+        _ = trace.health  # which is kept, so that no rank is read for it once more
     if len(recordings) > 1 and trace.several_jobs:
         return _verdict(
             "several_jobs",
@@ -65,12 +69,18 @@ def recording_verdict(trace: Trace, scope: Scope) -> Finding | None:
     return None
 
 
-def _look_at(trace: Trace, rank: int) -> Recording:
-    """What a rank records; with it all else that is asked of each before the rules are, and stays."""
+def _look_at(trace: Trace, rank: int, short: bool) -> Recording:
+    """What a rank records; with it all else that is asked of each before the rules are, and stays.
+
+    Where memory is `short`, also what `health` and `collectives` say of it.
+    """
     rank_trace = trace.rank(rank)
     for fact in ("device_name", "device_events", "device_span", "work_names"):
         getattr(rank_trace, fact)
     job_start_up(trace, rank)
+    if short:
+        read_ahead(trace, rank)
+        trace.findings_about(rank, trace.job_size)
     return rank_trace.recording
 
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.findings.configurations import configurations
-from hta_widgets.trace.ordering import distinct, unique
-from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.model import Trace
+from hta_widgets.analysis.findings.configurations import Launched
 
 __all__ = ["Comparison", "Workloads"]
 
@@ -30,7 +25,6 @@ MOST_TIME = 0.5
 # A rank is slow if it is so in this part of the steps.
 MOST_STEPS = 0.75
 
-Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
@@ -78,31 +72,28 @@ class Workloads:
         ranks: those with compute kernels, ascending.
     """
 
-    def __init__(self, trace: Trace, scope: Scope) -> None:
-        self._all = configurations(trace, scope.ranks)
-        self._number, self._iteration, self._dur = dict[int, Int64](), dict[int, Int32](), dict[int, Int64]()
-        for rank, rows in self._all.rows.items():
-            chosen = trace.rank(rank).belong(rows, scope)
-            if chosen.any():
-                self._number[rank] = self._all.number[rank][chosen]
-                self._iteration[rank] = trace.rank(rank).iteration[rows[chosen]]
-                self._dur[rank] = trace.rank(rank).dur[rows[chosen]]
-        self.ranks: list[int] = list(self._number)
+    def __init__(self, of_ranks: Mapping[int, Launched]) -> None:
+        self._known = sorted({each for of_rank in of_ranks.values() for each in of_rank.known})
+        place = {each: at for at, each in enumerate(self._known)}
+        self._of = {rank: of_rank for rank, of_rank in of_ranks.items() if len(of_rank.iterations)}
+        self._places = {
+            rank: np.array([place[each] for each in of_rank.known], np.int64)
+            for rank, of_rank in self._of.items()
+        }
+        self.ranks: list[int] = list(self._of)
 
     @cached_property
     def _steps(self) -> Float64:
         """In how many iterations each rank has compute kernels."""
-        counts = [len(unique(self._iteration[rank])) for rank in self.ranks]
-        return np.array(counts, np.float64)
+        return np.array([len(self._of[rank].iterations) for rank in self.ranks], np.float64)
 
     @cached_property
     def _tables(self) -> tuple[Float64, Float64]:
         """Launches in a step, and mean time; NaN where a rank does not launch it."""
-        size = len(self._all.known)
-        count, time = np.zeros((2, len(self.ranks), size))
+        count, time = np.zeros((2, len(self.ranks), len(self._known)))
         for at, rank in enumerate(self.ranks):
-            count[at] = np.bincount(self._number[rank], minlength=size)
-            time[at] = np.bincount(self._number[rank], self._dur[rank], size)
+            count[at, self._places[rank]] = self._of[rank].count.sum(axis=1)
+            time[at, self._places[rank]] = self._of[rank].dur_ns.sum(axis=1)
         count[count == 0] = np.nan
         return count / self._steps[:, None], time / count
 
@@ -132,14 +123,14 @@ class Workloads:
         name, ratio, few = "", 1.0, False
         if excess.any():
             worst = int(np.argmax(excess))
-            name, ratio = self._all.known[worst][0], float(mean[at][worst] / usual[worst])
+            name, ratio = self._known[worst][0], float(mean[at][worst] / usual[worst])
             few = _few(excess > 0, mean[at], usual, launches)
         per_step = np.nansum(mean * count, axis=1) * steps
         typical = float(np.median(per_step[others]))
         unequal = np.isnan(usual)
         own = float(np.nansum((mean[at] * launches)[unequal]))
         theirs = np.nansum((mean[others] * count[others])[:, unequal], axis=1) * steps
-        size = [_blocks(self._all.known[each][1]) for each in np.flatnonzero(unequal).tolist()]
+        size = [_blocks(self._known[each][1]) for each in np.flatnonzero(unequal).tolist()]
         blocks = np.nansum(count[:, unequal] * np.array(size), axis=1)
         launched = np.nansum(count, axis=1)
         return Comparison(
@@ -159,12 +150,12 @@ class Workloads:
         """Whether the rank is among the slowest at the work that takes it longer in too few of the steps."""
         times: dict[int, dict[int, int]] = {}
         for each in self.ranks:
-            at = slower[self._number[each]]
-            if not at.any():
+            of, at = self._of[each], slower[self._places[each]]
+            steps = of.count[at].any(axis=0)
+            if not steps.any():
                 continue
-            steps, of = distinct(self._iteration[each][at])
-            sums = np.bincount(of, self._dur[each][at])
-            times[each] = dict(zip(steps.tolist(), sums.tolist(), strict=True))
+            sums = of.dur_ns[at].sum(axis=0)[steps]
+            times[each] = dict(zip(of.iterations[steps].tolist(), sums.tolist(), strict=True))
         everywhere = set.intersection(*map(set, times.values())) if times else set()
         if not everywhere or rank not in times:
             return False
