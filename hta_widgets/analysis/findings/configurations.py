@@ -26,16 +26,18 @@ Configuration = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Launched:
-    """The compute kernels of a rank in a scope: small, whatever their number, so that it can stay.
+    """The compute kernels of a rank in a scope, summed by configuration and iteration: what can stay of them.
 
     Attributes:
         known: the configurations of the whole rank, ascending.
-        iterations: those that have such kernels, ascending; -1 for what belongs to none.
-        count, dur_ns: int64[known, iterations], kernels and their time.
+        number: of each sum the place in `known`.
+        iteration: of each sum the iteration, -1 for what belongs to none.
+        count, dur_ns: how many kernels, and their time.
     """
 
     known: list[Configuration]
-    iterations: Int64
+    number: Int64
+    iteration: Int64
     count: Int64
     dur_ns: Int64
 
@@ -46,10 +48,12 @@ def launched(rank_trace: RankTrace, scope: Scope) -> Launched:
     chosen = rank_trace.belong(rows, scope)
     rows, number = rows[chosen], number[chosen]
     iterations, of = distinct(rank_trace.iteration[rows].astype(np.int64))
-    count, dur = np.zeros((2, len(known), len(iterations)), np.int64)
-    np.add.at(count, (number, of), 1)
-    np.add.at(dur, (number, of), rank_trace.dur[rows])
-    return Launched(known, iterations, count, dur)
+    sums, place = distinct(number * len(iterations) + of)
+    count, dur = np.zeros((2, len(sums)), np.int64)
+    np.add.at(count, place, 1)
+    np.add.at(dur, place, rank_trace.dur[rows])
+    number, of = np.divmod(sums, max(len(iterations), 1))
+    return Launched(known, number, iterations[of], count, dur)
 
 
 @memoize_per_rank()

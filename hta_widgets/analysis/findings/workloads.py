@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.findings.configurations import Launched
+from hta_widgets.trace.ordering import distinct, unique
 
 __all__ = ["Comparison", "Workloads"]
 
@@ -75,9 +76,9 @@ class Workloads:
     def __init__(self, of_ranks: Mapping[int, Launched]) -> None:
         self._known = sorted({each for of_rank in of_ranks.values() for each in of_rank.known})
         place = {each: at for at, each in enumerate(self._known)}
-        self._of = {rank: of_rank for rank, of_rank in of_ranks.items() if len(of_rank.iterations)}
-        self._places = {
-            rank: np.array([place[each] for each in of_rank.known], np.int64)
+        self._of = {rank: of_rank for rank, of_rank in of_ranks.items() if len(of_rank.number)}
+        self._number = {
+            rank: np.array([place[each] for each in of_rank.known], np.int64)[of_rank.number]
             for rank, of_rank in self._of.items()
         }
         self.ranks: list[int] = list(self._of)
@@ -85,15 +86,16 @@ class Workloads:
     @cached_property
     def _steps(self) -> Float64:
         """In how many iterations each rank has compute kernels."""
-        return np.array([len(self._of[rank].iterations) for rank in self.ranks], np.float64)
+        return np.array([len(unique(self._of[rank].iteration)) for rank in self.ranks], np.float64)
 
     @cached_property
     def _tables(self) -> tuple[Float64, Float64]:
         """Launches in a step, and mean time; NaN where a rank does not launch it."""
-        count, time = np.zeros((2, len(self.ranks), len(self._known)))
+        size = len(self._known)
+        count, time = np.zeros((2, len(self.ranks), size))
         for at, rank in enumerate(self.ranks):
-            count[at, self._places[rank]] = self._of[rank].count.sum(axis=1)
-            time[at, self._places[rank]] = self._of[rank].dur_ns.sum(axis=1)
+            count[at] = np.bincount(self._number[rank], self._of[rank].count, size)
+            time[at] = np.bincount(self._number[rank], self._of[rank].dur_ns, size)
         count[count == 0] = np.nan
         return count / self._steps[:, None], time / count
 
@@ -150,12 +152,12 @@ class Workloads:
         """Whether the rank is among the slowest at the work that takes it longer in too few of the steps."""
         times: dict[int, dict[int, int]] = {}
         for each in self.ranks:
-            of, at = self._of[each], slower[self._places[each]]
-            steps = of.count[at].any(axis=0)
-            if not steps.any():
+            at = slower[self._number[each]]
+            if not at.any():
                 continue
-            sums = of.dur_ns[at].sum(axis=0)[steps]
-            times[each] = dict(zip(of.iterations[steps].tolist(), sums.tolist(), strict=True))
+            steps, of = distinct(self._of[each].iteration[at])
+            sums = np.bincount(of, self._of[each].dur_ns[at])
+            times[each] = dict(zip(steps.tolist(), sums.tolist(), strict=True))
         everywhere = set.intersection(*map(set, times.values())) if times else set()
         if not everywhere or rank not in times:
             return False
