@@ -19,6 +19,7 @@ from hta_widgets import examples
 from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, operators, roofline, what_if
 from hta_widgets.analysis.compare import anchors
 from hta_widgets.analysis.job.meetings import misfit_ns
+from hta_widgets.analysis.operators.unfused_attention import pass_on
 from hta_widgets.analysis.replay import edits
 from hta_widgets.cli.exits import Exit
 from hta_widgets.cli.limits import LINES
@@ -72,8 +73,10 @@ def _analyse() -> None:
             except MissingDataError:
                 continue
     operators(_open("gpt2_baseline"), by="module")
+    # of sends without recorded partners, and of attention that is not fused, which no example has
     ends = np.arange(4)
-    misfit_ns(ends, ends, np.array([2, 2]))  # of sends without recorded partners, which no example has
+    misfit_ns(ends, ends, np.array([2, 2]))
+    pass_on(np.array([-1, 0]), np.array([0, -1]), np.zeros(2, np.bool_))
 
 
 def _replay() -> None:

@@ -25,7 +25,7 @@ from hta_widgets.trace.classify import EventClass
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["MATH", "Attention", "Attentions", "attention_by_name", "unfused_attentions"]
+__all__ = ["MATH", "Attention", "Attentions", "attention_by_name", "pass_on", "unfused_attentions"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -105,7 +105,7 @@ def unfused_attentions(rank_trace: RankTrace) -> Attentions:
     of_forward = np.append(of, -1)[around]
     backward = (of < 0) & (of_forward >= 0)
     of = np.where(backward, of_forward, of)
-    _pass_on(calls.parent, of, backward)
+    pass_on(calls.parent, of, backward)
     compute = (calls.owner >= 0) & (rank_trace.event_class[calls.work] == EventClass.COMPUTE)
     chosen = np.flatnonzero(compute)
     owner = calls.owner[chosen]
@@ -214,7 +214,7 @@ def _inside(rank_trace: RankTrace, calls: Calls, begin: Int64, end: Int64) -> In
 
 
 @kernel
-def _pass_on(parent: Int64, of: Int64, backward: Bool) -> None:
+def pass_on(parent: Int64, of: Int64, backward: Bool) -> None:
     """Give what calls belong to also to those in them; callers come first."""
     for call in range(len(parent)):
         caller = parent[call]
