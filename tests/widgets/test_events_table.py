@@ -21,6 +21,7 @@ from hta_widgets.widgets.files import as_bytes
 from tests.support import shared_trace
 from tests.trace.helpers import kernel, slice_
 from tests.trace.helpers import write as write_trace
+from tests.widgets.decoded import numbers
 
 Ask = Any
 
@@ -38,7 +39,7 @@ def page(table: EventsTable, first: int, count: int, *columns: str) -> dict[str,
     return {
         column["name"]: column["values"]
         if column["kind"] == "text"
-        else np.frombuffer(data, "<f8", head["rows"], column["offset"]).tolist()
+        else numbers({**head, "data": data}, column["name"])
         for column in head["columns"]
     }
 
