@@ -234,7 +234,7 @@ class Empty(anywidget.AnyWidget):
 def open_explorer():
     return TraceExplorer(path, panels=["temporal_breakdown", "events"])
 def states_of(explorer):
-    explorer.frame("temporal_breakdown")  # waits until it is there
+    explorer.snapshot()  # waits until all parts have answered
     parts = [explorer, *(part for _, part in explorer.parts)]
     found = [json.loads(json.dumps(part.get_state(), default=repr)) for part in parts]
     explorer.close()
