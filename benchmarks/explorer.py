@@ -6,7 +6,7 @@ From the change of a trait until each part that is shown has its answer.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks.figure import Figure
@@ -15,6 +15,7 @@ from benchmarks.selections import scopes
 from benchmarks.setup import Setup
 from hta_widgets import TraceExplorer
 from hta_widgets.trace.scope import Scope
+from hta_widgets.widgets.verdict import Verdict
 
 STORM = 200
 SIZES = {1_000_000: (600, 50, 100), 3_000_000: (1500, 100, 200)}  # events: goals in ms: all, median, slowest
@@ -38,8 +39,10 @@ def measure(setup: Setup) -> list[Figure]:
         figures += [
             Figure(f"{runs[0]['events'][0]:,} events: the parts are there, ms", of("parts")),
             Figure("... and all have answered, ms", of("answered"), goal=first),
-            Figure("... another selection, ms", of("other"), goal=middle),
-            Figure("... a stream never chosen before, ms", of("stream"), goal=middle),
+            Figure("... another selection, all parts but the verdict, ms", of("other"), goal=middle),
+            Figure("... and the verdict, ms", of("other_verdict")),
+            Figure("... a stream never chosen before, all but the verdict, ms", of("stream"), goal=middle),
+            Figure("... and the verdict, ms", of("stream_verdict")),
             Figure(f"... {STORM} selections at once, ms", of("storm")),
         ]
     return figures
@@ -49,29 +52,25 @@ def answered(path: str) -> Times:
     """Wall ms in a kernel that has drawn another explorer before."""
     from hta_widgets import examples
 
-    warm = TraceExplorer(examples.path("ddp_4ranks"))
-    warm.wait()
+    warm = _opened(examples.path("ddp_4ranks"))
     _rest(warm)
     warm.close()
     times: Times = {}
     begun = time.perf_counter()
-    explorer = TraceExplorer(path)
-    explorer.wait()
-    while not explorer.parts:
-        time.sleep(0.0005)
+    explorer = _opened(path)
     times["parts"] = [1000 * (time.perf_counter() - begun)]
     _rest(explorer)
     times["answered"] = [1000 * (time.perf_counter() - begun)]
     times["events"] = [explorer.trace.summary["events"]]
     chosen = list(scopes(explorer.trace))
     _choose(explorer, chosen[0])
-    times["other"] = [_ms(lambda scope=scope: _choose(explorer, scope)) for scope in chosen[1:]]  # type: ignore[misc]
+    _rest(explorer)
+    times["other"], times["other_verdict"] = _followed(explorer, chosen[1:])
     rank_trace = explorer.trace.rank(explorer.trace.ranks[0])
     streams = sorted(set(rank_trace.stream[rank_trace.is_device].tolist()))
-    times["stream"] = [
-        _ms(lambda stream=stream: _choose(explorer, Scope(streams=(stream,))))  # type: ignore[misc]
-        for stream in streams
-    ]
+    times["stream"], times["stream_verdict"] = _followed(
+        explorer, [Scope(streams=(stream,)) for stream in streams]
+    )
     explorer.selection.clear()
     _rest(explorer)
     first, last = explorer.trace.extent_ns
@@ -86,17 +85,40 @@ def answered(path: str) -> Times:
     return times
 
 
+def _opened(path: Any) -> TraceExplorer:
+    """An explorer whose parts are there."""
+    explorer = TraceExplorer(path)
+    explorer.wait()
+    while not explorer.parts:
+        time.sleep(0.0005)
+    return explorer
+
+
+def _followed(explorer: TraceExplorer, chosen: Sequence[Scope]) -> tuple[list[float], list[float]]:
+    """Wall ms from each selection until all parts but the verdict, which gives way, have answered; and it."""
+    before, after = [], []
+    for scope in chosen:
+        begun = time.perf_counter()
+        _choose(explorer, scope)
+        _rest(explorer, without=Verdict)
+        before.append(1000 * (time.perf_counter() - begun))
+        _rest(explorer)
+        after.append(1000 * (time.perf_counter() - begun))
+    return before, after
+
+
 def _choose(explorer: TraceExplorer, scope: Scope) -> None:
     with explorer.selection.hold_trait_notifications():
         explorer.selection.iterations = scope.iterations or ()
         explorer.selection.window = scope.window_ns
         explorer.selection.streams = scope.streams or ()
-    _rest(explorer)
 
 
-def _rest(explorer: TraceExplorer) -> None:
-    """Wait until no part is computing."""
-    while explorer.status == "busy" or any(part.status == "busy" for _, part in explorer.parts):
+def _rest(explorer: TraceExplorer, without: type | tuple[()] = ()) -> None:
+    """Wait until no part is computing, or none but those of a type."""
+    while explorer.status == "busy" or any(
+        part.status == "busy" for _, part in explorer.parts if not isinstance(part, without)
+    ):
         time.sleep(0.0005)
 
 
