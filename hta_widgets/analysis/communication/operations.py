@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["UNKNOWN", "collective_of"]
+__all__ = ["POINT_TO_POINT", "UNKNOWN", "collective_of"]
 
 UNKNOWN: Final = "unknown"
+POINT_TO_POINT: Final = frozenset({"send", "recv", "sendrecv"})
 
 # What a name means once case and punctuation are gone; the first that occurs in it wins, so a name that holds
 # another one comes before it. Kernels called SendRecv serve send, recv and all-to-all alike.

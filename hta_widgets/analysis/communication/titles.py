@@ -34,28 +34,28 @@ def titles(rank_trace: RankTrace, rows: Int64) -> tuple[Int32, list[str]]:
     Of several ranges around a launch the one that began last counts. One that names no known operation
     (`nccl:coalesced`) tells nothing.
     """
-    codes = np.full(len(rows), -1, np.int32)
     words = [_operation(name) for name in rank_trace.names]
     named = np.array([word is not None for word in words], np.bool_)
     launched = np.flatnonzero(rank_trace.launch[rows] >= 0)
+    codes = np.full(len(rows), -1, np.int32)
     if not len(launched) or not named.any():
         return codes, []
     operations = sorted({word for word in words if word})
-    code_of = {word: code for code, word in enumerate(operations)}
+    code_of = np.array([operations.index(word) if word else -1 for word in words], np.int32)
     annotated = ~rank_trace.is_device & (rank_trace.event_class == EventClass.ANNOTATION)
-    ranges = np.flatnonzero(annotated & named[rank_trace.name])
-    both = np.concatenate([ranges, rank_trace.launch[rows][launched]])
+    ranges, calls = np.flatnonzero(annotated & named[rank_trace.name]), rank_trace.launch[rows[launched]]
+    both = np.concatenate([ranges, calls])
     is_range = np.arange(len(both)) < len(ranges)
     # by thread and time; a range before what it holds
     order = np.lexsort((~is_range, -rank_trace.end[both], rank_trace.start[both], rank_trace.thread[both]))
     latest = np.maximum.accumulate(np.where(is_range[order], np.arange(len(order)), -1))
-    before = np.full(len(both), -1, np.int64)
+    before = np.empty(len(both), np.int64)
     before[order] = np.where(latest >= 0, order[latest], -1)
-    for place, call, at in zip(launched.tolist(), both[len(ranges) :], before[len(ranges) :], strict=True):
-        around = both[at]
-        same = at >= 0 and rank_trace.thread[around] == rank_trace.thread[call]
-        if same and rank_trace.end[around] >= rank_trace.end[call]:
-            codes[place] = code_of.get(words[rank_trace.name[around]] or "", -1)
+    before = before[len(ranges) :]
+    around = both[before]
+    same = (before >= 0) & (rank_trace.thread[around] == rank_trace.thread[calls])
+    inside = same & (rank_trace.end[around] >= rank_trace.end[calls])
+    codes[launched[inside]] = code_of[rank_trace.name[around[inside]]]
     return codes, operations
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import recorded
+from hta_widgets.analysis.communication.operations import POINT_TO_POINT
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
@@ -56,7 +57,7 @@ _INSIDE_LAYERS: Final = {
 """By what the process groups that communicate most of it are for, where they are described as that alone."""
 
 _BY_OPERATION: Final = (
-    (("send", "recv", "sendrecv"), "sends and receives", _BUBBLES),
+    (POINT_TO_POINT, "sends and receives", _BUBBLES),
     (("dispatch", "combine"), "dispatch and combine", _INSIDE_LAYERS[EXPERT]),
     (("all_to_all",), "all-to-alls", _ALL_TO_ALLS),
 )

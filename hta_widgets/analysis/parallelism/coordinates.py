@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from hta_widgets.analysis.communication.operations import POINT_TO_POINT
 from hta_widgets.analysis.core.components import components
 from hta_widgets.analysis.parallelism.dimensions import CONTEXT, PIPELINE, TENSOR, described
 from hta_widgets.analysis.parallelism.grid import UNKNOWN, purposes
@@ -90,14 +91,14 @@ def listed_coordinates(trace: Trace) -> Coordinates | None:
         None where files describe no group of a dimension, or leave one undescribed that divides the job.
     """
     groups = {
-        (members, description)
+        (description, members)
         for rank in trace.ranks
         for _, description, members in listed_groups(trace, rank)
     }
-    known = {(" and ".join(described(text)[0]), members) for members, text in groups if described(text)[0]}
-    if any(not described(text)[0] and len(members) < trace.job_size for members, text in groups):
+    told = {(" and ".join(described(description)[0]), members) for description, members in groups}
+    if any(not dimension and len(members) < trace.job_size for dimension, members in told):
         return None
-    return _placed(sorted(known), trace.ranks)
+    return _placed(sorted(order for order in told if order[0]), trace.ranks)
 
 
 def _placed(known: Iterable[Order], chosen: list[int]) -> Coordinates | None:
@@ -118,7 +119,7 @@ def _of_all(group: ProcessGroup, job_size: int) -> bool:
     What it is for takes long to tell, and says no more of a rank than its number.
     """
     whole = group.size == job_size and not described(group.description)[0]
-    return whole and not {"send", "recv", "sendrecv"} & group.operations
+    return whole and not POINT_TO_POINT & group.operations
 
 
 def _along(known: list[Order], dimension: str, ranks: list[int]) -> dict[int, int] | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pandas as pd
 
+from hta_widgets.analysis.communication.operations import POINT_TO_POINT
 from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.core.kept import kept
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -56,7 +57,6 @@ _RECORD_GROUPS: Final = (
     "Record with PyTorch 2.4 or newer and torch.profiler.profile(activities=[ProfilerActivity.CPU, "
     "ProfilerActivity.CUDA]): its files list the process groups, and its record_param_comms events name them."
 )
-_POINT_TO_POINT = {"send", "recv", "sendrecv"}
 
 
 @kept()
@@ -169,14 +169,14 @@ def may_have_pipeline(trace: Trace) -> bool:
 
 def _may_be_pipeline(group: ProcessGroup) -> bool:
     found, _ = described(group.description)
-    return PIPELINE in found if found else group.operations <= _POINT_TO_POINT
+    return PIPELINE in found if found else group.operations <= POINT_TO_POINT
 
 
 def _purpose(
     trace: Trace, group: ProcessGroup, evidence: Mapping[tuple[int, str], GroupEvidence]
 ) -> Purpose | None:
     found, role = described(group.description)
-    form, order = shape(group) if group.operations <= _POINT_TO_POINT else ("", ())
+    form, order = shape(group) if group.operations <= POINT_TO_POINT else ("", ())
     if found:
         order = order if found == (PIPELINE,) and form == CHAIN else group.members
         words = f"its group is described as {group.description}"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
+from hta_widgets.analysis.communication.operations import POINT_TO_POINT
 from hta_widgets.analysis.strategy.data_parallel import replicated, sharded
 from hta_widgets.analysis.strategy.messages import FORWARD, HOOK, NODE, Message
 from hta_widgets.analysis.strategy.model_parallel import sequence_parallel, stages, tensor_parallel
 from hta_widgets.analysis.strategy.reading import TENSOR, Reading, of, unknown
 
 __all__ = ["read_step"]
-
-_POINT_TO_POINT = {"send", "recv", "sendrecv"}
 
 
 def read_step(
@@ -34,7 +33,7 @@ def read_step(
     forward = [message for message in floats if message.place == FORWARD]
     backward = [message for message in floats if message.place != FORWARD]
     kinds = {message.operation for message in messages}
-    if kinds and kinds <= _POINT_TO_POINT:
+    if kinds and kinds <= POINT_TO_POINT:
         return stages(messages, purpose)
     if "all_to_all" in kinds:
         return unknown("the group exchanges all-to-all, as expert parallelism and sharded embeddings do")
