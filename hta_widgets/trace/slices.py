@@ -16,7 +16,16 @@ from hta_widgets.trace.reader.table import EventTable, Problem
 
 # HTA's own limit (ParserConfig.max_event_duration_us): corrupt CUPTI records claim centuries.
 LONGEST_NS = 7 * 24 * 3600 * 1_000_000_000
-_PIECE = 1 << 16  # rows at once: the ends of all would take as much memory as their starts
+_PIECE = 1 << 16  # rows at once: what follows from all would take as much memory as they do
+
+
+# what an event is; of those that are no slices, the last two may become one together
+_OTHER, _USABLE, _UNTIMED, _NEGATIVE, _ENDLESS, _BEGIN, _END = range(7)
+_UNUSABLE = [
+    (_UNTIMED, "no_duration", "complete events without a time or duration"),
+    (_NEGATIVE, "negative_duration", "complete events that end before they start"),
+    (_ENDLESS, "absurd_duration", "complete events longer than 7 days"),
+]
 
 
 @dataclass(frozen=True)
@@ -49,26 +58,18 @@ class Slices:
 
 def find_slices(table: EventTable) -> Slices:
     """The slices of one file."""
-    letters = table.dictionary("phase")
-    phase = table.codes("phase")
     start, dur = table.ints("start_ns"), table.ints("dur_ns")
-    complete = _is(phase, letters, "X")
-    untimed = complete & ((start == NULL) | (dur == NULL))
-    negative = complete & ~untimed & (dur < 0)
-    endless = complete & ~untimed & (dur > LONGEST_NS)
+    sort = _sorts(table)
     problems = [
-        _problem("no_duration", untimed, "complete events without a time or duration"),
-        _problem("negative_duration", negative, "complete events that end before they start"),
-        _problem("absurd_duration", endless, "complete events longer than 7 days"),
+        Problem(check, "warning", int((sort == kind).sum()), None, detail)
+        for kind, check, detail in _UNUSABLE
     ]
-    usable = complete & ~(untimed | negative | endless)
-    del complete, untimed, negative, endless  # this is where opening a long recording takes most memory
-    begun = np.flatnonzero((_is(phase, letters, "B") | _is(phase, letters, "E")) & (start != NULL))
-    rows = np.flatnonzero(usable).astype(np.int32)
-    begins_at, lasts = start[usable], dur[usable]
+    rows = np.flatnonzero(sort == _USABLE).astype(np.int32)
+    begins_at, lasts = start[rows], dur[rows]
+    begun = np.flatnonzero(sort >= _BEGIN)
     unmatched_ends, unfinished = 0, np.empty(0, np.int32)
     if len(begun):
-        begins, ends, unfinished, unmatched_ends = _pairs(table, begun, _is(phase, letters, "B"))
+        begins, ends, unfinished, unmatched_ends = _pairs(table, begun, sort[begun] == _BEGIN)
         both = np.concatenate([rows, begins])
         order = np.argsort(both, kind="stable")
         lasts = np.concatenate([lasts, start[ends] - start[begins]])[order]
@@ -81,15 +82,27 @@ def find_slices(table: EventTable) -> Slices:
     return Slices(rows, begins_at, lasts, unfinished, [problem for problem in problems if problem.count])
 
 
-def _is(phase: npt.NDArray[np.int32], letters: list[str], letter: str) -> npt.NDArray[np.bool_]:
-    if letter not in letters:
-        return np.zeros(len(phase), np.bool_)
-    found: npt.NDArray[np.bool_] = phase == letters.index(letter)
+def _sorts(table: EventTable) -> npt.NDArray[np.int8]:
+    """What each event is to its slices. A piece at a time: masks of all events, one for each question, are
+    what opening a long recording would take most memory for.
+    """
+    complete, begin, end = (_code(table, letter) for letter in "XBE")
+    columns = table.codes("phase"), table.ints("start_ns"), table.ints("dur_ns")
+    found = np.zeros(table.n, np.int8)
+    for at in range(0, table.n, _PIECE):
+        phase, start, dur = (column[at : at + _PIECE] for column in columns)
+        untimed = (start == NULL) | (dur == NULL)
+        faults = [untimed, dur < 0, dur > LONGEST_NS]
+        whole = np.select(faults, [_UNTIMED, _NEGATIVE, _ENDLESS], _USABLE)
+        ends = [phase == complete, (phase == begin) & (start != NULL), (phase == end) & (start != NULL)]
+        found[at : at + _PIECE] = np.select(ends, [whole, _BEGIN, _END], _OTHER)
     return found
 
 
-def _problem(check: str, mask: npt.NDArray[np.bool_], detail: str) -> Problem:
-    return Problem(check, "warning", int(mask.sum()), None, detail)
+def _code(table: EventTable, letter: str) -> int:
+    """The code of a phase; one that no event has, where the file has none of it."""
+    letters = table.dictionary("phase")
+    return letters.index(letter) if letter in letters else len(letters)
 
 
 def _pairs(
@@ -102,7 +115,7 @@ def _pairs(
     )
     # lexsort is stable: at equal times file order decides, as in the Chrome trace format.
     order = np.lexsort((table.ints("start_ns")[events], thread))
-    rows, begins = events[order].astype(np.int32), is_begin[events[order]]
+    rows, begins = events[order].astype(np.int32), is_begin[order]
     partner = _match(thread[order], begins)
     matched = begins & (partner >= 0)
     orphans = int((~begins & (partner < 0)).sum())
