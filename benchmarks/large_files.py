@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from benchmarks.figure import Figure, exponent
-from benchmarks.process import Cost, call, cpu, run
+from benchmarks.process import Cost, call, cpu, peak, run
 from benchmarks.setup import Setup
 
 HTA = """
@@ -20,7 +20,7 @@ before = cpu()
 TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir="").t.get_trace(0)
 print("RESULT", json.dumps({"links": cpu() - before}))
 """
-SIZES = (50, 200, 1000)  # MB
+SIZES = (50, 200, 1000, 5000)  # MB
 SMALL = (10, 40)
 BESIDE_HTA = 200
 GOALS = {  # by MB: what: CPU s
@@ -29,6 +29,7 @@ GOALS = {  # by MB: what: CPU s
 }
 FLOORS = {"links": 20.0, "again": 40.0}
 MOST_MB = {1000: 1100.0}
+MOST_TIMES_COLUMNS = {5000: 1.2}  # memory of opening, without that of Python and its libraries
 EXPONENT = 1.05
 Times = dict[str, float]
 
@@ -77,21 +78,29 @@ def measure(setup: Setup) -> list[Figure]:
         figures.append(
             Figure("... memory at the peak, MB", peaks, other, MOST_MB.get(size), 1.5 if other else None)
         )
+        if size in MOST_TIMES_COLUMNS:
+            shares = [cost.result["opening"] / cost.result["columns"] for cost in ours]
+            text = "... memory that opening adds to Python's, times the columns"
+            figures.append(Figure(text, shares, goal=MOST_TIMES_COLUMNS[size]))
     for key, costs in medians.items():
         figures.append(Figure(f"exponent of the events in {key}", [exponent(events, costs)], goal=EXPONENT))
     return figures
 
 
 def loaded(path: str) -> Times:
-    """CPU s until the recording is open, and until its events have their classes, launches and iterations."""
+    """CPU s until the recording is open, and until its events have their classes, launches and iterations;
+    MB of its columns, and by how much more memory the process needed at most once it was open.
+    """
     from hta_widgets.trace.model import Trace
 
-    before = cpu()
+    imported, before = peak(), cpu()
     trace = Trace.open(path)
-    opened = cpu() - before
+    opened, opening = cpu() - before, peak() - imported
     rank = trace.rank(trace.ranks[0])
     _ = rank.event_class, rank.launch, rank.iteration
-    return {"opened": opened, "links": cpu() - before, "events": rank.n}
+    columns = rank.events.header.nbytes / (1 << 20)
+    times = {"opened": opened, "links": cpu() - before}
+    return {**times, "events": rank.n, "columns": columns, "opening": opening}
 
 
 def looked_at(path: str) -> Times:

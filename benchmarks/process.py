@@ -69,6 +69,11 @@ def cpu() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
 
+def peak() -> float:
+    """MB that this process has had in memory at most so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def in_a_fork(work: Callable[[], object], limit: float) -> float | str:
     """CPU seconds of the work in a fork of this process, which leaves nothing behind, or why none."""
     gc.collect()

@@ -232,6 +232,20 @@ def test_columns_are_written_from_where_they_lie(tmp_path: Path) -> None:
     assert_same(table, read)
 
 
+def test_columns_are_compressed_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "_AT_ONCE", 1 << 20)
+    dense = {f"c{i}": np.arange(i, i + (1 << 16)) for i in range(16)}
+    rows = np.arange(0, 1 << 16, 7, np.int32)
+    table = EventTable("t", 1 << 16, dense, {"few": (rows, rows * 2), "none": (rows[:0], rows[:0])}, {}, {})
+    cache.write_table(table, tmp_path / "t.arrow", compressed=True)
+    stored = pa.ipc.open_file(pa.BufferReader(sealed.read_sealed(tmp_path / "t.arrow")))
+    sizes = [stored.get_batch(at).nbytes for at in range(stored.num_record_batches)]
+    assert len(sizes) > 4 and max(sizes) < 2 << 20
+    read = cache.read_table(tmp_path / "t.arrow")
+    assert read is not None
+    assert_same(table, read)
+
+
 def test_of_an_entry_that_cannot_be_finished_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +41,7 @@ Cache = bool | Path | Literal["verify"]
 _SAMPLE = 1 << 16
 _SAMPLES = 17  # the first is the head, the last the tail
 _HELD_BACK = 1 << 16  # bytes, written together
+_AT_ONCE = 64 << 20  # bytes of columns, compressed together
 _OFF = ("0", "off")
 
 
@@ -157,7 +159,21 @@ def write_table(table: EventTable, file: Path, *, compressed: bool) -> None:
         pa.BufferedOutputStream(pa.PythonFile(sealing, "w"), _HELD_BACK) as sink,
         pa.ipc.new_file(sink, batch.schema, options=options) as writer,
     ):
-        writer.write_batch(batch)
+        for part in _in_turn(batch):
+            writer.write_batch(part)
+
+
+def _in_turn(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A record as several, in each of which some of its lists are and the others are empty: Arrow compresses
+    all of one before it writes any of it, and that of a long recording takes a third of its columns' memory.
+    """
+    turns = [end // _AT_ONCE for end in accumulate(column.nbytes for column in batch.columns)]
+    for turn in dict.fromkeys(turns):
+        lists = [
+            column if at == turn else pa.array([[]], column.type)
+            for at, column in zip(turns, batch.columns, strict=True)
+        ]
+        yield pa.record_batch(lists, schema=batch.schema)
 
 
 def record_batch(table: EventTable) -> pa.RecordBatch:
@@ -205,14 +221,16 @@ def read_table(file: Path) -> EventTable | None:
     except OSError:
         return None
     try:
-        batch = pa.ipc.open_file(pa.BufferReader(content)).get_batch(0)
-        about = json.loads(batch.schema.metadata[b"about"])
+        stored = pa.ipc.open_file(pa.BufferReader(content))
+        about = json.loads(stored.schema.metadata[b"about"])
         if about["version"] != FORMAT_VERSION:
             return None
         parts: dict[str, dict[str, Any]] = {"dense": {}, "rows": {}, "values": {}, "text": {}}
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            part, _, column_name = name.partition("/")
-            parts[part][column_name] = column.values
+        for batch in map(stored.get_batch, range(stored.num_record_batches)):
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                part, _, column_name = name.partition("/")
+                if len(column.values) or column_name not in parts[part]:
+                    parts[part][column_name] = column.values
         dense = {name: array.to_numpy() for name, array in parts["dense"].items()}
         sparse = {
             name: (array.to_numpy(), parts["values"][name].to_numpy())
