@@ -145,7 +145,7 @@ def groups_of_experts(trace: Trace) -> tuple[ProcessGroup, ...]:
     return tuple(group for group in _groups(trace, Scope()) if _is_of_experts(trace, group))
 
 
-def _groups(trace: Trace, scope: Scope) -> list[ProcessGroup]:
+def _groups(trace: Trace, scope: Scope) -> tuple[ProcessGroup, ...]:
     groups = process_groups(trace, scope)
     if not groups and _several(trace):
         raise MissingDataError("process groups", _RECORD_GROUPS)

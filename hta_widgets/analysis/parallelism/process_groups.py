@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import belonging, collectives, recorded
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.strategy.group_evidence import distributed_info
 from hta_widgets.trace.scope import Scope
 
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
 
 __all__ = ["ProcessGroup", "listed_groups", "process_groups", "splits_of"]
+
+Int64 = npt.NDArray[np.int64]
+_Key = tuple[str, tuple[int, ...], int]
+"""What a group is known by: name, members, size."""
 
 _TEXTS = ("process_group", "group_ranks", "group_description")
 
@@ -44,7 +50,7 @@ class ProcessGroup:
     @property
     def operations(self) -> set[str]:
         """What it carries."""
-        return set(self.traffic["collective"])
+        return set(self.traffic["collective"].unique())
 
     @property
     def carried(self) -> dict[int, str]:
@@ -56,37 +62,47 @@ class ProcessGroup:
         return {rank: ", ".join(texts) for rank, texts in found.items()}
 
 
-def process_groups(trace: Trace, scope: Scope) -> list[ProcessGroup]:
+@memoize_per_rank(last=2)
+def process_groups(trace: Trace, scope: Scope) -> tuple[ProcessGroup, ...]:
     """The groups that ranks of the scope belong to: those that files list, and those of recorded exchanges.
 
     Groups are the same if name and members are. Sorted by number of ranks, members and name.
     """
-    ranks = trace.ranks_of(scope)
     traffic = _traffic(trace, scope)
-    found: dict[tuple[str, tuple[int, ...], int], tuple[str, set[int]]] = {}
-    listed: dict[tuple[int, str], tuple[str, tuple[int, ...], int]] = {}
-    for rank in ranks:
+    found: dict[_Key, tuple[str, set[int]]] = {}
+    listed: dict[tuple[int, str], _Key] = {}
+    for rank in trace.ranks_of(scope):
         for name, description, members in listed_groups(trace, rank):
             key = name, members, len(members)
             listed[rank, name] = key
             found.setdefault(key, (description, set()))[1].add(rank)
-    used: dict[tuple[str, tuple[int, ...], int], list[pd.DataFrame]] = {}
     by = ["rank", "process_group", "group_ranks", "group_size", "group_description"]
     several = traffic[traffic["group_size"].fillna(0) > 1].fillna(dict.fromkeys(_TEXTS, ""))
-    for values, rows in several.groupby(by, sort=True):
-        of_rank, name, text, of_size, description = map(str, values)
-        rank, size, members = int(of_rank), int(of_size), splits_of(text)
-        key = listed.get((rank, name), (name, members if len(members) == size else (), size))
+    use = several.groupby(by, sort=True).ngroup().to_numpy().astype(np.int64)
+    _, first = np.unique(use, return_index=True)
+    keys = []
+    for rank, name, text, size, description in several[by].iloc[first].itertuples(index=False, name=None):
+        members = splits_of(text)
+        key = listed.get((rank, name), (name, members if len(members) == size else (), int(size)))
         found.setdefault(key, (description, set()))[1].add(rank)
-        used.setdefault(key, []).append(rows)
+        keys.append(key)
+    used = _rows_of(keys, use)
     groups = [
         ProcessGroup(
             name, description, size, members, tuple(sorted(those)),
-            pd.concat(used[key]) if (key := (name, members, size)) in used else traffic.iloc[:0],
+            several.iloc[used[key]] if (key := (name, members, size)) in used else traffic.iloc[:0],
         )
         for (name, members, size), (description, those) in found.items()
     ]  # fmt: skip
-    return sorted(groups, key=lambda group: (-group.size, group.members, group.name))
+    return tuple(sorted(groups, key=lambda group: (-group.size, group.members, group.name)))
+
+
+def _rows_of(keys: list[_Key], use: Int64) -> dict[_Key, Int64]:
+    """The rows of each group, use after use, from the key of each use and the use of each row."""
+    number = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+    of_use = np.array([number[key] for key in keys], np.int64)[use]
+    ends = np.cumsum(np.bincount(of_use, minlength=len(number)))
+    return dict(zip(number, np.split(np.lexsort([use, of_use]), ends[:-1]), strict=False))
 
 
 def splits_of(text: str) -> tuple[int, ...]:
