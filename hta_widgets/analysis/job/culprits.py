@@ -88,7 +88,7 @@ def _place(model: JobModel, half: list[int]) -> tuple[str, int] | None:
     if len(half) < 2:
         return None
     count = len(model.places.alike)
-    for scope in model.places.split():
+    for scope in model.places.split:
         for key in {getattr(model.places, scope)[rank] for rank in half} if scope != "replica" else ():
             members = model.places.of(scope, key)
             few, whole = 3 * len(members) <= count, set(half) == set(members)

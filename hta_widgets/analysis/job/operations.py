@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import recorded
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["NOT_CALLED", "operations"]
 
 Int64 = npt.NDArray[np.int64]
+Column = npt.NDArray[np.generic]
 
 NOT_CALLED = np.iinfo(np.int64).min
 """In place of the time of a launch that was not recorded."""
@@ -103,8 +105,31 @@ class _Numbers(dict[str, int]):
         return pd.Series(list(self), dtype="str")
 
 
-def _of_rank(rank_trace: RankTrace, texts: _Numbers, shapes: _Numbers) -> dict[str, npt.NDArray[np.generic]]:
+def _of_rank(rank_trace: RankTrace, texts: _Numbers, shapes: _Numbers) -> dict[str, Column]:
     """What a rank's device did, by column; texts as numbers, and kinds as places in `_KINDS`."""
+    work = _device_work(rank_trace)
+    shape = np.append(shapes.of(work.shapes), -1)[work.shape]
+    return {**work.columns, "name": texts.of(rank_trace.names)[work.name], "shape": shape}
+
+
+class _DeviceWork(NamedTuple):
+    """What a rank's device did in its whole steps.
+
+    Attributes:
+        columns: of `operations`, those that follow from this rank.
+        name: place of each in the rank's names.
+        shape: place of each in `shapes`, -1 for none.
+        shapes: texts of launch grid and block.
+    """
+
+    columns: dict[str, Column]
+    name: npt.NDArray[np.int32]
+    shape: Int64
+    shapes: list[str]
+
+
+@memoize_per_rank()
+def _device_work(rank_trace: RankTrace) -> _DeviceWork:
     frame = rank_trace.iterations
     whole = frame["iteration"].to_numpy(np.int64)[~frame["partial"].to_numpy(np.bool_)]
     rows = np.flatnonzero(rank_trace.is_device & np.isin(rank_trace.iteration, whole))
@@ -114,20 +139,19 @@ def _of_rank(rank_trace: RankTrace, texts: _Numbers, shapes: _Numbers) -> dict[s
     called = np.where(launch >= 0, rank_trace.start[np.maximum(launch, 0)], NOT_CALLED)
     device, devices = pd.factorize(rank_trace.device[rows])
     iteration, end = rank_trace.iteration[rows].astype(np.int64), rank_trace.end[rows]
-    return {
+    columns: dict[str, Column] = {
         "iteration": iteration,
         "rank": np.full(len(rows), rank_trace.rank, np.int64),
         "event_id": rank_trace.event_id[rows].astype(np.int64),
         "lane": rank_trace.stream[rows] * max(len(devices), 1) + device,
-        "name": texts.of(rank_trace.names)[rank_trace.name[rows]],
         "kind": np.where(event_class == EventClass.COMMUNICATION, 2, copies),
         "start_ns": rank_trace.start[rows],
         "end_ns": end,
         "dur_ns": rank_trace.dur[rows],
         "called_ns": called,
-        "shape": _shapes(rank_trace, rows, shapes),
         "ended_before_ns": _ended_before(iteration, end, rank_trace),
     }
+    return _DeviceWork(columns, rank_trace.name[rows], *_shapes(rank_trace, rows))
 
 
 def _ended_before(iteration: Int64, end: Int64, rank_trace: RankTrace) -> Int64:
@@ -143,20 +167,20 @@ def _ended_before(iteration: Int64, end: Int64, rank_trace: RankTrace) -> Int64:
     begin = NOT_CALLED
     if not len(rank_trace.earlier_work):
         frame = rank_trace.iterations
-        begin = int(frame.loc[frame["iteration"] == numbers[0], "host_start_ns"].iloc[0])
+        first = frame["iteration"].to_numpy(np.int64) == numbers[0]
+        begin = int(frame["host_start_ns"].to_numpy(np.int64)[first][0])
     before: Int64 = np.append(begin, np.maximum.accumulate(ends)[:-1])[place]
     return before
 
 
-def _shapes(rank_trace: RankTrace, rows: Int64, shapes: _Numbers) -> Int64:
-    """A number for each launch grid and block; -1 where the file has none."""
+def _shapes(rank_trace: RankTrace, rows: Int64) -> tuple[Int64, list[str]]:
+    """The place of each row's launch grid and block in the texts of all, -1 where the file has none."""
     grid, block = (rank_trace.argument_codes(column)[rows].astype(np.int64) for column in ("grid", "block"))
     grids, blocks = (rank_trace.table.dictionary(column) for column in ("grid", "block"))
-    place, pairs = pd.factorize(np.where((grid >= 0) & (block >= 0), grid * len(blocks) + block, -1))
-    known = pairs[pairs >= 0].tolist()
-    numbers = np.full(len(pairs), -1)
-    numbers[pairs >= 0] = shapes.of([grids[p // len(blocks)] + blocks[p % len(blocks)] for p in known])
-    return numbers[place]
+    known = (grid >= 0) & (block >= 0)
+    places = np.full(len(rows), -1)
+    places[known], pairs = pd.factorize((grid * len(blocks) + block)[known])
+    return places, [grids[pair // len(blocks)] + blocks[pair % len(blocks)] for pair in pairs.tolist()]
 
 
 def _communication(trace: Trace, frame: pd.DataFrame) -> pd.DataFrame:

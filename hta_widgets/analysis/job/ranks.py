@@ -75,7 +75,7 @@ def rank_costs(trace: Trace, scope: Scope, parts: pd.DataFrame, costs: pd.DataFr
     """`rank_parts` with the places of ranks, and with what `slowdown` says of the ranks, if anything."""
     frame = parts.copy()
     at = _places(trace, scope.ranks, scope.iterations, costs is not None)
-    for column in at.shared() if at is not None else ():
+    for column in at.shared if at is not None else ():
         frame[column] = frame["rank"].map(getattr(at, column)).astype("Int64")
     if costs is not None:
         of = costs[costs["scope"] == "rank"].copy()

@@ -49,7 +49,8 @@ def places(
         ranks, [pair for pair in _meeting_ranks(ops, collective) if same[pair[0]] == same[pair[1]]]
     )
     if not pairs:
-        alike = {rank: min(r for r in ranks if same[r] == same[rank]) for rank in ranks}
+        first = {same[rank]: rank for rank in reversed(ranks)}
+        alike = {rank: first[same[rank]] for rank in ranks}
     if known is not None:
         stage, replica, tensor, context = (
             {rank: place[rank] for rank in ranks}
@@ -59,7 +60,10 @@ def places(
     replica = components(ranks, [(pair.sender, pair.receiver) for pair in pairs])
     copies = {of: at for at, of in enumerate(sorted(set(replica.values())))}
     begin = _first_computing(ops)
-    order = sorted(set(alike.values()), key=lambda of: (min(begin[r] for r in ranks if alike[r] == of), of))
+    begun: dict[int, float] = {}
+    for rank in ranks:
+        begun[alike[rank]] = min(begin[rank], begun.get(alike[rank], begin[rank]))
+    order = sorted(begun, key=lambda of: (begun[of], of))
     number = {of: at if pairs else 0 for at, of in enumerate(order)}
     nowhere = dict.fromkeys(ranks, 0)
     return Places(

@@ -157,7 +157,7 @@ def _parts(model: JobModel) -> pd.DataFrame:
     labels = {
         "operation": _operation(model),
         "rank": ops["rank"],
-        **{scope: ops["rank"].map(getattr(model.places, scope)) for scope in model.places.split()},
+        **{scope: ops["rank"].map(getattr(model.places, scope)) for scope in model.places.split},
     }
     frames, replayed = [], dict[bytes, tuple[Float64, Float64]]()
     for scope, label in labels.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -40,6 +41,7 @@ class Coordinates:
     tensor: dict[int, int]
     context: dict[int, int]
 
+    @cached_property
     def split(self) -> list[str]:
         """Along which of `SCOPES` the job is split."""
         return [scope for scope in SCOPES if len(set(getattr(self, scope).values())) > 1]
@@ -49,15 +51,16 @@ class Coordinates:
         place: dict[int, int] = getattr(self, scope)
         return sorted(rank for rank in place if place[rank] == key)
 
+    @cached_property
     def shared(self) -> list[str]:
         """Of these without replicas that are one rank each: they tell no more than its number."""
         single = len(set(self.replica.values())) == len(self.replica)
-        return [scope for scope in self.split() if scope != "replica" or not single]
+        return [scope for scope in self.split if scope != "replica" or not single]
 
     def told(self, rank: int) -> str:
         """A rank's place in words, `stage 1, replica 2`; "" where its number says all."""
         return ", ".join(
-            f"{IN_WORDS.get(scope, scope)} {getattr(self, scope)[rank]}" for scope in self.shared()
+            f"{IN_WORDS.get(scope, scope)} {getattr(self, scope)[rank]}" for scope in self.shared
         )
 
 
