@@ -16,7 +16,7 @@ from hta_widgets.analysis.kernels.classes import kernel_class
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.fused_attention import fused_ns
 from hta_widgets.analysis.operators.inputs import itemsize
-from hta_widgets.analysis.operators.recorded import RecordedInputs
+from hta_widgets.analysis.operators.recorded import recorded_inputs
 from hta_widgets.analysis.operators.unfused_attention import (
     Attention,
     attention_by_name,
@@ -79,8 +79,7 @@ def _abstain(inputs: Inputs, rank: int) -> None:
         return
     _abstain_without_operators(rank_trace)
     softmax = attention_by_name(rank_trace)
-    shapes = rank_trace.argument_codes("input_dims")
-    types = rank_trace.argument_codes("input_type")
+    shapes, types, _ = recorded_inputs(rank_trace).codes
     softmax = softmax[(shapes[softmax] < 0) | (types[softmax] < 0)]
     calls = operator_calls(rank_trace)
     owner = np.append(calls.rows, -1)[calls.owner]
@@ -125,7 +124,7 @@ def _why(rank_trace: RankTrace, attention: Attention) -> str:
 
 def _against(rank_trace: RankTrace, attention: Attention) -> list[str]:
     """What of its inputs the one or the other fused kernel does not take."""
-    passed = RecordedInputs(rank_trace).of(attention.math)
+    passed = recorded_inputs(rank_trace).of(attention.math)
     multiple = int(_LOAD_BYTES / itemsize(attention.dtype))
     widths = {passed.shape(at)[-1] for at in range(3) if passed.is_tensor(at) and passed.shape(at)}
     reasons = [

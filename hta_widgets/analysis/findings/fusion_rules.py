@@ -69,7 +69,7 @@ def _abstain(inputs: Inputs, rank: int) -> None:
     """Without shapes nobody knows what feeds what."""
     rank_trace = inputs.trace.rank(rank)
     rows = np.union1d(*neighbours(rank_trace))
-    unknown = (rank_trace.argument_codes("input_dims") < 0).all()
+    unknown = not rank_trace.has_argument("input_dims")
     if unknown and matters(inputs, rank, rows) and _often(inputs, rank, rows):
         raise MissingDataError(
             "shapes of operators",

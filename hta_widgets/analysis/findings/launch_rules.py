@@ -215,7 +215,7 @@ def _check_roofs(inputs: Inputs, rank: int, find: Callable[[RankTrace], Int64], 
         return False
     if not matters(inputs, rank, rows[np.isnan(least_ns(rank_trace, rows))]):
         return True
-    if (rank_trace.argument_codes("input_dims") < 0).all():
+    if not rank_trace.has_argument("input_dims"):
         raise MissingDataError(
             "shapes of operators", "Record with torch.profiler.profile(record_shapes=True).", why
         )

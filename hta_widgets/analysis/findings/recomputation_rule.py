@@ -59,10 +59,7 @@ def _gone(rank_trace: RankTrace) -> tuple[Int64, Int64]:
 def _abstain(inputs: Inputs, rank: int) -> None:
     """Without shapes it may be the derivative of a derivative."""
     rank_trace = inputs.trace.rank(rank)
-    if (
-        matters(inputs, rank, recorded_again(rank_trace))
-        and (rank_trace.argument_codes("input_dims") < 0).all()
-    ):
+    if matters(inputs, rank, recorded_again(rank_trace)) and not rank_trace.has_argument("input_dims"):
         raise MissingDataError(
             "shapes of operators",
             "Record with torch.profiler.profile(record_shapes=True).",

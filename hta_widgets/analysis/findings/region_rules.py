@@ -209,9 +209,9 @@ def _often(inputs: Inputs, rank: int, rows: Int64, region: _Region) -> int:
     if region.each != "calls":
         launch = _launches(rank_trace)
         counted = launch[begins_in(rank_trace, launch, rows)]
-    per_step = [
-        int((rank_trace.iteration[counted] == number).sum()) for number in inputs.scope.iterations or ()
-    ]
+    steps, times = np.unique(rank_trace.iteration[counted], return_counts=True)
+    count = dict(zip(steps.tolist(), times.tolist(), strict=True))
+    per_step = [count.get(number, 0) for number in inputs.scope.iterations or ()]
     return int(np.median(per_step)) if per_step else 0
 
 

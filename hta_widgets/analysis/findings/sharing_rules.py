@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.operators.recorded import recorded_inputs
 from hta_widgets.formatting import duration
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct
@@ -150,7 +151,7 @@ def _runs(rank_trace: RankTrace, scope: Scope) -> _Runs | None:
     rows = np.sort(rows[computes & judged[rows] & (rank_trace.launch[rows] >= 0)])
     operator = rank_trace.parent[rank_trace.launch[rows]]
     rows, operator = rows[operator >= 0], operator[operator >= 0]
-    shapes = rank_trace.argument_codes("input_dims")[operator]
+    shapes = recorded_inputs(rank_trace).codes[0][operator]
     rows, shapes = rows[shapes >= 0], shapes[shapes >= 0]
     if not len(rows) or not spans.length:
         return None

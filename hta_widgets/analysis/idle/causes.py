@@ -103,8 +103,7 @@ class _Threads:
 
         def when(of_kind: Bool, thread: int) -> Intervals:
             checkpoint()
-            chosen = of_kind & (self.thread == thread)
-            rows = rank_trace.by_start[chosen[rank_trace.by_start]]
+            rows = np.flatnonzero(of_kind & (self.thread == thread))
             return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
 
         blocked = {thread: when(blocking, thread) for thread in launching}

@@ -148,10 +148,15 @@ class _Calls:
         rows = rank_trace.by_start[named[rank_trace.by_start]]
         rows = rows[grouped(rank_trace.name[rows])]
         rows = rows[grouped(rank_trace.thread[rows])]
-        threads, first = np.unique(rank_trace.thread[rows], return_index=True)
+        thread = rank_trace.thread[rows]
+        parts = np.split(rows, np.flatnonzero(thread[1:] != thread[:-1]) + 1) if len(rows) else []
         self.by_thread = {
-            thread: (rank_trace.name[part], rank_trace.start[part], rank_trace.end[part])
-            for thread, part in zip(threads.tolist(), np.split(rows, first[1:]), strict=True)
+            int(rank_trace.thread[part[0]]): (
+                rank_trace.name[part],
+                rank_trace.start[part],
+                rank_trace.end[part],
+            )
+            for part in parts
         }
 
 

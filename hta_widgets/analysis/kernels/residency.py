@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GRID", "LIMITERS", "Residency", "residency"]
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
@@ -66,6 +68,21 @@ class Residency:
 
 def residency(rank_trace: RankTrace, rows: Int64) -> Residency:
     """How these launches fill their device; of a recording without occupancy, all of it is unknown."""
+    place, known = _of_all(rank_trace)
+    at = place[rows]
+    return Residency(**{name: values[at] for name, values in vars(known).items()})
+
+
+@memoize_per_rank()
+def _of_all(rank_trace: RankTrace) -> tuple[Int32, Residency]:
+    """For each row its place among the device rows, and how each of these fills its device."""
+    rows = np.flatnonzero(rank_trace.is_device)
+    place = np.zeros(rank_trace.n, np.int32)
+    place[rows] = np.arange(len(rows), dtype=np.int32)
+    return place, _of_launches(rank_trace, rows)
+
+
+def _of_launches(rank_trace: RankTrace, rows: Int64) -> Residency:
     recorded = rank_trace.argument("occupancy_pct")[rows].astype(np.float64)
     threads, blocks = (_products(rank_trace, column, rows) for column in ("block", "grid"))
     registers, shared = (

@@ -26,9 +26,14 @@ _EXACT_UP_TO = 30
 
 def growth(levels: npt.NDArray[np.int64]) -> tuple[float, float]:
     """(slope per position, probability that chance rises as much or more) of two or more levels."""
-    first, second = np.triu_indices(len(levels), 1)
-    rise = levels[second] - levels[first]
-    return float(np.median(rise / (second - first))), _chance(len(levels), int(np.sign(rise).sum()))
+    count = len(levels)
+    slopes, score, filled = np.empty(count * (count - 1) // 2), 0, 0
+    for apart in range(1, count):
+        rise = levels[apart:] - levels[:-apart]
+        slopes[filled : filled + len(rise)] = rise / apart
+        score += int(np.count_nonzero(rise > 0)) - int(np.count_nonzero(rise < 0))
+        filled += len(rise)
+    return float(np.median(slopes, overwrite_input=True)), _chance(count, score)
 
 
 def _chance(count: int, score: int) -> float:

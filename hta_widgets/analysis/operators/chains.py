@@ -20,7 +20,7 @@ from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.categories import category_of
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError, itemsize
 from hta_widgets.analysis.operators.pointwise import broadcast
-from hta_widgets.analysis.operators.recorded import RecordedInputs
+from hta_widgets.analysis.operators.recorded import recorded_inputs
 from hta_widgets.trace.ordering import distinct, first_of_each, order_in_groups, unique
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class Chains(NamedTuple):
     again: Int64
 
 
+@memoize_per_rank()
 def neighbours(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     """Rows of pointwise kernels, and of those launched next by their thread, on the same stream.
 
@@ -160,7 +161,7 @@ def _work(rank_trace: RankTrace) -> tuple[Int32, list[_Work]]:
     chosen = np.flatnonzero(owner >= 0)
     chosen = chosen[once[owner[chosen]]]
     operator = calls.rows[owner[chosen]]
-    recorded = RecordedInputs(rank_trace)
+    recorded = recorded_inputs(rank_trace)
     shapes, types = (codes[operator] for codes in recorded.codes[:2])
     known = (shapes >= 0) & (types >= 0)
     which = rank_trace.name[operator[known]].astype(np.int64)

@@ -20,7 +20,7 @@ from hta_widgets.analysis.operators.calls import Calls, module_calls, operator_c
 from hta_widgets.analysis.operators.cost import Cost, Formula
 from hta_widgets.analysis.operators.formulas import BUILT_IN, RegisteredFormula, formula_of, registered
 from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError
-from hta_widgets.analysis.operators.recorded import RecordedInputs
+from hta_widgets.analysis.operators.recorded import recorded_inputs
 from hta_widgets.analysis.operators.roofs import SIMT, Roofs, call_units, roofs_of
 from hta_widgets.jit import inline, kernel
 
@@ -197,7 +197,7 @@ class _Arguments:
 
     def __init__(self, rank_trace: RankTrace, calls: Calls) -> None:
         self.names, self.name = rank_trace.names, rank_trace.name[calls.rows]
-        self.rows, self.recorded = calls.rows, RecordedInputs(rank_trace)
+        self.rows, self.recorded = calls.rows, recorded_inputs(rank_trace)
         self.codes = [codes[calls.rows] for codes in self.recorded.codes]
         self.element = _element_names(rank_trace, calls)
 

@@ -47,8 +47,8 @@ def judged_kernels(rank_trace: RankTrace) -> dict[str, Int64]:
         recomputed(rank_trace),
     ]  # fmt: skip
     left = compute[~np.isin(compute, np.concatenate(elsewhere))]
-    name = rank_trace.name[left]
-    return {
-        word: left[np.isin(name, [code for code, said in operation.items() if said == word])]
-        for word in sorted(set(operation.values()))
-    }
+    words = sorted(set(operation.values()))
+    number = np.full(len(rank_trace.names) + 1, -1, np.int64)
+    number[list(operation)] = [words.index(said) for said in operation.values()]
+    of = number[rank_trace.name[left]]
+    return {word: left[of == at] for at, word in enumerate(words)}

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.calls import Calls, operator_calls
+from hta_widgets.analysis.operators.recorded import recorded_inputs
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct, order_in_groups
@@ -33,14 +34,14 @@ _NODE: Final = "autograd::engine::evaluate_function"
 def recorded_again(rank_trace: RankTrace) -> Int64:
     """Rows of the compute kernels of operators that make nodes inside a node of autograd."""
     calls = operator_calls(rank_trace)
-    return _kernels_of(rank_trace, calls, np.flatnonzero(_inside(rank_trace, calls)[1]))
+    return _kernels_of(rank_trace, calls, np.flatnonzero(_inside(rank_trace)[1]))
 
 
 @memoize_per_rank()
 def recomputed(rank_trace: RankTrace) -> Int64:
     """Those of `recorded_again` whose operators follow each other as some of the forward pass do."""
     calls = operator_calls(rank_trace)
-    in_node, again = _inside(rank_trace, calls)
+    in_node, again = _inside(rank_trace)
     launches = np.zeros(len(calls.rows), np.bool_)
     launches[calls.owner[calls.owner >= 0]] = True
     launching = np.flatnonzero(launches)
@@ -65,13 +66,15 @@ def _kernels_of(rank_trace: RankTrace, calls: Calls, chosen: Int64) -> Int64:
 
 def _kinds(rank_trace: RankTrace, rows: Int64) -> Int64:
     """A number for the name and the input shapes of each operator, -1 where the shapes are not recorded."""
-    shapes = rank_trace.argument_codes("input_dims")[rows].astype(np.int64)
+    shapes = recorded_inputs(rank_trace).codes[0][rows].astype(np.int64)
     what = rank_trace.name[rows].astype(np.int64) * (int(shapes.max(initial=0)) + 1) + shapes
     return np.where(shapes >= 0, distinct(what)[1], -1)
 
 
-def _inside(rank_trace: RankTrace, calls: Calls) -> tuple[Bool, Bool]:
+@memoize_per_rank()
+def _inside(rank_trace: RankTrace) -> tuple[Bool, Bool]:
     """Which calls are inside a node of autograd, and which of those are, or are in, one that makes nodes."""
+    calls = operator_calls(rank_trace)
     node = np.array([name.startswith(_NODE) for name in rank_trace.names] or [False], np.bool_)
     of_forward = (rank_trace.argument("sequence_number") != NULL) & (
         rank_trace.argument("fwd_thread_id") == 0

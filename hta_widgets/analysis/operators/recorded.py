@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.inputs import Inputs, parse_shapes, parse_types, parse_values
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["RecordedInputs"]
+__all__ = ["RecordedInputs", "recorded_inputs"]
 
 
 class RecordedInputs:
@@ -33,3 +34,6 @@ class RecordedInputs:
         )
         kinds = parse_types(types)
         return Inputs(self._names[self._name[row]], parse_shapes(dims, kinds), kinds, parse_values(values))
+
+
+recorded_inputs = memoize_per_rank()(RecordedInputs)

@@ -21,7 +21,7 @@ from hta_widgets.analysis.kernels.units import UNITS
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.costs import SUMS, operator_costs
 from hta_widgets.analysis.operators.inputs import Shape
-from hta_widgets.analysis.operators.recorded import RecordedInputs
+from hta_widgets.analysis.operators.recorded import RecordedInputs, recorded_inputs
 from hta_widgets.analysis.operators.roofs import roofs_of
 from hta_widgets.analysis.operators.unfused_attention import unfused_attentions
 
@@ -84,7 +84,7 @@ def unaligned_products(rank_trace: RankTrace) -> tuple[tuple[Product, ...], Int6
 
     Left out are those of attention that is not fused, and sizes that are aligned: there it is a stride.
     """
-    calls, recorded = operator_calls(rank_trace), RecordedInputs(rank_trace)
+    calls, recorded = operator_calls(rank_trace), recorded_inputs(rank_trace)
     rows = np.setdiff1d(unaligned_kernels(rank_trace), unfused_attentions(rank_trace).work)
     shapes, types, _ = recorded.codes
     found: list[Product] = []

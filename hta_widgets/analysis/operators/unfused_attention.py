@@ -18,7 +18,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.operators.calls import Calls, operator_calls
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError
-from hta_widgets.analysis.operators.recorded import RecordedInputs
+from hta_widgets.analysis.operators.recorded import RecordedInputs, recorded_inputs
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 
@@ -83,8 +83,8 @@ def unfused_attentions(rank_trace: RankTrace) -> Attentions:
     calls = operator_calls(rank_trace)
     found, begin, end = [], [], []
     free: dict[int, int] = {}
-    recorded = RecordedInputs(rank_trace)
-    for first, softmax, second in _in_order(rank_trace, calls):
+    recorded = recorded_inputs(rank_trace)
+    for first, softmax, second in _in_order(rank_trace):
         attention = _attention(rank_trace, calls, recorded, first, softmax, second)
         if attention is None:
             continue
@@ -116,16 +116,18 @@ def unfused_attentions(rank_trace: RankTrace) -> Attentions:
 def attention_by_name(rank_trace: RankTrace) -> Int64:
     """Rows of softmaxes between two batched products, whatever their shapes: what may be attention."""
     rows = operator_calls(rank_trace).rows
-    name = np.array(rank_trace.names, dtype=object)[rank_trace.name[rows]] if len(rows) else rows
     found = []
-    for first, softmax, second in _in_order(rank_trace, operator_calls(rank_trace)):
-        if name[first] != "aten::mm" and name[second] != "aten::mm":
+    for first, softmax, second in _in_order(rank_trace):
+        products = {rank_trace.names[rank_trace.name[rows[each]]] for each in (first, second)}
+        if "aten::mm" not in products:
             found.append(int(rows[softmax]))
     return np.array(found, np.int64)
 
 
-def _in_order(rank_trace: RankTrace, calls: Calls) -> list[tuple[int, int, int]]:
+@memoize_per_rank()
+def _in_order(rank_trace: RankTrace) -> list[tuple[int, int, int]]:
     """The calls of each softmax and of the products next to it on its thread."""
+    calls = operator_calls(rank_trace)
     kind_of = np.array(
         [1 if name in _PRODUCTS else 2 if name == _SOFTMAX else 0 for name in rank_trace.names] or [0]
     )
