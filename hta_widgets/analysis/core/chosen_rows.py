@@ -1,16 +1,30 @@
-"""The rows of an answer about the whole job that a scope's ranks and iterations choose."""
+"""What a scope chooses: rows of a rank, and rows of an answer about the whole job."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+
 if TYPE_CHECKING:
     import pandas as pd
 
     from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["of_ranks_and_iterations"]
+__all__ = ["of_ranks_and_iterations", "overlapping"]
+
+
+@memoize_per_rank()
+def overlapping(rank_trace: RankTrace, scope: Scope) -> npt.NDArray[np.bool_]:
+    """For each row of a rank whether it is one of `RankTrace.rows` of a scope."""
+    chosen = np.zeros(rank_trace.n, np.bool_)
+    chosen[rank_trace.rows(scope)] = True
+    return chosen
 
 
 def of_ranks_and_iterations(frame: pd.DataFrame, trace: Trace, scope: Scope) -> pd.DataFrame:

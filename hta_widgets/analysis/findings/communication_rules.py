@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.chosen_rows import overlapping
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.changes import Change
@@ -97,19 +98,19 @@ def _delayed(inputs: Inputs, rank: int) -> tuple[Intervals, _Late]:
     rank_trace = inputs.trace.rank(rank)
     graph = graph_of(rank_trace)
     assert graph is not None  # it communicates
-    late = _late(rank_trace, graph, rank_trace.rows(inputs.scope))
+    late = _late(rank_trace, graph, overlapping(rank_trace, inputs.scope))
     windows = rank_trace.windows(inputs.scope)
     delayed = Intervals.union(late.due, rank_trace.start[late.rows])
     delayed &= busy(rank_trace, inputs.scope).compute
     return delayed & Intervals.union(windows[:, 0], windows[:, 1]), late
 
 
-def _late(rank_trace: RankTrace, graph: Graph, judged: Int64) -> _Late:
+def _late(rank_trace: RankTrace, graph: Graph, judged: npt.NDArray[np.bool_]) -> _Late:
     """The late communication among these rows, by the dependencies of the rank."""
     target = graph.target
     starts = np.flatnonzero(graph.node_kind == kinds.EVENT_STARTS)
     rows = graph.row[starts]
-    starts = starts[(rank_trace.event_class[rows] == EventClass.COMMUNICATION) & np.isin(rows, judged)]
+    starts = starts[(rank_trace.event_class[rows] == EventClass.COMMUNICATION) & judged[rows]]
     arrives = graph.time[graph.source] + graph.weight
     due, launched = np.full((2, len(graph.time)), -1, np.int64)
     for into, chosen in ((due, (*_PRODUCERS, kinds.STREAM)), (launched, (kinds.LAUNCH,))):

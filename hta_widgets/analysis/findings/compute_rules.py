@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.chosen_rows import overlapping
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import callers_in_words
@@ -102,8 +103,8 @@ def _rule(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
 def _rows(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> npt.NDArray[np.int64]:
     """The kernels of the judged time."""
     rank_trace = inputs.trace.rank(rank)
-    rows = rank_trace.rows(inputs.scope)
-    return np.asarray(rows[_chosen(rank_trace, pattern)[rows]], np.int64)
+    rows = np.flatnonzero(_chosen(rank_trace, pattern) & overlapping(rank_trace, inputs.scope))
+    return rows[np.argsort(rank_trace.start[rows], kind="stable")]
 
 
 @memoize_per_rank(last=len(_KERNELS))

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.slopes import pair_slopes
 from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -83,8 +84,7 @@ def trend(values: npt.NDArray[np.float64]) -> tuple[float, float]:
     Ties count as no order. Up to 30 values p is exact (without ties), beyond by the normal distribution.
     """
     count = len(values)
-    earlier, later = np.triu_indices(count, 1)
-    slopes = (values[later] - values[earlier]) / (later - earlier)
+    slopes = pair_slopes(values)
     score = abs(int(np.sign(slopes).sum()))
     if count > _EXACT_TO:
         deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)

@@ -223,9 +223,9 @@ def begins_in(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[n
     for thread in np.unique(rank_trace.thread[calls]).tolist():
         mine = calls[rank_trace.thread[calls] == thread]
         spans = Intervals.union(rank_trace.start[mine], rank_trace.end[mine])
-        start = rank_trace.start[rows]
-        moments = np.stack([start, start + 1], axis=1)
-        inside |= (rank_trace.thread[rows] == thread) & (spans.within_each(moments) > 0)
+        there = np.flatnonzero(rank_trace.thread[rows] == thread)
+        start = rank_trace.start[rows[there]]
+        inside[there] = spans.within_each(np.stack([start, start + 1], axis=1)) > 0
     return inside
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.chosen_rows import overlapping
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.operators.recorded import recorded_inputs
 from hta_widgets.formatting import duration
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import distinct
+from hta_widgets.trace.ordering import distinct, order_in_groups
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _slowed(inputs: Inputs, rank: int) -> _Slowed | None:
 def _told(number: Int64, run_ns: Int64) -> _Told:
     """Of each kernel with enough runs, by its number: how many they are, median and quartiles."""
     ns = run_ns.astype(np.float64)
-    order = np.lexsort((ns, number))  # one sort instead of one for each kernel and quantile
+    order = order_in_groups(number, run_ns)  # one sort instead of one for each kernel and quantile
     number, ns = number[order], ns[order]
     first = np.flatnonzero(np.diff(number, prepend=-1))
     count = np.diff(first, append=len(number))
@@ -145,10 +146,8 @@ def _runs(rank_trace: RankTrace, scope: Scope) -> _Runs | None:
     exchanges = rank_trace.event_class[rows] == EventClass.COMMUNICATION
     spans = Intervals.union(rank_trace.start[rows[exchanges]], rank_trace.end[rows[exchanges]])
     rows = _apart(rank_trace, rows[~exchanges])
-    judged = np.zeros(rank_trace.n, np.bool_)
-    judged[rank_trace.rows(scope)] = True
     computes = rank_trace.event_class[rows] == EventClass.COMPUTE
-    rows = np.sort(rows[computes & judged[rows] & (rank_trace.launch[rows] >= 0)])
+    rows = np.sort(rows[computes & overlapping(rank_trace, scope)[rows] & (rank_trace.launch[rows] >= 0)])
     operator = rank_trace.parent[rank_trace.launch[rows]]
     rows, operator = rows[operator >= 0], operator[operator >= 0]
     shapes = recorded_inputs(rank_trace).codes[0][operator]

@@ -97,25 +97,24 @@ class _Threads:
             self.thread[rank_trace.launch[rank_trace.is_device & (rank_trace.launch >= 0)]]
         ).tolist()
         call = among(rank_trace.event_class, _CALLS)
-        blocking = call & _named(rank_trace, is_synchronising)
         annotation = (rank_trace.event_class == EventClass.ANNOTATION) & (rank_trace.stream == NULL)
         loading = (call | annotation) & _named(rank_trace, is_data_loading)
 
-        def when(of_kind: Bool, thread: int) -> Intervals:
+        def when(of_kind: Bool) -> dict[int, Intervals]:
             checkpoint()
-            rows = np.flatnonzero(of_kind & (self.thread == thread))
-            return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+            rows = np.flatnonzero(of_kind)
+            thread, start, end = self.thread[rows], rank_trace.start[rows], rank_trace.end[rows]
+            parts = {number: np.flatnonzero(thread == number) for number in launching}
+            return {number: Intervals.union(start[part], end[part]) for number, part in parts.items()}
 
-        blocked = {thread: when(blocking, thread) for thread in launching}
-        waiting = {thread: when(loading, thread) for thread in launching}
+        blocked, waiting = when(call & _named(rank_trace, is_synchronising)), when(loading)
         anywhere_blocked, anywhere_waiting = _union(blocked.values()), _union(waiting.values())
         self.blocked: dict[int, Intervals] = {}
         self.waiting: dict[int, Intervals] = {}
-        for thread in launching:
-            if len(launching) == 1:
-                self.blocked[thread], self.waiting[thread] = blocked[thread], waiting[thread]
-                continue
-            open_call = when(call, thread)
+        if len(launching) == 1:
+            self.blocked, self.waiting = blocked, waiting
+            return
+        for thread, open_call in when(call).items():
             self.blocked[thread] = blocked[thread] | (anywhere_blocked - open_call)
             self.waiting[thread] = waiting[thread] | (anywhere_waiting - open_call)
 

@@ -13,6 +13,7 @@ import pandas as pd
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.core.step_function import StepFunction
 from hta_widgets.analysis.launches.launched import launched, launched_ranks
+from hta_widgets.trace.ordering import order_in_groups
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _of_rank(rank_trace: RankTrace, names: tuple[str, ...] | None) -> list[Queue
     change = np.repeat(np.array([1, -1]), len(at))
     at_once = np.concatenate([np.ones(len(at), np.int8), np.where(left == came, 2, 0).astype(np.int8)])
     row, device_row, lane = np.concatenate([call, rows]), np.tile(rows, 2), np.tile(lane, 2)
-    order = np.lexsort((device_row, at_once, time, lane))
+    order = order_in_groups(lane, time, at_once, device_row)
     bounds = np.searchsorted(lane[order], np.arange(len(work.lanes) + 1))
     queues = []
     for number, (device, stream) in enumerate(work.lanes.tolist()):

@@ -16,6 +16,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.slopes import pair_slopes
+
 __all__ = ["LEAST_STEPS", "growth"]
 
 LEAST_STEPS: Final = 5
@@ -26,14 +28,9 @@ _EXACT_UP_TO = 30
 
 def growth(levels: npt.NDArray[np.int64]) -> tuple[float, float]:
     """(slope per position, probability that chance rises as much or more) of two or more levels."""
-    count = len(levels)
-    slopes, score, filled = np.empty(count * (count - 1) // 2), 0, 0
-    for apart in range(1, count):
-        rise = levels[apart:] - levels[:-apart]
-        slopes[filled : filled + len(rise)] = rise / apart
-        score += int(np.count_nonzero(rise > 0)) - int(np.count_nonzero(rise < 0))
-        filled += len(rise)
-    return float(np.median(slopes, overwrite_input=True)), _chance(count, score)
+    slopes = pair_slopes(levels)
+    score = int(np.count_nonzero(slopes > 0)) - int(np.count_nonzero(slopes < 0))
+    return float(np.median(slopes, overwrite_input=True)), _chance(len(levels), score)
 
 
 def _chance(count: int, score: int) -> float:

@@ -99,7 +99,8 @@ def peak_of(rank_trace: RankTrace, changes: Changes, place: int, scope: Scope) -
         levels = np.concatenate([levels_of(changes, place, begins), levels])
     if not len(levels):
         return None
-    best = np.lexsort((candidates, moments, -levels))[0]
+    highest = np.flatnonzero(levels == levels.max())
+    best = highest[np.lexsort((candidates[highest], moments[highest]))[0]]
     last = int(candidates[best])
     reserved = int(changes.reserved[here[max(last, 0)]])
     live = here[_live(changes.address[here], changes.change[here], last)]

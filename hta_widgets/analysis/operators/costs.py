@@ -86,22 +86,35 @@ class Costs:
     A formula describes a call with all that it calls. A call without one costs what the calls in it cost.
 
     Attributes:
-        known: what they are made of; added up when it is first asked for.
+        described: what those are made of that a formula describes. known: the same, and of calls without a
+            formula what the calls in them cost. Both are put together when they are first asked for.
         has_formula: for each call whether a formula gave figures.
         named: for each call whether its operator has a formula at all.
     """
 
-    def __init__(self, add_up: Callable[[], Known], has_formula: Bool, named: Bool) -> None:
-        self._add_up, self.has_formula, self.named = add_up, has_formula, named
+    def __init__(
+        self,
+        describe: Callable[[], Known],
+        add_up: Callable[[Known], Known],
+        has_formula: Bool,
+        named: Bool,
+    ) -> None:
+        self._describe, self._add_up = describe, add_up
+        self.has_formula, self.named = has_formula, named
+
+    @cached_property
+    def described(self) -> Known:
+        return self._describe()
 
     @cached_property
     def known(self) -> Known:
-        return self._add_up()
+        return self._add_up(self.described)
 
     def of(self, calls: npt.NDArray[np.integer]) -> Float64:
         """float64[len(calls), len(SUMS)]."""
         found = np.zeros((len(calls), len(SUMS)), np.float64)
-        _add_all(self.known, calls.astype(np.int64), np.arange(len(calls)), found)
+        known = self.described if self.has_formula[calls].all() else self.known
+        _add_all(known, calls.astype(np.int64), np.arange(len(calls)), found)
         return found
 
     def column(self, name: str) -> Float64:
@@ -141,11 +154,12 @@ def _operator_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], r
     number = np.where(np.isnan(figures[:, 0]) & np.isnan(figures[:, 1]), -1, np.arange(len(figures)))
     of_call = np.full(len(calls.rows), -1, np.int32)
     of_call[chosen] = number[group]
-    return Costs(partial(_added_up, rank_trace, of_call, figures, roofs), of_call >= 0, named)
+    describe = partial(_described, rank_trace, of_call, figures, roofs)
+    return Costs(describe, partial(_added_up, calls.parent), of_call >= 0, named)
 
 
-def _added_up(rank_trace: RankTrace, group: Int32, figures: Float64, roofs: Roofs | None) -> Known:
-    """What is known of the operators of a rank, by the number and the figures of their formulas."""
+def _described(rank_trace: RankTrace, group: Int32, figures: Float64, roofs: Roofs | None) -> Known:
+    """What is known of the operators of a rank that formulas describe, by their numbers and figures."""
     calls = operator_calls(rank_trace)
     unit, speeds = np.zeros(len(calls.rows), np.int8), np.full(len(UNITS) + 1, np.nan)
     if roofs is not None:
@@ -154,11 +168,17 @@ def _added_up(rank_trace: RankTrace, group: Int32, figures: Float64, roofs: Roof
         unit = call_units(rank_trace).astype(np.int8)
         unit[(unit < 0) & ~products[rank_trace.name[calls.rows]]] = SIMT
         unit[unit < 0] = len(UNITS)
-    place = np.full(len(calls.rows), -1, np.int32)
-    inside = np.zeros((_find_around(calls.parent, group, place), len(SUMS)))
+    nowhere, nothing = np.full(len(calls.rows), -1, np.int32), np.zeros((0, len(SUMS)))
     bandwidth = roofs.memory_gb_s if roofs else np.nan
-    known = Known(group, figures, unit, speeds, bandwidth, calls.device_ns, place, inside)
-    _from_inside(calls.parent, known)
+    return Known(group, figures, unit, speeds, bandwidth, calls.device_ns, nowhere, nothing)
+
+
+def _added_up(parent: Int64, described: Known) -> Known:
+    """The same with what the calls inside calls without a formula cost."""
+    place = described.place.copy()
+    inside = np.zeros((_find_around(parent, described.group, place), len(SUMS)))
+    known = described._replace(place=place, inside=inside)
+    _from_inside(parent, known)
     return known
 
 
@@ -171,14 +191,14 @@ def _module_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], roo
     counted = np.flatnonzero(costs.has_formula & ~within & (module >= 0))
     size = len(calls.rows)
     inside = np.zeros((size, len(SUMS)))
-    _add_all(costs.known, counted, module[counted], inside)
+    _add_all(costs.described, counted, module[counted], inside)
     known = Known(
-        np.full(size, -1, np.int32), np.empty((0, 3)), np.zeros(size, np.int8), costs.known.speeds, np.nan,
-        calls.device_ns, np.arange(size, dtype=np.int32), inside,
+        np.full(size, -1, np.int32), np.empty((0, 3)), np.zeros(size, np.int8), costs.described.speeds,
+        np.nan, calls.device_ns, np.arange(size, dtype=np.int32), inside,
     )  # fmt: skip
     _from_inside(calls.parent, known)
     nothing = np.zeros(size, np.bool_)
-    return Costs(lambda: known, nothing, nothing)
+    return Costs(lambda: known, lambda all_of_it: all_of_it, nothing, nothing)
 
 
 def _is_product(name: str) -> bool:

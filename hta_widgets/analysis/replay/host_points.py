@@ -114,8 +114,7 @@ def host_points(
     launch = rank_trace.launch[device]
     by = np.where(launch >= 0, outer[launch], np.int32(-1))
     launched_by[device] = by
-    launches = np.zeros(n, np.int32)
-    np.add.at(launches, by[by >= 0], 1)
+    launches = np.bincount(by[by >= 0], minlength=n).astype(np.int32)
     synchronises = named(rank_trace, SYNCHRONISES)
     calls = calls[_matters(rank_trace, calls, outer, launches, synchronises)]
 

@@ -242,6 +242,8 @@ def _unrecorded(rank_trace: RankTrace, graph: Graph, chain: Int64) -> int:
     calls = np.flatnonzero(~rank_trace.is_device & (rank_trace.dur < LONGEST_CALL * graph.extent))
     for index, thread in enumerate(graph.threads.tolist()):
         mine = on_host[graph.thread[on_host] == index]
+        if not len(mine):
+            continue
         rows = calls[rank_trace.thread[calls] == thread]
         recorded = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
         begin = graph.origin_ns + graph.time[graph.source[mine]]
