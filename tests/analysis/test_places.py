@@ -140,6 +140,24 @@ def test_what_another_thread_waits_for_is_not_hidden(tmp_path: Path, waits: bool
     assert hidden.length == (0 if waits else 100 * US)
 
 
+@pytest.mark.parametrize(
+    ("returns", "hidden_ns"),
+    [(410 * US, 0), (409 * US, 0), (408 * US, 300 * US), (20 * US, 300 * US)],
+    ids=["after the copy", "as it ends", "before it", "at once"],
+)
+def test_a_copy_that_its_call_waits_for_is_not_hidden(tmp_path: Path, returns: int, hidden_ns: int) -> None:
+    events = [
+        event("cuda_runtime", "cudaMemcpyAsync", 10 * US, returns - 10 * US, correlation=1),
+        kernel("Memcpy HtoD (Pageable -> Device)", 110 * US, 300 * US, cat="gpu_memcpy", correlation=1),
+        event("cpu_op", "late", 420 * US, 100 * US),
+        launch(600 * US, 2),
+        kernel("next", 605 * US, 50 * US, correlation=2),
+    ]
+    rank_trace = job(tmp_path, events).rank(0)
+    hidden = hidden_by_host(rank_trace, idle_causes(rank_trace, Scope(), CONSECUTIVE_KERNEL_DELAY_NS))
+    assert hidden.length == hidden_ns
+
+
 def waiting_in(folder: Path, *calls: tuple[str, int, int]) -> list[Place]:
     """Where the host is while the device is idle from 100 to 500 us; calls: name, start and end in us."""
     events = [

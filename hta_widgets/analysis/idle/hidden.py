@@ -9,11 +9,15 @@ import numpy as np
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import IdleCauses, blocked_threads
+from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["hidden_by_host"]
+
+_COPY_SLACK = 1_000
+"""A blocking copy may be stamped as done this much after its call, ns."""
 
 
 @memoize_per_rank(last=8)
@@ -22,7 +26,7 @@ def hidden_by_host(rank_trace: RankTrace, idle: IdleCauses) -> Intervals:
 
     A busy stretch that is followed by a gap in which the device waits for a host that is not blocked could be
     shorter without the next launch coming earlier. What ran before a synchronising call returned is not
-    hidden: the host may have waited for it.
+    hidden, nor what ran before a copy that was done when its call returned: the host may have waited for it.
 
     Args:
         rank_trace: the rank.
@@ -35,8 +39,17 @@ def hidden_by_host(rank_trace: RankTrace, idle: IdleCauses) -> Intervals:
     following = np.stack([idle.gaps.start[1:], idle.gaps.end[1:]], 1)
     launching = idle.causes["host_busy"] | idle.causes["launch_latency"]
     late = (launching.within_each(following) > 0) & (idle.causes["host_sync"].within_each(following) == 0)
-    blocked = blocked_threads(rank_trace)
+    blocked = blocked_threads(rank_trace) | _blocking_copies(rank_trace)
     free = blocked.within_each(np.stack([end - 1, end + 1], 1)) == 0
     returned = np.append(np.iinfo(np.int64).min, blocked.end)[np.searchsorted(blocked.end, end, side="right")]
     start, stop = np.maximum(begin, returned)[late & free], end[late & free]
     return Intervals(start[start < stop], stop[start < stop])
+
+
+def _blocking_copies(rank_trace: RankTrace) -> Intervals:
+    """When calls are open that return after the copy that they ordered, as from pageable memory."""
+    rows = np.flatnonzero((rank_trace.event_class == EventClass.MEMORY_COPY) & (rank_trace.launch >= 0))
+    call = rank_trace.launch[rows]
+    waits = rank_trace.end[rows] <= rank_trace.end[call] + _COPY_SLACK
+    rows, call = rows[waits], call[waits]
+    return Intervals.union(rank_trace.start[call], np.maximum(rank_trace.end[call], rank_trace.end[rows] + 1))
