@@ -5,13 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hta_widgets.analysis.idle.places import short_place
+from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.formatting import brief
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.idle_rules import Where
     from hta_widgets.analysis.findings.inputs import Inputs
 
-__all__ = ["data_stall", "device_wait", "idle_host", "launch_bound", "sync_calls", "tiny_kernels"]
+__all__ = [
+    "KEEP_MEMORY",
+    "data_stall",
+    "device_wait",
+    "idle_host",
+    "launch_bound",
+    "sync_calls",
+    "tiny_kernels",
+]
+
+KEEP_MEMORY = (
+    "Let PyTorch keep the memory: no torch.cuda.empty_cache() in the loop, no PYTORCH_NO_CUDA_MEMORY_CACHING."
+)
 
 # Parts of a training loop whose host work PyTorch itself can cut, by a word in their name.
 _REMEDIES = {
@@ -37,6 +50,8 @@ def data_stall(inputs: Inputs, where: Where) -> str:
 
 def sync_calls(inputs: Inputs, where: Where) -> str:
     """What makes a host wait."""
+    if where.places and ALLOCATES.search(where.places[0].name):
+        return f"{_first(where)} waits for all that the device has to do. {KEEP_MEMORY}"
     return (
         "Look for .item(), .cpu(), print of a tensor and torch.cuda.synchronize() in the loop; read values "
         "back once in many steps."
@@ -52,6 +67,14 @@ def idle_host(inputs: Inputs, where: Where) -> str:
         return f"Look at {place}: most of it is one gap. Record more steps to see whether it comes again."
     if not where.places:
         return _less_host_work(inputs)
+    if ALLOCATES.search(where.places[0].name):
+        return KEEP_MEMORY
+    if where.long:
+        return (
+            f"Look at {_first(where)}: for a millisecond or more at a time the host launches nothing, so "
+            "less work for each launch does not help. Do it while the device has work, in another thread or "
+            "process, on the device, or less often."
+        )
     around = (where.places[0].name, *where.places[0].within)
     remedy = next((text for word, text in _REMEDIES.items() if any(word in name for name in around)), "")
     first = f"Look at {_first(where)} first{': ' if remedy else ''}{remedy}."

@@ -13,6 +13,7 @@ from hta_widgets.analysis.findings.callers import around_in_words
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import is_data_loading
+from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import Place, host_places, recorded_by_host, short_place
 from hta_widgets.formatting import brief, duration, percent
 
@@ -32,6 +33,7 @@ class Where:
         places: the calls that it was in.
         recorded: no less than half of the time lies in recorded calls.
         longest_ns: the longest gap.
+        long: no less than half of the time lies in gaps of a millisecond or more.
         once: half of the time or more lies in that gap.
         event: what ended the longest gap, None if nothing.
     """
@@ -40,6 +42,7 @@ class Where:
     asked_ns: int
     recorded: bool
     longest_ns: int
+    long: bool
     event: int | None
 
     @property
@@ -186,7 +189,8 @@ def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
     if cause.cause == "host_busy":
         part -= inputs.paused(rank).both
     part &= Intervals.union(windows[:, 0], windows[:, 1])
-    longest = int((part.end - part.start).argmax())
+    lengths = part.end - part.start
+    longest = int(lengths.argmax())
     row = int(idle.next_row[idle.gaps.end.searchsorted(part.end[longest])])
     places: list[Place] = []
     recorded = part.length
@@ -198,7 +202,8 @@ def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
         places,
         part.length,
         recorded >= MOST * part.length,
-        int(part.end[longest] - part.start[longest]),
+        int(lengths[longest]),
+        int(lengths[lengths >= LEAST_NS].sum()) >= MOST * part.length,
         None if row < 0 else int(rank_trace.event_id[row]),
     )
 

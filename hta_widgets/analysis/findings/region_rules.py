@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.findings.advice import KEEP_MEMORY
 from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import concerned
@@ -110,9 +111,7 @@ _REGIONS = (
         "memory is allocated or freed with the driver",
         "with an allocator that keeps memory",
         lambda _: [edits.allocator()],
-        "Let PyTorch keep the memory: no torch.cuda.empty_cache() in the loop, no "
-        "PYTORCH_NO_CUDA_MEMORY_CACHING, and PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True where memory "
-        "is short.",
+        f"{KEEP_MEMORY} PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps where memory is short.",
     ),
 )
 

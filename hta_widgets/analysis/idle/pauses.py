@@ -22,7 +22,7 @@ from hta_widgets.trace.reader.schema import NULL
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["GARBAGE_COLLECTION", "LEAST_NS", "Pauses", "collecting", "pauses_of"]
+__all__ = ["GARBAGE_COLLECTION", "LEAST_NS", "Pauses", "collecting", "pauses_of", "telling"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -50,10 +50,8 @@ class Pauses:
 @memoize_per_rank()
 def pauses_of(rank_trace: RankTrace) -> Pauses:
     """The pauses of a rank between the first and the last call of the threads that launch."""
-    launching = unique(rank_trace.thread[rank_trace.launch[rank_trace.launch >= 0]])
-    ours = np.isin(rank_trace.thread, launching) & ~rank_trace.is_device & (rank_trace.stream == NULL)
-    calls = np.flatnonzero(ours & among(rank_trace.event_class, _CALLS))
-    rows = np.concatenate([calls, _telling(rank_trace, ours, calls)])
+    ours = _ours(rank_trace)
+    rows = np.concatenate([_calls(rank_trace, ours), telling(rank_trace)])
     recorded = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
     start, end = recorded.end[:-1], recorded.start[1:]
     long = end - start >= LEAST_NS
@@ -78,8 +76,26 @@ def collecting(rank_trace: RankTrace) -> Intervals:
     return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
 
 
-def _telling(rank_trace: RankTrace, ours: npt.NDArray[np.bool_], calls: Int64) -> Int64:
-    """The rows that wait for data, and the annotations without a call inside, iterations aside."""
+def _ours(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
+    """What the threads that launch device work record."""
+    launching = unique(rank_trace.thread[rank_trace.launch[rank_trace.launch >= 0]])
+    of_the_host = ~rank_trace.is_device & (rank_trace.stream == NULL)
+    ours: npt.NDArray[np.bool_] = of_the_host & np.isin(rank_trace.thread, launching)
+    return ours
+
+
+def _calls(rank_trace: RankTrace, ours: npt.NDArray[np.bool_]) -> Int64:
+    return np.flatnonzero(ours & among(rank_trace.event_class, _CALLS))
+
+
+@memoize_per_rank()
+def telling(rank_trace: RankTrace) -> Int64:
+    """The rows that tell what a thread does that records no operator and no call then.
+
+    These are waits for data, and the annotations without a call inside, iterations aside.
+    """
+    ours = _ours(rank_trace)
+    calls = _calls(rank_trace, ours)
     loops = set(rank_trace.iterations["label"])
     names = rank_trace.names
     loading = np.array([is_data_loading(name) for name in names] or [False], np.bool_)

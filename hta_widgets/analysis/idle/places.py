@@ -13,6 +13,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import IdleCauses
+from hta_widgets.analysis.idle.pauses import telling
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among, grouped
 from hta_widgets.trace.reader.schema import NULL
@@ -111,8 +112,12 @@ def host_places(
 
 
 def recorded_by_host(rank_trace: RankTrace, idle: IdleCauses, part: Intervals, windows: Int64) -> int:
-    """How much of a part of the idle time (ns) has any call open on the thread that the device waited for."""
+    """How much of a part of the idle time (ns) has any call open on the thread that the device waited for.
+
+    An annotation that holds no call counts as one: it is there to tell what its time is for.
+    """
     call = among(rank_trace.event_class, _CALLS)
+    call[telling(rank_trace)] = True
     recorded = 0
     for thread, pieces in _by_thread(rank_trace, idle, part, windows).items():
         rows = rank_trace.by_start[(call & (rank_trace.thread == thread))[rank_trace.by_start]]

@@ -199,6 +199,34 @@ def allocates_in_every_step(program: Program, number: int) -> None:
     busy(program, 10)
 
 
+def frees_in_every_step(program: Program, number: int) -> None:
+    program.launch(500 * US)
+    program.synchronise(tail=MS, name="cudaFree")
+    program.launch(500 * US)
+    program.synchronise()
+
+
+def steps_on_the_host(ns: int, pieces: int = 1) -> Callable[[Program, int], None]:
+    """An optimizer that computes on the host for so long, in operators with a kernel behind each."""
+
+    def body(program: Program, number: int) -> None:
+        busy(program, 10)
+        with program.inside("user_annotation", "Optimizer.step#CPUAdam.step"):
+            for _ in range(pieces):
+                program.operator("CPUAdam", ns // pieces)
+                program.launch(5 * US, "add")
+        program.synchronise()
+
+    return body
+
+
+def logs(program: Program, number: int) -> None:
+    """The host reports in a range of its own, which holds no call."""
+    with program.inside("user_annotation", "log_metrics"):
+        program.silence(400 * US)
+    busy(program, 10)
+
+
 def captures() -> Program:
     program = Program()
     busy(program, 3)
@@ -517,7 +545,31 @@ CASES = {
         unknown="steady state",
     ),
     "allocation in every step": Case(
-        loop(allocates_in_every_step), "idle_host", words=("mostly in cudaMalloc",), never=("tart-up",)
+        loop(allocates_in_every_step),
+        "idle_host",
+        words=("mostly in cudaMalloc", "empty_cache()"),
+        never=("tart-up", "torch.compile"),
+    ),
+    "frees in every step": Case(
+        loop(frees_in_every_step),
+        "sync_calls",
+        words=("mostly in cudaFree", "cudaFree waits for all", "empty_cache()"),
+        never=(".item()",),
+    ),
+    "an optimizer on the host": Case(
+        loop(steps_on_the_host(4 * MS)),
+        "idle_host",
+        words=("mostly in CPUAdam", "the host launches nothing", "in another thread or process"),
+        never=("torch.compile", "foreach=True"),
+    ),
+    "an optimizer on the host, in small pieces": Case(
+        loop(steps_on_the_host(4 * MS, pieces=20)),
+        "idle_host",
+        words=("mostly in CPUAdam", "fused=True or foreach=True", "torch.compile"),
+        never=("in another thread",),
+    ),
+    "host with an annotation": Case(
+        loop(logs), "idle_host", words=("mostly in log_metrics",), never=("recorded nothing", "Mark what")
     ),
     "capture": Case(captures, "graph_capture", words=("50 of 53 launches", "do not run"), never=("idle 9",)),
     "capture of a little": Case(loop(captures_a_little), "compute_bound", never=("captured",)),
