@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.core.intervals import Intervals
     from hta_widgets.analysis.findings.inputs import Inputs
 
-__all__ = ["PAUSE_RULES"]
+__all__ = ["PAUSE_RULES", "without_pauses"]
 
 _MOST = 0.5
 
@@ -69,7 +69,6 @@ def unmarked_host(inputs: Inputs) -> Finding | None:
     rank, idle, paused = found
     share, words = _share(inputs, rank, idle)
     places = _named_places(inputs, rank, idle)
-    end = paused.recurring_end
     look = (
         f"Look at {brief(short_place(places[0].name))}. "
         if places
@@ -79,13 +78,14 @@ def unmarked_host(inputs: Inputs) -> Finding | None:
         "unmarked_host",
         idle.length,
         share,
-        f"{words} while the host records no operator and no call, in most steps before {brief(end)}"
+        f"{words} while the host records no operator and no call, in most steps before "
+        f"{brief(paused.recurring_end)}"
         f"{_in_words(places)}; up to {duration(_longest(idle))} at a time.",
         f"{look}If it makes the batch, a DataLoader with workers (num_workers, pin_memory=True) makes the "
         "next one meanwhile.",
         "idle_breakdown",
         _evidence(inputs, rank, idle),
-        change=Change("without these pauses", lambda _: [edits.pauses(before=edits.exactly(end))]),
+        change=Change("without these pauses", lambda _: _without_recurring(paused)),
     )
 
 
@@ -149,6 +149,15 @@ def _evidence(inputs: Inputs, rank: int, idle: Intervals) -> Evidence:
 def _without_stalls(paused: Paused) -> list[Edit]:
     made = [edits.pauses(before=edits.exactly(name), longer_than_ns=STALL_NS) for name in paused.stall_ends]
     return [*made, edits.without(GARBAGE_COLLECTION)] if len(paused.collected) else made
+
+
+def _without_recurring(paused: Paused) -> list[Edit]:
+    return [edits.pauses(before=edits.exactly(paused.recurring_end))] if len(paused.recurring) else []
+
+
+def without_pauses(paused: Paused) -> list[Edit]:
+    """The changes of both findings about pauses."""
+    return [*_without_stalls(paused), *_without_recurring(paused)]
 
 
 PAUSE_RULES = {"host_stall": host_stall, "unmarked_host": unmarked_host}

@@ -16,6 +16,7 @@ from hta_widgets.analysis.findings.between_ranks import between_ranks
 from hta_widgets.analysis.findings.caveats import confidence_of
 from hta_widgets.analysis.findings.changes import BETWEEN_RANKS, CHANGES, NO_CHANGE, Change
 from hta_widgets.analysis.findings.finding import Finding, severity_of
+from hta_widgets.analysis.findings.pause_rules import without_pauses
 from hta_widgets.analysis.replay.expressions import parse_all, written
 from hta_widgets.analysis.replay.quality import Quality, first_trusted, quality_of
 from hta_widgets.analysis.replay.what_if import LEAST_PCT, replayed
@@ -65,6 +66,12 @@ class Saved:
     def matters(self, ns: int) -> bool:
         """Whether so much of the time is worth telling."""
         return 100.0 * ns >= LEAST_PCT * self.whole_ns and ns > self.noise_ns
+
+    def beyond(self, other: Saved) -> Saved:
+        """What these edits save that some of them, by the same clock, do not."""
+        ns = max(self.ns - other.ns, 0)
+        low, high = self.low_ns - other.low_ns, self.high_ns - other.high_ns
+        return replace(self, low_ns=min(max(low, 0), ns), ns=ns, high_ns=max(high, ns))
 
     def said(self, ns: int) -> str:
         """`5.2 %`, or `at most 5.2 %`."""
@@ -161,13 +168,19 @@ def _with_saving(inputs: Inputs, finding: Finding) -> Finding:
     quality = quality_of(rank_trace)
     if quality is None or not quality.trusted:
         return _unknown(finding, quality.reason if quality else "no device work is recorded")
-    made = change.edits_of(rank_trace)
+    # pauses of the host are findings of their own, and no part of this cost
+    apart = without_pauses(inputs.paused(rank)) if finding.topic == "idle_host" else []
+    made = [*apart, *change.edits_of(rank_trace)]
     try:
         saving = saved(inputs, rank, made)
+        without = saved(inputs, rank, apart, saving.clock) if apart and saving else None
     except MissingDataError as missing:  # the rank that is replayed does not have what others have
         return _unknown(finding, f"rank {rank} has no {missing.field}")
     if saving is None:
         return _unknown(finding, "of the judged steps none can be replayed")
+    if without is not None:
+        saving = saving.beyond(without)
+        change = change._replace(words=f"{change.words}, its pauses aside")
     saves = saving.matters(saving.ns)
     if finding.topic in _ONLY_WITH_EFFECT and not saves:
         return _unknown(finding, "as CUDA graphs, its runs of short kernels save nothing, or there are none")
