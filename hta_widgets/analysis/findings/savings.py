@@ -73,6 +73,11 @@ class Saved:
         low, high = self.low_ns - other.low_ns, self.high_ns - other.high_ns
         return replace(self, low_ns=min(max(low, 0), ns), ns=ns, high_ns=max(high, ns))
 
+    def up_to(self, ns: int) -> Saved:
+        """No more of it than this."""
+        low, high = min(self.low_ns, ns), min(self.high_ns, ns)
+        return replace(self, low_ns=low, ns=min(self.ns, ns), high_ns=high)
+
     def said(self, ns: int) -> str:
         """`5.2 %`, or `at most 5.2 %`."""
         return f"{'at most ' * self.bound}{percent(100.0 * ns / self.whole_ns)}"
@@ -181,6 +186,10 @@ def _with_saving(inputs: Inputs, finding: Finding) -> Finding:
     if without is not None:
         saving = saving.beyond(without)
         change = change._replace(words=f"{change.words}, its pauses aside")
+    if finding.topic == "exposed_communication" and _waits(inputs, rank):
+        # without communication this rank would not wait in it either, but that is no part of the cost
+        saving = saving.up_to(round(finding.share_pct / 100 * saving.whole_ns))
+        change = change._replace(words=f"{change.words}, the waiting for other ranks aside")
     saves = saving.matters(saving.ns)
     if finding.topic in _ONLY_WITH_EFFECT and not saves:
         return _unknown(finding, "as CUDA graphs, its runs of short kernels save nothing, or there are none")
@@ -263,6 +272,15 @@ def _together(inputs: Inputs, finding: Finding, first: list[Finding]) -> Finding
 def _changes_in_words(findings: list[Finding]) -> str:
     """`the change above`, or how many."""
     return "the first change above" if len(findings) == 1 else f"the first {len(findings)} changes above"
+
+
+def _waits(inputs: Inputs, rank: int) -> bool:
+    """Whether a rank is known to wait for others in its communication."""
+    try:
+        late = inputs.late
+    except MissingDataError:
+        return False
+    return bool(late.loc[late["rank"] == rank, "waited_ns"].any())
 
 
 def _replayed_rank(inputs: Inputs, finding: Finding) -> int:

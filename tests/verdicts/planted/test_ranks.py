@@ -12,6 +12,7 @@ import pytest
 
 from hta_widgets.analysis.communication.waits import waits
 from hta_widgets.analysis.findings import CHECKED, OPEN, VERDICT, overview, sentence
+from tests.analysis.multirank import BOOT_NS
 from tests.verdicts.planted.rank_programs import (
     LAYER,
     MS,
@@ -399,6 +400,29 @@ def test_the_culprit_is_named_and_nobody_else(name: str, tmp_path: Path) -> None
     questions = frame.loc[frame["severity"] == OPEN, "text"]
     assert questions.str.contains("whom the ranks wait for").any() == case.unknown
     assert sentence(frame).endswith(".")
+
+
+def ahead(play: Play, ranks: int) -> Play:
+    """The same, with the launches of a step made as it begins, then a wait for all: no host is late."""
+    for rank in range(ranks):
+        calls = [event for event in play.file(rank).events if event["cat"] == "cuda_runtime"]
+        for start, end in play.steps(rank):
+            begin, stop = (BOOT_NS + time for time in (start, end))
+            made = [each for each in calls if begin <= float(each["ts"].strip("@")) * 1000 < stop]
+            for number, call in enumerate(made):
+                at = begin + 1_000 + 20 * number
+                call["ts"] = f"@{at // 1000}.{at % 1000:03d}@"
+            waits_from = start + 2_000 + 20 * len(made)
+            play.file(rank).add("cuda_runtime", "cudaDeviceSynchronize", waits_from, end - waits_from)
+    return play
+
+
+def test_what_ranks_wait_in_communication_is_not_saved_with_it(tmp_path: Path) -> None:
+    """Each rank waits in most steps; whichever is replayed without communication would not wait either."""
+    play = Play(longer_transfers(lengths(4, 8, grids=True), 400 * US))
+    row = overview(ahead(play, 4).open(tmp_path)).set_index("topic").loc["exposed_communication"]
+    assert row["saving_ns"] == pytest.approx(row["cost_ns"], rel=0.02)
+    assert "the waiting for other ranks aside" in row["saving"]
 
 
 @pytest.mark.parametrize("rank", range(4))
