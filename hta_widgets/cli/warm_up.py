@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from hta_widgets import examples
-from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, operators, roofline, what_if
+from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, inspect_window, operators, roofline, what_if
 from hta_widgets.analysis.compare import anchors
 from hta_widgets.analysis.job.meetings import misfit_ns
 from hta_widgets.analysis.operators.unfused_attention import pass_on
@@ -72,7 +72,9 @@ def _analyse() -> None:
                 ask(trace)
             except MissingDataError:
                 continue
-    operators(_open("gpt2_baseline"), by="module")
+    baseline = _open("gpt2_baseline")
+    operators(baseline, by="module")
+    inspect_window(baseline)
     # of sends without recorded partners, and of attention that is not fused, which no example has
     ends = np.arange(4)
     misfit_ns(ends, ends, np.array([2, 2]))

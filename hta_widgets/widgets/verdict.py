@@ -58,6 +58,7 @@ class Verdict(Computed):
     _depends: ClassVar = ("window", "streams")
     _ignores = ANALYSES[_KIND].ignores  # showing a finding must not change it
     _from_browser: ClassVar = ("shown",)
+    _patient = True
 
     window = Window(help="(start, end) in ns that the findings are about; None means all time")
     streams = Integers(help="streams that the findings are about; () means all")

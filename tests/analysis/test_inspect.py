@@ -10,6 +10,7 @@ import pytest
 
 from hta_widgets import Scope, Trace, analysis, edits, examples
 from hta_widgets.analysis.inspect.record import EventFacts, Replayed
+from hta_widgets.analysis.inspect.window import WINDOW_BY, WindowBy
 from hta_widgets.errors import MissingDataError
 from tests.analysis import kineto_file as kineto
 from tests.analysis import plain_events as plain
@@ -404,6 +405,13 @@ def test_a_stretch_by_name_class_lane_and_operator(gpt2: Job) -> None:
     assert operators["time_ns"].sum() == expected(device, low, high)["all"][1]
     with pytest.raises(ValueError, match="by must be one of"):
         analysis.inspect_window(gpt2.trace, scope, by="colour")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("by", WINDOW_BY)
+def test_a_stretch_without_events_consists_of_nothing(gpt2: Job, by: WindowBy) -> None:
+    end = gpt2.trace.extent_ns[1]
+    frame = analysis.inspect_window(gpt2.trace, Scope(window_ns=(end + 1, end + 1000)), by)
+    assert frame.empty and frame["covered_ns"].dtype == "int64"
 
 
 def test_the_same_stretch_of_the_other_iterations(gpt2: Job) -> None:

@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 import sys
+import threading
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ import traitlets as t
 from hta_widgets import Scope, Trace, TraceExplorer, analysis, edits, examples
 from hta_widgets.analysis.findings.headline import _ABOUT_MEMORY, _ABOUT_THE_RECORDING, WORDS, sentence, title
 from hta_widgets.analysis.findings.overview import _RULES
+from hta_widgets.engine import Latest
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration
 from hta_widgets.widgets.evidence import evidence_ns
@@ -48,6 +50,25 @@ def test_cards_say_what_the_first_findings_say(ddp: Trace, found: pd.DataFrame, 
     assert loader["per_step"] == f"{duration(round(int(found['saving_ns'][2]) / 4))} per step"
     assert verdict.further == "1 more finding; other causes checked, nothing found"
     assert verdict.kinds[0] == "stragglers"
+
+
+def test_after_a_change_it_gives_way_to_what_else_is_computed(
+    ddp: Trace, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict = Verdict(ddp)
+    until(lambda: verdict.status == "idle")
+    hold, begun = threading.Event(), threading.Event()
+    computes = verdict._compute
+    monkeypatch.setattr(verdict, "_compute", lambda question: begun.set() or computes(question))
+    other = Latest[object](lambda _: None, lambda _: None)
+    other.submit(lambda: hold.wait(10))
+    try:
+        verdict.selection.window = (0, ddp.extent_ns[1] // 2)
+        assert not begun.wait(0.3)
+    finally:
+        hold.set()
+    until(lambda: verdict.status == "idle")
+    assert begun.is_set()
 
 
 def test_what_all_cards_save_together_is_said_of_a_step(until: Any) -> None:

@@ -112,15 +112,15 @@ class Intervals:
     def within_each(self, windows: Int64Array) -> Int64Array:
         """Length in ns inside each of `windows`, an int64[k, 2] array of [start, end) windows."""
         edges = np.asarray(windows, np.int64).reshape(-1, 2)
-        return self._length_before(edges[:, 1]) - self._length_before(edges[:, 0])
+        return self.length_before(edges[:, 1]) - self.length_before(edges[:, 0])
 
     @cached_property
     def _before(self) -> Int64Array:
         """Length of the set before interval i; one entry more than there are intervals."""
         return np.concatenate(([0], np.cumsum(self.end - self.start)), dtype=np.int64)
 
-    def _length_before(self, time: Int64Array) -> Int64Array:
-        """Length of the part of the set before each time."""
+    def length_before(self, time: Int64Array) -> Int64Array:
+        """Length in ns of the part of the set before each time."""
         if not len(self):
             return np.zeros(len(time), np.int64)
         begun = np.searchsorted(self.start, time, side="right")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,9 @@ from hta_widgets.analysis.inspect.refs import lane_of
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import distinct, first_of_each
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
@@ -143,49 +145,73 @@ def _of_rank(rank_trace: RankTrace, scope: Scope, by: WindowBy) -> pd.DataFrame:
     elif by == "lane":  # annotations span what they name, and are no work of a thread or stream
         rows = rows[rank_trace.event_class[rows] != EventClass.ANNOTATION]
     group, names = _groups(rank_trace, rows, by)
-    order = np.argsort(group, kind="stable")
-    rows, group = rows[order], group[order]
-    time = inside.within_each(np.stack([rank_trace.start[rows], rank_trace.end[rows]], axis=1))
-    numbers, first = np.unique(group, return_index=True)
-    found: list[dict[str, Any]] = []
-    for number, at in zip(numbers.tolist(), np.split(np.arange(len(rows)), first[1:]), strict=True):
-        own, longest = rows[at], at[time[at].argmax()]
-        covered = (Intervals.union(rank_trace.start[own], rank_trace.end[own]) & inside).length
-        found.append(
-            {
-                "rank": rank_trace.rank,
-                "name": names[number],
-                "event_class": EventClass(rank_trace.event_class[rows[longest]]).label,
-                "count": len(at),
-                "time_ns": int(time[at].sum()),
-                "covered_ns": covered,
-                "covered_pct": 100.0 * covered / inside.length,
-                "longest_ns": int(time[longest]),
-                "event_id": int(rank_trace.event_id[rows[longest]]),
-            }
-        )
-    found.sort(key=lambda row: (-row["covered_ns"], row["name"], row["event_class"]))
-    return pd.DataFrame(found)
+    start, end = (inside.length_before(time[rows]) for time in (rank_trace.start, rank_trace.end))
+    count, time, covered, longest, of, reach = np.zeros((6, len(names)), np.int64)
+    _add_up(group, start, end, count, time, covered, longest, of, reach)
+    example = rows[of]
+    found = pd.DataFrame(
+        {
+            "rank": rank_trace.rank,
+            "name": names,
+            "event_class": [EventClass(number).label for number in rank_trace.event_class[example].tolist()],
+            "count": count,
+            "time_ns": time,
+            "covered_ns": covered,
+            "covered_pct": 100.0 * covered / inside.length,
+            "longest_ns": longest,
+            "event_id": rank_trace.event_id[example],
+        }
+    )
+    order = ["covered_ns", "name", "event_class"]
+    return found.sort_values(order, ascending=[False, True, True], kind="stable")
 
 
-def _groups(rank_trace: RankTrace, rows: Int64, by: WindowBy) -> tuple[Int64, dict[int, str]]:
-    """A number for the group of each row, and the names of the numbers."""
+def _groups(rank_trace: RankTrace, rows: Int64, by: WindowBy) -> tuple[Int64, list[str]]:
+    """Which group each row is in, and the names of the groups."""
     classes = rank_trace.event_class[rows].astype(np.int64)
     if by == "class":
-        return classes, {int(member): member.label for member in EventClass}
+        found, group = distinct(classes)
+        return group, [EventClass(number).label for number in found.tolist()]
     if by == "name":
-        group = rank_trace.name[rows].astype(np.int64) * len(EventClass) + classes
-        found = np.unique(group).tolist()
-        return group, {number: rank_trace.names[number // len(EventClass)] for number in found}
+        found, group = distinct(rank_trace.name[rows].astype(np.int64) * len(EventClass) + classes)
+        return group, [rank_trace.names[number // len(EventClass)] for number in found.tolist()]
     if by == "operator":
         calls = operator_calls(rank_trace)
         call = calls.around[rows]
-        group = np.where(call >= 0, rank_trace.name[np.append(calls.rows, 0)[call]], -1).astype(np.int64)
-        found = np.unique(group).tolist()
-        return group, {number: rank_trace.names[number] if number >= 0 else _NO_OPERATOR for number in found}
-    place = np.stack([rank_trace.device[rows], rank_trace.stream[rows], rank_trace.thread[rows]], axis=1)
-    place[(place[:, :2] != NULL).any(axis=1), 2] = -1  # a stream is one lane, whatever threads the file says
-    _, example, group = np.unique(place, axis=0, return_index=True, return_inverse=True)
-    return group.reshape(-1), {
-        number: lane_of(rank_trace, int(rows[at])) for number, at in enumerate(example)
-    }
+        found, group = distinct(np.where(call >= 0, rank_trace.name[np.append(calls.rows, 0)[call]], -1))
+        return group, [rank_trace.names[code] if code >= 0 else _NO_OPERATOR for code in found.tolist()]
+    device, stream, thread = (getattr(rank_trace, each)[rows] for each in ("device", "stream", "thread"))
+    on_device = (device != NULL) | (stream != NULL)  # one lane, whatever threads the file says
+    place = np.zeros(len(rows), np.int64)
+    for part in (device, stream, np.where(on_device, -1, thread)):
+        parts, code = distinct(part)
+        place = distinct(place * len(parts) + code)[1]
+    return place, [lane_of(rank_trace, row) for row in rows[first_of_each(place)].tolist()]
+
+
+@kernel
+def _add_up(
+    group: Int64,
+    start: Int64,
+    end: Int64,
+    count: Int64,
+    time: Int64,
+    covered: Int64,
+    longest: Int64,
+    of: Int64,
+    reach: Int64,
+) -> None:
+    """Per group: the events, the time in them, in any of them, and in the longest, and which that is.
+
+    The events are sorted by start. `reach`: until when a group is covered.
+    """
+    for i in range(len(group)):
+        g = group[i]
+        length = end[i] - start[i]
+        if not count[g] or length > longest[g]:
+            longest[g] = length
+            of[g] = i
+        count[g] += 1
+        time[g] += length
+        covered[g] += max(0, end[i] - max(start[i], reach[g]))
+        reach[g] = max(reach[g], end[i])
