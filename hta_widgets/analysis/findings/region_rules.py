@@ -23,7 +23,6 @@ from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.formatting import brief, percent
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
@@ -198,7 +197,9 @@ def _recorded(rank_trace: RankTrace, region: _Region) -> Int64:
 @memoize_per_rank()
 def _launches(rank_trace: RankTrace) -> Int64:
     """The calls that launched device work."""
-    return unique(rank_trace.launch[rank_trace.launch >= 0]).astype(np.int64)
+    launches = np.zeros(rank_trace.n, np.bool_)
+    launches[rank_trace.launch[rank_trace.launch >= 0]] = True
+    return np.flatnonzero(launches)
 
 
 def _often(inputs: Inputs, rank: int, rows: Int64, region: _Region) -> int:

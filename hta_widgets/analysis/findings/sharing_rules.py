@@ -147,7 +147,8 @@ def _runs(rank_trace: RankTrace, scope: Scope) -> _Runs | None:
     spans = Intervals.union(rank_trace.start[rows[exchanges]], rank_trace.end[rows[exchanges]])
     rows = _apart(rank_trace, rows[~exchanges])
     computes = rank_trace.event_class[rows] == EventClass.COMPUTE
-    rows = np.sort(rows[computes & overlapping(rank_trace, scope)[rows] & (rank_trace.launch[rows] >= 0)])
+    judged = computes & overlapping(rank_trace, scope)[rows]
+    rows = np.sort(rows[judged & (rank_trace.launch[rows] >= 0)], kind="stable")  # quick: almost in order
     operator = rank_trace.parent[rank_trace.launch[rows]]
     rows, operator = rows[operator >= 0], operator[operator >= 0]
     shapes = recorded_inputs(rank_trace).codes[0][operator]

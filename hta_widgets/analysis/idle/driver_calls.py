@@ -42,8 +42,9 @@ def long_driver_calls(
     long = np.flatnonzero(calls & (rank_trace.dur >= LONG_NS))
     long = long[np.argsort(rank_trace.start[long], kind="stable")]
     waits = idle.causes["host_sync"] | idle.causes["host_busy"] | idle.causes["launch_latency"]
+    within = waits.within_each(np.stack([rank_trace.start[long], rank_trace.end[long]], axis=1))
     rows, spans = [], Intervals.union([], [])
-    for row in long.tolist():
+    for row in long[within >= LONG_NS].tolist():
         inside = waits.clip(int(rank_trace.start[row]), int(rank_trace.end[row]))
         if len(inside) and int((inside.end - inside.start).max()) >= LONG_NS:
             rows.append(row)

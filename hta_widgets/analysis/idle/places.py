@@ -15,7 +15,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import IdleCauses
 from hta_widgets.analysis.idle.pauses import telling
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import among, grouped
+from hta_widgets.trace.ordering import among
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Place", "host_places", "recorded_by_host", "short_place"]
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 _CALLS = (EventClass.HOST_OP, EventClass.RUNTIME, EventClass.PYTHON)
@@ -34,6 +35,7 @@ _MOSTLY = 0.5
 _MENTIONED = 0.1
 _MOST_PLACES = 3
 _CANDIDATES = 256
+_THREADS = 16
 _FRAME = re.compile(r"^(?:.*/)?([^/]+\.py\(\d+\): .+)$")
 
 
@@ -145,37 +147,22 @@ def _by_thread(
     }
 
 
-class _Calls:
-    """The named host calls of each thread, in order of name, then start."""
-
-    def __init__(self, rank_trace: RankTrace) -> None:
-        named = among(rank_trace.event_class, _NAMED) & (rank_trace.stream == NULL)
-        rows = rank_trace.by_start[named[rank_trace.by_start]]
-        rows = rows[grouped(rank_trace.name[rows])]
-        rows = rows[grouped(rank_trace.thread[rows])]
-        thread = rank_trace.thread[rows]
-        parts = np.split(rows, np.flatnonzero(thread[1:] != thread[:-1]) + 1) if len(rows) else []
-        self.by_thread = {
-            int(rank_trace.thread[part[0]]): (
-                rank_trace.name[part],
-                rank_trace.start[part],
-                rank_trace.end[part],
-            )
-            for part in parts
-        }
-
-
-_calls_of = memoize_per_rank()(_Calls)
+@memoize_per_rank(last=_THREADS)
+def _calls_of(rank_trace: RankTrace, thread: int) -> tuple[Int32, Int64, Int64]:
+    """Name, start and end of the named host calls of a thread."""
+    mine = among(rank_trace.event_class, _NAMED) & (rank_trace.thread == thread)
+    rows = np.flatnonzero(mine & (rank_trace.stream == NULL))
+    return rank_trace.name[rows], rank_trace.start[rows], rank_trace.end[rows]
 
 
 def _calls_by_name(
     rank_trace: RankTrace, waits: dict[int, Intervals]
 ) -> list[tuple[str, dict[int, Intervals]]]:
     """The names with most idle time open in their calls: of each, when they are open, by thread."""
-    calls = _calls_of(rank_trace).by_thread
+    calls = {thread: _calls_of(rank_trace, thread) for thread in waits}
     sums = np.zeros(len(rank_trace.names))
     for thread, pieces in waits.items():
-        if thread in calls and len(pieces):
+        if len(pieces):
             name, start, end = calls[thread]
             near = (start < pieces.end[-1]) & (end > pieces.start[0])
             open_then = pieces.within_each(np.stack([start[near], end[near]], 1))
@@ -186,11 +173,9 @@ def _calls_by_name(
     found = []
     for code in codes.tolist():
         spans = {}
-        for thread in waits:
-            if thread in calls:
-                name, start, end = calls[thread]
-                first, last = np.searchsorted(name, [code, code + 1])
-                spans[thread] = Intervals.union(start[first:last], end[first:last])
+        for thread, (name, start, end) in calls.items():
+            of_name = np.flatnonzero(name == code)
+            spans[thread] = Intervals.union(start[of_name], end[of_name])
         found.append((rank_trace.names[code], spans))
     return found
 

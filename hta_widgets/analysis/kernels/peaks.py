@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.datasheets import ACHIEVABLE, DATASHEETS
 from hta_widgets.analysis.kernels.units import UNITS, Unit
+from hta_widgets.trace.ordering import unique
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -133,7 +132,7 @@ def _used_devices(rank_trace: RankTrace) -> list[dict[str, Any]]:
 
 @memoize_per_rank()
 def _device_numbers(rank_trace: RankTrace) -> frozenset[int]:
-    return frozenset(np.unique(rank_trace.device[rank_trace.is_device]).tolist())
+    return frozenset(unique(rank_trace.device[rank_trace.is_device]).tolist())
 
 
 def _of_properties(device: dict[str, Any]) -> Peaks | None:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 import orjson
+import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.trace.ordering import first_of_each
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ Float64 = npt.NDArray[np.float64]
 LIMITERS: Final = np.array(["none", "grid", "registers", "shared memory", "block size", "unknown"])
 _NONE, GRID, _RESOURCES, _UNKNOWN = 0, 1, 2, 5
 _RECORDED, _COMPUTED, _NO_SOURCE = 0, 1, 2
+_NUMBERS = ("occupancy_pct", "registers_per_thread", "shared_memory")
+_SIDES = ("block", "grid")
 _PROPERTIES = (
     "numSms",
     "warpSize",
@@ -68,35 +72,49 @@ class Residency:
 
 def residency(rank_trace: RankTrace, rows: Int64) -> Residency:
     """How these launches fill their device; of a recording without occupancy, all of it is unknown."""
-    place, known = _of_all(rank_trace)
-    at = place[rows]
-    return Residency(**{name: values[at] for name, values in vars(known).items()})
+    number, known = _different(rank_trace)
+    of = number[rows]
+    return Residency(**{name: values[of] for name, values in vars(known).items()})
 
 
 @memoize_per_rank()
-def _of_all(rank_trace: RankTrace) -> tuple[Int32, Residency]:
-    """For each row its place among the device rows, and how each of these fills its device."""
+def _different(rank_trace: RankTrace) -> tuple[Int32, Residency]:
+    """For each device row the number of its kind of launch, and how each of these few kinds fills it."""
     rows = np.flatnonzero(rank_trace.is_device)
-    place = np.zeros(rank_trace.n, np.int32)
-    place[rows] = np.arange(len(rows), dtype=np.int32)
-    return place, _of_launches(rank_trace, rows)
+    columns = [
+        *(rank_trace.argument(name)[rows] for name in _NUMBERS),
+        *(rank_trace.argument_codes(name)[rows] for name in _SIDES),
+        rank_trace.device[rows],
+    ]
+    of = np.zeros(len(rows), np.int64)
+    for values in columns:
+        code, found = pd.factorize(values, use_na_sentinel=False)
+        of = pd.factorize(of * max(len(found), 1) + code)[0].astype(np.int64)
+    number = np.zeros(rank_trace.n, np.int32)
+    number[rows] = of
+    example = first_of_each(of)
+    return number, _of_launches(rank_trace, *(values[example] for values in columns))
 
 
-def _of_launches(rank_trace: RankTrace, rows: Int64) -> Residency:
-    recorded = rank_trace.argument("occupancy_pct")[rows].astype(np.float64)
-    threads, blocks = (_products(rank_trace, column, rows) for column in ("block", "grid"))
-    registers, shared = (
-        rank_trace.argument(name)[rows] for name in ("registers_per_thread", "shared_memory")
-    )
-    device = rank_trace.device[rows]
+def _of_launches(
+    rank_trace: RankTrace,
+    occupancy: npt.NDArray[Any],
+    registers: Int64,
+    shared: Int64,
+    block: Int32,
+    grid: Int32,
+    device: Int64,
+) -> Residency:
+    recorded = occupancy.astype(np.float64)
+    threads, blocks = _products(rank_trace, "block", block), _products(rank_trace, "grid", grid)
     estimated = recorded >= 0  # Kineto writes less where it fails
     complete = (threads > 0) & (blocks > 0) & (registers != NULL) & (shared != NULL) & estimated
     opted_in = (recorded == 0) & (shared > _DEFAULT_SHARED)
     value = np.where(estimated & ~opted_in, recorded, np.nan)
     source = np.where(estimated & ~opted_in, _RECORDED, _NO_SOURCE)
-    limiter = np.full(len(rows), _UNKNOWN, np.int64)
-    filled = np.full(len(rows), np.nan)
-    held, resident, known = (np.zeros(len(rows), np.int64) for _ in range(3))
+    limiter = np.full(len(recorded), _UNKNOWN, np.int64)
+    filled = np.full(len(recorded), np.nan)
+    held, resident, known = (np.zeros(len(recorded), np.int64) for _ in range(3))
     for number, limits in _devices(rank_trace).items():
         own = np.flatnonzero((device == number) & complete)
         computed, bound, fits = _calculated(limits, threads[own], blocks[own], registers[own], shared[own])
@@ -131,11 +149,11 @@ def _calculated(
     return filled, np.where(filled >= 100.0 - _ROUNDING_PCT / 2, _NONE, bound), fits
 
 
-def _products(rank_trace: RankTrace, column: str, rows: Int64) -> Int64:
-    """How many threads or blocks ``[x, y, z]`` are in these rows; 0 where absent or malformed."""
+def _products(rank_trace: RankTrace, column: str, codes: Int32) -> Int64:
+    """How many threads or blocks ``[x, y, z]`` are; 0 where absent or malformed."""
     texts = rank_trace.table.dictionary(column)
     product = np.array([*map(_product, texts), 0], np.int64)
-    return product[rank_trace.argument_codes(column)[rows]]  # -1, absent, is the last
+    return product[codes]  # -1, absent, is the last
 
 
 def _product(text: str) -> int:

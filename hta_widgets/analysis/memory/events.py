@@ -130,11 +130,14 @@ def innermost(rank_trace: RankTrace, event_class: EventClass, changes: Changes, 
             last = np.searchsorted(rank_trace.start[on_thread], changes.time[at[here]], side="right") - 1
             row[here] = np.where(last >= 0, on_thread[np.maximum(last, 0)], -1)
     time = changes.time[at]
-    while True:
-        closed = (row >= 0) & ((rank_trace.end[row] < time) | (rank_trace.event_class[row] != event_class))
-        if not closed.any():
-            return row
-        row[closed] = rank_trace.parent[row[closed]]
+    left = np.flatnonzero(row >= 0)
+    while len(left):
+        inner = row[left]
+        closed = (rank_trace.end[inner] < time[left]) | (rank_trace.event_class[inner] != event_class)
+        left, inner = left[closed], inner[closed]
+        row[left] = rank_trace.parent[inner]
+        left = left[row[left] >= 0]
+    return row
 
 
 def _by_start(rank_trace: RankTrace, event_class: EventClass) -> Int64:

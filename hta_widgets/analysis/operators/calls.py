@@ -55,8 +55,7 @@ class Calls:
         self.parent = above
         start, self.self_ns = rank_trace.start[self.rows], rank_trace.dur[self.rows]
         end = start + self.self_ns
-        by_start = rank_trace.by_start
-        _leave_inner(number[by_start[chosen[by_start]]], start, end, above, self.self_ns)
+        _leave_inner(rank_trace.by_start, number, start, end, above, self.self_ns)
         self.work: Int64 = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC))
         self.owner: Int64 = self.around[self.work].astype(np.int64) if owner is None else owner
         self.device_ns = np.zeros(len(self.rows), np.int64)
@@ -151,11 +150,13 @@ def _enclose(
 
 
 @kernel
-def _leave_inner(by_start: Int32, start: Int64, end: Int64, parent: Int64, own: Int64) -> None:
-    """Subtract the time of direct callees, what overlaps once."""
+def _leave_inner(by_start: Int64, number: Int32, start: Int64, end: Int64, parent: Int64, own: Int64) -> None:
+    """Subtract the time of direct callees, what overlaps once. `number`: of each row's call, -1 for none."""
     covered = start.copy()
     for i in range(len(by_start)):
-        call = by_start[i]
+        call = number[by_start[i]]
+        if call < 0:
+            continue
         caller = parent[call]
         if caller >= 0 and end[call] > covered[caller]:
             own[caller] -= end[call] - max(start[call], covered[caller])

@@ -24,6 +24,7 @@ from hta_widgets.analysis.operators.inputs import Shape
 from hta_widgets.analysis.operators.recorded import RecordedInputs, recorded_inputs
 from hta_widgets.analysis.operators.roofs import roofs_of
 from hta_widgets.analysis.operators.unfused_attention import unfused_attentions
+from hta_widgets.trace.ordering import unique
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -73,9 +74,10 @@ class Product:
 def unaligned_kernels(rank_trace: RankTrace) -> Int64:
     """Rows of the kernels on tensor cores whose names say that they load less than 16 bytes at once."""
     compute = np.flatnonzero(rank_trace.is_device)
-    codes = np.unique(rank_trace.name[compute])
-    slow = [code for code in codes.tolist() if _loads_less(rank_trace.names[code])]
-    return compute[np.isin(rank_trace.name[compute], slow)]
+    slow = np.zeros(len(rank_trace.names) + 1, np.bool_)
+    for code in unique(rank_trace.name[compute]).tolist():
+        slow[code] = _loads_less(rank_trace.names[code])
+    return compute[slow[rank_trace.name[compute]]]
 
 
 @memoize_per_rank()

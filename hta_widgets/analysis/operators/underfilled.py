@@ -45,7 +45,7 @@ def underfilled(rank_trace: RankTrace) -> tuple[Int64, Float64, Int64]:
     parts = {each: by_operation.get(each, np.zeros(0, np.int64)) for each in FILLING}
     products = np.concatenate([parts[each] for each in MATRIX])
     rows = np.concatenate([*parts.values()])
-    rows = np.sort(rows[rank_trace.dur[rows] >= SHORT_NS])
+    rows = np.sort(rows[rank_trace.dur[rows] >= SHORT_NS], kind="stable")  # quick: sorted parts
     rows = rows[~np.isin(rows, partial_waves(rank_trace)[0])]
     found = residency(rank_trace, rows)
     part = found.filled_pct / 100.0

@@ -42,7 +42,7 @@ def partial_waves(rank_trace: RankTrace) -> tuple[Int64, Float64]:
     """
     by_operation = judged_kernels(rank_trace)
     rows = np.concatenate([by_operation.get(each, np.zeros(0, np.int64)) for each in OPERATIONS])
-    rows = np.sort(rows[rank_trace.dur[rows] >= SHORT_NS])
+    rows = np.sort(rows[rank_trace.dur[rows] >= SHORT_NS], kind="stable")  # quick: sorted parts
     found = residency(rank_trace, rows)
     room = found.multiprocessors * found.resident
     waves = found.blocks / np.maximum(room, 1)

@@ -151,7 +151,9 @@ def _queue(
         order = np.argsort(when, kind="stable")
         in_turn = when[order]
         length = np.empty(len(rows), np.int64)
-        length[order] = np.searchsorted(in_turn, in_turn, "left")
+        first = np.arange(len(rows))
+        first[1:][in_turn[1:] == in_turn[:-1]] = 0
+        length[order] = np.maximum.accumulate(first)  # earlier launches
         length[order] -= np.searchsorted(np.sort(done, kind="stable"), in_turn, "right")
         longest = int(length.max())
         full = length >= AT_PLATEAU * longest

@@ -239,12 +239,12 @@ def _unrecorded(rank_trace: RankTrace, graph: Graph, chain: Int64) -> int:
     """What the critical path spends on host threads while no call is open on them, ns."""
     lost = 0
     on_host = chain[np.isin(graph.kind[chain], (HOST, HANDOFF)) & (graph.weight[chain] > 0)]
-    calls = np.flatnonzero(~rank_trace.is_device & (rank_trace.dur < LONGEST_CALL * graph.extent))
+    calls = ~rank_trace.is_device & (rank_trace.dur < LONGEST_CALL * graph.extent)
     for index, thread in enumerate(graph.threads.tolist()):
         mine = on_host[graph.thread[on_host] == index]
         if not len(mine):
             continue
-        rows = calls[rank_trace.thread[calls] == thread]
+        rows = np.flatnonzero(calls & (rank_trace.thread == thread))
         recorded = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
         begin = graph.origin_ns + graph.time[graph.source[mine]]
         windows = np.stack([begin, begin + graph.weight[mine]], axis=1)
