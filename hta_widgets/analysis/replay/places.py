@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fnmatch import translate
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -26,18 +27,26 @@ Int64 = npt.NDArray[np.int64]
 STEP = " / "
 """Between the names of a call path, as in those of `operators(by="call_path")`."""
 
+_WILDCARDS = "*?["
+_ESCAPED = re.compile(r"\[([*?[])\]")
+
 __all__ = ["STEP", "always", "inside", "late_launches", "matches", "spans"]
 
 
 def matches(pattern: str, name: str) -> bool:
     """Whether a name is one that a pattern (``*``, ``?``, ``[ab]``) means."""
-    return _compiled(pattern).match(name) is not None
+    return bool(_matcher(pattern)(name))
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """What a pattern means; translating one takes longer than matching it with every name of a rank."""
-    return re.compile(translate(pattern))
+def _matcher(pattern: str) -> Callable[[str], object]:
+    """What a pattern means; translating one takes longer than matching it with every name of a rank.
+
+    Most are names, with what would be a wildcard escaped.
+    """
+    if not set(_WILDCARDS).intersection(_ESCAPED.sub("", pattern)):
+        return _ESCAPED.sub(r"\1", pattern).__eq__
+    return re.compile(translate(pattern)).match
 
 
 def _named_calls(rank_trace: RankTrace, pattern: str) -> Int64:
@@ -48,8 +57,8 @@ def _named_calls(rank_trace: RankTrace, pattern: str) -> Int64:
 
 
 def _calls(rank_trace: RankTrace, pattern: str) -> Int64:
-    compiled = _compiled(pattern)
-    named = np.array([compiled.match(text) is not None for text in rank_trace.names] or [False], np.bool_)
+    is_meant = _matcher(pattern)
+    named = np.array([bool(is_meant(text)) for text in rank_trace.names] or [False], np.bool_)
     return np.flatnonzero(named[rank_trace.name] & (rank_trace.stream == NULL) & ~rank_trace.is_device)
 
 

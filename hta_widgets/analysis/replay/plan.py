@@ -180,21 +180,12 @@ class Plan:
         """The weights without what is cut: of a hand-off what either of its two threads loses."""
         if not self._cuts:
             return self.weight
-        weight, graph = self.weight.copy(), self.graph
-        at = np.flatnonzero(among(graph.kind, ON_HOST) & (weight > 0))
-        source = graph.source[at]
-        before = np.where(graph.kind[at] == HANDOFF, graph.thread[graph.first[source]], graph.thread[at])
-        begin = graph.origin_ns + graph.time[source]
-        windows = np.stack([begin, begin + weight[at]], axis=1)
-        threads = len(graph.threads) + 1  # and none, -1
-        pair = (graph.thread[at].astype(np.int64) + 1) * threads + before + 1
-        order, count = grouped(pair), np.bincount(pair)
-        pairs = np.flatnonzero(count)
-        parts = np.split(order, np.cumsum(count[pairs]))  # and nothing behind the last
-        for each, mine in zip(pairs.tolist(), parts[:-1], strict=True):
-            for spans, keep in self._cut_spans((each // threads - 1, each % threads - 1)):
-                lost = spans.within_each(windows[mine]) * (1 - keep)
-                weight[at[mine]] -= np.floor(lost + 0.5).astype(np.int64)
+        weight = self.weight.copy()
+        for threads, edges, begin in _host_edges(self.graph):
+            windows = np.stack([begin, begin + np.maximum(weight[edges], 0)], axis=1)
+            for spans, keep in self._cut_spans(threads):
+                lost = spans.within_each(windows) * (1 - keep)
+                weight[edges] -= np.floor(lost + 0.5).astype(np.int64)
         return weight
 
     def _cut_spans(self, threads: Collection[int]) -> Iterator[tuple[Intervals, float]]:
@@ -205,6 +196,27 @@ class Plan:
                 spans = self._cuts[thread, keep] - done
                 yield spans, keep
                 done = done | spans
+
+
+@memoize_per_rank()
+def _host_edges(graph: Graph) -> list[tuple[tuple[int, int], Int64, Int64]]:
+    """The edges that take time of the host, by the two threads that it may be of, and when each begins, ns.
+
+    Of a hand-off these differ; -1 is none.
+    """
+    at = np.flatnonzero(among(graph.kind, ON_HOST))
+    source = graph.source[at]
+    before = np.where(graph.kind[at] == HANDOFF, graph.thread[graph.first[source]], graph.thread[at])
+    begin = graph.origin_ns + graph.time[source]
+    threads = len(graph.threads) + 1  # and none, -1
+    pair = (graph.thread[at].astype(np.int64) + 1) * threads + before + 1
+    order, count = grouped(pair), np.bincount(pair)
+    pairs = np.flatnonzero(count)
+    parts = np.split(order, np.cumsum(count[pairs]))[:-1]  # there is nothing behind the last
+    return [
+        ((each // threads - 1, each % threads - 1), at[mine], begin[mine])
+        for each, mine in zip(pairs.tolist(), parts, strict=True)
+    ]
 
 
 @memoize_per_rank(last=_ASKED)

@@ -42,9 +42,11 @@ def replayed_iterations(
     frame = rank_trace.iterations
     begin, end = _ends(rank_trace, graph)
     shown = (begin >= 0) & (end >= 0)
-    windows = frame[["iteration", "label", "source", "partial"]].copy()
-    for name, at in (("start_ns", begin), ("end_ns", end)):
-        windows[name] = np.where(at >= 0, graph.origin_ns + time[at], frame[f"host_{name}"])
+    edges = {
+        name: np.where(at >= 0, graph.origin_ns + time[at], frame[f"host_{name}"])
+        for name, at in (("start_ns", begin), ("end_ns", end))
+    }
+    windows = frame[["iteration", "label", "source", "partial"]].assign(**edges)
     starts, iteration, lane, dur = _work(rank_trace, graph)
     if moved is not None:
         lane = np.where(moved[starts], -1 - lane, lane)
@@ -53,8 +55,7 @@ def replayed_iterations(
         rank_trace.drained, dur,
     )  # fmt: skip
     hidden = ~shown & (windows["clock"] == "host").to_numpy(np.bool_)
-    windows.loc[hidden, ["start_ns", "end_ns"]] = -1
-    return windows
+    return windows.assign(**{name: np.where(hidden, -1, windows[name]) for name in edges})
 
 
 def replayed_windows(
