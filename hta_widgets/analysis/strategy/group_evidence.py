@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-
-import pandas as pd
 
 from hta_widgets.analysis.strategy.fsdp_passes import RANGES
 from hta_widgets.analysis.strategy.messages import FORWARD, Message, Steps, messages, steps_of
@@ -66,32 +64,36 @@ def evidence_of(trace: Trace, rank: int, scope: Scope) -> tuple[list[GroupEviden
     """The evidence of a rank by group, the collectives of its steps, and how many of those have a size."""
     rank_trace = trace.rank(rank)
     steps = steps_of(rank_trace, scope)
-    frame = messages(trace, rank, steps, scope)
+    sent = messages(trace, rank, steps, scope)
     wrappers, purposes = _wrappers(rank_trace), _purposes(trace, rank)
+    of_group: dict[tuple[str, int], list[tuple[int, Message]]] = {}
+    for each in sent:
+        if each.message is not None and each.group_size is not None:
+            of_group.setdefault((each.group, each.group_size), []).append((each.iteration, each.message))
     found = []
-    for (group, size), rows in frame[frame["sized"]].groupby(["process_group", "group_size"], sort=True):
-        name, ranks = str(group), int(str(size))
+    for name, ranks in sorted(of_group):
         if ranks > 1:
-            evidence = _evidence(name, ranks, rows, steps, wrappers, purposes.get(name, ""))
+            own = of_group[name, ranks]
+            evidence = _evidence(name, ranks, own, steps, wrappers, purposes.get(name, ""))
             identified = name or ranks == distributed_info(trace, rank, "world_size")
             found.append(evidence if identified else _refused(evidence, _NAMELESS))
-    unsized = int((~frame["sized"]).sum())
+    unsized = sum(each.message is None for each in sent)
     if not steps.marked:
         found = [
             _refused(evidence, "nothing marks the steps (call the profiler's step())") for evidence in found
         ]
     elif unsized:
-        seen = counted(len(frame), "collective")
+        seen = counted(len(sent), "collective")
         reason = f"the sizes of {unsized:,} of {seen} in its steps were not recorded"
         found = [_refused(evidence, reason) for evidence in found]
-    return _parts_refused(_hybrid(found)), len(frame), len(frame) - unsized
+    return _parts_refused(_hybrid(found)), len(sent), len(sent) - unsized
 
 
 def _evidence(
-    group: str, size: int, rows: pd.DataFrame, steps: Steps, wrappers: Set[str], purpose: str
+    group: str, size: int, own: Sequence[tuple[int, Message]], steps: Steps, wrappers: Set[str], purpose: str
 ) -> GroupEvidence:
     sent: dict[int, list[Message]] = {iteration: [] for iteration in steps.iterations}
-    for iteration, message in zip(rows["iteration"].tolist(), rows["message"].tolist(), strict=True):
+    for iteration, message in own:
         sent[iteration].append(message)
     readings = {
         iteration: read_step(found, size, wrappers, steps.forwards.get(iteration, ()), purpose)

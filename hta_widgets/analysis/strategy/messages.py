@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["FORWARD", "HOOK", "NODE", "Message", "Steps", "messages", "steps_of"]
+__all__ = ["FORWARD", "HOOK", "NODE", "Message", "Sent", "Steps", "messages", "steps_of"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -33,13 +34,12 @@ NODE: Final = "node"
 _FLOATS = re.compile(r"Half|BFloat16|Float|Double")
 _NODE = "autograd::engine::evaluate_function: "
 _ACCUMULATES = "AccumulateGrad"
-_MARKS = ("ProfilerStep", "serving step")
+_MARKS = {"ProfilerStep", "serving step"}
 # What is read of a collective.
-_EVIDENCE = [
-    "iteration", "event_id", "process_group", "group_size", "collective", "dtype", "bytes",
-    "in_elements", "out_elements",
-]  # fmt: skip
-_SIZES = ("bytes", "group_size", "in_elements", "out_elements")
+_EVIDENCE = (
+    "iteration", "process_group", "collective", "dtype",
+    "group_size", "bytes", "in_elements", "out_elements",
+)  # fmt: skip
 _WRAPPER = "DistributedDataParallel.forward"
 
 
@@ -70,6 +70,20 @@ class Message:
         return _FLOATS.match(self.dtype) is not None
 
 
+class Sent(NamedTuple):
+    """A communication kernel of a rank's steps.
+
+    Attributes:
+        iteration, group: its step, and the name of its process group ("" unless recorded).
+        group_size, message: ranks in the group, and what it sends; None unless all sizes were recorded.
+    """
+
+    iteration: int
+    group: str
+    group_size: int | None
+    message: Message | None
+
+
 @dataclass(frozen=True)
 class Steps:
     """The complete steps of a rank that lie in a scope.
@@ -88,66 +102,43 @@ class Steps:
 def steps_of(rank_trace: RankTrace, scope: Scope) -> Steps:
     """The complete steps of a rank in the scope: among its iterations, whole in its window."""
     frame = rank_trace.iterations
+    numbers = frame["iteration"].to_numpy(np.int64)
     chosen = ~frame["partial"].to_numpy(np.bool_)
     if scope.iterations is not None:
-        chosen &= frame["iteration"].isin(scope.iterations).to_numpy(np.bool_)
+        chosen &= np.isin(numbers, scope.iterations)
     if scope.window_ns is not None:
         first, last = scope.window_ns
         chosen &= ((frame["start_ns"] >= first) & (frame["end_ns"] <= last)).to_numpy(np.bool_)
     forwards: dict[int, list[int]] = {}
     for row in _calls(rank_trace, lambda name: name == _WRAPPER).tolist():
         forwards.setdefault(int(rank_trace.iteration[row]), []).append(int(rank_trace.start[row]))
-    return Steps(
-        tuple(frame.loc[chosen, "iteration"].tolist()), bool(frame["source"].isin(_MARKS).all()), forwards
-    )
+    return Steps(tuple(numbers[chosen].tolist()), set(frame["source"].tolist()) <= _MARKS, forwards)
 
 
-def messages(trace: Trace, rank: int, steps: Steps, scope: Scope) -> pd.DataFrame:
-    """The collectives of a rank's steps, in order of launch. Of the scope only streams and names count.
-
-    Returns:
-        One row per communication kernel: iteration int64, process_group str ("" unless recorded), group_size
-        Int64, sized bool (whether its size was recorded), message (`Message`, None unless sized).
-    """
+def messages(trace: Trace, rank: int, steps: Steps, scope: Scope) -> list[Sent]:
+    """The collectives of a rank's steps, in order of launch. Of the scope only streams and names count."""
     rank_trace = trace.rank(rank)
     found = collectives_of(trace, rank, Scope(streams=scope.streams, names=scope.names))
     found = found[found["iteration"].isin(steps.iterations)]
-    rows = np.flatnonzero(np.isin(rank_trace.event_id, found["event_id"].to_numpy(np.int64)))
-    row_of = dict(zip(rank_trace.event_id[rows].tolist(), rows.tolist(), strict=True))
+    rows = np.searchsorted(rank_trace.event_id, found["event_id"].to_numpy(np.int64))
+    launches = rank_trace.launch[rows]
+    orders = rank_trace.start[np.where(launches >= 0, launches, rows)].tolist()
     places = _Places(rank_trace)
     listed = []
-    for evidence in found[_EVIDENCE].to_dict("records"):
-        row = row_of[evidence["event_id"]]
-        launch = int(rank_trace.launch[row])
-        order = int(rank_trace.start[launch if launch >= 0 else row])
-        sized = not any(pd.isna(evidence[name]) for name in _SIZES)
-        group = "" if pd.isna(evidence["process_group"]) else evidence["process_group"]
-        message = _message(evidence, places.of(launch), order) if sized else None
-        listed.append((evidence["iteration"], group, evidence["group_size"], sized, order, message))
-    listed.sort(key=lambda each: each[4])
-    return pd.DataFrame(
-        {
-            "iteration": np.array([each[0] for each in listed], np.int64),
-            "process_group": pd.Series([each[1] for each in listed], dtype=object),
-            "group_size": pd.array([each[2] for each in listed], "Int64"),
-            "sized": np.array([each[3] for each in listed], np.bool_),
-            "message": pd.Series([each[5] for each in listed], dtype=object),
-        }
-    )
-
-
-def _message(evidence: Mapping[Hashable, Any], place: str, order_ns: int) -> Message:
-    sent, received = int(evidence["in_elements"]), int(evidence["out_elements"])
-    kept = received if evidence["collective"] == "reduce_scatter" else sent
-    return Message(
-        evidence["collective"],
-        max(sent, received),
-        int(evidence["bytes"]),
-        kept,
-        evidence["dtype"],
-        place,
-        order_ns,
-    )
+    # lists, not frames: of a thousand ranks each has a few
+    told = zip(launches.tolist(), orders, *(found[name].tolist() for name in _EVIDENCE), strict=True)
+    for launch, order, iteration, name, operation, dtype, *numbers in told:
+        group = name if isinstance(name, str) else ""
+        if any(number is pd.NA for number in numbers):
+            listed.append((order, Sent(iteration, group, None, None)))
+            continue
+        size, nbytes, sent, received = numbers
+        kept = received if operation == "reduce_scatter" else sent
+        whole = max(sent, received)
+        message = Message(operation, whole, nbytes, kept, dtype, places.of(launch), order)
+        listed.append((order, Sent(iteration, group, size, message)))
+    listed.sort(key=itemgetter(0))
+    return [each for _, each in listed]
 
 
 class _Places:
