@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 import pandas as pd
 import pyarrow as pa
 
-__all__ = ["from_arrow", "to_arrow"]
+__all__ = ["from_arrow", "joined_from_arrow", "to_arrow"]
 
 # Of a smaller frame, and of a job there are thousands, more than half of the time would be that of threads.
 _FOR_THREADS = 1 << 20
@@ -27,6 +30,28 @@ def to_arrow(frame: pd.DataFrame) -> pa.Buffer | None:
 
 def from_arrow(content: pa.Buffer | bytes) -> pd.DataFrame:
     """The frame of such a stream."""
-    threads = len(content) > _FOR_THREADS
-    frame: pd.DataFrame = pa.ipc.open_stream(content).read_all().to_pandas(use_threads=threads)
+    return _frame(pa.ipc.open_stream(content).read_all(), len(content))
+
+
+def joined_from_arrow(contents: Sequence[pa.Buffer]) -> tuple[pd.DataFrame, list[int]]:
+    """The frames of such streams one after the other, with rows numbered anew, and how many of each.
+
+    Nearly all of the time that `from_arrow` takes for a frame of a few rows is spent once here.
+
+    Raises:
+        pa.ArrowException: a stream is none, or has other columns.
+        ValueError: columns of frames differ in type, or are categories, which may differ from frame to frame.
+    """
+    tables = [pa.ipc.open_stream(content).read_all() for content in contents]
+    told = {table.schema.metadata[b"pandas"] for table in tables}
+    if len({json.dumps(json.loads(each)["columns"]) for each in told}) > 1:
+        raise ValueError("the frames' columns differ")
+    if any(map(pa.types.is_dictionary, tables[0].schema.types)):
+        raise ValueError("columns of categories")
+    frame = _frame(pa.concat_tables(tables), sum(map(len, contents)))
+    return frame.reset_index(drop=True), [table.num_rows for table in tables]
+
+
+def _frame(table: pa.Table, size: int) -> pd.DataFrame:
+    frame: pd.DataFrame = table.to_pandas(use_threads=size > _FOR_THREADS)
     return frame

@@ -6,23 +6,25 @@ As with `kept_links`, a file is named after all that it follows from, so none is
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import pandas as pd
 import pyarrow as pa
 
-from hta_widgets.trace.arrow_frames import from_arrow, to_arrow
+from hta_widgets.trace.arrow_frames import from_arrow, joined_from_arrow, to_arrow
 from hta_widgets.trace.kept_links import code_of
 from hta_widgets.trace.reader.cache_budget import trim_at_times
 from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
 
-__all__ = ["file_of", "read", "write"]
+__all__ = ["file_of", "read", "read_all", "write"]
 
 _FOLDER: Final = "iterations"
 _LEAST_SLICES: Final = 100_000  # in fewer they are found before a file is written
 _PART_OF_BUDGET: Final = 0.02
 _TRIM_EVERY: Final = 64
+_UNREADABLE: Final = (OSError, DamagedFileError, ValueError, KeyError, TypeError, pa.ArrowException)
 
 
 def file_of(folder: Path, key: str, slices: int) -> Path | None:
@@ -39,7 +41,19 @@ def read(file: Path, made: str) -> pd.DataFrame | None:
     """
     try:
         return from_arrow(read_sealed(_whole(file, made)))
-    except (OSError, DamagedFileError, ValueError, KeyError, TypeError, pa.ArrowException):
+    except _UNREADABLE:
+        return None
+
+
+def read_all(kept: Sequence[tuple[Path, str]]) -> tuple[pd.DataFrame, list[int]] | None:
+    """The iterations of several traces, one after the other, and how many of each; None unless all are there.
+
+    Args:
+        kept: the file of each, and what it was `made` by.
+    """
+    try:
+        return joined_from_arrow([read_sealed(_whole(file, made)) for file, made in kept])
+    except _UNREADABLE:
         return None
 
 

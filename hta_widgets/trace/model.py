@@ -14,7 +14,7 @@ import pandas as pd
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import HtaWidgetsError, TraceFormatError
 from hta_widgets.formatting import byte_size, counted
-from hta_widgets.trace import clocks
+from hta_widgets.trace import clocks, kept_iterations
 from hta_widgets.trace.absent_ranks import Absent, absent_ranks
 from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
 from hta_widgets.trace.classify import EventClass, make_rule, registered
@@ -369,10 +369,18 @@ class Trace:
         return is_kept(self, "iterations")
 
     def _iterations(self) -> pd.DataFrame:
-        frames = [self.rank(rank).iterations for rank in self.ranks]
-        frame = pd.concat(frames, ignore_index=True)
-        frame["rank"] = np.repeat(np.array(self.ranks, np.int64), [len(of_rank) for of_rank in frames])
+        frame, counts = self._kept_iterations() or self._joined_iterations()
+        frame["rank"] = np.repeat(np.array(self.ranks, np.int64), counts)
         return frame[["iteration", "rank", *(name for name in frame if name not in ("iteration", "rank"))]]
+
+    def _kept_iterations(self) -> tuple[pd.DataFrame, list[int]] | None:
+        """The iterations of all ranks, and how many each has; None unless all are kept on disk."""
+        kept = [self.rank(rank).kept_iterations for rank in self.ranks]
+        return None if None in kept else kept_iterations.read_all([each for each in kept if each])
+
+    def _joined_iterations(self) -> tuple[pd.DataFrame, list[int]]:
+        frames = [self.rank(rank).iterations for rank in self.ranks]
+        return pd.concat(frames, ignore_index=True), [len(frame) for frame in frames]
 
     @cached_property
     def kinds(self) -> list[str]:

@@ -466,14 +466,20 @@ class RankTrace:
         Columns as `iterations.find_iterations` documents, and as `iteration_clock.timed` adds: host_start_ns,
         host_end_ns, device_start_ns, device_end_ns, clock; start_ns and end_ns are by that clock.
         """
-        file = self.events.iterations if self._is_plain else None
-        made = f"{self._clock or 'auto'}-{self._offset_ns}"
-        known = None if file is None else kept_iterations.read(file, made)
+        kept = self.kept_iterations
+        known = None if kept is None else kept_iterations.read(*kept)
         if known is None:
             known = self._timed_iterations()
-            if file is not None:
-                kept_iterations.write(file, made, known)
+            if kept is not None:
+                kept_iterations.write(*kept, known)
         return known
+
+    @property
+    def kept_iterations(self) -> tuple[Path, str] | None:
+        """Where `iterations` are kept, as `trace.kept_iterations` takes it; None where they are not."""
+        file = self.events.iterations if self._is_plain else None
+        made = f"{self._clock or 'auto'}-{self._offset_ns}"
+        return None if file is None else (file, made)
 
     def _timed_iterations(self) -> pd.DataFrame:
         rows = np.flatnonzero(self.is_device & (self.iteration >= 0))

@@ -141,7 +141,9 @@ def test_what_findings_save_together_is_kept(monkeypatch: pytest.MonkeyPatch) ->
     assert together.saved_together(Trace.open(path), Scope(), rows) == expected
 
 
-def test_of_a_job_larger_than_memory_each_rank_is_read_once(job: Path, host_only: Path) -> None:
+def test_of_a_job_larger_than_memory_each_rank_is_read_once(
+    job: Path, host_only: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = {kind: answer(Trace.open(job, cache=False), kind) for kind in SPLIT}
     limit = Trace.open(job).rank(0).events.header.nbytes
     for attempt in ("first", "again"):
@@ -153,9 +155,14 @@ def test_of_a_job_larger_than_memory_each_rank_is_read_once(job: Path, host_only
             assert sum(isinstance(each, str) for each in expected.values()) or not trace.memory.dropped
     # another selection of the same ranks is stacked from what is kept of each
     fewer = Trace.open(job, memory_limit=limit)
-    some = answer(fewer, "temporal_breakdown", Scope(ranks=(2, 3)))
+    with monkeypatch.context() as patched:
+        patched.setattr(kept, "stacked_ranks", None)  # all at once, not a frame for each rank
+        some = answer(fewer, "temporal_breakdown", Scope(ranks=(2, 3)))
     assert_same(some, expected["temporal_breakdown"].query("rank >= 2").reset_index(drop=True))
     assert all(fewer.rank(rank).events._table is None for rank in fewer.ranks)
+    for kind in SPLIT:
+        own = answer(Trace.open(job, cache=False), kind, Scope(ranks=(2, 3)))
+        assert_same(answer(fewer, kind, Scope(ranks=(2, 3))), own)
 
 
 def has_answer(trace: Trace) -> bool:

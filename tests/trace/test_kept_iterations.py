@@ -77,6 +77,17 @@ def test_damaged_iterations_are_found_again(folder: Path, how: str) -> None:
     assert_same(opened(folder), opened(False))
 
 
+def test_those_of_a_job_are_read_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame for each of thousands of ranks would take ten times as long."""
+    expected = opened(False)
+    assert_same(opened(folder), expected)
+    with monkeypatch.context() as without:
+        without.setattr(kept_iterations, "read", None)
+        assert_same(opened(folder), expected)
+    next((folder / "iterations").iterdir()).unlink()
+    assert_same(opened(folder), expected)
+
+
 def test_a_full_disk_keeps_nothing_and_fails_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

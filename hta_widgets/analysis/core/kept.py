@@ -17,7 +17,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache, wraps
 from inspect import signature
@@ -31,7 +31,7 @@ from hta_widgets.analysis.core.text_columns import stacked
 from hta_widgets.analysis.core.there import answer_by_rank, stated_by_user
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.trace.arrow_frames import from_arrow, to_arrow
+from hta_widgets.trace.arrow_frames import from_arrow, joined_from_arrow, to_arrow
 from hta_widgets.trace.far import FarTrace
 from hta_widgets.trace.reader.cache_budget import trim_at_times
 from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
@@ -52,6 +52,7 @@ _LARGEST = 8 << 20
 # Reading an answer takes a millisecond or two; what is computed as soon is not worth a file.
 _LEAST_SECONDS = 0.05
 _TRIM_EVERY = 256
+_UNREADABLE = (OSError, DamagedFileError, ValueError, KeyError, TypeError, pa.ArrowException)
 
 
 def kept(*, by_rank: bool = False, unless: Mapping[str, str] | None = None) -> Callable[[Question], Question]:
@@ -94,8 +95,11 @@ def kept(*, by_rank: bool = False, unless: Mapping[str, str] | None = None) -> C
                 return _kept(place(part), lambda: ask(part), always=True)
 
             def ask_all() -> pd.DataFrame:
-                stack = splits(options) and trace.exceeds_memory and len(trace.ranks_of(scope)) > 1
-                return stacked_ranks(trace, scope, ask_rank, ask) if stack else ask(scope)
+                ranks = trace.ranks_of(scope)
+                if not (splits(options) and trace.exceeds_memory and len(ranks) > 1):
+                    return ask(scope)
+                known = _joined(place(replace(scope, ranks=(rank,))) for rank in ranks)
+                return stacked_ranks(trace, scope, ask_rank, ask) if known is None else known
 
             return _kept(place(scope), ask_all, always=trace.exceeds_memory)
 
@@ -116,6 +120,21 @@ def _kept(file: Path | None, ask: Callable[[], pd.DataFrame], *, always: bool) -
         if always or time.perf_counter() - begun >= _LEAST_SECONDS:
             _write(file, known)
     return known
+
+
+def _joined(files: Iterable[Path | None]) -> pd.DataFrame | None:
+    """The answers that are kept in files, one after the other; None unless all are."""
+    contents = []
+    try:
+        for file in files:
+            checkpoint()
+            if file is None:
+                return None
+            contents.append(read_sealed(file))
+            os.utime(file)  # marks it as recently used
+        return joined_from_arrow(contents)[0]
+    except _UNREADABLE:
+        return None
 
 
 def stacked_ranks(
@@ -182,7 +201,7 @@ def _read(file: Path) -> pd.DataFrame | None:
         content = read_sealed(file)
         frame = from_arrow(content)
         os.utime(file)  # marks it as recently used
-    except (OSError, DamagedFileError, ValueError, KeyError, TypeError, pa.ArrowException):
+    except _UNREADABLE:
         return None
     return frame
 
