@@ -153,7 +153,7 @@ def _first(found: pd.DataFrame) -> str:
     if first["section"] == LATER:
         return f"{_cost(first)} of the time, but without it nothing is saved now"
     most = len(found) > 1 and bool(first["share_pct"] == found["share_pct"].max())
-    return f"{WORDS[first['topic']]} costs {'most, ' * most}{percent(first['share_pct'])} of the time"
+    return f"{_cause(first)} costs {'most, ' * most}{percent(first['share_pct'])} of the time"
 
 
 def _others(found: pd.DataFrame) -> str:
@@ -171,7 +171,14 @@ def _others(found: pd.DataFrame) -> str:
 
 
 def _cost(finding: pd.Series) -> str:
-    return f"{WORDS[finding['topic']]} costs {percent(finding['share_pct'])}"
+    return f"{_cause(finding)} costs {percent(finding['share_pct'])}"
+
+
+def _cause(finding: pd.Series) -> str:
+    """What it is, and in which iteration a rank is late, if that is one of many."""
+    words = WORDS[finding["topic"]]
+    once = finding["topic"] == "straggler" and pd.notna(finding["iteration"])
+    return f"{words} in iteration {finding['iteration']}" if once else words
 
 
 def _saving(finding: pd.Series, most: bool = False) -> str:

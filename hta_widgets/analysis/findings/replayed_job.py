@@ -30,7 +30,7 @@ class ReplayedJob:
         low_ns, high_ns: the least and the most of that, where the recording leaves the order open.
         time_ns: how long a step takes in the replay.
         steps: how many were replayed.
-        evidence: why these ranks are slow; "" without any.
+        cause, evidence: why these ranks are slow, as in `slowdown`; "" without any.
     """
 
     kind: str
@@ -40,6 +40,7 @@ class ReplayedJob:
     high_ns: int
     time_ns: int
     steps: int
+    cause: str
     evidence: str
 
     @property
@@ -104,6 +105,7 @@ def replayed_job(inputs: Inputs) -> ReplayedJob | None:
         high_ns=max(high, cost),
         time_ns=time,
         steps=int((frame["scope"] == "iteration").sum()),
+        cause=str(named["cause"].iloc[0]) if len(named) else "",
         evidence=str(named["evidence"].iloc[0]) if len(named) else "",
     )
 

@@ -10,6 +10,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.replayed_job import named_late, replayed_job
+from hta_widgets.analysis.job.causes import COPIES, LATE_HOST, MORE_WORK, SLOW_LINK, SLOWER_KERNELS
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent, ranks_in_words
 
@@ -19,12 +20,22 @@ __all__ = ["LateRanks", "compute_longer", "late_ranks", "straggler"]
 _FAR_LESS = 10
 # What a culprit does longer than others explains a wait if it makes up a third of it.
 _LITTLE = 3
+# This much of the waiting in this part of the steps or fewer is no matter of all of them.
+_NEARLY_ALL = 0.9
+_FEW_STEPS = 0.25
 # Above it, nobody is named: the unknown part may change who causes most.
 _MOSTLY_UNKNOWN_PCT = 50.0
 _ACTIVITIES = {
     "computing": ("computes", "compute"),
     "copying": ("copies memory", "copy memory"),
     "idle": ("is idle", "are idle"),
+}
+_BY_CAUSE = {
+    SLOWER_KERNELS: "computing",
+    MORE_WORK: "computing",
+    SLOW_LINK: "transferring",
+    COPIES: "copying",
+    LATE_HOST: "idle",
 }
 _SUGGESTIONS = {
     "computing": "Compare the kernels of {ranks} with those of the others: how many, how large, how fast.",
@@ -44,7 +55,8 @@ class LateRanks:
         waits: rank -> ns that it waits for them with nothing else running, of the ranks that wait noticeably.
         share_pct: those in % of the time of these ranks.
         longer: activity -> ns that the late ranks spend on it beyond the others, the longest first; or on
-            transfers while a rank waits.
+            transfers while a rank waits. Empty where only the replay of the job tells why they are late, as
+            where a host is late with the first work of a step, before which the step's time does not begin.
     """
 
     ranks: list[int]
@@ -65,7 +77,7 @@ def straggler(inputs: Inputs) -> Finding | None:
         return None
     named = ranks_in_words(late.ranks)
     others = len(inputs.temporal) - len(late.ranks)
-    replayed = replayed_job(inputs)
+    replayed, few = replayed_job(inputs), _few_steps(inputs, late)
     caused = 100.0 * int(late.parts["wait_ns"].sum()) / int(inputs.late["waited_ns"].sum())
     return Finding(
         "straggler",
@@ -73,10 +85,13 @@ def straggler(inputs: Inputs) -> Finding | None:
         late.share_pct,
         f"{_waiting(late.waits.index.tolist(), others)} for {named} {inputs.share(late.share_pct)}"
         f"{inputs.per_step(late.cost_ns)}, {percent(caused)} of all waiting{_recorded(inputs)}."
-        f"{_through(late)}{_told(inputs, late)}{replayed.told() if replayed else ''}",
-        inputs.is_it_always() + _SUGGESTIONS[str(late.longer.index[0])].format(ranks=named),
+        f"{_when(few)}{_through(late)}{_told(inputs, late)}{replayed.told() if replayed else ''}",
+        inputs.is_it_always() + _suggestion(inputs, late).format(ranks=named),
         "stragglers",
-        Evidence(rank=late.ranks[0] if len(late.ranks) == 1 else None),
+        Evidence(
+            rank=late.ranks[0] if len(late.ranks) == 1 else None,
+            iteration=few[0] if len(few) == 1 else None,
+        ),
     )
 
 
@@ -108,7 +123,9 @@ def late_ranks(inputs: Inputs) -> LateRanks | None:
     longer = _longer(inputs, ranks, int(waits.mean()))
     if longer.empty:
         longer = _transferring(parts, len(waits))
-    return None if longer.empty else LateRanks(ranks, parts, waits, share, longer)
+    if longer.empty and not _by_replay(inputs):
+        return None
+    return LateRanks(ranks, parts, waits, share, longer)
 
 
 def compute_longer(inputs: Inputs) -> list[int]:
@@ -119,7 +136,7 @@ def compute_longer(inputs: Inputs) -> list[int]:
         return []
     if late is None or not severity_of(late.share_pct):
         return []
-    return late.ranks if late.longer.index[0] == "computing" else []
+    return late.ranks if "computing" in late.longer.index[:1] else []
 
 
 def _require_known(inputs: Inputs) -> None:
@@ -191,7 +208,33 @@ def _transferring(parts: pd.DataFrame, waiting: int) -> pd.Series[float]:
     return pd.Series({"transferring": transfers / waiting} if most else {}, dtype="float64")
 
 
+def _by_replay(inputs: Inputs) -> str:
+    """What the late ranks do longer by the replay of the job, "" if it names none or does not know."""
+    job = replayed_job(inputs)
+    return _BY_CAUSE.get(job.cause, "") if job and job.ranks else ""
+
+
+def _suggestion(inputs: Inputs, late: LateRanks) -> str:
+    return _SUGGESTIONS[_by_replay(inputs) if late.longer.empty else str(late.longer.index[0])]
+
+
+def _few_steps(inputs: Inputs, late: LateRanks) -> list[int]:
+    """The iterations with nearly all of the waiting, if they are few of those that communicate; else none."""
+    by_step = late.parts.groupby("iteration")["wait_ns"].sum().sort_values(ascending=False, kind="stable")
+    most = int((by_step.cumsum() < _NEARLY_ALL * by_step.sum()).sum()) + 1
+    few = most <= _FEW_STEPS * inputs.late["iteration"].nunique()
+    return sorted(by_step.index[:most].tolist()) if few else []
+
+
+def _when(steps: list[int]) -> str:
+    if not steps:
+        return ""
+    return f" Nearly all of it is in iteration{'s' * (len(steps) > 1)} {', '.join(map(str, steps))}."
+
+
 def _told(inputs: Inputs, late: LateRanks) -> str:
+    if late.longer.empty:
+        return ""
     named, several = ranks_in_words(late.ranks), len(late.ranks) > 1
     if "transferring" in late.longer:
         meanwhile = inputs.per_step(late.longer["transferring"])

@@ -76,7 +76,9 @@ def cause_of(model: JobModel, ranks: tuple[int, ...], of_place: str = "") -> Cau
         return Cause(MORE_WORK, f"{text} {share}")
     words = {
         SLOWER_KERNELS: f"the same operations take {ratio:.2f} times as long as on other ranks",
-        MORE_WORK: f"{count:.2f} times as many operations as on other ranks, or larger ones",
+        MORE_WORK: "as many operations as on other ranks, but larger ones"
+        if round(count, 2) == 1
+        else f"{count:.2f} times as many operations as on other ranks, or larger ones",
         LATE_HOST: "the device had ended all before the host called the next work",
         COPIES: "copies take longer than on other ranks",
         SLOW_LINK: "transfers take longer than the same ones of other ranks",

@@ -12,6 +12,7 @@ import pytest
 
 from hta_widgets.analysis.communication.waits import waits
 from hta_widgets.analysis.findings import CHECKED, OPEN, VERDICT, overview, sentence
+from hta_widgets.trace.model import Trace
 from tests.analysis.multirank import BOOT_NS
 from tests.verdicts.planted.rank_programs import (
     LAYER,
@@ -19,6 +20,7 @@ from tests.verdicts.planted.rank_programs import (
     US,
     AllReduce,
     Compute,
+    Idle,
     Pace,
     Play,
     Program,
@@ -125,6 +127,18 @@ def sometimes_slow() -> dict[int, Program]:
         for step in range(5):
             times = 1.6 if rank == 1 and step in (1, 3) else 1.0
             programs[rank] += [Step(step), *work(dice, EQUAL, 3, times), AllReduce((0, 1, 2, 3))]
+    return programs
+
+
+def late_in(*steps: int) -> dict[int, Program]:
+    """The host of rank 1 begins these of eight steps late."""
+    programs: dict[int, Program] = {}
+    for rank in range(4):
+        dice = random.Random(rank)
+        programs[rank] = []
+        for step in range(8):
+            wait = [Idle(20 * MS)] if rank == 1 and step in steps else []
+            programs[rank] += [Step(step), *wait, *work(dice, EQUAL, 3), AllReduce((0, 1, 2, 3))]
     return programs
 
 
@@ -400,6 +414,33 @@ def test_the_culprit_is_named_and_nobody_else(name: str, tmp_path: Path) -> None
     questions = frame.loc[frame["severity"] == OPEN, "text"]
     assert questions.str.contains("whom the ranks wait for").any() == case.unknown
     assert sentence(frame).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("steps", "when"),
+    [
+        ((5,), "Nearly all of it is in iteration 5."),
+        ((2, 5), "Nearly all of it is in iterations 2, 5."),
+        ((2, 5, 6), ""),
+    ],
+)
+def test_ranks_that_are_late_in_few_steps(steps: tuple[int, ...], when: str, tmp_path: Path) -> None:
+    frame = overview(Play(late_in(*steps)).open(tmp_path))
+    row = frame.set_index("topic").loc["straggler"]
+    assert ("Nearly all of it" in row["text"]) == bool(when) and when in row["text"]
+    assert ("Waiting for a late rank in iteration 5 costs" in sentence(frame)) == (steps == (5,))
+    assert "is idle longer" in row["text"]
+
+
+def test_a_rank_that_is_late_before_its_step_is_timed(tmp_path: Path) -> None:
+    """By the device's clock a step begins with its first work: only the replay sees why that comes late."""
+    Play(late_in(0)).write(tmp_path)
+    frame = overview(Trace.open(tmp_path, cache=False, clock="device")).set_index("topic")
+    assert "mutual_waiting" not in frame.index
+    row = frame.loc["straggler"]
+    assert row["rank"] == 1 and "before the host called the next work" in row["text"]
+    assert "Nearly all of it is in iteration 0." in row["text"] and "longer" not in row["text"]
+    assert "the host of rank 1" in row["suggestion"]
 
 
 def ahead(play: Play, ranks: int) -> Play:
