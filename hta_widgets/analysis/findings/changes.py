@@ -46,7 +46,7 @@ BETWEEN_RANKS = ("straggler", "mutual_waiting", "slow_kernels", "imbalance")
 
 NO_CHANGE: dict[str, str] = {
     "device_wait": "the work may need what it waits for",
-    "slow_steps": "what these steps do beyond the others is not told apart",
+    "slow_steps": "whether these steps must do more than the others is not known",
     "start_up": "it is no part of a steady step",
     "unrecorded_idle": "no launch is recorded that could come earlier",
     "no_work_due": "nothing is recorded that could come earlier",

@@ -17,6 +17,7 @@ from hta_widgets.analysis.findings.critical import off_critical_path, said_of, s
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pipeline_rules import bubble
+from hta_widgets.analysis.findings.unusual_steps import beyond_usual, comes_every, without_waits
 from hta_widgets.analysis.parallelism.dimensions import CONTEXT, EXPERT, TENSOR, described
 from hta_widgets.analysis.parallelism.process_groups import process_groups
 from hta_widgets.errors import MissingDataError
@@ -159,14 +160,20 @@ def slow_steps(inputs: Inputs) -> Finding | None:
             f"what is usual takes {LEAST_STEPS} steps to tell",
         )
     steps = inputs.steps[~inputs.steps["partial"] & ~inputs.steps["start_up"]]
-    late = _not_stalled(inputs, steps[steps["outlier"]])
+    late = without_waits(inputs, _not_stalled(inputs, steps[steps["outlier"]]))
     if late.empty:
         return None
     ranks = late["rank"].nunique()
     whole = int(steps.loc[steps["rank"].isin(late["rank"]), "dur_ns"].sum())
     lost = int(late["excess_ns"].sum())
     worst = late.iloc[int(late["excess_ns"].to_numpy(np.int64).argmax())]
-    count = late["iteration"].nunique()
+    slow = sorted(late["iteration"].unique().tolist())
+    count, every = len(slow), comes_every(sorted(steps["iteration"].unique().tolist()), slow)
+    beyond = beyond_usual(inputs, int(worst["rank"]), int(worst["iteration"]))
+    regular = (
+        f"They come every {every} steps, as the last pass of accumulated gradients, logging and evaluation "
+        "do: what is meant to happen is no loss. "
+    )
     return Finding(
         "slow_steps",
         lost // ranks,
@@ -174,9 +181,8 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         f"{count} of {steps['iteration'].nunique()} steps {'takes' if count == 1 else 'take'} unusually long "
         f"and {'costs' if count == 1 else 'cost'} {inputs.share(100.0 * lost / whole)}: iteration "
         f"{worst['iteration']} takes {duration(worst['dur_ns'])} on rank {worst['rank']}, "
-        f"{duration(worst['usual_ns'])} is usual.",
-        "Look at what only happens in these steps: logging, checkpoints, evaluation, garbage collection, new "
-        "shapes.",
+        f"{duration(worst['usual_ns'])} is usual{beyond.words}.",
+        f"{regular * bool(every)}{beyond.advice}",
         "temporal_breakdown",
         Evidence(rank=int(worst["rank"]) if ranks == 1 else None, iteration=int(worst["iteration"])),
     )

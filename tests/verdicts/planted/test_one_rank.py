@@ -379,6 +379,20 @@ def one_step_is_slow(excess: int) -> Callable[[], Program]:
     return loop(body, range(1, 11))
 
 
+def slow_every(period: int, first: int, kernels: bool = False) -> Callable[[], Program]:
+    """Of nine steps the first of these and each of a period have slower kernels, or more for their host."""
+
+    def body(program: Program, number: int) -> None:
+        slow = (number - first) % period == 0
+        busy(program, ns=150 * US if slow and kernels else 100 * US)
+        if not kernels:
+            if slow:
+                program.operator("aten::log", MS)
+            busy(program, 5)
+
+    return loop(body, range(1, 10))
+
+
 def zeroes_gradients(program: Program, number: int) -> None:
     with program.inside("user_annotation", "Optimizer.zero_grad#SGD.zero_grad"):
         for _ in range(20):
@@ -637,6 +651,29 @@ CASES = {
     ),
     "end of the program": Case(loop(ends_early), "no_work_due", ("slow_steps",)),
     "a slow step": Case(one_step_is_slow(10), "compute_bound", ("slow_steps",)),
+    "a step with more kernels": Case(
+        one_step_is_slow(10),
+        "compute_bound",
+        ("slow_steps",),
+        texts=(
+            "it computes 1.00 ms longer, with 10 kernels more.",
+            "only happens in these",
+        ),
+        never=("They come every",),
+    ),
+    "a step with slower kernels": Case(
+        slow_every(100, 4, kernels=True),
+        "compute_bound",
+        ("slow_steps",),
+        texts=("it computes 1.00 ms longer, with no more kernels.", "new shapes, autotuning"),
+        never=("They come every",),
+    ),
+    "a step with more on the host, every third": Case(
+        slow_every(3, 2),
+        "idle_host",
+        ("slow_steps", "compute_bound"),
+        texts=("the device is idle 1.00 ms longer.", "They come every 3 steps", "checkpoints"),
+    ),
     "a hardly slower step": Case(one_step_is_slow(1), "compute_bound", never=("unusually",)),
     "zero_grad": Case(
         loop(zeroes_gradients),

@@ -1,0 +1,103 @@
+"""What unusually long steps do beyond the others of their rank, and whether they come regularly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import counted, duration
+from hta_widgets.trace.classify import EventClass
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.inputs import Inputs
+
+__all__ = ["Beyond", "beyond_usual", "comes_every", "without_waits"]
+
+_VERBS: Final = {
+    "compute": "it computes",
+    "exposed_communication": "it communicates without computing",
+    "exposed_memory": "it copies memory",
+    "idle": "the device is idle",
+}
+_ONLY_THEN: Final = "Look at what only happens in these steps: "
+_ADVICE: Final = {
+    "exposed_communication": f"{_ONLY_THEN}what is sent, between whom, and which rank is late.",
+    "exposed_memory": f"{_ONLY_THEN}checkpoints, offloading, what is read back.",
+    "idle": f"{_ONLY_THEN}logging, checkpoints, evaluation, garbage collection, compiling, new shapes.",
+}
+_MORE_KERNELS: Final = f"{_ONLY_THEN}evaluation, the optimizer of several passes, a larger batch."
+_SAME_KERNELS: Final = "Compare the kernels of these steps: new shapes, autotuning, other work on the device."
+_FEW_KERNELS: Final = 0.01
+_MOST: Final = 0.5
+
+
+class Beyond(NamedTuple):
+    """What a step does longer than the usual ones: to end a sentence with, and what to look at."""
+
+    words: str
+    advice: str
+
+
+def without_waits(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
+    """Unusual steps without those of which waiting for other ranks is most of the excess: these are victims.
+
+    Of the others it is no part of the excess. All stay where it is not known who waits for whom.
+    """
+    try:
+        waits = inputs.waits
+    except MissingDataError:
+        return late
+    if late.empty or waits.empty:
+        return late
+    waited = waits.groupby(["rank", "iteration"])["wait_ns"].sum()
+    usual = waited.groupby("rank").median()
+    steps = zip(late["rank"], late["iteration"], strict=True)
+    beyond = [max(int(waited.get(step, 0) - usual.get(step[0], 0)), 0) for step in steps]
+    excess = late["excess_ns"].to_numpy(np.int64)
+    own = excess - np.minimum(np.array(beyond, np.int64), excess)
+    victims = own <= _MOST * excess
+    found: pd.DataFrame = late.assign(excess_ns=own)[~victims]
+    return found
+
+
+def beyond_usual(inputs: Inputs, rank: int, iteration: int) -> Beyond:
+    """What a step of a rank does longer than its steps do that are not unusual; "" without device work."""
+    rank_trace = inputs.trace.rank(rank)
+    if not rank_trace.device_span:
+        return Beyond("", _ADVICE["idle"])
+    steps = inputs.steps[(inputs.steps["rank"] == rank) & ~inputs.steps["partial"]]
+    steps = steps[~steps["start_up"]].reset_index(drop=True)
+    windows = steps[["start_ns", "end_ns"]].to_numpy(np.int64)
+    work = busy(rank_trace, inputs.asked)
+    idle = Intervals.union(windows[:, 0], windows[:, 1]) - work.any
+    parts = {name: getattr(work, name).within_each(windows) for name in _VERBS if name != "idle"}
+    parts["idle"] = idle.within_each(windows)
+    here, usual = steps["iteration"].eq(iteration).to_numpy(), ~steps["outlier"].to_numpy()
+    longer = {name: int(part[here].sum() - np.median(part[usual])) for name, part in parts.items()}
+    most = max(longer, key=lambda name: longer[name])
+    words = f"; {_VERBS[most]} {duration(longer[most])} longer"
+    if most != "compute":
+        return Beyond(words, _ADVICE[most])
+    kernels = np.flatnonzero(rank_trace.event_class == EventClass.COMPUTE)
+    numbers = steps["iteration"].to_numpy(np.int64)
+    counts = np.array([np.count_nonzero(rank_trace.iteration[kernels] == number) for number in numbers])
+    common = float(np.median(counts[usual]))
+    more = round(int(counts[here].sum()) - common)
+    if more > _FEW_KERNELS * common:
+        return Beyond(f"{words}, with {counted(more, 'kernel')} more", _MORE_KERNELS)
+    return Beyond(f"{words}, with no more kernels", _SAME_KERNELS)
+
+
+def comes_every(iterations: list[int], late: list[int]) -> int:
+    """How many steps lie between unusual ones, if they come regularly among all these; else 0."""
+    gaps = np.diff(sorted(late))
+    if not len(gaps) or (gaps != gaps[0]).any() or gaps[0] < 2:
+        return 0
+    every = int(gaps[0])
+    expected = [number for number in iterations if (number - late[0]) % every == 0]
+    return every if expected == sorted(late) else 0
