@@ -25,7 +25,7 @@ def imbalance(inputs: Inputs) -> Finding | None:
     """A rank that the others wait for, since it has more work: more launches, or larger ones.
 
     The cost is its compute time beyond the median of the others, in kernels that they do not launch alike and
-    as often.
+    as often. As many other kernels with no larger grids may be other work, or other code for the same work.
     """
     late = compute_longer(inputs) if len(inputs.temporal) > 1 else []  # one has nobody to compare with
     if not late:
@@ -36,13 +36,11 @@ def imbalance(inputs: Inputs) -> Finding | None:
         return None
     one = max(compared, key=lambda each: each.more_ns)
     window = inputs.judged_ns.get(one.rank, 0)
-    if one.more_ns <= one.slower_ns or not window:
+    if one.more_ns <= one.slower_ns or not window or not (one.more_launches > 0 or one.larger):
         return None
-    how = "in kernels that the others launch otherwise"
+    how = "in kernels with larger grids"
     if one.more_launches > 0:
         how = f"it launches {one.more_launches:,} kernel{'s' * (one.more_launches > 1)} more per step"
-    elif one.larger:
-        how = "in kernels with larger grids"
     share = 100.0 * one.more_ns / int(window)
     return Finding(
         "imbalance",

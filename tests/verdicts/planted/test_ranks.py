@@ -432,6 +432,23 @@ def test_ranks_that_are_late_in_few_steps(steps: tuple[int, ...], when: str, tmp
     assert "is idle longer" in row["text"]
 
 
+@pytest.mark.parametrize(
+    ("name", "grid", "told"), [("other_gemm", 64, False), ("gemm", 128, True), ("other_gemm", 128, True)]
+)
+def test_other_kernels_are_no_more_work(name: str, grid: int, told: bool, tmp_path: Path) -> None:
+    """A rank runs the same work in a slower kernel: nothing says that it has more of it."""
+    programs: dict[int, Program] = {}
+    for rank in range(4):
+        programs[rank] = []
+        for step in range(4):
+            layer = Compute(name, 7 * MS, grid) if rank == 1 else Compute("gemm", 5 * MS, 64)
+            programs[rank] += [Step(step), layer, AllReduce((0, 1, 2, 3))]
+    found = overview(Play(programs).open(tmp_path)).set_index("topic")
+    assert ("imbalance" in found.index) == told
+    assert found.loc["straggler", "rank"] == 1
+    assert "larger than on other ranks, or run by other kernels" in found.loc["straggler", "text"]
+
+
 def test_steps_that_wait_for_another_rank_are_not_told_as_slow(tmp_path: Path) -> None:
     """Iteration 5 is as long on all ranks, and rank 1 alone is why: the others only wait."""
     found = overview(Play(late_in(5)).open(tmp_path)).set_index("topic")
