@@ -207,6 +207,9 @@ class Latest(Generic[Result]):
 
     def _answer(self, compute: Callable[[], Result], ticket: Ticket) -> None:
         try:
+            if ticket.patience:
+                with UI_LOCK:  # the change that asks for it may be about to ask others
+                    pass
             checkpoint()  # it may have been superseded while it waited for a thread
             result = compute()
         except Superseded:

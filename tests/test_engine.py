@@ -185,6 +185,18 @@ def test_patient_work_gives_way_to_others_and_goes_on_after_them():
     assert engine._urgent.count == 0
 
 
+def test_patient_work_that_is_asked_first_gives_way_to_what_the_same_change_asks_later():
+    patient, urgent = Consumer(), Consumer()
+    hold, begun = threading.Event(), threading.Event()
+    with UI_LOCK:
+        patient.latest.submit(lambda: begun.set() or "patient", patient=True)
+        assert not begun.wait(0.1)
+        urgent.latest.submit(lambda: hold.wait(SECONDS) and "urgent")
+    assert not begun.wait(0.1)
+    hold.set()
+    assert {patient.next(), urgent.next()} == {"patient", "urgent"}
+
+
 def test_patience_ends_and_what_is_superseded_does_not_wait(monkeypatch):
     monkeypatch.setattr(engine, "_PATIENCE_SECONDS", 0.05)
     patient, urgent, hold = Consumer(), Consumer(), threading.Event()

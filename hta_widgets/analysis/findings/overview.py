@@ -55,6 +55,7 @@ from hta_widgets.analysis.findings.verdict_rules import (
     unrecorded_idle,
 )
 from hta_widgets.charts.spec import Bars
+from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.scope import Scope
 
@@ -228,6 +229,7 @@ def _judged(inputs: Inputs) -> tuple[list[Finding], list[str], list[Open]]:
     absent: list[str] = []
     lacking: dict[tuple[str, str], list[str]] = {}
     for topic, (question, rule) in _RULES.items():
+        checkpoint()
         try:
             if withheld:
                 raise withheld

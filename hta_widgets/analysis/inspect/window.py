@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
@@ -144,15 +145,17 @@ def _of_rank(rank_trace: RankTrace, scope: Scope, by: WindowBy) -> pd.DataFrame:
         rows = rows[rank_trace.is_device[rows]]
     elif by == "lane":  # annotations span what they name, and are no work of a thread or stream
         rows = rows[rank_trace.event_class[rows] != EventClass.ANNOTATION]
-    group, names = _groups(rank_trace, rows, by)
+    group, name_of = _groups(rank_trace, rows, by)
     start, end = (inside.length_before(time[rows]) for time in (rank_trace.start, rank_trace.end))
-    count, time, covered, longest, of, reach = np.zeros((6, len(names)), np.int64)
-    _add_up(group, start, end, count, time, covered, longest, of, reach)
+    sums = np.zeros((6, int(group.max(initial=-1)) + 1), np.int64)
+    _add_up(group, start, end, *sums)
+    held = np.flatnonzero(sums[0])
+    count, time, covered, longest, of, _ = sums[:, held]
     example = rows[of]
     found = pd.DataFrame(
         {
             "rank": rank_trace.rank,
-            "name": names,
+            "name": [name_of(number) for number in held.tolist()],
             "event_class": [EventClass(number).label for number in rank_trace.event_class[example].tolist()],
             "count": count,
             "time_ns": time,
@@ -166,27 +169,27 @@ def _of_rank(rank_trace: RankTrace, scope: Scope, by: WindowBy) -> pd.DataFrame:
     return found.sort_values(order, ascending=[False, True, True], kind="stable")
 
 
-def _groups(rank_trace: RankTrace, rows: Int64, by: WindowBy) -> tuple[Int64, list[str]]:
-    """Which group each row is in, and the names of the groups."""
+def _groups(rank_trace: RankTrace, rows: Int64, by: WindowBy) -> tuple[Int64, Callable[[int], str]]:
+    """The number of each row's group, and what names a group."""
     classes = rank_trace.event_class[rows].astype(np.int64)
     if by == "class":
-        found, group = distinct(classes)
-        return group, [EventClass(number).label for number in found.tolist()]
+        return classes, lambda number: EventClass(number).label
     if by == "name":
-        found, group = distinct(rank_trace.name[rows].astype(np.int64) * len(EventClass) + classes)
-        return group, [rank_trace.names[number // len(EventClass)] for number in found.tolist()]
+        group = rank_trace.name[rows].astype(np.int64) * len(EventClass) + classes
+        return group, lambda number: rank_trace.names[number // len(EventClass)]
     if by == "operator":
         calls = operator_calls(rank_trace)
         call = calls.around[rows]
-        found, group = distinct(np.where(call >= 0, rank_trace.name[np.append(calls.rows, 0)[call]], -1))
-        return group, [rank_trace.names[code] if code >= 0 else _NO_OPERATOR for code in found.tolist()]
+        name = np.where(call >= 0, rank_trace.name[np.append(calls.rows, 0)[call]].astype(np.int64), -1)
+        return name + 1, lambda number: rank_trace.names[number - 1] if number else _NO_OPERATOR
     device, stream, thread = (getattr(rank_trace, each)[rows] for each in ("device", "stream", "thread"))
     on_device = (device != NULL) | (stream != NULL)  # one lane, whatever threads the file says
     place = np.zeros(len(rows), np.int64)
     for part in (device, stream, np.where(on_device, -1, thread)):
         parts, code = distinct(part)
         place = distinct(place * len(parts) + code)[1]
-    return place, [lane_of(rank_trace, row) for row in rows[first_of_each(place)].tolist()]
+    first = rows[first_of_each(place)]
+    return place, lambda number: lane_of(rank_trace, int(first[number]))
 
 
 @kernel
