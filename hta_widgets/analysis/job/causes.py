@@ -74,10 +74,10 @@ def cause_of(model: JobModel, ranks: tuple[int, ...], of_place: str = "") -> Cau
         text = f"all {len(ranks)} ranks of the {of_place} alike take {ratio:.2f} times as long"
         text += f": uneven {'stages' if of_place == 'stage' else 'parts'}"
         return Cause(MORE_WORK, f"{text} {share}")
-    more = f"{count:.2f} times as many, or " if round(count, 2) > 1 else ""
+    larger = f"{count:.2f} times as many, or " if round(count, 2) > 1 else ""
     words = {
         SLOWER_KERNELS: f"the same operations take {ratio:.2f} times as long as on other ranks",
-        MORE_WORK: f"operations are {more}larger than on other ranks, or run by other kernels",
+        MORE_WORK: f"operations are {larger}larger than on other ranks, or run by other kernels",
         LATE_HOST: "the device had ended all before the host called the next work",
         COPIES: "copies take longer than on other ranks",
         SLOW_LINK: "transfers take longer than the same ones of other ranks",
