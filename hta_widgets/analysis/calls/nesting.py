@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.jit import kernel
-from hta_widgets.trace.ordering import Integers, order_of_nesting
+from hta_widgets.trace.ordering import Integers, grouped, order_of_nesting
 
 __all__ = ["nest"]
 
@@ -50,8 +50,11 @@ def _listed_by_start(rows: Int64, start: Int64, end: Int64, lane: Int64, kind: I
     listed = np.zeros(len(start), np.bool_)
     if not _begin_together(rows, start, end, lane):
         return listed
-    by_kind = np.sort(rows)
-    by_kind = by_kind[np.lexsort((kind[by_kind], lane[by_kind]))]
+    takes_part = np.zeros(len(start), np.bool_)
+    takes_part[rows] = True
+    by_kind = np.flatnonzero(takes_part)
+    by_kind = by_kind[grouped(kind[by_kind])]
+    by_kind = by_kind[grouped(lane[by_kind])]
     group = np.zeros(len(by_kind), np.int64)
     group[1:] = np.cumsum((np.diff(lane[by_kind]) != 0) | (np.diff(kind[by_kind]) != 0))
     back = (np.diff(start[by_kind]) < 0) & (np.diff(group) == 0)

@@ -23,6 +23,7 @@ from hta_widgets.analysis.replay.what_if import LEAST_PCT, replayed
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
@@ -89,18 +90,20 @@ def saved(inputs: Inputs, rank: int, edits: Sequence[Edit], clock: str = "") -> 
     The time is by `clock`, where that is given.
     """
     rows = replayed(inputs.trace.rank(rank), tuple(edits), clock)
+    iteration = rows["iteration"].to_numpy(np.int64, na_value=NULL)
+    chosen = marked = np.flatnonzero(iteration != NULL)
     if inputs.scope.iterations is not None:
-        rows = rows[rows["iteration"].isin(inputs.scope.iterations)]
-    marked = rows["iteration"].notna()
-    rows = rows[marked] if marked.any() else rows
-    if rows.empty:
+        chosen = marked[np.isin(iteration[marked], inputs.scope.iterations)]
+    elif not len(marked):
+        chosen = np.arange(len(rows))
+    if not len(chosen):
         return None
     before, low, after, high = (
-        rows[f"{name}_ns"].to_numpy(np.int64) for name in ("before", "low", "after", "high")
+        rows[f"{name}_ns"].to_numpy(np.int64)[chosen] for name in ("before", "low", "after", "high")
     )
     spread = float(np.median(np.abs(before - np.median(before))))
     return Saved(
-        clock=str(rows["clock"].iloc[0]),
+        clock=str(rows["clock"].iloc[chosen[0]]),
         whole_ns=int(before.sum()),
         low_ns=int((before - high).sum()),
         ns=int((before - after).sum()),

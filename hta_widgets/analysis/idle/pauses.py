@@ -117,7 +117,8 @@ def _holds(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[np.b
     holds = np.zeros(len(rows), np.bool_)
     for thread in unique(rank_trace.thread[rows]).tolist():
         mine = rank_trace.thread[rows] == thread
-        begins = np.sort(rank_trace.start[calls[rank_trace.thread[calls] == thread]])
+        begins = rank_trace.start[calls[rank_trace.thread[calls] == thread]]
+        begins.sort(kind="stable")  # quick: files are almost in order
         inside = np.searchsorted(begins, rank_trace.end[rows[mine]]) > np.searchsorted(
             begins, rank_trace.start[rows[mine]]
         )
