@@ -209,7 +209,9 @@ class _Raised:
 
 def _known(rank: RankTrace) -> dict[str, Any]:
     """What is asked about every rank of a job, and small."""
-    names = ("n", "iterations", "extent", "device_span", "device_name", "recording")
+    names = (
+        "n", "iterations", "contradicted_iterations", "extent", "device_span", "device_name", "recording",
+    )  # fmt: skip
     return {name: getattr(rank, name) for name in names}
 
 

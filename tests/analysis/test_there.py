@@ -303,6 +303,20 @@ def test_collectives_are_matched_without_columns(
     assert wire.received < 40 * len(found)
 
 
+@pytest.mark.parametrize("kind", ["step_times", "slowdown"])
+def test_no_columns_come_where_no_worker_can_hold_all_ranks(
+    kind: str, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What these ask of each rank alone is asked where it lies, all at once."""
+    job = write_job(tmp_path / "job", 6, slow=3)
+    here, trace = Trace.open(job), Trace.open(job, client=client)
+    assert isinstance(trace, FarTrace)
+    monkeypatch.setattr(FarTrace, "fits_a_worker", False)
+    for scope in (Scope(), Scope(iterations=(1, 2)), Scope(ranks=(2, 3))):
+        assert_same(ANALYSES[kind].function(here, scope), ANALYSES[kind].answer(trace, scope))
+    assert trace.pulled == set()
+
+
 def test_what_would_not_come_back_as_it_is_is_sent_as_it_is() -> None:
     """Arrow has no column of mixed objects; all else comes back in every bit, in fewer bytes."""
     mixed = pd.DataFrame({"a": [1, "x"]}, dtype=object)

@@ -17,6 +17,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.breakdown import CONSECUTIVE_KERNEL_DELAY_NS
 from hta_widgets.analysis.idle.causes import idle_causes
 from hta_widgets.analysis.idle.driver_calls import long_driver_calls
+from hta_widgets.trace.far import FarTrace
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -88,7 +89,16 @@ def job_start_up(trace: Trace, rank: int) -> tuple[tuple[int, ...], StartUp | No
 
     It is remembered with the trace, since every selection asks it, also of ranks that were dropped.
     """
-    rank_trace = trace.rank(rank)
+    return _of_far(trace)[rank] if isinstance(trace, FarTrace) else _judged(trace.rank(rank))
+
+
+@memoize_per_rank()
+def _of_far(trace: FarTrace) -> dict[int, tuple[tuple[int, ...], StartUp | None]]:
+    """That of all ranks, from where they lie: whoever asks of one asks of all, and one by one takes long."""
+    return dict(zip(trace.ranks, trace.each(_judged), strict=True))
+
+
+def _judged(rank_trace: RankTrace) -> tuple[tuple[int, ...], StartUp | None]:
     frame = rank_trace.iterations
     complete = frame["iteration"].to_numpy(np.int64)[~frame["partial"].to_numpy(np.bool_)]
     steps = tuple(sorted(set(complete.tolist()).difference(rank_trace.contradicted_iterations)))

@@ -10,9 +10,9 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import recorded
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.engine import checkpoint
 from hta_widgets.errors import RECORD_DEVICE, MissingDataError
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import distinct
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
@@ -63,10 +63,8 @@ def operations(
     """
     chosen = [rank for rank in trace.ranks if ranks is None or rank in ranks]
     texts, shapes = _Numbers(), _Numbers()
-    parts = []
-    for rank in chosen:
-        checkpoint()
-        parts.append(_of_rank(trace.rank(rank), texts, shapes))
+    told = trace.each_with(_asked, dict.fromkeys(chosen))
+    parts = [work.numbered(texts, shapes) for work in told.values()]
     with_work = [part for part in parts if len(part["rank"])]
     if not with_work:
         raise MissingDataError("device events", RECORD_DEVICE)
@@ -105,27 +103,29 @@ class _Numbers(dict[str, int]):
         return pd.Series(list(self), dtype="str")
 
 
-def _of_rank(rank_trace: RankTrace, texts: _Numbers, shapes: _Numbers) -> dict[str, Column]:
-    """What a rank's device did, by column; texts as numbers, and kinds as places in `_KINDS`."""
-    work = _device_work(rank_trace)
-    shape = np.append(shapes.of(work.shapes), -1)[work.shape]
-    return {**work.columns, "name": texts.of(rank_trace.names)[work.name], "shape": shape}
-
-
 class _DeviceWork(NamedTuple):
     """What a rank's device did in its whole steps.
 
     Attributes:
-        columns: of `operations`, those that follow from this rank.
-        name: place of each in the rank's names.
-        shape: place of each in `shapes`, -1 for none.
-        shapes: texts of launch grid and block.
+        columns: of `operations`, those that follow from this rank; kinds as places in `_KINDS`.
+        name, shape: place of each in `names` and `shapes`, -1 for no shape.
+        names, shapes: texts, those of launch grid and block as one.
     """
 
     columns: dict[str, Column]
-    name: npt.NDArray[np.int32]
+    name: Int64
+    names: list[str]
     shape: Int64
     shapes: list[str]
+
+    def numbered(self, texts: _Numbers, shapes: _Numbers) -> dict[str, Column]:
+        """All columns; texts as numbers."""
+        shape = np.append(shapes.of(self.shapes), -1)[self.shape]
+        return {**self.columns, "name": texts.of(self.names)[self.name], "shape": shape}
+
+
+def _asked(rank_trace: RankTrace, _: None) -> _DeviceWork:
+    return _device_work(rank_trace)
 
 
 @memoize_per_rank()
@@ -151,7 +151,9 @@ def _device_work(rank_trace: RankTrace) -> _DeviceWork:
         "called_ns": called,
         "ended_before_ns": _ended_before(iteration, end, rank_trace),
     }
-    return _DeviceWork(columns, rank_trace.name[rows], *_shapes(rank_trace, rows))
+    codes, name = distinct(rank_trace.name[rows])
+    names = [rank_trace.names[code] for code in codes.tolist()]
+    return _DeviceWork(columns, name, names, *_shapes(rank_trace, rows))
 
 
 def _ended_before(iteration: Int64, end: Int64, rank_trace: RankTrace) -> Int64:
