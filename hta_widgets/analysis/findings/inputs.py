@@ -200,10 +200,12 @@ class Inputs:
     def compute_kernels(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Count and mean_ns of `kernel_durations`, of compute kernels: a row per name, a column per rank."""
         counts, means = {}, {}
+        indices: dict[tuple[str, ...], pd.Index[str]] = {}  # many ranks share one, which is quick to align
         for rank, _ in device_ranks(self.trace, self.scope):
             names, count, mean = self.of(rank, _compute_kernels)
             if names:
-                counts[rank], means[rank] = pd.Series(count, names), pd.Series(mean, names)
+                index = indices.setdefault(tuple(names), pd.Index(names))
+                counts[rank], means[rank] = pd.Series(count, index), pd.Series(mean, index)
         return pd.DataFrame(counts).sort_index(), pd.DataFrame(means).sort_index()
 
     @cached_property

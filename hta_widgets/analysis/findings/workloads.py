@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -103,24 +102,26 @@ class Workloads:
         """The rows of the other ranks."""
         return [at for at, other in enumerate(self.ranks) if other != rank]
 
-    def usual(self, rank: int) -> Float64:
-        """Mean time of each launch configuration on the ranks where it is equal work; NaN where on none."""
+    @cached_property
+    def _usual(self) -> Float64:
+        """For each rank the median of the others' mean times, where it is equal work; NaN where on none."""
         count, mean = self._tables
-        others = self._others(rank)
-        equal = count[others] == count[self.ranks.index(rank)]
-        return _median(np.where(equal, mean[others], np.nan))
+        usual = np.full_like(mean, np.nan)
+        for column in range(mean.shape[1]):
+            usual[:, column] = _median_of_others(count[:, column], mean[:, column])
+        return usual
 
     def excess(self, rank: int) -> Float64:
         """Time that equal work takes beyond the others', where that is over 5 %; else 0."""
         (count, mean), at = self._tables, self.ranks.index(rank)
-        usual = self.usual(rank)
+        usual = self._usual[at]
         slower = mean[at] > SLOWER * usual
         return np.where(slower, (mean[at] - usual) * count[at] * self._steps[at], 0.0)
 
     def compared(self, rank: int) -> Comparison:
         """One of the ranks with the others; there must be another."""
         (count, mean), at, others = self._tables, self.ranks.index(rank), self._others(rank)
-        usual, steps, excess = self.usual(rank), self._steps[at], self.excess(rank)
+        usual, steps, excess = self._usual[at], self._steps[at], self.excess(rank)
         launches = count[at] * steps
         name, ratio, few = "", 1.0, False
         if excess.any():
@@ -177,11 +178,23 @@ def _few(slower: Bool, mean: Float64, usual: Float64, launches: Float64) -> bool
     return few and longer <= ALIKE * float(times[rest].sum())
 
 
-def _median(values: Float64) -> Float64:
-    """Of each column, NaN where it has no value."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # what numpy says of columns without a value
-        return np.asarray(np.nanmedian(values, axis=0), np.float64)
+def _median_of_others(alike: Float64, values: Float64) -> Float64:
+    """For each value the median of the others that are `alike` (by an equal number); NaN if there is none.
+
+    All at once from one sort: a median for each of thousands of ranks would take time by their square.
+    """
+    order = np.lexsort((values, alike))
+    order = order[~np.isnan(alike[order])]
+    first = np.flatnonzero(np.diff(alike[order], prepend=np.nan) != 0)
+    size = np.diff(first, append=len(order))
+    begin, others = np.repeat(first, size), np.repeat(size, size) - 1
+    own = np.arange(len(order)) - begin
+    low, high = (others - 1) // 2, others // 2
+    low, high = begin + low + (low >= own), begin + high + (high >= own)  # the own one is passed over
+    found, some = np.full(len(values), np.nan), others > 0
+    ascending = values[order]
+    found[order[some]] = (ascending[low[some]] + ascending[high[some]]) / 2
+    return found
 
 
 def _blocks(grid: str) -> int:
