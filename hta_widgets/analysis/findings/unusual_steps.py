@@ -54,10 +54,11 @@ def without_waits(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
         return late
     if late.empty or waits.empty:
         return late
-    waited = waits.groupby(["rank", "iteration"])["wait_ns"].sum()
+    every = pd.MultiIndex.from_frame(inputs.steps[["rank", "iteration"]])
+    waited = waits.groupby(["rank", "iteration"])["wait_ns"].sum().reindex(every, fill_value=0)
     usual = waited.groupby("rank").median()
     steps = zip(late["rank"], late["iteration"], strict=True)
-    beyond = [max(int(waited.get(step, 0) - usual.get(step[0], 0)), 0) for step in steps]
+    beyond = [max(int(waited[step] - usual[step[0]]), 0) for step in steps]
     excess = late["excess_ns"].to_numpy(np.int64)
     own = excess - np.minimum(np.array(beyond, np.int64), excess)
     victims = own <= _MOST * excess
