@@ -37,7 +37,7 @@ def between_ranks(inputs: Inputs, finding: Finding, late: set[int | None]) -> Fi
     if finding.topic in _WAITING:
         return _replayed(inputs, finding, job) if job else _at_most(finding, _OF_ONE_RANK)
     if finding.evidence.rank not in (late.union(job.ranks) if job else late):
-        reason = "a replay is of one rank, and no other is seen to wait for it"
+        reason = "a replay is of one rank, and no other is seen to wait for it alone"
         return replace(finding, saving=f"What can be saved is unknown: {reason}.")
     if job is None:
         return _at_most(finding, _OF_ONE_RANK)

@@ -13,13 +13,15 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.straggler import compute_longer
-from hta_widgets.formatting import brief, percent, significant
+from hta_widgets.formatting import brief, percent, ranks_in_words, significant
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 
 __all__ = ["memory_copies", "slow_kernels"]
 
+# A rank loses as the slowest does if it loses this part of it.
+_ALIKE = 0.5
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
 # What to try, by a word in the name of the copies; "" for all others.
 _ADVICE = {
@@ -98,11 +100,14 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
     work = inputs.workloads
     if len(work.ranks) < 2:
         return None
-    one = work.compared(max(work.ranks, key=lambda rank: int(work.excess(rank).sum())))
+    excess = {rank: int(work.excess(rank).sum()) for rank in work.ranks}
+    one = work.compared(max(work.ranks, key=lambda rank: excess[rank]))
     window = inputs.judged_ns.get(one.rank, 0)
     if one.changes or not one.slower_ns or not window:
         return None
     share = 100.0 * one.slower_ns / int(window)
+    alike = [rank for rank in work.ranks if rank != one.rank and excess[rank] >= _ALIKE * one.slower_ns]
+    too = f" So do{'es' * (len(alike) == 1)} {ranks_in_words(alike)}." if alike else ""
     few = " Most equal kernels are as fast as elsewhere: it may be the data that these few get to see."
     explains = one.slower_ns >= one.more_ns and one.rank in compute_longer(inputs)
     why = " This is why the others wait for it, not another loss."
@@ -120,7 +125,7 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
         f"Rank {one.rank} loses {inputs.share(share)}{inputs.per_step(one.slower_ns)} because it runs the "
         "same kernels, launched alike and as often, slower than the others; "
         f"{short_kernel_name(one.name)} takes {significant(one.ratio)} times as long.{few * one.few}"
-        f"{why * explains}",
+        f"{too}{why * explains}",
         inputs.is_it_always() + suggestion,
         "kernel_durations",
         Evidence(rank=one.rank, name=one.name),

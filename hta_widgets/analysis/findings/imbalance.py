@@ -9,12 +9,15 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.straggler import compute_longer, late_ranks
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import percent
+from hta_widgets.formatting import percent, ranks_in_words
 
 __all__ = ["imbalance", "mutual_waiting"]
 
 # A rank that is the main cause in fewer of the steps is one of several.
 _MOST_STEPS = 0.75
+# Nearly all of the waiting is for so few of the ranks: they are slow, though none of them more than another.
+_NEARLY_ALL = 0.9
+_FEW_RANKS = 0.5
 _BALANCE = (
     "Give the ranks equal work: batches bucketed by length, a capacity for what a rank may get, or other "
     "boundaries between pipeline stages."
@@ -72,8 +75,13 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
     cost, share = int(waits.sum()) // len(frame), 100.0 * int(waits.sum()) / int(frame["window_ns"].sum())
     found = inputs.collectives
     in_pairs = found["dur_ns"].where(found["match_key"].eq("pair"), 0).sum()
+    slow = _few_ranks(inputs.late)
     suggestion = _BALANCE
-    if 2 * in_pairs > found["dur_ns"].sum():
+    if slow:
+        suggestion = (
+            f"Compare {ranks_in_words(slow)} with the others: their kernels, devices, clocks, nodes and data."
+        )
+    elif 2 * in_pairs > found["dur_ns"].sum():
         suggestion = "Run more microbatches per step, interleave the stages, or move their boundaries."
     elif 2 * inputs.waits["idle_ns"].sum() > waited.sum():
         suggestion = "Look at what delays the hosts in turn: the data loader, garbage collection, logging."
@@ -82,14 +90,23 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
         cost,
         share,
         f"The ranks wait for each other {inputs.share(share)}{inputs.per_step(cost)}, and "
-        f"{_who(inputs.late)}.",
+        f"{_who(inputs.late, slow)}.",
         suggestion,
         "stragglers",
     )
 
 
-def _who(late: pd.DataFrame) -> str:
-    """Whether the rank that causes most changes between steps, or none does in any."""
+def _few_ranks(late: pd.DataFrame) -> list[int]:
+    """The ranks that cause nearly all of the waiting, if they are several, up to half of all; else none."""
+    caused = late.groupby("rank")["blamed_ns"].sum().sort_values(ascending=False, kind="stable")
+    most = int((caused.cumsum() < _NEARLY_ALL * caused.sum()).sum()) + 1
+    return sorted(caused.index[:most].tolist()) if 1 < most <= _FEW_RANKS * len(caused) else []
+
+
+def _who(late: pd.DataFrame, slow: list[int]) -> str:
+    """For whom nearly all of it is; else whether the main cause changes between steps, or there is none."""
+    if slow:
+        return f"nearly all of it is for {ranks_in_words(slow)}, none of which stands out among them"
     step = late["iteration"].fillna(-1)
     waited = late["waited_ns"].groupby(step).sum()
     by_step = late["blamed_ns"].groupby([step, late["rank"]]).sum().unstack(fill_value=0)  # noqa: PD010

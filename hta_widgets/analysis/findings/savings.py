@@ -191,8 +191,10 @@ def _with_saving(inputs: Inputs, finding: Finding) -> Finding:
         change = change._replace(words=f"{change.words}, its pauses aside")
     if finding.topic == "exposed_communication" and _waits(inputs, rank):
         # without communication this rank would not wait in it either, but that is no part of the cost
-        saving = saving.up_to(round(finding.share_pct / 100 * saving.whole_ns))
-        change = change._replace(words=f"{change.words}, the waiting for other ranks aside")
+        cost = round(finding.share_pct / 100 * saving.whole_ns)
+        if saving.ns > cost:
+            saving = saving.up_to(cost)
+            change = change._replace(words=f"{change.words}, the waiting for other ranks aside")
     saves = saving.matters(saving.ns)
     if finding.topic in _ONLY_WITH_EFFECT and not saves:
         return _unknown(finding, "as CUDA graphs, its runs of short kernels save nothing, or there are none")

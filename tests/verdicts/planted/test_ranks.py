@@ -240,7 +240,13 @@ CASES |= {
     "two_slow_ranks_of_eight": Case(
         lambda: Play(data_parallel(among(8, _3=Pace(1.3), _6=Pace(1.3)))),
         {"straggler": None, "slow_kernels": 3},
-        {"straggler": ("for ranks 3 and 6",)},
+        {"straggler": ("for ranks 3 and 6",), "slow_kernels": ("So does rank 6.",)},
+    ),
+    "half_of_the_ranks_are_slow": Case(
+        lambda: Play(data_parallel(among(8, _4=SLOW, _5=SLOW, _6=SLOW, _7=SLOW), steps=8)),
+        {"mutual_waiting": None, "slow_kernels": 4},
+        {"mutual_waiting": ("nearly all of it is for ranks ",), "slow_kernels": ("So do ranks 5, 6 and 7.",)},
+        ("changes from step to step",),
     ),
     "data_parallel_of_2_slow": Case(
         lambda: Play(data_parallel(one(2, 1, Pace(1.3)))),
