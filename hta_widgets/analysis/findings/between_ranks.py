@@ -34,6 +34,12 @@ def between_ranks(inputs: Inputs, finding: Finding, late: set[int | None]) -> Fi
     job = replayed_job(inputs)
     if job is not None and job.kind in _UNDECIDED:
         job = None
+    if finding.topic == "mutual_waiting" and job is not None and job.saving_pct < LEAST_PCT:
+        return replace(
+            finding,
+            saving="What can be saved is unknown: replayed (all ranks) with all as fast as the ranks are on "
+            "average, all takes as long: no rank, but the order of what they exchange makes them wait.",
+        )
     if finding.topic in _WAITING:
         return _replayed(inputs, finding, job) if job else _at_most(finding, _OF_ONE_RANK)
     if finding.evidence.rank not in (late.union(job.ranks) if job else late):

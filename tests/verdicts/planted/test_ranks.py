@@ -438,6 +438,15 @@ def test_ranks_that_are_late_in_few_steps(steps: tuple[int, ...], when: str, tmp
     assert "is idle longer" in row["text"]
 
 
+def test_what_the_order_of_exchanges_costs_is_not_told_to_save_nothing(tmp_path: Path) -> None:
+    """More microbatches would shorten the bubble of a pipeline; equal stages would not, as they are equal."""
+    frame = overview(Play(pipeline(among(4))).open(tmp_path))
+    row = frame.set_index("topic").loc["mutual_waiting"]
+    assert (row["section"], row["method"]) == ("unknown", "") and pd.isna(row["saving_ns"])
+    assert "the order of what they exchange" in row["saving"] and "microbatches" in row["suggestion"]
+    assert "nothing is saved" not in sentence(frame)
+
+
 @pytest.mark.parametrize(
     ("name", "grid", "told"), [("other_gemm", 64, False), ("gemm", 128, True), ("other_gemm", 128, True)]
 )
