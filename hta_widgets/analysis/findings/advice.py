@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.replay.host_points import ALLOCATES
 from hta_widgets.formatting import brief
@@ -39,6 +40,11 @@ def data_stall(inputs: Inputs, where: Where) -> str:
         return (
             "num_workers is 0, so the loop itself makes each batch: give the DataLoader workers, and "
             "pin_memory=True."
+        )
+    if where.longest_ns < LEAST_NS:
+        return (
+            "Each batch is there within a millisecond, so more workers do not help: fetch the next one while "
+            "the device works, before anything waits for it, or let one batch hold more."
         )
     if len(where.places) == 1:
         return f"Speed up {_first(where)}, or give the DataLoader more workers to run it in."
@@ -99,7 +105,12 @@ def tiny_kernels(inputs: Inputs, where: Where) -> str:
 
 
 def device_wait(inputs: Inputs, where: Where) -> str:
-    """What orders streams."""
+    """What orders streams; where there is but one, what else may hold work back."""
+    if not inputs.has_streams:
+        return (
+            "All work is recorded on one stream, so none of it waits for another: look for other processes "
+            "on the device, a profiler that reads counters, and work that was not recorded."
+        )
     return (
         "Look at the stream that the waiting work depends on; events and stream.wait_stream() may order more "
         "than they must."

@@ -45,7 +45,7 @@ BETWEEN_RANKS = ("straggler", "mutual_waiting", "slow_kernels", "imbalance")
 """What ranks lose to each other: only a replay of all tells what is saved."""
 
 NO_CHANGE: dict[str, str] = {
-    "device_wait": "the work may need what it waits for",
+    "device_wait": "what the work waits for is not known",
     "slow_steps": "whether these steps must do more than the others is not known",
     "start_up": "it is no part of a steady step",
     "unrecorded_idle": "no launch is recorded that could come earlier",

@@ -109,7 +109,7 @@ _CAUSES = (
     _Cause(
         "device_wait",
         "device_wait",
-        "although work is launched, as if it waited for an event or another stream",
+        "although work is launched",
         advice.device_wait,
         waits_for_host=False,
     ),
@@ -162,11 +162,14 @@ def _rule(cause: _Cause) -> Callable[[Inputs], Finding | None]:
                     f"; its launches take another {percent(part)} to arrive" if severity_of(part) else ""
                 )
         where = _where(inputs, worst, cause)
+        reason = cause.reason
+        if cause.topic == "device_wait" and inputs.has_streams:
+            reason += ", as if it waited for an event or another stream"
         return Finding(
             cause.topic,
             cost,
             share,
-            f"{who} {inputs.share(share)}{inputs.per_step(cost)} {cause.reason}{where}{follows}.",
+            f"{who} {inputs.share(share)}{inputs.per_step(cost)} {reason}{where}{follows}.",
             cause.advise(inputs, where),
             "idle_breakdown",
             Evidence(

@@ -34,6 +34,7 @@ from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import duration, percent
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -271,6 +272,11 @@ class Inputs:
         """Whether Python functions are recorded."""
         return any(self.of(rank, _holds, EventClass.PYTHON) for rank in self.trace.ranks_of(self.scope))
 
+    @cached_property
+    def has_streams(self) -> bool:
+        """Whether a device is recorded to work on more than one stream, or to wait for an event."""
+        return any(self.of(rank, _has_streams) for rank in self.trace.ranks_of(self.scope))
+
     @property
     def judged(self) -> int:
         """How many different iterations are judged, 0 where none are marked."""
@@ -324,6 +330,12 @@ def _holds(inputs: Inputs, rank: int, event_class: EventClass) -> bool:
 
 def _has_name(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> bool:
     return any(pattern.search(name) for name in inputs.trace.rank(rank).names)
+
+
+def _has_streams(inputs: Inputs, rank: int) -> bool:
+    rank_trace = inputs.trace.rank(rank)
+    streams = unique(rank_trace.stream[rank_trace.is_device])
+    return len(streams) > 1 or bool((rank_trace.event_class == EventClass.SYNC).any())
 
 
 def _with_time(frame: pd.DataFrame) -> pd.DataFrame:

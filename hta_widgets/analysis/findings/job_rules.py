@@ -29,6 +29,9 @@ _EARLIER = (
     "Start communication earlier and in larger pieces: gradient buckets, prefetching of sharded "
     "parameters, or a process group of fewer ranks."
 )
+_UNCLEAR = (
+    "Record all ranks first, to tell transfers from waiting for a late rank, which needs other changes. "
+)
 _BUBBLES = (
     "Stages of a pipeline wait for each other so: more microbatches per step, interleaved stages or other "
     "boundaries between them make the bubbles smaller. Other sends can be posted before compute that does "
@@ -79,8 +82,9 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     cost, share = lost // len(frame), 100.0 * lost / int(frame["window_ns"].sum())
     hidden = 100.0 - 100.0 * exposed.sum() / frame["communication_ns"].sum()
     beyond = ", the waiting for other ranks aside" if waited.any() else ""
+    first = ""
     if 2 * int(inputs.unclear.sum()) > lost:
-        beyond = ", waiting for other ranks included"
+        beyond, first = ", waiting for other ranks included", _UNCLEAR
     who = "The device communicates" if len(frame) == 1 else "The devices communicate"
 
     def are_most(operations: Collection[str]) -> bool:
@@ -100,7 +104,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         share,
         f"{who} {inputs.share(share)}{inputs.per_step(cost)} without computing{beyond}{said_of(off_path)}; "
         f"{percent(hidden)} of all communication hides behind compute.",
-        _INSIDE_LAYERS.get(_purpose_of_most(inputs, lost)) or usual,
+        first + (_INSIDE_LAYERS.get(_purpose_of_most(inputs, lost)) or usual),
         "comm_comp_overlap",
         severity=severity_on_path(share, off_path),
     )

@@ -192,7 +192,7 @@ def _with_saving(inputs: Inputs, finding: Finding) -> Finding:
     if finding.topic == "exposed_communication" and _waits(inputs, rank):
         # without communication this rank would not wait in it either, but that is no part of the cost
         cost = round(finding.share_pct / 100 * saving.whole_ns)
-        if saving.ns > cost:
+        if saving.matters(saving.ns - cost):
             saving = saving.up_to(cost)
             change = change._replace(words=f"{change.words}, the waiting for other ranks aside")
     saves = saving.matters(saving.ns)

@@ -175,6 +175,17 @@ def waits_for_a_stream(program: Program, number: int) -> None:
     program.synchronise()
 
 
+def waits_for_nothing(program: Program, number: int) -> None:
+    program.launch(100 * US)
+    program.launch(100 * US, at=program.now + 600 * US)  # as another process on the device would
+    program.synchronise()
+
+
+def fetches(program: Program, number: int) -> None:
+    program.load(300 * US)
+    busy(program, 15)
+
+
 def first_step_starts_up(program: Program, number: int) -> None:
     if number == 1:
         program.operator("aten::conv2d", 10 * US)
@@ -542,6 +553,19 @@ CASES = {
     "slow launches": Case(loop(launches_slowly), "launch_bound", never=("cudaLaunchKernel (",)),
     "small kernels": Case(
         loop(small_kernels), "tiny_kernels", ("compute_bound",), words=("torch.compile fuses",)
+    ),
+    "held back on the only stream": Case(
+        loop(waits_for_nothing),
+        "device_wait",
+        words=("recorded on one stream", "other processes"),
+        never=("wait_stream", "another stream;", "as if it waited"),
+    ),
+    "fetching a batch that is there": Case(
+        loop(fetches),
+        "data_stall",
+        ("compute_bound",),
+        words=("more workers do not help",),
+        never=("num_workers or", "give the DataLoader more"),
     ),
     "held back by an event": Case(loop(waits_for_a_stream), "device_wait", words=("wait_stream",)),
     "start-up in the first step": Case(

@@ -414,6 +414,8 @@ def test_the_culprit_is_named_and_nobody_else(name: str, tmp_path: Path) -> None
         advice = found.set_index("topic")["suggestion"]["exposed_communication"]
         told = [word in advice for word in ("microbatches", "buckets")]
         assert told == [case.bubbles, not case.bubbles]
+        included = "waiting for other ranks included" in texts["exposed_communication"]
+        assert advice.startswith("Record all ranks first") == included
         assert ("in sends and receives" in texts["exposed_communication"]) == case.bubbles
     for text in texts:
         assert not [word for word in case.never if word in text], text
