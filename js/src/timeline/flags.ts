@@ -3,6 +3,7 @@
 import { visible } from "../visible";
 import { MINIMAP_HEIGHT, type Place, TOP, xOf } from "./frame";
 import type { Palette } from "./palette";
+import { textWidth } from "./text_width";
 
 export type Flag = readonly [time: number, note: string];
 
@@ -50,7 +51,7 @@ export function drawFlags(
     .filter(({ x }) => x >= place.gutter && x <= place.width);
   shown.forEach(({ x, note }, at) => {
     const room = Math.min((shown[at + 1]?.x ?? place.width) - x - 2, LONGEST);
-    const full = context.measureText(note).width + 2 * PADDING;
+    const full = textWidth(context, note) + 2 * PADDING;
     const width = note ? Math.max(BARE, Math.min(full, room)) : BARE;
     context.fillStyle = palette.text;
     context.fillRect(x, FLAG_TOP, 1, place.height - FLAG_TOP);

@@ -4,6 +4,7 @@ import { duration } from "../format";
 import { visible } from "../visible";
 import { HEADER_HEIGHT, headerTop, type Layout } from "./layout";
 import type { Palette } from "./palette";
+import { textWidth } from "./text_width";
 import { ticks, tickText } from "./ticks";
 import type { IterationInfo, View } from "./types";
 
@@ -63,7 +64,7 @@ export function drawAxis(
     context.moveTo(x, TOP - 6);
     context.lineTo(x, TOP);
     const text = tickText(t, step);
-    if (x + 4 + context.measureText(text).width < width) context.fillText(text, x + 4, TOP - AXIS_HEIGHT / 2);
+    if (x + 4 + textWidth(context, text) < width) context.fillText(text, x + 4, TOP - AXIS_HEIGHT / 2);
   }
   context.moveTo(gutter, TOP - 0.5);
   context.lineTo(width, TOP - 0.5);
@@ -93,11 +94,12 @@ function drawBandTitle(
   context.fillStyle = selected ? palette.accent : at % 2 ? palette.line : palette.raised;
   context.fillRect(left, MINIMAP_HEIGHT + 1, Math.max(1, right - left - 1), BANDS_HEIGHT - 2);
   const room = right - left - 8;
+  if (room <= 0) return;
   const title = [
     `${band.label} · ${duration(band.end - band.start)}`,
     band.label,
     String(band.iteration),
-  ].find((text) => context.measureText(text).width <= room);
+  ].find((text) => textWidth(context, text) <= room);
   if (!title) return;
   context.fillStyle = selected ? palette.background : palette.text;
   context.fillText(title, left + 4, MINIMAP_HEIGHT + BANDS_HEIGHT / 2 + 0.5);
@@ -160,7 +162,7 @@ export function drawHeaders(
 }
 
 export function shortened(context: CanvasRenderingContext2D, text: string, room: number): string {
-  const width = context.measureText(text).width;
+  const width = textWidth(context, text);
   if (width <= room) return text;
   return `${text.slice(0, Math.max(1, Math.floor((text.length * (room - 7)) / width)))}…`;
 }

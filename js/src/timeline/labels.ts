@@ -2,12 +2,12 @@
 
 import { visible } from "../visible";
 import { ROW_HEIGHT, type Row } from "./layout";
+import { textWidth } from "./text_width";
 import type { Items, Outline, View } from "./types";
 
 const PADDING = 3;
 const MOST_LABELS = 900;
 const FEWEST_LETTERS = 3;
-const MOST_WIDTHS = 20_000;
 
 /** A kernel's own name without namespaces, template and call arguments; a Python frame without its folder. */
 export function shortName(name: string): string {
@@ -23,7 +23,6 @@ export function shortName(name: string): string {
 
 export class Labels {
   #short: string[];
-  #widths = new Map<string, number>();
 
   constructor(outline: Outline) {
     this.#short = outline.names.map((name) => visible(shortName(name)));
@@ -68,22 +67,12 @@ export class Labels {
 
   /** As much of a name as there is room for: nothing is painted beyond its slice. */
   #fitted(context: CanvasRenderingContext2D, text: string, room: number): string {
-    const width = this.#width(context, text);
+    const width = textWidth(context, text);
     if (width <= room) return text;
     for (let letters = Math.floor((text.length * room) / width); letters >= FEWEST_LETTERS; letters--) {
       const cut = `${text.slice(0, letters)}…`;
-      if (this.#width(context, cut) <= room) return cut;
+      if (textWidth(context, cut) <= room) return cut;
     }
     return "";
-  }
-
-  #width(context: CanvasRenderingContext2D, text: string): number {
-    let width = this.#widths.get(text);
-    if (width === undefined) {
-      if (this.#widths.size > MOST_WIDTHS) this.#widths.clear();
-      width = context.measureText(text).width;
-      this.#widths.set(text, width);
-    }
-    return width;
   }
 }

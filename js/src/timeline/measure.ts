@@ -5,6 +5,7 @@ import { type Place, TOP, xOf } from "./frame";
 import { shortName } from "./labels";
 import type { Row } from "./layout";
 import type { Palette } from "./palette";
+import { textWidth } from "./text_width";
 import type { Facts } from "./tooltip";
 import type { Outline, Slice } from "./types";
 
@@ -63,7 +64,7 @@ export function drawMeasured(
   context.lineTo(right - 7, y + 4);
   context.fill();
   const text = duration(to.start - begin);
-  const width = context.measureText(text).width + 10;
+  const width = textWidth(context, text) + 10;
   const x = (left + right - width) / 2;
   context.fillRect(x, y - 8, width, 16);
   context.fillStyle = palette.background;

@@ -6,6 +6,7 @@ import { FONT, MINIMAP_HEIGHT, type Place, TOP, xOf } from "./frame";
 import type { Layout, Row } from "./layout";
 import { drawMeasured, type Measured } from "./measure";
 import type { Palette } from "./palette";
+import { textWidth } from "./text_width";
 import type { Flow, Slice } from "./types";
 import { drawWaits, type Exchange } from "./waits";
 
@@ -102,7 +103,7 @@ function drawWindow(
   context.fillRect(right - 1, MINIMAP_HEIGHT, 2, place.height);
   context.font = FONT;
   const text = duration(window[1] - window[0]);
-  const width = context.measureText(text).width + 10;
+  const width = textWidth(context, text) + 10;
   const centre = (Math.max(left, place.gutter) + Math.min(right, place.width)) / 2;
   context.fillRect(centre - width / 2, TOP - 18, width, 16);
   context.fillStyle = palette.background;

@@ -7,6 +7,7 @@ import { type Place, TOP, xOf } from "./frame";
 import type { Call } from "./kernel";
 import type { Row } from "./layout";
 import type { Palette } from "./palette";
+import { textWidth } from "./text_width";
 import { trackOf } from "./tooltip";
 import type { Outline, Slice } from "./types";
 
@@ -135,7 +136,7 @@ function drawMeeting(
     context.lineWidth = 1;
     context.strokeRect(left + 0.5, top + 1.5, Math.max(0, right - left - 1), row.h - 4);
     const text = `waits ${duration(waited)}`;
-    if (context.measureText(text).width + 8 < right - left) context.fillText(text, left + 4, top + row.h / 2);
+    if (textWidth(context, text) + 8 < right - left) context.fillText(text, left + 4, top + row.h / 2);
     if (from) drawArrow(context, begin, TOP + from.y - place.scroll + from.h / 2, right, top, row.h);
   }
 }

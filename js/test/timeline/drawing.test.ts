@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
+import { drawAxis } from "../../src/timeline/frame";
 import { actionOf } from "../../src/timeline/keys";
 import { shortName } from "../../src/timeline/labels";
 import { ALL_LANES, hiding, isShown, type LaneChoice } from "../../src/timeline/lane_choice";
 import { LaneView } from "../../src/timeline/lane_view";
 import { arrange, type Header, headerTop, rowAt, rowsBetween, scrolled } from "../../src/timeline/layout";
+import type { Palette } from "../../src/timeline/palette";
 import { rasterise } from "../../src/timeline/scanline";
-import type { Items, Outline, TrackInfo } from "../../src/timeline/types";
+import type { Items, IterationInfo, Outline, TrackInfo } from "../../src/timeline/types";
 
 const stream: TrackInfo = {
   rank: 0,
@@ -265,6 +267,38 @@ describe("names", () => {
     expect(shortName("/usr/lib/torch/module.py(12): forward")).toBe("module.py(12): forward");
     expect(shortName("<built-in method to>")).toBe("<built-in method to>");
     expect(shortName("aten::mm")).toBe("mm");
+  });
+});
+
+describe("the axis", () => {
+  it("measures no title without room, and each text once", () => {
+    const measured: string[] = [];
+    const written: string[] = [];
+    const context = new Proxy({} as CanvasRenderingContext2D, {
+      get: (_, name) => (text: string) => {
+        if (name === "measureText") measured.push(text);
+        if (name === "fillText") written.push(text);
+        return { width: 6 * text?.length };
+      },
+      set: () => true,
+    });
+    const bands = (count: number): IterationInfo[] =>
+      Array.from({ length: count }, (_, at) => ({
+        rank: 0,
+        iteration: at,
+        label: `step ${at}`,
+        start: (at * 1e6) / count,
+        end: ((at + 1) * 1e6) / count,
+      }));
+    const place = { view: { t0: 0, t1: 1e6 }, gutter: 0, width: 1000, height: 300, scroll: 0 };
+    const draw = (count: number) => drawAxis(context, place, bands(count), [], {} as Palette);
+    draw(500);
+    expect(measured.filter((text) => text.startsWith("step"))).toEqual([]);
+    draw(4);
+    expect(written).toContain("step 3 · 250 µs");
+    measured.length = 0;
+    draw(4);
+    expect(measured).toEqual([]);
   });
 });
 
