@@ -1,5 +1,7 @@
 """Each edit on small recordings, with what it saves worked out by hand, to the nanosecond."""
 
+import fnmatch
+import glob
 import math
 import pickle
 
@@ -9,12 +11,21 @@ from hta_widgets import edits
 from hta_widgets.analysis.replay.device_times import slowing
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED
+from hta_widgets.analysis.replay.places import matches
 from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.errors import MissingDataError
 from tests.analysis.kineto_file import job
 from tests.analysis.test_roofline import COPY, SQUARE, TF32, opened
 from tests.analysis.test_roofline import operator as kernel_of
 from tests.replay.program import call, copy, launch, operator, work
+
+
+def test_a_name_is_meant_by_itself_and_by_its_escape():
+    names = ("f(float*)", "f(float?)", "f(floats)", "at[0]", "at0", "a.b", "axb", "", "two\nlines")
+    patterns = (*names, *map(glob.escape, names), "f*", "[[]", "[]]", "[!a]t*", "*]")
+    for pattern in patterns:
+        meant = [name for name in names if matches(pattern, name)]
+        assert meant == [name for name in names if fnmatch.fnmatchcase(name, pattern)], pattern
 
 
 def extents(folder, events, *changes):
