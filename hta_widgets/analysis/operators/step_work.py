@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.units import UNITS
@@ -153,7 +154,8 @@ def _products(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...]) -> Bool
 
 def _position(iteration: npt.NDArray[np.int32], numbers: Int64) -> Int64:
     """The place of each row's iteration among the numbers, which ascend; -1 for rows of none."""
-    return np.where(iteration >= 0, np.searchsorted(numbers, iteration), -1)
+    code, found = pd.factorize(iteration)  # few differ
+    return np.where(found >= 0, np.searchsorted(numbers, found), -1)[code]
 
 
 def _add(at: Int64, values: Int64, size: int) -> Int64:
