@@ -65,7 +65,16 @@ def sync_calls(inputs: Inputs, where: Where) -> str:
 
 
 def idle_host(inputs: Inputs, where: Where) -> str:
-    """What runs on the host meanwhile; then, less work for the host."""
+    """What keeps the host from being ahead; what runs on it meanwhile; then, less work for it."""
+    if not where.drained_by:
+        return _late_host(inputs, where)
+    return (
+        f"Look at {brief(where.drained_by)}: the host cannot be ahead of a device for which it waits. Read "
+        f"back later or less often, or launch more before. {_late_host(inputs, where)}"
+    )
+
+
+def _late_host(inputs: Inputs, where: Where) -> str:
     if not where.recorded:
         return _record_host(inputs)
     if where.once:
@@ -108,8 +117,8 @@ def device_wait(inputs: Inputs, where: Where) -> str:
     """What orders streams; where there is but one, what else may hold work back."""
     if not inputs.has_streams:
         return (
-            "All work is recorded on one stream, so none of it waits for another: look for other processes "
-            "on the device, a profiler that reads counters, and work that was not recorded."
+            "All work is recorded on one stream, so none of it waits for another: look for code that is "
+            "loaded at its first launch, other processes on the device, and work that was not recorded."
         )
     return (
         "Look at the stream that the waiting work depends on; events and stream.wait_stream() may order more "

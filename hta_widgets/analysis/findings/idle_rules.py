@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
@@ -12,10 +14,18 @@ from hta_widgets.analysis.findings import advice
 from hta_widgets.analysis.findings.callers import around_in_words
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.idle.causes import is_data_loading
+from hta_widgets.analysis.idle.causes import (
+    IdleCauses,
+    blocked_threads,
+    is_data_loading,
+    is_synchronising,
+)
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import Place, host_places, recorded_by_host, short_place
 from hta_widgets.formatting import brief, duration, percent
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["IDLE_RULES", "Where", "concerned"]
 
@@ -36,6 +46,8 @@ class Where:
         long: no less than half of the time lies in gaps of a millisecond or more.
         once: half of the time or more lies in that gap.
         event: what ended the longest gap, None if nothing.
+        drained_ns: how much of it lies in gaps that begin while the host waits for the device.
+        drained_by: the call in which it waits before most of that; "" if that is less than half of the time.
     """
 
     places: list[Place]
@@ -44,6 +56,8 @@ class Where:
     longest_ns: int
     long: bool
     event: int | None
+    drained_ns: int = 0
+    drained_by: str = ""
 
     @property
     def once(self) -> bool:
@@ -64,7 +78,13 @@ class Where:
         else:
             where = f", most in {', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
         longest = duration(self.longest_ns)
-        return f"{where}; {longest} of it at once" if self.once else f"{where}; up to {longest} at a time"
+        where += f"; {longest} of it at once" if self.once else f"; up to {longest} at a time"
+        if self.drained_by:
+            where += (
+                f"; {percent(100.0 * self.drained_ns / self.asked_ns)} of it after the host had waited in "
+                f"{brief(self.drained_by)} until the device had nothing left to do"
+            )
+        return where
 
 
 @dataclass(frozen=True)
@@ -208,7 +228,24 @@ def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
         int(lengths[longest]),
         int(lengths[lengths >= LEAST_NS].sum()) >= MOST * part.length,
         None if row < 0 else int(rank_trace.event_id[row]),
+        *(_drained(rank_trace, idle, part) if cause.topic in _HOST_UNEXPLAINED else ()),
     )
+
+
+def _drained(rank_trace: RankTrace, idle: IdleCauses, part: Intervals) -> tuple[int, str]:
+    """`drained_ns` and `drained_by` of a part of the idle time."""
+    begins = idle.gaps.start[idle.gaps.end.searchsorted(part.end)]
+    moments, lengths = np.stack([begins - 1, begins + 1], 1), part.end - part.start
+    drained = lengths[blocked_threads(rank_trace).within_each(moments) > 0].sum()
+    if drained < MOST * part.length:
+        return int(drained), ""
+    found = []
+    for code in np.flatnonzero([is_synchronising(name) for name in rank_trace.names]).tolist():
+        rows = np.flatnonzero((rank_trace.name == code) & ~rank_trace.is_device)
+        calls = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+        before = lengths[calls.within_each(moments) > 0].sum()
+        found.append((int(before), calls.length, rank_trace.names[code]))
+    return int(drained), max(found)[2]  # of calls in each other the outermost takes longest
 
 
 IDLE_RULES = {cause.topic: _rule(cause) for cause in _CAUSES}

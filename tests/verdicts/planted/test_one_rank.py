@@ -156,6 +156,24 @@ def blocked(program: Program, number: int) -> None:
         program.synchronise(tail=80 * US, name="cudaStreamSynchronize")
 
 
+def reads_back(rounds: int) -> Callable[[Program, int], None]:
+    """So often the host reads a value of what it launched, and does something with it before it goes on."""
+
+    def body(program: Program, number: int) -> None:
+        for at in range(10):
+            program.launch(100 * US)
+            if at < rounds:
+                with program.inside("cpu_op", "aten::item"):
+                    program.silence(US)
+                    program.synchronise(name="cudaStreamSynchronize")
+                program.operator("route", 60 * US)
+            else:
+                program.operator("aten::slow_op", 200 * US)
+        program.synchronise()
+
+    return body
+
+
 def launches_slowly(program: Program, number: int) -> None:
     for _ in range(20):
         program.launch(20 * US, call=30 * US)
@@ -553,6 +571,22 @@ CASES = {
     "slow launches": Case(loop(launches_slowly), "launch_bound", never=("cudaLaunchKernel (",)),
     "small kernels": Case(
         loop(small_kernels), "tiny_kernels", ("compute_bound",), words=("torch.compile fuses",)
+    ),
+    "reading values back before going on": Case(
+        loop(reads_back(10)),
+        "idle_host",
+        words=(
+            "mostly in route",
+            " of it after the host had waited in aten::item until the device had nothing left to do",
+            "Look at aten::item: the host cannot be ahead",
+            "Look at route first",
+        ),
+    ),
+    "reading few values back": Case(
+        loop(reads_back(2)),
+        "idle_host",
+        words=("mostly in aten::slow_op",),
+        never=("had waited", "ahead of a"),
     ),
     "held back on the only stream": Case(
         loop(waits_for_nothing),
