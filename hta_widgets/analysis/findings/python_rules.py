@@ -14,6 +14,7 @@ from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.idle.causes import is_synchronising
+from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.replay import edits
 from hta_widgets.formatting import brief, duration, percent
 from hta_widgets.trace.classify import EventClass
@@ -35,12 +36,21 @@ _NUMBER = re.compile(r"_\d+$")
 
 
 class _Class(NamedTuple):
-    """Modules of one class; the host's own time in them is outside inner modules and waits."""
+    """Modules of one class; the host's own time in them is outside inner modules and waits.
+
+    The device is idle for `idle_ns` of it, `long_ns` of that in gaps as long as a pause.
+    """
 
     name: str
     own_ns: int
     idle_ns: int
+    long_ns: int
     launches: Int64
+
+    @property
+    def per_launch(self) -> bool:
+        """Whether the time is what Python takes for launches: most of it lies in gaps of less than 1 ms."""
+        return self.own_ns > PER_LAUNCH_NS * max(1, len(self.launches)) and 2 * self.long_ns <= self.idle_ns
 
 
 def python_heavy(inputs: Inputs) -> Finding | None:
@@ -52,9 +62,7 @@ def python_heavy(inputs: Inputs) -> Finding | None:
     if late.empty:
         return None
     rank = int(late["rank"].iloc[int(late["host_busy_ns"].to_numpy(np.int64).argmax())])
-    heavy = [
-        each for each in _classes(inputs, rank) if each.own_ns > PER_LAUNCH_NS * max(1, len(each.launches))
-    ]
+    heavy = [each for each in _classes(inputs, rank) if each.per_launch]
     if not heavy:
         return None
     most = max(heavy, key=lambda each: (each.idle_ns, each.name))
@@ -98,6 +106,8 @@ def _classes(inputs: Inputs, rank: int) -> list[_Class]:
     around = nearest(rank_trace, rank_trace.parent[modules].astype(np.int64), python, MODULE)
     waits = _waits(rank_trace) | inputs.paused(rank).both
     gaps = inputs.idle_causes(rank).gaps
+    long = gaps.end - gaps.start >= LEAST_NS
+    pauses = Intervals(gaps.start[long], gaps.end[long])
     windows = rank_trace.windows(inputs.scope)
     found = []
     names = np.array([_NUMBER.sub("", rank_trace.names[code]) for code in rank_trace.name[modules]])
@@ -108,7 +118,11 @@ def _classes(inputs: Inputs, rank: int) -> list[_Class]:
         own = own - Intervals.union(rank_trace.start[inner], rank_trace.end[inner]) - waits
         found.append(
             _Class(
-                name, own.within(windows), (own & gaps).within(windows), launches[np.isin(launched_in, mine)]
+                name,
+                own.within(windows),
+                (own & gaps).within(windows),
+                (own & pauses).within(windows),
+                launches[np.isin(launched_in, mine)],
             )
         )
     return found

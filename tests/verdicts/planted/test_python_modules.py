@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hta_widgets.analysis.findings import CHECKED, overview
-from tests.verdicts.planted.host_program import US, Program
+from tests.verdicts.planted.host_program import MS, US, Program
 
 FORWARD = "model.py(12): forward"
 
@@ -70,6 +70,28 @@ def test_modules_in_which_python_takes_long(program, module, tmp_path: Path):
     steps = sum(event["dur"] for event in built.events if event["name"].startswith("ProfilerStep"))
     assert row["cost_ns"] < steps - kernels
     assert row["cost_ns"] > 6 * 10 * (62 - 18) * US
+
+
+@pytest.mark.parametrize(("ns", "module"), [(7 * MS, "Linear"), (900 * US, "Block")])
+def test_one_long_operator_makes_no_module_heavy(ns: int, module: str, tmp_path: Path):
+    """What the host does once for milliseconds is not shorter for being compiled, wherever it lies."""
+    program, ids = Program(), iter(range(1, 10_000))
+    for number in range(1, 7):
+        with program.step(number):
+            for block in range(10):
+                with program.inside(
+                    "python_function", f"nn.Module: Block_{block}", **{"Python id": next(ids)}
+                ):
+                    program.operator("aten::tokenize", ns if block == 5 else 10 * US)
+                    program.launch(10 * US)
+                    with program.inside(
+                        "python_function", f"nn.Module: Linear_{block}", **{"Python id": next(ids)}
+                    ):
+                        program.operator("aten::linear", 60 * US)
+                        program.launch(10 * US)
+            program.synchronise()
+    text = overview(program.open(tmp_path)).set_index("topic").loc["python_heavy", "text"]
+    assert text.startswith(f"In nn.Module: {module} the host takes ")
 
 
 def test_the_hosts_place_is_told_with_its_module_and_line(tmp_path: Path):
