@@ -63,8 +63,11 @@ def paused(inputs: Inputs, rank: int) -> Paused:
     ended_by = rank_trace.name[pauses.row]
     long = pauses.when.end - pauses.when.start >= STALL_NS
     for code in np.unique(ended_by).tolist() if inputs.judged >= TELLING_STEPS else []:
-        idle = pauses.choose(ended_by == code) & late
-        if 2 * np.count_nonzero(idle.within_each(windows)) > len(windows):
+        when = pauses.choose(ended_by == code)
+        idle = when & late
+        # one pause may lie in two steps
+        often = np.count_nonzero(late.within_each(np.stack([when.start, when.end], 1)))
+        if 2 * min(often, np.count_nonzero(idle.within_each(windows))) > len(windows):
             recurring[rank_trace.names[code]] = idle - collected
         elif idle := pauses.choose((ended_by == code) & long) & late:
             stalls.append(idle)

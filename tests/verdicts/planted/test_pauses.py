@@ -96,6 +96,24 @@ def test_work_in_each_step_that_nothing_names(tmp_path: Path):
     assert after["after_ns"].tolist()[1:] == pytest.approx(bare["before_ns"].tolist()[1:], rel=0.001)
 
 
+def test_a_pause_from_one_step_into_the_next_comes_once(tmp_path: Path):
+    """In three of nine steps the host stops as the step ends, and goes on late in the next one."""
+    program = Program()
+    late = False
+    for number in range(1, 10):
+        with program.step(number):
+            program.silence(2 * MS * late)
+            for _ in range(20):
+                program.operator("aten::mm", 10 * US)
+                program.launch(100 * US)
+            program.synchronise()
+            late = number % 3 == 1
+            program.silence(13 * MS * late)
+    _, rows = told(program, tmp_path)
+    assert "unmarked_host" not in rows
+    assert "3 times, up to 15.0 ms at once" in rows["host_stall"]["text"]
+
+
 def test_work_in_each_step_in_a_python_function(tmp_path: Path):
     _, rows = told(steps(named("python_function", LOAD, 1500 * US)), tmp_path)
     assert ", in loader.py(12): make_batch; up to" in rows["unmarked_host"]["text"]
