@@ -32,7 +32,8 @@ class KindTable:
         self._numbers: dict[tuple[str, str, int], int] = {}
 
     def encode(self, rank: RankTrace) -> Int32:
-        width = len(rank.categories)
+        names, categories = rank.names, rank.categories
+        width = len(categories)
         key = rank.name.astype(np.int64)
         key *= width
         key += rank.category
@@ -43,7 +44,7 @@ class KindTable:
         for i, value in enumerate(unique.tolist()):
             rest, event_class = divmod(value, 256)
             name, category = divmod(rest, width)
-            triple = (rank.names[name], rank.categories[category], event_class)
+            triple = (names[name], categories[category], event_class)
             codes[i] = self._numbers.setdefault(triple, len(self._numbers))
         return codes[which]
 
