@@ -29,9 +29,7 @@ _EARLIER = (
     "Start communication earlier and in larger pieces: gradient buckets, prefetching of sharded "
     "parameters, or a process group of fewer ranks."
 )
-_UNCLEAR = (
-    "Record all ranks first, to tell transfers from waiting for a late rank, which needs other changes. "
-)
+_UNCLEAR = ", to tell transfers from waiting for a late rank, which needs other changes. "
 _BUBBLES = (
     "Stages of a pipeline wait for each other so: more microbatches per step, interleaved stages or other "
     "boundaries between them make the bubbles smaller. Other sends can be posted before compute that does "
@@ -84,7 +82,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
     beyond = ", the waiting for other ranks aside" if waited.any() else ""
     first = ""
     if 2 * int(inputs.unclear.sum()) > lost:
-        beyond, first = ", waiting for other ranks included", _UNCLEAR
+        beyond, first = ", waiting for other ranks included", _whom_to_ask(inputs)
     who = "The device communicates" if len(frame) == 1 else "The devices communicate"
 
     def are_most(operations: Collection[str]) -> bool:
@@ -108,6 +106,14 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         "comm_comp_overlap",
         severity=severity_on_path(share, off_path),
     )
+
+
+def _whom_to_ask(inputs: Inputs) -> str:
+    """Which ranks would tell waiting from transfers; "" where all are there and still do not."""
+    trace, selected = inputs.trace, inputs.scope.ranks
+    if selected is not None and not set(trace.ranks).issubset(selected):
+        return f"Select all ranks first{_UNCLEAR}"
+    return f"Record all ranks first{_UNCLEAR}" if len(trace.ranks) == 1 or trace.absent.count else ""
 
 
 def _exposed(inputs: Inputs, found: pd.DataFrame) -> int:

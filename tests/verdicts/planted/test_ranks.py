@@ -13,6 +13,7 @@ import pytest
 from hta_widgets.analysis.communication.waits import waits
 from hta_widgets.analysis.findings import CHECKED, OPEN, VERDICT, overview, sentence
 from hta_widgets.trace.model import Trace
+from hta_widgets.trace.scope import Scope
 from tests.analysis.multirank import BOOT_NS
 from tests.verdicts.planted.rank_programs import (
     LAYER,
@@ -415,7 +416,7 @@ def test_the_culprit_is_named_and_nobody_else(name: str, tmp_path: Path) -> None
         told = [word in advice for word in ("microbatches", "buckets")]
         assert told == [case.bubbles, not case.bubbles]
         included = "waiting for other ranks included" in texts["exposed_communication"]
-        assert advice.startswith("Record all ranks first") == included
+        assert advice.startswith("Record all ranks first") == (included and bool(case.without))
         assert ("in sends and receives" in texts["exposed_communication"]) == case.bubbles
     for text in texts:
         assert not [word for word in case.never if word in text], text
@@ -525,3 +526,10 @@ def test_one_or_two_steps_do_not_tell_who_is_always_slow(steps: int, first: bool
         frame = overview(Play(data_parallel(one(4, 2, pace), steps=steps)).open(folder)).set_index("topic")
         for suggestion in frame.loc[["straggler", topic], "suggestion"]:
             assert suggestion.startswith("Record and mark more steps first") == first
+
+
+def test_ranks_that_are_there_are_to_be_selected_and_not_recorded(tmp_path: Path) -> None:
+    trace = CASES["data_parallel_of_2_slow"].play().open(tmp_path)
+    advice = overview(trace, Scope(ranks=(0,))).set_index("topic")["suggestion"]
+    assert advice["exposed_communication"].startswith("Select all ranks first")
+    assert "Record all ranks" not in advice["exposed_communication"]
