@@ -101,6 +101,7 @@ class _Threads:
         loading = (call | annotation) & _named(rank_trace, is_data_loading)
 
         def when(of_kind: Bool) -> dict[int, Intervals]:
+            """When rows of a kind are open, by thread; in file order, which is almost that of starts."""
             checkpoint()
             rows = np.flatnonzero(of_kind)
             thread, start, end = self.thread[rows], rank_trace.start[rows], rank_trace.end[rows]

@@ -35,7 +35,7 @@ _MOSTLY = 0.5
 _MENTIONED = 0.1
 _MOST_PLACES = 3
 _CANDIDATES = 256
-_THREADS = 16
+_THREADS = 16  # that launch: few do
 _FRAME = re.compile(r"^(?:.*/)?([^/]+\.py\(\d+\): .+)$")
 
 

@@ -30,6 +30,7 @@ Float64 = npt.NDArray[np.float64]
 LIMITERS: Final = np.array(["none", "grid", "registers", "shared memory", "block size", "unknown"])
 _NONE, GRID, _RESOURCES, _UNKNOWN = 0, 1, 2, 5
 _RECORDED, _COMPUTED, _NO_SOURCE = 0, 1, 2
+# What, beside the device, tells kinds of launches apart.
 _NUMBERS = ("occupancy_pct", "registers_per_thread", "shared_memory")
 _SIDES = ("block", "grid")
 _PROPERTIES = (
