@@ -1,10 +1,12 @@
 """Reads many files in parallel, in threads, since the scanner releases the GIL."""
 
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from hta_widgets.errors import TraceFormatError
@@ -57,20 +59,22 @@ def read_all(
     remote = all(isinstance(file.source, RemoteFile) for file in files)
     with ThreadPoolExecutor(min(WORKERS_REMOTE if remote else WORKERS, len(files))) as pool:
         try:
+            ended: SimpleQueue[Future[Any]] = SimpleQueue()
             jobs = {pool.submit(read, file, at): at for at, file in enumerate(files)}
-            waiting: set[Future[Any]] = set(jobs)
+            for job in jobs:
+                job.add_done_callback(ended.put)
+            waiting = set(range(len(files)))
             while waiting:
-                done, waiting = wait(waiting, POLL_SECONDS, FIRST_COMPLETED)
-                for job in done:
+                for job in _ended(ended):
                     at = jobs[job]
+                    waiting.discard(at)
                     try:
                         tables[at] = job.result()
                     except Exception as error:  # one bad file must not fail the others
                         errors[at] = error
                 if progress is not None:
-                    parts = {jobs[job] for job in waiting}
-                    files_read = len(files) - len(parts) + sum(share[at] for at in parts)
-                    progress(files_read, len(files), _text(files, share, parts))
+                    files_read = len(files) - len(waiting) + sum(share[at] for at in waiting)
+                    progress(files_read, len(files), _text(files, share, waiting))
         except BaseException:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
@@ -78,6 +82,19 @@ def read_all(
     # In the order of the files, not of the threads; files of one name in several folders stay apart.
     names = labels(files)
     return tables, {names[at]: errors[at] for at in sorted(errors)}
+
+
+def _ended(queue: SimpleQueue[Future[Any]]) -> list[Future[Any]]:
+    """Those that have ended; if there are none, the first one that does within `POLL_SECONDS`.
+
+    `concurrent.futures.wait` would look at all of thousands of files each time that some have been read.
+    """
+    ended = []
+    with contextlib.suppress(Empty):
+        ended.append(queue.get(timeout=POLL_SECONDS))
+        while True:
+            ended.append(queue.get_nowait())
+    return ended
 
 
 def labels(files: Sequence[TraceFile]) -> list[str]:
