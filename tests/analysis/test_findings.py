@@ -113,6 +113,22 @@ def test_a_rank_that_stands_out_is_looked_at_alone(tmp_path: Path) -> None:
     assert first["text"].startswith("The device of rank 3 is idle ")
 
 
+@pytest.mark.parametrize(("late", "alone"), [(300_000, True), (200_000, False)])
+def test_one_of_two_ranks_stands_out_by_what_the_other_loses(tmp_path: Path, late: int, alone: bool) -> None:
+    ranks = [
+        [
+            launch(0, 1, dur=10),
+            kernel("one", 10, 490_000, correlation=1),
+            launch(490_000 + gap, 2, dur=10),
+            kernel("two", 490_010 + gap, 510_000 - gap, correlation=2),
+        ]
+        for gap in (90_000, late)
+    ]
+    first = found(kineto_job(tmp_path, *ranks)).iloc[0]
+    assert first["topic"] == "idle_host" and pd.notna(first["rank"]) == alone
+    assert first["text"].startswith("The device of rank 1 is" if alone else "The devices are")
+
+
 def test_ranks_that_lose_about_as_much_are_told_together(tmp_path: Path) -> None:
     ranks = [
         [

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["IDLE_RULES", "Where", "concerned"]
 
-# A rank is reported by itself if it loses this many times as much as the ranks do on average.
-ALONE = 2.0
+# A rank is reported by itself if it loses this many times as much as the others do on average.
+ALONE = 3.0
 # From this share on, one gap is what a loss is about, and most of a time is all that can be said of it.
 MOST = 0.5
 
@@ -144,7 +144,8 @@ def concerned(frame: pd.DataFrame, lost: pd.Series) -> pd.DataFrame:
     """The ranks that a loss is about: the one that stands out, else all."""
     share = lost / frame["window_ns"]
     worst = share.to_numpy().argmax()
-    if len(frame) > 1 and share.iloc[worst] >= ALONE * share.mean():
+    most = float(share.iloc[worst])
+    if len(frame) > 1 and most >= ALONE * (float(share.sum()) - most) / (len(frame) - 1):
         return frame.iloc[[int(worst)]]
     return frame
 
