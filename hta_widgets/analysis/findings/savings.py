@@ -189,7 +189,7 @@ def _with_saving(inputs: Inputs, finding: Finding) -> Finding:
     if without is not None:
         saving = saving.beyond(without)
         change = change._replace(words=f"{change.words}, its pauses aside")
-    if finding.topic == "exposed_communication" and _waits(inputs, rank):
+    if finding.topic == "exposed_communication" and _waits_aside(inputs, finding, rank):
         # without communication this rank would not wait in it either, but that is no part of the cost
         cost = round(finding.share_pct / 100 * saving.whole_ns)
         if saving.matters(saving.ns - cost):
@@ -279,17 +279,18 @@ def _changes_in_words(findings: list[Finding]) -> str:
     return "the first change above" if len(findings) == 1 else f"the first {len(findings)} changes above"
 
 
-def _waits(inputs: Inputs, rank: int) -> bool:
-    """Whether a rank is known to wait for others in its communication."""
+def _waits_aside(inputs: Inputs, finding: Finding, rank: int) -> bool:
+    """Whether a rank waits for others in its communication, and the cost is known to be without that."""
     try:
         late = inputs.late
     except MissingDataError:
         return False
-    return bool(late.loc[late["rank"] == rank, "waited_ns"].any())
+    known = 2 * int(inputs.unclear.sum()) <= finding.cost_ns * len(inputs.temporal)
+    return known and bool(late.loc[late["rank"] == rank, "waited_ns"].any())
 
 
 def _replayed_rank(inputs: Inputs, finding: Finding) -> int:
-    """The rank that a finding is about; of several the one that waits least for others, if it is trusted.
+    """The rank that a finding is about; of several the one that waits, or may wait, least, if it is trusted.
 
     What a collective takes on that rank is transfer: on others it also is waiting, which has another cause.
     """
@@ -298,7 +299,7 @@ def _replayed_rank(inputs: Inputs, finding: Finding) -> int:
     ranks = inputs.trace.ranks_of(inputs.scope)
     if len(ranks) > 1:
         try:
-            waited = inputs.late.groupby("rank")["waited_ns"].sum()
+            waited = inputs.late.groupby("rank")["waited_ns"].sum().add(inputs.unclear, fill_value=0)
         except MissingDataError:
             return first_trusted(inputs.trace, ranks)
         ranks = sorted(ranks, key=lambda rank: (int(waited.get(rank, 0)), rank))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from hta_widgets.analysis import temporal_breakdown
 from hta_widgets.analysis.communication.waits import waits
 from hta_widgets.analysis.findings import CHECKED, OPEN, VERDICT, overview, sentence
 from hta_widgets.trace.model import Trace
@@ -439,6 +440,16 @@ def test_ranks_that_are_late_in_few_steps(steps: tuple[int, ...], when: str, tmp
     assert ("Nearly all of it" in row["text"]) == bool(when) and when in row["text"]
     assert ("Waiting for a late rank in iteration 5 costs" in sentence(frame)) == (steps == (5,))
     assert "is idle longer" in row["text"]
+
+
+def test_communication_that_may_be_waiting_is_replayed_where_it_is_least(tmp_path: Path) -> None:
+    """The neighbours of a stage that was not recorded wait for it: the others tell more of the transfers."""
+    play = ahead(Play(pipeline(one(4, 1, Pace(2.0)))), 4)
+    row = overview(play.open(tmp_path, without=(1,))).set_index("topic").loc["exposed_communication"]
+    assert "waiting for other ranks included" in row["text"] and "aside" not in row["saving"]
+    frame = temporal_breakdown(Trace.open(tmp_path, cache=False))
+    least = frame["exposed_communication_ns"].idxmin()
+    assert f"(rank {frame['rank'][least]})" in row["saving"]
 
 
 def test_what_the_order_of_exchanges_costs_is_not_told_to_save_nothing(tmp_path: Path) -> None:
