@@ -163,7 +163,11 @@ def cluster(count: int, folder: Path) -> None:
         print(f"{count:,} ranks on two workers; CPU is the notebook's, with its half of Dask")
         trace = asked("open", lambda: Trace.open(folder / "job", client, cache=folder / "cache"))
         asked("iterations, health", lambda: (trace.iterations, trace.health))
-        for kind in ("temporal_breakdown", "kernel_breakdown", "collectives", "stragglers", "rank_waits"):
+        vars(trace)["fits_a_worker"] = False  # as of ranks that are larger
+        for kind in (
+            "temporal_breakdown", "kernel_breakdown", "collectives", "stragglers", "rank_waits",
+            "step_times", "slowdown",
+        ):  # fmt: skip
             asked(kind, lambda kind=kind: ANALYSES[kind].answer(trace))  # type: ignore[misc]
     told_peak()
 
