@@ -42,6 +42,7 @@ class _Region:
         each: what is counted in a step: "launches" or "copies" inside of them, or "calls", they themselves.
         more_than: of these are told. what: they are called.
         change: what takes the cost away; edits_of a name of a call.
+        with_work: what the calls launch goes with them, so that its time on the device is lost, too.
         suggestion: what to try, and what it risks.
     """
 
@@ -54,6 +55,7 @@ class _Region:
     words: str
     edits_of: Callable[[str], list[Edit]]
     suggestion: str
+    with_work: bool = False
 
 
 _COUNTED = {"launches": "kernels and fills", "copies": "copies", "calls": "times"}
@@ -88,6 +90,7 @@ _REGIONS = (
         "without zeroing gradients",
         _without_fills,
         "zero_grad(set_to_none=True) launches nothing; gradients are then None until the next backward pass.",
+        with_work=True,
     ),
     _Region(
         "bucket_copies",
@@ -100,6 +103,7 @@ _REGIONS = (
         _without_fills,
         "DistributedDataParallel(gradient_as_bucket_view=True): gradients are then views of the buckets, "
         "which also saves their memory. Code that detaches or replaces gradients does not go with it.",
+        with_work=True,
     ),
     _Region(
         "allocator_calls",
@@ -129,6 +133,13 @@ def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
         cost, share = int(lost.sum()) // len(about), 100.0 * int(lost.sum()) / whole
         idle_ns = sum(inputs.of(rank, _idle_inside, region) for rank in about["rank"].tolist())
         idle = 100.0 * idle_ns / whole
+        device_ns = sum(calls[rank].device_ns for rank in about["rank"].tolist())
+        device = 100.0 * device_ns / whole
+        told = f"{inputs.share(share)}{inputs.per_step(cost)}"
+        if device_ns:
+            told += f" and the device {percent(device)}"
+        if device > share:
+            cost, share = device_ns // len(about), device
         worst = int(about["rank"].iloc[int(lost.to_numpy(np.int64).argmax())])
         rank_trace = inputs.trace.rank(worst)
         rows = calls[worst].rows
@@ -138,8 +149,8 @@ def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
             region.topic,
             cost,
             share,
-            f"In each step {region.what} {times} ({brief(name)}), which takes the host {inputs.share(share)}"
-            f"{inputs.per_step(cost)}; for {percent(idle)} the device is idle meanwhile.",
+            f"In each step {region.what} {times} ({brief(name)}), which takes the host {told}; "
+            f"for {percent(idle)} the device is idle meanwhile.",
             region.suggestion,
             "idle_breakdown",
             Evidence(
@@ -149,8 +160,8 @@ def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
                 event_id=int(rank_trace.event_id[rows[int(rank_trace.dur[rows].argmax())]]),
             ),
             change=Change(region.words, lambda found: _edits(found, region)),
-            only_if_saved=not severity_of(idle),
-            severity=severity_of(idle) or ("note" if severity_of(share) else None),
+            only_if_saved=not severity_of(max(idle, device)),
+            severity=severity_of(max(idle, device)) or ("note" if severity_of(share) else None),
         )
 
     return judge
@@ -162,11 +173,13 @@ class _Made(NamedTuple):
     Attributes:
         often: what is counted, in the median step. rows: the calls; none where that is not often.
         taken_ns: how much of the judged time one of them is open.
+        device_ns: how much of it the device works on what they launch, where that goes with them.
     """
 
     often: int
     rows: Int64
     taken_ns: int
+    device_ns: int = 0
 
 
 def _made(inputs: Inputs, rank: int, region: _Region) -> _Made:
@@ -174,7 +187,8 @@ def _made(inputs: Inputs, rank: int, region: _Region) -> _Made:
     often = _often(inputs, rank, rows, region)
     if often <= region.more_than:
         return _Made(often, np.empty(0, np.int64), 0)
-    return _Made(often, rows, _time_inside(inputs, rank, rows))
+    device_ns = _time_of_work(inputs, rank, rows) if region.with_work else 0
+    return _Made(often, rows, _time_inside(inputs, rank, rows), device_ns)
 
 
 def _calls(inputs: Inputs, rank: int, region: _Region) -> Int64:
@@ -234,6 +248,15 @@ def _time_inside(inputs: Inputs, rank: int, calls: Int64) -> int:
     rank_trace = inputs.trace.rank(rank)
     spans = Intervals.union(rank_trace.start[calls], rank_trace.end[calls])
     return spans.within(rank_trace.windows(inputs.scope))
+
+
+def _time_of_work(inputs: Inputs, rank: int, calls: Int64) -> int:
+    """How much of the judged time the device works on what is launched in these calls, ns."""
+    rank_trace = inputs.trace.rank(rank)
+    launch = _launches(rank_trace)
+    rows = np.flatnonzero(np.isin(rank_trace.launch, launch[begins_in(rank_trace, launch, calls)]))
+    work = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    return work.within(rank_trace.windows(inputs.scope))
 
 
 def _idle_inside(inputs: Inputs, rank: int, region: _Region) -> int:

@@ -430,6 +430,16 @@ def zeroes_gradients(program: Program, number: int) -> None:
     busy(program, 5)
 
 
+def fills_ahead(program: Program, number: int) -> None:
+    """Long fills, which the host launches quickly."""
+    with program.inside("user_annotation", "Optimizer.zero_grad#SGD.zero_grad"):
+        for _ in range(20):
+            program.launch(100 * US, "Memset (Device)", kind="gpu_memset", api="cudaMemsetAsync")
+    for _ in range(10):
+        program.launch(100 * US)
+    program.synchronise()
+
+
 def optimizes(launches: int, name: str = "Optimizer.step#SGD.step") -> Callable[[Program, int], None]:
     """An optimizer that launches an update of 5 us for each parameter, after an operator of 40 us."""
 
@@ -738,6 +748,13 @@ CASES = {
         "zero_grad_fills",
         ("idle_host",),
         words=("launches 20 kernels and fills", "set_to_none=True"),
+    ),
+    "zero_grad that the device waits for": Case(
+        loop(fills_ahead),
+        "zero_grad_fills",
+        ("memory_copies",),
+        share=100 * 20 * 100 / (20 * 101 + 10 * 101 + 9),
+        words=("which takes the host 1.", " and the device 65.", "; for 0"),
     ),
     "zero_grad of 3 tensors": Case(
         loop(optimizes(3, "Optimizer.zero_grad#SGD.zero_grad")), "compute_bound", ("idle_host",)
