@@ -100,10 +100,14 @@ def launch_bound(inputs: Inputs, where: Where) -> str:
     """Launching ahead, or fewer launches."""
     if inputs.replays_graphs and where.places and "GraphLaunch" in where.places[0].name:
         return "Launching the graph takes this long: launch it earlier, while the device still has work."
-    ahead = "Let the host run ahead of the device (fewer synchronising calls)"
+    if where.drained_by:
+        ahead = "Let the host run ahead of the device (fewer synchronising calls)"
+        other = "launch many kernels at once with CUDA graphs"
+        return f"{ahead}." if inputs.replays_graphs or not inputs.has_graphs else f"{ahead}, or {other}."
+    slow = "The host takes longer to launch the work than the device to do it"
     if inputs.replays_graphs or not inputs.has_graphs:
-        return f"{ahead}."
-    return f"{ahead}, or launch many kernels at once with CUDA graphs."
+        return f"{slow}: launch fewer, larger pieces."
+    return f"{slow}: launch many kernels at once with CUDA graphs, or fewer, larger ones."
 
 
 def tiny_kernels(inputs: Inputs, where: Where) -> str:

@@ -138,6 +138,8 @@ _CAUSES = (
 
 # Where the cause itself does not say what the host does, it matters whether anything of it was recorded.
 _HOST_UNEXPLAINED = ("idle_host",)
+# Where it matters whether the host could have been ahead.
+_HOST_AHEAD = ("idle_host", "launch_bound")
 
 
 def concerned(frame: pd.DataFrame, lost: pd.Series) -> pd.DataFrame:
@@ -229,7 +231,7 @@ def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
         int(lengths[longest]),
         int(lengths[lengths >= LEAST_NS].sum()) >= MOST * part.length,
         None if row < 0 else int(rank_trace.event_id[row]),
-        *(_drained(rank_trace, idle, part) if cause.topic in _HOST_UNEXPLAINED else ()),
+        *(_drained(rank_trace, idle, part) if cause.topic in _HOST_AHEAD else ()),
     )
 
 

@@ -180,6 +180,12 @@ def launches_slowly(program: Program, number: int) -> None:
     program.synchronise()
 
 
+def launches_after_waits(program: Program, number: int) -> None:
+    for _ in range(20):
+        program.launch(60 * US, call=30 * US)
+        program.synchronise(name="cudaStreamSynchronize")
+
+
 def small_kernels(program: Program, number: int) -> None:
     program.launch(200 * US)
     for _ in range(100):
@@ -578,7 +584,18 @@ CASES = {
     ),
     "loader behind compute": Case(loop(loads_ahead), "compute_bound", never=("loader",)),
     "blocked": Case(loop(blocked), "sync_calls", ("launch_bound",), words=("cudaStreamSynchronize",)),
-    "slow launches": Case(loop(launches_slowly), "launch_bound", never=("cudaLaunchKernel (",)),
+    "slow launches": Case(
+        loop(launches_slowly),
+        "launch_bound",
+        words=("The host takes longer to launch",),
+        never=("cudaLaunchKernel (", "synchronising"),
+    ),
+    "launches after waits": Case(
+        loop(launches_after_waits),
+        "launch_bound",
+        words=("after the host had waited in cudaStreamSynchronize", "fewer synchronising calls"),
+        never=("takes longer to launch",),
+    ),
     "small kernels": Case(
         loop(small_kernels), "tiny_kernels", ("compute_bound",), words=("torch.compile fuses",)
     ),
