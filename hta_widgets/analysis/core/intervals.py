@@ -14,6 +14,7 @@ compiled kernel would gain nothing.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +24,9 @@ __all__ = ["Intervals"]
 
 Int64Array = npt.NDArray[np.int64]
 _EMPTY: Int64Array = np.empty(0, np.int64)
+# So few times are looked up by Python: numpy lets other threads run at each look, for 5 ms at a time, and one
+# is asked of each of thousands of ranks while several parts follow a selection.
+_FEW = 8
 
 
 class Intervals:
@@ -123,11 +127,18 @@ class Intervals:
         """Length in ns of the part of the set before each time."""
         if not len(self):
             return np.zeros(len(time), np.int64)
+        if len(time) <= _FEW:
+            return np.array([self._length_before(at) for at in time.tolist()], np.int64)
         begun = np.searchsorted(self.start, time, side="right")
         last = np.maximum(begun - 1, 0)
         beyond = np.where(begun > 0, np.maximum(self.end[last] - time, 0), 0)
         result: Int64Array = self._before[begun] - beyond
         return result
+
+    def _length_before(self, time: int) -> int:
+        begun = bisect_right(self.start, time)
+        beyond = max(int(self.end[begun - 1]) - time, 0) if begun else 0
+        return int(self._before[begun]) - beyond
 
     def _overlapping_pairs(self, other: Intervals) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """Positions (mine, theirs) of every pair of intervals that share time, in order of time."""
