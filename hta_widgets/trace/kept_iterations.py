@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Final
 
 import pandas as pd
-import pyarrow as pa
 
-from hta_widgets.trace.arrow_frames import from_arrow, joined_from_arrow, to_arrow
+from hta_widgets.trace.arrow_frames import UNREADABLE, from_arrow, joined_from_arrow, to_arrow
 from hta_widgets.trace.kept_links import code_of
 from hta_widgets.trace.reader.cache_budget import trim_at_times
-from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
+from hta_widgets.trace.reader.sealed import read_sealed, sealed
 
 __all__ = ["file_of", "read", "read_all", "write"]
 
@@ -24,7 +23,6 @@ _FOLDER: Final = "iterations"
 _LEAST_SLICES: Final = 100_000  # in fewer they are found before a file is written
 _PART_OF_BUDGET: Final = 0.02
 _TRIM_EVERY: Final = 64
-_UNREADABLE: Final = (OSError, DamagedFileError, ValueError, KeyError, TypeError, pa.ArrowException)
 
 
 def file_of(folder: Path, key: str, slices: int) -> Path | None:
@@ -41,7 +39,7 @@ def read(file: Path, made: str) -> pd.DataFrame | None:
     """
     try:
         return from_arrow(read_sealed(_whole(file, made)))
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
 
 
@@ -53,7 +51,7 @@ def read_all(kept: Sequence[tuple[Path, str]]) -> tuple[pd.DataFrame, list[int]]
     """
     try:
         return joined_from_arrow([read_sealed(_whole(file, made)) for file, made in kept])
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
 
 

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
-import pyarrow as pa
 
-from hta_widgets.trace.arrow_frames import from_arrow, to_arrow
+from hta_widgets.trace.arrow_frames import UNREADABLE, from_arrow, to_arrow
 from hta_widgets.trace.kept_links import code_of
 from hta_widgets.trace.reader.cache_budget import trim
-from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
+from hta_widgets.trace.reader.sealed import read_sealed, sealed
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
@@ -69,7 +68,7 @@ def _read(file: Path) -> pd.DataFrame | None:
     try:
         frame = from_arrow(read_sealed(file))
         os.utime(file)  # marks it as recently used
-    except (OSError, DamagedFileError, ValueError, KeyError, TypeError, pa.ArrowException):
+    except UNREADABLE:
         return None
     return frame
 

@@ -18,7 +18,6 @@ from hta_widgets.trace.reader.table import EventTable, Problem
 LONGEST_NS = 7 * 24 * 3600 * 1_000_000_000
 _PIECE = 1 << 16  # rows at once: what follows from all would take as much memory as they do
 
-
 # what an event is; of those that are no slices, the last two may become one together
 _OTHER, _USABLE, _UNTIMED, _NEGATIVE, _ENDLESS, _BEGIN, _END = range(7)
 _UNUSABLE = [

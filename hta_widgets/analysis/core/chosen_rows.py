@@ -1,7 +1,8 @@
-"""What a scope chooses: rows of a rank, and rows of an answer about the whole job."""
+"""What a scope or an iteration chooses: rows of a rank, and rows of an answer about the whole job."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["of_ranks_and_iterations", "overlapping"]
+__all__ = ["count_in_each", "of_ranks_and_iterations", "overlapping"]
 
 
 @memoize_per_rank()
@@ -25,6 +26,13 @@ def overlapping(rank_trace: RankTrace, scope: Scope) -> npt.NDArray[np.bool_]:
     chosen = np.zeros(rank_trace.n, np.bool_)
     chosen[rank_trace.rows(scope)] = True
     return chosen
+
+
+def count_in_each(rank_trace: RankTrace, rows: npt.NDArray[np.int64], iterations: Iterable[int]) -> list[int]:
+    """How many of these rows of a rank are in each of some iterations."""
+    numbers, counts = np.unique(rank_trace.iteration[rows], return_counts=True)
+    count = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+    return [count.get(number, 0) for number in iterations]
 
 
 def of_ranks_and_iterations(frame: pd.DataFrame, trace: Trace, scope: Scope) -> pd.DataFrame:

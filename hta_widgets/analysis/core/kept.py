@@ -31,10 +31,10 @@ from hta_widgets.analysis.core.text_columns import stacked
 from hta_widgets.analysis.core.there import answer_by_rank, stated_by_user
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.trace.arrow_frames import from_arrow, joined_from_arrow, to_arrow
+from hta_widgets.trace.arrow_frames import UNREADABLE, from_arrow, joined_from_arrow, to_arrow
 from hta_widgets.trace.far import FarTrace
 from hta_widgets.trace.reader.cache_budget import trim_at_times
-from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
+from hta_widgets.trace.reader.sealed import read_sealed, sealed
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ _LARGEST = 8 << 20
 # Reading an answer takes a millisecond or two; what is computed as soon is not worth a file.
 _LEAST_SECONDS = 0.05
 _TRIM_EVERY = 256
-_UNREADABLE = (OSError, DamagedFileError, ValueError, KeyError, TypeError, pa.ArrowException)
 
 
 def kept(*, by_rank: bool = False, unless: Mapping[str, str] | None = None) -> Callable[[Question], Question]:
@@ -133,7 +132,7 @@ def _joined(files: Iterable[Path | None]) -> pd.DataFrame | None:
             contents.append(read_sealed(file))
             os.utime(file)  # marks it as recently used
         return joined_from_arrow(contents)[0]
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
 
 
@@ -201,7 +200,7 @@ def _read(file: Path) -> pd.DataFrame | None:
         content = read_sealed(file)
         frame = from_arrow(content)
         os.utime(file)  # marks it as recently used
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
     return frame
 

@@ -205,8 +205,9 @@ class Inputs:
         for rank, _ in device_ranks(self.trace, self.scope):
             names, count, mean = self.of(rank, _compute_kernels)
             if names:
-                if (index := indices.get(tuple(names))) is None:
-                    index = indices[tuple(names)] = pd.Index(names)
+                key = tuple(names)
+                if (index := indices.get(key)) is None:
+                    index = indices[key] = pd.Index(names)
                 counts[rank], means[rank] = pd.Series(count, index), pd.Series(mean, index)
         return pd.DataFrame(counts).sort_index(), pd.DataFrame(means).sort_index()
 

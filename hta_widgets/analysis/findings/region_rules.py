@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.chosen_rows import count_in_each
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.advice import KEEP_MEMORY
@@ -223,9 +224,7 @@ def _often(inputs: Inputs, rank: int, rows: Int64, region: _Region) -> int:
     if region.each != "calls":
         launch = _launches(rank_trace)
         counted = launch[begins_in(rank_trace, launch, rows)]
-    steps, times = np.unique(rank_trace.iteration[counted], return_counts=True)
-    count = dict(zip(steps.tolist(), times.tolist(), strict=True))
-    per_step = [count.get(number, 0) for number in inputs.scope.iterations or ()]
+    per_step = count_in_each(rank_trace, counted, inputs.scope.iterations or ())
     return int(np.median(per_step)) if per_step else 0
 
 

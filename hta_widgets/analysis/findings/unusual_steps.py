@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.chosen_rows import count_in_each
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.errors import MissingDataError
@@ -85,8 +86,7 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int) -> Beyond:
     if most != "compute":
         return Beyond(words, _ADVICE[most])
     kernels = np.flatnonzero(rank_trace.event_class == EventClass.COMPUTE)
-    numbers = steps["iteration"].to_numpy(np.int64)
-    counts = np.array([np.count_nonzero(rank_trace.iteration[kernels] == number) for number in numbers])
+    counts = np.array(count_in_each(rank_trace, kernels, steps["iteration"].tolist()))
     common = float(np.median(counts[usual]))
     more = round(int(counts[here].sum()) - common)
     if more > _FEW_KERNELS * common:
