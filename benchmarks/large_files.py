@@ -25,11 +25,13 @@ SMALL = (10, 40)
 BESIDE_HTA = 200
 GOALS = {  # by MB: what: CPU s
     200: {"links": 0.5, "again": 0.05},
-    1000: {"links": 2.0},
+    1000: {"links": 2.0, "events()": 0.7},
+    5000: {"lanes and levels": 2.5, "lanes again": 0.1},
 }
 FLOORS = {"links": 20.0, "again": 40.0}
 MOST_MB = {1000: 1100.0}
 MOST_TIMES_COLUMNS = {5000: 1.2}  # memory of opening, without that of Python and its libraries
+MOST_TIMES_FRAME = {1000: 1.2}  # memory of `events()` beyond that of the open recording
 EXPONENT = 1.05
 Times = dict[str, float]
 
@@ -44,6 +46,7 @@ def measure(setup: Setup) -> list[Figure]:
     for size in sizes:
         path = setup.recording(size)
         call(loaded, path, **setup.columns)  # compiles, and fills the cache that is opened again
+        call(looked_at, path, **setup.columns)
         ours: list[Cost] = []
         again: list[Cost] = []
         used: list[Cost] = []
@@ -68,6 +71,11 @@ def measure(setup: Setup) -> list[Figure]:
                 [cost.result["lanes"] for cost in used],
                 [],
             ),
+            "lanes again": (
+                "... lanes and levels from the cache, CPU s",
+                [cost.result["lanes again"] for cost in used],
+                [],
+            ),
         }
         for key, (what, samples, other) in rows.items():
             text = what.replace("opened,", f"{name} opened,")
@@ -82,6 +90,10 @@ def measure(setup: Setup) -> list[Figure]:
             shares = [cost.result["opening"] / cost.result["columns"] for cost in ours]
             text = "... memory that opening adds to Python's, times the columns"
             figures.append(Figure(text, shares, goal=MOST_TIMES_COLUMNS[size]))
+        if size in MOST_TIMES_FRAME:
+            shares = [call(framed, path, **setup.kernels).result for _ in range(setup.rounds)]
+            text = "... memory that `events()` adds, times its frame"
+            figures.append(Figure(text, shares, goal=MOST_TIMES_FRAME[size]))
     for key, costs in medians.items():
         figures.append(Figure(f"exponent of the events in {key}", [exponent(events, costs)], goal=EXPONENT))
     return figures
@@ -104,14 +116,36 @@ def loaded(path: str) -> Times:
 
 
 def looked_at(path: str) -> Times:
-    """CPU s of the frame of all events and of the timeline's lanes, once all is compiled and imported."""
+    """CPU s of the frame of all events and of the timeline's lanes, once all is compiled and imported, and of
+    the lanes that an earlier process has kept.
+    """
     from hta_widgets.timeline import Pyramid, build_lanes
+    from hta_widgets.timeline.kept_lanes import lanes_of, pyramid_of
     from hta_widgets.trace.model import Trace
 
     trace = Trace.open(path)
     rank = trace.rank(trace.ranks[0])
     _ = rank.launch, rank.iteration, rank.parent
-    return {"frame": _second(trace.events), "lanes": _second(lambda: Pyramid(build_lanes([rank])))}
+    begun = cpu()
+    pyramid_of(trace, lanes_of(trace))
+    kept = cpu() - begun
+    return {
+        "frame": _second(trace.events),
+        "lanes": _second(lambda: Pyramid(build_lanes([rank]))),
+        "lanes again": kept,
+    }
+
+
+def framed(path: str) -> float:
+    """The memory that the frame of all events needs at most beyond the open recording, in frames."""
+    from hta_widgets.trace.model import Trace
+
+    trace = Trace.open(path)
+    rank = trace.rank(trace.ranks[0])
+    _ = rank.launch, rank.iteration, rank.parent
+    before = peak()
+    frame = trace.events()
+    return float((peak() - before) / (frame.memory_usage(deep=True).sum() / (1 << 20)))
 
 
 def _second(work: Callable[[], object]) -> float:

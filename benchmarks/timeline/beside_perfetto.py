@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, Playwright, sync_playwright
 
 from benchmarks.figure import Figure
 from benchmarks.setup import Setup
@@ -19,8 +20,11 @@ from hta_widgets import Trace, examples
 from tests.browser.lab import Server, chromium_page, jupyter_lab
 
 SECONDS = 3.0  # of each movement
+LONGEST_WRITE_S = 60.0  # of the cache
+DRAWN, AGAIN = "opened and drawn, s", "opened again and drawn, from the cache, s"
+DRAWN_S = {480: {DRAWN: 2.0, AGAIN: 1.0}}  # goals by MB
 ROWS = {  # goal, floor
-    "opened and drawn, s": (None, 2.0),
+    DRAWN: (None, 2.0),
     "pan: CPU per frame, ms": (5.0, 1.4),
     "pan: 95 % between frames, ms": (18.0, 0.9),
     "zoom: CPU per frame, ms": (5.0, 1.4),
@@ -28,6 +32,7 @@ ROWS = {  # goal, floor
     "browser's memory, MB": (None, 1.5),
 }
 OURS = {
+    AGAIN: None,
     "a window answered by the kernel, median, ms": 20.0,
     "... 95 %, ms": 40.0,
     "largest message, MB": 1.0,
@@ -48,23 +53,25 @@ def measure(setup: Setup) -> list[Figure]:
             path = setup.recording(size, source)
             mine: Samples = defaultdict(list)
             theirs: Samples = defaultdict(list)
-            for _ in range(setup.rounds if beside else 1):
-                _once(server, path, mine)
+            for turn in range(setup.rounds if beside else 1):
+                _once(server, path, mine, setup.folder / f"columns-{size}-{turn}")
                 if beside:
                     with sync_playwright() as playwright, chromium_page(playwright) as page:
                         _add(theirs, ROWS, _moved(page, perfetto(ui, page, path)))
             trace = Trace.open(path, cache=False)
             slices = sum(trace.rank(rank).n for rank in trace.ranks)
+            goals = {} if setup.small else DRAWN_S.get(size, {})
             for what, (goal, floor) in ROWS.items():
-                name = f"{slices:,} slices {what}" if what.startswith("opened") else what
+                name = f"{slices:,} slices {what}" if what == DRAWN else what
+                goal = goals.get(what, goal)
                 if setup.small and what.endswith("MB"):
                     floor = None  # of a small recording both browsers hold little but themselves
                 figures.append(Figure(name, mine[what], theirs[what], goal, floor))
-            figures += [Figure(what, mine[what], goal=goal) for what, goal in OURS.items()]
+            figures += [Figure(what, mine[what], goal=goals.get(what, goal)) for what, goal in OURS.items()]
     return figures
 
 
-def _once(server: Server, path: Path, found: Samples) -> None:
+def _once(server: Server, path: Path, found: Samples, cache: Path) -> None:
     with sync_playwright() as playwright:
         with chromium_page(playwright) as page:
             jupyter_lab_alone(server, page)
@@ -73,8 +80,19 @@ def _once(server: Server, path: Path, found: Samples) -> None:
             watch(page)
             values = _moved(page, ours(server, page, path))
             got = answers(page)
+        again = _again(server, playwright, path, cache)
     _add(found, ROWS, values)
-    _add(found, OURS, [got.median_ms, got.late_ms, got.largest_mb, values[-1] - empty])
+    _add(found, OURS, [again, got.median_ms, got.late_ms, got.largest_mb, values[-1] - empty])
+
+
+def _again(server: Server, playwright: Playwright, path: Path, cache: Path) -> float:
+    """Seconds until slices are drawn of a recording whose columns and lanes an earlier kernel has kept."""
+    with chromium_page(playwright) as page, ours(server, page, path, cache):
+        until = time.monotonic() + LONGEST_WRITE_S
+        while not any(cache.glob("lanes/*.levels.arrow")) and time.monotonic() < until:
+            page.wait_for_timeout(100)
+    with chromium_page(playwright) as page, ours(server, page, path, cache) as opened:
+        return opened.seconds
 
 
 def _add(found: Samples, rows: dict[str, object] | dict[str, float], values: list[float]) -> None:

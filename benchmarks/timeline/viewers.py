@@ -20,9 +20,10 @@ from tests.browser.lab import TIMELINE, Lab, Server
 
 CELL = """\
 import time
+from pathlib import Path
 from hta_widgets import TimelineScrubber, Trace
 begun = time.time()
-timeline = TimelineScrubber(Trace.open({path!r}, cache=False), height={height})
+timeline = TimelineScrubber(Trace.open({path!r}, cache={cache}), height={height})
 timeline"""
 HEIGHT = 600
 OPENED = "() => document.querySelector('input')?.placeholder?.startsWith('Search or type')"
@@ -45,10 +46,14 @@ def jupyter_lab_alone(server: Server, page: Page) -> None:
 
 
 @contextmanager
-def ours(server: Server, page: Page, trace: Path) -> Iterator[Opened]:
-    """The timeline in a notebook whose kernel begins with this trace: imports count."""
+def ours(server: Server, page: Page, trace: Path, cache: Path | None = None) -> Iterator[Opened]:
+    """The timeline in a notebook whose kernel begins with this trace: imports count.
+
+    Without a cache, files are read anew.
+    """
     lab = Lab(server, page)
-    lab.open_code(CELL.format(path=str(trace), height=HEIGHT), afresh=True)
+    kept = f"Path({str(cache)!r})" if cache else False
+    lab.open_code(CELL.format(path=str(trace), cache=kept, height=HEIGHT), afresh=True)
     timeline = page.locator(TIMELINE).first
     timeline.wait_for(timeout=LONGEST_MS)
     ready = time.time()
