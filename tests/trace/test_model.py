@@ -115,6 +115,9 @@ def test_members_of_a_scope_share_no_row_with_neighbours(tmp_path):
         assert chosen[rank.belong(chosen, scope)].tolist() == [
             row for row in chosen.tolist() if row in rank.members(scope)
         ]
+        assert chosen[rank.overlap(chosen, scope)].tolist() == [
+            row for row in chosen.tolist() if row in rank.rows(scope)
+        ]
     for middle in (25_000, 20_000):  # at 20_000 a kernel starts
         windows = ((0, middle), (middle, 999_000))
         halves = [rank.members(Scope(window_ns=window)) for window in windows]

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.core.memoize import memoize_per_rank
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -17,15 +15,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["count_in_each", "of_ranks_and_iterations", "overlapping"]
-
-
-@memoize_per_rank()
-def overlapping(rank_trace: RankTrace, scope: Scope) -> npt.NDArray[np.bool_]:
-    """For each row of a rank whether it is one of `RankTrace.rows` of a scope."""
-    chosen = np.zeros(rank_trace.n, np.bool_)
-    chosen[rank_trace.rows(scope)] = True
-    return chosen
+__all__ = ["count_in_each", "of_ranks_and_iterations"]
 
 
 def count_in_each(rank_trace: RankTrace, rows: npt.NDArray[np.int64], iterations: Iterable[int]) -> list[int]:

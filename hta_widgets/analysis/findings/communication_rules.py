@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.core.chosen_rows import overlapping
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.changes import Change
@@ -21,6 +20,7 @@ from hta_widgets.trace.ordering import among
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
+    from hta_widgets.trace.scope import Scope
 
 __all__ = ["late_collective"]
 
@@ -98,28 +98,30 @@ def _delayed(inputs: Inputs, rank: int) -> tuple[Intervals, _Late]:
     rank_trace = inputs.trace.rank(rank)
     graph = graph_of(rank_trace)
     assert graph is not None  # it communicates
-    late = _late(rank_trace, graph, overlapping(rank_trace, inputs.scope))
+    late = _late(rank_trace, graph, inputs.scope)
     windows = rank_trace.windows(inputs.scope)
     delayed = Intervals.union(late.due, rank_trace.start[late.rows])
     delayed &= busy(rank_trace, inputs.scope).compute
     return delayed & Intervals.union(windows[:, 0], windows[:, 1]), late
 
 
-def _late(rank_trace: RankTrace, graph: Graph, judged: npt.NDArray[np.bool_]) -> _Late:
-    """The late communication among these rows, by the dependencies of the rank."""
-    target = graph.target
+def _late(rank_trace: RankTrace, graph: Graph, scope: Scope) -> _Late:
+    """The late communication of a scope, by the dependencies of the rank."""
     starts = np.flatnonzero(graph.node_kind == kinds.EVENT_STARTS)
-    rows = graph.row[starts]
-    starts = starts[(rank_trace.event_class[rows] == EventClass.COMMUNICATION) & judged[rows]]
-    arrives = graph.time[graph.source] + graph.weight
-    due, launched = np.full((2, len(graph.time)), -1, np.int64)
-    for into, chosen in ((due, (*_PRODUCERS, kinds.STREAM)), (launched, (kinds.LAUNCH,))):
-        edges = among(graph.kind, chosen)
-        np.maximum.at(into, target[edges], arrives[edges])
-    known = np.zeros(len(graph.time), np.bool_)
-    known[target[among(graph.kind, _PRODUCERS)]] = True
-    delay = graph.time[starts] - due[starts]
-    late = known[starts] & (launched[starts] >= 0) & (delay > max(graph.latency, LATE_NS))
-    starts = starts[late]
-    unlaunched = launched[starts] > due[starts] + delay[late] * _MOST
-    return _Late(graph.row[starts].astype(np.int64), graph.origin_ns + due[starts], unlaunched)
+    starts = starts[rank_trace.event_class[graph.row[starts]] == EventClass.COMMUNICATION]
+    starts = starts[rank_trace.overlap(graph.row[starts], scope)]
+    # only the edges into these, and for each which of them it leads to
+    first, count = graph.first[starts], graph.first[starts + 1] - graph.first[starts]
+    into = np.repeat(np.arange(len(starts)), count)
+    edges = np.arange(len(into)) + np.repeat(first - np.cumsum(count) + count, count)
+    kind, arrives = graph.kind[edges], graph.time[graph.source[edges]] + graph.weight[edges]
+    due, launched = np.full((2, len(starts)), -1, np.int64)
+    for latest, chosen in ((due, (*_PRODUCERS, kinds.STREAM)), (launched, (kinds.LAUNCH,))):
+        these = among(kind, chosen)
+        np.maximum.at(latest, into[these], arrives[these])
+    known = np.zeros(len(starts), np.bool_)
+    known[into[among(kind, _PRODUCERS)]] = True
+    delay = graph.time[starts] - due
+    late = known & (launched >= 0) & (delay > max(graph.latency, LATE_NS))
+    rows, due, delay = graph.row[starts[late]].astype(np.int64), due[late], delay[late]
+    return _Late(rows, graph.origin_ns + due, launched[late] > due + delay * _MOST)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.core.chosen_rows import overlapping
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import callers_in_words
@@ -103,16 +102,19 @@ def _rule(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
 def _rows(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> npt.NDArray[np.int64]:
     """The kernels of the judged time."""
     rank_trace = inputs.trace.rank(rank)
-    rows = np.flatnonzero(_chosen(rank_trace, pattern) & overlapping(rank_trace, inputs.scope))
+    rows = _chosen(rank_trace, pattern)
+    rows = rows[rank_trace.overlap(rows, inputs.scope)]
     return rows[np.argsort(rank_trace.start[rows], kind="stable")]
 
 
 @memoize_per_rank(last=len(_KERNELS))
-def _chosen(rank_trace: RankTrace, pattern: re.Pattern[str]) -> npt.NDArray[np.bool_]:
-    """Which rows are compute kernels of such a name."""
+def _chosen(rank_trace: RankTrace, pattern: re.Pattern[str]) -> npt.NDArray[np.int64]:
+    """The rows that are compute kernels of such a name."""
     named = np.array([bool(pattern.search(name)) for name in rank_trace.names] or [False], np.bool_)
-    compute: npt.NDArray[np.bool_] = rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE)
-    return compute & named[rank_trace.name]
+    if not named.any():
+        return np.empty(0, np.int64)
+    compute = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
+    return compute[named[rank_trace.name[compute]]]
 
 
 def _time(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> int:

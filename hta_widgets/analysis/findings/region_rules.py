@@ -203,6 +203,8 @@ def _calls(inputs: Inputs, rank: int, region: _Region) -> Int64:
 def _recorded(rank_trace: RankTrace, region: _Region) -> Int64:
     """The calls of the host in the whole recording."""
     named = np.array([bool(region.calls.search(name)) for name in rank_trace.names] or [False], np.bool_)
+    if not named.any():
+        return np.empty(0, np.int64)
     rows = np.flatnonzero(named[rank_trace.name] & ~rank_trace.is_device)
     of_class = np.isin(rank_trace.event_class[rows], region.classes)
     found: Int64 = rows[of_class & (rank_trace.stream[rows] == NULL)]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.core.chosen_rows import overlapping
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -146,9 +145,8 @@ def _runs(rank_trace: RankTrace, scope: Scope) -> _Runs | None:
     exchanges = rank_trace.event_class[rows] == EventClass.COMMUNICATION
     spans = Intervals.union(rank_trace.start[rows[exchanges]], rank_trace.end[rows[exchanges]])
     rows = _apart(rank_trace, rows[~exchanges])
-    computes = rank_trace.event_class[rows] == EventClass.COMPUTE
-    judged = computes & overlapping(rank_trace, scope)[rows]
-    rows = np.sort(rows[judged & (rank_trace.launch[rows] >= 0)], kind="stable")  # quick: almost in order
+    rows = rows[(rank_trace.event_class[rows] == EventClass.COMPUTE) & (rank_trace.launch[rows] >= 0)]
+    rows = np.sort(rows[rank_trace.overlap(rows, scope)], kind="stable")  # quick: almost in order
     operator = rank_trace.parent[rank_trace.launch[rows]]
     rows, operator = rows[operator >= 0], operator[operator >= 0]
     shapes = recorded_inputs(rank_trace).codes[0][operator]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.core.chosen_rows import overlapping
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import NOTE_PCT
 from hta_widgets.analysis.findings.idle_rules import concerned
@@ -115,7 +114,7 @@ def _of_rank(inputs: Inputs, rank: int, find: Find) -> tuple[Int64, int, int]:
     """The kernels in the judged time, how much of it they take, and how much of that is lost, ns."""
     rank_trace = inputs.trace.rank(rank)
     rows, left = find(rank_trace)
-    chosen = overlapping(rank_trace, inputs.scope)[rows]
+    chosen = rank_trace.overlap(rows, inputs.scope)
     rows, left = rows[chosen], left[chosen]
     taken, whole = time_of(inputs, rank, rows), int(rank_trace.dur[rows].sum())
     if not whole:
