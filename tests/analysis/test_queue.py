@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from examples.simulator import simulate
 from examples.simulator.bundled import JOBS
-from hta_widgets.analysis.core.step_function import StepFunction, quantile
+from hta_widgets.analysis.core.step_function import StepFunction, quantile, time_with
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue, queue_length, queue_summary, sentence
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError
@@ -154,6 +154,13 @@ def test_windows_of_a_step_function_hold_what_each_instant_does(changes, edges):
     assert (held >= 0).all()
     expected = [steps.at(instant) for first, last in windows.tolist() for instant in range(first, last)]
     assert np.repeat(value, held).tolist() == expected
+
+
+@given(st.lists(st.tuples(MOMENT, st.integers(0, 9)), max_size=12), st.integers(1, 4))
+def test_the_time_with_so_many_is_that_of_each_instant(stays, many):
+    came, left = (np.array([came + more * stay for came, stay in stays], np.int64) for more in (0, 1))
+    there = [((came <= instant) & (instant < left)).sum() for instant in range(31)]
+    assert time_with(came, left, many) == sum(count >= many for count in there)
 
 
 def test_steps_add_up_and_hold_the_calls_that_begin_in_them():

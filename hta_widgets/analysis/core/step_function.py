@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["StepFunction", "quantile"]
+__all__ = ["StepFunction", "quantile", "time_with"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -56,3 +56,19 @@ def quantile(value: Int64, weight: Int64, share: float) -> int:
     reached = np.cumsum(weight[order])
     at = int(np.searchsorted(reached, share * reached[-1], side="left"))
     return int(value[order][min(at, len(value) - 1)])
+
+
+def time_with(came: Int64, left: Int64, many: int) -> int:
+    """For how long (ns) at least so many of what came had not left again.
+
+    Args:
+        came, left: when each one came and left, in any order; none leaves before it came.
+        many: at least 1.
+    """
+    if len(came) < many:
+        return 0
+    came, left = np.sort(came, kind="stable"), np.sort(left, kind="stable")  # quick: almost in order
+    # So many are there from when that many more came than have left, until the next one leaves.
+    since, until = came[many - 1 :], left[: len(left) - many + 1]
+    since[1:] = np.maximum(since[1:], until[:-1])
+    return int(np.maximum(until - since, 0).sum())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.core.step_function import time_with
+from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue
+from hta_widgets.analysis.launches.stream_queues import SHORTEST_LIMIT
 from hta_widgets.formatting import percent
 
 __all__ = ["queue_full"]
@@ -18,7 +20,7 @@ def queue_full(inputs: Inputs) -> Finding | None:
     That a queue is full is told by launches that take much longer at its greatest length, again and again; a
     queue that only grows long is not full.
     """
-    if inputs.temporal.empty:
+    if not any(inputs.of(rank, _may_be_full) for rank in inputs.temporal["rank"].tolist()):
         return None
     frame = blocked_on_full_queue(inputs.trace, inputs.scope)
     frame = frame[(frame["limit_source"] == "plateau") & (frame["blocked_ns"] > 0)]
@@ -51,3 +53,19 @@ def queue_full(inputs: Inputs) -> Finding | None:
         section="not now",
         severity="note",
     )
+
+
+def _may_be_full(inputs: Inputs, rank: int) -> bool:
+    """Whether a queue can have been full for long enough; that is quicker to tell than how long each was.
+
+    All streams together are at least as long as each, and no queue that is full is short. What has no
+    launches is asked, and says so.
+    """
+    rank_trace = inputs.trace.rank(rank)
+    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    if not len(rows):
+        return True
+    came = rank_trace.start[rank_trace.launch[rows]]
+    long_ns = time_with(came, np.maximum(rank_trace.start[rows], came), SHORTEST_LIMIT)
+    windows = rank_trace.windows(inputs.scope)
+    return 100.0 * long_ns >= NOTE_PCT * int((windows[:, 1] - windows[:, 0]).sum())

@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Queue", "observed_windows", "stream_queues"]
+__all__ = ["SHORTEST_LIMIT", "Queue", "observed_windows", "stream_queues"]
 
 Int64 = npt.NDArray[np.int64]
 
-_SHORTEST_LIMIT: Final = (
-    128  # no known hardware queue is shorter; a short plateau is the program's own rhythm
-)
+SHORTEST_LIMIT: Final = 128  # no known hardware queue is shorter; a short plateau is the program's own rhythm
 _PLATEAU_CALLS: Final = 16  # a peak is reached once, a limit again and again
 _PLATEAU_SLOWDOWN: Final = 4  # and there a call waits for a place, hence lasts much longer than others
 
@@ -88,7 +86,7 @@ def _plateau(rank_trace: RankTrace, length: StepFunction, change: Int64, row: In
     reached, call_ns = length.value[came], rank_trace.dur[row[came]]
     most = int(reached.max(initial=0))
     there = reached == most
-    if most < _SHORTEST_LIMIT or there.sum() < _PLATEAU_CALLS or there.all():
+    if most < SHORTEST_LIMIT or there.sum() < _PLATEAU_CALLS or there.all():
         return None
     slow = np.median(call_ns[there]) >= _PLATEAU_SLOWDOWN * np.median(call_ns[~there])
     return most if slow else None

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.analysis.core.step_function import time_with
 from hta_widgets.analysis.replay.device_events import DeviceEvents
 from hta_widgets.analysis.replay.host_points import HostPoints
 from hta_widgets.trace.ordering import first_of_each, grouped
@@ -91,8 +92,9 @@ def delays_of(rank_trace: RankTrace, host: HostPoints, device: DeviceEvents) -> 
     launching = np.flatnonzero(host.launches > 0)
     own = _own_times(rank_trace, launching)
     queue, blocked = _queue(rank_trace, host, device, called, own)
-    free = _own_times(rank_trace, launching[~blocked[launching]])
-    own = np.where(free > 0, free, own)
+    if queue:  # else it held no call up
+        free = _own_times(rank_trace, launching[~blocked[launching]])
+        own = np.where(free > 0, free, own)
     of_kernels = host.launched_by[device.row[device.is_kernel & has]]
     of_kernels = of_kernels[host.launches[of_kernels] == 1]
     return Delays(
@@ -141,7 +143,9 @@ def _queue(
     held, blocked = 0, np.zeros(rank_trace.n, np.bool_)
     for gpu in range(int(device.gpu.max(initial=-1)) + 1):
         mine = np.flatnonzero((device.launched >= 0) & (device.gpu == gpu))
-        if len(mine) < QUEUE_FROM:
+        # each launch in the queue has an event that has not ended
+        ended = np.maximum(device.end[mine], called[mine])
+        if not time_with(called[mine], ended, QUEUE_FROM):
             continue
         by = host.launched_by[device.row[mine]]
         launch, rows = pd.factorize(by)

@@ -9,6 +9,7 @@ import pytest
 
 from hta_widgets.analysis import what_if
 from hta_widgets.analysis.findings import OPEN, overview, sentence
+from hta_widgets.analysis.launches.stream_queues import SHORTEST_LIMIT
 from hta_widgets.analysis.replay import edits
 from hta_widgets.trace import Trace
 from tests.support import shared_trace
@@ -54,6 +55,10 @@ def test_a_full_queue_is_time_to_spare(tmp_path: Path):
     saved = what_if(trace, edits.launches(0)).query("iteration.isna()").iloc[0]
     assert saved["before_ns"] - saved["after_ns"] < 0.005 * saved["before_ns"]
     assert "queue" not in sentence(frame) and "more cause" not in sentence(frame)
+
+
+def test_the_shortest_queue_that_can_be_full_is_told(tmp_path: Path):
+    assert "queue_full" in set(overview(ahead(SHORTEST_LIMIT).open(tmp_path))["topic"])
 
 
 def test_a_queue_that_is_only_long_is_not_full(tmp_path: Path):
