@@ -115,7 +115,8 @@ class _Threads:
         if len(launching) == 1:
             self.blocked, self.waiting = blocked, waiting
             return
-        for thread, open_call in when(call).items():
+        outermost = call & (rank_trace.parent < 0)  # what they call lies within them
+        for thread, open_call in when(outermost).items():
             self.blocked[thread] = blocked[thread] | (anywhere_blocked - open_call)
             self.waiting[thread] = waiting[thread] | (anywhere_waiting - open_call)
 

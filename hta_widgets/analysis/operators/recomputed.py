@@ -42,6 +42,8 @@ def recomputed(rank_trace: RankTrace) -> Int64:
     """Those of `recorded_again` whose operators follow each other as some of the forward pass do."""
     calls = operator_calls(rank_trace)
     in_node, again = _inside(rank_trace)
+    if not again.any():
+        return np.empty(0, np.int64)
     launches = np.zeros(len(calls.rows), np.bool_)
     launches[calls.owner[calls.owner >= 0]] = True
     launching = np.flatnonzero(launches)
@@ -76,13 +78,21 @@ def _inside(rank_trace: RankTrace) -> tuple[Bool, Bool]:
     """Which calls are inside a node of autograd, and which of those are, or are in, one that makes nodes."""
     calls = operator_calls(rank_trace)
     node = np.array([name.startswith(_NODE) for name in rank_trace.names] or [False], np.bool_)
-    of_forward = (rank_trace.argument("sequence_number") != NULL) & (
-        rank_trace.argument("fwd_thread_id") == 0
-    )
     in_node = node[rank_trace.name[calls.rows]]
     again = np.zeros(len(in_node), np.bool_)
-    _spread(calls.parent, of_forward[calls.rows] & ~in_node, in_node, again)
+    _spread(calls.parent, _makes_nodes(rank_trace, calls.rows) & ~in_node, in_node, again)
     return in_node, again
+
+
+def _makes_nodes(rank_trace: RankTrace, rows: Int64) -> Bool:
+    """Which of these operators have a sequence number, and are of no backward pass."""
+    numbered, forward = np.zeros((2, rank_trace.table.n), np.bool_)
+    event, number = rank_trace.table.sparse("sequence_number")
+    numbered[event[number != NULL]] = True
+    event, thread = rank_trace.table.sparse("fwd_thread_id")
+    forward[event[thread == 0]] = True
+    makes: Bool = (numbered & forward)[rank_trace.event_id[rows]]
+    return makes
 
 
 @kernel

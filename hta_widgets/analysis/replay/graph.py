@@ -27,7 +27,7 @@ from hta_widgets.analysis.replay.device_events import (
     device_rows,
     streams_of,
 )
-from hta_widgets.analysis.replay.edge_list import Edges, Nodes
+from hta_widgets.analysis.replay.edge_list import Edges, Nodes, targets
 from hta_widgets.analysis.replay.edges import dependencies
 from hta_widgets.analysis.replay.elastic import shared_delays
 from hta_widgets.analysis.replay.groups import Group, groups_of
@@ -181,7 +181,7 @@ def _inferred(nodes: Nodes, host: HostPoints, first: Int32, edges: Edges) -> Boo
     recorded = np.zeros(len(nodes.time), np.bool_)
     recorded[nodes.host[host.awaited != NOT_RECORDED]] = True
     waits = np.flatnonzero(edges.kind == SYNC)
-    inferred[waits] = ~recorded[np.searchsorted(first, waits, side="right") - 1]
+    inferred[waits] = ~recorded[targets(first, waits)]
     return inferred
 
 

@@ -213,8 +213,10 @@ def _model_weights(rank_trace: RankTrace, graph: Graph) -> Int64:
     """Weights without residuals and with the usual latency and gaps: what the graph alone explains."""
     weight = graph.weight.copy()
     launch = np.flatnonzero(graph.kind == LAUNCH)
-    launches = np.bincount(rank_trace.launch[rank_trace.launch >= 0], minlength=rank_trace.n)
-    of_graph = launches[graph.row[graph.source[launch]]] > 1
+    calls = np.sort(rank_trace.launch[rank_trace.launch >= 0], kind="stable")  # quick: almost in order
+    graphs = np.zeros(rank_trace.n, np.bool_)
+    graphs[calls[1:][calls[1:] == calls[:-1]]] = True
+    of_graph = graphs[graph.row[graph.source[launch]]]
     weight[launch] = np.where(of_graph, graph.graph_latency, graph.latency)
     weight[among(graph.kind, (STREAM, WAIT, COLLECTIVE, LATE))] = graph.gap
     orphan = graph.kind == ORPHAN
