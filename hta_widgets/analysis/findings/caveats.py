@@ -48,6 +48,12 @@ CAVEATS: dict[str, Caveat] = {
         "More workers take memory and cores of the host, and each draws random numbers of its own.",
         "Free cores on the host.",
     ),
+    "host_loading": Caveat(
+        "More workers take memory and cores of the host, and each draws random numbers of its own.",
+        "Free cores on the host.",
+    ),
+    "host_straggler": _BALANCED,
+    "host_optimizer": Caveat("Sums are rounded in another order.", "An optimizer with fused=True for CPUs."),
     "sync_calls": Caveat(
         "Values that are read back later are older: logs and stopping rules lag behind.",
         "Values that the next step does not depend on.",

@@ -56,6 +56,10 @@ NO_CHANGE: dict[str, str] = {
     "edits.microbatches replays other numbers",
     "buffers_broadcast": "other broadcasts are recorded under the same name",
     "slowed_by_communication": "communication takes its share of the device wherever it runs",
+    **dict.fromkeys(
+        ("host_loading", "host_straggler", "host_collectives", "host_outside", "host_optimizer"),
+        "only work of devices is replayed, and none is recorded",
+    ),
     "maybe_communication": "whether it is communication is not known",
 }
 """By topic, why no edit takes its cost away."""

@@ -65,6 +65,11 @@ WORDS = {
     "start_up": "Starting up",
     "slow_steps": "Extra time in unusually long steps",
     "unrecorded_idle": "Idle time without a recorded cause",
+    "host_loading": "The data loader",
+    "host_straggler": "Waiting for a late rank",
+    "host_collectives": "Waiting for collectives of the hosts",
+    "host_outside": "Time outside of operators",
+    "host_optimizer": "Updating parameters one by one",
     "no_work_due": "Time without any device work, at an end of the recording,",
 }
 _ABOUT_THE_RECORDING = {
@@ -82,6 +87,7 @@ _ABOUT_MEMORY = {
 
 _NO_COST = {
     "compute_bound": "Computing",
+    "host_operators": "Running operators on the host",
     "maybe_communication": "Work that may be communication",
     "earlier_work": "Work launched before the recording",
     "unread_files": "Files that could not be read",
@@ -128,9 +134,12 @@ def _sentence(frame: pd.DataFrame) -> str:
     verdict = frame[frame["section"] == VERDICT]
     now = found[found["section"] != LATER]
     if len(verdict) and not now["severity"].eq("warning").any():
-        computing = f"Computing takes {percent(verdict['share_pct'].iloc[0])} of the time"
+        takes = f"takes {percent(verdict['share_pct'].iloc[0])} of the time"
+        on_host = verdict["topic"].iloc[0] == "host_operators"
+        computing = f"Running operators on the host {takes}" if on_host else f"Computing {takes}"
         if now.empty:
-            return f"{computing}: what takes longest are the kernels themselves."
+            work = "operators" if on_host else "kernels"
+            return f"{computing}: what takes longest are the {work} themselves."
         most = _cost(now.iloc[0])
         return f"{computing}; {most[0].lower()}{most[1:]}{_saving(now.iloc[0])}."
     if len(found):

@@ -21,6 +21,7 @@ from hta_widgets.analysis.findings.finding import Finding, Open, severity_of
 from hta_widgets.analysis.findings.fsdp_rules import fsdp_prefetch
 from hta_widgets.analysis.findings.fusion_rules import pointwise_chains
 from hta_widgets.analysis.findings.headline import MAIN_QUESTION, WORDS, sentence
+from hta_widgets.analysis.findings.host_rules import HOST_RULES, hosts_of
 from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
 from hta_widgets.analysis.findings.imbalance import imbalance, mutual_waiting
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -72,6 +73,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     **{topic: ("why devices are idle", rule) for topic, rule in REGION_RULES.items()},
     "python_heavy": ("why devices are idle", python_heavy),
     "queue_full": ("how far the host is ahead", queue_full),
+    **{topic: (MAIN_QUESTION, rule) for topic, rule in HOST_RULES.items()},
     "compute_bound": (MAIN_QUESTION, compute_bound),
     **{topic: (MAIN_QUESTION, rule) for topic, rule in COMPUTE_RULES.items()},
     "straggler": ("whom the ranks wait for", straggler),
@@ -243,6 +245,8 @@ def _judged(inputs: Inputs) -> tuple[list[Finding], list[str], list[Open]]:
             found.append(finding)
         else:
             absent.append(topic)
+    if not withheld and hosts_of(inputs):  # then there are no devices to ask about
+        lacking = {key: [MAIN_QUESTION] if MAIN_QUESTION in each else each for key, each in lacking.items()}
     gaps = [Open(_listed(questions), field, remedy) for (field, remedy), questions in lacking.items()]
     told = with_savings(inputs, found) + memory_findings(inputs)
     kept = {finding.topic for finding in told}
@@ -258,7 +262,7 @@ def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list
         return []
     if not ranks:
         return []
-    not_asked = {"compute_bound", "maybe_communication", "queue_full"}
+    not_asked = {"compute_bound", "maybe_communication", "queue_full", *HOST_RULES}
     if ranks < 2:
         not_asked |= {"straggler", "slow_kernels", "imbalance", "mutual_waiting"}
     if bubble(inputs) is None:

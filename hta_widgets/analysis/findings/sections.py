@@ -34,7 +34,7 @@ HEADINGS: Final = {
 }
 """What is said above the findings of a section; the others need no heading."""
 
-_COMPUTING = "compute_bound"
+_COMPUTING = ("compute_bound", "host_operators")
 
 
 def ordered(findings: Iterable[Finding]) -> list[tuple[str, Finding]]:
@@ -65,5 +65,5 @@ def ordered(findings: Iterable[Finding]) -> list[tuple[str, Finding]]:
 
 def _section(finding: Finding) -> str:
     if finding.severity == VERDICT:
-        return VERDICT if finding.topic == _COMPUTING else RECORDING
+        return VERDICT if finding.topic in _COMPUTING else RECORDING
     return finding.section

@@ -1,0 +1,331 @@
+"""Rules about jobs that compute on the host alone: what the thread of their steps does, and waits for.
+
+There is no device whose idle time would tell what is lost; the steps take as long as their thread. Nor is
+there a replay: what a change saves is unknown, but no more than its cost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.host_time import HostTime, host_time
+from hta_widgets.analysis.findings.idle_rules import MOST, concerned
+from hta_widgets.analysis.idle.places import short_place
+from hta_widgets.analysis.parallelism.process_groups import listed_groups
+from hta_widgets.formatting import brief, duration, percent
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.inputs import Inputs
+
+__all__ = ["HOST_RULES", "hosts_of"]
+
+_MOST_NAMES: Final = 3
+_LEAST_PCT: Final = 3.0
+_SHORT_NS: Final = 5_000
+"""An operator that takes less, with the profiler's own time for it, hardly does more than be called."""
+_LONG_UPDATE_NS: Final = 50_000
+"""Updates that take longer on average compute, however many they are."""
+_MANY_UPDATES: Final = 30
+_LITTLE: Final = 3
+_MENTIONED: Final = 0.1
+_FEWER: Final = (
+    "fewer and larger operators: torch.compile joins small ones, and a larger batch gives each more"
+)
+_DOES: Final = {
+    "loading": "in the data loader",
+    "operators": "in operators",
+    "outside": "outside of operators",
+}
+
+
+def hosts_of(inputs: Inputs) -> dict[int, HostTime]:
+    """What the threads of the steps do, by rank; empty unless all ranks work on the host alone."""
+    found: dict[int, HostTime] = {}
+    for rank in inputs.trace.ranks_of(inputs.scope):
+        host = inputs.of(rank, host_time)
+        if host is None:
+            return {}
+        found[rank] = host
+    return found
+
+
+class _Lost(NamedTuple):
+    """Time of a kind: the ranks that it is about, each in the mean, its share, the rank with most of it."""
+
+    ranks: list[int]
+    cost_ns: int
+    share_pct: float
+    worst: int
+
+    def evidence(self, hosts: dict[int, HostTime], name: str) -> Evidence:
+        return Evidence(rank=self.worst if len(self.ranks) < len(hosts) else None, name=name)
+
+    def who(self, hosts: dict[int, HostTime]) -> str:
+        """`The thread of the steps`, `The thread of the steps of rank 3`, or those of all ranks."""
+        if len(hosts) == 1:
+            return "The thread of the steps"
+        if len(self.ranks) < len(hosts):
+            return f"The thread of the steps of rank {self.worst}"
+        return "On average over the ranks, the thread of the steps"
+
+
+def _lost(hosts: dict[int, HostTime], by_rank: dict[int, int]) -> _Lost | None:
+    """None where it is too little to tell."""
+    if not any(by_rank.values()):
+        return None
+    frame = pd.DataFrame({"rank": list(hosts), "window_ns": [host.window_ns for host in hosts.values()]})
+    lost = frame["rank"].map(by_rank)
+    about = concerned(frame, lost)
+    total, whole = int(lost[about.index].sum()), int(about["window_ns"].sum())
+    if not severity_of(100.0 * total / whole):
+        return None
+    worst = int(about["rank"].iloc[int(lost[about.index].to_numpy().argmax())])
+    return _Lost(about["rank"].tolist(), total // len(about), 100.0 * total / whole, worst)
+
+
+def _part(hosts: dict[int, HostTime], part: str) -> _Lost | None:
+    return _lost(hosts, {rank: host.parts[part] for rank, host in hosts.items()})
+
+
+def _operators(inputs: Inputs) -> Finding | None:
+    """Threads that are in operators most of the time: a verdict, as that is what they are for."""
+    hosts = hosts_of(inputs)
+    if not hosts:
+        return None
+    whole = sum(host.window_ns for host in hosts.values())
+    share = 100.0 * sum(host.parts["operators"] for host in hosts.values()) / whole
+    if share < 100.0 * MOST:
+        return None
+    sums: dict[str, int] = {}
+    for host in hosts.values():
+        for name, time in host.operators.items():
+            sums[name] = sums.get(name, 0) + time
+    longest = sorted(sums.items(), key=lambda each: (-each[1], each[0]))[:_MOST_NAMES]
+    told = [f"{brief(name)} ({percent(100.0 * time / whole)})" for name, time in longest
+            if 100.0 * time >= _LEAST_PCT * whole]  # fmt: skip
+    calls = sum(host.calls for host in hosts.values())
+    each = sum(host.parts["operators"] for host in hosts.values()) / max(calls, 1)
+    most = f" Longest, inner ones aside: {', '.join(told)}." if told else ""
+    short, advice = "", "Look at these operators: their shapes and types, and how many threads they may use."
+    if each < _SHORT_NS:
+        often = f"{round(calls / len(hosts) / inputs.judged):,} a step" if inputs.judged else f"{calls:,}"
+        short = f" They are {often} and take {duration(each)} on average, little more than a call does."
+        advice = f"Run {_FEWER} to do."
+    return Finding(
+        "host_operators",
+        0,
+        share,
+        f"No device work is recorded: the thread of the steps is in operators {inputs.share(share)}."
+        f"{most}{short}",
+        advice,
+        "operators",
+        Evidence(name=longest[0][0] if longest else ""),
+        severity="verdict",
+    )  # fmt: skip
+
+
+def _loading(inputs: Inputs) -> Finding | None:
+    """Threads that are in the data loader."""
+    hosts = hosts_of(inputs)
+    found = _part(hosts, "loading")
+    if found is None:
+        return None
+    if inputs.loads_in_the_loop:
+        advice = "num_workers is 0, so the loop itself makes each batch: give the DataLoader workers."
+    else:
+        advice = (
+            "Raise num_workers or prefetch_factor of the DataLoader if the host has cores to spare, or make "
+            "its transforms cheaper."
+        )
+    return Finding(
+        "host_loading",
+        found.cost_ns,
+        found.share_pct,
+        f"{found.who(hosts)} is in the data loader {inputs.share(found.share_pct)}"
+        f"{inputs.per_step(found.cost_ns)}.",
+        advice,
+        "user_annotations",
+        found.evidence(hosts, ""),
+    )
+
+
+class _Late(NamedTuple):
+    """The rank that most of the waiting for collectives is for, and rank -> how long it waits for it, ns."""
+
+    rank: int
+    waits: dict[int, int]
+
+
+def _straggler(inputs: Inputs) -> Finding | None:
+    """Threads that wait in collectives until one of the ranks joins."""
+    hosts = hosts_of(inputs)
+    late = _late_rank(inputs)
+    found = late and _lost(hosts, late.waits)
+    if not late or not found:
+        return None
+    return Finding(
+        "host_straggler",
+        found.cost_ns,
+        found.share_pct,
+        f"{found.who(hosts)} waits in collectives for rank {late.rank}, which joins last, "
+        f"{inputs.share(found.share_pct)}{inputs.per_step(found.cost_ns)}"
+        f"{_reason(inputs, hosts, late.rank, found.cost_ns)}.",
+        f"{inputs.is_it_always()}Look at what rank {late.rank} does before it joins.",
+        "user_annotations",
+        Evidence(rank=late.rank),
+    )
+
+
+def _collectives(inputs: Inputs) -> Finding | None:
+    """Threads that do nothing until a collective has ended, which other threads carry out.
+
+    Waiting for a late rank is a finding of its own.
+    """
+    hosts, late = hosts_of(inputs), _late_rank(inputs)
+    of_late = late.waits if late else {}
+    by_rank = {rank: host.parts["collectives"] - of_late.get(rank, 0) for rank, host in hosts.items()}
+    found = _lost(hosts, by_rank)
+    if found is None:
+        return None
+    names = pd.Series([name for rank in found.ranks for name in hosts[rank].collectives])
+    name = str(names.value_counts().index[0])
+    besides = f", besides waiting for rank {late.rank}," if late and _lost(hosts, of_late) else ""
+    return Finding(
+        "host_collectives",
+        found.cost_ns,
+        found.share_pct,
+        f"{found.who(hosts)} waits for collectives ({brief(name)}){besides} "
+        f"{inputs.share(found.share_pct)}{inputs.per_step(found.cost_ns)}: it is in no operator until one "
+        "ends.",
+        "Communicate less often (accumulate gradients in no_sync()), less at a time (fewer bytes per value), "
+        "or beside work that does not need the result.",
+        "user_annotations",
+        found.evidence(hosts, name),
+    )
+
+
+@memoize_per_rank()
+def _late_rank(inputs: Inputs) -> _Late | None:
+    """The rank that most of the waiting is for: what a collective takes beyond its shortest duration over the
+    ranks passes before the last one, where it is shortest, joins.
+
+    Collectives correspond by their order, in one group of all ranks of one run.
+    """
+    hosts = hosts_of(inputs)
+    if len(hosts) < 2 or inputs.trace.clock.method == "start" or not _is_one_group(inputs, list(hosts)):
+        return None
+    names = {host.collectives for host in hosts.values()}
+    if len(names) != 1 or not next(iter(names)):  # other collectives, or some that are not recorded
+        return None
+    ranks = list(hosts)
+    spans = np.stack([hosts[rank].spans for rank in ranks])
+    durations = spans[:, :, 1] - spans[:, :, 0]
+    last, shortest = durations.argmin(axis=0), durations.min(axis=0)
+    waited = np.zeros((len(ranks), len(ranks)), np.int64)  # of a rank, for another
+    for at, rank in enumerate(ranks):
+        joined = spans[at, :, 1] - shortest
+        for culprit in range(len(ranks)):
+            of = last == culprit
+            before = Intervals.union(spans[at, of, 0], joined[of])
+            waited[at, culprit] = (hosts[rank].waits & before).length
+    most = int(waited.sum(axis=0).argmax())
+    if waited[:, most].sum() < MOST * sum(host.parts["collectives"] for host in hosts.values()):
+        return None
+    return _Late(ranks[most], dict(zip(ranks, waited[:, most].tolist(), strict=True)))
+
+
+def _is_one_group(inputs: Inputs, ranks: list[int]) -> bool:
+    """Whether the recorded ranks are all of the job, and it has no groups of fewer."""
+    size = inputs.trace.summary["world_size"]
+    groups = {members for rank in ranks for _, _, members in listed_groups(inputs.trace, rank)}
+    return size in (None, len(ranks)) and all(len(members) == len(ranks) for members in groups)
+
+
+def _reason(inputs: Inputs, hosts: dict[int, HostTime], late: int, waited_ns: int) -> str:
+    """What the late rank does longer than the others, where that explains the waiting."""
+    others = [host for rank, host in hosts.items() if rank != late]
+    more = {
+        part: hosts[late].parts[part] - int(np.median([host.parts[part] for host in others]))
+        for part in _DOES
+    }
+    part = max(more, key=lambda each: more[each])
+    if more[part] * _LITTLE < waited_ns:
+        return ""
+    return f": rank {late} is {_DOES[part]} longer than the others{inputs.per_step(more[part])}"
+
+
+def _outside(inputs: Inputs) -> Finding | None:
+    """Threads that are in no operator: Python between short ones, a function, or nothing that is recorded."""
+    hosts = hosts_of(inputs)
+    found = _part(hosts, "outside")
+    if found is None:
+        return None
+    host = hosts[found.worst]
+    lost = host.parts["outside"]
+    longest = f"up to {duration(host.longest_ns)} at a time"
+    places = [(name, time) for name, time in host.places.items() if time >= _MENTIONED * lost][:_MOST_NAMES]
+    if sum(time for _, time in places) < MOST * lost:  # the largest of them are no answer
+        places = []
+    first = places[0][0] if places else ""
+    if 2 * host.long_ns < lost:
+        where = f", {longest}: between short operators, where Python runs, and the profiler itself"
+        advice = f"Run {_FEWER} to do."
+    elif places:
+        told = [f"{percent(100.0 * time / lost)} in {brief(short_place(name))}" for name, time in places]
+        where = f", of that {', '.join(told)}; {longest}"
+        advice = f"Look at {brief(short_place(first))}{' first' * (len(told) > 1)}."
+    else:
+        where = f"; {longest}"
+        advice = (
+            "Mark what the loop does then with torch.profiler.record_function."
+            if inputs.has_stacks
+            else "Record what Python does then: with_stack=True, or torch.profiler.record_function around it."
+        )
+    return Finding(
+        "host_outside",
+        found.cost_ns,
+        found.share_pct,
+        f"{found.who(hosts)} is in no operator {inputs.share(found.share_pct)}"
+        f"{inputs.per_step(found.cost_ns)}{where}.",
+        advice,
+        "call_stacks",
+        found.evidence(hosts, first),
+    )
+
+
+def _optimizer(inputs: Inputs) -> Finding | None:
+    """An optimizer that updates parameters one by one, in many short operators."""
+    hosts = hosts_of(inputs)
+    found = _lost(hosts, {rank: host.optimizer_ns for rank, host in hosts.items()})
+    if found is None or found.share_pct < WARNING_PCT or not inputs.judged:
+        return None
+    host = hosts[found.worst]
+    often = host.updates // inputs.judged
+    if host.fused or often <= _MANY_UPDATES or host.optimizer_ns > _LONG_UPDATE_NS * host.updates:
+        return None
+    return Finding(
+        "host_optimizer",
+        found.cost_ns,
+        found.share_pct,
+        f"{found.who(hosts)} is in the optimizer {inputs.share(found.share_pct)}"
+        f"{inputs.per_step(found.cost_ns)}, in {often:,} operators a step.",
+        "fused=True, where the optimizer has it for CPUs, updates each parameter in one operator, or many.",
+        "user_annotations",
+        found.evidence(hosts, host.optimizer),
+    )
+
+
+HOST_RULES: Final = {
+    "host_operators": _operators,
+    "host_loading": _loading,
+    "host_straggler": _straggler,
+    "host_collectives": _collectives,
+    "host_outside": _outside,
+    "host_optimizer": _optimizer,
+}

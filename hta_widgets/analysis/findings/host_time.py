@@ -1,0 +1,207 @@
+"""What the host's thread that runs the steps does, where only the host is recorded and does all the work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hta_widgets.analysis.calls.nesting import nest
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.idle.causes import is_data_loading
+from hta_widgets.analysis.idle.pauses import LEAST_NS
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import among
+from hta_widgets.trace.reader.schema import NULL
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.inputs import Inputs
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["PARTS", "HostTime", "host_time", "is_of_host_alone"]
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+PARTS: Final = ("loading", "operators", "collectives", "elsewhere", "outside")
+"""What a thread does, each instant in one: the data loader; operators; waiting for a collective that other
+threads carry out; nothing, while other threads are in operators; nothing of all that."""
+
+_COLLECTIVE = re.compile(r"^(?:gloo|mpi|ucc):")
+# Backends of devices name their ranges so, and record nothing else of them without the device's events.
+_OF_A_DEVICE = re.compile(r"^(?:nccl|rccl|xccl|hccl|mccl):")
+_NODE = re.compile(r"^autograd::engine::evaluate_function: ")
+_OPTIMIZER = re.compile(r"^Optimizer\.step#")
+_FUSED = re.compile(r"^aten::_fused_")
+# A thread that waits goes on this soon after the collective has ended, or so much of the wait later, where
+# cores are short.
+_SOON_NS: Final = 500_000
+_SOON: Final = 0.05
+_NAMES: Final = 8
+
+
+@dataclass(frozen=True)
+class HostTime:
+    """The judged time of the thread that runs the steps of a rank, ns.
+
+    Attributes:
+        window_ns: all of it. parts: it, by `PARTS`.
+        operators: name -> time in operators of this name, inner ones aside, the longest first.
+        calls: how many operators.
+        places: Python functions and annotations that are open outside of operators, inner ones aside.
+        long_ns: what of the part outside lies in stretches of `LEAST_NS` or more. longest_ns: the longest.
+        optimizer: names of its steps. optimizer_ns: how long they are open. updates: operators in them.
+        fused: some of these update many parameters at once.
+        collectives: their names, in the order of starts; spans: start and end of each, int64[n, 2].
+        waits: the part in collectives.
+    """
+
+    window_ns: int
+    parts: dict[str, int]
+    operators: dict[str, int]
+    calls: int
+    places: dict[str, int]
+    long_ns: int
+    longest_ns: int
+    optimizer: str
+    optimizer_ns: int
+    updates: int
+    fused: bool
+    collectives: tuple[str, ...]
+    spans: Int64
+    waits: Intervals
+
+
+def is_of_host_alone(rank_trace: RankTrace) -> bool:
+    """Whether all work is the host's: operators are recorded, and nothing shows that a device takes part.
+
+    Devices show by their events and properties, by calls of their runtime and ranges of their communication,
+    and by autograd, which runs the backward pass of a device's operators on a thread of its own.
+    """
+    classes = rank_trace.event_class
+    if rank_trace.is_device.any() or (classes == EventClass.RUNTIME).any() or rank_trace.device_name:
+        return False
+    if rank_trace.recording.kind == "unknown" or any(map(_OF_A_DEVICE.search, rank_trace.names)):
+        return False
+    nodes = _named(rank_trace, _NODE) & (classes == EventClass.HOST_OP)
+    others = (classes == EventClass.HOST_OP) & ~np.isin(rank_trace.thread, rank_trace.thread[nodes])
+    return not nodes.any() or int(others.sum()) < int(nodes.sum())
+
+
+def host_time(inputs: Inputs, rank: int) -> HostTime | None:
+    """What the thread of the steps does; None where a device may take part, or no thread runs operators."""
+    rank_trace = inputs.trace.rank(rank)
+    if not is_of_host_alone(rank_trace):
+        return None
+    windows = rank_trace.windows(inputs.scope)
+    judged = Intervals.union(windows[:, 0], windows[:, 1])
+    thread = _thread(rank_trace, judged)
+    if thread is None or not judged.length:
+        return None
+    classes, mine = rank_trace.event_class, rank_trace.thread == thread
+    of_host = ~rank_trace.is_device & (rank_trace.stream == NULL)
+    operator = (classes == EventClass.HOST_OP) & of_host
+    named = among(classes, (EventClass.PYTHON, EventClass.ANNOTATION)) & of_host & mine
+    loading = judged & _open(rank_trace, (named | operator) & mine & _is(rank_trace, is_data_loading))
+    operators = (judged & _open(rank_trace, operator & mine)) - loading
+    silent = judged - loading - operators
+    collective = _named(rank_trace, _COLLECTIVE) & (classes == EventClass.ANNOTATION)
+    waits = _waits(rank_trace, silent, np.flatnonzero(collective))
+    elsewhere = (silent - waits) & _open(rank_trace, operator & ~mine)
+    outside = silent - waits - elsewhere
+    lengths = outside.end - outside.start
+    parts = dict(zip(PARTS, (loading, operators, waits, elsewhere, outside), strict=True))
+    steps = set(rank_trace.iterations["label"])
+    places = named & ~_is(rank_trace, steps.__contains__)
+    updating = named & _named(rank_trace, _OPTIMIZER)
+    update = judged & _open(rank_trace, updating)
+    updates = np.flatnonzero(operator & mine)
+    begins = rank_trace.start[updates]
+    updates = updates[update.within_each(np.stack([begins, begins + 1], 1)) > 0]
+    at = np.flatnonzero(collective)
+    at = at[np.lexsort((rank_trace.event_id[at], rank_trace.start[at]))]
+    calls = np.flatnonzero(operator & mine)
+    own = _own(rank_trace, calls, operators)
+    around = np.flatnonzero(places)
+    return HostTime(
+        judged.length,
+        {part: time.length for part, time in parts.items()},
+        _by_name(rank_trace, calls, own),
+        int((own > 0).sum()),
+        _by_name(rank_trace, around, _own(rank_trace, around, outside)),
+        int(lengths[lengths >= LEAST_NS].sum()),
+        int(lengths.max(initial=0)),
+        next((rank_trace.names[code] for code in rank_trace.name[updating].tolist()), ""),
+        update.length,
+        len(updates),
+        bool(_named(rank_trace, _FUSED)[updates].any()),
+        tuple(rank_trace.names[code] for code in rank_trace.name[at].tolist()),
+        np.stack([rank_trace.start[at], rank_trace.end[at]], 1),
+        waits,
+    )
+
+
+def _thread(rank_trace: RankTrace, judged: Intervals) -> int | None:
+    """The thread that marks the steps; without marks the one that is longest in operators."""
+    marks = _is(rank_trace, set(rank_trace.iterations["label"]).__contains__)
+    rows = np.flatnonzero(marks & (rank_trace.event_class == EventClass.ANNOTATION))
+    if len(rows):
+        threads, counts = np.unique(rank_trace.thread[rows], return_counts=True)
+        return int(threads[int(counts.argmax())])
+    operator = rank_trace.event_class == EventClass.HOST_OP
+    longest = {
+        thread: (judged & _open(rank_trace, operator & (rank_trace.thread == thread))).length
+        for thread in np.unique(rank_trace.thread[operator]).tolist()
+    }
+    return max(sorted(longest), key=lambda thread: longest[thread], default=None)
+
+
+def _waits(rank_trace: RankTrace, silent: Intervals, rows: Int64) -> Intervals:
+    """When a collective runs in stretches of silence that end as one does: the thread waits for it.
+
+    A thread that does something else meanwhile goes on at another time.
+    """
+    if not len(rows) or not len(silent):
+        return Intervals.union([], [])
+    ends = np.sort(rank_trace.end[rows])
+    after = np.minimum(np.searchsorted(ends, silent.end), len(ends) - 1)
+    apart = np.minimum(np.abs(ends[after] - silent.end), np.abs(ends[np.maximum(after - 1, 0)] - silent.end))
+    lengths = silent.end - silent.start
+    with_it = apart <= np.minimum(np.maximum(_SOON_NS, _SOON * lengths), lengths)
+    running = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    return Intervals(silent.start[with_it], silent.end[with_it]) & running
+
+
+def _own(rank_trace: RankTrace, rows: Int64, time: Intervals) -> Int64:
+    """How much of a time each of these rows of one thread is open, those inside it aside."""
+    start, end = rank_trace.start[rows], rank_trace.end[rows]
+    inside = time.within_each(np.stack([start, end], 1))
+    around = nest(start, end, np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int8))
+    own = inside.copy()
+    np.subtract.at(own, around[around >= 0], inside[around >= 0])
+    return own.clip(0)
+
+
+def _by_name(rank_trace: RankTrace, rows: Int64, own: Int64) -> dict[str, int]:
+    total = np.zeros(len(rank_trace.names), np.int64)
+    np.add.at(total, rank_trace.name[rows], own)
+    order = np.argsort(-total, kind="stable")
+    return {rank_trace.names[code]: int(total[code]) for code in order[total[order] > 0][:_NAMES].tolist()}
+
+
+def _open(rank_trace: RankTrace, chosen: Bool) -> Intervals:
+    return Intervals.union(rank_trace.start[chosen], rank_trace.end[chosen])
+
+
+def _is(rank_trace: RankTrace, wanted: Callable[[str], bool]) -> Bool:
+    """The rows of such names."""
+    chosen: Bool = np.array([wanted(name) for name in rank_trace.names] or [False], np.bool_)[rank_trace.name]
+    return chosen
+
+
+def _named(rank_trace: RankTrace, pattern: re.Pattern[str]) -> Bool:
+    return _is(rank_trace, lambda name: pattern.search(name) is not None)

@@ -1,0 +1,237 @@
+"""Programs that compute on the host alone, with one planted cause each; signs of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hta_widgets.analysis.findings.headline import sentence
+from hta_widgets.analysis.findings.host_rules import HOST_RULES
+from hta_widgets.analysis.findings.overview import overview
+from hta_widgets.trace.model import Trace
+from tests.analysis.kineto_file import Event, event, job, write
+from tests.verdicts.planted.host_program import MS, US, Program
+
+STEPS = range(1, 7)
+NODE = "autograd::engine::evaluate_function: AddmmBackward0"
+Body = Callable[[Program, int], None]
+
+
+def steps(body: Body, work_ns: int = MS) -> Program:
+    """Each step does something, then is in ten operators of the forward and of the backward pass."""
+    program = Program()
+    for number in STEPS:
+        with program.step(number):
+            body(program, number)
+            for _ in range(10):
+                program.operator("aten::addmm", work_ns // 10)
+            for _ in range(10):
+                with program.inside("cpu_op", NODE):
+                    program.silence(US // 10)
+                    program.operator("aten::mm", 2 * work_ns // 10)
+    return program
+
+
+def nothing(program: Program, number: int) -> None:
+    pass
+
+
+def silent(program: Program, number: int) -> None:
+    program.silence(6 * MS)
+
+
+def told(folder: Path, *programs: Program, **head: Any) -> dict[str, dict[str, Any]]:
+    rows = overview(opened(folder, *programs, **head)).to_dict("records")
+    return {row["topic"]: row for row in rows}
+
+
+def opened(folder: Path, *programs: Program) -> Trace:
+    if len(programs) > 1:
+        return job(folder, *(program.events for program in programs))
+    return Trace.open({0: write(folder / "0.json", programs[0].events)}, cache=False)
+
+
+def of_host(rows: dict[str, dict[str, Any]]) -> set[str]:
+    return HOST_RULES.keys() & rows.keys()
+
+
+def test_operators_that_take_all_the_time_are_a_verdict(tmp_path: Path) -> None:
+    trace = opened(tmp_path, steps(nothing))
+    frame = overview(trace)
+    rows = {row["topic"]: row for row in frame.to_dict("records")}
+    assert of_host(rows) == {"host_operators"}
+    assert rows["host_operators"]["share_pct"] == pytest.approx(100)
+    assert "aten::mm (66.6 %), aten::addmm (33.3 %)" in rows["host_operators"]["text"]
+    assert "what takes longest are the operators themselves" in sentence(frame)
+    # what a device does is the only question that is left open of all that are about devices
+    assert rows["not_judged"]["text"].endswith("it is unknown what devices do.")
+
+
+def test_short_operators_are_told_as_such(tmp_path: Path) -> None:
+    rows = told(tmp_path, steps(nothing, work_ns=20 * US))
+    assert "They are 30 a step and take 2.03 µs on average" in rows["host_operators"]["text"]
+    assert "on average" not in told(tmp_path, steps(nothing))["host_operators"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("iterator", "advice"),
+    [("_SingleProcessDataLoaderIter", "num_workers is 0"), ("_MultiProcessingDataLoaderIter", "Raise num")],
+)
+def test_the_data_loader_is_told(tmp_path: Path, iterator: str, advice: str) -> None:
+    def load(program: Program, number: int) -> None:
+        with program.inside("user_annotation", f"enumerate(DataLoader)#{iterator}.__next__"):
+            program.operator("aten::stack", 4 * MS)  # it is part of loading
+            program.silence(2 * MS)
+
+    rows = told(tmp_path, steps(load))
+    assert of_host(rows) == {"host_loading"}
+    row = rows["host_loading"]
+    assert (row["cost_ns"], row["share_pct"]) == (6 * 6 * MS, pytest.approx(66.7, abs=0.1))
+    assert row["section"] == "unknown"
+    assert advice in row["suggestion"] and "pin_memory" not in row["suggestion"]
+
+
+def test_a_short_wait_for_the_loader_is_not_told(tmp_path: Path) -> None:
+    rows = told(tmp_path, steps(lambda program, _: program.load(50 * US)))
+    assert "host_loading" not in rows
+
+
+def test_a_function_outside_of_operators_is_named(tmp_path: Path) -> None:
+    def augment(program: Program, number: int) -> None:
+        with program.inside("python_function", "/home/x/train.py(7): augment", **{"Python id": number}):
+            program.silence(6 * MS)
+
+    row = told(tmp_path, steps(augment))["host_outside"]
+    assert row["share_pct"] == pytest.approx(100 * 6 / 9, abs=0.1)
+    assert "100 % in train.py(7): augment" in row["text"]
+    assert row["suggestion"] == "Look at train.py(7): augment."
+
+
+def test_time_that_nothing_names_asks_for_stacks(tmp_path: Path) -> None:
+    row = told(tmp_path, steps(silent))["host_outside"]
+    assert "with_stack=True" in row["suggestion"] and "up to 6.00 ms at a time" in row["text"]
+
+
+def test_gaps_between_short_operators_are_not_to_be_recorded_but_to_be_fewer(tmp_path: Path) -> None:
+    def pieces(program: Program, number: int) -> None:
+        for _ in range(500):
+            program.operator("aten::add", 2 * US)
+            program.silence(4 * US)
+
+    row = told(tmp_path, steps(pieces))["host_outside"]
+    assert "between short operators" in row["text"] and "torch.compile" in row["suggestion"]
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_an_optimizer_of_many_operators_is_told_unless_it_is_fused(tmp_path: Path, fused: bool) -> None:
+    def update(program: Program, number: int) -> None:
+        with program.inside("user_annotation", "Optimizer.step#Adam.step"):
+            for _ in range(200):
+                program.operator("aten::_fused_adam_" if fused else "aten::addcdiv_", 10 * US)
+
+    rows = told(tmp_path, steps(update))
+    assert ("host_optimizer" in rows) is not fused
+    if not fused:
+        assert rows["host_optimizer"]["cost_ns"] == 6 * 2 * MS
+        assert "in 200 operators a step" in rows["host_optimizer"]["text"]
+
+
+def test_an_optimizer_of_few_long_operators_is_not_told(tmp_path: Path) -> None:
+    def update(program: Program, number: int) -> None:
+        with program.inside("user_annotation", "Optimizer.step#SGD.step"):
+            program.operator("aten::add_", 2 * MS)
+
+    assert "host_optimizer" not in told(tmp_path, steps(update))
+
+
+# -- collectives ---------------------------------------------------------------------------------------
+
+
+def reducing(late_ns: int = 0, transfer_ns: int = MS, until_ns: int = 20 * US, others_ns: int = 0) -> Program:
+    """A rank that is late by so much; in each step it reduces, as the last one or waiting for others that
+    come later, and goes on soon after the collective has ended, or much later."""
+
+    def reduce(program: Program, number: int) -> None:
+        program.silence(late_ns)
+        program.operator("c10d::allreduce_", 10 * US)
+        ns = others_ns + transfer_ns
+        program.events.append(event("user_annotation", "gloo:all_reduce", program.now, ns, tid=9))
+        program.silence(ns + until_ns)
+
+    return steps(reduce)
+
+
+def test_waiting_for_a_collective_is_told(tmp_path: Path) -> None:
+    rows = told(tmp_path, reducing())
+    assert of_host(rows) == {"host_collectives", "host_operators"}
+    assert rows["host_collectives"]["cost_ns"] == 6 * MS
+    assert "(gloo:all_reduce)" in rows["host_collectives"]["text"]
+
+
+def test_what_goes_on_long_after_a_collective_did_not_wait_for_it(tmp_path: Path) -> None:
+    rows = told(tmp_path, reducing(until_ns=4 * MS))
+    assert "host_collectives" not in rows
+    assert rows["host_outside"]["share_pct"] == pytest.approx(100 * 5 / 8, abs=1)
+
+
+def test_a_rank_that_joins_late_is_the_cause(tmp_path: Path) -> None:
+    rows = told(tmp_path, reducing(others_ns=5 * MS), reducing(late_ns=5 * MS))
+    row = rows["host_straggler"]
+    assert (row["rank"], row["cost_ns"]) == (1, 6 * 5 * MS)
+    assert "of rank 0 waits in collectives for rank 1" in row["text"]
+    assert "rank 1 is outside of operators longer than the others (5.00 ms per step)" in row["text"]
+    assert rows["host_collectives"]["cost_ns"] == 6 * MS  # what both of them transfer
+
+
+def test_waiting_in_turn_names_nobody(tmp_path: Path) -> None:
+    """Each rank is late in half of the steps: nobody causes more than the other."""
+
+    def program(odd: bool) -> Program:
+        def reduce(program: Program, number: int) -> None:
+            late = (number % 2 == 1) is odd
+            program.silence(5 * MS if late else 0)
+            program.operator("c10d::allreduce_", 10 * US)
+            ns = MS if late else 6 * MS
+            program.events.append(event("user_annotation", "gloo:all_reduce", program.now, ns, tid=9))
+            program.silence(ns + 20 * US)
+
+        return steps(reduce)
+
+    rows = told(tmp_path, program(True), program(False))
+    assert "host_straggler" not in rows
+    assert rows["host_collectives"]["cost_ns"] == 3 * MS + 3 * 6 * MS
+
+
+def test_collectives_that_do_not_correspond_name_nobody(tmp_path: Path) -> None:
+    one, other = reducing(others_ns=5 * MS), reducing(late_ns=5 * MS)
+    other.events.append(event("user_annotation", "gloo:broadcast", other.now, MS, tid=9))
+    assert "host_straggler" not in told(tmp_path, one, other)
+
+
+# -- signs of a device ---------------------------------------------------------------------------------
+
+
+def on_another_thread(events: list[Event]) -> list[Event]:
+    return [{**each, "tid": 2} if each["name"] in (NODE, "aten::mm") else each for each in events]
+
+
+@pytest.mark.parametrize(
+    "signed",
+    [
+        on_another_thread,
+        lambda events: [*events, event("user_annotation", "nccl:all_reduce", MS, US)],
+        lambda events: [*events, event("cuda_runtime", "cudaStreamSynchronize", MS, US, correlation=1)],
+        lambda events: [each for each in events if each["cat"] != "cpu_op"],
+    ],
+    ids=["backward on a thread of its own", "NCCL", "a call of the runtime", "no operators"],
+)
+def test_where_a_device_may_take_part_nothing_is_said(
+    tmp_path: Path, signed: Callable[[list[Event]], list[Event]]
+) -> None:
+    program = steps(silent)
+    assert of_host(told(tmp_path, program))
+    program.events = signed(program.events)
+    assert not of_host(told(tmp_path, program))
