@@ -12,11 +12,13 @@ import pandas as pd
 
 from hta_widgets.jit import kernel
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.integer[Any]]
 
 _LANES = 1 << 16  # of more lanes a table would be larger than the caches
+_CODES = 1 << 20  # the same of codes that are numbered
 
 
 def grouped(group: Integers) -> Int64:
@@ -81,6 +83,12 @@ def among(codes: Integers, wanted: Collection[int]) -> npt.NDArray[np.bool_]:
     return found
 
 
+def rows_with(codes: Int32, wanted: Bool) -> Int64:
+    """The positions of wanted codes, such as those of some names: ``np.flatnonzero(wanted[codes])``."""
+    rows = np.empty(len(codes) if wanted.any() else 0, np.int64)
+    return rows[: _rows_with(codes, wanted, rows)].copy() if len(rows) else rows
+
+
 def first_of_each(number: Int64) -> Int64:
     """Where each number occurs first; all from 0 to the greatest do."""
     first = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
@@ -92,6 +100,53 @@ def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Int64]:
     """The distinct values, sorted, and which of them each one is: ``np.unique(..., return_inverse=True)``."""
     codes, found = pd.factorize(values, sort=True)
     return found, codes
+
+
+def numbered(first: Integers, *others: Integers) -> Int64:
+    """Which of the distinct rows of some columns each row is, in the order in which they occur first.
+
+    Args:
+        first, others: codes, which are not less than -1.
+    """
+    code, most = first.astype(np.int64) + 1, int(first.max(initial=-1)) + 2
+    for column in others:
+        width = int(column.max(initial=-1)) + 2
+        if most * width > _CODES:
+            code = _by_occurrence(code, most)
+            most = int(code.max(initial=-1)) + 1
+        code = code * width + column + 1
+        most *= width
+    return _by_occurrence(code, most)
+
+
+def _by_occurrence(code: Int64, most: int) -> Int64:
+    """Codes from 0 up to less than `most`, numbered in the order in which they occur first."""
+    if most > _CODES:
+        return pd.factorize(code)[0].astype(np.int64, copy=False)
+    number = np.empty(len(code), np.int64)
+    _number(code, np.full(most, -1, np.int64), number)
+    return number
+
+
+@kernel
+def _rows_with(codes: Int32, wanted: Bool, rows: Int64) -> int:
+    found = 0
+    for row in range(len(codes)):
+        if wanted[codes[row]]:
+            rows[found] = row
+            found += 1
+    return found
+
+
+@kernel
+def _number(code: Int64, number_of: Int64, number: Int64) -> None:
+    """`number_of`: -1 for each code."""
+    known = 0
+    for i in range(len(code)):
+        if number_of[code[i]] < 0:
+            number_of[code[i]] = known
+            known += 1
+        number[i] = number_of[code[i]]
 
 
 @kernel

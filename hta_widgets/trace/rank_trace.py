@@ -299,20 +299,25 @@ class RankTrace:
 
     def has_argument(self, column: str) -> bool:
         """Whether any row has a value in a column of texts or whole numbers."""
+        _, found = self.recorded(column)
+        return bool((found != (NULL if self._kind(column) == "int" else -1)).any())
+
+    def recorded(self, column: str) -> tuple[Int32, npt.NDArray[Any]]:
+        """The rows that have a column of the table, ascending, and what it holds there: cheap where few do.
+
+        Args:
+            column: as for `argument`, or for `argument_codes` if it holds text.
+        """
         event, found = self.table.sparse(column)
-        known = found != (NULL if self._kind(column) == "int" else -1)
-        return bool((self._row[event[known]] >= 0).any())
+        row = self._row[event]
+        kept = row >= 0
+        return (row, found) if kept.all() else (row[kept], found[kept])
 
     def _values(self, column: str, null: float, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """A column of the table for each row, `null` where absent."""
         values = np.full(self.n, null, dtype)
-        event, found = self.table.sparse(column)
-        row = self._row[event]
-        kept = row >= 0
-        if kept.all():
-            values[row] = found
-        else:
-            values[row[kept]] = found[kept]
+        row, found = self.recorded(column)
+        values[row] = found
         return values
 
     @cached_property
@@ -359,11 +364,12 @@ class RankTrace:
         return self._placed("stream", self.tid, self.tids)
 
     def _placed(self, argument: str, code: Int32, texts: list[str]) -> Int64:
-        rows = np.flatnonzero(self._on_device_side)
-        recorded = self.argument(argument)[rows]
-        lane = np.array([_number_in(text) for text in texts], np.int64)[code[rows]]
         placed = np.full(self.n, NULL, np.int64)
-        placed[rows] = np.where(recorded == NULL, lane, recorded)
+        rows = np.flatnonzero(self._on_device_side)
+        placed[rows] = np.array([_number_in(text) for text in texts], np.int64)[code[rows]]
+        stated, found = self.recorded(argument)
+        known = self._on_device_side[stated] & (found != NULL)
+        placed[stated[known]] = found[known]
         return placed
 
     @cached_property
@@ -447,10 +453,14 @@ class RankTrace:
     @cached_property
     def forward(self) -> Int32:
         """int32 row of the forward operator of each backward operator (by sequence number), -1 for none."""
-        thread = self.argument("fwd_thread_id")
-        return links.forward_calls(
-            (thread != NULL) & (thread != 0), self.argument("sequence_number"), self.start
-        )
+        is_backward = np.zeros(self.n, np.bool_)
+        rows, thread = self.recorded("fwd_thread_id")
+        is_backward[rows] = (thread != NULL) & (thread != 0)
+        rows, number = self.recorded("sequence_number")
+        forward = np.full(self.n, -1, np.int32)
+        found = links.forward_calls(is_backward[rows], number, self.start[rows])
+        forward[rows] = np.append(rows, np.int32(-1))[found]
+        return forward
 
     @cached_property
     def thread(self) -> Int64:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.graph_replays import Replays, replays_of
-from hta_widgets.trace.ordering import among
+from hta_widgets.trace.ordering import among, rows_with
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -104,13 +104,11 @@ def recording_of(rank_trace: RankTrace) -> Recording:
 def _unanswered_launches(rank_trace: RankTrace) -> tuple[Int64, Int64]:
     """Rows of the calls that launch kernels or graphs, and of those whose device work is not recorded."""
     launching = np.array([bool(_LAUNCH.search(text)) for text in rank_trace.names], np.bool_)
-    rows = np.flatnonzero(
-        launching[rank_trace.name]
-        & (rank_trace.event_class == EventClass.RUNTIME)
-        & (rank_trace.correlation != NULL)
-    )
+    rows = rows_with(rank_trace.name, launching)
+    rows = rows[(rank_trace.event_class[rows] == EventClass.RUNTIME) & (rank_trace.correlation[rows] != NULL)]
+    launch = rank_trace.launch[rank_trace.is_device]
     answered = np.zeros(rank_trace.n, np.bool_)
-    answered[rank_trace.launch[rank_trace.launch >= 0]] = True
+    answered[launch[launch >= 0]] = True
     return rows, rows[~answered[rows]]
 
 
@@ -133,7 +131,8 @@ def _kind(rank_trace: RankTrace, launches: Int64, unanswered: Int64) -> Kind:
 def _captured(rank_trace: RankTrace, launches: Int64) -> Int64:
     """Those of the launches that were made while a stream was being captured."""
     edge = np.array([bool(_CAPTURE.search(text)) for text in rank_trace.names], np.bool_)
-    rows = rank_trace.by_start[edge[rank_trace.name[rank_trace.by_start]]]
+    rows = rows_with(rank_trace.name, edge)
+    rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
     if not len(rows):
         return launches[:0]
     begins = np.array(["BeginCapture" in text for text in rank_trace.names], np.bool_)[rank_trace.name[rows]]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.links import launches
-from hta_widgets.trace.ordering import among
+from hta_widgets.trace.ordering import rows_with
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -72,8 +72,7 @@ def recorded_waits(rank_trace: RankTrace) -> Waits:
 
 def named_rows(rank_trace: RankTrace, *names: str) -> Int64:
     """The rows with one of these names, in file order."""
-    codes = [code for code, name in enumerate(rank_trace.names) if name in names]
-    return np.flatnonzero(among(rank_trace.name, codes))
+    return rows_with(rank_trace.name, np.array([name in names for name in rank_trace.names], np.bool_))
 
 
 def sync_links(rank_trace: RankTrace) -> Int32:

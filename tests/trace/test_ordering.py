@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hta_widgets.trace import ordering
 from hta_widgets.trace.ordering import (
     among,
     distinct,
     first_of_each,
     grouped,
+    numbered,
     order_in_groups,
     order_of_nesting,
+    rows_with,
     unique,
 )
 
@@ -65,6 +70,25 @@ def test_rows_on_lanes_are_sorted_as_they_nest(rows):
 def test_codes_are_among_a_few(values, wanted):
     codes = np.array(values, np.uint8)
     assert among(codes, tuple(wanted)).tolist() == [value in wanted for value in values]
+
+
+CODES = st.integers(-1, 4)
+
+
+@pytest.mark.parametrize("most", [1 << 20, 10, 0])
+@given(st.lists(st.tuples(CODES, CODES, CODES), max_size=60))
+def test_rows_of_columns_are_numbered_as_they_occur(most, rows):
+    columns = np.array(rows, np.int32).reshape(-1, 3).T
+    places: dict[tuple[int, ...], int] = {}
+    expected = [places.setdefault(row, len(places)) for row in rows]
+    with mock.patch.object(ordering, "_CODES", most):  # tables of codes, of some, and none
+        assert numbered(*columns).tolist() == expected
+
+
+@given(st.lists(st.integers(0, 5), max_size=60), st.lists(st.booleans(), min_size=6, max_size=6))
+def test_rows_are_those_of_wanted_codes(values, chosen):
+    codes, wanted = np.array(values, np.int32), np.array(chosen)
+    np.testing.assert_array_equal(rows_with(codes, wanted), np.flatnonzero(wanted[codes]))
 
 
 @given(columns)

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.calls.modules import PREFIX
 from hta_widgets.analysis.calls.stacks import stacks
-from hta_widgets.analysis.calls.tree import owners
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.jit import kernel
+from hta_widgets.trace.ordering import rows_with
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["PHASES", "Phases", "phases"]
 
 Int8 = npt.NDArray[np.int8]
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 
 PHASES: Final = ("forward", "backward", "optimizer", "other")
 _OPTIMIZER = re.compile(r"^Optimizer\.")
@@ -41,15 +44,16 @@ class Phases:
 
     def __init__(self, rank_trace: RankTrace) -> None:
         tree = stacks(rank_trace)
-        named = np.array([_phase(name) for name in rank_trace.names] or [-1], np.int8)[rank_trace.name]
-        followed = np.zeros(rank_trace.n, np.bool_)
-        followed[rank_trace.forward[rank_trace.forward >= 0]] = True
-        named[(named < 0) & followed] = 0
-        decides = (named >= 0) & (tree.depth >= 0) & ~rank_trace.is_device
-        owner = owners(tree, decides)
-        self.of: Int8 = np.where(owner >= 0, named[owner], np.int8(len(PHASES) - 1))
-        rows = np.flatnonzero(decides)
-        self.outermost: Int64 = rows[owner[rows] == rows]
+        phase_of = np.array([_phase(name) for name in rank_trace.names] or [-1], np.int8)
+        own = np.full(rank_trace.n, -1, np.int8)
+        own[rank_trace.forward[rank_trace.forward >= 0]] = 0
+        rows = rows_with(rank_trace.name, phase_of >= 0)
+        own[rows] = phase_of[rank_trace.name[rows]]
+        own[rank_trace.is_device] = -1
+        self.of: Int8 = np.full(rank_trace.n, len(PHASES) - 1, np.int8)
+        decides = np.zeros(rank_trace.n, np.bool_)
+        _decide(tree.order, tree.parent, own, len(PHASES) - 1, self.of, decides)
+        self.outermost: Int64 = np.flatnonzero(decides)
 
 
 phases = memoize_per_rank()(Phases)
@@ -60,3 +64,16 @@ def _phase(name: str) -> int:
         if form.search(name):
             return number
     return -1
+
+
+@kernel
+def _decide(order: Int64, parent: Int32, own: Int8, other: int, of: Int8, decides: Bool) -> None:
+    """The phase of each row: that of its caller or, if that is in none (`other`), its own, -1 for none."""
+    for i in range(len(order)):
+        row = order[i]
+        caller = parent[row]
+        if caller >= 0 and of[caller] != other:
+            of[row] = of[caller]
+        elif own[row] >= 0:
+            of[row] = own[row]
+            decides[row] = True

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hta_widgets.jit import kernel
 from hta_widgets.trace import links
-from hta_widgets.trace.ordering import unique
+from hta_widgets.trace.ordering import rows_with, unique
 from hta_widgets.trace.reader.schema import NULL
 
 __all__ = ["CallTree", "adopt_backward", "measure", "owners"]
@@ -125,11 +125,12 @@ def adopt_backward(
     calls of `autograd::` and without steps) get as caller the innermost `## backward ##` annotation or
     `ProfilerStep` of another thread that contains them in time; those that none contains stay at the top.
     """
-    hosts = np.flatnonzero(_named(names, (_STEP, _BACKWARD), prefix=True)[name] & (lane >= 0))
+    hosts = rows_with(name, _named(names, (_STEP, _BACKWARD), prefix=True))
+    hosts = hosts[lane[hosts] >= 0]
     if not len(hosts):
         return parent
     tops = np.flatnonzero((parent < 0) & (lane >= 0))
-    autograd = lane[_named(names, (_AUTOGRAD,), prefix=False)[name]]
+    autograd = lane[rows_with(name, _named(names, (_AUTOGRAD,), prefix=False))]
     threads = np.setdiff1d(unique(autograd[autograd >= 0]), lane[hosts])
     guests = tops[np.isin(lane[tops], threads)]
     if not len(guests):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["Busy", "busy", "busy_ranks", "device_ranks", "iterations_in"]
+__all__ = ["Busy", "busy", "busy_ranks", "device_ranks", "device_work", "iterations_in"]
 
 _FILTERS = 8
 _MEMORY = (EventClass.MEMORY_COPY, EventClass.MEMORY_SET)
@@ -61,7 +61,7 @@ class _Device:
         self.event_class = rank_trace.event_class[self.rows]
 
 
-_device_of = memoize_per_rank()(_Device)
+device_work = memoize_per_rank()(_Device)
 
 
 def busy(rank_trace: RankTrace, scope: Scope) -> Busy:
@@ -110,7 +110,7 @@ def iterations_in(rank_trace: RankTrace, scope: Scope) -> list[int]:
 
 @memoize_per_rank(last=_FILTERS)
 def _busy(rank_trace: RankTrace, streams: tuple[int, ...] | None, names: tuple[str, ...] | None) -> Busy:
-    device = _device_of(rank_trace)
+    device = device_work(rank_trace)
     chosen = np.ones(len(device.rows), np.bool_)
     if streams:
         chosen &= np.isin(rank_trace.stream[device.rows], streams)

@@ -79,8 +79,9 @@ def _abstain(inputs: Inputs, rank: int) -> None:
         return
     _abstain_without_operators(rank_trace)
     softmax = attention_by_name(rank_trace)
-    shapes, types, _ = recorded_inputs(rank_trace).codes
-    softmax = softmax[(shapes[softmax] < 0) | (types[softmax] < 0)]
+    recorded = recorded_inputs(rank_trace)
+    passed = recorded.of_row[softmax]
+    softmax = softmax[(recorded.shapes[passed] < 0) | (recorded.types[passed] < 0)]
     calls = operator_calls(rank_trace)
     owner = np.append(calls.rows, -1)[calls.owner]
     if len(softmax) and matters(inputs, rank, calls.work[np.isin(owner, softmax)]):

@@ -149,7 +149,8 @@ def _runs(rank_trace: RankTrace, scope: Scope) -> _Runs | None:
     rows = np.sort(rows[rank_trace.overlap(rows, scope)], kind="stable")  # quick: almost in order
     operator = rank_trace.parent[rank_trace.launch[rows]]
     rows, operator = rows[operator >= 0], operator[operator >= 0]
-    shapes = recorded_inputs(rank_trace).codes[0][operator]
+    recorded = recorded_inputs(rank_trace)
+    shapes = recorded.shapes[recorded.of_row[operator]]
     rows, shapes = rows[shapes >= 0], shapes[shapes >= 0]
     if not len(rows) or not spans.length:
         return None

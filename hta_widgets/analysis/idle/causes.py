@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.device_time.busy import busy
+from hta_widgets.analysis.device_time.busy import busy, device_work
 from hta_widgets.engine import checkpoint
+from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.reader.schema import NULL
@@ -101,12 +102,16 @@ class _Threads:
         loading = (call | annotation) & _named(rank_trace, is_data_loading)
 
         def when(of_kind: Bool) -> dict[int, Intervals]:
-            """When rows of a kind are open, by thread; in file order, which is almost that of starts."""
+            """When rows of a kind are open, by thread."""
             checkpoint()
-            rows = np.flatnonzero(of_kind)
-            thread, start, end = self.thread[rows], rank_trace.start[rows], rank_trace.end[rows]
-            parts = {number: np.flatnonzero(thread == number) for number in launching}
-            return {number: Intervals.union(start[part], end[part]) for number, part in parts.items()}
+            thread, start, end = np.empty((3, np.count_nonzero(of_kind)), np.int64)
+            lanes = len(rank_trace.pids) * len(rank_trace.tids)
+            count = _merge(
+                rank_trace.by_start, rank_trace.start, rank_trace.end, self.thread, of_kind,
+                np.zeros(lanes, np.int64), np.zeros(lanes, np.int64), thread, start, end,
+            )  # fmt: skip
+            parts = {number: np.flatnonzero(thread[:count] == number) for number in launching}
+            return {number: Intervals(start[part], end[part]) for number, part in parts.items()}
 
         blocked, waiting = when(call & _named(rank_trace, is_synchronising)), when(loading)
         anywhere_blocked, anywhere_waiting = _union(blocked.values()), _union(waiting.values())
@@ -183,12 +188,9 @@ def _pieces(where: Bool, start: Int64, end: Int64) -> Intervals:
 
 def _openers(rank_trace: RankTrace, scope: Scope, work: Intervals) -> Int64:
     """The row that opens each busy stretch; of several the one launched first."""
-    rows = rank_trace.members(Scope(streams=scope.streams, names=scope.names))
-    rows = rows[
-        rank_trace.is_device[rows]
-        & (rank_trace.event_class[rows] != EventClass.SYNC)
-        & (rank_trace.dur[rows] > 0)
-    ]
+    rows = device_work(rank_trace).rows
+    rows = rows[rank_trace.belong(rows, Scope(streams=scope.streams, names=scope.names))]
+    rows = rows[rank_trace.dur[rows] > 0]
     if not len(rows):
         return np.empty(0, np.int64)
     at = np.searchsorted(work.start, rank_trace.start[rows], side="right") - 1
@@ -230,3 +232,31 @@ def _named(rank_trace: RankTrace, is_wanted: Callable[[str], bool]) -> Bool:
     wanted = np.array([is_wanted(name) for name in rank_trace.names], np.bool_)
     marked: Bool = wanted[rank_trace.name]
     return marked
+
+
+@kernel
+def _merge(
+    by_start: Int64, start: Int64, end: Int64, lane: Int64, chosen: Bool, begun: Int64, until: Int64,
+    of: Int64, first: Int64, last: Int64,
+) -> int:  # fmt: skip
+    """The lane, begin and end of each stretch in which a chosen row is open on a lane; answers how many.
+
+    `begun`, `until`: zeros for each lane, of its last stretch.
+    """
+    count = 0
+    for row in by_start:
+        if not chosen[row] or start[row] == end[row]:
+            continue
+        on = lane[row]
+        if begun[on] < until[on] and start[row] <= until[on]:
+            until[on] = max(until[on], end[row])
+            continue
+        if begun[on] < until[on]:
+            of[count], first[count], last[count] = on, begun[on], until[on]
+            count += 1
+        begun[on], until[on] = start[row], end[row]
+    for on in range(len(begun)):
+        if begun[on] < until[on]:
+            of[count], first[count], last[count] = on, begun[on], until[on]
+            count += 1
+    return count

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.trace.ordering import order_of_nesting, unique
+from hta_widgets.jit import kernel
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Changes", "changes_of", "innermost", "outermost"]
 
+UInt8 = npt.NDArray[np.uint8]
+Int16 = npt.NDArray[np.int16]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
@@ -116,37 +118,46 @@ def _place(kind: int, number: int) -> str:
 
 
 def innermost(rank_trace: RankTrace, event_class: EventClass, changes: Changes, at: Int64) -> Int64:
-    """Row of the innermost event of a class that is open on the thread of each change, -1 for none."""
-    row = np.full(len(at), -1, np.int64)
-    threads = int(changes.tid.max(initial=0)) + 2
-    thread = changes.pid[at].astype(np.int64) * threads + changes.tid[at] + 1
-    rows = _by_start(rank_trace, event_class)
-    for number in unique(thread).tolist():
-        here = np.flatnonzero(thread == number)
-        pid, tid = divmod(number, threads)
-        on_thread = rows[(rank_trace.pid[rows] == pid) & (rank_trace.tid[rows] == tid - 1)]
-        if len(on_thread):
-            # What is open then is the last to start, or calls it.
-            last = np.searchsorted(rank_trace.start[on_thread], changes.time[at[here]], side="right") - 1
-            row[here] = np.where(last >= 0, on_thread[np.maximum(last, 0)], -1)
-    time = changes.time[at]
-    left = np.flatnonzero(row >= 0)
-    while len(left):
-        inner = row[left]
-        closed = (rank_trace.end[inner] < time[left]) | (rank_trace.event_class[inner] != event_class)
-        left, inner = left[closed], inner[closed]
-        row[left] = rank_trace.parent[inner]
-        left = left[row[left] >= 0]
+    """Row of the innermost event of a class that is open on the thread of each change, -1 for none.
+
+    `at`: the places of the changes, ascending.
+    """
+    tids = len(rank_trace.tids)
+    pid, tid = changes.pid[at].astype(np.int64), changes.tid[at]
+    thread = np.where((pid >= 0) & (tid >= 0), pid * tids + tid, -1)
+    row = np.empty(len(at), np.int64)
+    _find_open(
+        rank_trace.by_start, rank_trace.start, rank_trace.end, rank_trace.event_class, rank_trace.depth,
+        rank_trace.parent, rank_trace.thread, int(event_class), changes.time[at], thread,
+        np.zeros(len(rank_trace.pids) * tids, np.int32), row,
+    )  # fmt: skip
     return row
 
 
-def _by_start(rank_trace: RankTrace, event_class: EventClass) -> Int64:
-    """The host rows of a class by start, then depth."""
-    chosen = (rank_trace.event_class == event_class) & (rank_trace.depth >= 0)
-    return order_of_nesting(
-        np.where(chosen, 0, -1), rank_trace.start, rank_trace.start, rank_trace.depth,
-        rank_trace.by_start,
-    )  # fmt: skip
+@kernel
+def _find_open(
+    by_start: Int64, start: Int64, end: Int64, event_class: UInt8, depth: Int16, parent: Int32, lane: Int64,
+    wanted: int, time: Int64, thread: Int64, last: Int32, row: Int64,
+) -> None:  # fmt: skip
+    """What is open on a thread at a time, of ascending ones, is the last to start, or calls it.
+
+    `last`: zeros, for each lane one more than the last row of the class to start, of several the deepest.
+    """
+    at = 0
+    for i in range(len(time)):
+        while at < len(by_start) and start[by_start[at]] <= time[i]:
+            each = by_start[at]
+            at += 1
+            if event_class[each] == wanted and depth[each] >= 0:
+                before = last[lane[each]] - 1
+                if before < 0 or start[before] < start[each] or depth[before] <= depth[each]:
+                    last[lane[each]] = each + 1
+        inner = np.int64(-1)
+        if thread[i] >= 0:
+            inner = np.int64(last[thread[i]]) - 1
+        while inner >= 0 and (end[inner] < time[i] or event_class[inner] != wanted):
+            inner = np.int64(parent[inner])
+        row[i] = inner
 
 
 def outermost(rank_trace: RankTrace, event_class: EventClass, row: Int64) -> Int64:

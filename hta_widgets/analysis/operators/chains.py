@@ -21,7 +21,7 @@ from hta_widgets.analysis.operators.categories import category_of
 from hta_widgets.analysis.operators.inputs import Inputs, Shape, UnknownInputError, itemsize
 from hta_widgets.analysis.operators.pointwise import broadcast
 from hta_widgets.analysis.operators.recorded import recorded_inputs
-from hta_widgets.trace.ordering import distinct, first_of_each, order_in_groups, unique
+from hta_widgets.trace.ordering import distinct, first_of_each, numbered, order_in_groups, unique
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -162,11 +162,9 @@ def _work(rank_trace: RankTrace) -> tuple[Int32, list[_Work]]:
     chosen = chosen[once[owner[chosen]]]
     operator = calls.rows[owner[chosen]]
     recorded = recorded_inputs(rank_trace)
-    shapes, types = (codes[operator] for codes in recorded.codes[:2])
-    known = (shapes >= 0) & (types >= 0)
-    which = rank_trace.name[operator[known]].astype(np.int64)
-    for codes in (shapes[known], types[known]):
-        which = distinct(which * (int(codes.max(initial=0)) + 1) + codes)[1]
+    passed = recorded.of_row[operator]
+    known = ((recorded.shapes >= 0) & (recorded.types >= 0))[passed]
+    which = numbered(rank_trace.name[operator[known]], passed[known])
     example = first_of_each(which)
     work = [_work_of(recorded.of(int(row))) for row in operator[known][example].tolist()]
     place, kept = np.full(len(example) + 1, -1, np.int64), [each for each in work if each]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank
@@ -23,6 +22,7 @@ from hta_widgets.analysis.operators.inputs import Inputs, UnknownInputError
 from hta_widgets.analysis.operators.recorded import recorded_inputs
 from hta_widgets.analysis.operators.roofs import SIMT, Roofs, call_units, roofs_of
 from hta_widgets.jit import inline, kernel
+from hta_widgets.trace.ordering import numbered
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -117,11 +117,11 @@ class Costs:
         _add_all(known, calls.astype(np.int64), np.arange(len(calls)), found)
         return found
 
-    def column(self, name: str) -> Float64:
-        """One of `SUMS`, for each call."""
-        column = np.zeros(len(self.named), np.float64)
-        _pick(self.known, SUMS.index(name), np.empty(len(SUMS)), column)
-        return column
+    def columns(self, *names: str) -> Float64:
+        """float64[len(names), calls]: some of `SUMS`, for each call."""
+        columns = np.zeros((len(names), len(self.named)), np.float64)
+        _pick(self.known, np.array([SUMS.index(name) for name in names]), columns)
+        return columns
 
 
 def operator_costs(rank_trace: RankTrace) -> Costs:
@@ -218,16 +218,12 @@ class _Arguments:
     def __init__(self, rank_trace: RankTrace, calls: Calls) -> None:
         self.names, self.name = rank_trace.names, rank_trace.name[calls.rows]
         self.rows, self.recorded = calls.rows, recorded_inputs(rank_trace)
-        self.codes = [codes[calls.rows] for codes in self.recorded.codes]
         self.element = _element_names(rank_trace, calls)
 
     def distinct(self, chosen: Int64) -> tuple[Int64, Int64]:
         """A number for the operator and inputs of each of these calls, and a call of each number."""
-        code = self.name[chosen].astype(np.int64)
-        arguments: list[npt.NDArray[np.integer]] = [*self.codes, self.element]
-        for argument in arguments:
-            of = argument[chosen].astype(np.int64) + 1
-            code = pd.factorize(code * (int(of.max(initial=0)) + 1) + of)[0].astype(np.int64)
+        passed = self.recorded.of_row[self.rows[chosen]]
+        code = numbered(self.name[chosen], passed, self.element[chosen])
         examples = np.zeros(int(code.max(initial=-1)) + 1, np.int64)
         examples[code] = chosen
         return code, examples
@@ -266,14 +262,16 @@ def _element_names(rank_trace: RankTrace, calls: Calls) -> Int64:
 
 @inline
 def figures_of(known: Known, call: int, sums: Float64) -> bool:
-    """Write the columns `SUMS` of a call; the answer is whether any of them is not 0."""
+    """Write the columns `SUMS` of a call, unless all of them are 0: then the answer is False."""
     place, time = known.place[call], known.device_ns[call]
+    if place < 0 and known.group[call] < 0 and time == 0:
+        return False
     for column in range(len(sums)):
         sums[column] = known.inside[place, column] if place >= 0 else 0.0
     sums[11] = time
     if known.group[call] >= 0:
         _evaluate(known, call, time, sums)
-    return bool(place >= 0 or known.group[call] >= 0 or time > 0)
+    return True
 
 
 @inline
@@ -340,11 +338,13 @@ def _add_all(known: Known, calls: Int64, to: Int64, sums: Float64) -> None:
 
 
 @kernel
-def _pick(known: Known, column: int, each: Float64, values: Float64) -> None:
-    """One of the columns `SUMS` for each call; `each`: room for all of them."""
-    for call in range(len(values)):
-        figures_of(known, call, each)
-        values[call] = each[column]
+def _pick(known: Known, columns: Int64, values: Float64) -> None:
+    """Some of the columns `SUMS` for each call; `values`: zeros."""
+    each = np.empty(known.inside.shape[1], np.float64)
+    for call in range(values.shape[1]):
+        if figures_of(known, call, each):
+            for at in range(len(columns)):
+                values[at, call] = each[columns[at]]
 
 
 @kernel

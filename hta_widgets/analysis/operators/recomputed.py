@@ -68,7 +68,8 @@ def _kernels_of(rank_trace: RankTrace, calls: Calls, chosen: Int64) -> Int64:
 
 def _kinds(rank_trace: RankTrace, rows: Int64) -> Int64:
     """A number for the name and the input shapes of each operator, -1 where the shapes are not recorded."""
-    shapes = recorded_inputs(rank_trace).codes[0][rows].astype(np.int64)
+    recorded = recorded_inputs(rank_trace)
+    shapes = recorded.shapes[recorded.of_row[rows]].astype(np.int64)
     what = rank_trace.name[rows].astype(np.int64) * (int(shapes.max(initial=0)) + 1) + shapes
     return np.where(shapes >= 0, distinct(what)[1], -1)
 

@@ -82,13 +82,15 @@ def _of_iterations(
     """The numbers of a rank's iterations, ascending, and what each of them does."""
     numbers = np.unique(rank_trace.iterations["iteration"].to_numpy(np.int64))
     calls, size = operator_calls(rank_trace), len(numbers)
-    flops, moved, again, cover = _figures(rank_trace, own, costs)
+    sums = costs.columns("timed_flops", "timed_bytes", "bounded", "counted")
+    flops, moved = np.rint(sums[:2]).astype(np.int64)
+    again, cover = _repeated(rank_trace, own, costs, flops)
     outermost = cover[:-1] == np.arange(len(calls.rows))
     at = _position(rank_trace.iteration[calls.rows], numbers)
     product = _products(rank_trace, own)[rank_trace.name[calls.rows]]
     counted = outermost & (at >= 0) & (calls.device_ns > 0)
     multiplies = counted & product
-    bounded = costs.column("bounded") > 0
+    bounded = sums[2] > 0
 
     def total(chosen: Bool, values: Int64) -> Int64:
         return _add(at[chosen], values[chosen], size)
@@ -100,7 +102,7 @@ def _of_iterations(
     mine = (work_at >= 0) & (kind != EventClass.COMMUNICATION)
     around = cover[calls.owner]
     has = around >= 0
-    silent = np.append(multiplies & (costs.column("counted") == 0), True)
+    silent = np.append(multiplies & (sums[3] == 0), True)
     unknown = mine & (kind == EventClass.COMPUTE) & silent[around]
     work_unit = name_units(rank_trace)[rank_trace.name[calls.work]]
     timed = mine & (work_unit >= 0)
@@ -118,15 +120,13 @@ def _of_iterations(
     )
 
 
-def _figures(
-    rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], costs: Costs
-) -> tuple[Int64, Int64, Int64, Int64]:
-    """FLOPs and bytes of each call, the FLOPs that repeat work of the forward pass, and its formula's call.
+def _repeated(
+    rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], costs: Costs, flops: Int64
+) -> tuple[Int64, Int64]:
+    """The FLOPs of each call that repeat work of the forward pass, and its formula's call.
 
     That is the outermost one around it with a formula, -1 for none, as for work that no call launched (last).
     """
-    flops = np.rint(costs.column("timed_flops")).astype(np.int64)
-    moved = np.rint(costs.column("timed_bytes")).astype(np.int64)
     calls = operator_calls(rank_trace)
     rows = calls.rows
     cover = np.full(len(rows) + 1, -1, np.int64)
@@ -143,7 +143,7 @@ def _figures(
         part, whole = scores_again(parse_shapes(texts[code]))
         alike = attention[shapes == code]
         again[alike] = flops[alike].astype(object) * part // whole  # Python's integers: may exceed 64 bits
-    return flops, moved, again, cover
+    return again, cover
 
 
 def _products(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...]) -> Bool:

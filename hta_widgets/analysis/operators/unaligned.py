@@ -88,10 +88,9 @@ def unaligned_products(rank_trace: RankTrace) -> tuple[tuple[Product, ...], Int6
     """
     calls, recorded = operator_calls(rank_trace), recorded_inputs(rank_trace)
     rows = np.setdiff1d(unaligned_kernels(rank_trace), unfused_attentions(rank_trace).work)
-    shapes, types, _ = recorded.codes
     found: list[Product] = []
     number: dict[int, int] = {}
-    factors: dict[tuple[int, int], tuple[Shape, Shape] | None] = {}
+    factors: dict[int, tuple[Shape, Shape] | None] = {}
     kept, of = [], []
     for row in rows.tolist():
         call = int(calls.around[row])
@@ -100,7 +99,7 @@ def unaligned_products(rank_trace: RankTrace) -> tuple[tuple[Product, ...], Int6
         if call not in number:
             unit = str(kernel_class(rank_trace.names[rank_trace.name[row]]).unit)
             operator = int(calls.rows[call])
-            passed = int(shapes[operator]), int(types[operator])
+            passed = int(recorded.of_row[operator])
             if passed not in factors:
                 factors[passed] = _factors(recorded, operator)
             product = _product(operator, unit, factors[passed])
