@@ -2,6 +2,7 @@
 
 import { duration } from "../format";
 import { visible } from "../visible";
+import type { Bands } from "./bands";
 import { HEADER_HEIGHT, headerTop, type Layout } from "./layout";
 import type { Palette } from "./palette";
 import { textWidth } from "./text_width";
@@ -43,7 +44,7 @@ export function timeAt(place: Place, x: number): number {
 export function drawAxis(
   context: CanvasRenderingContext2D,
   place: Place,
-  bands: readonly IterationInfo[],
+  bands: Bands,
   chosen: readonly number[],
   palette: Palette,
 ): void {
@@ -69,7 +70,9 @@ export function drawAxis(
   context.moveTo(gutter, TOP - 0.5);
   context.lineTo(width, TOP - 0.5);
   context.stroke();
-  for (const [at, band] of bands.entries()) drawBandTitle(context, place, band, at, chosen, palette);
+  const [from, to] = bands.shown(view);
+  for (let at = from; at < to; at++)
+    drawBandTitle(context, place, bands.all[at] as IterationInfo, at, chosen, palette);
   context.restore();
 }
 

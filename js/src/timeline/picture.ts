@@ -1,6 +1,7 @@
 // Draws everything but what is marked: the gutter, and beside it bands, slices, names, the path, the axis, the minimap.
 
 import { element } from "../page";
+import type { Bands } from "./bands";
 import { drawCounterNames, drawCounters } from "./counter_rows";
 import type { Counters } from "./counters";
 import {
@@ -30,7 +31,7 @@ export interface Scene {
   /** canvas pixels per CSS pixel */
   ratio: number;
   /** iterations on the axis, and the numbers of those that stand out */
-  bands: readonly IterationInfo[];
+  bands: Bands;
   iterations: readonly number[];
   highlight: Highlight;
 }
@@ -45,6 +46,7 @@ export class Picture {
     private readonly outline: Outline,
     private readonly source: Source,
     private readonly counters: Counters,
+    private readonly bands: ReadonlyMap<number, Bands>,
   ) {
     this.#labels = new Labels(outline);
   }
@@ -56,7 +58,7 @@ export class Picture {
     drawHeaders(context, place, layout, palette);
     context.font = FONT;
     drawMinimapTitle(context, this.outline, palette);
-    if (scene.bands.length > 0) drawBandsTitle(context, palette);
+    if (scene.bands.all.length > 0) drawBandsTitle(context, palette);
   }
 
   drawLanes(context: CanvasRenderingContext2D, scene: Scene, palette: Palette): void {
@@ -127,16 +129,21 @@ export class Picture {
   /** Behind the lanes of each rank every other iteration is tinted, and those that are chosen stand out. */
   #grounds(scene: Scene, columns: number, palette: Palette): Ground[] {
     const { plain, odd, chosen } = palette.grounds;
-    return scene.layout.stretches.flatMap(({ rank, y, bottom }) => {
-      const bands = this.outline.iterations.filter((band) => band.rank === rank);
-      if (bands.length === 0) return [];
+    const { view, scroll, height } = scene.place;
+    const grounds: Ground[] = [];
+    for (const { rank, y, bottom } of scene.layout.stretches) {
+      const bands = this.bands.get(rank);
+      if (!bands || bottom < scroll || y > scroll + height) continue;
       const pixels = new Uint32Array(columns).fill(plain);
-      bands.forEach((band, at) => {
-        if (scene.iterations.includes(band.iteration)) tint(pixels, scene.place.view, band, chosen);
-        else if (at % 2) tint(pixels, scene.place.view, band, odd);
-      });
-      return [{ top: y, bottom, pixels }];
-    });
+      const [from, to] = bands.shown(view);
+      for (let at = from; at < to; at++) {
+        const band = bands.all[at] as IterationInfo;
+        if (scene.iterations.includes(band.iteration)) tint(pixels, view, band, chosen);
+        else if (at % 2) tint(pixels, view, band, odd);
+      }
+      grounds.push({ top: y, bottom, pixels });
+    }
+    return grounds;
   }
 }
 

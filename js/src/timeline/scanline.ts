@@ -154,9 +154,13 @@ export function rasterise(
     const s = 4 * column;
     const cover = sums[s + 3] as number;
     if (cover === 0) continue;
-    const [red, green, blue] = [sums[s] as number, sums[s + 1] as number, sums[s + 2] as number];
-    const below = pixels[base + column] as number;
-    pixels[base + column] = blended(red / cover, green / cover, blue / cover, Math.min(1, cover), below);
+    pixels[base + column] = blended(
+      (sums[s] as number) / cover, // a list of the three would be made anew for each pixel
+      (sums[s + 1] as number) / cover,
+      (sums[s + 2] as number) / cover,
+      Math.min(1, cover),
+      pixels[base + column] as number,
+    );
     sums[s] = sums[s + 1] = sums[s + 2] = sums[s + 3] = 0;
   }
 }

@@ -2,6 +2,7 @@
 
 import { counted } from "../format";
 import { consume } from "../page";
+import { type Bands, bandsByRank, NO_BANDS } from "./bands";
 import { BrushWords } from "./brush_words";
 import { clampView, panBy, reveal, zoomAt } from "./camera";
 import { counterAt, describeCounter } from "./counter_rows";
@@ -86,6 +87,7 @@ export class Timeline {
   #gutter = GUTTER;
   /** how far below the axis the lanes would stand that are being moved */
   #drop: number | null = null;
+  #bands: ReadonlyMap<number, Bands>;
   #iterations: readonly number[] = [];
   #searched: readonly number[] = [];
   #flash: Flash;
@@ -116,7 +118,8 @@ export class Timeline {
     this.flagging = new Flagging(this, listeners.flags, signal);
     this.#flash = new Flash(el, () => this.#stage.invalidateMarks(), signal);
     this.#brushWords = new BrushWords(outline, source, (facts) => listeners.announce(facts), signal);
-    const picture = new Picture(outline, source, counters);
+    this.#bands = bandsByRank(outline.iterations);
+    const picture = new Picture(outline, source, counters, this.#bands);
     this.#stage = new Stage(
       el,
       outline,
@@ -417,10 +420,13 @@ export class Timeline {
   }
 
   /** Iterations of the first rank on display that has any: ranks run them at nearly the same time. */
-  bands(): IterationInfo[] {
-    const known = this.outline.iterations;
-    const rank = this.layout.headers.find((h) => known.some((i) => i.rank === h.rank))?.rank;
-    return known.filter((i) => i.rank === rank);
+  bands(): readonly IterationInfo[] {
+    return this.#shownBands.all;
+  }
+
+  get #shownBands(): Bands {
+    const first = this.layout.headers.find(({ rank }) => this.#bands.has(rank));
+    return (first && this.#bands.get(first.rank)) ?? NO_BANDS;
   }
 
   /** A click: on a slice it focuses the slice, on an idle stream the gap. What is selected stays as it is. */
@@ -527,7 +533,7 @@ export class Timeline {
       place: this.place,
       layout: this.layout,
       ratio: this.#stage.size.ratio,
-      bands: this.bands(),
+      bands: this.#shownBands,
       iterations: this.#iterations,
       highlight: this.highlight,
     };

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Bands } from "../../src/timeline/bands";
 import { drawAxis } from "../../src/timeline/frame";
 import { actionOf } from "../../src/timeline/keys";
 import { shortName } from "../../src/timeline/labels";
@@ -7,7 +8,7 @@ import { LaneView } from "../../src/timeline/lane_view";
 import { arrange, type Header, headerTop, rowAt, rowsBetween, scrolled } from "../../src/timeline/layout";
 import type { Palette } from "../../src/timeline/palette";
 import { rasterise } from "../../src/timeline/scanline";
-import type { Items, IterationInfo, Outline, TrackInfo } from "../../src/timeline/types";
+import type { Items, Outline, TrackInfo } from "../../src/timeline/types";
 
 const stream: TrackInfo = {
   rank: 0,
@@ -282,14 +283,16 @@ describe("the axis", () => {
       },
       set: () => true,
     });
-    const bands = (count: number): IterationInfo[] =>
-      Array.from({ length: count }, (_, at) => ({
-        rank: 0,
-        iteration: at,
-        label: `step ${at}`,
-        start: (at * 1e6) / count,
-        end: ((at + 1) * 1e6) / count,
-      }));
+    const bands = (count: number) =>
+      new Bands(
+        Array.from({ length: count }, (_, at) => ({
+          rank: 0,
+          iteration: at,
+          label: `step ${at}`,
+          start: (at * 1e6) / count,
+          end: ((at + 1) * 1e6) / count,
+        })),
+      );
     const place = { view: { t0: 0, t1: 1e6 }, gutter: 0, width: 1000, height: 300, scroll: 0 };
     const draw = (count: number) => drawAxis(context, place, bands(count), [], {} as Palette);
     draw(500);
