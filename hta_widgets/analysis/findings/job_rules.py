@@ -15,6 +15,7 @@ from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
 from hta_widgets.analysis.findings.critical import off_critical_path, said_of, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.in_passes import in_passes, only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.unusual_steps import beyond_usual, comes_every, without_waits
@@ -29,6 +30,15 @@ _EARLIER = (
     "Start communication earlier and in larger pieces: gradient buckets, prefetching of sharded "
     "parameters, or a process group of fewer ranks."
 )
+_IN_PASSES = (
+    "Most of it is in all-reduces of groups that reduce in the forward pass, too, between layers, as tensor "
+    "parallelism does: gradient buckets and prefetching do not reach these. Overlap them with parts of the "
+    "work around them (async tensor parallelism), or let fewer ranks share a layer."
+)
+_WITHOUT_GRADIENTS = (
+    "Let it run beside compute that does not need its result, or let fewer ranks share the work."
+)
+"""Where no backward pass is recorded."""
 _UNCLEAR = ", to tell transfers from waiting for a late rank, which needs other changes. "
 _BUBBLES = (
     "Stages of a pipeline wait for each other so: more microbatches per step, interleaved stages or other "
@@ -90,7 +100,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         own = _exposed(inputs, inputs.collectives[chosen]) if chosen.any() else 0
         return 2 * (int(exposed.sum()) - own) < lost  # wherever the waiting is
 
-    usual = _EARLIER
+    usual = _WITHOUT_GRADIENTS if only_forward(inputs) else _EARLIER
     for operations, name, advice in _BY_OPERATION:
         if are_most(operations):
             beyond += f", most of it in {name}"
@@ -102,7 +112,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         share,
         f"{who} {inputs.share(share)}{inputs.per_step(cost)} without computing{beyond}{said_of(off_path)}; "
         f"{percent(hidden)} of all communication hides behind compute.",
-        first + (_INSIDE_LAYERS.get(_purpose_of_most(inputs, lost)) or usual),
+        first + (_INSIDE_LAYERS.get(_purpose_of_most(inputs, lost)) or _of_passes(inputs, lost) or usual),
         "comm_comp_overlap",
         severity=severity_on_path(share, off_path),
     )
@@ -141,6 +151,12 @@ def _purpose_of_most(inputs: Inputs, lost: int) -> str:
         if own and 2 * _transferring(inputs, pd.concat(own)) > lost:
             return dimension
     return ""
+
+
+def _of_passes(inputs: Inputs, lost: int) -> str:
+    """What to do where most of it is in all-reduces of the forward pass and their groups; "" elsewhere."""
+    found = in_passes(inputs)
+    return _IN_PASSES if len(found) and 2 * _transferring(inputs, found) > lost else ""
 
 
 def _transferring(inputs: Inputs, found: pd.DataFrame) -> int:

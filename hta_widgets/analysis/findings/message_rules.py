@@ -11,6 +11,7 @@ from hta_widgets.analysis.communication.alpha_beta import alpha_beta
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.in_passes import in_passes
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.formatting import byte_size, duration, percent
 
@@ -34,6 +35,11 @@ _ADVICE: Final = {
     "all_to_all": "Exchange one tensor that holds all of it, such as the counts of all layers or of all "
     "experts at once.",
 }
+_IN_PASSES: Final = (
+    "They run in the forward pass, too, between layers that need their results, so they cannot be joined: "
+    "let fewer ranks share a layer, or use all-reduces made for small messages, such as those of symmetric "
+    "memory."
+)
 _OTHERWISE: Final = "Send one larger message instead, or several in one call (batch_isend_irecv)."
 
 
@@ -76,10 +82,16 @@ def tiny_collectives(inputs: Inputs) -> Finding | None:
         f"{byte_size(int(small['bytes'].max()))} each: {percent(latency)} of their transfer is latency "
         f"({duration(int(fit['alpha_low_ns']))} each), and no compute hides {inputs.share(share)}"
         f"{inputs.per_step(cost)}.",
-        _ADVICE.get(str(fit["collective"]), _OTHERWISE),
+        _advice(inputs, small, str(fit["collective"])),
         "alpha_beta",
         Evidence(name=str(worst["name"]), event_rank=int(worst["rank"]), event_id=int(worst["event_id"])),
     )
+
+
+def _advice(inputs: Inputs, small: pd.DataFrame, collective: str) -> str:
+    if 2 * int(small.index.isin(in_passes(inputs).index).sum()) > len(small):
+        return _IN_PASSES
+    return _ADVICE.get(collective, _OTHERWISE)
 
 
 @memoize_per_rank()

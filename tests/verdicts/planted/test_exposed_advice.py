@@ -19,7 +19,10 @@ CASES = {
     "more in shards than in tensor groups": (
         ParallelJob(tensor=2, data=4, shard=2, described=MESH), "prefetching of sharded parameters",
     ),
-    "tensor, not described": (
+    "tensor, told by its forward passes": (
+        ParallelJob(tensor=4, microbatches=2, layers=2, described=UNDEFINED), "between layers",
+    ),
+    "too few in the forward passes": (
         ParallelJob(tensor=4, microbatches=2, described=UNDEFINED), "a process group of fewer ranks",
     ),
 }  # fmt: skip
@@ -32,4 +35,5 @@ def test_advice_by_purpose_of_the_groups(name, tmp_path):
     advice = found.loc["exposed_communication", "suggestion"]
     assert words in advice
     assert ("inside" in advice) == (name in ("tensor", "tensor beside data", "expert", "a ring"))
+    assert ("gradient buckets" in advice) == (words not in ("dispatch and combine", "ring attention"))
     assert "microbatches per step" not in advice  # nothing waits for a stage

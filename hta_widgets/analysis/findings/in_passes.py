@@ -1,0 +1,85 @@
+"""Which all-reduces are part of a pass through the model, as in tensor parallelism: no gradients."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.findings.region_rules import begins_in
+from hta_widgets.trace.classify import EventClass
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.inputs import Inputs
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = ["in_passes", "only_forward"]
+
+Int64 = npt.NDArray[np.int64]
+
+_NODE = re.compile(r"^autograd::engine::evaluate_function: ")
+_LEAST_PER_STEP: Final = 4
+"""Fewer may be losses, norms of gradients or statistics."""
+_LEAST_BETWEEN: Final = 3
+"""Kernels of a layer between two of them: gradients that are reduced one by one have a division."""
+
+
+def only_forward(inputs: Inputs) -> bool:
+    """Whether passes through a model are recorded, and no rank records a backward pass."""
+    kinds = {inputs.of(rank, _kind) for rank in inputs.trace.ranks_of(inputs.scope)}
+    return kinds <= {"forward", "serving"}
+
+
+@memoize_per_rank()
+def in_passes(inputs: Inputs) -> pd.DataFrame:
+    """The all-reduces of `Inputs.collectives` in groups that also reduce in the forward pass, in each step.
+
+    A gradient is reduced in a node of autograd, or behind the last one of a step. A group is told by its name
+    and stream; in the forward pass, layers run between its all-reduces.
+    """
+    frame = inputs.collectives
+    frame = frame[(frame["collective"] == "allreduce").fillna(False)]
+    if not inputs.has_operators or frame.empty:
+        return frame.iloc[:0]
+    group = frame["process_group"].fillna("").astype(str)
+    parts = []
+    for _, own in frame.groupby([frame["rank"], group, frame["stream"].fillna(-1)], sort=True):
+        if inputs.of(int(own["rank"].iloc[0]), _reduces_in_forward, tuple(own["event_id"].tolist())):
+            parts.append(own)
+    return pd.concat(parts) if parts else frame.iloc[:0]
+
+
+def _kind(inputs: Inputs, rank: int) -> str:
+    return inputs.trace.rank(rank).recording.kind
+
+
+def _reduces_in_forward(inputs: Inputs, rank: int, event_ids: tuple[int, ...]) -> bool:
+    """Whether so many of these all-reduces are launched in the forward passes, with layers between them."""
+    rank_trace = inputs.trace.rank(rank)
+    rows = np.flatnonzero(np.isin(rank_trace.event_id, event_ids) & (rank_trace.launch >= 0))
+    launch = rank_trace.launch[rows].astype(np.int64)
+    forward = launch[_in_forward(rank_trace, launch)]
+    if len(forward) < _LEAST_PER_STEP * max(len(inputs.scope.iterations or ()), 1):
+        return False
+    compute = (rank_trace.event_class == EventClass.COMPUTE) & (rank_trace.launch >= 0)
+    launched = np.sort(rank_trace.start[rank_trace.launch[compute]])
+    between = np.diff(np.searchsorted(launched, np.sort(rank_trace.start[forward])))
+    return bool(np.median(between) >= _LEAST_BETWEEN)
+
+
+def _in_forward(rank_trace: RankTrace, launch: Int64) -> npt.NDArray[np.bool_]:
+    """Which of these calls lie in no node of autograd, but have some behind them, if their step has any."""
+    named = np.array([bool(_NODE.search(name)) for name in rank_trace.names] or [False], np.bool_)
+    nodes = np.flatnonzero(named[rank_trace.name] & (rank_trace.event_class == EventClass.HOST_OP))
+    last: dict[int, int] = {}
+    for step, start in zip(
+        rank_trace.iteration[nodes].tolist(), rank_trace.start[nodes].tolist(), strict=True
+    ):
+        last[step] = max(last.get(step, start), start)
+    steps, starts = rank_trace.iteration[launch].tolist(), rank_trace.start[launch].tolist()
+    before = [start < last.get(step, start + 1) for step, start in zip(steps, starts, strict=True)]
+    return np.array(before, np.bool_) & ~begins_in(rank_trace, launch, nodes)
