@@ -23,6 +23,7 @@ from hta_widgets.trace.ordering import among, order_in_groups
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
@@ -35,24 +36,24 @@ class DeviceEvents(NamedTuple):
     """The device work of a rank, in the order of the graph. Arrays of one value per event:
 
     Attributes:
-        row: int64 row. start, end: int64 ns.
-        stream: int64 index of its (device, stream); gpu: int64 index of its device.
-        launched: int64, the host point where its launching call begins, -1 for none recorded.
-        placed: int64, the host point that it comes right behind in the order, -1 for before all.
-        previous: int64, the event before it on its stream, -1 for none.
+        row: int32 row. start, end: int64 ns.
+        stream: int32 index of its (device, stream); gpu: int32 index of its device.
+        launched: int32, the host point where its launching call begins, -1 for none recorded.
+        placed: int32, the host point that it comes right behind in the order, -1 for before all.
+        previous: int32, the event before it on its stream, -1 for none.
         is_kernel, is_copy, is_communication: bool.
         after_wait: bool, launched right after a call that lets a stream wait for an event.
         streams: number of streams.
     """
 
-    row: Int64
+    row: Int32
     start: Int64
     end: Int64
-    stream: Int64
-    gpu: Int64
-    launched: Int64
-    placed: Int64
-    previous: Int64
+    stream: Int32
+    gpu: Int32
+    launched: Int32
+    placed: Int32
+    previous: Int32
     is_kernel: Bool
     is_copy: Bool
     is_communication: Bool
@@ -83,21 +84,21 @@ def device_events(rank_trace: RankTrace, rows: Int64, stream: Int64, host: HostP
     by_stream = order_in_groups(stream, rank_trace.start[rows], rank_trace.end[rows])
     rows, stream = rows[by_stream], stream[by_stream]
     by = host.launched_by[rows]
-    launched = np.where(by >= 0, host.begin_of_row[by], -1).astype(np.int64)
+    launched = np.where(by >= 0, host.begin_of_row[by], np.int32(-1))
     placed = launched.copy()
     _running_maximum(placed, stream)
     order = np.lexsort((rank_trace.start[rows], placed))
-    position = np.empty(len(rows), np.int64)
-    position[order] = np.arange(len(rows))
+    position = np.empty(len(rows), np.int32)
+    position[order] = np.arange(len(rows), dtype=np.int32)
     first = np.append(True, stream[1:] != stream[:-1])
-    previous = np.where(first, -1, np.append(-1, position[:-1]))
+    previous = np.where(first, np.int32(-1), np.append(np.int32(-1), position[:-1]))
     rows, event_class = rows[order], rank_trace.event_class[rows[order]]
     return DeviceEvents(
-        row=rows,
+        row=rows.astype(np.int32),
         start=rank_trace.start[rows],
         end=rank_trace.end[rows],
-        stream=stream[order],
-        gpu=pd.factorize(rank_trace.device[rows], sort=True)[0].astype(np.int64),
+        stream=stream[order].astype(np.int32),
+        gpu=pd.factorize(rank_trace.device[rows], sort=True)[0].astype(np.int32),
         launched=launched[order],
         placed=placed[order],
         previous=previous[order],
@@ -122,7 +123,7 @@ def _after_wait(rank_trace: RankTrace, host: HostPoints) -> Bool:
 
 
 @kernel
-def _running_maximum(values: Int64, lane: Int64) -> None:
+def _running_maximum(values: Int32, lane: Int64) -> None:
     for i in range(1, len(values)):
         if lane[i] == lane[i - 1] and values[i] < values[i - 1]:
             values[i] = values[i - 1]

@@ -23,14 +23,14 @@ class Nodes(NamedTuple):
     Attributes:
         time: int64[n], measured, ns from the first point.
         row: int32[n], -1 for the origin and marks. kind: uint8[n], see `kinds`.
-        host: node of each host point; ``event``: node of the start of each device event, whose end is next.
+        host: int32 node of each host point; ``event``: of the start of each device event, whose end is next.
     """
 
     time: Int64
     row: Int32
     kind: UInt8
-    host: Int64
-    event: Int64
+    host: Int32
+    event: Int32
 
 
 class Edges(NamedTuple):

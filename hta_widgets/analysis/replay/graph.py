@@ -41,6 +41,7 @@ from hta_widgets.analysis.replay.host_points import (
 from hta_widgets.analysis.replay.kinds import EVENT_ENDS, EVENT_STARTS, INFERRED, START, SYNC
 from hta_widgets.analysis.replay.marks import marks_of
 from hta_widgets.engine import checkpoint
+from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.waits import (
@@ -149,17 +150,34 @@ def graph_of(rank_trace: RankTrace) -> Graph | None:
 
 def _nodes(host: HostPoints, device: DeviceEvents, origin: int) -> Nodes:
     """Number the points: behind each host point the events that are placed there, start and end next."""
-    placed = np.bincount(device.placed + 1, minlength=len(host.time) + 1)
-    before = np.cumsum(placed)[: len(host.time)]  # events that are placed earlier
-    of_host = 1 + np.arange(len(host.time)) + 2 * before
-    of_event = 2 + device.placed + 2 * np.arange(len(device.row))
     count = 1 + len(host.time) + 2 * len(device.row)
-    time, row = np.zeros(count, np.int64), np.full(count, -1, np.int32)
-    kind = np.full(count, START, np.uint8)
-    time[of_host], row[of_host], kind[of_host] = host.time - origin, host.row, host.kind
-    time[of_event], row[of_event], kind[of_event] = device.start - origin, device.row, EVENT_STARTS
-    time[of_event + 1], row[of_event + 1], kind[of_event + 1] = device.end - origin, device.row, EVENT_ENDS
-    return Nodes(time=time, row=row, kind=kind, host=of_host, event=of_event)
+    nodes = Nodes(
+        time=np.zeros(count, np.int64),
+        row=np.full(count, -1, np.int32),
+        kind=np.full(count, START, np.uint8),
+        host=np.empty(len(host.time), np.int32),
+        event=np.empty(len(device.row), np.int32),
+    )
+    _number(host, device, origin, nodes)
+    return nodes
+
+
+@kernel
+def _number(host: HostPoints, device: DeviceEvents, origin: int | np.int64, nodes: Nodes) -> None:
+    node, d = 1, 0
+    for h in range(-1, len(host.time)):
+        if h >= 0:
+            nodes.host[h] = node
+            nodes.time[node], nodes.row[node] = host.time[h] - origin, host.row[h]
+            nodes.kind[node] = host.kind[h]
+            node += 1
+        while d < len(device.row) and device.placed[d] == h:
+            nodes.event[d] = node
+            nodes.time[node], nodes.time[node + 1] = device.start[d] - origin, device.end[d] - origin
+            nodes.row[node] = nodes.row[node + 1] = device.row[d]
+            nodes.kind[node], nodes.kind[node + 1] = EVENT_STARTS, EVENT_ENDS
+            node += 2
+            d += 1
 
 
 def _stream_waits(rank_trace: RankTrace) -> tuple[tuple[Int64, Int64], bool]:

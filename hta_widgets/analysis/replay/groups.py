@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
+Bool = npt.NDArray[np.bool_]
 
 __all__ = ["Group", "groups_of"]
 
@@ -71,10 +72,10 @@ def groups_of(
         np.full(len(names), -1, np.int32), names, what, detail,
     )  # fmt: skip
     width, classes = max(int(what.max(initial=0)) + 1, 1), len(EventClass)
-    code = (edges.kind.astype(np.int32) * classes + detail) * width + what
     # Few of the codes are used: numbered by counting.
-    used = np.zeros(int(code.max(initial=-1)) + 1, np.bool_)
-    used[code] = True
+    used = np.zeros((int(edges.kind.max(initial=0)) + 1) * classes * width, np.bool_)
+    code = what
+    _encode(edges.kind, detail, classes, width, code, used)
     distinct = np.flatnonzero(used)
     number = np.full(len(used), -1, np.int32)
     number[distinct] = np.arange(len(distinct))
@@ -120,3 +121,14 @@ def _describe(
                 detail[edge] = event_class[of]
             elif each == CALL and launches[of] > 0:
                 detail[edge] = 1
+
+
+@kernel
+def _encode(
+    kind: UInt8, detail: UInt8, classes: int | np.int64, width: int | np.int64, what: Int32, used: Bool
+) -> None:
+    """Make one code of what tells edges apart, in its place, and mark those that are used."""
+    for edge in range(len(kind)):
+        code = (np.int64(kind[edge]) * classes + detail[edge]) * width + what[edge]
+        what[edge] = code
+        used[code] = True

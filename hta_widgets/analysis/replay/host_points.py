@@ -49,14 +49,14 @@ class HostPoints(NamedTuple):
     Attributes:
         kind: uint8, what the point is (`kinds`).
         time: int64 ns.
-        row: int64 row of the call, -1 for a mark.
-        thread: int64 index into ``threads``, the thread numbers (`RankTrace.thread`) that have points.
-        begin: int64, of an end: the point where the call begins; else -1.
+        row: int32 row of the call, -1 for a mark.
+        thread: int32 index into ``threads``, the thread numbers (`RankTrace.thread`) that have points.
+        begin: int32, of an end: the point where the call begins; else -1.
         waits: uint8, of an end: NO_WAIT, WAITS or WAITS_FOR_DEVICE.
-        awaited: int64, of an end: the stream (index) that the call is recorded to wait for, WHOLE_DEVICE, or
+        awaited: int32, of an end: the stream (index) that the call is recorded to wait for, WHOLE_DEVICE, or
             NOT_RECORDED.
-        awaited_row: int64, of an end: the device row that the call is recorded to wait for, -1 for none.
-        mark: int64, of a mark: its position in the ``times`` that were asked for; else -1.
+        awaited_row: int32, of an end: the device row that the call is recorded to wait for, -1 for none.
+        mark: int32, of a mark: its position in the ``times`` that were asked for; else -1.
         begin_of_row: int32 for each row of the rank: the point where this call begins, -1 for none.
         launched_by: int32 for each row of the rank: the (outermost) call that launched it, -1 for none.
         launches: int32 for each row of the rank: how much device work the call launched.
@@ -64,14 +64,14 @@ class HostPoints(NamedTuple):
 
     kind: UInt8
     time: Int64
-    row: Int64
-    thread: Int64
+    row: Int32
+    thread: Int32
     threads: Int64
-    begin: Int64
+    begin: Int32
     waits: UInt8
-    awaited: Int64
-    awaited_row: Int64
-    mark: Int64
+    awaited: Int32
+    awaited_row: Int32
+    mark: Int32
     begin_of_row: Int32
     launched_by: Int32
     launches: Int32
@@ -123,12 +123,12 @@ def host_points(
     begun, ended = np.append(start[calls], marks[0]), np.append(end[calls], marks[0])
     thread, threads = pd.factorize(np.append(rank_trace.thread[calls], marks[1]), sort=True)
     what, is_end, time = _in_order(begun, ended, k)
-    at = np.flatnonzero(~is_end)
-    begin = np.empty(k + m, np.int64)
-    begin[what[at]] = at
+    begin = np.empty(k + m, np.int32)
+    _note_begins(what, is_end, begin)
     begin_of_row = np.full(n, -1, np.int32)
     begin_of_row[calls] = begin[:k]
-    stream, awaited_row = np.full(k + m, NOT_RECORDED), np.full(k + m, -1)
+    stream = np.full(k + m, NOT_RECORDED, np.int32)
+    awaited_row = np.full(k + m, -1, np.int32)
     for row, awaited, source in _recorded_waits(rank_trace, streams):
         point = begin_of_row[outer[row]] if outer[row] >= 0 else -1
         if point >= 0:
@@ -138,37 +138,78 @@ def host_points(
     waits[:k] = np.where(synchronises[name] | (stream[:k] != NOT_RECORDED), WAITS, NO_WAIT)
     waits[:k][named(rank_trace, DEVICE_WIDE)[name]] = WAITS_FOR_DEVICE
 
-    kind = np.where(is_end, CALL_ENDS, CALL_BEGINS).astype(np.uint8)
-    kind[what >= k] = MARK
-    return HostPoints(
-        kind=kind,
+    points = HostPoints(
+        kind=np.empty(len(what), np.uint8),
         time=time,
-        row=np.append(calls, np.full(m, -1))[what],
-        thread=thread.astype(np.int64)[what],
+        row=np.empty(len(what), np.int32),
+        thread=np.empty(len(what), np.int32),
         threads=threads.astype(np.int64),
-        begin=np.where(is_end, begin[what], -1),
-        waits=np.where(is_end, waits[what], NO_WAIT).astype(np.uint8),
-        awaited=np.where(is_end, stream[what], NOT_RECORDED),
-        awaited_row=np.where(is_end, awaited_row[what], -1),
-        mark=np.where(what >= k, what - k, -1),
+        begin=np.empty(len(what), np.int32),
+        waits=np.empty(len(what), np.uint8),
+        awaited=np.empty(len(what), np.int32),
+        awaited_row=np.empty(len(what), np.int32),
+        mark=np.empty(len(what), np.int32),
         begin_of_row=begin_of_row,
         launched_by=launched_by,
         launches=launches,
     )
+    _fill(points, what, is_end, calls, thread.astype(np.int64), begin, waits, stream, awaited_row)
+    return points
 
 
-def _in_order(begun: Int64, ended: Int64, calls: int) -> tuple[Int64, Bool, Int64]:
+def _in_order(begun: Int64, ended: Int64, calls: int) -> tuple[Int32, Bool, Int64]:
     """The points in order: of which call or mark each is, whether of its end, and its time.
 
     The first of the columns are calls, which have two points, the others marks. At equal times what began
     first is first, and a call ends after it began.
     """
-    by_begin = np.argsort(begun, kind="stable")
-    what = np.repeat(by_begin, np.where(by_begin < calls, 2, 1))
-    is_end = np.append(False, what[1:] == what[:-1])[: len(what)]
-    time = np.where(is_end, ended[what], begun[what])
+    size = len(begun) + calls
+    what, is_end, time = np.empty(size, np.int32), np.empty(size, np.bool_), np.empty(size, np.int64)
+    _as_they_begin(np.argsort(begun, kind="stable"), begun, ended, calls, what, is_end, time)
     order = np.argsort(time, kind="stable")  # almost in order, and then quick
     return what[order], is_end[order], time[order]
+
+
+@kernel
+def _as_they_begin(
+    by_begin: Int64, begun: Int64, ended: Int64, calls: int | np.int64,
+    what: Int32, is_end: Bool, time: Int64,
+) -> None:  # fmt: skip
+    """The points of calls and marks one by one, the end of a call behind its begin."""
+    at = 0
+    for i in range(len(by_begin)):
+        each = by_begin[i]
+        what[at], is_end[at], time[at] = each, False, begun[each]
+        at += 1
+        if each < calls:
+            what[at], is_end[at], time[at] = each, True, ended[each]
+            at += 1
+
+
+@kernel
+def _note_begins(what: Int32, is_end: Bool, begin: Int32) -> None:
+    for at in range(len(what)):
+        if not is_end[at]:
+            begin[what[at]] = at
+
+
+@kernel
+def _fill(
+    points: HostPoints, what: Int32, is_end: Bool, calls: Int64, thread: Int64,
+    begin: Int32, waits: UInt8, stream: Int32, awaited_row: Int32,
+) -> None:  # fmt: skip
+    """Fill in what each point takes from its call or mark."""
+    for at in range(len(what)):
+        each = what[at]
+        is_call = each < len(calls)
+        points.kind[at] = (CALL_ENDS if is_end[at] else CALL_BEGINS) if is_call else MARK
+        points.row[at] = calls[each] if is_call else -1
+        points.thread[at] = thread[each]
+        points.mark[at] = -1 if is_call else each - len(calls)
+        points.begin[at] = begin[each] if is_end[at] else -1
+        points.waits[at] = waits[each] if is_end[at] else NO_WAIT
+        points.awaited[at] = stream[each] if is_end[at] else NOT_RECORDED
+        points.awaited_row[at] = awaited_row[each] if is_end[at] else -1
 
 
 def _matters(rank_trace: RankTrace, calls: Int64, outer: Int32, launches: Int32, synchronises: Bool) -> Bool:

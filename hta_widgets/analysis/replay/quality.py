@@ -138,7 +138,7 @@ def quality_of(rank_trace: RankTrace) -> Quality | None:
     unrecorded_pct = 100.0 * _unrecorded(rank_trace, graph, chain) / extent
     return Quality(
         reason=_reason(rank_trace, unlaunched_pct, error_pct, before_pct, unrecorded_pct),
-        exact_error_ns=int(np.abs(exact - graph.time).max()),
+        exact_error_ns=0 if np.array_equal(exact, graph.time) else int(np.abs(exact - graph.time).max()),
         model_error_pct=error_pct,
         unlaunched_pct=unlaunched_pct,
         unexplained=len(late),
