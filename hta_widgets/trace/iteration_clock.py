@@ -61,10 +61,9 @@ def timed(
     """
     columns: dict[str, Any] = {str(name): host[name].array for name in host}
     columns |= {"host_start_ns": columns["start_ns"], "host_end_ns": columns["end_ns"]}
-    place, known = _places(host, iteration)
     duration = end - start if duration is None else duration
-    at, lane, start, end = place[known], lane[known], start[known], end[known]
-    first, last = _device_windows(len(host), at, lane, start, end, duration[known])
+    at, lane, start, end, duration = _placed(host, iteration, lane, start, end, duration)
+    first, last = _device_windows(len(host), at, lane, start, end, duration)
     missing = first == NULL
     columns["device_start_ns"] = pd.arrays.IntegerArray(np.where(missing, 0, first), missing.copy())
     columns["device_end_ns"] = pd.arrays.IntegerArray(np.where(missing, 0, last), missing.copy())
@@ -88,8 +87,7 @@ def contradicted(frame: pd.DataFrame, iteration: Int64, start: Int64, end: Int64
         frame: as `timed` returns it.
         iteration, start, end: of each device event, as for `timed`.
     """
-    place, known = _places(frame, iteration)
-    at, start, end = place[known], start[known], end[known]
+    at, start, end = _placed(frame, iteration, start, end)
     begin, finish = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
     work, inside = np.zeros((2, len(frame)), np.int64)
     np.add.at(work, at, end - start)
@@ -98,12 +96,15 @@ def contradicted(frame: pd.DataFrame, iteration: Int64, start: Int64, end: Int64
     return [int(number) for number in frame["iteration"].to_numpy(np.int64)[outside]]
 
 
-def _places(frame: pd.DataFrame, iteration: Int64) -> tuple[Int64, npt.NDArray[np.bool_]]:
-    """The place of each of these iterations in a frame, and whether it has one."""
+def _placed(frame: pd.DataFrame, iteration: Int64, *columns: Int64) -> tuple[Int64, ...]:
+    """The place of each of these iterations in a frame, and their columns; of those that have one."""
     numbers = frame["iteration"].to_numpy(np.int64)
     order = np.argsort(numbers)
     place = np.append(order, -1)[np.searchsorted(numbers, iteration, sorter=order)]
-    return place, np.append(numbers, -1)[place] == iteration
+    known = np.append(numbers, -1)[place] == iteration
+    if known.all():
+        return place, *columns
+    return place[known], *(values[known] for values in columns)
 
 
 def _device_windows(

@@ -193,10 +193,10 @@ def _evidence_of(rank_trace: RankTrace) -> Records:
         "stream": rank_trace.stream[rows].astype(np.int64),
         "start_ns": rank_trace.start[rows],
         "dur_ns": rank_trace.dur[rows],
-        **{name: rank_trace.argument(column)[source] for name, column in _NUMBERS.items()},
+        **{name: rank_trace.argument_of(column, source) for name, column in _NUMBERS.items()},
     }
     texts = {
-        name: (rank_trace.argument_codes(column)[source], rank_trace.table.dictionary(column))
+        name: (rank_trace.argument_codes_of(column, source), rank_trace.table.dictionary(column))
         for name, column in _TEXTS.items()
     }
     codes, told = texts["collective_name"]
@@ -268,10 +268,14 @@ def _described_by(rank_trace: RankTrace, rows: Int64) -> Int64:
     source = rows.astype(np.int64)
     if not rank_trace.table.has("collective_name") or not len(rows):
         return source
-    described = rank_trace.argument_codes("collective_name") >= 0
-    caller = np.where(described[rows], -1, rank_trace.launch[rows]).astype(np.int64)
+
+    def described(rows: Int64) -> Bool:
+        found: Bool = rank_trace.argument_codes_of("collective_name", rows) >= 0
+        return found
+
+    caller = np.where(described(rows), -1, rank_trace.launch[rows]).astype(np.int64)
     while (caller >= 0).any():
-        found = (caller >= 0) & described[caller]
+        found = (caller >= 0) & described(caller)
         source[found] = caller[found]
         caller = np.where((caller >= 0) & ~found, rank_trace.parent[caller], -1)
     return source
