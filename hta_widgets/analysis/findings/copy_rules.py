@@ -148,9 +148,10 @@ def _large(inputs: Inputs) -> list[_Copies]:
 
 def _large_of(inputs: Inputs, rank: int) -> list[_Copies]:
     rank_trace, found = inputs.trace.rank(rank), []
-    rows = rank_trace.rows(inputs.scope)
-    rows = rows[rank_trace.event_class[rows] == EventClass.MEMORY_COPY]
-    size = rank_trace.argument("bytes")[rows]
+    rows = np.flatnonzero(rank_trace.event_class == EventClass.MEMORY_COPY)
+    rows = rows[rank_trace.overlap(rows, inputs.scope)]
+    rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
+    size = rank_trace.argument_of("bytes", rows)
     rows, size = rows[size > LARGE_BYTES], size[size > LARGE_BYTES]
     for code in np.unique(rank_trace.name[rows]).tolist():
         name, chosen = rank_trace.names[code], rank_trace.name[rows] == code

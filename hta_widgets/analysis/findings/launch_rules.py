@@ -12,7 +12,7 @@ from hta_widgets.analysis.findings.callers import callers_in_words
 from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.shorter import Shorter, known_peaks, longest, matters, shorter
+from hta_widgets.analysis.findings.shorter import Shorter, known_peaks, longest, matters, peaks_of, shorter
 from hta_widgets.analysis.kernels.residency import LIMITERS, residency
 from hta_widgets.analysis.operators.fixed_elsewhere import judged_kernels
 from hta_widgets.analysis.operators.least_times import least_ns
@@ -182,10 +182,9 @@ def _check_limits(inputs: Inputs, rank: int, operations: tuple[str, ...], questi
     judged = judged_kernels(rank_trace)
     rows = np.concatenate([judged[each] for each in operations if each in judged] or [_NOTHING])
     rows = rows[rank_trace.dur[rows] >= SHORT_NS]
-    if not matters(inputs, rank, rows):
-        return
     known = residency(rank_trace, rows).multiprocessors > 0
-    if known.all():  # which of them are far from the roof need not be known then
+    # where all is known, it need not be known which of them matter, or are far from the roof
+    if known.all() or not matters(inputs, rank, rows):
         return
     far = ~(least_ns(rank_trace, rows) >= rank_trace.dur[rows] / 2)
     if known[far].any() or not matters(inputs, rank, rows[far]):
@@ -213,9 +212,12 @@ def _check_roofs(inputs: Inputs, rank: int, find: Callable[[RankTrace], Int64], 
     rows = find(rank_trace)
     if not matters(inputs, rank, rows):
         return False
+    shapes = rank_trace.has_argument("input_dims")
+    if shapes and inputs.of(rank, peaks_of):  # what has no roof then has no formula
+        return True
     if not matters(inputs, rank, rows[np.isnan(least_ns(rank_trace, rows))]):
         return True
-    if not rank_trace.has_argument("input_dims"):
+    if not shapes:
         raise MissingDataError(
             "shapes of operators", "Record with torch.profiler.profile(record_shapes=True).", why
         )

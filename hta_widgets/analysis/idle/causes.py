@@ -20,7 +20,7 @@ from hta_widgets.analysis.device_time.busy import busy, device_work
 from hta_widgets.engine import checkpoint
 from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import among
+from hta_widgets.trace.ordering import among, unique
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.scope import Scope
 
@@ -94,7 +94,7 @@ class _Threads:
 
     def __init__(self, rank_trace: RankTrace) -> None:
         self.thread: Int64 = rank_trace.thread
-        launching = np.unique(
+        launching = unique(
             self.thread[rank_trace.launch[rank_trace.is_device & (rank_trace.launch >= 0)]]
         ).tolist()
         call = among(rank_trace.event_class, _CALLS)

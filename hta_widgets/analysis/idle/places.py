@@ -14,6 +14,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.idle.causes import IdleCauses
 from hta_widgets.analysis.idle.pauses import telling
+from hta_widgets.jit import kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
 from hta_widgets.trace.reader.schema import NULL
@@ -160,13 +161,9 @@ def _calls_by_name(
 ) -> list[tuple[str, dict[int, Intervals]]]:
     """The names with most idle time open in their calls: of each, when they are open, by thread."""
     calls = {thread: _calls_of(rank_trace, thread) for thread in waits}
-    sums = np.zeros(len(rank_trace.names))
+    sums = np.zeros(len(rank_trace.names), np.int64)
     for thread, pieces in waits.items():
-        if len(pieces):
-            name, start, end = calls[thread]
-            near = (start < pieces.end[-1]) & (end > pieces.start[0])
-            open_then = pieces.within_each(np.stack([start[near], end[near]], 1))
-            sums += np.bincount(name[near], open_then, len(sums))
+        _add_up(*calls[thread], pieces.start, pieces.end, sums)
     asked = sum(pieces.length for pieces in waits.values())
     enough = np.flatnonzero(sums >= max(1, _MENTIONED * asked))
     codes = enough[np.argsort(-sums[enough], kind="stable")][:_CANDIDATES]
@@ -184,3 +181,28 @@ def _union(parts: list[Intervals]) -> Intervals:
     return Intervals.union(
         np.concatenate([part.start for part in parts]), np.concatenate([part.end for part in parts])
     )
+
+
+@kernel
+def _add_up(name: Int32, start: Int64, end: Int64, begin: Int64, until: Int64, sums: Int64) -> None:
+    """Add to the sum of each call's name how much of these disjoint pieces it is open.
+
+    The first piece that a call may hold is mostly that of the call before, or the next; else it is searched
+    for.
+    """
+    at = np.int64(0)
+    for call in range(len(name)):
+        if at < len(until) and until[at] <= start[call]:
+            at += 1
+        if (at and until[at - 1] > start[call]) or (at < len(until) and until[at] <= start[call]):
+            at, stop = np.int64(0), np.int64(len(until))
+            while at < stop:
+                middle = (at + stop) // 2
+                if until[middle] <= start[call]:
+                    at = middle + 1
+                else:
+                    stop = middle
+        piece = at
+        while piece < len(until) and begin[piece] < end[call]:
+            sums[name[call]] += min(until[piece], end[call]) - max(begin[piece], start[call])
+            piece += 1

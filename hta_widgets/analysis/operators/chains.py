@@ -119,6 +119,8 @@ def chains_of(rank_trace: RankTrace) -> Chains:
     reaches now.
     """
     before, after = neighbours(rank_trace)
+    if not len(before):
+        return Chains(before, before, before, [], before, before)
     kind, work = _work(rank_trace)
     first, second = kind[before].astype(np.int64), kind[after]
     known = (first >= 0) & (second >= 0)

@@ -242,6 +242,7 @@ def _unrecorded(rank_trace: RankTrace, graph: Graph, chain: Int64) -> int:
     lost = 0
     on_host = chain[np.isin(graph.kind[chain], (HOST, HANDOFF)) & (graph.weight[chain] > 0)]
     calls = ~rank_trace.is_device & (rank_trace.dur < LONGEST_CALL * graph.extent)
+    calls &= (rank_trace.parent < 0) | ~calls[rank_trace.parent]  # what they call lies within them
     for index, thread in enumerate(graph.threads.tolist()):
         mine = on_host[graph.thread[on_host] == index]
         if not len(mine):
