@@ -14,6 +14,7 @@ import platform
 import struct
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 __all__ = ["IS_POSSIBLE", "NotPlacedError", "placed"]
@@ -67,7 +68,7 @@ def placed(code: bytes, function: str) -> int:
         section = sections[number]
         memory[place : place + section.size] = code[section.at : section.at + section.size]
 
-    process = ctypes.CDLL(None)
+    process = _process()
     (table,) = (section for section in sections if section.kind == _SYMBOLS)
     symbols = list(_entries(_SYMBOL, code, table))
 
@@ -95,6 +96,12 @@ def placed(code: bytes, function: str) -> int:
     if found is None or process.mprotect(ctypes.c_void_p(base), ctypes.c_size_t(size), _READ_AND_RUN):
         raise NotPlacedError
     return address_of(found)
+
+
+@cache
+def _process() -> ctypes.CDLL:
+    """The functions of this process."""
+    return ctypes.CDLL(None)
 
 
 def _sections(code: bytes) -> list[_Section]:

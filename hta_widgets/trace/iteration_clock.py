@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from hta_widgets.jit import kernel
 from hta_widgets.trace.ordering import distinct
 from hta_widgets.trace.reader.schema import NULL
 
@@ -100,8 +101,10 @@ def _placed(frame: pd.DataFrame, iteration: Int64, *columns: Int64) -> tuple[Int
     """The place of each of these iterations in a frame, and their columns; of those that have one."""
     numbers = frame["iteration"].to_numpy(np.int64)
     order = np.argsort(numbers)
-    place = np.append(order, -1)[np.searchsorted(numbers, iteration, sorter=order)]
-    known = np.append(numbers, -1)[place] == iteration
+    code, found = pd.factorize(iteration)  # few differ
+    place = np.append(order, -1)[np.searchsorted(numbers, found, sorter=order)]
+    known = np.append(numbers, -1)[place] == found
+    place, known = place[code], known[code]
     if known.all():
         return place, *columns
     return place[known], *(values[known] for values in columns)
@@ -119,12 +122,10 @@ def _device_windows(
     if not len(at):
         return first, last
     lanes, code = distinct(lane)
-    busiest = code == np.bincount(code, duration.astype(np.float64), len(lanes)).argmax()
-    begun = np.full(count, np.iinfo(np.int64).max)
-    np.minimum.at(begun, at[busiest], start[busiest])
-    elsewhere = begun[at] == np.iinfo(np.int64).max
-    np.minimum.at(begun, at[elsewhere], start[elsewhere])
-    np.maximum.at(last, at, end)
+    busiest = int(np.bincount(code, duration.astype(np.float64), len(lanes)).argmax())
+    begun, anywhere = np.full((2, count), np.iinfo(np.int64).max)
+    _first_and_last(at, code, busiest, start, end, begun, anywhere, last)
+    begun = np.where(begun == np.iinfo(np.int64).max, anywhere, begun)
     worked = begun != np.iinfo(np.int64).max
     # In time order; where work of the next one has begun, an iteration is over.
     begun = np.maximum.accumulate(np.where(worked, begun, NULL))
@@ -132,6 +133,19 @@ def _device_windows(
     first[worked] = begun[worked]
     last[worked] = np.minimum(last, np.append(following[1:], np.iinfo(np.int64).max))[worked]
     return first, np.maximum(first, last)
+
+
+@kernel
+def _first_and_last(
+    at: Int64, lane: Int64, busiest: int, start: Int64, end: Int64, begun: Int64, anywhere: Int64, last: Int64
+) -> None:
+    """When the work at each place begins in the busiest lane, when in any, and when it ends."""
+    for i in range(len(at)):
+        of = at[i]
+        if lane[i] == busiest:
+            begun[of] = min(begun[of], start[i])
+        anywhere[of] = min(anywhere[of], start[i])
+        last[of] = max(last[of], end[i])
 
 
 def _clock(

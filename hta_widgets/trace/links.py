@@ -125,3 +125,19 @@ def windows_of(start: Int64, window_start: Int64, window_end: Int64) -> Int32:
     at = np.searchsorted(window_start, start, side="right") - 1
     inside = (at >= 0) & (start < window_end[np.maximum(at, 0)])
     return np.where(inside, at, -1).astype(np.int32)
+
+
+def overlapping(start: Int64, end: Int64, windows: Int64) -> Bool:
+    """Which rows overlap windows, int64[k, 2], sorted and disjoint; one of zero length where it starts."""
+    found = np.zeros(len(start), np.bool_)
+    if len(windows):
+        _overlap(start, end, windows, found)
+    return found
+
+
+@kernel
+def _overlap(start: Int64, end: Int64, windows: Int64, found: Bool) -> None:
+    for i in range(len(start)):
+        # the last window that begins before the row ends is the only candidate
+        at = np.searchsorted(windows[:, 0], max(end[i], start[i] + 1)) - 1
+        found[i] = at >= 0 and windows[at, 1] > start[i]

@@ -655,7 +655,7 @@ class RankTrace:
         return {}
 
     def _rows_of(self, scope: Scope) -> Int64:
-        return self.by_start[self.overlap(slice(None), scope)[self.by_start]]
+        return self.by_start[np.flatnonzero(self.overlap(slice(None), scope)[self.by_start])]
 
     def overlap(self, rows: Int64 | slice, scope: Scope) -> Bool:
         """Which of these rows are in `rows` of a scope; cheaper than `rows` for a few rows."""
@@ -699,15 +699,7 @@ class RankTrace:
         return listed
 
     def _overlaps(self, rows: Int64 | slice, windows: Int64) -> Bool:
-        start = self.start[rows]
-        if not len(windows):
-            return np.zeros(len(start), np.bool_)
-        # The last window that begins before the row ends is the only candidate: windows are disjoint and
-        # sorted.
-        last = np.maximum(self.end[rows], start + 1)
-        at = np.searchsorted(windows[:, 0], last, side="left") - 1
-        overlaps: Bool = (at >= 0) & (windows[np.maximum(at, 0), 1] > start)
-        return overlaps
+        return links.overlapping(self.start[rows], self.end[rows], windows)
 
 
 def _number_in(text: str) -> int:

@@ -129,22 +129,35 @@ def adopt_backward(
     hosts = hosts[lane[hosts] >= 0]
     if not len(hosts):
         return parent
-    tops = np.flatnonzero((parent < 0) & (lane >= 0))
     autograd = lane[rows_with(name, _named(names, (_AUTOGRAD,), prefix=False))]
     threads = np.setdiff1d(unique(autograd[autograd >= 0]), lane[hosts])
-    guests = tops[np.isin(lane[tops], threads)]
-    if not len(guests):
+    if not len(threads):
         return parent
+    is_guest = np.zeros(int(threads[-1]) + 1, np.bool_)
+    is_guest[threads] = True
     hosts = hosts[np.lexsort((hosts, -end[hosts], start[hosts]))]
     around = links.nesting(
         start[hosts], end[hosts], np.zeros(len(hosts), np.int64), np.arange(len(hosts), dtype=np.int64)
     )[0]
-    at = np.searchsorted(start[hosts], start[guests], side="right") - 1
-    while (outside := (at >= 0) & (end[hosts[at]] < end[guests])).any():
-        at[outside] = around[at[outside]]
     adopted = parent.copy()
-    adopted[guests[at >= 0]] = hosts[at[at >= 0]]
+    _adopt(start, end, lane, is_guest, hosts, start[hosts], around, adopted)
     return adopted
+
+
+@kernel
+def _adopt(
+    start: Int64, end: Int64, lane: Int64, is_guest: Bool, hosts: Int64, begins: Int64, around: Int32,
+    parent: Int32,
+) -> None:  # fmt: skip
+    """`begins`, `around`: of each host when it starts, ascending, and which of them it lies in."""
+    for row in range(len(parent)):
+        if parent[row] >= 0 or lane[row] < 0 or lane[row] >= len(is_guest) or not is_guest[lane[row]]:
+            continue
+        host = np.int64(np.searchsorted(begins, start[row], side="right")) - 1
+        while host >= 0 and end[hosts[host]] < end[row]:
+            host = np.int64(around[host])
+        if host >= 0:
+            parent[row] = np.int32(hosts[host])
 
 
 def _named(names: Sequence[str], words: tuple[str, ...], prefix: bool) -> Bool:

@@ -26,7 +26,7 @@ from hta_widgets.analysis.critical_path.segments import (
     Segments,
 )
 from hta_widgets.trace.classify import EventClass
-from hta_widgets.trace.ordering import distinct, unique
+from hta_widgets.trace.ordering import distinct, rows_with, unique
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -137,11 +137,12 @@ def _within(rank_trace: RankTrace, thread: Int64, time: Int64, patterns: Sequenc
 @memoize_per_rank(last=2)
 def _matching(rank_trace: RankTrace, patterns: tuple[str, ...]) -> dict[int, Intervals]:
     """When each host thread has a call open whose name matches one of the patterns."""
-    named = np.array(
-        [any(re.search(pattern, name) for pattern in patterns) for name in rank_trace.names], np.bool_
-    )
-    rows = host_time(rank_trace).rows
-    rows = rows[named[rank_trace.name[rows]]]
+    searches = [re.compile(pattern).search for pattern in patterns]
+    named = np.array([any(search(name) for search in searches) for name in rank_trace.names], np.bool_)
+    rows = rows_with(rank_trace.name, named)
+    if not len(rows):
+        return {}
+    rows = rows[np.isin(rows, host_time(rank_trace).rows)]
     of_row = rank_trace.thread[rows]
     found = {}
     for number in unique(of_row).tolist():

@@ -16,7 +16,7 @@ from hta_widgets.analysis.inspect.refs import lane_of
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
-from hta_widgets.jit import kernel
+from hta_widgets.jit import inline, kernel
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct, first_of_each
 from hta_widgets.trace.reader.schema import NULL
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["WINDOW_BY", "WindowBy", "inspect_window", "same_stretch"]
 
 Int64 = npt.NDArray[np.int64]
+Windows = tuple[Int64, Int64, Int64]
 
 WindowBy = Literal["class", "name", "lane", "operator"]
 WINDOW_BY: Final = get_args(WindowBy)
@@ -146,9 +147,9 @@ def _of_rank(rank_trace: RankTrace, scope: Scope, by: WindowBy) -> pd.DataFrame:
     elif by == "lane":  # annotations span what they name, and are no work of a thread or stream
         rows = rows[rank_trace.event_class[rows] != EventClass.ANNOTATION]
     group, name_of = _groups(rank_trace, rows, by)
-    start, end = (inside.length_before(time[rows]) for time in (rank_trace.start, rank_trace.end))
     sums = np.zeros((6, int(group.max(initial=-1)) + 1), np.int64)
-    _add_up(group, start, end, *sums)
+    before = np.append(0, np.cumsum(inside.end - inside.start))
+    _add_up(rows, group, rank_trace.start, rank_trace.end, (inside.start, inside.end, before), *sums)
     held = np.flatnonzero(sums[0])
     count, time, covered, longest, of, _ = sums[:, held]
     example = rows[of]
@@ -192,11 +193,21 @@ def _groups(rank_trace: RankTrace, rows: Int64, by: WindowBy) -> tuple[Int64, Ca
     return place, lambda number: lane_of(rank_trace, int(first[number]))
 
 
+@inline
+def _inside(windows: Windows, time: int) -> int:
+    """How long windows last before a time; `windows`: their starts, ends, and how long those before last."""
+    starts, ends, before = windows
+    begun = np.searchsorted(starts, time, side="right")
+    return int(before[begun] - max(0, ends[begun - 1] - time)) if begun else 0
+
+
 @kernel
 def _add_up(
+    rows: Int64,
     group: Int64,
-    start: Int64,
-    end: Int64,
+    starts: Int64,
+    ends: Int64,
+    windows: Windows,
     count: Int64,
     time: Int64,
     covered: Int64,
@@ -208,13 +219,14 @@ def _add_up(
 
     The events are sorted by start. `reach`: until when a group is covered.
     """
-    for i in range(len(group)):
+    for i in range(len(rows)):
         g = group[i]
-        length = end[i] - start[i]
+        start, end = _inside(windows, starts[rows[i]]), _inside(windows, ends[rows[i]])
+        length = end - start
         if not count[g] or length > longest[g]:
             longest[g] = length
             of[g] = i
         count[g] += 1
         time[g] += length
-        covered[g] += max(0, end[i] - max(start[i], reach[g]))
-        reach[g] = max(reach[g], end[i])
+        covered[g] += max(0, end - max(start, reach[g]))
+        reach[g] = max(reach[g], end)

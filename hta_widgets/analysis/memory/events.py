@@ -76,10 +76,12 @@ def changes_of(rank_trace: RankTrace, offset_ns: int) -> Changes:
     names = table.dictionary("name")
     memory = table.codes("name")[rows] == (names.index("[memory]") if "[memory]" in names else -2)
     usable = memory & (time != NULL)
-    order = np.flatnonzero(usable)
-    order = order[np.argsort(time[order], kind="stable")]
-    rows, time, change = rows[order], time[order], change[order].astype(np.int64)
-    types, numbered, allocated, reserved, address = (values[order] for values in columns)
+    change = change.astype(np.int64)
+    if not usable.all() or (time[1:] < time[:-1]).any():  # as good as never
+        order = np.flatnonzero(usable)
+        order = order[np.argsort(time[order], kind="stable")]
+        rows, time, change, *columns = (values[order] for values in (rows, time, change, *columns))
+    types, numbered, allocated, reserved, address = columns
     kind, kinds = pd.factorize(types, sort=True)
     number, numbers = pd.factorize(numbered, sort=True)
     place, pairs = pd.factorize(kind * len(numbers) + number, sort=True)

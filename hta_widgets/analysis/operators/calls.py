@@ -41,7 +41,7 @@ class Calls:
         tree = stacks(rank_trace)
         chosen = chosen & (tree.depth >= 0) & ~rank_trace.is_device
         order = tree.order
-        self.rows: Int64 = order[chosen[order]]
+        self.rows: Int64 = order[np.flatnonzero(chosen[order])]
         number = np.full(rank_trace.n, -1, np.int32)
         number[self.rows] = np.arange(len(self.rows), dtype=np.int32)
         self.around = np.full(rank_trace.n, -1, np.int32)
@@ -53,9 +53,11 @@ class Calls:
             number, self.around, above, self.runtime_ns,
         )  # fmt: skip
         self.parent = above
-        start, self.self_ns = rank_trace.start[self.rows], rank_trace.dur[self.rows]
-        end = start + self.self_ns
-        _leave_inner(rank_trace.by_start, number, start, end, above, self.self_ns)
+        self.self_ns: Int64 = rank_trace.dur[self.rows]
+        _leave_inner(
+            rank_trace.by_start, number, rank_trace.start, rank_trace.end, above,
+            rank_trace.start[self.rows], self.self_ns,
+        )  # fmt: skip
         self.work: Int64 = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC))
         self.owner: Int64 = self.around[self.work].astype(np.int64) if owner is None else owner
         self.device_ns = np.zeros(len(self.rows), np.int64)
@@ -150,17 +152,21 @@ def _enclose(
 
 
 @kernel
-def _leave_inner(by_start: Int64, number: Int32, start: Int64, end: Int64, parent: Int64, own: Int64) -> None:
-    """Subtract the time of direct callees, what overlaps once. `number`: of each row's call, -1 for none."""
-    covered = start.copy()
+def _leave_inner(
+    by_start: Int64, number: Int32, start: Int64, end: Int64, parent: Int64, covered: Int64, own: Int64
+) -> None:
+    """Subtract the time of direct callees, what overlaps once.
+
+    `number`: of each row's call, -1 for none. `covered`: when each call starts.
+    """
     for i in range(len(by_start)):
-        call = number[by_start[i]]
-        if call < 0:
+        row = by_start[i]
+        if number[row] < 0:
             continue
-        caller = parent[call]
-        if caller >= 0 and end[call] > covered[caller]:
-            own[caller] -= end[call] - max(start[call], covered[caller])
-            covered[caller] = end[call]
+        caller = parent[number[row]]
+        if caller >= 0 and end[row] > covered[caller]:
+            own[caller] -= end[row] - max(start[row], covered[caller])
+            covered[caller] = end[row]
 
 
 @kernel

@@ -113,14 +113,16 @@ class Costs:
     def of(self, calls: npt.NDArray[np.integer]) -> Float64:
         """float64[len(calls), len(SUMS)]."""
         found = np.zeros((len(calls), len(SUMS)), np.float64)
-        known = self.described if self.has_formula[calls].all() else self.known
-        _add_all(known, calls.astype(np.int64), np.arange(len(calls)), found)
+        _add_all(self._known_of(calls), calls.astype(np.int64), np.arange(len(calls)), found)
         return found
 
-    def columns(self, *names: str) -> Float64:
-        """float64[len(names), calls]: some of `SUMS`, for each call."""
-        columns = np.zeros((len(names), len(self.named)), np.float64)
-        _pick(self.known, np.array([SUMS.index(name) for name in names]), columns)
+    def _known_of(self, calls: npt.NDArray[np.integer]) -> Known:
+        return self.described if self.has_formula[calls].all() else self.known
+
+    def columns(self, calls: Int64, *names: str) -> Float64:
+        """float64[len(names), len(calls)]: some of `SUMS`."""
+        columns = np.zeros((len(names), len(calls)), np.float64)
+        _pick(self._known_of(calls), calls, np.array([SUMS.index(name) for name in names]), columns)
         return columns
 
 
@@ -165,7 +167,7 @@ def _described(rank_trace: RankTrace, group: Int32, figures: Float64, roofs: Roo
     if roofs is not None:
         products = np.array([*map(_is_product, rank_trace.names)] or [False], np.bool_)
         speeds = roofs.flops_per_ns(np.arange(len(speeds)))
-        unit = call_units(rank_trace).astype(np.int8)
+        unit = call_units(rank_trace).copy()
         unit[(unit < 0) & ~products[rank_trace.name[calls.rows]]] = SIMT
         unit[unit < 0] = len(UNITS)
     nowhere, nothing = np.full(len(calls.rows), -1, np.int32), np.zeros((0, len(SUMS)))
@@ -338,13 +340,13 @@ def _add_all(known: Known, calls: Int64, to: Int64, sums: Float64) -> None:
 
 
 @kernel
-def _pick(known: Known, columns: Int64, values: Float64) -> None:
-    """Some of the columns `SUMS` for each call; `values`: zeros."""
+def _pick(known: Known, calls: Int64, columns: Int64, values: Float64) -> None:
+    """Some of the columns `SUMS` of each of these calls; `values`: zeros."""
     each = np.empty(known.inside.shape[1], np.float64)
-    for call in range(values.shape[1]):
-        if figures_of(known, call, each):
+    for i in range(len(calls)):
+        if figures_of(known, calls[i], each):
             for at in range(len(columns)):
-                values[at, call] = each[columns[at]]
+                values[at, i] = each[columns[at]]
 
 
 @kernel

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SIMT", "Roofs", "call_units", "name_units", "roofs_of"]
 
+Int8 = npt.NDArray[np.int8]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
@@ -65,11 +66,11 @@ def name_units(rank_trace: RankTrace) -> Int64:
 
 
 @memoize_per_rank()
-def call_units(rank_trace: RankTrace) -> Int64:
+def call_units(rank_trace: RankTrace) -> Int8:
     """For each of `operator_calls` the unit of the longest kernel in it whose name tells one, -1 for none."""
     calls = operator_calls(rank_trace)
     unit = name_units(rank_trace)[rank_trace.name[calls.work]]
-    found, longest = np.full(len(calls.rows), -1, np.int64), np.zeros(len(calls.rows), np.int64)
+    found, longest = np.full(len(calls.rows), -1, np.int8), np.zeros(len(calls.rows), np.int64)
     _find_longest(calls.parent, calls.owner, unit, rank_trace.dur[calls.work], found, longest)
     return found
 
@@ -79,7 +80,7 @@ def _position(unit: Unit | None) -> int:
 
 
 @kernel
-def _find_longest(parent: Int64, owner: Int64, unit: Int64, dur: Int64, found: Int64, longest: Int64) -> None:
+def _find_longest(parent: Int64, owner: Int64, unit: Int64, dur: Int64, found: Int8, longest: Int64) -> None:
     for i in range(len(owner)):
         call = owner[i]
         while call >= 0 and unit[i] >= 0:

@@ -82,36 +82,39 @@ def _of_iterations(
     """The numbers of a rank's iterations, ascending, and what each of them does."""
     numbers = np.unique(rank_trace.iterations["iteration"].to_numpy(np.int64))
     calls, size = operator_calls(rank_trace), len(numbers)
-    sums = costs.columns("timed_flops", "timed_bytes", "bounded", "counted")
+    cover = np.full(len(calls.rows) + 1, -1, np.int64)
+    _cover(calls.parent, costs.has_formula, cover)
+    # What is counted: outermost calls with a formula and device work, of an iteration.
+    of = np.flatnonzero((cover[:-1] == np.arange(len(calls.rows))) & (calls.device_ns > 0))
+    at = _position(rank_trace.iteration[calls.rows[of]], numbers)
+    of, at = of[at >= 0], at[at >= 0]
+    sums = costs.columns(of, "timed_flops", "timed_bytes", "bounded", "counted")
     flops, moved = np.rint(sums[:2]).astype(np.int64)
-    again, cover = _repeated(rank_trace, own, costs, flops)
-    outermost = cover[:-1] == np.arange(len(calls.rows))
-    at = _position(rank_trace.iteration[calls.rows], numbers)
-    product = _products(rank_trace, own)[rank_trace.name[calls.rows]]
-    counted = outermost & (at >= 0) & (calls.device_ns > 0)
-    multiplies = counted & product
+    again = _repeated(rank_trace, own, cover, of, flops)
+    multiplies = _products(rank_trace, own)[rank_trace.name[calls.rows[of]]]
     bounded = sums[2] > 0
 
     def total(chosen: Bool, values: Int64) -> Int64:
         return _add(at[chosen], values[chosen], size)
 
-    unit = call_units(rank_trace)
+    unit = call_units(rank_trace)[of]
     known = multiplies & (unit >= 0)
     work_at = _position(rank_trace.iteration[calls.work], numbers)
     kind, dur = rank_trace.event_class[calls.work], rank_trace.dur[calls.work]
     mine = (work_at >= 0) & (kind != EventClass.COMMUNICATION)
     around = cover[calls.owner]
     has = around >= 0
-    silent = np.append(multiplies & (sums[3] == 0), True)
+    silent = np.zeros(len(cover), np.bool_)
+    silent[of[multiplies & (sums[3] == 0)]] = silent[-1] = True
     unknown = mine & (kind == EventClass.COMPUTE) & silent[around]
     work_unit = name_units(rank_trace)[rank_trace.name[calls.work]]
     timed = mine & (work_unit >= 0)
     return numbers, StepWork(
         flops=total(multiplies, flops),
         repeated=total(multiplies, again),
-        bytes=total(counted, moved),
+        bytes=_add(at, moved, size),
         flops_bounded=total(multiplies & bounded, np.ones_like(flops)),
-        bytes_bounded=total(counted & bounded, np.ones_like(flops)),
+        bytes_bounded=total(bounded, np.ones_like(flops)),
         work_ns=_add(work_at[mine], dur[mine], size),
         described_ns=_add(work_at[mine & has], dur[mine & has], size),
         unknown_ns=_add(work_at[unknown], dur[unknown], size),
@@ -121,19 +124,14 @@ def _of_iterations(
 
 
 def _repeated(
-    rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], costs: Costs, flops: Int64
-) -> tuple[Int64, Int64]:
-    """The FLOPs of each call that repeat work of the forward pass, and its formula's call.
-
-    That is the outermost one around it with a formula, -1 for none, as for work that no call launched (last).
-    """
+    rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], cover: Int64, of: Int64, flops: Int64
+) -> Int64:
+    """The part of the FLOPs of these calls that repeats work of the forward pass; cover: as of `_cover`."""
     calls = operator_calls(rank_trace)
-    rows = calls.rows
-    cover = np.full(len(rows) + 1, -1, np.int64)
-    _cover(calls.parent, costs.has_formula, cover)
+    rows = calls.rows[of]
     repeats = np.zeros(len(cover), np.bool_)
     repeats[cover[calls.owner[np.isin(calls.work, recomputed(rank_trace))]]] = True
-    again = np.where(repeats[:-1], flops, 0)
+    again = np.where(repeats[of], flops, 0)
     ours = BACKWARD - {formula.name for formula in own}
     of_attention = np.array([name in ours for name in rank_trace.names] or [False], np.bool_)
     texts = rank_trace.table.dictionary("input_dims")
@@ -143,7 +141,7 @@ def _repeated(
         part, whole = scores_again(parse_shapes(texts[code]))
         alike = attention[shapes == code]
         again[alike] = flops[alike].astype(object) * part // whole  # Python's integers: may exceed 64 bits
-    return again, cover
+    return again
 
 
 def _products(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...]) -> Bool:
@@ -164,13 +162,16 @@ def _add(at: Int64, values: Int64, size: int) -> Int64:
     return total
 
 
-def _by_unit(at: Int64, unit: Int64, values: Int64, size: int) -> Int64:
+def _by_unit(at: Int64, unit: npt.NDArray[np.integer], values: Int64, size: int) -> Int64:
     return _add(at * len(UNITS) + unit, values, size * len(UNITS)).reshape(size, len(UNITS))
 
 
 @kernel
 def _cover(parent: Int64, has_formula: Bool, cover: Int64) -> None:
-    """For each call the outermost one with a formula around it, or itself; callers come first."""
+    """For each call the outermost one with a formula around it, or itself; callers come first.
+
+    `cover`: -1 for each, and at last for work that no call launched.
+    """
     for call in range(len(parent)):
         caller = parent[call]
         if caller >= 0 and cover[caller] >= 0:
