@@ -164,7 +164,8 @@ export function decodeWindow(
   const count = cursor.uint32(layout.n);
   const eventClass = cursor.uint8(layout.n);
   const cover = cursor.uint8(layout.n);
-  const busy = dur.map((value, i) => (value * (cover[i] as number)) / 255);
+  const busy = new Float64Array(layout.n);
+  for (let i = 0; i < layout.n; i++) busy[i] = ((dur[i] as number) * (cover[i] as number)) / 255;
   const { first, last } = bounds(layout.sizes, (i) => lanes[i] as number, laneCount);
   return {
     ...recorded(cursor, layout, start, dur),
@@ -186,7 +187,7 @@ function times(cursor: Cursor, layout: TimesLayout, sizes: readonly number[]) {
   const gapEscapes = cursor.float64(layout.gap_escapes);
   const durEscapes = cursor.float64(layout.dur_escapes);
   const start = new Float64Array(layout.n);
-  const dur = new Float64Array(layout.n);
+  const dur = layout.dur_escapes ? new Float64Array(durs) : durs;
   let gapsTaken = 0;
   let dursTaken = 0;
   let i = 0;
@@ -196,7 +197,7 @@ function times(cursor: Cursor, layout: TimesLayout, sizes: readonly number[]) {
       const gap = gaps[i] as number;
       const length = durs[i] as number;
       start[i] = end + (gap === ESCAPE ? (gapEscapes[gapsTaken++] as number) : gap);
-      dur[i] = length === ESCAPE ? (durEscapes[dursTaken++] as number) : length;
+      if (length === ESCAPE) dur[i] = durEscapes[dursTaken++] as number;
       end = (start[i] as number) + (dur[i] as number);
     }
   }
@@ -204,7 +205,7 @@ function times(cursor: Cursor, layout: TimesLayout, sizes: readonly number[]) {
 }
 
 /** `Items.was`, if these are replayed times. */
-function recorded(cursor: Cursor, { moved, n }: TimesLayout, start: Float64Array, dur: Float64Array) {
+function recorded(cursor: Cursor, { moved, n }: TimesLayout, start: Items["start"], dur: Items["dur"]) {
   if (!moved) return {};
   const [starts, durs] = [start, dur].map((now) => {
     const was = cursor.float64(n);

@@ -22,10 +22,11 @@ export function shortName(name: string): string {
 }
 
 export class Labels {
+  /** per kind, once it was drawn: every step of a long recording has a name of its own */
   #short: string[];
 
-  constructor(outline: Outline) {
-    this.#short = outline.names.map((name) => visible(shortName(name)));
+  constructor(private readonly outline: Outline) {
+    this.#short = new Array(outline.names.length);
   }
 
   /**
@@ -53,7 +54,8 @@ export class Labels {
         const left = Math.max(start, 0);
         const right = Math.min(start + (items.dur[i] as number) * scale, place.width);
         const kind = items.kind[i] as number;
-        const text = this.#fitted(context, this.#short[kind] as string, right - left - 2 * PADDING);
+        this.#short[kind] ??= visible(shortName(this.outline.names[kind] as string));
+        const text = this.#fitted(context, this.#short[kind], right - left - 2 * PADDING);
         if (!text) continue;
         if (colours[kind] !== colour) {
           colour = colours[kind] as string;

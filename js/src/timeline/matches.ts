@@ -37,6 +37,8 @@ export function choiceOf(
   return { names, query: part, ranks, kinds };
 }
 
+type Column = Float64Array | Uint32Array | Uint16Array | Uint8Array;
+
 /** Only the items of the chosen kinds, with their ids, on the lanes that `lanes` allows. */
 export function only(items: Items, kinds: Uint8Array, lanes?: Uint8Array): Items {
   const chosen = new Uint32Array(items.start.length);
@@ -51,18 +53,19 @@ export function only(items: Items, kinds: Uint8Array, lanes?: Uint8Array): Items
     last[lane] = n;
   }
   const picked = chosen.subarray(0, n);
-  const take = <T extends { [i: number]: number }>(to: T, from: ArrayLike<number>): T => {
+  const take = <T extends Column>(from: T): T => {
+    const to = from.slice(0, n) as T;
     for (let i = 0; i < n; i++) to[i] = from[picked[i] as number] as number;
     return to;
   };
   return {
-    start: take(new Float64Array(n), items.start),
-    dur: take(new Float64Array(n), items.dur),
-    kind: take(new Uint32Array(n), items.kind),
-    eventClass: take(new Uint8Array(n), items.eventClass),
-    id: items.id ? take(new Uint32Array(n), items.id) : picked.slice(),
-    count: items.count && take(new Uint32Array(n), items.count),
-    busy: items.busy && take(new Float64Array(n), items.busy),
+    start: take(items.start),
+    dur: take(items.dur),
+    kind: take(items.kind),
+    eventClass: take(items.eventClass),
+    id: items.id ? take(items.id) : picked.slice(),
+    count: items.count && take(items.count),
+    busy: items.busy && take(items.busy),
     first,
     last,
   };

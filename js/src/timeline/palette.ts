@@ -27,6 +27,16 @@ const READABLE = 4.5;
 const BLACK: Rgb = [0, 0, 0];
 const WHITE: Rgb = [255, 255, 255];
 
+const SHADES = 7;
+
+/** How the slices of a kind are drawn. */
+interface Look {
+  ink: number;
+  faded: number;
+  text: string;
+  textFaded: string;
+}
+
 /** The colours of slices. */
 export interface Inks {
   classes: Rgb[];
@@ -71,27 +81,41 @@ export function readPalette(el: HTMLElement, outline: Outline): Palette {
     return getComputedStyle(probe).color;
   };
   const classes = CLASSES.map((entry) => parseColour(read(entry.colour)));
-  const shades = outline.names.map((name, kind) => {
-    const eventClass = outline.class_of[kind] as number;
-    const colour = classes[eventClass] ?? (classes[10] as Rgb);
-    return eventClass < FIRST_HOST_CLASS ? colour : shade(colour, name);
-  });
   const [background, raised, accentSoft] = [read("background"), read("raised"), read("accent-soft")];
   const [text, muted] = [read("text"), read("muted")];
   const ground = parseColour(background);
   const fade = (colour: Rgb) => mixed(ground, colour, FADED);
+  const quiet = parseColour(muted);
+  // Kinds may be tens of thousands, their colours are few.
+  const looks = new Map<number, Look>();
+  const look = (name: string, kind: number): Look => {
+    const eventClass = outline.class_of[kind] as number;
+    const shade = eventClass < FIRST_HOST_CLASS ? 0 : shadeOf(name);
+    const key = eventClass * SHADES + shade;
+    const known = looks.get(key);
+    if (known) return known;
+    const colour = shaded(classes[eventClass] ?? (classes[10] as Rgb), shade);
+    const faded = fade(colour);
+    const made = {
+      ink: pack(colour, 255),
+      faded: pack(faded, 255),
+      text: textOn(colour),
+      textFaded: contrast(quiet, faded) >= READABLE ? muted : text,
+    };
+    looks.set(key, made);
+    return made;
+  };
+  const kinds = outline.names.map(look);
   const palette = {
     classes,
-    kinds: Uint32Array.from(shades, (colour) => pack(colour, 255)),
+    kinds: Uint32Array.from(kinds, ({ ink }) => ink),
     faded: {
       classes: classes.map(fade),
-      kinds: Uint32Array.from(shades, (colour) => pack(fade(colour), 255)),
+      kinds: Uint32Array.from(kinds, ({ faded }) => faded),
     },
     idle: read("idle"),
-    textOnKind: shades.map(textOn),
-    textOnFaded: shades.map((colour) =>
-      contrast(parseColour(muted), fade(colour)) >= READABLE ? muted : text,
-    ),
+    textOnKind: kinds.map((kind) => kind.text),
+    textOnFaded: kinds.map((kind) => kind.textFaded),
     grounds: {
       plain: pack(ground, 255),
       odd: pack(laidOn(ground, raised), 255),
@@ -138,10 +162,15 @@ function mixed(ground: Rgb, colour: Rgb, share: number): Rgb {
   ) as unknown as Rgb;
 }
 
-function shade(colour: Rgb, name: string): Rgb {
+/** Which shade of its class a name has: from -3 to 3, lighter or darker. */
+function shadeOf(name: string): number {
   let hash = 0;
   for (let i = 0; i < name.length; i++) hash = (hash * 31 + name.charCodeAt(i)) | 0;
-  const factor = 1 + (((hash >>> 3) % 7) - 3) * 0.03;
+  return ((hash >>> 3) % SHADES) - 3;
+}
+
+function shaded(colour: Rgb, shade: number): Rgb {
+  const factor = 1 + shade * 0.03;
   return colour.map((part) => Math.min(255, Math.round(part * factor))) as unknown as Rgb;
 }
 

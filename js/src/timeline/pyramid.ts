@@ -68,7 +68,7 @@ export function firstMerges({ start, dur, first, last }: Items): Uint32Array {
 /** Merge runs of neighbours that are each shorter than `width` and start in the same bucket of `width`. */
 export function merge(items: Items, width: number, base: Items): Items {
   const lanes = items.first.length;
-  const out = empty(countRuns(items, width), lanes);
+  const out = empty(countRuns(items, width), lanes, base, width);
   const classBusy = new Float64Array(256);
   let n = 0;
   for (let lane = 0; lane < lanes; lane++) {
@@ -109,18 +109,21 @@ function countRuns(items: Items, width: number): number {
 interface Merged extends Items {
   id: Uint32Array;
   count: Uint32Array;
-  busy: Float64Array;
+  busy: Float64Array | Uint32Array;
 }
 
-function empty(n: number, lanes: number): Merged {
+function empty(n: number, lanes: number, base: Items, width: number): Merged {
+  // What is merged begins in one bucket and ends before the end of the next.
+  const short = base.dur instanceof Uint32Array && 2 * width <= TWO_TO_32;
+  const times = () => (short ? new Uint32Array(n) : new Float64Array(n));
   return {
     start: new Float64Array(n),
-    dur: new Float64Array(n),
-    kind: new Uint32Array(n),
+    dur: times(),
+    kind: base.kind.slice(0, n), // for its type
     eventClass: new Uint8Array(n),
     id: new Uint32Array(n),
     count: new Uint32Array(n),
-    busy: new Float64Array(n),
+    busy: times(),
     first: new Uint32Array(lanes),
     last: new Uint32Array(lanes),
   };

@@ -45,13 +45,14 @@ export interface Outline {
 /** Slices, or merged slices, lane after lane and sorted by start inside a lane. */
 export interface Items {
   start: Float64Array;
-  dur: Float64Array;
+  /** exact, in half the memory where all are below 4.29 s */
+  dur: Float64Array | Uint32Array;
   kind: Uint16Array | Uint32Array;
   eventClass: Uint8Array;
   /** of merged items only: id of the longest slice, how many slices, and the time that they cover */
   id: Uint32Array | null;
   count: Uint32Array | null;
-  busy: Float64Array | null;
+  busy: Float64Array | Uint32Array | null;
   /** as recorded, where the slices lie at replayed times */
   was?: { start: Float64Array; dur: Float64Array };
   /** lane l owns positions first[l] .. last[l] - 1 */
