@@ -10,7 +10,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.critical import off_critical_path, said_of, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding
-from hta_widgets.analysis.findings.idle_rules import concerned
+from hta_widgets.analysis.findings.idle_rules import concerned, shares_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.straggler import compute_longer
 from hta_widgets.formatting import brief, percent, ranks_in_words, significant
@@ -60,6 +60,7 @@ def memory_copies(inputs: Inputs) -> Finding | None:
         _ADVICE[next((word for word in _ADVICE if word in kind), "")],
         "bandwidth_summary",
         Evidence(rank=rank, name=kind),
+        share_of=shares_of(about, about["exposed_memory_ns"]),
         severity=severity_on_path(share, off_path),
     )
 

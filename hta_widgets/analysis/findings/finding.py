@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -41,6 +42,7 @@ class Finding:
         topic: what it is about, in a word.
         cost_ns: time lost on each rank it is about, on average.
         share_pct: that in % of the time looked at on these ranks.
+        share_of: rank -> the same of each of these ranks, where they are several and it is known.
         text: a sentence.
         suggestion: what to try.
         kind: the analysis that shows it.
@@ -78,9 +80,14 @@ class Finding:
     confidence: Literal["high", "medium", "low", ""] = ""
     edits: str = ""
     change: Change | None = None
+    share_of: Mapping[int, float] = field(default_factory=dict)
     section: Literal["saves", "not now", "unknown", "memory"] = "unknown"
     only_if_saved: bool = False
     severity: Severity | None = None
+
+    def share_on(self, rank: int) -> float:
+        """What it costs on this rank, in % of its time."""
+        return self.share_of.get(rank, self.share_pct)
 
     def __post_init__(self) -> None:
         if self.severity is None:

@@ -20,6 +20,7 @@ from hta_widgets.formatting import counted, percent
 __all__ = ["MAIN_QUESTION", "WORDS", "sentence", "title"]
 
 MAIN_QUESTION = "what devices do"
+_BEYOND = 1.1
 _NOT_TOLD = "Where time goes cannot be told"
 
 WORDS = {
@@ -196,7 +197,13 @@ def _saving(finding: pd.Series, most: bool = False) -> str:
         return ""
     at_most = "" if finding["method"] == "replay" else "at most "
     share = f"{at_most}{percent(finding['saving_pct'])}"
-    return f"; without it, {share} is saved{', more than by any other change' * most}"
+    rank = f" on rank {finding['saving_rank']}" if _is_of_one_rank(finding) else ""
+    return f"; without it, {share} is saved{rank}{', more than by any other change' * most}"
+
+
+def _is_of_one_rank(finding: pd.Series) -> bool:
+    """Whether the saving is of a rank on which more is lost than on average over the ranks."""
+    return bool(pd.notna(finding["saving_rank"]) and finding["saving_pct"] > _BEYOND * finding["share_pct"])
 
 
 def _same_rank(found: pd.DataFrame) -> bool:

@@ -27,7 +27,7 @@ from hta_widgets.formatting import brief, duration, percent
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["IDLE_RULES", "Where", "concerned"]
+__all__ = ["IDLE_RULES", "Where", "concerned", "shares_of"]
 
 # A rank is reported by itself if it loses this many times as much as the others do on average.
 ALONE = 3.0
@@ -152,6 +152,14 @@ def concerned(frame: pd.DataFrame, lost: pd.Series) -> pd.DataFrame:
     return frame
 
 
+def shares_of(frame: pd.DataFrame, lost: pd.Series) -> dict[int, float]:
+    """What is lost on each of several ranks, in % of its time."""
+    if len(frame) < 2:
+        return {}
+    shares = 100.0 * lost.to_numpy(np.float64) / frame["window_ns"].to_numpy(np.float64)
+    return dict(zip(frame["rank"].tolist(), shares.tolist(), strict=True))
+
+
 def _rule(cause: _Cause) -> Callable[[Inputs], Finding | None]:
     def judge(inputs: Inputs) -> Finding | None:
         frame = inputs.idle
@@ -200,6 +208,7 @@ def _rule(cause: _Cause) -> Callable[[Inputs], Finding | None]:
                 event_rank=None if where.event is None else worst,
                 event_id=where.event,
             ),
+            share_of=shares_of(about, lost),
         )
 
     return judge

@@ -7,13 +7,13 @@ import pandas as pd
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pipeline_rules import bubble
-from hta_widgets.analysis.findings.straggler import compute_longer, late_ranks
+from hta_widgets.analysis.findings.straggler import compute_longer, late_ranks, recorded_of
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent, ranks_in_words
 
 __all__ = ["imbalance", "mutual_waiting"]
 
-# A rank that is the main cause in fewer of the steps is one of several.
+# A rank that is the main cause of less of the waiting, by steps, is one of several.
 _MOST_STEPS = 0.75
 # Nearly all of the waiting is for so few of the ranks: they are slow, though none of them more than another.
 _NEARLY_ALL = 0.9
@@ -85,11 +85,13 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
         suggestion = "Run more microbatches per step, interleave the stages, or move their boundaries."
     elif 2 * inputs.waits["idle_ns"].sum() > waited.sum():
         suggestion = "Look at what delays the hosts in turn: the data loader, garbage collection, logging."
+    of = recorded_of(inputs) or "the ranks"
+    who = f"{of[0].upper()}{of[1:]}"
     return Finding(
         "mutual_waiting",
         cost,
         share,
-        f"The ranks wait for each other {inputs.share(share)}{inputs.per_step(cost)}, and "
+        f"{who} wait for each other {inputs.share(share)}{inputs.per_step(cost)}, and "
         f"{_who(inputs.late, slow)}.",
         suggestion,
         "stragglers",
@@ -111,13 +113,16 @@ def _who(late: pd.DataFrame, slow: list[int]) -> str:
     waited = late["waited_ns"].groupby(step).sum()
     by_step = late["blamed_ns"].groupby([step, late["rank"]]).sum().unstack(fill_value=0)  # noqa: PD010
     main = by_step.idxmax(axis=1)[2 * by_step.max(axis=1) > waited]
-    often = main.value_counts()
-    if 2 * len(main) > len(by_step) > 1 and often.iloc[0] < _MOST_STEPS * len(by_step):
+    of_main = waited[main.index].groupby(main).sum()  # a step counts by what is waited in it
+    whole = int(waited.sum())
+    if 2 * int(of_main.sum()) > whole and len(of_main) > 1 and of_main.max() < _MOST_STEPS * whole:
+        most = int(of_main.index[int(of_main.to_numpy().argmax())])
+        steps = int((main == most).sum())
         return (
-            f"the slowest rank changes from step to step (rank {often.index[0]} in {often.iloc[0]} of "
-            f"{len(by_step)})"
+            f"the slowest rank changes from step to step (rank {most} in {steps} of {len(by_step)}, with "
+            f"{percent(100.0 * int(of_main[most]) / whole)} of it)"
         )
     caused = by_step.sum()
     most = int(caused.to_numpy().argmax())
-    share = percent(100.0 * int(caused.iloc[most]) / int(waited.sum()))
-    return f"no rank stands out (rank {caused.index[most]} causes most of it: {share})"
+    share = percent(100.0 * int(caused.iloc[most]) / whole)
+    return f"no rank stands out (rank {caused.index[most]} causes the largest part: {share})"

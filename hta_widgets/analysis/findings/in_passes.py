@@ -29,7 +29,9 @@ _LEAST_BETWEEN: Final = 3
 
 
 def only_forward(inputs: Inputs) -> bool:
-    """Whether passes through a model are recorded, and no rank records a backward pass."""
+    """Whether passes through a model are recorded, operators included, and none of them is backward."""
+    if not inputs.has_operators:
+        return False
     kinds = {inputs.of(rank, _kind) for rank in inputs.trace.ranks_of(inputs.scope)}
     return kinds <= {"forward", "serving"}
 

@@ -15,6 +15,7 @@ from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
 from hta_widgets.analysis.findings.critical import off_critical_path, said_of, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.idle_rules import shares_of
 from hta_widgets.analysis.findings.in_passes import in_passes, only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pipeline_rules import bubble
@@ -114,6 +115,7 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         f"{percent(hidden)} of all communication hides behind compute.",
         first + (_INSIDE_LAYERS.get(_purpose_of_most(inputs, lost)) or _of_passes(inputs, lost) or usual),
         "comm_comp_overlap",
+        share_of=shares_of(frame.reset_index(), (exposed - waited).clip(lower=0)),
         severity=severity_on_path(share, off_path),
     )
 

@@ -294,7 +294,7 @@ def _listed(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 
 
-_NOT_SHOWN = ("evidence", "change", "only_if_saved")
+_NOT_SHOWN = ("evidence", "change", "share_of", "only_if_saved")
 
 
 def _row(section: str, finding: Finding, steps: int | None) -> dict[str, object]:

@@ -17,7 +17,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.advice import KEEP_MEMORY
 from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
-from hta_widgets.analysis.findings.idle_rules import concerned
+from hta_widgets.analysis.findings.idle_rules import concerned, shares_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
@@ -59,6 +59,7 @@ class _Region:
     with_work: bool = False
 
 
+_MENTIONED = 0.1
 _COUNTED = {"launches": "kernels and fills", "copies": "copies", "calls": "times"}
 
 
@@ -139,18 +140,21 @@ def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
         told = f"{inputs.share(share)}{inputs.per_step(cost)}"
         if device_ns:
             told += f" and the device {percent(device)}"
+        on_each = lost
         if device > share:
             cost, share = device_ns // len(about), device
+            on_each = about["rank"].map(lambda rank: calls[rank].device_ns)
         worst = int(about["rank"].iloc[int(lost.to_numpy(np.int64).argmax())])
         rank_trace = inputs.trace.rank(worst)
         rows = calls[worst].rows
-        name = rank_trace.names[int(np.bincount(rank_trace.name[rows], rank_trace.dur[rows]).argmax())]
+        names = _names(rank_trace, rows)
+        name = names[0]
         times = f"{calls[worst].often:,} {_COUNTED[region.each]}"
         return Finding(
             region.topic,
             cost,
             share,
-            f"In each step {region.what} {times} ({brief(name)}), which takes the host {told}; "
+            f"In each step {region.what} {times} ({_in_words(names)}), which takes the host {told}; "
             f"for {percent(idle)} the device is idle meanwhile.",
             region.suggestion,
             "idle_breakdown",
@@ -161,11 +165,26 @@ def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
                 event_id=int(rank_trace.event_id[rows[int(rank_trace.dur[rows].argmax())]]),
             ),
             change=Change(region.words, lambda found: _edits(found, region)),
+            share_of=shares_of(about, on_each),
             only_if_saved=not severity_of(max(idle, device)),
             severity=severity_of(max(idle, device)) or ("note" if severity_of(share) else None),
         )
 
     return judge
+
+
+def _names(rank_trace: RankTrace, rows: Int64) -> list[str]:
+    """The names of these calls: the one with most time, and others that make up a tenth of them or more."""
+    time, count = (np.bincount(rank_trace.name[rows], by) for by in (rank_trace.dur[rows], None))
+    order = np.argsort(-time, kind="stable")
+    told = order[(count[order] >= _MENTIONED * len(rows)) | (order == order[0])]
+    return [rank_trace.names[code] for code in told.tolist()]
+
+
+def _in_words(names: list[str]) -> str:
+    """`cudaMalloc`, or `cudaMalloc and cudaFree`."""
+    short = [brief(name) for name in names]
+    return " and ".join([", ".join(short[:-1]), short[-1]]) if len(short) > 1 else short[0]
 
 
 class _Made(NamedTuple):

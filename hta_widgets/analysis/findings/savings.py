@@ -38,6 +38,9 @@ _ONLY_WITH_EFFECT = ("launch_bound", "tiny_kernels")
 _HOST_GETS_AHEAD = ("data_stall", "host_stall", "unmarked_host")
 """Their changes take host time that the device hides, too."""
 _ROUNDING_PCT = 0.1
+_PART = 0.5
+_APART = 0.1
+"""A rank whose own cost differs from the mean by this part is told with it."""
 
 
 @dataclass(frozen=True)
@@ -189,19 +192,21 @@ def _with_saving(inputs: Inputs, finding: Finding) -> Finding:
     if without is not None:
         saving = saving.beyond(without)
         change = change._replace(words=f"{change.words}, its pauses aside")
-    if finding.topic == "exposed_communication" and _waits_aside(inputs, finding, rank):
+    if finding.topic == "exposed_communication" and _waits(inputs, rank):
         # without communication this rank would not wait in it either, but that is no part of the cost
-        cost = round(finding.share_pct / 100 * saving.whole_ns)
+        cost = round(finding.share_on(rank) / 100 * saving.whole_ns)
         if saving.matters(saving.ns - cost):
             saving = saving.up_to(cost)
-            change = change._replace(words=f"{change.words}, the waiting for other ranks aside")
+            unclear = 2 * int(inputs.unclear.sum()) > finding.cost_ns * len(inputs.temporal)
+            what = "what is known to be waiting" if unclear else "the waiting"
+            change = change._replace(words=f"{change.words}, {what} for other ranks aside")
     saves = saving.matters(saving.ns)
     if finding.topic in _ONLY_WITH_EFFECT and not saves:
         return _unknown(finding, "as CUDA graphs, its runs of short kernels save nothing, or there are none")
     return replace(
         finding,
         section="saves" if saves else "not now",
-        saving=_told(inputs, rank, change, saving, saves) + _beyond_cost(finding, saving),
+        saving=_told(inputs, finding, rank, change, saving, saves) + _beyond_cost(finding, rank, saving),
         saving_low_ns=saving.low_ns,
         saving_ns=saving.ns,
         saving_high_ns=saving.high_ns,
@@ -216,9 +221,12 @@ def _unknown(finding: Finding, reason: str) -> Finding:
     return replace(finding, saving=f"What can be saved is unknown: {reason}.")
 
 
-def _told(inputs: Inputs, rank: int, change: Change, saving: Saved, saves: bool) -> str:
-    """The saving in a sentence."""
-    on_rank = f" (rank {rank})" if len(inputs.trace.ranks_of(inputs.scope)) > 1 else ""
+def _told(inputs: Inputs, finding: Finding, rank: int, change: Change, saving: Saved, saves: bool) -> str:
+    """The saving in a sentence; with the cost on its rank, where that is not about the mean of several."""
+    own = finding.share_on(rank)
+    apart = abs(own - finding.share_pct) >= _APART * finding.share_pct
+    costs = f", where this costs {percent(own)}" if apart else ""
+    on_rank = f" (rank {rank}{costs})" if len(inputs.trace.ranks_of(inputs.scope)) > 1 else ""
     takes = "the steps take" if inputs.judged > 1 else "the step takes" if inputs.judged else "all takes"
     replayed = f"Replayed{on_rank} {change.words}, {takes}"
     if not saves:
@@ -231,9 +239,9 @@ def _told(inputs: Inputs, rank: int, change: Change, saving: Saved, saves: bool)
     return f"{replayed} {saving.said(saving.ns)} less{span}{', if its peers gain as much' * bool(peers)}."
 
 
-def _beyond_cost(finding: Finding, saving: Saved) -> str:
+def _beyond_cost(finding: Finding, rank: int, saving: Saved) -> str:
     """Why a change of the host saves more than the time in which the device waits for it."""
-    more = 100.0 * saving.ns / saving.whole_ns - finding.share_pct
+    more = 100.0 * saving.ns / saving.whole_ns - finding.share_on(rank)
     if finding.topic not in _HOST_GETS_AHEAD or more < _ROUNDING_PCT:
         return ""
     return " That is more than the cost: further ahead of the device, the host is late less often later on."
@@ -279,24 +287,25 @@ def _changes_in_words(findings: list[Finding]) -> str:
     return "the first change above" if len(findings) == 1 else f"the first {len(findings)} changes above"
 
 
-def _waits_aside(inputs: Inputs, finding: Finding, rank: int) -> bool:
-    """Whether a rank waits for others in its communication, and the cost is known to be without that."""
+def _waits(inputs: Inputs, rank: int) -> bool:
+    """Whether a rank is known to wait for others in its communication: the cost is without that."""
     try:
         late = inputs.late
     except MissingDataError:
         return False
-    known = 2 * int(inputs.unclear.sum()) <= finding.cost_ns * len(inputs.temporal)
-    return known and bool(late.loc[late["rank"] == rank, "waited_ns"].any())
+    return bool(late.loc[late["rank"] == rank, "waited_ns"].any())
 
 
 def _replayed_rank(inputs: Inputs, finding: Finding) -> int:
     """The rank that a finding is about; of several the one that waits, or may wait, least, if it is trusted.
 
     What a collective takes on that rank is transfer: on others it also is waiting, which has another cause.
+    A rank that has little of the cost itself tells nothing about it.
     """
     if finding.evidence.rank is not None:
         return finding.evidence.rank
     ranks = inputs.trace.ranks_of(inputs.scope)
+    ranks = [rank for rank in ranks if finding.share_on(rank) >= _PART * finding.share_pct] or ranks
     if len(ranks) > 1:
         try:
             waited = inputs.late.groupby("rank")["waited_ns"].sum().add(inputs.unclear, fill_value=0)

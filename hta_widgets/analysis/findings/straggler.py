@@ -14,7 +14,7 @@ from hta_widgets.analysis.job.causes import COPIES, LATE_HOST, MORE_WORK, SLOW_L
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent, ranks_in_words
 
-__all__ = ["LateRanks", "compute_longer", "late_ranks", "straggler"]
+__all__ = ["LateRanks", "compute_longer", "late_ranks", "recorded_of", "straggler"]
 
 # Ranks that wait for a tenth of what another waits are not worth naming.
 _FAR_LESS = 10
@@ -78,13 +78,14 @@ def straggler(inputs: Inputs) -> Finding | None:
     named = ranks_in_words(late.ranks)
     others = len(inputs.temporal) - len(late.ranks)
     replayed, few = replayed_job(inputs), _few_steps(inputs, late)
+    among = f" among {of}" if (of := recorded_of(inputs)) else ""
     caused = 100.0 * int(late.parts["wait_ns"].sum()) / int(inputs.late["waited_ns"].sum())
     return Finding(
         "straggler",
         late.cost_ns,
         late.share_pct,
         f"{_waiting(late.waits.index.tolist(), others)} for {named} {inputs.share(late.share_pct)}"
-        f"{inputs.per_step(late.cost_ns)}, {percent(caused)} of all waiting{_recorded(inputs)}."
+        f"{inputs.per_step(late.cost_ns)}, {percent(caused)} of all waiting{among}."
         f"{_when(few)}{_through(late)}{_told(inputs, late)}{replayed.told() if replayed else ''}",
         inputs.is_it_always() + _suggestion(inputs, late).format(ranks=named),
         "stragglers",
@@ -168,11 +169,11 @@ def _waiting(ranks: list[int], others: int) -> str:
     return f"{text[0].upper()}{text[1:]} wait{'s' * (len(ranks) == 1)}"
 
 
-def _recorded(inputs: Inputs) -> str:
-    """What the share of the waiting is of, where ranks of the job were not recorded."""
+def recorded_of(inputs: Inputs) -> str:
+    """`the 3 of 4 ranks that were recorded`; "" where all were."""
     world, found = inputs.trace.summary["world_size"], len(inputs.trace.ranks)
     if isinstance(world, int) and world > found:
-        return f" among the {found} of {world} ranks that were recorded"
+        return f"the {found} of {world} ranks that were recorded"
     return ""
 
 

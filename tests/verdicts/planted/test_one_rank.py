@@ -493,13 +493,14 @@ def without_steps(body: Callable[[Program, int], None]) -> Callable[[], Program]
     return build
 
 
-def allocates(calls: int) -> Callable[[Program, int], None]:
-    """The host asks the driver for memory while the device has nothing to do."""
+def allocates(calls: int, *names: str) -> Callable[[Program, int], None]:
+    """The host asks the driver for memory while the device has nothing to do, by each name in turn."""
+    names = names or ("cudaMalloc",)
 
     def body(program: Program, number: int) -> None:
         busy(program, 10)
-        for _ in range(calls):
-            program.driver("cudaMalloc", 600 * US // calls)
+        for call in range(calls):
+            program.driver(names[call % len(names)], 600 * US // calls)
         busy(program, 10)
 
     return body
@@ -803,6 +804,18 @@ CASES = {
         "allocator_calls",
         ("idle_host",),
         words=("memory is allocated or freed with the driver 6 times", "empty_cache()"),
+    ),
+    "allocator calls of two names": Case(
+        loop(allocates(12, "cudaMalloc", "cudaHostAlloc")),
+        "allocator_calls",
+        ("idle_host",),
+        words=("12 times (cudaMalloc and cudaHostAlloc)",),
+    ),
+    "allocator calls of two names, one of them rare": Case(
+        loop(allocates(12, *["cudaMalloc"] * 11, "cudaHostAlloc")),
+        "allocator_calls",
+        ("idle_host",),
+        words=("12 times (cudaMalloc)",),
     ),
     "few allocator calls": Case(loop(allocates(5)), "idle_host", never=("expandable_segments",)),
     "allocator calls without steps": Case(

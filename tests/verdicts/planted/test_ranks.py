@@ -13,6 +13,7 @@ import pytest
 from hta_widgets.analysis import temporal_breakdown
 from hta_widgets.analysis.communication.waits import waits
 from hta_widgets.analysis.findings import CHECKED, OPEN, VERDICT, overview, sentence
+from hta_widgets.formatting import percent
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from tests.analysis.multirank import BOOT_NS
@@ -442,14 +443,20 @@ def test_ranks_that_are_late_in_few_steps(steps: tuple[int, ...], when: str, tmp
     assert "is idle longer" in row["text"]
 
 
-def test_communication_that_may_be_waiting_is_replayed_where_it_is_least(tmp_path: Path) -> None:
-    """The neighbours of a stage that was not recorded wait for it: the others tell more of the transfers."""
+def test_communication_that_may_be_waiting_is_replayed_where_it_is_part_of_the_cost(tmp_path: Path) -> None:
+    """The neighbours of a stage that was not recorded may wait for it; the last stage is known to wait for
+    its own neighbour, so that nothing of the cost is there, nor of what a change would save.
+    """
     play = ahead(Play(pipeline(one(4, 1, Pace(2.0)))), 4)
-    row = overview(play.open(tmp_path, without=(1,))).set_index("topic").loc["exposed_communication"]
-    assert "waiting for other ranks included" in row["text"] and "aside" not in row["saving"]
-    frame = temporal_breakdown(Trace.open(tmp_path, cache=False))
-    least = frame["exposed_communication_ns"].idxmin()
-    assert f"(rank {frame['rank'][least]})" in row["saving"]
+    frame = overview(play.open(tmp_path, without=(1,)))
+    row = frame.set_index("topic").loc["exposed_communication"]
+    assert "waiting for other ranks included" in row["text"]
+    time = temporal_breakdown(Trace.open(tmp_path, cache=False)).set_index("rank")
+    share = 100 * time["exposed_communication_ns"] / time["window_ns"]
+    assert share[3] > row["share_pct"] and row["saving_rank"] == 2 and share[2] < share[0]
+    assert row["saving_pct"] < share[2]  # what rank 2 is known to wait is no part of it
+    assert f"(rank 2, where this costs {percent(row['saving_pct'])})" in row["saving"]
+    assert f"at most {percent(row['saving_pct'])} is saved on rank 2" in sentence(frame)
 
 
 def test_what_the_order_of_exchanges_costs_is_not_told_to_save_nothing(tmp_path: Path) -> None:
@@ -459,6 +466,19 @@ def test_what_the_order_of_exchanges_costs_is_not_told_to_save_nothing(tmp_path:
     assert (row["section"], row["method"]) == ("unknown", "") and pd.isna(row["saving_ns"])
     assert "the order of what they exchange" in row["saving"] and "microbatches" in row["suggestion"]
     assert "nothing is saved" not in sentence(frame)
+
+
+def test_who_is_slowest_in_turn_is_told_by_what_is_waited(tmp_path: Path) -> None:
+    """Rank 0 is late by little in most steps, each of the others by much in one."""
+    late = [(0, 300), (1, 1700), (0, 300), (2, 1400), (0, 300), (3, 1400), (0, 300), (0, 300)]
+    programs: dict[int, Program] = {rank: [] for rank in range(4)}
+    for number, (culprit, us) in enumerate(late):
+        for rank, program in programs.items():
+            ns = 2 * MS + us * US * (rank == culprit)
+            program += [Step(number), Compute("gemm", ns), AllReduce(tuple(programs)), Compute("gemm", MS)]
+    row = overview(Play(programs).open(tmp_path)).set_index("topic").loc["mutual_waiting"]
+    share = percent(100 * 1700 / sum(us for _, us in late))
+    assert f"(rank 1 in 1 of 8, with {share} of it)" in row["text"]
 
 
 @pytest.mark.parametrize(
