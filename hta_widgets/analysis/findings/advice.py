@@ -66,11 +66,14 @@ def sync_calls(inputs: Inputs, where: Where) -> str:
 
 def idle_host(inputs: Inputs, where: Where) -> str:
     """What keeps the host from being ahead; what runs on it meanwhile; then, less work for it."""
+    said = _late_host(inputs, where)
+    if inputs.has_stacks and where.recorded and not where.long:
+        said += " Recording Python stacks slows the host down: record without with_stack to see what is left."
     if not where.drained_by:
-        return _late_host(inputs, where)
+        return said
     return (
         f"Look at {brief(where.drained_by)}: the host cannot be ahead of a device for which it waits. Read "
-        f"back later or less often, or launch more before. {_late_host(inputs, where)}"
+        f"back later or less often, or launch more before. {said}"
     )
 
 

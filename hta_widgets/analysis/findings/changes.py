@@ -60,6 +60,8 @@ NO_CHANGE: dict[str, str] = {
         ("host_loading", "host_straggler", "host_collectives", "host_outside", "host_optimizer"),
         "only work of devices is replayed, and none is recorded",
     ),
+    "devices_in_turn": "what of one device's work the other needs is not known",
+    "tensor_copies": "FSDP's own copies are recorded under the same names",
     "maybe_communication": "whether it is communication is not known",
 }
 """By topic, why no edit takes its cost away."""

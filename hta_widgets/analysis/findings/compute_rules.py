@@ -17,6 +17,7 @@ from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.region_rules import begins_in
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.trace.classify import EventClass
@@ -92,7 +93,9 @@ def _rule(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
             kernels.suggestion,
             "kernel_breakdown",
             Evidence(rank=worst if len(about) < len(frame) else None, name=rank_trace.names[most]),
-            change=Change(kernels.words, lambda found: _without(found, kernels.pattern)),
+            change=None
+            if len(_of_fsdp(rank_trace, kernels.pattern))
+            else Change(kernels.words, lambda found: _without(found, kernels.pattern)),
             severity="note",  # a program needs some of it
         )
 
@@ -102,7 +105,7 @@ def _rule(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
 def _rows(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> npt.NDArray[np.int64]:
     """The kernels of the judged time."""
     rank_trace = inputs.trace.rank(rank)
-    rows = _chosen(rank_trace, pattern)
+    rows = np.setdiff1d(_chosen(rank_trace, pattern), _of_fsdp(rank_trace, pattern), assume_unique=True)
     rows = rows[rank_trace.overlap(rows, inputs.scope)]
     return rows[np.argsort(rank_trace.start[rows], kind="stable")]
 
@@ -115,6 +118,20 @@ def _chosen(rank_trace: RankTrace, pattern: re.Pattern[str]) -> npt.NDArray[np.i
         return np.empty(0, np.int64)
     compute = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
     return compute[named[rank_trace.name[compute]]]
+
+
+@memoize_per_rank(last=len(_KERNELS))
+def _of_fsdp(rank_trace: RankTrace, pattern: re.Pattern[str]) -> npt.NDArray[np.int64]:
+    """Those that bring shards into and out of the buffers of FSDP's collectives: no program can leave them
+    out.
+    """
+    rows = _chosen(rank_trace, pattern)
+    rows = rows[rank_trace.launch[rows] >= 0]
+    launch = rank_trace.launch[rows].astype(np.int64)
+    named = np.array([name.startswith("fsdp::") for name in rank_trace.names] or [False], np.bool_)
+    calls = np.flatnonzero(named[rank_trace.name] & (rank_trace.event_class == EventClass.HOST_OP))
+    found: npt.NDArray[np.int64] = rows[begins_in(rank_trace, launch, calls)]
+    return found
 
 
 def _time(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> int:

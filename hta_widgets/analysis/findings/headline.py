@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT
+from hta_widgets.analysis.findings.savings import OWN_COST
 from hta_widgets.analysis.findings.sections import (
     CHECKED,
     LATER,
@@ -66,6 +67,7 @@ WORDS = {
     "start_up": "Starting up",
     "slow_steps": "Extra time in unusually long steps",
     "unrecorded_idle": "Idle time without a recorded cause",
+    "devices_in_turn": "Working on several devices in turn",
     "host_loading": "The data loader",
     "host_straggler": "Waiting for a late rank",
     "host_collectives": "Waiting for collectives of the hosts",
@@ -197,13 +199,12 @@ def _saving(finding: pd.Series, most: bool = False) -> str:
         return ""
     at_most = "" if finding["method"] == "replay" else "at most "
     share = f"{at_most}{percent(finding['saving_pct'])}"
-    rank = f" on rank {finding['saving_rank']}" if _is_of_one_rank(finding) else ""
-    return f"; without it, {share} is saved{rank}{', more than by any other change' * most}"
-
-
-def _is_of_one_rank(finding: pd.Series) -> bool:
-    """Whether the saving is of a rank on which more is lost than on average over the ranks."""
-    return bool(pd.notna(finding["saving_rank"]) and finding["saving_pct"] > _BEYOND * finding["share_pct"])
+    other = ", more than by any other change" * most
+    if finding["saving_pct"] <= _BEYOND * finding["share_pct"]:
+        return f"; without it, {share} is saved{other}"
+    if OWN_COST in finding["saving"]:  # of a rank on which it costs more than on average
+        return f"; without it, {share} is saved on rank {finding['saving_rank']}{other}"
+    return f"; the change against it saves {share}{other}"
 
 
 def _same_rank(found: pd.DataFrame) -> bool:

@@ -49,6 +49,7 @@ from hta_widgets.analysis.findings.sections import CHECKED, NOTHING, OPEN, order
 from hta_widgets.analysis.findings.shape_rules import unaligned_shapes
 from hta_widgets.analysis.findings.sharing_rules import slowed_by_communication
 from hta_widgets.analysis.findings.straggler import straggler
+from hta_widgets.analysis.findings.turn_rules import devices_in_turn
 from hta_widgets.analysis.findings.verdict_rules import (
     compute_bound,
     maybe_communication,
@@ -72,6 +73,7 @@ _RULES: dict[str, tuple[str, Rule]] = {
     **{topic: ("why devices are idle", rule) for topic, rule in PAUSE_RULES.items()},
     **{topic: ("why devices are idle", rule) for topic, rule in REGION_RULES.items()},
     "python_heavy": ("why devices are idle", python_heavy),
+    "devices_in_turn": ("why devices are idle", devices_in_turn),
     "queue_full": ("how far the host is ahead", queue_full),
     **{topic: (MAIN_QUESTION, rule) for topic, rule in HOST_RULES.items()},
     "compute_bound": (MAIN_QUESTION, compute_bound),
@@ -262,7 +264,7 @@ def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list
         return []
     if not ranks:
         return []
-    not_asked = {"compute_bound", "maybe_communication", "queue_full", *HOST_RULES}
+    not_asked = {"compute_bound", "devices_in_turn", "maybe_communication", "queue_full", *HOST_RULES}
     if ranks < 2:
         not_asked |= {"straggler", "slow_kernels", "imbalance", "mutual_waiting"}
     if bubble(inputs) is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.analysis.replay.edits import Edit
 
-__all__ = ["Saved", "edits_of", "saved", "with_savings"]
+__all__ = ["OWN_COST", "Saved", "edits_of", "saved", "with_savings"]
 
 _ONLY_WITH_EFFECT = ("launch_bound", "tiny_kernels")
 """Where graphs bring nothing, that need not be because other work takes the time: there may be no runs."""
@@ -38,6 +38,8 @@ _ONLY_WITH_EFFECT = ("launch_bound", "tiny_kernels")
 _HOST_GETS_AHEAD = ("data_stall", "host_stall", "unmarked_host")
 """Their changes take host time that the device hides, too."""
 _ROUNDING_PCT = 0.1
+OWN_COST: Final = ", where this costs "
+"""Before what a finding costs on the rank that is replayed, if that is not about what it costs on average."""
 _PART = 0.5
 _APART = 0.1
 """A rank whose own cost differs from the mean by this part is told with it."""
@@ -94,24 +96,24 @@ def saved(inputs: Inputs, rank: int, edits: Sequence[Edit], clock: str = "") -> 
     """
     rows = replayed(inputs.trace.rank(rank), tuple(edits), clock)
     iteration = rows["iteration"].to_numpy(np.int64, na_value=NULL)
-    chosen = marked = np.flatnonzero(iteration != NULL)
+    steps = np.flatnonzero(iteration != NULL)
+    chosen = np.flatnonzero(iteration == NULL)  # the whole, unless steps are judged
     if inputs.scope.iterations is not None:
-        chosen = marked[np.isin(iteration[marked], inputs.scope.iterations)]
-    elif not len(marked):
-        chosen = np.arange(len(rows))
+        chosen = steps = steps[np.isin(iteration[steps], inputs.scope.iterations)]
     if not len(chosen):
         return None
+    taken = rows["before_ns"].to_numpy(np.int64)
     before, low, after, high = (
         rows[f"{name}_ns"].to_numpy(np.int64)[chosen] for name in ("before", "low", "after", "high")
     )
-    spread = float(np.median(np.abs(before - np.median(before))))
+    spread = float(np.median(np.abs(taken[steps] - np.median(taken[steps])))) if len(steps) else 0.0
     return Saved(
-        clock=str(rows["clock"].iloc[chosen[0]]),
+        clock=str(rows["clock"].iloc[-1]),
         whole_ns=int(before.sum()),
         low_ns=int((before - high).sum()),
         ns=int((before - after).sum()),
         high_ns=int((before - low).sum()),
-        noise_ns=int(2 * spread / np.sqrt(len(before)) * len(before)),
+        noise_ns=int(2 * spread * np.sqrt(len(steps))),
         bound=any(edit.bound for edit in edits),
     )
 
@@ -225,7 +227,7 @@ def _told(inputs: Inputs, finding: Finding, rank: int, change: Change, saving: S
     """The saving in a sentence; with the cost on its rank, where that is not about the mean of several."""
     own = finding.share_on(rank)
     apart = abs(own - finding.share_pct) >= _APART * finding.share_pct
-    costs = f", where this costs {percent(own)}" if apart else ""
+    costs = f"{OWN_COST}{percent(own)}" if apart else ""
     on_rank = f" (rank {rank}{costs})" if len(inputs.trace.ranks_of(inputs.scope)) > 1 else ""
     takes = "the steps take" if inputs.judged > 1 else "the step takes" if inputs.judged else "all takes"
     replayed = f"Replayed{on_rank} {change.words}, {takes}"
@@ -242,7 +244,11 @@ def _told(inputs: Inputs, finding: Finding, rank: int, change: Change, saving: S
 def _beyond_cost(finding: Finding, rank: int, saving: Saved) -> str:
     """Why a change of the host saves more than the time in which the device waits for it."""
     more = 100.0 * saving.ns / saving.whole_ns - finding.share_on(rank)
-    if finding.topic not in _HOST_GETS_AHEAD or more < _ROUNDING_PCT:
+    if more < _ROUNDING_PCT:
+        return ""
+    if finding.topic in _ONLY_WITH_EFFECT:
+        return " That is more than the cost: graphs take the host's time between launches away, too."
+    if finding.topic not in _HOST_GETS_AHEAD:
         return ""
     return " That is more than the cost: further ahead of the device, the host is late less often later on."
 

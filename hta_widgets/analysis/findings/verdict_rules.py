@@ -9,6 +9,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.turn_rules import devices_of
 from hta_widgets.formatting import duration, percent, significant
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.suspects import suspects
@@ -31,10 +32,12 @@ def compute_bound(inputs: Inputs) -> Finding | None:
     frame = inputs.temporal
     if frame.empty:
         return None
+    several = [devices for rank in frame["rank"] if (devices := inputs.of(int(rank), devices_of)).number > 1]
     share = 100.0 * int(frame["compute_ns"].sum()) / int(frame["window_ns"].sum())
-    if share < COMPUTE_BOUND_PCT:
+    each = 100.0 * sum(devices.compute_ns for devices in several) / int(frame["window_ns"].sum())
+    if share < COMPUTE_BOUND_PCT or (len(several) == len(frame) and each < COMPUTE_BOUND_PCT):
         return None
-    who = "The device computes" if len(frame) == 1 else "The devices compute"
+    who = "The device computes" if len(frame) == 1 and not several else "The devices compute"
     kernels = _kernel_shares(inputs)
     by_short = kernels.groupby(short_kernel_name, sort=False).sum().nlargest(_MOST_KERNELS)
     longest = ", ".join(f"{name} ({percent(part)})" for name, part in by_short.items())

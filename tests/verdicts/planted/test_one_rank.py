@@ -842,6 +842,9 @@ CASES = {
         ("tensor_copies",),
         texts=("most of it by aten::contiguous (100 %) in nn.Module: Block_0 at train.py(12): step",),
     ),
+    "copies of FSDP's": Case(
+        loop(also_runs(_COPY_KERNEL, 200 * US, ("fsdp::all_gather_copy_in", "aten::copy_"))), "compute_bound"
+    ),
     "few tensor copies": Case(loop(also_runs(_COPY_KERNEL, 100 * US, ("aten::copy_",))), "compute_bound"),
     "a kernel that also copies": Case(
         loop(also_runs("fused_rotary_copy_kernel", 200 * US, ("aten::copy_",))), "compute_bound"

@@ -1,0 +1,100 @@
+"""A rule about several devices of one process that work in turn: together they are busy, each is idle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.formatting import percent
+from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import unique
+from hta_widgets.trace.reader.schema import NULL
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.inputs import Inputs
+
+__all__ = ["Devices", "devices_in_turn", "devices_of"]
+
+_LEAST_PCT: Final = 5.0
+"""A device that computes less of the time has another part in the program: it displays, or holds data."""
+
+
+class Devices(NamedTuple):
+    """The devices that compute for a rank in the judged time, ns: of each on average, and of all of them.
+
+    Attributes:
+        number: how many. compute_ns: how long each computes. busy_ns: how long each works.
+        any_ns: how long at least one of them works.
+    """
+
+    number: int
+    compute_ns: int
+    busy_ns: int
+    any_ns: int
+
+
+def devices_of(inputs: Inputs, rank: int) -> Devices:
+    """The devices that compute for a rank in the judged time; of a single one only that."""
+    rank_trace = inputs.trace.rank(rank)
+    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC))
+    rows = rows[rank_trace.device[rows] != NULL]
+    if len(unique(rank_trace.device[rows])) < 2:
+        return Devices(1, 0, 0, 0)
+    device, compute = rank_trace.device[rows], rank_trace.event_class[rows] == EventClass.COMPUTE
+    windows = rank_trace.windows(inputs.scope)
+    whole = int((windows[:, 1] - windows[:, 0]).sum())
+    computing, working = [], []
+    everything = Intervals.union([], [])
+    for one in unique(device).tolist():
+        own = rows[device == one]
+        spans = Intervals.union(rank_trace.start[own], rank_trace.end[own])
+        kernels = rows[(device == one) & compute]
+        time = Intervals.union(rank_trace.start[kernels], rank_trace.end[kernels]).within(windows)
+        if 100.0 * time >= _LEAST_PCT * whole:
+            computing.append(time)
+            working.append(spans.within(windows))
+            everything |= spans
+    number = len(computing)
+    if number < 2:
+        return Devices(1, 0, 0, 0)
+    return Devices(number, sum(computing) // number, sum(working) // number, everything.within(windows))
+
+
+def devices_in_turn(inputs: Inputs) -> Finding | None:
+    """Devices of a process that are idle while another one of it works.
+
+    Where all are idle, the other rules say why.
+    """
+    found = {rank: inputs.of(rank, devices_of) for rank in inputs.judged_ns}
+    several = {rank: devices for rank, devices in found.items() if devices.number > 1}
+    if not several:
+        return None
+    whole = sum(inputs.judged_ns[rank] for rank in several)
+    lost = sum(devices.any_ns - devices.busy_ns for devices in several.values())
+    cost, share = lost // len(several), 100.0 * lost / whole
+    if not severity_of(share):
+        return None
+    rank = next(iter(several))
+    any_pct, each_pct = (
+        percent(100.0 * sum(times) / whole)
+        for times in zip(*((devices.any_ns, devices.busy_ns) for devices in several.values()), strict=True)
+    )
+    of_rank = f"Rank {rank}" if len(several) == 1 < len(found) else "The process"
+    if len(several) > 1:
+        of_rank = "Each process"
+    return Finding(
+        "devices_in_turn",
+        cost,
+        share,
+        f"{of_rank} computes on {max(devices.number for devices in several.values())} devices. At least one "
+        f"of them works {any_pct} of the time, but each of them only {each_pct} on average: for "
+        f"{inputs.share(share)}{inputs.per_step(cost)} one is idle while another works.",
+        "Let them work at the same time: a process and a copy of the model for each "
+        "(DistributedDataParallel), or parts of a batch that follow each other through the parts of the "
+        "model (a pipeline).",
+        "temporal_breakdown",
+        Evidence(rank=rank if len(several) == 1 < len(found) else None),
+    )

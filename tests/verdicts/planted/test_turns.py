@@ -1,0 +1,45 @@
+"""Processes with two devices, which work in turn or at the same time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hta_widgets.analysis.findings.overview import overview
+from tests.verdicts.planted.devices import H100, opened
+from tests.verdicts.planted.host_program import US, Program
+
+STREAMS = (7, 8)  # one for each device
+
+
+def steps(in_turn: bool, kernels: tuple[int, int] = (10, 10)) -> Program:
+    """On each device so many kernels of 500 us in a step: those of the second behind the first's, or not."""
+    program = Program()
+    for number in range(1, 6):
+        with program.step(number):
+            for stream, often in zip(STREAMS, kernels, strict=True):
+                behind = max(program.free.values(), default=0) if in_turn else 0
+                for _ in range(often):
+                    program.launch(500 * US, stream=stream, at=behind)
+            program.synchronise()
+    for event in program.events:
+        if event["args"].get("stream") == STREAMS[1]:
+            event["args"]["device"] = event["pid"] = 1
+    return program
+
+
+def test_devices_that_work_in_turn_do_not_compute_all_the_time(tmp_path: Path) -> None:
+    rows = overview(opened(tmp_path, steps(True), H100)).set_index("topic")
+    assert "compute_bound" not in rows.index
+    found = rows.loc["devices_in_turn"]
+    assert found["share_pct"] == pytest.approx(50, abs=0.5) and found["cost_ns"] == 5 * 5_000 * US
+    assert "computes on 2 devices" in found["text"] and found["section"] == "unknown"
+
+
+@pytest.mark.parametrize("in_turn", [False, True], ids=["at the same time", "hardly on the second device"])
+def test_devices_that_work_together_compute(tmp_path: Path, in_turn: bool) -> None:
+    program = steps(in_turn, (40, 1) if in_turn else (10, 10))
+    rows = overview(opened(tmp_path, program, H100)).set_index("topic")
+    assert "devices_in_turn" not in rows.index
+    assert rows.loc["compute_bound", "share_pct"] > 99
