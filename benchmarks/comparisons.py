@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figure import Figure
-from benchmarks.process import MARK, cpu, in_a_fork, run
+from benchmarks.process import MARK, cpu, import_all, in_a_fork, run
 from benchmarks.setup import Setup
 from hta_widgets import examples
 
@@ -57,6 +57,8 @@ def measure(setup: Setup) -> list[Figure]:
 def answered(package: str, rounds: str, *folders: str) -> None:
     """Prints CPU s of loading both and of each comparison; runs in the environment of the package."""
     labeled = importlib.import_module(f"{package}.trace_diff").LabeledTrace
+    if package != "hta":
+        import_all()
     before = cpu()
     sides = [labeled(Path(folder).name, trace_dir=folder) for folder in folders]
     runs = {side.label: side.t.whole for side in sides} if package != "hta" else {}

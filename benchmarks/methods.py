@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import importlib
 import json
-import pkgutil
 import statistics
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from benchmarks.figure import Figure
-from benchmarks.process import MARK, cpu, in_a_fork, run
+from benchmarks.process import MARK, cpu, import_all, in_a_fork, run
 from benchmarks.setup import Setup
 
 LIMIT_S = 60.0
@@ -83,8 +81,7 @@ def answered(package: str, path: str, rounds: str) -> None:
     go.Figure.show = lambda *_, **__: None
     module = importlib.import_module(f"{package}.trace_analysis")
     if package != "hta":
-        _import_all(importlib.import_module("hta_widgets.analysis"))
-        _import_all(importlib.import_module("hta_widgets.hta"))
+        import_all()
     with tempfile.TemporaryDirectory() as scratch:
         link = Path(scratch) / "trace.json"  # what a method writes beside the trace lands here
         link.symlink_to(path)
@@ -102,11 +99,6 @@ def answered(package: str, path: str, rounds: str) -> None:
                 if isinstance(answers[name][-1], str):
                     break
     print(MARK + json.dumps(answers))
-
-
-def _import_all(package: ModuleType) -> None:
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        importlib.import_module(module.name)
 
 
 def _numbers(answers: list[float | str]) -> list[float]:

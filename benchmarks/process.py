@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
+import pkgutil
 import resource
 import signal
 import subprocess
@@ -61,6 +63,13 @@ def call(function: Callable[..., Any], *arguments: object, **environment: str) -
         f"print({MARK!r} + json.dumps(measured(*sys.argv[1:])))"
     )
     return run(sys.executable, script, *arguments, **environment)
+
+
+def import_all() -> None:
+    """Import the modules with the answers: each comes when it is first needed, HTA's come at once."""
+    for name in ("hta_widgets.analysis", "hta_widgets.hta"):
+        for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
+            importlib.import_module(module.name)
 
 
 def cpu() -> float:
