@@ -85,7 +85,8 @@ class Recording:
 def recording_of(rank_trace: RankTrace) -> Recording:
     """What the file of a rank records."""
     launches, unanswered = _unanswered_launches(rank_trace)
-    numbers = rank_trace.argument("external_id")[rank_trace.event_class == EventClass.HOST_OP]
+    rows, numbers = rank_trace.recorded("external_id")
+    numbers = numbers[rank_trace.event_class[rows] == EventClass.HOST_OP]
     # nearly in order already, which a stable sort makes use of and np.unique does not
     numbers = np.sort(numbers[(numbers != NULL) & (numbers > 0)], kind="stable")
     numbers = numbers[np.diff(numbers, prepend=0) > 0]

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.findings.region_rules import begins_in
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import distinct, rows_with
+from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
@@ -76,12 +77,17 @@ def _reduces_in_forward(inputs: Inputs, rank: int, event_ids: tuple[int, ...]) -
 def _in_forward(rank_trace: RankTrace, launch: Int64) -> npt.NDArray[np.bool_]:
     """Which of these calls lie in no node of autograd, but have some behind them, if their step has any."""
     named = np.array([bool(_NODE.search(name)) for name in rank_trace.names] or [False], np.bool_)
-    nodes = np.flatnonzero(named[rank_trace.name] & (rank_trace.event_class == EventClass.HOST_OP))
-    last: dict[int, int] = {}
-    for step, start in zip(
-        rank_trace.iteration[nodes].tolist(), rank_trace.start[nodes].tolist(), strict=True
-    ):
-        last[step] = max(last.get(step, start), start)
-    steps, starts = rank_trace.iteration[launch].tolist(), rank_trace.start[launch].tolist()
-    before = [start < last.get(step, start + 1) for step, start in zip(steps, starts, strict=True)]
-    return np.array(before, np.bool_) & ~begins_in(rank_trace, launch, nodes)
+    nodes = rows_with(rank_trace.name, named)
+    nodes = nodes[rank_trace.event_class[nodes] == EventClass.HOST_OP]
+    steps, step = distinct(rank_trace.iteration[nodes])
+    last = np.full(len(steps) + 1, NULL)  # of none, behind the steps that have nodes
+    np.maximum.at(last, step, rank_trace.start[nodes])
+    at = np.searchsorted(steps, rank_trace.iteration[launch])
+    at[np.append(steps, NULL)[at] != rank_trace.iteration[launch]] = len(steps)
+    before: npt.NDArray[np.bool_] = (last[at] == NULL) | (rank_trace.start[launch] < last[at])
+    caller = rank_trace.parent[launch]
+    while (caller >= 0).any():
+        of_node = named[rank_trace.name[caller]] & (rank_trace.event_class[caller] == EventClass.HOST_OP)
+        before &= (caller < 0) | ~of_node
+        caller = np.where(caller >= 0, rank_trace.parent[caller], -1)
+    return before

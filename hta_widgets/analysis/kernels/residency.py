@@ -15,7 +15,7 @@ import orjson
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.trace.ordering import first_of_each
+from hta_widgets.trace.ordering import first_of_each, numbered
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -82,19 +82,25 @@ def residency(rank_trace: RankTrace, rows: Int64) -> Residency:
 def _different(rank_trace: RankTrace) -> tuple[Int32, Residency]:
     """For each device row the number of its kind of launch, and how each of these few kinds fills it."""
     rows = np.flatnonzero(rank_trace.is_device)
-    columns = [
-        *(rank_trace.argument(name)[rows] for name in _NUMBERS),
-        *(rank_trace.argument_codes(name)[rows] for name in _SIDES),
-        rank_trace.device[rows],
-    ]
-    of = np.zeros(len(rows), np.int64)
-    for values in columns:
-        code, found = pd.factorize(values, use_na_sentinel=False)
-        of = pd.factorize(of * max(len(found), 1) + code)[0].astype(np.int64)
+    place = np.full(rank_trace.n, -1, np.int32)
+    place[rows] = np.arange(len(rows), dtype=np.int32)
+
+    def at_rows(name: str, null: int) -> npt.NDArray[Any]:
+        having, found = rank_trace.recorded(name)
+        at = place[having]
+        values = np.full(len(rows), np.nan if found.dtype.kind == "f" else null)
+        values[at[at >= 0]] = found[at >= 0]
+        return values
+
+    numbers = [*(at_rows(name, NULL) for name in _NUMBERS), rank_trace.device[rows]]
+    sides = [at_rows(name, -1) for name in _SIDES]
+    of = numbered(*(pd.factorize(values, use_na_sentinel=False)[0] for values in numbers), *sides)
     number = np.zeros(rank_trace.n, np.int32)
     number[rows] = of
     example = first_of_each(of)
-    return number, _of_launches(rank_trace, *(values[example] for values in columns))
+    occupancy, registers, shared, device = (values[example] for values in numbers)
+    block, grid = (values[example] for values in sides)
+    return number, _of_launches(rank_trace, occupancy, registers, shared, block, grid, device)
 
 
 def _of_launches(
