@@ -201,8 +201,8 @@ def _collectives(inputs: Inputs) -> Finding | None:
         found.cost_ns,
         found.share_pct,
         f"{found.who(hosts)} waits for collectives ({brief(name)}){besides} "
-        f"{inputs.share(found.share_pct)}{inputs.per_step(found.cost_ns)}: it is in no operator until one "
-        "ends.",
+        f"{inputs.share(found.share_pct)}{inputs.per_step(found.cost_ns)}: it is in no operator, and goes "
+        "on as one ends.",
         "Communicate less often (accumulate gradients in no_sync()), less at a time (fewer bytes per value), "
         "or beside work that does not need the result.",
         "user_annotations",

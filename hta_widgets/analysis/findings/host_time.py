@@ -37,6 +37,8 @@ _OF_A_DEVICE = re.compile(r"^(?:nccl|rccl|xccl|hccl|mccl):")
 _NODE = re.compile(r"^autograd::engine::evaluate_function: ")
 _OPTIMIZER = re.compile(r"^Optimizer\.step#")
 _FUSED = re.compile(r"^aten::_fused_")
+# The thread of nodes runs the forward pass, too: so many operators are in none of them.
+_BESIDE_NODES: Final = 0.1
 # A thread that waits goes on this soon after the collective has ended, or so much of the wait later, where
 # cores are short.
 _SOON_NS: Final = 500_000
@@ -87,9 +89,11 @@ def is_of_host_alone(rank_trace: RankTrace) -> bool:
         return False
     if rank_trace.recording.kind == "unknown" or any(map(_OF_A_DEVICE.search, rank_trace.names)):
         return False
-    nodes = _named(rank_trace, _NODE) & (classes == EventClass.HOST_OP)
-    others = (classes == EventClass.HOST_OP) & ~np.isin(rank_trace.thread, rank_trace.thread[nodes])
-    return not nodes.any() or int(others.sum()) < int(nodes.sum())
+    operator = classes == EventClass.HOST_OP
+    nodes = operator & _named(rank_trace, _NODE)
+    inner = (rank_trace.parent >= 0) & operator[rank_trace.parent]
+    beside = operator & ~inner & ~nodes & np.isin(rank_trace.thread, np.unique(rank_trace.thread[nodes]))
+    return not nodes.any() or int(beside.sum()) >= _BESIDE_NODES * int(nodes.sum())
 
 
 def host_time(inputs: Inputs, rank: int) -> HostTime | None:
@@ -173,7 +177,9 @@ def _waits(rank_trace: RankTrace, silent: Intervals, rows: Int64) -> Intervals:
     lengths = silent.end - silent.start
     with_it = apart <= np.minimum(np.maximum(_SOON_NS, _SOON * lengths), lengths)
     running = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
-    return Intervals(silent.start[with_it], silent.end[with_it]) & running
+    waits = Intervals(silent.start[with_it], silent.end[with_it]) & running
+    # where it mostly goes on at other times, some of them may end together by chance
+    return waits if 2 * waits.length >= (silent & running).length else Intervals.union([], [])
 
 
 def _own(rank_trace: RankTrace, rows: Int64, time: Intervals) -> Int64:

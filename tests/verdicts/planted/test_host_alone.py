@@ -177,6 +177,19 @@ def test_what_goes_on_long_after_a_collective_did_not_wait_for_it(tmp_path: Path
     assert rows["host_outside"]["share_pct"] == pytest.approx(100 * 5 / 8, abs=1)
 
 
+def test_what_ends_with_a_collective_by_chance_does_not_wait_for_it(tmp_path: Path) -> None:
+    """The host is busy for 5 ms beside a collective that takes longer or shorter, as it comes."""
+
+    def reduce(program: Program, number: int) -> None:
+        program.operator("c10d::allreduce_", 10 * US)
+        ns = 5 * MS if number == 3 else number % 3 * MS + MS
+        program.events.append(event("user_annotation", "gloo:all_reduce", program.now, ns, tid=9))
+        program.silence(5 * MS)
+
+    rows = told(tmp_path, steps(reduce))
+    assert "host_collectives" not in rows and "host_outside" in rows
+
+
 def test_a_rank_that_joins_late_is_the_cause(tmp_path: Path) -> None:
     rows = told(tmp_path, reducing(others_ns=5 * MS), reducing(late_ns=5 * MS))
     row = rows["host_straggler"]
@@ -209,6 +222,12 @@ def test_collectives_that_do_not_correspond_name_nobody(tmp_path: Path) -> None:
     one, other = reducing(others_ns=5 * MS), reducing(late_ns=5 * MS)
     other.events.append(event("user_annotation", "gloo:broadcast", other.now, MS, tid=9))
     assert "host_straggler" not in told(tmp_path, one, other)
+
+
+def test_operators_of_the_threads_that_communicate_are_no_sign_of_a_device(tmp_path: Path) -> None:
+    program = reducing()
+    program.events += [event("cpu_op", "aten::add_", 100 * US + at * 2 * US, US, tid=9) for at in range(1000)]
+    assert "host_collectives" in told(tmp_path, program)
 
 
 # -- signs of a device ---------------------------------------------------------------------------------
