@@ -88,11 +88,7 @@ def contradicted(frame: pd.DataFrame, iteration: Int64, start: Int64, end: Int64
         frame: as `timed` returns it.
         iteration, start, end: of each device event, as for `timed`.
     """
-    at, start, end = _placed(frame, iteration, start, end)
-    begin, finish = frame["start_ns"].to_numpy(np.int64), frame["end_ns"].to_numpy(np.int64)
-    work, inside = np.zeros((2, len(frame)), np.int64)
-    np.add.at(work, at, end - start)
-    np.add.at(inside, at, np.maximum(np.minimum(end, finish[at]) - np.maximum(start, begin[at]), 0))
+    work, inside = _work(frame, *_placed(frame, iteration, start, end))
     outside = (2 * inside < work) & ~frame["partial"].to_numpy(np.bool_)
     return [int(number) for number in frame["iteration"].to_numpy(np.int64)[outside]]
 
@@ -122,7 +118,7 @@ def _device_windows(
     if not len(at):
         return first, last
     lanes, code = distinct(lane)
-    busiest = int(np.bincount(code, duration.astype(np.float64), len(lanes)).argmax())
+    busiest = int(np.bincount(code, duration, len(lanes)).argmax())
     begun, anywhere = np.full((2, count), np.iinfo(np.int64).max)
     _first_and_last(at, code, busiest, start, end, begun, anywhere, last)
     begun = np.where(begun == np.iinfo(np.int64).max, anywhere, begun)
@@ -165,6 +161,23 @@ def _clock(
         and ((begin < drained) & (drained < finish)).any()
     ):
         return "device"
-    inside = np.minimum(end, finish[at]) - np.maximum(start, begin[at])
-    behind = (end - start).sum() - np.maximum(inside, 0).sum()
-    return "device" if behind > BEHIND_SHARE * (end - start).sum() else "host"
+    work, inside = _work(host, at, start, end)
+    return "device" if (work - inside).sum() > BEHIND_SHARE * work.sum() else "host"
+
+
+def _work(frame: pd.DataFrame, at: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """How long the device works for each iteration of a frame, and how much of that is in its window, ns."""
+    begin, finish = (np.ascontiguousarray(frame[name], np.int64) for name in ("start_ns", "end_ns"))
+    work, inside = np.zeros((2, len(frame)), np.int64)
+    _add_work(at, start, end, begin, finish, work, inside)
+    return work, inside
+
+
+@kernel
+def _add_work(
+    at: Int64, start: Int64, end: Int64, begin: Int64, finish: Int64, work: Int64, inside: Int64
+) -> None:
+    for i in range(len(at)):
+        of = at[i]
+        work[of] += end[i] - start[i]
+        inside[of] += max(0, min(end[i], finish[of]) - max(start[i], begin[of]))

@@ -53,7 +53,7 @@ def groups_of(rank_trace: RankTrace, by: By) -> Groups:
         return _shaped(calls, rank_trace)
     if by == "call_path":
         paths = call_paths(rank_trace)
-        code, used = _codes(paths.around[calls.rows].astype(np.int64))
+        code, used = _codes(paths.around[calls.rows])
         return Groups(
             code, [paths.leaves[path] for path in used], {"call_path": [paths.texts[path] for path in used]}
         )
@@ -66,13 +66,13 @@ def groups_of(rank_trace: RankTrace, by: By) -> Groups:
     return Groups(number[found.of], names)
 
 
-def _codes(values: Int64) -> tuple[Int64, list[int]]:
+def _codes(values: npt.NDArray[np.integer]) -> tuple[Int64, list[int]]:
     code, used = pd.factorize(values)
-    return code.astype(np.int64), used.tolist()
+    return code.astype(np.int64, copy=False), used.tolist()
 
 
 def _named(calls: Calls, rank_trace: RankTrace) -> Groups:
-    code, used = _codes(rank_trace.name[calls.rows].astype(np.int64))
+    code, used = _codes(rank_trace.name[calls.rows])
     return Groups(code, [rank_trace.names[name] for name in used])
 
 
