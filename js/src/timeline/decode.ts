@@ -27,9 +27,32 @@ export interface Flows {
 }
 
 export async function inflate(chunks: readonly DataView[]): Promise<Uint8Array<ArrayBuffer>> {
-  const parts = chunks.map((c) => new Uint8Array(c.buffer as ArrayBuffer, c.byteOffset, c.byteLength));
-  const stream = new Blob(parts).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  const packed = chunks.map((c) => new Uint8Array(c.buffer as ArrayBuffer, c.byteOffset, c.byteLength));
+  const reader = new Blob(packed).stream().pipeThrough(new DecompressionStream("deflate")).getReader();
+  const parts: Uint8Array[] = [];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    parts.push(value);
+  }
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+/**
+ * What `read` makes of the inflated chunks, which it must not keep: their memory is given back at once. Little else here
+ * would have the browser collect it soon.
+ */
+export async function unpacked<T>(chunks: readonly DataView[], read: (bytes: Uint8Array) => T): Promise<T> {
+  const bytes = await inflate(chunks);
+  const result = read(bytes);
+  (bytes.buffer as { transfer?(length: number): unknown }).transfer?.(0); // browsers of before 2024 have none
+  return result;
 }
 
 export interface PathLayout {
@@ -90,6 +113,15 @@ class Cursor {
 
   uint32(n: number): Uint32Array {
     return new Uint32Array(this.#unshuffled(n, 4));
+  }
+
+  /** Reads a column where it lies. */
+  peeked32(n: number): (i: number) => number {
+    const { bytes } = this;
+    const at = this.#at;
+    this.#at += 4 * n;
+    const byte = (i: number) => bytes[at + i] as number;
+    return (i) => (byte(i) | (byte(i + n) << 8) | (byte(i + 2 * n) << 16) | (byte(i + 3 * n) << 24)) >>> 0;
   }
 
   kinds(n: number, size: number): Uint16Array | Uint32Array {
@@ -164,7 +196,7 @@ export function decodeWindow(
   const count = cursor.uint32(layout.n);
   const eventClass = cursor.uint8(layout.n);
   const cover = cursor.uint8(layout.n);
-  const busy = new Float64Array(layout.n);
+  const busy = new Float32Array(layout.n);
   for (let i = 0; i < layout.n; i++) busy[i] = ((dur[i] as number) * (cover[i] as number)) / 255;
   const { first, last } = bounds(layout.sizes, (i) => lanes[i] as number, laneCount);
   return {
@@ -182,7 +214,7 @@ export function decodeWindow(
 }
 
 function times(cursor: Cursor, layout: TimesLayout, sizes: readonly number[]) {
-  const gaps = cursor.uint32(layout.n);
+  const gapAt = cursor.peeked32(layout.n);
   const durs = cursor.uint32(layout.n);
   const gapEscapes = cursor.float64(layout.gap_escapes);
   const durEscapes = cursor.float64(layout.dur_escapes);
@@ -194,7 +226,7 @@ function times(cursor: Cursor, layout: TimesLayout, sizes: readonly number[]) {
   for (const size of sizes) {
     let end = layout.origin;
     for (const stop = i + size; i < stop; i++) {
-      const gap = gaps[i] as number;
+      const gap = gapAt(i);
       const length = durs[i] as number;
       start[i] = end + (gap === ESCAPE ? (gapEscapes[gapsTaken++] as number) : gap);
       if (length === ESCAPE) dur[i] = durEscapes[dursTaken++] as number;

@@ -3,7 +3,7 @@
 // One request is in flight; of those that come up meanwhile only the newest waits. Until the answer is there, the
 // coarser data at hand is drawn, so the timeline is never blank.
 
-import { decodeWindow, inflate, type WindowLayout } from "./decode";
+import { decodeWindow, unpacked, type WindowLayout } from "./decode";
 import { BINS, type Choice, type Found, NOTHING, only } from "./matches";
 import { findIn, type Gap, gapIn, type Relation, type Source } from "./source";
 import type { Flow, Items, Outline, Slice } from "./types";
@@ -185,7 +185,7 @@ export class KernelSource implements Source {
     const params = { t0, t1, px, lanes: wanted.lanes };
     const { result, chunks } = await fetchChunks<WindowLayout>(this.call, "window", params);
     const laneCount = this.outline.tracks.reduce((sum, track) => sum + track.sizes.length, 0);
-    const items = decodeWindow(await inflate(chunks), result, wanted.lanes, laneCount);
+    const items = await unpacked(chunks, (bytes) => decodeWindow(bytes, result, wanted.lanes, laneCount));
     this.#loaded.unshift({ ...wanted, t0, t1, lanesHeld: new Set(wanted.lanes), items });
     // The last one is the overview: it stays as the last resort.
     while (this.#loaded.length > WINDOWS_KEPT) this.#loaded.splice(-2, 1);

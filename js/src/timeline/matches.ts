@@ -37,7 +37,7 @@ export function choiceOf(
   return { names, query: part, ranks, kinds };
 }
 
-type Column = Float64Array | Uint32Array | Uint16Array | Uint8Array;
+type Column = Float64Array | Float32Array | Uint32Array | Uint16Array | Uint8Array;
 
 /** Only the items of the chosen kinds, with their ids, on the lanes that `lanes` allows. */
 export function only(items: Items, kinds: Uint8Array, lanes?: Uint8Array): Items {
@@ -87,7 +87,7 @@ export class Levels {
     // Items that stand for others carry their ids; a level names its longest by position.
     for (const level of coarserLevels({ ...this.base, id: null }, span)) {
       if (this.#dropped) return;
-      this.#levels.push(level);
+      this.#levels.push({ width: level.width, items: drawn(level.items) });
       await new Promise((resolve) => setTimeout(resolve));
     }
   }
@@ -100,6 +100,13 @@ export class Levels {
   at(resolution: number): Items {
     return (this.#levels.filter((level) => level.width <= resolution).at(-1) as Level).items;
   }
+}
+
+/** What is drawn of a level. Which slice is the longest, and how many more there are, only the next level asks. */
+function drawn(items: Items): Items {
+  const count = new Uint8Array(items.start.length);
+  for (let i = 0; i < count.length; i++) count[i] = Math.min(items.count?.[i] ?? 1, 2);
+  return { ...items, id: null, count };
 }
 
 /** Chosen slices of a trace that is at hand as a whole. */

@@ -55,7 +55,8 @@ export function firstMerges({ start, dur, first, last }: Items): Uint32Array {
   for (let lane = 0; lane < first.length; lane++) {
     const stop = last[lane] as number;
     for (let i = (first[lane] as number) + 1; i < stop; i++) {
-      const [a, b] = [start[i - 1] as number, start[i] as number];
+      const a = start[i - 1] as number; // a list of the two would be made anew for each slice
+      const b = start[i] as number;
       const longer = Math.max(dur[i - 1] as number, dur[i] as number);
       const high = (Math.floor(a / TWO_TO_32) ^ Math.floor(b / TWO_TO_32)) | Math.floor(longer / TWO_TO_32);
       const bits = high === 0 ? 32 - Math.clz32((a ^ b) | longer) : 64 - Math.clz32(high);

@@ -68,8 +68,9 @@ export class Stage {
   /** What is on the canvases, as a data URL. */
   toUrl(): string {
     const { element, context } = canvas("", { alpha: true });
-    element.width = this.#marks.element.width;
-    element.height = this.#marks.element.height;
+    const { width, height, ratio } = this.size;
+    element.width = Math.round(width * ratio);
+    element.height = Math.round(height * ratio);
     if (element.width) {
       context.drawImage(this.#gutter.element, 0, 0);
       context.drawImage(this.#lanes.element, this.#gutter.element.width, 0);
@@ -138,18 +139,29 @@ interface Canvas {
 function canvas(className: string, settings: CanvasRenderingContext2DSettings): Canvas {
   const made = element("canvas", className);
   const context = made.getContext("2d", settings) as CanvasRenderingContext2D;
-  const at = { left: 0, ratio: 1 };
+  const at = { left: 0, ratio: 1, width: 0, height: 0 };
+  const resize = () => {
+    made.width = at.width;
+    made.height = at.height;
+  };
   return {
     element: made,
     context,
     place(left, width, height, ratio) {
-      Object.assign(at, { left, ratio });
-      made.width = Math.round(width * ratio);
-      made.height = Math.round(height * ratio);
+      Object.assign(at, {
+        left,
+        ratio,
+        width: Math.round(width * ratio),
+        height: Math.round(height * ratio),
+      });
+      if (!made.hidden) resize();
       Object.assign(made.style, { left: `${left}px`, width: `${width}px`, height: `${height}px` });
     },
     show(shown) {
-      if (made.hidden === shown) made.hidden = !shown;
+      if (made.hidden !== shown) return;
+      made.hidden = !shown;
+      if (shown) resize();
+      else made.width = made.height = 0;
     },
     ready() {
       context.setTransform(at.ratio, 0, 0, at.ratio, -at.left * at.ratio, 0);

@@ -51,8 +51,8 @@ export interface Items {
   eventClass: Uint8Array;
   /** of merged items only: id of the longest slice, how many slices, and the time that they cover */
   id: Uint32Array | null;
-  count: Uint32Array | null;
-  busy: Float64Array | Uint32Array | null;
+  count: Uint32Array | Uint8Array | null;
+  busy: Float64Array | Float32Array | Uint32Array | null;
   /** as recorded, where the slices lie at replayed times */
   was?: { start: Float64Array; dur: Float64Array };
   /** lane l owns positions first[l] .. last[l] - 1 */

@@ -12,7 +12,7 @@ import { Bar, type Times } from "../timeline/bar";
 import { frameAround } from "../timeline/camera";
 import { ClientSource } from "../timeline/client";
 import { Counters } from "../timeline/counters";
-import { decodeSlices, inflate, type SlicesLayout } from "../timeline/decode";
+import { decodeSlices, type SlicesLayout, unpacked } from "../timeline/decode";
 import type { Flag } from "../timeline/flags";
 import { type Call, fetchChunks, KernelSource } from "../timeline/kernel";
 import { shortName } from "../timeline/labels";
@@ -120,7 +120,7 @@ async function load(props: ViewProps, notice: HTMLElement, takeOver: () => void)
   const call: Call = (method, params) => rpc.call(method, params);
   render(<Notice status="busy" message="Loading slices" />, notice);
   const { chunks } = await fetchChunks<object>(call, "meta");
-  const outline: Outline = JSON.parse(new TextDecoder().decode(await inflate(chunks)));
+  const outline: Outline = await unpacked(chunks, (bytes) => JSON.parse(new TextDecoder().decode(bytes)));
   let refresh = () => {};
   const source = await open(outline, call, () => refresh(), signal);
   if (signal.aborted) return;
@@ -141,7 +141,7 @@ async function open(outline: Outline, call: Call, changed: () => void, signal: A
     return source;
   }
   const { result, chunks } = await fetchChunks<SlicesLayout>(call, "base");
-  const { items, flows } = decodeSlices(await inflate(chunks), result, outline);
+  const { items, flows } = await unpacked(chunks, (bytes) => decodeSlices(bytes, result, outline));
   return new ClientSource(outline, items, flows, signal);
 }
 

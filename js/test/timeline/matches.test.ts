@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ClientSource } from "../../src/timeline/client";
-import { BINS, type Choice, choiceOf, Matches } from "../../src/timeline/matches";
+import { BINS, type Choice, choiceOf, Levels, Matches } from "../../src/timeline/matches";
 import { pinch } from "../../src/timeline/pinch";
 import { gapIn } from "../../src/timeline/source";
 import type { Items, Outline } from "../../src/timeline/types";
@@ -69,6 +69,30 @@ const source = () =>
     { source: new Int32Array(), target: new Int32Array() },
     new AbortController().signal,
   );
+
+describe("levels", () => {
+  it("tell what stands for several slices: their names are not drawn", async () => {
+    const n = 4096;
+    const start = Float64Array.from({ length: n }, (_, i) => i * 128);
+    const dur = new Uint32Array(n).fill(100);
+    start[n - 1] = n * 128;
+    dur[n - 1] = 1500; // longer than a bucket
+    const many: Items = {
+      ...items,
+      start,
+      dur,
+      kind: new Uint16Array(n),
+      eventClass: new Uint8Array(n),
+      first: Uint32Array.of(0),
+      last: Uint32Array.of(n),
+    };
+    const levels = new Levels(many);
+    await levels.refine(2 ** 19);
+    const { count } = levels.at(1024);
+    expect(count?.length).toBe(n / 8 + 1);
+    expect([count?.[0], count?.at(-1)]).toEqual([2, 1]);
+  });
+});
 
 describe("choice", () => {
   it("takes slices whose name is one of the names and holds the text, whatever the case", () => {

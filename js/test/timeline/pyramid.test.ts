@@ -46,6 +46,19 @@ describe("pyramid", () => {
     }
   });
 
+  it("has the same levels where times need 32 bits, and 64 for what is longer when merged", () => {
+    const short = { ...base, dur: Uint32Array.from(base.dur) };
+    const [wide, narrow] = [merge(base, 8192, base), merge(short, 8192, short)];
+    expect(narrow.dur).toBeInstanceOf(Uint32Array);
+    expect([...narrow.dur]).toEqual([...wide.dur]);
+    expect([...(narrow.busy ?? [])]).toEqual([...(wide.busy ?? [])]);
+    const start = Float64Array.of(0, 3e9);
+    const two = { ...base, start, dur: Uint32Array.of(3e9, 4e9) };
+    const one = { ...two, first: Uint32Array.of(0), last: Uint32Array.of(2) };
+    const { dur, busy } = merge(one, 2 ** 32, one);
+    expect([...dur, ...(busy ?? [])]).toEqual([7e9, 7e9]);
+  });
+
   it("gives the same level from a finer one as from the slices", () => {
     const direct = merge(base, 8192, base);
     const stepwise = merge(merge(merge(base, 2048, base), 4096, base), 8192, base);
