@@ -74,7 +74,7 @@ export class Stage {
     if (element.width) {
       context.drawImage(this.#gutter.element, 0, 0);
       context.drawImage(this.#lanes.element, this.#gutter.element.width, 0);
-      if (this.painter.marked()) context.drawImage(this.#marks.element, 0, 0);
+      if (!this.#marks.element.hidden) context.drawImage(this.#marks.element, 0, 0);
     }
     return element.toDataURL("image/webp", QUALITY);
   }
