@@ -56,6 +56,9 @@ _COMPILED = re.compile(
 _LOADS_ITSELF = re.compile("_SingleProcessDataLoaderIter")
 _RUNTIME = re.compile(r"^(?:cuda|hip|cu)[A-Z]")
 _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
+# From this part of the device work on, its clock is taken to disagree with the host's.
+_EARLY_PCT = 1.0
+_ROUNDED_NS = 1_000
 # In fewer steps one of the ranks is often the slowest in most of them by chance.
 _TELLING_STEPS = 3
 
@@ -124,13 +127,25 @@ class Inputs:
 
     @cached_property
     def idle(self) -> pd.DataFrame:
-        """`idle_breakdown`, and what is told apart (int64, ns): start_up_ns, paused_ns."""
-        frame = self._without_start_up
+        """`idle_breakdown`, and what is told apart (int64, ns): start_up_ns, paused_ns.
+
+        Raises:
+            MissingDataError: the clocks of host and device disagree, so that causes cannot be told.
+        """
+        early = max((self.of(rank, _early_pct) for rank in self.trace.ranks_of(self.scope)), default=0.0)
+        if early >= _EARLY_PCT:
+            raise MissingDataError(
+                "clock that host and device share",
+                "Record with newer drivers and PyTorch, whose clocks agree.",
+                f"{percent(early)} of the work begins before the call that launches it",
+            )
+        frame = self.idle_at_all
         apart = [self.paused(rank).both.length for rank in frame["rank"].tolist()]
         return frame.assign(paused_ns=np.array(apart, np.int64), host_busy_ns=frame["host_busy_ns"] - apart)
 
     @cached_property
-    def _without_start_up(self) -> pd.DataFrame:
+    def idle_at_all(self) -> pd.DataFrame:
+        """`idle_breakdown`, and start_up_ns (int64, ns), which is told apart, whatever the clocks say."""
         frame = _with_time(idle_breakdown(self.trace, self.scope))
         if not self.start_up:
             return frame.assign(start_up_ns=np.int64(0))
@@ -320,6 +335,16 @@ def _compute_kernels(inputs: Inputs, rank: int) -> tuple[list[str], Int64, Float
     found = np.flatnonzero((work.event_class == EventClass.COMPUTE) & (count > 0))
     names = [rank_trace.names[code] for code in work.name[found].tolist()]
     return names, count[found], total[found] / count[found]
+
+
+def _early_pct(inputs: Inputs, rank: int) -> float:
+    """How much (%) of the device work of a rank begins before its launch, by more than times are rounded."""
+    rank_trace = inputs.trace.rank(rank)
+    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    if not len(rows):
+        return 0.0
+    early = rank_trace.start[rows] < rank_trace.start[rank_trace.launch[rows]] - _ROUNDED_NS
+    return 100.0 * float(early.mean())
 
 
 def _launched(inputs: Inputs, rank: int) -> Launched:

@@ -160,7 +160,7 @@ def start_up(inputs: Inputs) -> Finding | None:
             Evidence(iteration=iterations[0]),
             severity="note",
         )
-    frame = inputs.idle
+    frame = inputs.idle_at_all
     lost, whole = int(frame["start_up_ns"].sum()), int(frame["window_ns"].sum())
     if not whole:
         return None

@@ -96,7 +96,7 @@ def _first_suspect(inputs: Inputs, rank: int) -> pd.Series | None:
 
 def unrecorded_idle(inputs: Inputs) -> Finding | None:
     """Idle time before device work whose launch was not recorded: its cause cannot be known."""
-    frame = inputs.idle
+    frame = inputs.idle_at_all
     if frame.empty:
         return None
     about = concerned(frame, frame["unknown_ns"])
@@ -120,7 +120,7 @@ def unrecorded_idle(inputs: Inputs) -> Finding | None:
 
 def no_work_due(inputs: Inputs) -> Finding | None:
     """Time before the first or after the last device work of the recording, inside the steps."""
-    frame = inputs.idle
+    frame = inputs.idle_at_all
     if frame.empty:
         return None
     about = concerned(frame, frame["edge_ns"])

@@ -1,0 +1,44 @@
+"""Recordings in which the device's clock runs ahead of the host's: causes of idle time cannot be told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from hta_widgets.analysis.findings.overview import overview
+from tests.verdicts.planted.devices import H100, opened
+from tests.verdicts.planted.host_program import MS, US, Program
+
+
+def frame(folder: Path, ahead_ns: int) -> pd.DataFrame:
+    """A host that is late by 3 ms in each step, and a device whose times are this much too early."""
+    program = Program(at=10 * MS)
+    for number in range(1, 6):
+        with program.step(number):
+            program.operator("aten::slow", 3 * MS)
+            for _ in range(40):
+                program.operator("aten::mm", 5 * US)
+                program.launch(100 * US)
+            program.synchronise()
+    for event in program.events:
+        if event["cat"] == "kernel":
+            whole, _, part = event["ts"].partition(".")
+            at = int(whole) * US + int(part) - ahead_ns
+            event["ts"] = f"{at // US}.{at % US:03d}"
+    return overview(opened(folder, program, H100)).set_index("topic")
+
+
+@pytest.mark.parametrize("ahead_ns", [0, 5 * US], ids=["agree", "agree within a launch's latency"])
+def test_a_late_host_is_told_where_clocks_agree(tmp_path: Path, ahead_ns: int) -> None:
+    assert "idle_host" in frame(tmp_path, ahead_ns).index
+
+
+def test_no_cause_is_told_where_work_begins_before_its_launch(tmp_path: Path) -> None:
+    rows = frame(tmp_path, 500 * US)
+    assert "idle_host" not in rows.index and "sync_calls" not in rows.index
+    texts = rows.loc[["not_judged"], "text"]
+    assert any(
+        "clock that host and device share" in text and "why devices are idle" in text for text in texts
+    )
