@@ -18,9 +18,10 @@ from hta_widgets.analysis.findings.sections import (
 )
 from hta_widgets.formatting import counted, percent
 
-__all__ = ["MAIN_QUESTION", "WORDS", "sentence", "title"]
+__all__ = ["IDLE_QUESTION", "MAIN_QUESTION", "WORDS", "sentence", "title"]
 
 MAIN_QUESTION = "what devices do"
+IDLE_QUESTION = "why devices are idle"
 _BEYOND = 1.1
 _NOT_TOLD = "Where time goes cannot be told"
 
@@ -151,6 +152,9 @@ def _sentence(frame: pd.DataFrame) -> str:
     lacking = next((text for text in frame["text"] if MAIN_QUESTION in text), None)
     if lacking is not None:
         return f"{_NOT_TOLD}: {lacking[0].lower()}{lacking[1:].partition(': ')[0]}."
+    idle = next((text for text in frame["text"] if IDLE_QUESTION in text), None)
+    if idle is not None and frame.loc[frame["text"] == idle, "severity"].eq(OPEN).all():
+        return f"Why devices are idle cannot be told: {idle[0].lower()}{idle[1:].partition(': ')[0]}."
     limit = f"no known cause takes {NOTE_PCT:g} % of the time or more"
     if frame["severity"].eq(OPEN).any():
         return f"Nothing stands out in what can be judged: {limit}."

@@ -59,6 +59,8 @@ _GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
 # From this part of the device work on, its clock is taken to disagree with the host's.
 _EARLY_PCT = 1.0
 _ROUNDED_NS = 1_000
+# In gaps that are so many times longer than clocks disagree, it does not matter who was late by that.
+_FAR = 10
 # In fewer steps one of the ranks is often the slowest in most of them by chance.
 _TELLING_STEPS = 3
 
@@ -132,14 +134,14 @@ class Inputs:
         Raises:
             MissingDataError: the clocks of host and device disagree, so that causes cannot be told.
         """
-        early = max((self.of(rank, _early_pct) for rank in self.trace.ranks_of(self.scope)), default=0.0)
+        frame = self.idle_at_all
+        early = max((self.of(rank, _early_pct) for rank in frame["rank"].tolist()), default=0.0)
         if early >= _EARLY_PCT:
             raise MissingDataError(
                 "clock that host and device share",
                 "Record with newer drivers and PyTorch, whose clocks agree.",
                 f"{percent(early)} of the work begins before the call that launches it",
             )
-        frame = self.idle_at_all
         apart = [self.paused(rank).both.length for rank in frame["rank"].tolist()]
         return frame.assign(paused_ns=np.array(apart, np.int64), host_busy_ns=frame["host_busy_ns"] - apart)
 
@@ -338,13 +340,23 @@ def _compute_kernels(inputs: Inputs, rank: int) -> tuple[list[str], Int64, Float
 
 
 def _early_pct(inputs: Inputs, rank: int) -> float:
-    """How much (%) of the device work of a rank begins before its launch, by more than times are rounded."""
+    """How much (%) of the device work of a rank begins before its launch, by more than times are rounded.
+
+    It is none where most of the idle time lies in gaps that are far longer than that.
+    """
     rank_trace = inputs.trace.rank(rank)
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
     if not len(rows):
         return 0.0
-    early = rank_trace.start[rows] < rank_trace.start[rank_trace.launch[rows]] - _ROUNDED_NS
-    return 100.0 * float(early.mean())
+    before = rank_trace.start[rank_trace.launch[rows]] - rank_trace.start[rows]
+    early = 100.0 * float((before > _ROUNDED_NS).mean())
+    if early < _EARLY_PCT:
+        return 0.0
+    windows = rank_trace.windows(inputs.scope)
+    gaps = inputs.idle_causes(rank).gaps & Intervals.union(windows[:, 0], windows[:, 1])
+    lengths = gaps.end - gaps.start
+    long = int(lengths[lengths > _FAR * int(before.max())].sum())
+    return early if 2 * long < int(lengths.sum()) else 0.0
 
 
 def _launched(inputs: Inputs, rank: int) -> Launched:

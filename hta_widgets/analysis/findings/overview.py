@@ -20,7 +20,7 @@ from hta_widgets.analysis.findings.drift_rules import LEAST_STEPS, clock_drift
 from hta_widgets.analysis.findings.finding import Finding, Open, severity_of
 from hta_widgets.analysis.findings.fsdp_rules import fsdp_prefetch
 from hta_widgets.analysis.findings.fusion_rules import pointwise_chains
-from hta_widgets.analysis.findings.headline import MAIN_QUESTION, WORDS, sentence
+from hta_widgets.analysis.findings.headline import IDLE_QUESTION, MAIN_QUESTION, WORDS, sentence
 from hta_widgets.analysis.findings.host_rules import HOST_RULES, hosts_of
 from hta_widgets.analysis.findings.idle_rules import IDLE_RULES
 from hta_widgets.analysis.findings.imbalance import imbalance, mutual_waiting
@@ -69,11 +69,11 @@ __all__ = ["ANALYSIS", "found_with_savings", "overview"]
 Rule = Callable[[Inputs], Finding | None]
 
 _RULES: dict[str, tuple[str, Rule]] = {
-    **{topic: ("why devices are idle", rule) for topic, rule in IDLE_RULES.items()},
-    **{topic: ("why devices are idle", rule) for topic, rule in PAUSE_RULES.items()},
-    **{topic: ("why devices are idle", rule) for topic, rule in REGION_RULES.items()},
-    "python_heavy": ("why devices are idle", python_heavy),
-    "devices_in_turn": ("why devices are idle", devices_in_turn),
+    **{topic: (IDLE_QUESTION, rule) for topic, rule in IDLE_RULES.items()},
+    **{topic: (IDLE_QUESTION, rule) for topic, rule in PAUSE_RULES.items()},
+    **{topic: (IDLE_QUESTION, rule) for topic, rule in REGION_RULES.items()},
+    "python_heavy": (IDLE_QUESTION, python_heavy),
+    "devices_in_turn": (IDLE_QUESTION, devices_in_turn),
     "queue_full": ("how far the host is ahead", queue_full),
     **{topic: (MAIN_QUESTION, rule) for topic, rule in HOST_RULES.items()},
     "compute_bound": (MAIN_QUESTION, compute_bound),
@@ -103,8 +103,8 @@ _RULES: dict[str, tuple[str, Rule]] = {
     "recomputation": ("whether the forward pass runs twice", recomputation),
     "slow_steps": ("which steps are unusual", slow_steps),
     "clock_drift": ("whether devices slow down", clock_drift),
-    "unrecorded_idle": ("why devices are idle", unrecorded_idle),
-    "no_work_due": ("why devices are idle", no_work_due),
+    "unrecorded_idle": (IDLE_QUESTION, unrecorded_idle),
+    "no_work_due": (IDLE_QUESTION, no_work_due),
     "maybe_communication": ("what communication costs", maybe_communication),
 }
 _COLUMNS = {

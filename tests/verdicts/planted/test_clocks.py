@@ -7,17 +7,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from hta_widgets.analysis.findings.headline import sentence
 from hta_widgets.analysis.findings.overview import overview
 from tests.verdicts.planted.devices import H100, opened
 from tests.verdicts.planted.host_program import MS, US, Program
 
 
-def frame(folder: Path, ahead_ns: int) -> pd.DataFrame:
-    """A host that is late by 3 ms in each step, and a device whose times are this much too early."""
+def frame(folder: Path, ahead_ns: int, late_ns: int = 3 * MS) -> pd.DataFrame:
+    """A host that is late by so much in each step, and a device whose times are this much too early."""
     program = Program(at=10 * MS)
     for number in range(1, 6):
         with program.step(number):
-            program.operator("aten::slow", 3 * MS)
+            program.operator("aten::slow", late_ns)
             for _ in range(40):
                 program.operator("aten::mm", 5 * US)
                 program.launch(100 * US)
@@ -27,18 +28,22 @@ def frame(folder: Path, ahead_ns: int) -> pd.DataFrame:
             whole, _, part = event["ts"].partition(".")
             at = int(whole) * US + int(part) - ahead_ns
             event["ts"] = f"{at // US}.{at % US:03d}"
-    return overview(opened(folder, program, H100)).set_index("topic")
+    return overview(opened(folder, program, H100))
 
 
 @pytest.mark.parametrize("ahead_ns", [0, 5 * US], ids=["agree", "agree within a launch's latency"])
 def test_a_late_host_is_told_where_clocks_agree(tmp_path: Path, ahead_ns: int) -> None:
-    assert "idle_host" in frame(tmp_path, ahead_ns).index
+    assert "idle_host" in set(frame(tmp_path, ahead_ns)["topic"])
+
+
+def test_gaps_far_longer_than_clocks_disagree_have_their_cause(tmp_path: Path) -> None:
+    assert "idle_host" in set(frame(tmp_path, 500 * US, 20 * MS)["topic"])
 
 
 def test_no_cause_is_told_where_work_begins_before_its_launch(tmp_path: Path) -> None:
     rows = frame(tmp_path, 500 * US)
-    assert "idle_host" not in rows.index and "sync_calls" not in rows.index
-    texts = rows.loc[["not_judged"], "text"]
-    assert any(
-        "clock that host and device share" in text and "why devices are idle" in text for text in texts
-    )
+    assert not {"idle_host", "sync_calls"} & set(rows["topic"])
+    texts = rows.loc[rows["topic"] == "not_judged", "text"]
+    assert any(text.endswith("why devices are idle.") for text in texts)
+    told = "Why devices are idle cannot be told: the trace has no clock that host and device share."
+    assert sentence(rows) == told
