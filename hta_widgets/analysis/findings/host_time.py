@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.idle.causes import is_data_loading
+from hta_widgets.analysis.idle.causes import is_data_loading, is_synchronising
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
@@ -37,6 +37,8 @@ _OF_A_DEVICE = re.compile(r"^(?:nccl|rccl|xccl|hccl|mccl):")
 _NODE = re.compile(r"^autograd::engine::evaluate_function: ")
 _OPTIMIZER = re.compile(r"^Optimizer\.step#")
 _FUSED = re.compile(r"^aten::_fused_")
+# To read a value that the host has computed takes no longer.
+_READ_NS: Final = 20_000
 # The thread of nodes runs the forward pass, too: so many operators are in none of them.
 _BESIDE_NODES: Final = 0.1
 # A thread that waits goes on this soon after the collective has ended, or so much of the wait later, where
@@ -82,7 +84,8 @@ def is_of_host_alone(rank_trace: RankTrace) -> bool:
     """Whether all work is the host's: operators are recorded, and nothing shows that a device takes part.
 
     Devices show by their events and properties, by calls of their runtime and ranges of their communication,
-    and by autograd, which runs the backward pass of a device's operators on a thread of its own.
+    by values that take long to read back, and by autograd, which runs the backward pass of a device's
+    operators on a thread of its own.
     """
     classes = rank_trace.event_class
     if rank_trace.is_device.any() or (classes == EventClass.RUNTIME).any() or rank_trace.device_name:
@@ -90,6 +93,9 @@ def is_of_host_alone(rank_trace: RankTrace) -> bool:
     if rank_trace.recording.kind == "unknown" or any(map(_OF_A_DEVICE.search, rank_trace.names)):
         return False
     operator = classes == EventClass.HOST_OP
+    reads = rank_trace.dur[operator & _is(rank_trace, is_synchronising)]
+    if len(reads) and np.median(reads) > _READ_NS:
+        return False
     nodes = operator & _named(rank_trace, _NODE)
     inner = (rank_trace.parent >= 0) & operator[rank_trace.parent]
     beside = operator & ~inner & ~nodes & np.isin(rank_trace.thread, np.unique(rank_trace.thread[nodes]))

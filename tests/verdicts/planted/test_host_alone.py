@@ -243,9 +243,10 @@ def on_another_thread(events: list[Event]) -> list[Event]:
         on_another_thread,
         lambda events: [*events, event("user_annotation", "nccl:all_reduce", MS, US)],
         lambda events: [*events, event("cuda_runtime", "cudaStreamSynchronize", MS, US, correlation=1)],
+        lambda events: [*events, event("cpu_op", "aten::_local_scalar_dense", 100 * US, 50 * US)],
         lambda events: [each for each in events if each["cat"] != "cpu_op"],
     ],
-    ids=["backward on a thread of its own", "NCCL", "a call of the runtime", "no operators"],
+    ids=["backward on a thread of its own", "NCCL", "a call of the runtime", "a slow read", "no operators"],
 )
 def test_where_a_device_may_take_part_nothing_is_said(
     tmp_path: Path, signed: Callable[[list[Event]], list[Event]]
