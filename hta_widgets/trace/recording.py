@@ -86,9 +86,9 @@ def recording_of(rank_trace: RankTrace) -> Recording:
     """What the file of a rank records."""
     launches, unanswered = _unanswered_launches(rank_trace)
     rows, numbers = rank_trace.recorded("external_id")
-    numbers = numbers[rank_trace.event_class[rows] == EventClass.HOST_OP]
+    numbers = numbers[(rank_trace.event_class[rows] == EventClass.HOST_OP) & (numbers > 0)]
     # nearly in order already, which a stable sort makes use of and np.unique does not
-    numbers = np.sort(numbers[(numbers != NULL) & (numbers > 0)], kind="stable")
+    numbers = np.sort(numbers, kind="stable")
     numbers = numbers[np.diff(numbers, prepend=0) > 0]
     kept, filtered = 100.0, False
     if len(numbers) >= _LEAST_NUMBERED:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
@@ -36,14 +37,20 @@ def hidden_by_host(rank_trace: RankTrace, idle: IdleCauses) -> Intervals:
         Parts of the busy time. Work in them may be removed without a gain.
     """
     begin, end = idle.gaps.end[:-1], idle.gaps.start[1:]
-    following = np.stack([idle.gaps.start[1:], idle.gaps.end[1:]], 1)
-    launching = idle.causes["host_busy"] | idle.causes["launch_latency"]
-    late = (launching.within_each(following) > 0) & (idle.causes["host_sync"].within_each(following) == 0)
+    launching = _gaps_with(idle, "host_busy") | _gaps_with(idle, "launch_latency")
+    late = (launching & ~_gaps_with(idle, "host_sync"))[1:]  # in the gap that follows
     blocked = blocked_threads(rank_trace) | _blocking_copies(rank_trace)
     free = blocked.within_each(np.stack([end - 1, end + 1], 1)) == 0
     returned = np.append(np.iinfo(np.int64).min, blocked.end)[np.searchsorted(blocked.end, end, side="right")]
     start, stop = np.maximum(begin, returned)[late & free], end[late & free]
     return Intervals(start[start < stop], stop[start < stop])
+
+
+def _gaps_with(idle: IdleCauses, cause: str) -> npt.NDArray[np.bool_]:
+    """Which gaps are due to a cause in part."""
+    found = np.zeros(len(idle.gaps), np.bool_)
+    found[np.searchsorted(idle.gaps.end, idle.causes[cause].start, side="right")] = True
+    return found
 
 
 def _blocking_copies(rank_trace: RankTrace) -> Intervals:

@@ -110,11 +110,8 @@ def host_points(
     outer = np.full(n, -1, np.int32)
     _outermost(calls, start, end, rank_trace.thread, outer)
 
-    launched_by = np.full(n, -1, np.int32)
-    launch = rank_trace.launch[device]
-    by = np.where(launch >= 0, outer[launch], np.int32(-1))
-    launched_by[device] = by
-    launches = np.bincount(by[by >= 0], minlength=n).astype(np.int32)
+    launched_by, launches = np.full(n, -1, np.int32), np.zeros(n, np.int32)
+    _count_launches(device, rank_trace.launch, outer, launched_by, launches)
     synchronises = named(rank_trace, SYNCHRONISES)
     calls = calls[_matters(rank_trace, calls, outer, launches, synchronises)]
 
@@ -237,3 +234,12 @@ def _outermost(calls: Int64, start: Int64, end: Int64, thread: Int64, outer: Int
         if thread[row] != lane or start[row] >= until:
             current, until, lane = row, end[row], thread[row]
         outer[row] = current
+
+
+@kernel
+def _count_launches(device: Int64, launch: Int32, outer: Int32, launched_by: Int32, launches: Int32) -> None:
+    for row in device:
+        by = outer[launch[row]] if launch[row] >= 0 else -1
+        if by >= 0:
+            launched_by[row] = by
+            launches[by] += 1
