@@ -64,7 +64,7 @@ def test_operators_that_take_all_the_time_are_a_verdict(tmp_path: Path) -> None:
     rows = {row["topic"]: row for row in frame.to_dict("records")}
     assert of_host(rows) == {"host_operators"}
     assert rows["host_operators"]["share_pct"] == pytest.approx(100)
-    assert "aten::mm (66.6 %), aten::addmm (33.3 %)" in rows["host_operators"]["text"]
+    assert "aside: aten::mm (66.6 %), aten::addmm (33.3 %)" in rows["host_operators"]["text"]
     assert "what takes longest are the operators themselves" in sentence(frame)
     # what a device does is the only question that is left open of all that are about devices
     assert rows["not_judged"]["text"].endswith("it is unknown what devices do.")
