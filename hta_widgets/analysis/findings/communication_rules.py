@@ -11,6 +11,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.in_passes import only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.replay import edits, kinds
 from hta_widgets.analysis.replay.graph import Graph, graph_of
@@ -62,10 +63,8 @@ def late_collective(inputs: Inputs) -> Finding | None:
     longest = int(late.rows[int(waits.argmax())])
     if by_host:
         why = "since the host launches it late"
-        advice = (
-            "Launch it as soon as its data is computed: a smaller first gradient bucket, prefetching of "
-            "sharded parameters, no host work between the two."
-        )
+        ways = "" if only_forward(inputs) else "a smaller first gradient bucket, prefetching of parameters, "
+        advice = f"Launch it as soon as its data is computed: {ways}no host work between the two."
     else:
         why = "although it is launched by then, as if other kernels held the device"
         advice = (

@@ -113,3 +113,17 @@ def test_communication_that_starts_late(
 def test_without_communication_it_is_not_looked_for(tmp_path: Path):
     frame = overview(loop(lambda program: program.launch(500 * US, "backward")).open(tmp_path))
     assert not frame.loc[frame["severity"] == CHECKED, "text"].str.contains("starts late").any()
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_gradient_buckets_are_advised_only_where_a_backward_pass_is_recorded(
+    tmp_path: Path, trains: bool
+) -> None:
+    def body(program: Program) -> None:
+        for _ in range(10):
+            program.operator("AddmmBackward0" if trains else "aten::addmm", US)
+        launched_late(program)
+
+    rows = overview(loop(body).open(tmp_path)).set_index("topic")
+    advice = str(rows.loc["late_collective", "suggestion"])
+    assert ("gradient bucket" in advice) is trains and "no host work between the two" in advice
