@@ -660,7 +660,7 @@ class RankTrace:
     def overlap(self, rows: Int64 | slice, scope: Scope) -> Bool:
         """Which of these rows are in `rows` of a scope; cheaper than `rows` for a few rows."""
         keep = self._listed(scope, rows)
-        if scope.iterations is not None or scope.window_ns is not None:
+        if len(keep) and (scope.iterations is not None or scope.window_ns is not None):
             inside = self._overlaps(rows, self.windows(scope))
             if scope.iterations is not None and self.iteration_clock == "device":
                 by_host = self._overlaps(rows, self.windows(scope, "host"))

@@ -49,9 +49,11 @@ def in_passes(inputs: Inputs) -> pd.DataFrame:
     if not inputs.has_operators or frame.empty:
         return frame.iloc[:0]
     group = frame["process_group"].fillna("").astype(str)
+    least = _LEAST_PER_STEP * max(len(inputs.scope.iterations or ()), 1)
     parts = []
     for _, own in frame.groupby([frame["rank"], group, frame["stream"].fillna(-1)], sort=True):
-        if inputs.of(int(own["rank"].iloc[0]), _reduces_in_forward, tuple(own["event_id"].tolist())):
+        events = tuple(own["event_id"].tolist())
+        if len(own) >= least and inputs.of(int(own["rank"].iloc[0]), _reduces_in_forward, least, events):
             parts.append(own)
     return pd.concat(parts) if parts else frame.iloc[:0]
 
@@ -60,13 +62,13 @@ def _kind(inputs: Inputs, rank: int) -> str:
     return inputs.trace.rank(rank).recording.kind
 
 
-def _reduces_in_forward(inputs: Inputs, rank: int, event_ids: tuple[int, ...]) -> bool:
+def _reduces_in_forward(inputs: Inputs, rank: int, least: int, event_ids: tuple[int, ...]) -> bool:
     """Whether so many of these all-reduces are launched in the forward passes, with layers between them."""
     rank_trace = inputs.trace.rank(rank)
     rows = np.flatnonzero(np.isin(rank_trace.event_id, event_ids) & (rank_trace.launch >= 0))
     launch = rank_trace.launch[rows].astype(np.int64)
     forward = launch[_in_forward(rank_trace, launch)]
-    if len(forward) < _LEAST_PER_STEP * max(len(inputs.scope.iterations or ()), 1):
+    if len(forward) < least:
         return False
     compute = (rank_trace.event_class == EventClass.COMPUTE) & (rank_trace.launch >= 0)
     launched = np.sort(rank_trace.start[rank_trace.launch[compute]])

@@ -144,6 +144,8 @@ def _runs(rank_trace: RankTrace, scope: Scope) -> _Runs | None:
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.dur > 0))
     exchanges = rank_trace.event_class[rows] == EventClass.COMMUNICATION
     spans = Intervals.union(rank_trace.start[rows[exchanges]], rank_trace.end[rows[exchanges]])
+    if not spans.length:
+        return None
     rows = _apart(rank_trace, rows[~exchanges])
     rows = rows[(rank_trace.event_class[rows] == EventClass.COMPUTE) & (rank_trace.launch[rows] >= 0)]
     rows = np.sort(rows[rank_trace.overlap(rows, scope)], kind="stable")  # quick: almost in order
@@ -152,7 +154,7 @@ def _runs(rank_trace: RankTrace, scope: Scope) -> _Runs | None:
     recorded = recorded_inputs(rank_trace)
     shapes = recorded.shapes[recorded.of_row[operator]]
     rows, shapes = rows[shapes >= 0], shapes[shapes >= 0]
-    if not len(rows) or not spans.length:
+    if not len(rows):
         return None
     ns = rank_trace.dur[rows]
     shared = spans.within_each(np.stack([rank_trace.start[rows], rank_trace.end[rows]], axis=1))

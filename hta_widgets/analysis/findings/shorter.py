@@ -114,6 +114,8 @@ def _of_rank(inputs: Inputs, rank: int, find: Find) -> tuple[Int64, int, int]:
     """The kernels in the judged time, how much of it they take, and how much of that is lost, ns."""
     rank_trace = inputs.trace.rank(rank)
     rows, left = find(rank_trace)
+    if not len(rows):
+        return rows, 0, 0
     chosen = rank_trace.overlap(rows, inputs.scope)
     rows, left = rows[chosen], left[chosen]
     taken, whole = time_of(inputs, rank, rows), int(rank_trace.dur[rows].sum())
