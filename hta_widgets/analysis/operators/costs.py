@@ -89,6 +89,7 @@ class Costs:
         described: what those are made of that a formula describes. known: the same, and of calls without a
             formula what the calls in them cost. Both are put together when they are first asked for.
         has_formula: for each call whether a formula gave figures.
+        group, figures: those of it alone, as in `Known`.
         named: for each call whether its operator has a formula at all.
     """
 
@@ -96,11 +97,13 @@ class Costs:
         self,
         describe: Callable[[], Known],
         add_up: Callable[[Known], Known],
-        has_formula: Bool,
+        group: Int32,
+        figures: Float64,
         named: Bool,
     ) -> None:
         self._describe, self._add_up = describe, add_up
-        self.has_formula, self.named = has_formula, named
+        self.group, self.figures = group, figures
+        self.has_formula, self.named = group >= 0, named
 
     @cached_property
     def described(self) -> Known:
@@ -113,17 +116,9 @@ class Costs:
     def of(self, calls: npt.NDArray[np.integer]) -> Float64:
         """float64[len(calls), len(SUMS)]."""
         found = np.zeros((len(calls), len(SUMS)), np.float64)
-        _add_all(self._known_of(calls), calls.astype(np.int64), np.arange(len(calls)), found)
+        known = self.described if self.has_formula[calls].all() else self.known
+        _add_all(known, calls.astype(np.int64), np.arange(len(calls)), found)
         return found
-
-    def _known_of(self, calls: npt.NDArray[np.integer]) -> Known:
-        return self.described if self.has_formula[calls].all() else self.known
-
-    def columns(self, calls: Int64, *names: str) -> Float64:
-        """float64[len(names), len(calls)]: some of `SUMS`."""
-        columns = np.zeros((len(names), len(calls)), np.float64)
-        _pick(self._known_of(calls), calls, np.array([SUMS.index(name) for name in names]), columns)
-        return columns
 
 
 def operator_costs(rank_trace: RankTrace) -> Costs:
@@ -157,7 +152,7 @@ def _operator_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], r
     of_call = np.full(len(calls.rows), -1, np.int32)
     of_call[chosen] = number[group]
     describe = partial(_described, rank_trace, of_call, figures, roofs)
-    return Costs(describe, partial(_added_up, calls.parent), of_call >= 0, named)
+    return Costs(describe, partial(_added_up, calls.parent), of_call, figures, named)
 
 
 def _described(rank_trace: RankTrace, group: Int32, figures: Float64, roofs: Roofs | None) -> Known:
@@ -199,8 +194,9 @@ def _module_costs(rank_trace: RankTrace, own: tuple[RegisteredFormula, ...], roo
         np.nan, calls.device_ns, np.arange(size, dtype=np.int32), inside,
     )  # fmt: skip
     _from_inside(calls.parent, known)
-    nothing = np.zeros(size, np.bool_)
-    return Costs(lambda: known, lambda all_of_it: all_of_it, nothing, nothing)
+    return Costs(
+        lambda: known, lambda all_of_it: all_of_it, known.group, known.figures, np.zeros(size, np.bool_)
+    )
 
 
 def _is_product(name: str) -> bool:
@@ -337,16 +333,6 @@ def _add_all(known: Known, calls: Int64, to: Int64, sums: Float64) -> None:
         if figures_of(known, calls[i], each):
             for column in range(len(each)):
                 sums[to[i], column] += each[column]
-
-
-@kernel
-def _pick(known: Known, calls: Int64, columns: Int64, values: Float64) -> None:
-    """Some of the columns `SUMS` of each of these calls; `values`: zeros."""
-    each = np.empty(known.inside.shape[1], np.float64)
-    for i in range(len(calls)):
-        if figures_of(known, calls[i], each):
-            for at in range(len(columns)):
-                values[at, i] = each[columns[at]]
 
 
 @kernel

@@ -88,11 +88,11 @@ def _of_iterations(
     of = np.flatnonzero((cover[:-1] == np.arange(len(calls.rows))) & (calls.device_ns > 0))
     at = _position(rank_trace.iteration[calls.rows[of]], numbers)
     of, at = of[at >= 0], at[at >= 0]
-    sums = costs.columns(of, "timed_flops", "timed_bytes", "bounded", "counted")
-    flops, moved = np.rint(sums[:2]).astype(np.int64)
+    figures = costs.figures[costs.group[of]]
+    flops, moved = np.rint(np.where(np.isnan(figures), 0.0, figures)[:, :2].T).astype(np.int64)
     again = _repeated(rank_trace, own, cover, of, flops)
     multiplies = _products(rank_trace, own)[rank_trace.name[calls.rows[of]]]
-    bounded = sums[2] > 0
+    bounded = figures[:, 2] > 0
 
     def total(chosen: Bool, values: Int64) -> Int64:
         return _add(at[chosen], values[chosen], size)
@@ -105,7 +105,7 @@ def _of_iterations(
     around = cover[calls.owner]
     has = around >= 0
     silent = np.zeros(len(cover), np.bool_)
-    silent[of[multiplies & (sums[3] == 0)]] = silent[-1] = True
+    silent[of[multiplies & np.isnan(figures[:, 0])]] = silent[-1] = True
     unknown = mine & (kind == EventClass.COMPUTE) & silent[around]
     work_unit = name_units(rank_trace)[rank_trace.name[calls.work]]
     timed = mine & (work_unit >= 0)
