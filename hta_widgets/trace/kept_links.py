@@ -19,7 +19,10 @@ import pyarrow as pa
 from hta_widgets.trace.reader.cache_budget import trim_at_times
 from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
 
-__all__ = ["Links", "code_of", "file_of", "read", "write"]
+__all__ = ["BYTES", "Links", "code_of", "file_of", "read", "write"]
+
+BYTES: Final = 14
+"""What is kept of a slice."""
 
 _FOLDER: Final = "links"
 _PART_OF_BUDGET: Final = 0.2

@@ -246,8 +246,8 @@ def open_rank(
 
 
 def _links(folder: Path, key: str, header: Header, budget: CacheBudget | None) -> Path | None:
-    """Where the links of a file are kept, which take about as much as its compressed columns."""
-    is_ample = budget is None or budget.is_ample(header.nbytes)
+    """Where the links of a file are kept; of large jobs, whose links would fill the cache, nowhere."""
+    is_ample = budget is None or budget.is_ample(header.slices * kept_links.BYTES)
     return kept_links.file_of(folder, key) if is_ample else None
 
 
