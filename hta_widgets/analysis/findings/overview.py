@@ -160,7 +160,8 @@ def overview(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
     `temporal_breakdown` (exposed communication, copies), `kernel_durations` (a rank with slow kernels),
     `step_times`. A cost below 3 % of the time is not reported, since the steps of a steady job differ by as
     much; from 10 % on it is a warning. Findings may overlap (other ranks wait for a rank with slow kernels or
-    more work), so their costs do not add up, and a cost is not what a change would save.
+    more work), so their costs do not add up, and a cost is not what a change would save. Of a job that
+    computes on the host alone it is told what the thread of its steps does, and what that waits for.
 
     If the steps are marked (ProfilerStep, or a server's steps) and the scope names no iterations, only
     complete steps count, and of those the ones without start-up if there are any. Of a recording that cannot
