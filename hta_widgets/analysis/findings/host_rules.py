@@ -227,17 +227,18 @@ def _late_rank(inputs: Inputs) -> _Late | None:
     spans = np.stack([hosts[rank].spans for rank in ranks])
     durations = spans[:, :, 1] - spans[:, :, 0]
     last, shortest = durations.argmin(axis=0), durations.min(axis=0)
-    waited = np.zeros((len(ranks), len(ranks)), np.int64)  # of a rank, for another
-    for at, rank in enumerate(ranks):
-        joined = spans[at, :, 1] - shortest
-        for culprit in range(len(ranks)):
-            of = last == culprit
-            before = Intervals.union(spans[at, of, 0], joined[of])
-            waited[at, culprit] = (hosts[rank].waits & before).length
-    most = int(waited.sum(axis=0).argmax())
-    if waited[:, most].sum() < MOST * sum(host.parts["collectives"] for host in hosts.values()):
+    before = [np.stack([span[:, 0], span[:, 1] - shortest], 1) for span in spans]
+    for_each = np.zeros(len(ranks), np.int64)
+    for rank, joined in zip(ranks, before, strict=True):
+        np.add.at(for_each, last, hosts[rank].waits.within_each(joined))
+    most = int(for_each.argmax())
+    waits = {}  # what is waited for it in several collectives at once counts once
+    for rank, joined in zip(ranks, before, strict=True):
+        mine = joined[last == most]
+        waits[rank] = (hosts[rank].waits & Intervals.union(mine[:, 0], mine[:, 1])).length
+    if sum(waits.values()) < MOST * sum(host.parts["collectives"] for host in hosts.values()):
         return None
-    return _Late(ranks[most], dict(zip(ranks, waited[:, most].tolist(), strict=True)))
+    return _Late(ranks[most], waits)
 
 
 def _is_one_group(inputs: Inputs, ranks: list[int]) -> bool:
