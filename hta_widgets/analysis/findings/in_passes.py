@@ -38,8 +38,8 @@ def only_forward(inputs: Inputs) -> bool:
 
 
 @memoize_per_rank()
-def in_passes(inputs: Inputs) -> pd.DataFrame:
-    """The all-reduces of `Inputs.collectives` in groups that also reduce in the forward pass, in each step.
+def in_passes(inputs: Inputs) -> pd.Index[int]:
+    """The rows of `Inputs.collectives` of groups that all-reduce in the forward pass, too, in each step.
 
     A gradient is reduced in a node of autograd, or behind the last one of a step. A group is told by its name
     and stream; in the forward pass, layers run between its all-reduces.
@@ -47,25 +47,26 @@ def in_passes(inputs: Inputs) -> pd.DataFrame:
     frame = inputs.collectives
     frame = frame[(frame["collective"] == "allreduce").fillna(False)]
     if not inputs.has_operators or frame.empty:
-        return frame.iloc[:0]
+        return frame.index[:0]
     group = frame["process_group"].fillna("").astype(str)
     least = _LEAST_PER_STEP * max(len(inputs.scope.iterations or ()), 1)
-    parts = []
+    found = frame.index[:0]
     for _, own in frame.groupby([frame["rank"], group, frame["stream"].fillna(-1)], sort=True):
-        events = tuple(own["event_id"].tolist())
+        events = own["event_id"].to_numpy(np.int64).tobytes()
         if len(own) >= least and inputs.of(int(own["rank"].iloc[0]), _reduces_in_forward, least, events):
-            parts.append(own)
-    return pd.concat(parts) if parts else frame.iloc[:0]
+            found = found.append(own.index)
+    return found
 
 
 def _kind(inputs: Inputs, rank: int) -> str:
     return inputs.trace.rank(rank).recording.kind
 
 
-def _reduces_in_forward(inputs: Inputs, rank: int, least: int, event_ids: tuple[int, ...]) -> bool:
+def _reduces_in_forward(inputs: Inputs, rank: int, least: int, event_ids: bytes) -> bool:
     """Whether so many of these all-reduces are launched in the forward passes, with layers between them."""
     rank_trace = inputs.trace.rank(rank)
-    rows = np.flatnonzero(np.isin(rank_trace.event_id, event_ids) & (rank_trace.launch >= 0))
+    mine = np.isin(rank_trace.event_id, np.frombuffer(event_ids, np.int64))
+    rows = np.flatnonzero(mine & (rank_trace.launch >= 0))
     launch = rank_trace.launch[rows].astype(np.int64)
     forward = launch[_in_forward(rank_trace, launch)]
     if len(forward) < least:

@@ -157,7 +157,7 @@ def _purpose_of_most(inputs: Inputs, lost: int) -> str:
 
 def _of_passes(inputs: Inputs, lost: int) -> str:
     """What to do where most of it is in all-reduces of the forward pass and their groups; "" elsewhere."""
-    found = in_passes(inputs)
+    found = inputs.collectives.loc[in_passes(inputs)]
     return _IN_PASSES if len(found) and 2 * _transferring(inputs, found) > lost else ""
 
 

@@ -89,7 +89,7 @@ def tiny_collectives(inputs: Inputs) -> Finding | None:
 
 
 def _advice(inputs: Inputs, small: pd.DataFrame, collective: str) -> str:
-    if 2 * int(small.index.isin(in_passes(inputs).index).sum()) > len(small):
+    if 2 * int(small.index.isin(in_passes(inputs)).sum()) > len(small):
         return _IN_PASSES
     return _ADVICE.get(collective, _OTHERWISE)
 
