@@ -16,9 +16,10 @@ from hta_widgets.widgets.runtime import (
 
 BUDGET = 250 * 1024  # of it 6 kB for many ranks: to find, sort and group them, distributions, bands
 MORE_VIEWS = {
-    # an explorer's views, those for many ranks among them, and what stands in for a kernel
-    "report_explorer.js": 252 * 1024,
-    "report_what_if.js": 276 * 1024,  # and that view
+    # an explorer's views, those for many ranks among them, what stands in for a kernel, and 1 kB for long
+    # timelines in half the memory
+    "report_explorer.js": 253 * 1024,
+    "report_what_if.js": 277 * 1024,  # and that view
     "report_job.js": 304 * 1024,  # every view that an explorer can show
 }
 

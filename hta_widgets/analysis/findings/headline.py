@@ -69,7 +69,7 @@ WORDS = {
     "slow_steps": "Extra time in unusually long steps",
     "unrecorded_idle": "Idle time without a recorded cause",
     "devices_in_turn": "Working on several devices in turn",
-    "host_loading": "The data loader",
+    "host_loading": "Time in the data loader",
     "host_straggler": "Waiting for a late rank",
     "host_collectives": "Waiting for collectives of the hosts",
     "host_outside": "Time outside of operators",
