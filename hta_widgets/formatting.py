@@ -28,6 +28,7 @@ __all__ = [
     "duration",
     "encodable",
     "flop_count",
+    "in_words",
     "percent",
     "plain",
     "ranks_in_words",
@@ -214,10 +215,15 @@ def encodable(text: str) -> str:
     )
 
 
+def in_words(words: list[str]) -> str:
+    """`a`, `a and b`, or `a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
 def ranks_in_words(ranks: list[int]) -> str:
     """`rank 3`, `ranks 1, 2 and 5`, or how many if they are more than four."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     if len(ranks) > 4:
         return f"{len(ranks)} ranks"
-    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+    return f"ranks {in_words([str(rank) for rank in ranks])}"

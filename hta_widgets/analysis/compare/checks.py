@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.compare.sampling import OUTLIER, Steps
-from hta_widgets.formatting import counted, percent
+from hta_widgets.formatting import counted, in_words, percent
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ def _steps(runs: Runs, samples: Samples) -> tuple[dict[str, str], Severity, str]
         values[run] = f"{len(steps)} by the {steps.clock}'s clock{details}"
     none = [run for run, steps in samples.items() if not len(steps)]
     if none:
-        return values, "refuse", f"no step of {_and(none)} is complete on all its ranks"
+        return values, "refuse", f"no step of {in_words(none)} is complete on all its ranks"
     few = [run for run, steps in samples.items() if len(steps) < _ENOUGH_STEPS]
     if few:
-        return values, "doubt", f"too few steps in {_and(few)} to tell a change from noise"
+        return values, "doubt", f"too few steps in {in_words(few)} to tell a change from noise"
     for run, steps in samples.items():
         outliers = sum(why == OUTLIER for why in steps.excluded.values())
         if outliers > 1 and outliers >= _MANY_OUTLIERS * (len(steps) + outliers):
@@ -60,9 +60,9 @@ def _kind_of_steps(runs: Runs, samples: Samples) -> tuple[dict[str, str], Severi
     values = {run: steps.source or "none" for run, steps in samples.items()}
     kinds = {_WHAT_STEPS.get(source, "steps") for source in values.values() if source != "none"}
     if len(kinds) > 1:
-        return values, "refuse", f"a step is not the same in all: {_and(sorted(set(values.values())))}"
+        return values, "refuse", f"a step is not the same in all: {in_words(sorted(set(values.values())))}"
     if len(set(values.values())) > 1:
-        return values, "doubt", f"steps are marked differently: {_and(sorted(set(values.values())))}"
+        return values, "doubt", f"steps are marked differently: {in_words(sorted(set(values.values())))}"
     return values, "ok", ""
 
 
@@ -74,7 +74,7 @@ def _device_work(runs: Runs, samples: Samples) -> tuple[dict[str, str], Severity
     values = {run: "recorded" if has else _NOT_RECORDED for run, has in found.items()}
     if len(set(found.values())) > 1:
         lack = [run for run, has in found.items() if not has]
-        return values, "refuse", f"{_and(lack)} has no device events, the others have"
+        return values, "refuse", f"{in_words(lack)} has no device events, the others have"
     return values, "ok", ""
 
 
@@ -107,7 +107,7 @@ def _shapes(runs: Runs, samples: Samples) -> tuple[dict[str, str], Severity, str
         if alike < _SHAPES_ALIKE:
             unlike.append(run)
     if unlike:
-        return values, "doubt", f"operators and input shapes of {_and(unlike)} differ from {first}"
+        return values, "doubt", f"operators and input shapes of {in_words(unlike)} differ from {first}"
     return values, "ok", ""
 
 
@@ -147,7 +147,7 @@ def _equal(read: Callable[[Trace, Steps], str], reason: str) -> Check:
 
 def _devices(trace: Trace, steps: Steps) -> str:
     names = sorted({name for rank in steps.ranks if (name := trace.rank(rank).device_name)})
-    return _and(names) if names else _NOT_RECORDED
+    return in_words(names) if names else _NOT_RECORDED
 
 
 def _world_size(trace: Trace, steps: Steps) -> str:
@@ -156,7 +156,7 @@ def _world_size(trace: Trace, steps: Steps) -> str:
         for rank in steps.ranks
         if isinstance(info := trace.metadata(rank).get("distributedInfo"), dict) and "world_size" in info
     }
-    return _and(sorted(map(str, sizes))) if sizes else str(len(trace.ranks))
+    return in_words(sorted(map(str, sizes))) if sizes else str(len(trace.ranks))
 
 
 def _recorded_ranks(trace: Trace, steps: Steps) -> str:
@@ -192,14 +192,10 @@ def _version_texts(trace: Trace, steps: Steps) -> dict[str, str]:
     metadata: list[dict[str, Any]] = [trace.metadata(rank) for rank in steps.ranks]
     metadata += [info for source in metadata if isinstance(info := source.get("distributedInfo"), dict)]
     return {
-        name: _and(sorted({str(source[name]) for source in metadata if name in source}))
+        name: in_words(sorted({str(source[name]) for source in metadata if name in source}))
         for name in _VERSIONS
         if any(name in source for source in metadata)
     }
-
-
-def _and(words: list[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
 REFUSING: tuple[Check, ...] = (_steps, _kind_of_steps, _device_work)

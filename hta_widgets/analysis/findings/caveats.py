@@ -41,17 +41,15 @@ _SHAPES = Caveat(
 _BALANCED = Caveat(
     "Moving work between ranks moves memory, too.", "Data or layers that can be divided another way."
 )
+_WORKERS = Caveat(
+    "More workers take memory and cores of the host, and each draws random numbers of its own.",
+    "Free cores on the host.",
+)
 _LESS_HOST = Caveat("", "Access to the code that the host runs there.")
 
 CAVEATS: dict[str, Caveat] = {
-    "data_stall": Caveat(
-        "More workers take memory and cores of the host, and each draws random numbers of its own.",
-        "Free cores on the host.",
-    ),
-    "host_loading": Caveat(
-        "More workers take memory and cores of the host, and each draws random numbers of its own.",
-        "Free cores on the host.",
-    ),
+    "data_stall": _WORKERS,
+    "host_loading": _WORKERS,
     "host_straggler": _BALANCED,
     "host_optimizer": Caveat("Sums are rounded in another order.", "An optimizer with fused=True for CPUs."),
     "sync_calls": Caveat(

@@ -21,6 +21,7 @@ from hta_widgets.analysis.findings.region_rules import begins_in
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.ordering import rows_with
 from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["COMPUTE_RULES"]
@@ -129,7 +130,8 @@ def _of_fsdp(rank_trace: RankTrace, pattern: re.Pattern[str]) -> npt.NDArray[np.
     rows = rows[rank_trace.launch[rows] >= 0]
     launch = rank_trace.launch[rows].astype(np.int64)
     named = np.array([name.startswith("fsdp::") for name in rank_trace.names] or [False], np.bool_)
-    calls = np.flatnonzero(named[rank_trace.name] & (rank_trace.event_class == EventClass.HOST_OP))
+    calls = rows_with(rank_trace.name, named)
+    calls = calls[rank_trace.event_class[calls] == EventClass.HOST_OP]
     found: npt.NDArray[np.int64] = rows[begins_in(rank_trace, launch, calls)]
     return found
 

@@ -16,7 +16,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FULLY_SHARD
 from hta_widgets.analysis.strategy.fsdp_units import GATHER, fsdp_units
-from hta_widgets.formatting import brief, counted, duration
+from hta_widgets.formatting import brief, counted, duration, in_words
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _listed(late: pd.DataFrame) -> str:
     more = len(lost) - len(names)
     if more:
         return f"{', '.join(names)} and {more} more unit{'s' * (more > 1)}"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return in_words(names)
 
 
 def _fault(cause: str, prefetched: bool) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.calls.nesting import nest
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.idle.causes import is_data_loading, is_synchronising
+from hta_widgets.analysis.idle.causes import is_data_loading, is_synchronising, named
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import among
@@ -93,10 +92,10 @@ def is_of_host_alone(rank_trace: RankTrace) -> bool:
     if rank_trace.recording.kind == "unknown" or any(map(_OF_A_DEVICE.search, rank_trace.names)):
         return False
     operator = classes == EventClass.HOST_OP
-    reads = rank_trace.dur[operator & _is(rank_trace, is_synchronising)]
+    reads = rank_trace.dur[operator & named(rank_trace, is_synchronising)]
     if len(reads) and np.median(reads) > _READ_NS:
         return False
-    nodes = operator & _named(rank_trace, _NODE)
+    nodes = operator & named(rank_trace, _NODE.search)
     inner = (rank_trace.parent >= 0) & operator[rank_trace.parent]
     beside = operator & ~inner & ~nodes & np.isin(rank_trace.thread, np.unique(rank_trace.thread[nodes]))
     return not nodes.any() or int(beside.sum()) >= _BESIDE_NODES * int(nodes.sum())
@@ -115,40 +114,38 @@ def host_time(inputs: Inputs, rank: int) -> HostTime | None:
     classes, mine = rank_trace.event_class, rank_trace.thread == thread
     of_host = ~rank_trace.is_device & (rank_trace.stream == NULL)
     operator = (classes == EventClass.HOST_OP) & of_host
-    named = among(classes, (EventClass.PYTHON, EventClass.ANNOTATION)) & of_host & mine
-    loading = judged & _open(rank_trace, (named | operator) & mine & _is(rank_trace, is_data_loading))
-    operators = (judged & _open(rank_trace, operator & mine)) - loading
+    own_calls = operator & mine
+    enclosing = among(classes, (EventClass.PYTHON, EventClass.ANNOTATION)) & of_host & mine
+    loading = judged & _open(rank_trace, (enclosing | own_calls) & named(rank_trace, is_data_loading))
+    operators = (judged & _open(rank_trace, own_calls)) - loading
     silent = judged - loading - operators
-    collective = _named(rank_trace, _COLLECTIVE) & (classes == EventClass.ANNOTATION)
+    collective = named(rank_trace, _COLLECTIVE.search) & (classes == EventClass.ANNOTATION)
     waits = _waits(rank_trace, silent, np.flatnonzero(collective))
     elsewhere = (silent - waits) & _open(rank_trace, operator & ~mine)
     outside = silent - waits - elsewhere
     lengths = outside.end - outside.start
     parts = dict(zip(PARTS, (loading, operators, waits, elsewhere, outside), strict=True))
-    steps = set(rank_trace.iterations["label"])
-    places = named & ~_is(rank_trace, steps.__contains__)
-    updating = named & _named(rank_trace, _OPTIMIZER)
+    updating = enclosing & named(rank_trace, _OPTIMIZER.search)
     update = judged & _open(rank_trace, updating)
-    updates = np.flatnonzero(operator & mine)
-    begins = rank_trace.start[updates]
-    updates = updates[update.within_each(np.stack([begins, begins + 1], 1)) > 0]
+    calls = np.flatnonzero(own_calls)
+    begins = rank_trace.start[calls]
+    updates = calls[update.within_each(np.stack([begins, begins + 1], 1)) > 0]
     at = np.flatnonzero(collective)
     at = at[np.lexsort((rank_trace.event_id[at], rank_trace.start[at]))]
-    calls = np.flatnonzero(operator & mine)
     own = _own(rank_trace, calls, operators)
-    around = np.flatnonzero(places)
+    places = np.flatnonzero(enclosing & ~_marks_steps(rank_trace))
     return HostTime(
         judged.length,
         {part: time.length for part, time in parts.items()},
         _by_name(rank_trace, calls, own),
         int((own > 0).sum()),
-        _by_name(rank_trace, around, _own(rank_trace, around, outside)),
+        _by_name(rank_trace, places, _own(rank_trace, places, outside)),
         int(lengths[lengths >= LEAST_NS].sum()),
         int(lengths.max(initial=0)),
         next((rank_trace.names[code] for code in rank_trace.name[updating].tolist()), ""),
         update.length,
         len(updates),
-        bool(_named(rank_trace, _FUSED)[updates].any()),
+        bool(named(rank_trace, _FUSED.search)[updates].any()),
         tuple(rank_trace.names[code] for code in rank_trace.name[at].tolist()),
         np.stack([rank_trace.start[at], rank_trace.end[at]], 1),
         waits,
@@ -157,8 +154,7 @@ def host_time(inputs: Inputs, rank: int) -> HostTime | None:
 
 def _thread(rank_trace: RankTrace, judged: Intervals) -> int | None:
     """The thread that marks the steps; without marks the one that is longest in operators."""
-    marks = _is(rank_trace, set(rank_trace.iterations["label"]).__contains__)
-    rows = np.flatnonzero(marks & (rank_trace.event_class == EventClass.ANNOTATION))
+    rows = np.flatnonzero(_marks_steps(rank_trace) & (rank_trace.event_class == EventClass.ANNOTATION))
     if len(rows):
         threads, counts = np.unique(rank_trace.thread[rows], return_counts=True)
         return int(threads[int(counts.argmax())])
@@ -209,11 +205,6 @@ def _open(rank_trace: RankTrace, chosen: Bool) -> Intervals:
     return Intervals.union(rank_trace.start[chosen], rank_trace.end[chosen])
 
 
-def _is(rank_trace: RankTrace, wanted: Callable[[str], bool]) -> Bool:
-    """The rows of such names."""
-    chosen: Bool = np.array([wanted(name) for name in rank_trace.names] or [False], np.bool_)[rank_trace.name]
-    return chosen
-
-
-def _named(rank_trace: RankTrace, pattern: re.Pattern[str]) -> Bool:
-    return _is(rank_trace, lambda name: pattern.search(name) is not None)
+def _marks_steps(rank_trace: RankTrace) -> Bool:
+    """The rows that have a step's label."""
+    return named(rank_trace, set(rank_trace.iterations["label"]).__contains__)

@@ -17,6 +17,7 @@ from hta_widgets.analysis.communication.collectives import shared_collectives
 from hta_widgets.analysis.communication.stragglers import stragglers
 from hta_widgets.analysis.communication.waits import unclear, waits
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_ranks
 from hta_widgets.analysis.device_time.step_times import step_times
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
@@ -39,6 +40,7 @@ from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
+    from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["Inputs", "judged_scope"]
 
@@ -345,18 +347,24 @@ def _early_pct(inputs: Inputs, rank: int) -> float:
     It is none where most of the idle time lies in gaps that are far longer than that.
     """
     rank_trace = inputs.trace.rank(rank)
-    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
-    if not len(rows):
-        return 0.0
-    before = rank_trace.start[rank_trace.launch[rows]] - rank_trace.start[rows]
-    early = 100.0 * float((before > _ROUNDED_NS).mean())
+    early, most_ns = _early(rank_trace)
     if early < _EARLY_PCT:
         return 0.0
     windows = rank_trace.windows(inputs.scope)
     gaps = inputs.idle_causes(rank).gaps & Intervals.union(windows[:, 0], windows[:, 1])
     lengths = gaps.end - gaps.start
-    long = int(lengths[lengths > _FAR * int(before.max())].sum())
+    long = int(lengths[lengths > _FAR * most_ns].sum())
     return early if 2 * long < int(lengths.sum()) else 0.0
+
+
+@memoize_per_rank()
+def _early(rank_trace: RankTrace) -> tuple[float, int]:
+    """How much (%) of all device work begins too early, and by how much at most, ns."""
+    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
+    if not len(rows):
+        return 0.0, 0
+    before = rank_trace.start[rank_trace.launch[rows]] - rank_trace.start[rows]
+    return 100.0 * float((before > _ROUNDED_NS).mean()), int(before.max())
 
 
 def _launched(inputs: Inputs, rank: int) -> Launched:

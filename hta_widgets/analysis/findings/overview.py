@@ -59,6 +59,7 @@ from hta_widgets.analysis.findings.verdict_rules import (
 from hta_widgets.charts.spec import Bars
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import in_words
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
@@ -250,7 +251,7 @@ def _judged(inputs: Inputs) -> tuple[list[Finding], list[str], list[Open]]:
             absent.append(topic)
     if not withheld and hosts_of(inputs):  # then there are no devices to ask about
         lacking = {key: [MAIN_QUESTION] if MAIN_QUESTION in each else each for key, each in lacking.items()}
-    gaps = [Open(_listed(questions), field, remedy) for (field, remedy), questions in lacking.items()]
+    gaps = [Open(in_words(questions), field, remedy) for (field, remedy), questions in lacking.items()]
     told = with_savings(inputs, found) + memory_findings(inputs)
     kept = {finding.topic for finding in told}
     absent += [each.topic for each in found if each.topic not in kept and not severity_of(each.share_pct)]
@@ -293,10 +294,6 @@ def _looked_for(inputs: Inputs, absent: list[str], found: list[Finding]) -> list
     return [topic for topic in absent if topic not in not_asked]
 
 
-def _listed(words: list[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
-
-
 _NOT_SHOWN = ("evidence", "change", "share_of", "only_if_saved")
 
 
@@ -308,7 +305,7 @@ def _row(section: str, finding: Finding, steps: int | None) -> dict[str, object]
 
 def _checked_row(topics: list[str]) -> dict[str, object]:
     words = [WORDS[topic].rstrip(",") for topic in topics]
-    said = _listed([f"{word[0].lower()}{word[1:]}" for word in words])
+    said = in_words([f"{word[0].lower()}{word[1:]}" for word in words])
     return {
         **_NO_FINDING,
         "section": NOTHING,

@@ -14,7 +14,7 @@ from hta_widgets.analysis.parallelism.pipeline import pipeline
 from hta_widgets.analysis.parallelism.schedules import GPIPE, INTERLEAVED, ONE_F_ONE_B, ZB_H1
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import percent
+from hta_widgets.formatting import in_words, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
 
@@ -171,7 +171,7 @@ def _listed(times: list[float], words: tuple[str, ...], whole: float) -> str:
     told = [
         f"{percent(share)} {word}" for share, word in zip(shares, words, strict=True) if share >= LEAST_PCT
     ]
-    return " and ".join([", ".join(told[:-1]), told[-1]]) if len(told) > 1 else "".join(told)
+    return in_words(told)
 
 
 def _said(rows: pd.DataFrame) -> str:

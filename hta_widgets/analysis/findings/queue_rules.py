@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.core.step_function import time_with
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue
 from hta_widgets.analysis.launches.stream_queues import SHORTEST_LIMIT
 from hta_widgets.formatting import percent
+
+if TYPE_CHECKING:
+    from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["queue_full"]
 
@@ -62,10 +68,16 @@ def _may_be_full(inputs: Inputs, rank: int) -> bool:
     launches is asked, and says so.
     """
     rank_trace = inputs.trace.rank(rank)
+    long_ns = _long_ns(rank_trace)
+    windows = rank_trace.windows(inputs.scope)
+    return long_ns is None or 100.0 * long_ns >= NOTE_PCT * int((windows[:, 1] - windows[:, 0]).sum())
+
+
+@memoize_per_rank()
+def _long_ns(rank_trace: RankTrace) -> int | None:
+    """How long all streams of a rank together have a long queue; None where launches are not recorded."""
     rows = np.flatnonzero(rank_trace.is_device & (rank_trace.launch >= 0))
     if not len(rows):
-        return True
+        return None
     came = rank_trace.start[rank_trace.launch[rows]]
-    long_ns = time_with(came, np.maximum(rank_trace.start[rows], came), SHORTEST_LIMIT)
-    windows = rank_trace.windows(inputs.scope)
-    return 100.0 * long_ns >= NOTE_PCT * int((windows[:, 1] - windows[:, 0]).sum())
+    return time_with(came, np.maximum(rank_trace.start[rows], came), SHORTEST_LIMIT)

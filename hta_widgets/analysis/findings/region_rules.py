@@ -22,7 +22,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.host_points import ALLOCATES
-from hta_widgets.formatting import brief, percent
+from hta_widgets.formatting import brief, in_words, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
@@ -149,12 +149,12 @@ def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
         rows = calls[worst].rows
         names = _names(rank_trace, rows)
         name = names[0]
-        times = f"{calls[worst].often:,} {_COUNTED[region.each]}"
+        times = f"{calls[worst].often:,} {_COUNTED[region.each]} ({in_words([*map(brief, names)])})"
         return Finding(
             region.topic,
             cost,
             share,
-            f"In each step {region.what} {times} ({_in_words(names)}), which takes the host {told}; "
+            f"In each step {region.what} {times}, which takes the host {told}; "
             f"for {percent(idle)} the device is idle meanwhile.",
             region.suggestion,
             "idle_breakdown",
@@ -179,12 +179,6 @@ def _names(rank_trace: RankTrace, rows: Int64) -> list[str]:
     order = np.argsort(-time, kind="stable")
     told = order[(count[order] >= _MENTIONED * len(rows)) | (order == order[0])]
     return [rank_trace.names[code] for code in told.tolist()]
-
-
-def _in_words(names: list[str]) -> str:
-    """`cudaMalloc`, or `cudaMalloc and cudaFree`."""
-    short = [brief(name) for name in names]
-    return " and ".join([", ".join(short[:-1]), short[-1]]) if len(short) > 1 else short[0]
 
 
 class _Made(NamedTuple):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-
 from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.device_time.busy import device_work
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
@@ -15,6 +15,7 @@ from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
+    from hta_widgets.trace.rank_trace import RankTrace
 
 __all__ = ["Devices", "devices_in_turn", "devices_of"]
 
@@ -39,20 +40,15 @@ class Devices(NamedTuple):
 def devices_of(inputs: Inputs, rank: int) -> Devices:
     """The devices that compute for a rank in the judged time; of a single one only that."""
     rank_trace = inputs.trace.rank(rank)
-    rows = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC))
-    rows = rows[rank_trace.device[rows] != NULL]
-    if len(unique(rank_trace.device[rows])) < 2:
+    work = _work_by_device(rank_trace)
+    if len(work) < 2:
         return Devices(1, 0, 0, 0)
-    device, compute = rank_trace.device[rows], rank_trace.event_class[rows] == EventClass.COMPUTE
     windows = rank_trace.windows(inputs.scope)
     whole = int((windows[:, 1] - windows[:, 0]).sum())
     computing, working = [], []
     everything = Intervals.union([], [])
-    for one in unique(device).tolist():
-        own = rows[device == one]
-        spans = Intervals.union(rank_trace.start[own], rank_trace.end[own])
-        kernels = rows[(device == one) & compute]
-        time = Intervals.union(rank_trace.start[kernels], rank_trace.end[kernels]).within(windows)
+    for spans, kernels in work:
+        time = kernels.within(windows)
         if 100.0 * time >= _LEAST_PCT * whole:
             computing.append(time)
             working.append(spans.within(windows))
@@ -61,6 +57,25 @@ def devices_of(inputs: Inputs, rank: int) -> Devices:
     if number < 2:
         return Devices(1, 0, 0, 0)
     return Devices(number, sum(computing) // number, sum(working) // number, everything.within(windows))
+
+
+@memoize_per_rank()
+def _work_by_device(rank_trace: RankTrace) -> list[tuple[Intervals, Intervals]]:
+    """When each device of a rank works, and when it computes."""
+    rows = device_work(rank_trace).rows
+    rows = rows[rank_trace.device[rows] != NULL]
+    device, compute = rank_trace.device[rows], rank_trace.event_class[rows] == EventClass.COMPUTE
+    numbers = unique(device)
+    if len(numbers) < 2:
+        return []
+    chosen = [(rows[device == one], rows[(device == one) & compute]) for one in numbers.tolist()]
+    return [
+        (
+            Intervals.union(rank_trace.start[work], rank_trace.end[work]),
+            Intervals.union(rank_trace.start[kernels], rank_trace.end[kernels]),
+        )
+        for work, kernels in chosen
+    ]
 
 
 def devices_in_turn(inputs: Inputs) -> Finding | None:

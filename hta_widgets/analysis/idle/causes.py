@@ -35,6 +35,7 @@ __all__ = [
     "idle_causes",
     "is_data_loading",
     "is_synchronising",
+    "named",
 ]
 
 Int64 = npt.NDArray[np.int64]
@@ -99,7 +100,7 @@ class _Threads:
         ).tolist()
         call = among(rank_trace.event_class, _CALLS)
         annotation = (rank_trace.event_class == EventClass.ANNOTATION) & (rank_trace.stream == NULL)
-        loading = (call | annotation) & _named(rank_trace, is_data_loading)
+        loading = (call | annotation) & named(rank_trace, is_data_loading)
 
         def when(of_kind: Bool) -> dict[int, Intervals]:
             """When rows of a kind are open, by thread."""
@@ -113,7 +114,7 @@ class _Threads:
             parts = {number: np.flatnonzero(thread[:count] == number) for number in launching}
             return {number: Intervals(start[part], end[part]) for number, part in parts.items()}
 
-        blocked, waiting = when(call & _named(rank_trace, is_synchronising)), when(loading)
+        blocked, waiting = when(call & named(rank_trace, is_synchronising)), when(loading)
         anywhere_blocked, anywhere_waiting = _union(blocked.values()), _union(waiting.values())
         self.blocked: dict[int, Intervals] = {}
         self.waiting: dict[int, Intervals] = {}
@@ -228,8 +229,9 @@ def _union(parts: Iterable[Intervals]) -> Intervals:
     )
 
 
-def _named(rank_trace: RankTrace, is_wanted: Callable[[str], bool]) -> Bool:
-    wanted = np.array([is_wanted(name) for name in rank_trace.names], np.bool_)
+def named(rank_trace: RankTrace, is_wanted: Callable[[str], object]) -> Bool:
+    """The rows of such names."""
+    wanted = np.array([bool(is_wanted(name)) for name in rank_trace.names], np.bool_)
     marked: Bool = wanted[rank_trace.name]
     return marked
 
