@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hta_widgets.analysis.findings.callers import callers_in_words
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import known_peaks, longest, matters, shorter
 from hta_widgets.analysis.kernels.classes import kernel_class
 from hta_widgets.analysis.operators.calls import operator_calls
@@ -29,7 +29,7 @@ from hta_widgets.formatting import percent
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["attention_not_fused"]
+__all__ = ["RULE", "attention_not_fused"]
 
 _LOAD_BYTES = 16
 """What a thread loads at once at best; fused kernels need rows of heads that are whole loads."""
@@ -50,7 +50,6 @@ def attention_not_fused(inputs: Inputs) -> Finding | None:
     peaks = known_peaks(inputs, found.ranks, "")
     left = percent(found.taken_pct - found.lost_pct)
     return Finding(
-        "attention_not_fused",
         found.cost_ns,
         found.lost_pct,
         f"Attention that is not fused takes {percent(found.taken_pct)} of the time: it writes scores of "
@@ -162,3 +161,14 @@ def _advice(attention: Attention) -> str:
         'attn_implementation="sdpa" or "flash_attention_2". The weights of attention are then not returned, '
         "and results differ in the last digits."
     )
+
+
+RULE = Rule(
+    topic="attention_not_fused",
+    question="whether attention is fused",
+    title="Writing the scores of attention to memory",
+    judge=attention_not_fused,
+    applies=lambda inputs: inputs.has_operators,
+    risk="Results differ in the last bits, and the scores are not there to be read.",
+    needs="scaled_dot_product_attention with a mask, type and size of head that a fused kernel takes.",
+)

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.in_passes import only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.replay import edits, kinds
 from hta_widgets.analysis.replay.graph import Graph, graph_of
 from hta_widgets.formatting import duration, percent
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
     from hta_widgets.trace.scope import Scope
 
-__all__ = ["late_collective"]
+__all__ = ["RULE", "late_collective"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -72,7 +72,6 @@ def late_collective(inputs: Inputs) -> Finding | None:
         )
     who = f" of rank {rank}" if len(inputs.temporal) > 1 else ""
     return Finding(
-        "late_collective",
         cost,
         share,
         f"{len(late.rows):,} of the sends and collectives{who} start late, {why}: up to "
@@ -124,3 +123,14 @@ def _late(rank_trace: RankTrace, graph: Graph, scope: Scope) -> _Late:
     late = known & (launched >= 0) & (delay > max(graph.latency, LATE_NS))
     rows, due, delay = graph.row[starts[late]].astype(np.int64), due[late], delay[late]
     return _Late(rows, graph.origin_ns + due, launched[late] > due + delay * _MOST)
+
+
+RULE = Rule(
+    topic="late_collective",
+    question="what communication costs",
+    title="Communication that starts late",
+    judge=late_collective,
+    applies=lambda inputs: bool(inputs.temporal["communication_ns"].any()),
+    risk="What starts earlier holds its memory for longer.",
+    needs="Data that is ready before the launch.",
+)

@@ -13,18 +13,18 @@ import numpy.typing as npt
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import callers_in_words
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.region_rules import begins_in
+from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Change, Rule
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import rows_with
 from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["COMPUTE_RULES"]
+__all__ = ["RULES"]
 
 
 @dataclass(frozen=True)
@@ -32,43 +32,39 @@ class _Kernels:
     """Kernels that a program could do without.
 
     Attributes:
-        pattern: of their names. least_pct: of the time, from which on they are told.
-        do: what they do. words: how the change is said that takes them away.
+        pattern: of their names. least_pct: of the time, from which on they are reported.
+        do: what they do. label: of the change that takes them away.
         suggestion: what to try, and what it risks.
     """
 
-    topic: str
     pattern: re.Pattern[str]
     least_pct: float
     do: str
-    words: str
+    label: str
     suggestion: str
 
 
-_KERNELS = (
-    _Kernels(
-        "layout_transposes",
-        # cuDNN and MIOpen bring the inputs of a convolution into their layout, and its output back
-        re.compile(r"\b(?:nchwToNhwc|nhwcToNchw)Kernel\b|^batched_transpose_\d+x\d+_"),
-        NOTE_PCT,
-        "turns the layout of tensors around for convolutions",
-        "without these kernels",
-        "Keep model and inputs in the layout that the convolutions use: "
-        ".to(memory_format=torch.channels_last). Operators without such kernels turn them back.",
-    ),
-    _Kernels(
-        "tensor_copies",
-        re.compile(r"\bdirect_copy_kernel|\bCatArrayBatchedCopy"),
-        5.0,
-        "only copies, casts or concatenates tensors",
-        "without these kernels",
-        "Cast once instead of in every use, leave out .contiguous() and .clone() where views do, and write "
-        "into one tensor instead of torch.cat. Some kernels are slower on views.",
-    ),
+_LAYOUT = _Kernels(
+    # cuDNN and MIOpen bring the inputs of a convolution into their layout, and its output back
+    re.compile(r"\b(?:nchwToNhwc|nhwcToNchw)Kernel\b|^batched_transpose_\d+x\d+_"),
+    NOTE_PCT,
+    "turns the layout of tensors around for convolutions",
+    "without these kernels",
+    "Keep model and inputs in the layout that the convolutions use: "
+    ".to(memory_format=torch.channels_last). Operators without such kernels turn them back.",
 )
+_COPIES = _Kernels(
+    re.compile(r"\bdirect_copy_kernel|\bCatArrayBatchedCopy"),
+    5.0,
+    "only copies, casts or concatenates tensors",
+    "without these kernels",
+    "Cast once instead of in every use, leave out .contiguous() and .clone() where views do, and write "
+    "into one tensor instead of torch.cat. Some kernels are slower on views.",
+)
+_KINDS = 2
 
 
-def _rule(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
+def _judge(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
     def judge(inputs: Inputs) -> Finding | None:
         frame = inputs.temporal
         if frame.empty:
@@ -86,7 +82,6 @@ def _rule(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
         rank_trace = inputs.trace.rank(worst)
         most = int(np.bincount(rank_trace.name[rows], rank_trace.dur[rows]).argmax())
         return Finding(
-            kernels.topic,
             cost,
             share,
             f"Work that {kernels.do} takes {inputs.share(share)}{inputs.per_step(cost)}"
@@ -96,7 +91,7 @@ def _rule(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
             Evidence(rank=worst if len(about) < len(frame) else None, name=rank_trace.names[most]),
             change=None
             if len(_of_fsdp(rank_trace, kernels.pattern))
-            else Change(kernels.words, lambda found: _without(found, kernels.pattern)),
+            else Change(kernels.label, lambda found: _without(found, kernels.pattern)),
             severity="note",  # a program needs some of it
         )
 
@@ -111,7 +106,7 @@ def _rows(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> npt.NDArray[np
     return rows[np.argsort(rank_trace.start[rows], kind="stable")]
 
 
-@memoize_per_rank(last=len(_KERNELS))
+@memoize_per_rank(last=_KINDS)
 def _chosen(rank_trace: RankTrace, pattern: re.Pattern[str]) -> npt.NDArray[np.int64]:
     """The rows that are compute kernels of such a name."""
     named = np.array([bool(pattern.search(name)) for name in rank_trace.names] or [False], np.bool_)
@@ -121,7 +116,7 @@ def _chosen(rank_trace: RankTrace, pattern: re.Pattern[str]) -> npt.NDArray[np.i
     return compute[named[rank_trace.name[compute]]]
 
 
-@memoize_per_rank(last=len(_KERNELS))
+@memoize_per_rank(last=_KINDS)
 def _of_fsdp(rank_trace: RankTrace, pattern: re.Pattern[str]) -> npt.NDArray[np.int64]:
     """Those that bring shards into and out of the buffers of FSDP's collectives: no program can leave them
     out.
@@ -148,4 +143,21 @@ def _without(rank_trace: RankTrace, pattern: re.Pattern[str]) -> list[Edit]:
     return [edits.kernels(math.inf, name=edits.exactly(name)) for name in names]
 
 
-COMPUTE_RULES = {kernels.topic: _rule(kernels) for kernels in _KERNELS}
+RULES = (
+    Rule(
+        topic="layout_transposes",
+        question=MAIN_QUESTION,
+        title="Turning the layout of tensors around",
+        judge=_judge(_LAYOUT),
+        risk="Operators without a kernel for that layout copy back and forth.",
+        needs="Tensors in channels_last.",
+    ),
+    Rule(
+        topic="tensor_copies",
+        question=MAIN_QUESTION,
+        title="Copying and casting tensors",
+        judge=_judge(_COPIES),
+        no_change="FSDP's own copies are recorded under the same names",
+        needs="Tensors that can be made in the type and place in which they are used.",
+    ),
+)

@@ -8,16 +8,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import peaks_of
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import brief, significant
 from hta_widgets.trace.classify import EventClass
 
-__all__ = ["pageable_copies", "slow_copies"]
+__all__ = ["RULES", "pageable_copies", "slow_copies"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -75,7 +75,6 @@ def pageable_copies(inputs: Inputs) -> Finding | None:
         )
     return _finding(
         inputs,
-        "pageable_copies",
         most,
         gbps,
         f"copied at {significant(most.gbps)} GB/s, since the driver copies pageable memory once more; from "
@@ -98,7 +97,6 @@ def slow_copies(inputs: Inputs) -> Finding | None:
     most, link = max(slow, key=lambda each: each[0].beyond_ns(_GENERATIONS[each[1]]))
     return _finding(
         inputs,
-        "slow_copies",
         most,
         _GENERATIONS[link],
         f"copied at {significant(most.gbps)} GB/s, where {link} carries some "
@@ -108,9 +106,7 @@ def slow_copies(inputs: Inputs) -> Finding | None:
     )
 
 
-def _finding(
-    inputs: Inputs, topic: str, copies: _Copies, gbps: float, words: str, suggestion: str
-) -> Finding | None:
+def _finding(inputs: Inputs, copies: _Copies, gbps: float, words: str, suggestion: str) -> Finding | None:
     cost = copies.beyond_ns(gbps)
     share = _share(inputs, copies, cost)
     if not cost:
@@ -119,7 +115,6 @@ def _finding(
     megabytes = int(copies.size.sum()) / 1e6
     per_step = f" of {significant(megabytes / inputs.judged)} MB per step" if inputs.judged else ""
     return Finding(
-        topic,
         cost,
         share,
         f"{brief(copies.name)}{per_step or f' of {significant(megabytes)} MB'} is {words}: "
@@ -183,3 +178,22 @@ def _link(inputs: Inputs, rank: int) -> str | None:
     peaks = inputs.of(rank, peaks_of)
     model = peaks.device.split()[0] if peaks else ""
     return next((link for link, models in _DEVICES.items() if model in models), None)
+
+
+RULES = (
+    Rule(
+        topic="pageable_copies",
+        question="what copies cost",
+        title="Copying from or to pageable memory",
+        judge=pageable_copies,
+        risk="Pinned memory is taken from what the host can page out.",
+        needs="pin_memory=True and copies with non_blocking=True, read after they are done.",
+    ),
+    Rule(
+        topic="slow_copies",
+        question="what copies cost",
+        title="Copying far below the speed of the link",
+        judge=slow_copies,
+        needs="Access to the machine: its link, and what else uses it.",
+    ),
+)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.region_rules import begins_in
+from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import longest, shorter
 from hta_widgets.analysis.replay import edits
 from hta_widgets.trace.classify import EventClass
@@ -19,7 +19,7 @@ from hta_widgets.trace.reader.schema import NULL
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["buffers_broadcast"]
+__all__ = ["RULE", "buffers_broadcast"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -43,7 +43,6 @@ def buffers_broadcast(inputs: Inputs) -> Finding | None:
     if not set(inputs.scope.iterations or ()) <= set(rank_trace.iteration[found.rows].tolist()):
         return None
     return Finding(
-        "buffers_broadcast",
         found.cost_ns,
         found.lost_pct,
         "DDP broadcasts the buffers of its modules before every forward pass, which takes "
@@ -82,3 +81,14 @@ def _named(rank_trace: RankTrace, name: str, event_class: EventClass) -> Int64:
     codes = [code for code, text in enumerate(rank_trace.names) if text == name]
     chosen = np.isin(rank_trace.name, codes) & (rank_trace.event_class == event_class)
     return np.flatnonzero(chosen & ~rank_trace.is_device & (rank_trace.stream == NULL))
+
+
+RULE = Rule(
+    topic="buffers_broadcast",
+    question="what communication costs",
+    title="Broadcasting DDP's buffers",
+    judge=buffers_broadcast,
+    no_change="other broadcasts are recorded under the same name",
+    risk="Statistics of batch normalisation differ between ranks until they are synchronised.",
+    needs="DistributedDataParallel(broadcast_buffers=False).",
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -12,13 +13,15 @@ from hta_widgets.analysis.findings.critical import off_critical_path, said_of, s
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned, shares_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Change, Rule, several_ranks
 from hta_widgets.analysis.findings.straggler import compute_longer
+from hta_widgets.analysis.replay import edits
 from hta_widgets.formatting import brief, percent, ranks_in_words, significant
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 
-__all__ = ["memory_copies", "slow_kernels"]
+__all__ = ["RULES", "memory_copies", "slow_kernels"]
 
 # A rank loses as the slowest does if it loses this part of it.
 _ALIKE = 0.5
@@ -52,7 +55,6 @@ def memory_copies(inputs: Inputs) -> Finding | None:
     kind, part = _main_copy(inputs, about["rank"].tolist())
     off_path = off_critical_path(inputs, about["rank"].tolist(), "exposed_memory")
     return Finding(
-        "memory_copies",
         cost,
         share,
         f"{who} nothing but copy and fill memory {inputs.share(share)}{inputs.per_step(cost)}"
@@ -120,7 +122,6 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
             "Compare the data of these kernels (routing of tokens, lengths of sequences), then the devices."
         )
     return Finding(
-        "slow_kernels",
         one.slower_ns,
         share,
         f"Rank {one.rank} loses {inputs.share(share)}{inputs.per_step(one.slower_ns)} because it runs the "
@@ -130,4 +131,27 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
         inputs.is_it_always() + suggestion,
         "kernel_durations",
         Evidence(rank=one.rank, name=one.name),
+        explains=one.rank,
     )
+
+
+RULES = (
+    Rule(
+        topic="memory_copies",
+        question="what copies cost",
+        title="Copying memory without compute",
+        judge=memory_copies,
+        change=Change("without the time of copies", lambda _: [edits.copies(math.inf)]),
+        risk="Pinned memory is taken from what the host can page out.",
+        needs="Compute beside which the copies can run: pin_memory=True and non_blocking=True.",
+    ),
+    Rule(
+        topic="slow_kernels",
+        question="whether a rank is slow",
+        title="A rank with slow kernels",
+        judge=slow_kernels,
+        applies=several_ranks,
+        among_ranks="reason",
+        needs="Access to the clocks and power limits of the devices.",
+    ),
+)

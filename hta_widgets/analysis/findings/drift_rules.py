@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.slopes import pair_slopes
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.replay import edits
 from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct
 
-__all__ = ["LEAST_STEPS", "clock_drift", "trend"]
+__all__ = ["LEAST_STEPS", "RULE", "clock_drift", "trend"]
 
 LEAST_STEPS: Final = 6
 """Of fewer steps, no order is rarer than one in a hundred."""
@@ -61,7 +61,6 @@ def clock_drift(inputs: Inputs) -> Finding | None:
     rise = 100.0 * most.slope * (most.steps - 1) / most.first
     who = f" on rank {most.rank}" if len(inputs.temporal) > 1 else ""
     return Finding(
-        "clock_drift",
         most.cost_ns,
         share,
         f"Over {most.steps} steps the same kernels come to take {percent(rise)} longer{who}, nearly all of "
@@ -133,3 +132,12 @@ def _drift(inputs: Inputs, rank: int) -> _Drift | None:
         len(steps),
         rank_trace.names[most],
     )
+
+
+RULE = Rule(
+    topic="clock_drift",
+    question="whether devices slow down",
+    title="Slowing down from step to step",
+    judge=clock_drift,
+    applies=lambda inputs: inputs.judged >= LEAST_STEPS,
+)

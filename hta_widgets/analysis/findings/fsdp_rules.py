@@ -9,10 +9,10 @@ import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.critical import said_of, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FULLY_SHARD
 from hta_widgets.analysis.strategy.fsdp_units import GATHER, fsdp_units
@@ -22,7 +22,7 @@ from hta_widgets.trace.reader.schema import NULL
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["fsdp_prefetch"]
+__all__ = ["RULE", "fsdp_prefetch"]
 
 _LIMITER: Final = "FullyShardedDataParallel.rate_limiter"
 _ORDER: Final = "out of order"
@@ -60,7 +60,6 @@ def fsdp_prefetch(inputs: Inputs) -> Finding | None:
     worst = late.iloc[int(late["exposed_ns"].to_numpy(np.int64).argmax())]
     ranks = late["rank"].nunique()
     return Finding(
-        "fsdp_prefetch",
         cost,
         share,
         f"FSDP's all-gathers of {_listed(late)} for {' and '.join(phases)} {_fault(cause, prefetched)}: "
@@ -166,3 +165,15 @@ def _off_path(inputs: Inputs, late: pd.DataFrame) -> float:
         hidden += (exposed & inputs.hidden(number)).length
         whole += exposed.length
     return hidden / whole if whole else 0.0
+
+
+RULE = Rule(
+    topic="fsdp_prefetch",
+    question="when FSDP gathers parameters",
+    title="Gathering FSDP's parameters too late",
+    judge=fsdp_prefetch,
+    applies=lambda inputs: inputs.has_fsdp,
+    no_change="no edit changes the order of all-gathers, or takes their limit away",
+    risk="Parameters of one more unit are whole at a time.",
+    needs="Free device memory, and units in a fixed order.",
+)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from hta_widgets.analysis.findings.callers import callers_in_words
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import longest, matters, shorter, time_of
 from hta_widgets.analysis.operators.chains import chained_ns, neighbours
 from hta_widgets.analysis.replay import edits
@@ -15,7 +15,7 @@ from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
 
-__all__ = ["pointwise_chains"]
+__all__ = ["RULE", "pointwise_chains"]
 
 _LEAST_PCT = 25.0
 """Of the time of compute kernels: a few chains are in every program."""
@@ -39,7 +39,6 @@ def pointwise_chains(inputs: Inputs) -> Finding | None:
             "tells what is left out), or use fused norms and activations."
         )
     return Finding(
-        "pointwise_chains",
         found.cost_ns,
         found.lost_pct,
         f"Chains of pointwise kernels, each of which reads what the one before seems to have written (by "
@@ -76,3 +75,14 @@ def _abstain(inputs: Inputs, rank: int) -> None:
             "Record with torch.profiler.profile(record_shapes=True).",
             "pointwise kernels follow each other; whether one reads what another wrote cannot be told",
         )
+
+
+RULE = Rule(
+    topic="pointwise_chains",
+    question="which kernels could be one",
+    title="Writing and reading again between pointwise kernels",
+    judge=pointwise_chains,
+    applies=lambda inputs: inputs.has_operators,
+    risk="Compiling takes time at first and again for every new shape; results may differ in the last bits.",
+    needs="torch.compile, or a fused kernel for these operators.",
+)

@@ -14,8 +14,9 @@ import pandas as pd
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
-from hta_widgets.analysis.findings.host_time import HostTime, host_time
+from hta_widgets.analysis.findings.host_time import HostTime, hosts_of
 from hta_widgets.analysis.findings.idle_rules import MOST, concerned
+from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Rule, never
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.parallelism.process_groups import listed_groups
 from hta_widgets.formatting import brief, duration, percent
@@ -23,7 +24,7 @@ from hta_widgets.formatting import brief, duration, percent
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
 
-__all__ = ["HOST_RULES", "hosts_of"]
+__all__ = ["RULES"]
 
 _MOST_NAMES: Final = 3
 _LEAST_PCT: Final = 3.0
@@ -42,17 +43,6 @@ _DOES: Final = {
     "operators": "in operators",
     "outside": "outside of operators",
 }
-
-
-def hosts_of(inputs: Inputs) -> dict[int, HostTime]:
-    """What the threads of the steps do, by rank; empty unless all ranks work on the host alone."""
-    found: dict[int, HostTime] = {}
-    for rank in inputs.trace.ranks_of(inputs.scope):
-        host = inputs.of(rank, host_time)
-        if host is None:
-            return {}
-        found[rank] = host
-    return found
 
 
 class _Lost(NamedTuple):
@@ -118,7 +108,6 @@ def _operators(inputs: Inputs) -> Finding | None:
         short = f" They are {often} and take {duration(each)} on average, little more than a call does."
         advice = f"Run {_FEWER} to do."
     return Finding(
-        "host_operators",
         0,
         share,
         f"No device work is recorded: the thread of the steps is in operators {inputs.share(share)}."
@@ -144,7 +133,6 @@ def _loading(inputs: Inputs) -> Finding | None:
             "its transforms cheaper."
         )
     return Finding(
-        "host_loading",
         found.cost_ns,
         found.share_pct,
         f"{found.who(hosts)} is in the data loader {inputs.share(found.share_pct)}"
@@ -170,7 +158,6 @@ def _straggler(inputs: Inputs) -> Finding | None:
     if not late or not found:
         return None
     return Finding(
-        "host_straggler",
         found.cost_ns,
         found.share_pct,
         f"{found.who(hosts)} waits in collectives for rank {late.rank}, which joins last, "
@@ -197,7 +184,6 @@ def _collectives(inputs: Inputs) -> Finding | None:
     name = str(names.value_counts().index[0])
     besides = f", besides waiting for rank {late.rank}," if late and _lost(hosts, of_late) else ""
     return Finding(
-        "host_collectives",
         found.cost_ns,
         found.share_pct,
         f"{found.who(hosts)} waits for collectives ({brief(name)}){besides} "
@@ -289,7 +275,6 @@ def _outside(inputs: Inputs) -> Finding | None:
             else "Record what Python does then: with_stack=True, or torch.profiler.record_function around it."
         )
     return Finding(
-        "host_outside",
         found.cost_ns,
         found.share_pct,
         f"{found.who(hosts)} is in no operator {inputs.share(found.share_pct)}"
@@ -311,7 +296,6 @@ def _optimizer(inputs: Inputs) -> Finding | None:
     if host.fused or often <= _MANY_UPDATES or host.optimizer_ns > _LONG_UPDATE_NS * host.updates:
         return None
     return Finding(
-        "host_optimizer",
         found.cost_ns,
         found.share_pct,
         f"{found.who(hosts)} is in the optimizer {inputs.share(found.share_pct)}"
@@ -322,11 +306,60 @@ def _optimizer(inputs: Inputs) -> Finding | None:
     )
 
 
-HOST_RULES: Final = {
-    "host_operators": _operators,
-    "host_loading": _loading,
-    "host_straggler": _straggler,
-    "host_collectives": _collectives,
-    "host_outside": _outside,
-    "host_optimizer": _optimizer,
-}
+RULES = (
+    Rule(
+        topic="host_operators",
+        question=MAIN_QUESTION,
+        title="Running operators on the host",
+        judge=_operators,
+        role="work",
+        applies=never,
+        headline="what takes longest are the operators themselves",
+    ),
+    Rule(
+        topic="host_loading",
+        question=MAIN_QUESTION,
+        title="Time in the data loader",
+        judge=_loading,
+        applies=never,
+        no_change="only work of devices is replayed, and none is recorded",
+        risk="More workers take memory and cores of the host, and each draws random numbers of its own.",
+        needs="Free cores on the host.",
+    ),
+    Rule(
+        topic="host_straggler",
+        question=MAIN_QUESTION,
+        title="Waiting for a late rank",
+        judge=_straggler,
+        applies=never,
+        no_change="only work of devices is replayed, and none is recorded",
+        risk="Moving work between ranks moves memory, too.",
+        needs="Data or layers that can be divided another way.",
+    ),
+    Rule(
+        topic="host_collectives",
+        question=MAIN_QUESTION,
+        title="Waiting for collectives of the hosts",
+        judge=_collectives,
+        applies=never,
+        no_change="only work of devices is replayed, and none is recorded",
+    ),
+    Rule(
+        topic="host_outside",
+        question=MAIN_QUESTION,
+        title="Time outside of operators",
+        judge=_outside,
+        applies=never,
+        no_change="only work of devices is replayed, and none is recorded",
+    ),
+    Rule(
+        topic="host_optimizer",
+        question=MAIN_QUESTION,
+        title="Updating parameters one by one",
+        judge=_optimizer,
+        applies=never,
+        no_change="only work of devices is replayed, and none is recorded",
+        risk="Sums are rounded in another order.",
+        needs="An optimizer with fused=True for CPUs.",
+    ),
+)

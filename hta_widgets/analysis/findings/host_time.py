@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["PARTS", "HostTime", "host_time", "is_of_host_alone"]
+__all__ = ["PARTS", "HostTime", "host_time", "hosts_of", "is_of_host_alone"]
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -99,6 +99,17 @@ def is_of_host_alone(rank_trace: RankTrace) -> bool:
     inner = (rank_trace.parent >= 0) & operator[rank_trace.parent]
     beside = operator & ~inner & ~nodes & np.isin(rank_trace.thread, np.unique(rank_trace.thread[nodes]))
     return not nodes.any() or int(beside.sum()) >= _BESIDE_NODES * int(nodes.sum())
+
+
+def hosts_of(inputs: Inputs) -> dict[int, HostTime]:
+    """What the threads of the steps do, by rank; empty unless all ranks work on the host alone."""
+    found: dict[int, HostTime] = {}
+    for rank in inputs.trace.ranks_of(inputs.scope):
+        host = inputs.of(rank, host_time)
+        if host is None:
+            return {}
+        found[rank] = host
+    return found
 
 
 def host_time(inputs: Inputs, rank: int) -> HostTime | None:

@@ -14,6 +14,8 @@ from hta_widgets.analysis.findings import advice
 from hta_widgets.analysis.findings.callers import around_in_words
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.pause_rules import without_pauses
+from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule
 from hta_widgets.analysis.idle.causes import (
     IdleCauses,
     blocked_threads,
@@ -22,12 +24,14 @@ from hta_widgets.analysis.idle.causes import (
 )
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.idle.places import Place, host_places, recorded_by_host, short_place
+from hta_widgets.analysis.replay import edits
 from hta_widgets.formatting import brief, duration, percent
 
 if TYPE_CHECKING:
+    from hta_widgets.analysis.replay.edits import Edit
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["IDLE_RULES", "Where", "concerned", "shares_of"]
+__all__ = ["RULES", "Where", "concerned", "shares_of"]
 
 # A rank is reported by itself if it loses this many times as much as the others do on average.
 ALONE = 3.0
@@ -89,7 +93,6 @@ class Where:
 
 @dataclass(frozen=True)
 class _Cause:
-    topic: str
     cause: str
     reason: str
     advise: Callable[[Inputs, Where], str]
@@ -97,49 +100,24 @@ class _Cause:
     known: Callable[[str], bool] = lambda name: False
 
 
-_CAUSES = (
-    _Cause(
-        "data_stall",
-        "data_stall",
-        "while the host waits for the data loader",
-        advice.data_stall,
-        known=is_data_loading,
-    ),
-    _Cause(
-        "sync_calls",
-        "host_sync",
-        "while the host is blocked in a synchronising call",
-        advice.sync_calls,
-    ),
-    _Cause("idle_host", "host_busy", "because the host launches too late", advice.idle_host),
-    _Cause(
-        "launch_bound",
-        "launch_latency",
-        "until a launch arrives, with nothing queued",
-        advice.launch_bound,
-        known=lambda name: "GraphLaunch" not in name,  # after the call, what the host does is no matter
-    ),
-    _Cause(
-        "tiny_kernels",
-        "kernel_wait",
-        "between one queued kernel and the next",
-        advice.tiny_kernels,
-        waits_for_host=False,
-    ),
-    _Cause(
-        "device_wait",
-        "device_wait",
-        "although work is launched",
-        advice.device_wait,
-        waits_for_host=False,
-    ),
+_DATA = _Cause(
+    "data_stall", "while the host waits for the data loader", advice.data_stall, known=is_data_loading
 )
+_SYNC = _Cause("host_sync", "while the host is blocked in a synchronising call", advice.sync_calls)
+_HOST = _Cause("host_busy", "because the host launches too late", advice.idle_host)
+_LAUNCH = _Cause(
+    "launch_latency",
+    "until a launch arrives, with nothing queued",
+    advice.launch_bound,
+    known=lambda name: "GraphLaunch" not in name,  # after the call, what the host does is no matter
+)
+_BETWEEN = _Cause(
+    "kernel_wait", "between one queued kernel and the next", advice.tiny_kernels, waits_for_host=False
+)
+_WAIT = _Cause("device_wait", "although work is launched", advice.device_wait, waits_for_host=False)
 
-
-# Where the cause itself does not say what the host does, it matters whether anything of it was recorded.
-_HOST_UNEXPLAINED = ("idle_host",)
 # Where it matters whether the host could have been ahead.
-_HOST_AHEAD = ("idle_host", "launch_bound")
+_HOST_AHEAD = (_HOST, _LAUNCH)
 
 
 def concerned(frame: pd.DataFrame, lost: pd.Series) -> pd.DataFrame:
@@ -160,7 +138,7 @@ def shares_of(frame: pd.DataFrame, lost: pd.Series) -> dict[int, float]:
     return dict(zip(frame["rank"].tolist(), shares.tolist(), strict=True))
 
 
-def _rule(cause: _Cause) -> Callable[[Inputs], Finding | None]:
+def _judge(cause: _Cause) -> Callable[[Inputs], Finding | None]:
     def judge(inputs: Inputs) -> Finding | None:
         frame = inputs.idle
         lost = frame[f"{cause.cause}_ns"]
@@ -185,19 +163,18 @@ def _rule(cause: _Cause) -> Callable[[Inputs], Finding | None]:
         arriving = int(about["launch_latency_ns"].sum())
         follows = ""
         if arriving < late and severity_of(100.0 * late / whole):
-            if cause.topic == "launch_bound":  # what is launched late also takes its time to arrive
+            if cause is _LAUNCH:  # what is launched late also takes its time to arrive
                 return None
-            if cause.topic == "idle_host":
+            if cause is _HOST:
                 part = 100.0 * arriving / whole
                 follows = (
                     f"; its launches take another {percent(part)} to arrive" if severity_of(part) else ""
                 )
         where = _where(inputs, worst, cause)
         reason = cause.reason
-        if cause.topic == "device_wait" and inputs.has_streams:
+        if cause is _WAIT and inputs.has_streams:
             reason += ", as if it waited for an event or another stream"
         return Finding(
-            cause.topic,
             cost,
             share,
             f"{who} {inputs.share(share)}{inputs.per_step(cost)} {reason}{where}{follows}.",
@@ -231,7 +208,7 @@ def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
     recorded = part.length
     if cause.waits_for_host:
         places = host_places(rank_trace, idle, part, windows, known=cause.known)
-        if cause.topic in _HOST_UNEXPLAINED:
+        if cause is _HOST:  # the cause itself does not say what the host does:
             recorded = recorded_by_host(rank_trace, idle, part, windows)
     return Where(
         places,
@@ -240,7 +217,7 @@ def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
         int(lengths[longest]),
         int(lengths[lengths >= LEAST_NS].sum()) >= MOST * part.length,
         None if row < 0 else int(rank_trace.event_id[row]),
-        *(_drained(rank_trace, idle, part) if cause.topic in _HOST_AHEAD else ()),
+        *(_drained(rank_trace, idle, part) if cause in _HOST_AHEAD else ()),
     )
 
 
@@ -260,4 +237,90 @@ def _drained(rank_trace: RankTrace, idle: IdleCauses, part: Intervals) -> tuple[
     return int(drained), max(found)[2]  # of calls in each other the outermost takes longest
 
 
-IDLE_RULES = {cause.topic: _rule(cause) for cause in _CAUSES}
+_GRAPHS = Change(
+    "with runs of short kernels as graphs",
+    lambda _: [edits.graphs()],
+    "That is more than the cost: graphs take the host's time between launches away, too.",
+    # that they bring nothing need not be because other work takes the time: there may be no runs
+    "as CUDA graphs, its runs of short kernels save nothing, or there are none",
+)
+
+
+def _loaders(rank_trace: RankTrace) -> list[Edit]:
+    return [edits.without(edits.exactly(name)) for name in rank_trace.names if is_data_loading(name)]
+
+
+def _pauses(inputs: Inputs, rank: int) -> list[Edit]:
+    """Pauses of the host are findings of their own, and no part of the cost of a late host."""
+    return without_pauses(inputs.paused(rank))
+
+
+def _launches_on_time(inputs: Inputs) -> bool:
+    """Whether the finding of a late host leaves anything to say of launches on their way."""
+    frame = inputs.idle
+    lost = frame["host_busy_ns"]
+    if not lost.any():
+        return True
+    about = concerned(frame, lost)
+    return not severity_of(100.0 * int(lost[about.index].sum()) / int(about["window_ns"].sum()))
+
+
+RULES = (
+    Rule(
+        topic="data_stall",
+        question=IDLE_QUESTION,
+        title="Waiting for the data loader",
+        judge=_judge(_DATA),
+        change=Change("without the data loader's time", _loaders, GETS_AHEAD),
+        risk="More workers take memory and cores of the host, and each draws random numbers of its own.",
+        needs="Free cores on the host.",
+    ),
+    Rule(
+        topic="sync_calls",
+        question=IDLE_QUESTION,
+        title="Waiting for the host, blocked in synchronising calls,",
+        judge=_judge(_SYNC),
+        change=Change("without waiting in synchronising calls", lambda _: [edits.syncs()]),
+        risk="Values that are read back later are older: logs and stopping rules lag behind.",
+        needs="Values that the next step does not depend on.",
+    ),
+    Rule(
+        topic="idle_host",
+        question=IDLE_QUESTION,
+        title="Waiting for the host to launch work",
+        judge=_judge(_HOST),
+        change=Change(
+            "without the host's time while it launches too late",
+            lambda _: [edits.host(0, exposed=True)],
+            first=_pauses,
+            first_label=", its pauses aside",
+        ),
+        needs="Access to the code that the host runs there.",
+    ),
+    Rule(
+        topic="launch_bound",
+        question=IDLE_QUESTION,
+        title="Waiting for launches to arrive",
+        judge=_judge(_LAUNCH),
+        applies=_launches_on_time,
+        change=_GRAPHS,
+        risk="Captured work cannot read values back, allocate with the driver or change its shapes.",
+        needs="Shapes and addresses that stay the same from step to step.",
+    ),
+    Rule(
+        topic="tiny_kernels",
+        question=IDLE_QUESTION,
+        title="Going from one kernel to the next",
+        judge=_judge(_BETWEEN),
+        change=_GRAPHS,
+        risk="Captured work cannot read values back, allocate with the driver or change its shapes.",
+        needs="Shapes and addresses that stay the same from step to step.",
+    ),
+    Rule(
+        topic="device_wait",
+        question=IDLE_QUESTION,
+        title="Launched work that does not start",
+        judge=_judge(_WAIT),
+        no_change="what the work waits for is not known",
+    ),
+)

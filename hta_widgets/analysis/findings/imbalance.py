@@ -7,11 +7,12 @@ import pandas as pd
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pipeline_rules import bubble
+from hta_widgets.analysis.findings.rule import Rule, several_ranks
 from hta_widgets.analysis.findings.straggler import compute_longer, late_ranks, recorded_of
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent, ranks_in_words
 
-__all__ = ["imbalance", "mutual_waiting"]
+__all__ = ["RULES", "imbalance", "mutual_waiting"]
 
 # A rank that is the main cause of less of the waiting, by steps, is one of several.
 _MOST_STEPS = 0.75
@@ -46,7 +47,6 @@ def imbalance(inputs: Inputs) -> Finding | None:
         how = f"it launches {one.more_launches:,} kernel{'s' * (one.more_launches > 1)} more per step"
     share = 100.0 * one.more_ns / int(window)
     return Finding(
-        "imbalance",
         one.more_ns,
         share,
         f"Rank {one.rank} has more work than the others: it computes {percent(one.more_pct)} longer, "
@@ -88,7 +88,6 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
     of = recorded_of(inputs) or "the ranks"
     who = f"{of[0].upper()}{of[1:]}"
     return Finding(
-        "mutual_waiting",
         cost,
         share,
         f"{who} wait for each other {inputs.share(share)}{inputs.per_step(cost)}, and "
@@ -126,3 +125,27 @@ def _who(late: pd.DataFrame, slow: list[int]) -> str:
     most = int(caused.to_numpy().argmax())
     share = percent(100.0 * int(caused.iloc[most]) / whole)
     return f"no rank stands out (rank {caused.index[most]} causes the largest part: {share})"
+
+
+RULES = (
+    Rule(
+        topic="imbalance",
+        question="whom the ranks wait for",
+        title="A rank with more work",
+        judge=imbalance,
+        applies=several_ranks,
+        among_ranks="reason",
+        risk="Moving work between ranks moves memory, too.",
+        needs="Data or layers that can be divided another way.",
+    ),
+    Rule(
+        topic="mutual_waiting",
+        question="whom the ranks wait for",
+        title="Waiting of the ranks for each other in turn",
+        judge=mutual_waiting,
+        applies=several_ranks,
+        among_ranks="in turn",
+        risk="Moving work between ranks moves memory, too.",
+        needs="Data or layers that can be divided another way.",
+    ),
+)

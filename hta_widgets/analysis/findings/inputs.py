@@ -16,6 +16,7 @@ import pandas as pd
 from hta_widgets.analysis.communication.collectives import shared_collectives
 from hta_widgets.analysis.communication.stragglers import stragglers
 from hta_widgets.analysis.communication.waits import unclear, waits
+from hta_widgets.analysis.core.claim import Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_ranks
@@ -302,6 +303,31 @@ class Inputs:
     def judged(self) -> int:
         """How many different iterations are judged, 0 where none are marked."""
         return len(self.scope.iterations) if self.announced and self.scope.iterations else 0
+
+    @property
+    def takes(self) -> str:
+        """The subject of a sentence about what the judged time becomes."""
+        return "the steps take" if self.judged > 1 else "the step takes" if self.judged else "all takes"
+
+    def of_time(self, measure: str, pct: float, ranks: Iterable[int] = (), **about: Any) -> Claim:
+        """A share of the judged time; of these ranks, default all."""
+        return Claim(measure, pct, "%", self.whole, tuple(ranks), about)
+
+    def share_of_time(self, measure: str, pct: float, ranks: Iterable[int] = (), **about: Any) -> Text:
+        """`4.7 % of step time`; without marked steps, of the time."""
+        return say(f"{{share}} of {self.whole}", share=self.of_time(measure, pct, ranks, **about))
+
+    def time_per_step(self, measure: str, cost_ns: float, ranks: Iterable[int] = (), **about: Any) -> Text:
+        """` (1.2 ms per step)`, of the time on one rank; ` (1.2 ms)` where no steps are announced."""
+        if not self.judged:
+            return say(" ({time})", time=Claim(measure, cost_ns, "ns", "", tuple(ranks), about))
+        time = Claim(measure, cost_ns / self.judged, "ns/step", "", tuple(ranks), about)
+        return say(" ({time} per step)", time=time)
+
+    @property
+    def whole(self) -> str:
+        """What shares are of."""
+        return "step time" if self.announced else "the time"
 
     def per_step(self, cost_ns: float) -> str:
         """` (1.2 ms per step)`, from the time lost on one rank; empty where no steps are announced."""

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.findings.callers import callers_in_words
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import Shorter, known_peaks, longest, matters, peaks_of, shorter
 from hta_widgets.analysis.kernels.residency import LIMITERS, residency
 from hta_widgets.analysis.operators.fixed_elsewhere import judged_kernels
@@ -27,7 +27,7 @@ from hta_widgets.kernel_names import short_kernel_name
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["low_occupancy", "tiny_products", "wave_quantization"]
+__all__ = ["RULES", "low_occupancy", "tiny_products", "wave_quantization"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -63,7 +63,7 @@ def wave_quantization(inputs: Inputs) -> Finding | None:
     launch, of_row = residency(rank_trace, np.array([row])), float(waves[rows == row][0])
     room = int(launch.multiprocessors[0] * launch.resident[0])
     return _finding(
-        inputs, "wave_quantization", found, row,
+        inputs, "occupancy", found, row,
         f"Kernels whose last wave of blocks leaves much of the device idle take {percent(found.taken_pct)} "
         f"of the time{callers_in_words(rank_trace, found.rows)}. The most time of them takes {name}: "
         f"{int(launch.blocks[0]):,} blocks, where the device has room for {room:,} at once "
@@ -100,7 +100,7 @@ def low_occupancy(inputs: Inputs) -> Finding | None:
     if limiter == "grid":
         why = f"{counted(blocks, 'block')} for {counted(processors, 'multiprocessor')} are too few"
     return _finding(
-        inputs, "low_occupancy", found, row,
+        inputs, "occupancy", found, row,
         f"Kernels that keep few warps on the device, and run far below what it could do, take "
         f"{percent(found.taken_pct)} of the time{callers_in_words(rank_trace, found.rows)}. The most time of "
         f"them takes {name}: it fills {percent(float(launch.filled_pct[0]))} of the device ({why}), and "
@@ -123,7 +123,7 @@ def tiny_products(inputs: Inputs) -> Finding | None:
     row, name = _main(rank_trace, found.rows)
     typical = int(np.median(rank_trace.dur[found.rows]))
     return _finding(
-        inputs, "tiny_products", found, row,
+        inputs, "operators", found, row,
         f"{counted(len(found.rows), 'matrix product')} so small that the device is latency bound "
         f"({duration(typical)} at the median, most of it the start and the end of a kernel) take "
         f"{percent(found.taken_pct)} of the time{callers_in_words(rank_trace, found.rows)}; the most time of "
@@ -138,11 +138,10 @@ def tiny_products(inputs: Inputs) -> Finding | None:
 
 
 def _finding(
-    inputs: Inputs, topic: str, found: Shorter, row: int, text: str, advice: str, change: Change
+    inputs: Inputs, kind: str, found: Shorter, row: int, text: str, advice: str, change: Change
 ) -> Finding:
     rank_trace = inputs.trace.rank(found.worst)
     lost = f"at most {inputs.share(found.lost_pct)}{inputs.per_step(found.cost_ns)} is lost"
-    kind = "operators" if topic == "tiny_products" else "occupancy"
     evidence = Evidence(
         rank=found.worst if found.alone else None,
         name=longest(rank_trace, found.rows),
@@ -150,7 +149,7 @@ def _finding(
         event_id=int(rank_trace.event_id[row]),
     )
     return Finding(
-        topic, found.cost_ns, found.lost_pct, f"{text}: {lost}.", advice, kind, evidence,
+        found.cost_ns, found.lost_pct, f"{text}: {lost}.", advice, kind, evidence,
         change=change,
         severity="note",  # that much is a bound: what a library reaches is not known
     )  # fmt: skip
@@ -223,3 +222,31 @@ def _check_roofs(inputs: Inputs, rank: int, find: Callable[[RankTrace], Int64], 
         )
     known_peaks(inputs, [rank], why)
     return True
+
+
+RULES = (
+    Rule(
+        topic="wave_quantization",
+        question="whether kernels fill the device",
+        title="Waiting for the last blocks of kernels",
+        judge=wave_quantization,
+        risk="Larger sizes change the model, its memory and its results, unless the added part is masked.",
+        needs="Sizes that may be chosen or padded.",
+    ),
+    Rule(
+        topic="low_occupancy",
+        question="whether kernels fill the device",
+        title="Filling little of the device with kernels",
+        judge=low_occupancy,
+        risk="Fewer registers per thread may spill to memory.",
+        needs="Access to the kernel and how it is launched.",
+    ),
+    Rule(
+        topic="tiny_products",
+        question="whether matrix products are too small",
+        title="Multiplying matrices too small for the device",
+        judge=tiny_products,
+        risk="Batched products need their operands side by side in memory.",
+        needs="Products that do not depend on each other.",
+    ),
+)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.memory.advice import LIKELY, memory_levels
 from hta_widgets.analysis.memory.owners import memory_owners
 from hta_widgets.errors import MissingDataError
@@ -19,7 +21,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
 
-__all__ = ["memory_findings"]
+__all__ = ["RULES"]
 
 NEARLY_FULL: Final = 0.9
 """Of a device's memory: a few blocks more, or a longer input, and an allocation fails."""
@@ -34,26 +36,28 @@ _GROWN: Final = 0.01
 """Without the device's memory: a leak that has grown by this share of the peak is worth telling."""
 
 
-def memory_findings(inputs: Inputs) -> list[Finding]:
-    """What there is to say of the accelerators' memory; nothing where it was not recorded."""
+@memoize_per_rank()
+def _devices(inputs: Inputs) -> pd.DataFrame | None:
+    """The levels of the accelerators' memory; None where it was not recorded."""
     frames = []
     for rank in inputs.trace.ranks_of(inputs.asked):
         with contextlib.suppress(MissingDataError):
             frames.append(inputs.of(rank, _levels))
     if not frames:
-        return []
+        return None
     frame = pd.concat(frames, ignore_index=True)
-    frame = frame[frame["device"] != "cpu"]
-    found = (_leak(frame), _full(inputs, frame), _fragmentation(frame))
-    return [finding for finding in found if finding is not None]
+    return frame[frame["device"] != "cpu"]
 
 
 def _levels(inputs: Inputs, rank: int) -> pd.DataFrame:
     return memory_levels(inputs.trace, replace(inputs.asked, ranks=(rank,)))
 
 
-def _leak(frame: pd.DataFrame) -> Finding | None:
+def _leak(inputs: Inputs) -> Finding | None:
     """The lowest level of the steps rises: the device that is full first."""
+    frame = _devices(inputs)
+    if frame is None:
+        return None
     frame = frame[(frame["leak_p"] < LIKELY) & (frame["leak_bytes_per_step"].fillna(0) > 0)]
     if frame.empty:
         return None
@@ -68,7 +72,6 @@ def _leak(frame: pd.DataFrame) -> Finding | None:
     row, steps = frame.iloc[first], left.iloc[first]
     when = "" if np.isnan(steps) else f"; about {round(steps):,} steps more fill the device"
     return _finding(
-        "memory_leak",
         f"Each step leaves about {byte_size(int(row['leak_bytes_per_step']))} allocated on {_place(row)}: "
         f"the lowest level of its {row['steps']} steps rises{when}.",
         "Keep numbers, not tensors, of past steps (loss.item(), .detach()); look for lists, caches and hooks "
@@ -78,8 +81,11 @@ def _leak(frame: pd.DataFrame) -> Finding | None:
     )
 
 
-def _full(inputs: Inputs, frame: pd.DataFrame) -> Finding | None:
+def _full(inputs: Inputs) -> Finding | None:
     """Allocated memory comes close to what the device has."""
+    frame = _devices(inputs)
+    if frame is None:
+        return None
     share = (frame["allocated_bytes"] / frame["device_bytes"]).astype("float64")
     if not (share >= NEARLY_FULL).any():
         return None
@@ -92,7 +98,6 @@ def _full(inputs: Inputs, frame: pd.DataFrame) -> Finding | None:
     )
     most = owners[owners["device"] == row["device"]].iloc[0]
     return _finding(
-        "memory_full",
         f"Tensors take up to {percent(100.0 * float(share.iloc[fullest]))} of the memory of {_place(row)}, "
         f"{byte_size(int(row['allocated_bytes']))}; {percent(most['share_pct'])} of it: {most['name']}.",
         "Less is needed with smaller micro-batches and gradient accumulation, activation checkpoints, or "
@@ -102,8 +107,11 @@ def _full(inputs: Inputs, frame: pd.DataFrame) -> Finding | None:
     )
 
 
-def _fragmentation(frame: pd.DataFrame) -> Finding | None:
+def _fragmentation(inputs: Inputs) -> Finding | None:
     """The allocator has nearly all of the device, and cannot use much of it when most is allocated."""
+    frame = _devices(inputs)
+    if frame is None:
+        return None
     reserved = frame["reserved_bytes"].astype("float64")
     slack = frame["slack_bytes"].astype("float64")
     chosen = (reserved >= NEARLY_FULL * frame["device_bytes"].astype("float64")) & (
@@ -113,7 +121,6 @@ def _fragmentation(frame: pd.DataFrame) -> Finding | None:
         return None
     row = frame.iloc[int(slack.where(chosen, -1).to_numpy().argmax())]
     return _finding(
-        "memory_fragmentation",
         f"On {_place(row)}, {byte_size(int(row['slack_bytes']))} of the "
         f"{byte_size(int(row['reserved_bytes']))} reserved are not allocated when most memory is, though the "
         "device is nearly full: free blocks do not fit what is asked for.",
@@ -128,15 +135,41 @@ def _place(row: pd.Series) -> str:
     return f"{row['device']} of rank {row['rank']}"
 
 
-def _finding(topic: str, text: str, suggestion: str, kind: str, row: pd.Series) -> Finding:
+def _finding(text: str, suggestion: str, kind: str, row: pd.Series) -> Finding:
     return Finding(
-        topic,
         0,
         0.0,
         text,
         suggestion,
         kind,
         Evidence(rank=int(row["rank"])),
-        section="memory",
         severity="warning",
     )
+
+
+RULES = (
+    Rule(
+        topic="memory_leak",
+        question="whether memory leaks",
+        title="Memory leaks",
+        judge=_leak,
+        role="memory",
+        headline="memory leaks",
+    ),
+    Rule(
+        topic="memory_full",
+        question="whether memory is nearly full",
+        title="Memory is nearly full",
+        judge=_full,
+        role="memory",
+        headline="memory is nearly full",
+    ),
+    Rule(
+        topic="memory_fragmentation",
+        question="whether memory is reserved in vain",
+        title="Memory is reserved in vain",
+        judge=_fragmentation,
+        role="memory",
+        headline="memory is reserved in vain",
+    ),
+)

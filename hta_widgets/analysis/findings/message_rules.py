@@ -13,9 +13,10 @@ from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.in_passes import in_passes
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.formatting import byte_size, duration, percent
 
-__all__ = ["LEAST_PER_STEP", "tells_latency", "tiny_collectives"]
+__all__ = ["LEAST_PER_STEP", "RULE", "tells_latency", "tiny_collectives"]
 
 LEAST_PER_STEP: Final = 10
 """Fewer small collectives in a step are not many."""
@@ -75,7 +76,6 @@ def tiny_collectives(inputs: Inputs) -> Finding | None:
     latency = 100.0 * min(1.0, int(fit["alpha_ns"]) * len(small) / int(small["transfer_ns"].sum()))
     worst = small.iloc[int(small["lost_ns"].to_numpy(np.int64).argmax())]
     return Finding(
-        "tiny_collectives",
         cost,
         share,
         f"{number} {fit['collective']}s a step among {fit['group_size']} ranks send at most "
@@ -137,3 +137,15 @@ def _small(inputs: Inputs, fit: pd.Series) -> pd.DataFrame:
         alone = exposed.within_each(rows[["start_ns", "end_ns"]].to_numpy(np.int64))
         parts.append(rows.assign(lost_ns=np.minimum(alone, rows["transfer_ns"].to_numpy(np.int64))))
     return pd.concat(parts) if parts else small.assign(lost_ns=np.int64(0))
+
+
+RULE = Rule(
+    topic="tiny_collectives",
+    question="what communication costs",
+    title="Communicating in many small collectives",
+    judge=tiny_collectives,
+    applies=tells_latency,
+    no_change="no edit joins messages, and whether they can wait for each other is not known",
+    risk="The first message waits for the last; joining them copies.",
+    needs="Messages that are there together.",
+)

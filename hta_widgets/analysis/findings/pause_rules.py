@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hta_widgets.analysis.findings.callers import around_in_words
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import Evidence, Finding
-from hta_widgets.analysis.findings.pauses import STALL_NS, Paused
+from hta_widgets.analysis.findings.pauses import STALL_NS, TELLING_STEPS, Paused
+from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule
 from hta_widgets.analysis.idle.pauses import GARBAGE_COLLECTION
 from hta_widgets.analysis.idle.places import Place, host_places, short_place
 from hta_widgets.analysis.replay import edits
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.core.intervals import Intervals
     from hta_widgets.analysis.findings.inputs import Inputs
 
-__all__ = ["PAUSE_RULES", "without_pauses"]
+__all__ = ["RULES", "without_pauses"]
 
 _MOST = 0.5
 
@@ -49,7 +49,6 @@ def host_stall(inputs: Inputs) -> Finding | None:
         "_ExperimentalConfig(record_python_gc_info=True)."
     )
     return Finding(
-        "host_stall",
         idle.length,
         share,
         f"{words} while {when}{_places(inputs, rank, idle)}; {counted(len(idle), 'time')}, up to "
@@ -57,7 +56,7 @@ def host_stall(inputs: Inputs) -> Finding | None:
         advice,
         "idle_breakdown",
         _evidence(inputs, rank, idle),
-        change=Change("without these pauses", lambda _: _without_stalls(paused)),
+        change=Change("without these pauses", lambda _: _without_stalls(paused), GETS_AHEAD),
     )
 
 
@@ -75,7 +74,6 @@ def unmarked_host(inputs: Inputs) -> Finding | None:
         else "Mark what the loop does then with torch.profiler.record_function, or record with_stack=True. "
     )
     return Finding(
-        "unmarked_host",
         idle.length,
         share,
         f"{words} while the host records no operator and no call, in most steps before "
@@ -85,7 +83,7 @@ def unmarked_host(inputs: Inputs) -> Finding | None:
         "next one meanwhile.",
         "idle_breakdown",
         _evidence(inputs, rank, idle),
-        change=Change("without these pauses", lambda _: _without_recurring(paused)),
+        change=Change("without these pauses", lambda _: _without_recurring(paused), GETS_AHEAD),
     )
 
 
@@ -160,4 +158,26 @@ def without_pauses(paused: Paused) -> list[Edit]:
     return [*_without_stalls(paused), *_without_recurring(paused)]
 
 
-PAUSE_RULES = {"host_stall": host_stall, "unmarked_host": unmarked_host}
+def _has_steps_to_compare(inputs: Inputs) -> bool:
+    return inputs.judged >= TELLING_STEPS
+
+
+RULES = (
+    Rule(
+        topic="host_stall",
+        question=IDLE_QUESTION,
+        title="A host that stops for a while",
+        judge=host_stall,
+        applies=_has_steps_to_compare,
+        risk="Without garbage collection in the loop, cycles stay in memory until it runs.",
+        needs="Pauses that the program decides about.",
+    ),
+    Rule(
+        topic="unmarked_host",
+        question=IDLE_QUESTION,
+        title="Waiting for host work that nothing names",
+        judge=unmarked_host,
+        applies=_has_steps_to_compare,
+        needs="Access to the code that the host runs there.",
+    ),
+)

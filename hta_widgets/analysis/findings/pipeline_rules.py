@@ -9,6 +9,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.findings.straggler import late_ranks
 from hta_widgets.analysis.parallelism.pipeline import pipeline
 from hta_widgets.analysis.parallelism.schedules import GPIPE, INTERLEAVED, ONE_F_ONE_B, ZB_H1
@@ -21,7 +22,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
 
-__all__ = ["Bubble", "bubble", "pipeline_bubble"]
+__all__ = ["RULE", "Bubble", "bubble", "pipeline_bubble"]
 
 SCHEDULE: Final = "schedule"
 STAGES: Final = "stages"
@@ -137,7 +138,6 @@ def pipeline_bubble(inputs: Inputs) -> Finding | None:
     cost, share = lost // len(frame), 100.0 * lost / max(int(frame["window_ns"].sum()), 1)
     rest = ", besides waiting for late ranks," if found.late else ""
     return Finding(
-        "pipeline_bubble",
         cost,
         share,
         f"The {found.rows['stages'].max()} stages of the pipeline wait for each other between passes{rest} "
@@ -235,3 +235,16 @@ def _advice(inputs: Inputs, found: Bubble) -> str:
         f"{_OTHERS.get(str(row['schedule']), '')}. Neither is promised: smaller microbatches run less "
         "efficient kernels, and more of the same size are a larger batch."
     )
+
+
+RULE = Rule(
+    topic="pipeline_bubble",
+    question="whom the ranks wait for",
+    title="Waiting of the pipeline's stages for each other",
+    judge=pipeline_bubble,
+    applies=lambda inputs: bubble(inputs) is not None,
+    no_change="how many microbatches there may be is for the program to say, and edits.microbatches "
+    "replays other numbers",
+    risk="More microbatches keep more activations, or make kernels smaller.",
+    needs="A batch that can be divided, or layers that can be divided another way.",
+)

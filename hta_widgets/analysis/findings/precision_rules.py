@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import known_peaks
 from hta_widgets.analysis.kernels.classes import MATRIX, kernel_class
 from hta_widgets.analysis.replay import edits
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.replay.edits import Edit
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["fp32_units", "tf32_units"]
+__all__ = ["RULES", "fp32_units", "tf32_units"]
 
 _LEAST_PCT = 30.0
 """A smaller share of the time of matrix products may be some parts that need the precision."""
@@ -54,7 +54,7 @@ def fp32_units(inputs: Inputs) -> Finding | None:
     elif "AMD" in peaks.source:
         advice = "torch.autocast with torch.bfloat16, which also halves the memory traffic."
     return _finding(
-        inputs, "fp32_units", _FULL, share, lost,
+        inputs, _FULL, share, lost,
         f"in full fp32; tensor cores of this device ({peaks.device}) multiply 16 bits at up to "
         f"{significant(fast / full)} times that rate",
         advice,
@@ -67,7 +67,7 @@ def tf32_units(inputs: Inputs) -> Finding | None:
     if share <= _LEAST_PCT:
         return None
     return _finding(
-        inputs, "tf32_units", ("tensor_tf32",), share, lost,
+        inputs, ("tensor_tf32",), share, lost,
         "in TF32; the same tensor cores multiply 16 bits twice as fast",
         "torch.autocast with torch.bfloat16, or FSDP's MixedPrecisionPolicy(param_dtype=torch.bfloat16): it "
         "has the exponents of fp32, so that no loss scaling is needed.",
@@ -76,7 +76,6 @@ def tf32_units(inputs: Inputs) -> Finding | None:
 
 def _finding(
     inputs: Inputs,
-    topic: str,
     units: Collection[str],
     share: float,
     lost: pd.Series[float],
@@ -89,7 +88,6 @@ def _finding(
     longest = _kernels(inputs)[0]
     longest = longest[[name for name in longest.index if kernel_class(name).unit in units]]
     return Finding(
-        topic,
         cost,
         pct,
         f"{percent(share)} of the time of matrix products, convolutions and attention is spent {words}. In "
@@ -132,3 +130,23 @@ def _kernels(inputs: Inputs) -> tuple[pd.Series[float], pd.DataFrame]:
     counts, means = inputs.compute_kernels
     by_rank = (counts * means).fillna(0.0)
     return by_rank.sum(axis=1), by_rank
+
+
+RULES = (
+    Rule(
+        topic="fp32_units",
+        question="on which units kernels multiply",
+        title="Multiplying in full fp32",
+        judge=fp32_units,
+        risk="TF32 keeps 10 bits of the mantissa, BF16 7: losses and metrics have to be compared.",
+        needs="Units for matrices: Volta or later, CDNA.",
+    ),
+    Rule(
+        topic="tf32_units",
+        question="on which units kernels multiply",
+        title="Multiplying in TF32 instead of 16 bits",
+        judge=tf32_units,
+        risk="BF16 keeps 7 bits of the mantissa: losses and metrics have to be compared.",
+        needs="torch.autocast, and a device of 2020 or later.",
+    ),
+)

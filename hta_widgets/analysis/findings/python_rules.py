@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import MODULE, most_frequent_line, nearest
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
 from hta_widgets.analysis.idle.causes import is_synchronising
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.replay import edits
@@ -22,7 +22,7 @@ from hta_widgets.trace.classify import EventClass
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["python_heavy"]
+__all__ = ["RULE", "python_heavy"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -75,7 +75,6 @@ def python_heavy(inputs: Inputs) -> Finding | None:
     each = duration(most.own_ns / len(most.launches))
     pattern = f"{edits.exactly(most.name)}_*"
     return Finding(
-        "python_heavy",
         most.idle_ns,
         share,
         f"In {brief(most.name)}{f' at {brief(line)}' if line else ''} the host takes {each} for each launch, "
@@ -133,3 +132,14 @@ def _waits(rank_trace: RankTrace) -> Intervals:
     named = np.array([is_synchronising(name) for name in rank_trace.names] or [False], np.bool_)
     rows = np.flatnonzero(named[rank_trace.name] & (rank_trace.event_class == EventClass.RUNTIME))
     return Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+
+
+RULE = Rule(
+    topic="python_heavy",
+    question=IDLE_QUESTION,
+    title="Running Python in one kind of module",
+    judge=python_heavy,
+    applies=lambda inputs: inputs.has_stacks,
+    risk="Compiling takes time at first and again for every new shape; results may differ in the last bits.",
+    needs="torch.compile, or a fused kernel for these operators.",
+)

@@ -10,6 +10,7 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.core.step_function import time_with
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Rule, never
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue
 from hta_widgets.analysis.launches.stream_queues import SHORTEST_LIMIT
 from hta_widgets.formatting import percent
@@ -17,7 +18,7 @@ from hta_widgets.formatting import percent
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["queue_full"]
+__all__ = ["RULE", "queue_full"]
 
 
 def queue_full(inputs: Inputs) -> Finding | None:
@@ -39,7 +40,6 @@ def queue_full(inputs: Inputs) -> Finding | None:
     among = len(inputs.temporal) > 1
     host = f"The host of rank {most['rank']}" if among else "The host"
     return Finding(
-        "queue_full",
         waited,
         share,
         f"{host} waits {inputs.share(share)}{inputs.per_step(waited)} in launch calls because the launch "
@@ -50,13 +50,7 @@ def queue_full(inputs: Inputs) -> Finding | None:
         "work for the device makes the steps shorter.",
         "blocked_on_full_queue",
         Evidence(rank=int(most["rank"]) if among else None),
-        saving="Faster launches or a faster host save nothing: the device decides the time.",
-        saving_low_ns=0,
-        saving_ns=0,
-        saving_high_ns=0,
-        saving_pct=0.0,
-        method="analytic",
-        section="not now",
+        nothing_saved="Faster launches or a faster host save nothing: the device decides the time.",
         severity="note",
     )
 
@@ -81,3 +75,13 @@ def _long_ns(rank_trace: RankTrace) -> int | None:
         return None
     came = rank_trace.start[rank_trace.launch[rows]]
     return time_with(came, np.maximum(rank_trace.start[rows], came), SHORTEST_LIMIT)
+
+
+RULE = Rule(
+    topic="queue_full",
+    question="how far the host is ahead",
+    title="A full launch queue",
+    judge=queue_full,
+    role="aside",
+    applies=never,
+)

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.findings.callers import callers_in_words
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import longest, matters, shorter
 from hta_widgets.analysis.operators.recomputed import recomputed, recorded_again
 from hta_widgets.analysis.replay import edits
@@ -19,7 +19,7 @@ from hta_widgets.errors import MissingDataError
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["recomputation"]
+__all__ = ["RULE", "recomputation"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -33,7 +33,6 @@ def recomputation(inputs: Inputs) -> Finding | None:
         return None
     rank_trace = inputs.trace.rank(found.worst)
     return Finding(
-        "recomputation",
         found.cost_ns,
         found.lost_pct,
         f"The backward pass runs parts of the forward pass again (activation checkpointing), which takes "
@@ -66,3 +65,14 @@ def _abstain(inputs: Inputs, rank: int) -> None:
             "operators inside the backward pass are recorded for another one; whether they are those of the "
             "forward pass cannot be told",
         )
+
+
+RULE = Rule(
+    topic="recomputation",
+    question="whether the forward pass runs twice",
+    title="Running parts of the forward pass again",
+    judge=recomputation,
+    applies=lambda inputs: inputs.has_operators,
+    risk="Activations that are kept take memory until the backward pass.",
+    needs="Free device memory.",
+)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.communication.collectives import read_ahead
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Found, Role, Rule
 from hta_widgets.analysis.idle.causes import blocked_threads, is_synchronising
 from hta_widgets.analysis.idle.start_up import job_start_up
 from hta_widgets.errors import MissingDataError
@@ -26,7 +27,44 @@ __all__ = ["earlier_work", "recording_verdict", "start_up", "unread_files", "why
 _MOST_CALLS = 3
 
 
-def recording_verdict(trace: Trace, scope: Scope) -> Finding | None:
+def _of_recording(topic: str, title: str, headline: str = "") -> Rule:
+    """What is said of a recording before any rule is asked."""
+    role: Role = "recording" if headline else "aside"
+    return Rule(topic, MAIN_QUESTION, title, lambda inputs: None, role, headline=headline)
+
+
+_SEVERAL_JOBS = _of_recording(
+    "several_jobs",
+    "These recordings are not the ranks of one job",
+    "These recordings are not the ranks of one job: nothing is compared.",
+)
+_FILTERED = _of_recording(
+    "filtered",
+    "Events were removed from this recording",
+    "Events were removed from this recording: where time goes cannot be told from it.",
+)
+_FRAGMENT = _of_recording(
+    "fragment",
+    "The recording holds one piece of device work",
+    "The recording holds one piece of device work: too little to tell where time goes.",
+)
+_GRAPH_CAPTURE = _of_recording(
+    "graph_capture",
+    "A graph is being captured",
+    "A graph is being captured: what is launched does not run.",
+)
+_UNREAD_FILES = _of_recording("unread_files", "Files that could not be read")
+_EARLIER_WORK = _of_recording("earlier_work", "Work launched before the recording")
+_START_UP = Rule(
+    topic="start_up",
+    question=MAIN_QUESTION,
+    title="Starting up",
+    judge=lambda inputs: None,
+    no_change="it is no part of a steady step",
+)
+
+
+def recording_verdict(trace: Trace, scope: Scope) -> Found | None:
     """Why no sentence about the time of this recording could be true; None if some can."""
     short = trace.exceeds_memory
     recordings = {rank: _look_at(trace, rank, short) for rank in trace.ranks_of(scope)}
@@ -34,7 +72,7 @@ def recording_verdict(trace: Trace, scope: Scope) -> Finding | None:
         _ = trace.health  # which is kept, so that no rank is read for it once more
     if len(recordings) > 1 and trace.several_jobs:
         return _verdict(
-            "several_jobs",
+            _SEVERAL_JOBS,
             f"These are not the ranks of one job: {trace.several_jobs}. Nothing can be compared or averaged "
             "between them.",
             "Open each recording by itself, or choose one rank.",
@@ -43,7 +81,7 @@ def recording_verdict(trace: Trace, scope: Scope) -> Finding | None:
     if filtered:
         kept = percent(min(recording.kept_pct for recording in filtered))
         return _verdict(
-            "filtered",
+            _FILTERED,
             f"Events were removed from this recording: it holds {kept} of the operators that ran. What lies "
             "between those that are left is no idle time, and what is missing may be the cause.",
             "Open the files as the profiler wrote them.",
@@ -52,7 +90,7 @@ def recording_verdict(trace: Trace, scope: Scope) -> Finding | None:
     counts = [trace.rank(rank).device_events for rank in recordings]
     if counts and max(counts) == 1:
         return _verdict(
-            "fragment",
+            _FRAGMENT,
             "The recording holds one piece of device work: too little to tell where time goes.",
             "Record some whole steps: torch.profiler.schedule(wait=1, warmup=3, active=5).",
         )
@@ -61,7 +99,7 @@ def recording_verdict(trace: Trace, scope: Scope) -> Finding | None:
         launches = sum(recording.launches for recording in captured)
         unanswered = sum(recording.unanswered for recording in captured)
         return _verdict(
-            "graph_capture",
+            _GRAPH_CAPTURE,
             f"A graph is being captured: {unanswered:,} of {launches:,} launches are recorded into it and do "
             "not run, so that an idle device means nothing here.",
             "Record replays of the graph to see what the device does.",
@@ -84,14 +122,14 @@ def _look_at(trace: Trace, rank: int, short: bool) -> Recording:
     return rank_trace.recording
 
 
-def unread_files(trace: Trace) -> Finding | None:
+def unread_files(trace: Trace) -> Found | None:
     """That files of the job could not be read, so that every answer is about the others."""
     if not trace.failed:
         return None
     unread, ranks = len(trace.failed), len(trace.ranks)
     those = f"the {counted(ranks, 'rank')} that could be" if ranks > 1 else f"rank {trace.ranks[0]}"
     return _verdict(
-        "unread_files",
+        _UNREAD_FILES,
         f"{counted(unread, 'file')} could not be read: whatever is said is about {those}.",
         "See trace.health for the reasons.",
     )
@@ -135,7 +173,7 @@ def why_withheld(inputs: Inputs, starting: Finding | None) -> MissingDataError |
     return None
 
 
-def start_up(inputs: Inputs) -> Finding | None:
+def start_up(inputs: Inputs) -> Found | None:
     """Driver calls that load code or set up while the device waits, once, as when a process begins."""
     if not inputs.start_up:
         return None
@@ -148,8 +186,7 @@ def start_up(inputs: Inputs) -> Finding | None:
             for rank in sorted({rank for rank, _ in inputs.left_out})
         }
         spent = max(inputs.start_up[rank].idle.within(window) for rank, window in windows.items())
-        return Finding(
-            "start_up",
+        finding = Finding(
             spent,
             0.0,
             f"Iteration{'s' * plural} {numbers} {'hold' if plural else 'holds'} start-up and "
@@ -160,14 +197,14 @@ def start_up(inputs: Inputs) -> Finding | None:
             Evidence(iteration=iterations[0]),
             severity="note",
         )
+        return Found(_START_UP, finding)
     frame = inputs.idle_at_all
     lost, whole = int(frame["start_up_ns"].sum()), int(frame["window_ns"].sum())
     if not whole:
         return None
     cost = lost // len(frame)
     windows = {rank: inputs.trace.rank(rank).windows(inputs.scope) for rank in inputs.start_up}
-    return Finding(
-        "start_up",
+    finding = Finding(
         cost,
         100.0 * lost / whole,
         f"Start-up takes {inputs.share(100.0 * lost / whole)} ({duration(cost)}): the device waits for "
@@ -176,9 +213,10 @@ def start_up(inputs: Inputs) -> Finding | None:
         "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
         "idle_breakdown",
     )
+    return Found(_START_UP, finding)
 
 
-def earlier_work(inputs: Inputs) -> Finding | None:
+def earlier_work(inputs: Inputs) -> Found | None:
     """A host that waits, as the first step begins, for device work that was launched before the recording.
 
     Such a step is timed on the device, so the wait is no part of it.
@@ -203,8 +241,7 @@ def earlier_work(inputs: Inputs) -> Finding | None:
     waited, rank, iteration, row = found
     rank_trace = inputs.trace.rank(rank)
     call = f" in {brief(rank_trace.names[int(rank_trace.name[row])])}" if row >= 0 else ""
-    return Finding(
-        "earlier_work",
+    finding = Finding(
         waited,
         0.0,
         f"As iteration {iteration} begins on rank {rank}, the host waits {duration(waited)}{call} for work "
@@ -214,6 +251,7 @@ def earlier_work(inputs: Inputs) -> Finding | None:
         Evidence(rank=rank, iteration=iteration),
         severity="note",
     )
+    return Found(_EARLIER_WORK, finding)
 
 
 def _longest_calls(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) -> str:
@@ -236,8 +274,8 @@ def _longest_calls(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) ->
     )
 
 
-def _verdict(topic: str, text: str, suggestion: str) -> Finding:
-    return Finding(topic, 0, 0.0, text, suggestion, "", severity="verdict")
+def _verdict(rule: Rule, text: str, suggestion: str) -> Found:
+    return Found(rule, Finding(0, 0.0, text, suggestion, "", severity="verdict"))
 
 
 def _unanswered(recordings: list[Recording]) -> str:

@@ -15,10 +15,10 @@ from hta_widgets.analysis.core.chosen_rows import count_in_each
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.advice import KEEP_MEMORY
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import concerned, shares_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.host_points import ALLOCATES
@@ -27,7 +27,7 @@ from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 
-__all__ = ["REGION_RULES", "begins_in"]
+__all__ = ["RULES", "begins_in"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -47,13 +47,12 @@ class _Region:
         suggestion: what to try, and what it risks.
     """
 
-    topic: str
     calls: re.Pattern[str]
     classes: tuple[EventClass, ...]
     each: str
     more_than: int
     what: str
-    words: str
+    label: str
     edits_of: Callable[[str], list[Edit]]
     suggestion: str
     with_work: bool = False
@@ -69,59 +68,53 @@ def _without_fills(name: str) -> list[Edit]:
     return [edits.without(pattern), *gone]
 
 
-_REGIONS = (
-    _Region(
-        "optimizer_not_fused",
-        re.compile(r"^Optimizer\.step#"),
-        (EventClass.ANNOTATION,),
-        "launches",
-        30,
-        "the optimizer launches",
-        "with a fused optimizer",
-        lambda name: [edits.fused_optimizer(edits.exactly(name))],
-        "Let the optimizer update all parameters in a few kernels: fused=True, or foreach=True, which takes "
-        "memory for a copy of the gradients. Results differ in the last digits.",
-    ),
-    _Region(
-        "zero_grad_fills",
-        re.compile(r"^Optimizer\.zero_grad#"),
-        (EventClass.ANNOTATION,),
-        "launches",
-        3,
-        "zeroing the gradients launches",
-        "without zeroing gradients",
-        _without_fills,
-        "zero_grad(set_to_none=True) launches nothing; gradients are then None until the next backward pass.",
-        with_work=True,
-    ),
-    _Region(
-        "bucket_copies",
-        re.compile(r"^torch\.distributed\.ddp\.reducer::copy_bucket_to_grad$"),
-        (EventClass.HOST_OP,),
-        "copies",
-        50,
-        "DDP fills gradients from its buckets by",
-        "without copies from DDP's buckets",
-        _without_fills,
-        "DistributedDataParallel(gradient_as_bucket_view=True): gradients are then views of the buckets, "
-        "which also saves their memory. Code that detaches or replaces gradients does not go with it.",
-        with_work=True,
-    ),
-    _Region(
-        "allocator_calls",
-        ALLOCATES,
-        (EventClass.RUNTIME,),
-        "calls",
-        5,
-        "memory is allocated or freed with the driver",
-        "with an allocator that keeps memory",
-        lambda _: [edits.allocator()],
-        f"{KEEP_MEMORY} PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps where memory is short.",
-    ),
+_OPTIMIZER = _Region(
+    re.compile(r"^Optimizer\.step#"),
+    (EventClass.ANNOTATION,),
+    "launches",
+    30,
+    "the optimizer launches",
+    "with a fused optimizer",
+    lambda name: [edits.fused_optimizer(edits.exactly(name))],
+    "Let the optimizer update all parameters in a few kernels: fused=True, or foreach=True, which takes "
+    "memory for a copy of the gradients. Results differ in the last digits.",
+)
+_ZERO_GRAD = _Region(
+    re.compile(r"^Optimizer\.zero_grad#"),
+    (EventClass.ANNOTATION,),
+    "launches",
+    3,
+    "zeroing the gradients launches",
+    "without zeroing gradients",
+    _without_fills,
+    "zero_grad(set_to_none=True) launches nothing; gradients are then None until the next backward pass.",
+    with_work=True,
+)
+_BUCKETS = _Region(
+    re.compile(r"^torch\.distributed\.ddp\.reducer::copy_bucket_to_grad$"),
+    (EventClass.HOST_OP,),
+    "copies",
+    50,
+    "DDP fills gradients from its buckets by",
+    "without copies from DDP's buckets",
+    _without_fills,
+    "DistributedDataParallel(gradient_as_bucket_view=True): gradients are then views of the buckets, "
+    "which also saves their memory. Code that detaches or replaces gradients does not go with it.",
+    with_work=True,
+)
+_ALLOCATOR = _Region(
+    ALLOCATES,
+    (EventClass.RUNTIME,),
+    "calls",
+    5,
+    "memory is allocated or freed with the driver",
+    "with an allocator that keeps memory",
+    lambda _: [edits.allocator()],
+    f"{KEEP_MEMORY} PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps where memory is short.",
 )
 
 
-def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
+def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
     def judge(inputs: Inputs) -> Finding | None:
         frame = inputs.idle
         if frame.empty or not inputs.judged:  # often is a number of times in each step
@@ -151,7 +144,6 @@ def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
         name = names[0]
         times = f"{calls[worst].often:,} {_COUNTED[region.each]} ({in_words([*map(brief, names)])})"
         return Finding(
-            region.topic,
             cost,
             share,
             f"In each step {region.what} {times}, which takes the host {told}; "
@@ -164,7 +156,7 @@ def _rule(region: _Region) -> Callable[[Inputs], Finding | None]:
                 event_rank=worst,
                 event_id=int(rank_trace.event_id[rows[int(rank_trace.dur[rows].argmax())]]),
             ),
-            change=Change(region.words, lambda found: _edits(found, region)),
+            change=Change(region.label, lambda found: _edits(found, region)),
             share_of=shares_of(about, on_each),
             only_if_saved=not severity_of(max(idle, device)),
             severity=severity_of(max(idle, device)) or ("note" if severity_of(share) else None),
@@ -290,4 +282,45 @@ def _edits(rank_trace: RankTrace, region: _Region) -> list[Edit]:
     return list(dict.fromkeys(made))
 
 
-REGION_RULES = {region.topic: _rule(region) for region in _REGIONS}
+def _has_steps(inputs: Inputs) -> bool:
+    return bool(inputs.judged)
+
+
+RULES = (
+    Rule(
+        topic="optimizer_not_fused",
+        question=IDLE_QUESTION,
+        title="Launching the optimizer's work piece by piece",
+        judge=_judge(_OPTIMIZER),
+        applies=_has_steps,
+        risk="Sums are rounded in another order.",
+        needs="An optimizer with fused=True or foreach=True.",
+    ),
+    Rule(
+        topic="zero_grad_fills",
+        question=IDLE_QUESTION,
+        title="Zeroing gradients",
+        judge=_judge(_ZERO_GRAD),
+        applies=_has_steps,
+        risk="Code that reads .grad finds None.",
+        needs="zero_grad(set_to_none=True).",
+    ),
+    Rule(
+        topic="bucket_copies",
+        question=IDLE_QUESTION,
+        title="Copying DDP's buckets back into gradients",
+        judge=_judge(_BUCKETS),
+        applies=_has_steps,
+        risk="Gradients share the memory of the buckets: they must not be detached or replaced.",
+        needs="DistributedDataParallel(gradient_as_bucket_view=True).",
+    ),
+    Rule(
+        topic="allocator_calls",
+        question=IDLE_QUESTION,
+        title="Allocating memory with the driver",
+        judge=_judge(_ALLOCATOR),
+        applies=_has_steps,
+        risk="Memory stays reserved.",
+        needs="Memory for the peak, or sizes that repeat.",
+    ),
+)

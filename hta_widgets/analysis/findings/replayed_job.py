@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from hta_widgets.analysis.communication.standing_out import standing_out
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.job.slowdown import judged
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import duration, percent, ranks_in_words
+from hta_widgets.formatting import ranks_in_words
 from hta_widgets.trace.scope import Scope
 
 __all__ = ["MOST_WORK", "ReplayedJob", "named_late", "replayed_job"]
@@ -63,17 +64,30 @@ class ReplayedJob:
         """What they gain at most."""
         return self.high_ns * self.steps
 
-    def told(self) -> str:
-        """What repairing the late ranks wins, as a sentence; "" where the replay does not name them."""
-        share = percent(self.saving_pct)
+    @property
+    def who(self) -> Claim | None:
+        """These ranks."""
+        return Claim("late_by_replay", tuple(self.ranks), "ranks") if self.ranks else None
+
+    def share(self, inputs: Inputs) -> Claim:
+        """What is gained, in % of the time."""
+        return inputs.of_time("job_saving", self.saving_pct)
+
+    def sentence(self, inputs: Inputs) -> Text:
+        """What repairing the late ranks wins; nothing where the replay does not name them."""
+        share = self.share(inputs)
         if self.kind == "none":
-            return f" Without slow ranks, a step would take hardly less ({share})."
+            return say(" Without slow ranks, a step would take hardly less ({share}).", share=share)
         if not self.ranks:
-            return ""
+            return NOTHING_SAID
         who = ranks_in_words(self.ranks)
-        return (
-            f" {who[0].upper()}{who[1:]} cost{'s' * (len(self.ranks) == 1)} {share} of a step "
-            f"({duration(self.cost_ns)}): {self.evidence}."
+        return say(
+            " {who} cost{s} {share} of a step ({time}): {evidence}.",
+            who=Claim("late_by_replay", tuple(self.ranks), "ranks", shown=f"{who[0].upper()}{who[1:]}"),
+            s="s" * (len(self.ranks) == 1),
+            share=share,
+            time=Claim("job_saving", self.cost_ns, "ns/step"),
+            evidence=Claim("job_evidence", self.evidence, "name", shown=self.evidence),
         )
 
 

@@ -6,22 +6,21 @@ its saving is the most that there is to gain.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from hta_widgets.analysis.findings.between_ranks import between_ranks
-from hta_widgets.analysis.findings.caveats import confidence_of
-from hta_widgets.analysis.findings.changes import BETWEEN_RANKS, CHANGES, NO_CHANGE, Change
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say
+from hta_widgets.analysis.findings.among_ranks import among_ranks
 from hta_widgets.analysis.findings.finding import Finding, severity_of
-from hta_widgets.analysis.findings.pause_rules import without_pauses
-from hta_widgets.analysis.replay.expressions import parse_all, written
+from hta_widgets.analysis.findings.rule import FAULTS, Change, Found
+from hta_widgets.analysis.findings.saving import Judged, Saved, Saving
 from hta_widgets.analysis.replay.quality import Quality, first_trusted, quality_of
 from hta_widgets.analysis.replay.what_if import LEAST_PCT, replayed
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.reader.schema import NULL
 
@@ -29,64 +28,14 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.analysis.replay.edits import Edit
 
-__all__ = ["OWN_COST", "Saved", "edits_of", "saved", "with_savings"]
+__all__ = ["edits_of", "saved", "with_savings"]
 
-_ONLY_WITH_EFFECT = ("launch_bound", "tiny_kernels")
-"""Where graphs bring nothing, that need not be because other work takes the time: there may be no runs."""
+_log = logging.getLogger(__name__)
 
-
-_HOST_GETS_AHEAD = ("data_stall", "host_stall", "unmarked_host")
-"""Their changes take host time that the device hides, too."""
 _ROUNDING_PCT = 0.1
-OWN_COST: Final = ", where this costs "
-"""Before what a finding costs on the rank that is replayed, if that is not about what it costs on average."""
 _PART = 0.5
 _APART = 0.1
-"""A rank whose own cost differs from the mean by this part is told with it."""
-
-
-@dataclass(frozen=True)
-class Saved:
-    """What edits save of the judged time of one rank, by replay, ns.
-
-    Attributes:
-        clock: what times the iterations. whole_ns: the judged time.
-        low_ns, ns, high_ns: what is saved of it: least, estimate, most.
-        noise_ns: twice the median deviation over the root of the iterations' number, for all of them.
-        bound: the edits can be had only in part.
-    """
-
-    clock: str
-    whole_ns: int
-    low_ns: int
-    ns: int
-    high_ns: int
-    noise_ns: int
-    bound: bool
-
-    @property
-    def method(self) -> Literal["replay", "bound"]:
-        """How it was found."""
-        return "bound" if self.bound else "replay"
-
-    def matters(self, ns: int) -> bool:
-        """Whether so much of the time is worth telling."""
-        return 100.0 * ns >= LEAST_PCT * self.whole_ns and ns > self.noise_ns
-
-    def beyond(self, other: Saved) -> Saved:
-        """What these edits save that some of them, by the same clock, do not."""
-        ns = max(self.ns - other.ns, 0)
-        low, high = self.low_ns - other.low_ns, self.high_ns - other.high_ns
-        return replace(self, low_ns=min(max(low, 0), ns), ns=ns, high_ns=max(high, ns))
-
-    def up_to(self, ns: int) -> Saved:
-        """No more of it than this."""
-        low, high = min(self.low_ns, ns), min(self.high_ns, ns)
-        return replace(self, low_ns=low, ns=min(self.ns, ns), high_ns=high)
-
-    def said(self, ns: int) -> str:
-        """`5.2 %`, or `at most 5.2 %`."""
-        return f"{'at most ' * self.bound}{percent(100.0 * ns / self.whole_ns)}"
+"""A rank whose own cost differs from the mean by this part is named with it."""
 
 
 def saved(inputs: Inputs, rank: int, edits: Sequence[Edit], clock: str = "") -> Saved | None:
@@ -118,188 +67,221 @@ def saved(inputs: Inputs, rank: int, edits: Sequence[Edit], clock: str = "") -> 
     )
 
 
-def with_savings(inputs: Inputs, findings: list[Finding]) -> list[Finding]:
+def with_savings(inputs: Inputs, found: list[Found]) -> list[Judged]:
     """The findings with what taking away the cost of each saves, now or after the first ones."""
-    late = {finding.evidence.rank for finding in findings if finding.topic == "straggler"}
-    told = [
-        between_ranks(inputs, finding, late)
-        if finding.topic in BETWEEN_RANKS
-        else _with_saving(inputs, finding)
-        for finding in findings
-    ]
-    told = [finding for finding in told if _worth_telling(finding)]
-    first = sorted((finding for finding in told if finding.section == "saves"), key=_most_first)
-    return [
-        _sure(
-            inputs,
-            _later(inputs, finding, first)
-            if finding.section == "not now"
-            else _together(inputs, finding, first),
+    late = {rank for each in found for rank in each.finding.late}
+    judged = [Judged(each.rule, each.finding, _saving(inputs, each, late)) for each in found]
+    judged = [each for each in judged if _worth_reporting(each)]
+    first = sorted((each for each in judged if each.saving.section == "saves"), key=_most_first)
+    return [replace(each, saving=_beside(inputs, each, first)) for each in judged]
+
+
+def _saving(inputs: Inputs, found: Found, late: set[int]) -> Saving:
+    """`_saving_of`; a change that cannot be replayed costs its own saving, not the finding."""
+    try:
+        return _saving_of(inputs, found, late)
+    except FAULTS as error:
+        _log.error("The change of %r could not be replayed", found.rule.topic, exc_info=error)
+        return Saving.unknown(
+            f"the replay of its change failed ({type(error).__name__}), which is a fault of hta_widgets"
         )
-        for finding in told
-    ]
 
 
-def _sure(inputs: Inputs, finding: Finding) -> Finding:
-    """A finding with how well its saving is known."""
-    if finding.method != "replay":
-        return replace(finding, confidence=confidence_of(finding))
-    ranks = inputs.trace.ranks_of(inputs.scope) if finding.saving_rank is None else [finding.saving_rank]
+def _saving_of(inputs: Inputs, found: Found, late: set[int]) -> Saving:
+    """What taking away the cost of a finding saves now, or why that is unknown."""
+    rule, finding = found.rule, found.finding
+    if finding.nothing_saved:
+        return Saving(finding.nothing_saved, "not now", 0, 0, 0, 0.0, method="analytic", confidence="low")
+    if rule.among_ranks:
+        return among_ranks(inputs, rule, finding, late)
+    change = finding.change or rule.change
+    if change is None:
+        return Saving.unknown(rule.no_change) if rule.no_change else Saving()
+    return _replayed(inputs, finding, change)
+
+
+def _replayed(inputs: Inputs, finding: Finding, change: Change) -> Saving:
+    rank = _replayed_rank(inputs, finding)
+    rank_trace = inputs.trace.rank(rank)
+    quality = quality_of(rank_trace)
+    if quality is None or not quality.trusted:
+        return Saving.unknown(quality.reason if quality else "no device work is recorded")
+    first = change.first(inputs, rank) if change.first else []
+    made = (*first, *change.edits_of(rank_trace))
+    try:
+        saving = saved(inputs, rank, made)
+        without = saved(inputs, rank, first, saving.clock) if first and saving else None
+    except MissingDataError as missing:  # the rank that is replayed does not have what others have
+        return Saving.unknown(f"rank {rank} has no {missing.field}")
+    if saving is None:
+        return Saving.unknown("of the judged steps none can be replayed")
+    label = change.label
+    if without is not None:
+        saving = saving.beyond(without)
+        label += change.first_label
+    cost = round(finding.share_on(rank) / 100 * saving.whole_ns)
+    if change.limit and saving.matters(saving.ns - cost) and (limit := change.limit(inputs, finding, rank)):
+        saving = saving.up_to(cost)
+        label += limit
+    saves = saving.matters(saving.ns)
+    if change.without_effect and not saves:
+        return Saving.unknown(change.without_effect)
+    pct = 100.0 * saving.ns / saving.whole_ns
+    more = pct - finding.share_on(rank) >= _ROUNDING_PCT and change.beyond_cost
+    return Saving(
+        _sentence(inputs, finding, rank, label, saving, saves) + (f" {more}" if more else ""),
+        "saves" if saves else "not now",
+        saving.low_ns,
+        saving.ns,
+        saving.high_ns,
+        pct,
+        rank,
+        saving.method,
+        edits=made,
+    )
+
+
+def _sentence(inputs: Inputs, finding: Finding, rank: int, label: str, saving: Saved, saves: bool) -> Text:
+    """The saving in a sentence; with the cost on its rank, where that is not about the mean of several."""
+    own = finding.share_on(rank)
+    apart = abs(own - finding.share_pct) >= _APART * finding.share_pct
+    on_rank: Said = ""
+    if len(inputs.trace.ranks_of(inputs.scope)) > 1:
+        costs = say(", where this costs {own}", own=inputs.of_time("cost", own, (rank,))) if apart else ""
+        on_rank = say(" ({rank}{costs})", rank=Claim("replayed_rank", (rank,), "ranks"), costs=costs)
+    replayed = say("Replayed{on_rank} {label}, {takes}", on_rank=on_rank, label=label, takes=inputs.takes)
+    if not saves:
+        return replayed + " as long: something else then decides the time."
+
+    def share(ns: int) -> Claim:
+        return inputs.of_time("saving", 100.0 * ns / saving.whole_ns, (rank,))
+
+    much = say("{bound}{share} less", bound="at most " * saving.bound, share=share(saving.ns))
+    if saving.bound:
+        return replayed + say(" {much}.", much=much)
+    spread = 100.0 * (saving.high_ns - saving.low_ns) / saving.whole_ns >= LEAST_PCT
+    span = say(" ({low} to {high})", low=share(saving.low_ns), high=share(saving.high_ns)) if spread else ""
+    peers = (inputs.trace.rank(rank).event_class == EventClass.COMMUNICATION).any()
+    return replayed + say(
+        " {much}{span}{peers}.", much=much, span=span, peers=", if its peers gain as much" * bool(peers)
+    )
+
+
+def _beside(inputs: Inputs, judged: Judged, first: list[Judged]) -> Saving:
+    """The saving, with what it is once the first changes on its rank are made, and how well it is known."""
+    saving = judged.saving
+    same = [other for other in first if other.saving.rank == saving.rank is not None]
+    more = NOTHING_SAID
+    if saving.section == "not now" and same:
+        more = _later(inputs, saving, same)
+    elif len(same) > 1 and judged is same[-1]:
+        more = _together(inputs, same)
+    text = say("{text} {more}", text=saving.text, more=more) if more else saving.text
+    return replace(saving, text=text, confidence=saving.confidence or _confidence(inputs, judged))
+
+
+_HIGH: Final = 0.1
+_MEDIUM: Final = 0.5
+
+
+def _confidence(inputs: Inputs, judged: Judged) -> Literal["high", "medium", "low", ""]:
+    saving = judged.saving
+    if saving.method != "replay":
+        return confidence_of(judged.finding, saving)
+    ranks = inputs.trace.ranks_of(inputs.scope) if saving.rank is None else [saving.rank]
     known = [quality for rank in ranks if (quality := inputs.of(rank, _quality))]
     error_pct = max((abs(quality.model_error_pct) for quality in known), default=0.0)
-    return replace(finding, confidence=confidence_of(finding, error_pct))
+    return confidence_of(judged.finding, saving, error_pct)
+
+
+def confidence_of(
+    finding: Finding, saving: Saving, model_error_pct: float = 0.0
+) -> Literal["high", "medium", "low", ""]:
+    """How well a saving is known.
+
+    By how wide the range of the replay and the error of its model are together: up to a tenth of the saving
+    ("high"), up to a half ("medium"), or more ("low"). Of what saves nothing now, they are compared with what
+    it costs. Of a bound only the upper end is known: "low".
+
+    Args:
+        finding: that is judged.
+        saving: of its change.
+        model_error_pct: of the replay, in % of the recording (`replay_quality`).
+    """
+    low, saves, high = saving.low_ns, saving.ns, saving.high_ns
+    if not saving.method or low is None or saves is None or high is None:
+        return ""
+    if saving.method != "replay" or not finding.cost_ns:
+        return "low"
+    whole_ns = 100 * finding.cost_ns / finding.share_pct
+    unsure_ns = high - low + model_error_pct / 100 * whole_ns
+    of_ns = saves if saving.section == "saves" else finding.cost_ns
+    if unsure_ns <= _HIGH * of_ns:
+        return "high"
+    return "medium" if unsure_ns <= _MEDIUM * of_ns else "low"
 
 
 def _quality(inputs: Inputs, rank: int) -> Quality | None:
     return quality_of(inputs.trace.rank(rank))
 
 
-def _worth_telling(finding: Finding) -> bool:
+def _worth_reporting(judged: Judged) -> bool:
     """Whether a finding saves something, or takes much and is known to save nothing now."""
-    if finding.section == "saves" or not finding.only_if_saved:
+    if judged.saving.section == "saves" or not judged.finding.only_if_saved:
         return True
-    return finding.section == "not now" and severity_of(finding.share_pct) is not None
+    return judged.saving.section == "not now" and severity_of(judged.finding.share_pct) is not None
 
 
-def edits_of(findings: Sequence[Finding]) -> tuple[Edit, ...]:
+def edits_of(judged: Sequence[Judged]) -> tuple[Edit, ...]:
     """All that was replayed for these findings, made together."""
-    return tuple(edit for finding in findings for edit in parse_all(finding.edits))
+    return tuple(edit for each in judged for edit in each.saving.edits)
 
 
-def _most_first(finding: Finding) -> tuple[int, str]:
-    return -(finding.saving_ns or 0), finding.topic
+def _most_first(judged: Judged) -> tuple[int, str]:
+    return -(judged.saving.ns or 0), judged.rule.topic
 
 
-def _with_saving(inputs: Inputs, finding: Finding) -> Finding:
-    """A finding with what taking away its cost saves now, or why that is unknown."""
-    change = finding.change or CHANGES.get(finding.topic)
-    if change is None:
-        reason = NO_CHANGE.get(finding.topic)
-        return _unknown(finding, reason) if reason else finding
-    rank = _replayed_rank(inputs, finding)
-    rank_trace = inputs.trace.rank(rank)
-    quality = quality_of(rank_trace)
-    if quality is None or not quality.trusted:
-        return _unknown(finding, quality.reason if quality else "no device work is recorded")
-    # pauses of the host are findings of their own, and no part of this cost
-    apart = without_pauses(inputs.paused(rank)) if finding.topic == "idle_host" else []
-    made = [*apart, *change.edits_of(rank_trace)]
-    try:
-        saving = saved(inputs, rank, made)
-        without = saved(inputs, rank, apart, saving.clock) if apart and saving else None
-    except MissingDataError as missing:  # the rank that is replayed does not have what others have
-        return _unknown(finding, f"rank {rank} has no {missing.field}")
-    if saving is None:
-        return _unknown(finding, "of the judged steps none can be replayed")
-    if without is not None:
-        saving = saving.beyond(without)
-        change = change._replace(words=f"{change.words}, its pauses aside")
-    if finding.topic == "exposed_communication" and _waits(inputs, rank):
-        # without communication this rank would not wait in it either, but that is no part of the cost
-        cost = round(finding.share_on(rank) / 100 * saving.whole_ns)
-        if saving.matters(saving.ns - cost):
-            saving = saving.up_to(cost)
-            unclear = 2 * int(inputs.unclear.sum()) > finding.cost_ns * len(inputs.temporal)
-            what = "what is known to be waiting" if unclear else "the waiting"
-            change = change._replace(words=f"{change.words}, {what} for other ranks aside")
-    saves = saving.matters(saving.ns)
-    if finding.topic in _ONLY_WITH_EFFECT and not saves:
-        return _unknown(finding, "as CUDA graphs, its runs of short kernels save nothing, or there are none")
-    return replace(
-        finding,
-        section="saves" if saves else "not now",
-        saving=_told(inputs, finding, rank, change, saving, saves) + _beyond_cost(finding, rank, saving),
-        saving_low_ns=saving.low_ns,
-        saving_ns=saving.ns,
-        saving_high_ns=saving.high_ns,
-        saving_pct=100.0 * saving.ns / saving.whole_ns,
-        saving_rank=rank,
-        method=saving.method,
-        edits=written(made),
-    )
-
-
-def _unknown(finding: Finding, reason: str) -> Finding:
-    return replace(finding, saving=f"What can be saved is unknown: {reason}.")
-
-
-def _told(inputs: Inputs, finding: Finding, rank: int, change: Change, saving: Saved, saves: bool) -> str:
-    """The saving in a sentence; with the cost on its rank, where that is not about the mean of several."""
-    own = finding.share_on(rank)
-    apart = abs(own - finding.share_pct) >= _APART * finding.share_pct
-    costs = f"{OWN_COST}{percent(own)}" if apart else ""
-    on_rank = f" (rank {rank}{costs})" if len(inputs.trace.ranks_of(inputs.scope)) > 1 else ""
-    takes = "the steps take" if inputs.judged > 1 else "the step takes" if inputs.judged else "all takes"
-    replayed = f"Replayed{on_rank} {change.words}, {takes}"
-    if not saves:
-        return f"{replayed} as long: something else then decides the time."
-    if saving.bound:
-        return f"{replayed} {saving.said(saving.ns)} less."
-    low, high = (100.0 * ns / saving.whole_ns for ns in (saving.low_ns, saving.high_ns))
-    span = f" ({percent(low)} to {percent(high)})" if high - low >= LEAST_PCT else ""
-    peers = (inputs.trace.rank(rank).event_class == EventClass.COMMUNICATION).any()
-    return f"{replayed} {saving.said(saving.ns)} less{span}{', if its peers gain as much' * bool(peers)}."
-
-
-def _beyond_cost(finding: Finding, rank: int, saving: Saved) -> str:
-    """Why a change of the host saves more than the time in which the device waits for it."""
-    more = 100.0 * saving.ns / saving.whole_ns - finding.share_on(rank)
-    if more < _ROUNDING_PCT:
-        return ""
-    if finding.topic in _ONLY_WITH_EFFECT:
-        return " That is more than the cost: graphs take the host's time between launches away, too."
-    if finding.topic not in _HOST_GETS_AHEAD:
-        return ""
-    return " That is more than the cost: further ahead of the device, the host is late less often later on."
-
-
-def _later(inputs: Inputs, finding: Finding, first: list[Finding]) -> Finding:
+def _later(inputs: Inputs, saving: Saving, before: list[Judged]) -> Text:
     """What saves nothing now, with what it saves once the first changes on its rank are made."""
-    rank = finding.saving_rank
-    before = [other for other in first if other.saving_rank == rank]
-    if rank is None or not before:
-        return finding
+    rank = saving.rank
+    assert rank is not None  # it was replayed
     for count in range(1, len(before) + 1):
         made = edits_of(before[:count])
-        both = saved(inputs, rank, (*made, *edits_of([finding])))
+        both = saved(inputs, rank, (*made, *saving.edits))
         without = saved(inputs, rank, made, both.clock) if both else None
         assert without is not None and both is not None  # each was replayed alone
         more = both.ns - without.ns
         if both.matters(more):
-            then = f"{'at most ' * both.bound}{percent(100.0 * more / both.whole_ns)} less"
-            after = _changes_in_words(before[:count])
-            return replace(finding, saving=f"{finding.saving} After {after}: {then}.")
-    after = _changes_in_words(before)
-    return replace(finding, saving=f"{finding.saving} Nor does it save anything after {after}.")
+            return say(
+                "After {changes}: {bound}{share} less.",
+                changes=_changes(before[:count]),
+                bound="at most " * both.bound,
+                share=inputs.of_time("saving", 100.0 * more / both.whole_ns, (rank,)),
+            )
+    return say("Nor does it save anything after {changes}.", changes=_changes(before))
 
 
-def _together(inputs: Inputs, finding: Finding, first: list[Finding]) -> Finding:
-    """The last of the findings that save something on a rank, with what they save together."""
-    rank = finding.saving_rank
-    made = [other for other in first if other.saving_rank == rank]
-    if rank is None or len(made) < 2 or finding is not made[-1]:
-        return finding
+def _together(inputs: Inputs, made: list[Judged]) -> Text:
+    """What findings that save something on a rank save together."""
+    rank = made[-1].saving.rank
+    assert rank is not None  # it was replayed
     both = saved(inputs, rank, edits_of(made))
     # where another clock times the steps under all changes, the figures cannot be compared
-    if both is None or both.ns < max(other.saving_ns or 0 for other in made):
-        return finding
-    return replace(
-        finding, saving=f"{finding.saving} The {len(made)} changes together: {both.said(both.ns)} less."
+    if both is None or both.ns < max(other.saving.ns or 0 for other in made):
+        return NOTHING_SAID
+    return say(
+        "The {count} changes together: {bound}{share} less.",
+        count=Claim("changes", len(made), "count"),
+        bound="at most " * both.bound,
+        share=inputs.of_time("saving", 100.0 * both.ns / both.whole_ns, (rank,)),
     )
 
 
-def _changes_in_words(findings: list[Finding]) -> str:
-    """`the change above`, or how many."""
-    return "the first change above" if len(findings) == 1 else f"the first {len(findings)} changes above"
-
-
-def _waits(inputs: Inputs, rank: int) -> bool:
-    """Whether a rank is known to wait for others in its communication: the cost is without that."""
-    try:
-        late = inputs.late
-    except MissingDataError:
-        return False
-    return bool(late.loc[late["rank"] == rank, "waited_ns"].any())
+def _changes(judged: list[Judged]) -> Said:
+    """`the first change above`, or how many."""
+    if len(judged) == 1:
+        return "the first change above"
+    return say("the first {count} changes above", count=Claim("changes", len(judged), "count"))
 
 
 def _replayed_rank(inputs: Inputs, finding: Finding) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.saving import Judged
 
 __all__ = [
     "CHECKED", "HEADINGS", "LATER", "MEMORY", "NOTHING", "OPEN", "RECORDING", "SAVES", "UNKNOWN", "VERDICT",
@@ -32,38 +32,45 @@ HEADINGS: Final = {
     LATER: "Big, but nothing is saved now",
     MEMORY: "About memory, not time",
 }
-"""What is said above the findings of a section; the others need no heading."""
-
-_COMPUTING = ("compute_bound", "host_operators")
+"""What stands above the findings of a section; the others need no heading."""
 
 
-def ordered(findings: Iterable[Finding]) -> list[tuple[str, Finding]]:
-    """The findings with the section of each.
+def ordered(judged: Iterable[Judged]) -> list[tuple[str, Judged]]:
+    """The findings with the section of each, every part behind the finding that it is a part of.
 
     What there is to say of the recording; what saves most; what costs most without a known saving; what saves
     nothing now; what is said of memory. That devices compute nearly all of the time comes first unless there
     is a warning.
     """
-    told = [(_section(finding), finding) for finding in findings]
+    placed = [(_section(each), each) for each in judged]
     warned = any(
-        finding.severity == "warning" and section in (SAVES, UNKNOWN) for section, finding in told
-    )  # fmt: skip
+        each.finding.severity == "warning" and section in (SAVES, UNKNOWN) for section, each in placed
+    )
     order = (
         (RECORDING, SAVES, UNKNOWN, VERDICT, LATER, MEMORY)
         if warned
         else (RECORDING, VERDICT, SAVES, UNKNOWN, LATER, MEMORY)
     )
 
-    def place(each: tuple[str, Finding]) -> tuple[int, int, int, str]:
-        section, finding = each
+    def place(at: tuple[str, Judged]) -> tuple[int, int, int, str]:
+        section, each = at
+        cost = each.finding.cost_ns
         # what costs none of the judged time comes last
-        size = finding.saving_ns if section == SAVES else finding.cost_ns * (finding.share_pct > 0)
-        return order.index(section), -(size or 0), -finding.cost_ns, finding.topic
+        size = each.saving.ns if section == SAVES else cost * (each.finding.share_pct > 0)
+        return order.index(section), -(size or 0), -cost, each.rule.topic
 
-    return sorted(told, key=place)
+    placed.sort(key=place)
+    parts = {
+        whole: [at for at in placed if at[1].part_of == whole]
+        for whole in {each.part_of for _, each in placed}
+    }
+    found: list[tuple[str, Judged]] = []
+    for section, each in parts.get("", []):
+        found += [(section, each), *((section, part) for _, part in parts.get(each.rule.topic, []))]
+    return found
 
 
-def _section(finding: Finding) -> str:
-    if finding.severity == VERDICT:
-        return VERDICT if finding.topic in _COMPUTING else RECORDING
-    return finding.section
+def _section(judged: Judged) -> str:
+    if judged.rule.role in ("work", "memory"):
+        return VERDICT if judged.rule.role == "work" else MEMORY
+    return RECORDING if judged.finding.severity == VERDICT else judged.saving.section

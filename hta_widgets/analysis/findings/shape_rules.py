@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from hta_widgets.analysis.findings.callers import callers_in_words
-from hta_widgets.analysis.findings.changes import Change
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import known_peaks, longest, matters, shorter
 from hta_widgets.analysis.operators.unaligned import aligned_ns, unaligned_kernels, unaligned_products
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent
 
-__all__ = ["unaligned_shapes"]
+__all__ = ["RULE", "unaligned_shapes"]
 
 
 def unaligned_shapes(inputs: Inputs) -> Finding | None:
@@ -33,7 +33,6 @@ def unaligned_shapes(inputs: Inputs) -> Finding | None:
     product = f"{times}[{most.rows:,}, {most.inner:,}] x [{most.inner:,}, {most.columns:,}]"
     sizes = " and ".join(f"{size:,}" for size in most.odd)
     return Finding(
-        "unaligned_shapes",
         found.cost_ns,
         found.lost_pct,
         f"Matrix products in kernels that load less than 16 bytes at once take {percent(found.taken_pct)} of "
@@ -71,3 +70,13 @@ def _abstain(inputs: Inputs, rank: int) -> None:
         )
     if matters(inputs, rank, unaligned_products(rank_trace)[1]):
         known_peaks(inputs, [rank], "kernels load less than 16 bytes at once; what that costs is not known")
+
+
+RULE = Rule(
+    topic="unaligned_shapes",
+    question="whether sizes fit the units",
+    title="Multiplying matrices of unaligned sizes",
+    judge=unaligned_shapes,
+    risk="Larger sizes change the model, its memory and its results, unless the added part is masked.",
+    needs="Sizes that may be chosen or padded.",
+)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.operators.recorded import recorded_inputs
 from hta_widgets.formatting import duration
 from hta_widgets.trace.classify import EventClass
@@ -19,7 +20,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["slowed_by_communication"]
+__all__ = ["RULE", "slowed_by_communication"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -82,7 +83,6 @@ def slowed_by_communication(inputs: Inputs) -> Finding | None:
     several = len(inputs.judged_ns) > 1
     who = f" of rank {rank}" if several else ""
     return Finding(
-        "slowed_by_communication",
         slowed.lost_ns,
         share,
         f"{slowed.kernels:,} compute kernels{who} take {slowed.ratio:.2f} times as long beside communication "
@@ -178,3 +178,14 @@ def _apart(rank_trace: RankTrace, rows: Int64) -> Int64:
     before = np.append(start[:1], np.maximum.accumulate(end)[:-1])
     after = np.append(start[1:], end[-1:])
     return rows[(before <= start) & (after >= end)]
+
+
+RULE = Rule(
+    topic="slowed_by_communication",
+    question="what communication costs",
+    title="Communication that slows compute",
+    judge=slowed_by_communication,
+    no_change="communication takes its share of the device wherever it runs",
+    risk="Communication with fewer multiprocessors may take longer.",
+    needs="Communication that is not exposed.",
+)

@@ -10,11 +10,12 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.replayed_job import named_late, replayed_job
+from hta_widgets.analysis.findings.rule import Rule, several_ranks
 from hta_widgets.analysis.job.causes import COPIES, LATE_HOST, MORE_WORK, SLOW_LINK, SLOWER_KERNELS
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import percent, ranks_in_words
 
-__all__ = ["LateRanks", "compute_longer", "late_ranks", "recorded_of", "straggler"]
+__all__ = ["RULE", "LateRanks", "compute_longer", "late_ranks", "recorded_of", "straggler"]
 
 # Ranks that wait for a tenth of what another waits are not worth naming.
 _FAR_LESS = 10
@@ -81,18 +82,19 @@ def straggler(inputs: Inputs) -> Finding | None:
     among = f" among {of}" if (of := recorded_of(inputs)) else ""
     caused = 100.0 * int(late.parts["wait_ns"].sum()) / int(inputs.late["waited_ns"].sum())
     return Finding(
-        "straggler",
         late.cost_ns,
         late.share_pct,
         f"{_waiting(late.waits.index.tolist(), others)} for {named} {inputs.share(late.share_pct)}"
         f"{inputs.per_step(late.cost_ns)}, {percent(caused)} of all waiting{among}."
-        f"{_when(few)}{_through(late)}{_told(inputs, late)}{replayed.told() if replayed else ''}",
+        f"{_when(few)}{_through(late)}{_told(inputs, late)}{replayed.sentence(inputs) if replayed else ''}",
         inputs.is_it_always() + _suggestion(inputs, late).format(ranks=named),
         "stragglers",
         Evidence(
             rank=late.ranks[0] if len(late.ranks) == 1 else None,
             iteration=few[0] if len(few) == 1 else None,
         ),
+        late=tuple(late.ranks),
+        title=f"{RULE.title} in iteration {few[0]}" if len(few) == 1 else "",
     )
 
 
@@ -245,3 +247,15 @@ def _told(inputs: Inputs, late: LateRanks) -> str:
         for activity, time in late.longer.items()
     ]
     return f" {named[0].upper()}{named[1:]} {' and '.join(verbs)} than the others."
+
+
+RULE = Rule(
+    topic="straggler",
+    question="whom the ranks wait for",
+    title="Waiting for a late rank",
+    judge=straggler,
+    applies=several_ranks,
+    among_ranks="late",
+    risk="Moving work between ranks moves memory, too.",
+    needs="Data or layers that can be divided another way.",
+)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from hta_widgets.analysis.core.kept import kept
-from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.overview import found_with_savings
-from hta_widgets.analysis.findings.savings import Saved, edits_of, saved
-from hta_widgets.analysis.replay.expressions import parse_all
+from hta_widgets.analysis.findings.judging import found_with_savings
+from hta_widgets.analysis.findings.saving import Judged, Saved
+from hta_widgets.analysis.findings.savings import edits_of, saved
+from hta_widgets.analysis.replay.expressions import parse_all, written
 from hta_widgets.analysis.replay.what_if import answered
 from hta_widgets.trace.scope import Scope
 
@@ -65,12 +65,12 @@ def savings(trace: Trace, scope: Scope | None = None) -> pd.DataFrame:
         together_ns (int64, ns that they and all above save). In each rank marginal_ns adds up to the last
         together_ns, which is no less than any alone_ns. No rows where nothing is found or replayed.
     """
-    found = [finding for finding in found_with_savings(Inputs(trace, scope or Scope())) if finding.edits]
-    ranks = sorted({finding.saving_rank for finding in found if finding.saving_rank is not None})
+    found = [each for each in found_with_savings(Inputs(trace, scope or Scope())) if each.saving.edits]
+    ranks = sorted({each.saving.rank for each in found if each.saving.rank is not None})
     rows = [
         row
         for rank in ranks
-        for row in _greedy(trace, rank, [each for each in found if each.saving_rank == rank])
+        for row in _greedy(trace, rank, [each for each in found if each.saving.rank == rank])
     ]
     return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
 
@@ -106,22 +106,22 @@ def _replayed_together(
     return pd.DataFrame([vars(found)] if found else [], columns=list(_SAVED)).astype(_SAVED)
 
 
-def _greedy(trace: Trace, rank: int, left: list[Finding]) -> Iterator[dict[str, object]]:
-    alone = {finding.topic: _recording(trace, rank, [finding]) for finding in left}
-    made: list[Finding] = []
+def _greedy(trace: Trace, rank: int, left: list[Judged]) -> Iterator[dict[str, object]]:
+    alone = {each.rule.topic: _recording(trace, rank, [each]) for each in left}
+    made: list[Judged] = []
     together = 0
     while left:
-        after = {each.topic: int(_recording(trace, rank, [*made, each])["after_ns"]) for each in left}
-        best = min(left, key=lambda each: (after[each.topic], each.topic))
+        after = {each.rule.topic: int(_recording(trace, rank, [*made, each])["after_ns"]) for each in left}
+        best = min(left, key=lambda each: (after[each.rule.topic], each.rule.topic))
         left = [each for each in left if each is not best]
         made.append(best)
-        own = alone[best.topic]
-        before, saved = int(own["before_ns"]), int(own["before_ns"]) - after[best.topic]
+        own = alone[best.rule.topic]
+        before, saved = int(own["before_ns"]), int(own["before_ns"]) - after[best.rule.topic]
         yield {
             "rank": rank,
-            "topic": best.topic,
-            "edits": best.edits,
-            "method": best.method,
+            "topic": best.rule.topic,
+            "edits": written(best.saving.edits),
+            "method": best.saving.method,
             "before_ns": before,
             "alone_low_ns": before - int(own["high_ns"]),
             "alone_ns": before - int(own["after_ns"]),
@@ -132,7 +132,7 @@ def _greedy(trace: Trace, rank: int, left: list[Finding]) -> Iterator[dict[str, 
         together = saved
 
 
-def _recording(trace: Trace, rank: int, findings: list[Finding]) -> pd.Series:
+def _recording(trace: Trace, rank: int, judged: list[Judged]) -> pd.Series:
     """The row of `what_if` for the whole recording of a rank."""
-    frame = answered(trace, edits_of(findings), Scope(ranks=(rank,)))
+    frame = answered(trace, edits_of(judged), Scope(ranks=(rank,)))
     return frame[frame["iteration"].isna()].iloc[0]

@@ -8,6 +8,7 @@ from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_work
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Rule, never
 from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["Devices", "devices_in_turn", "devices_of"]
+__all__ = ["RULE", "Devices", "devices_in_turn", "devices_of"]
 
 _LEAST_PCT: Final = 5.0
 """A device that computes less of the time has another part in the program: it displays, or holds data."""
@@ -101,7 +102,6 @@ def devices_in_turn(inputs: Inputs) -> Finding | None:
     if len(several) > 1:
         of_rank = "Each process"
     return Finding(
-        "devices_in_turn",
         cost,
         share,
         f"{of_rank} computes on {max(devices.number for devices in several.values())} devices. At least one "
@@ -113,3 +113,13 @@ def devices_in_turn(inputs: Inputs) -> Finding | None:
         "temporal_breakdown",
         Evidence(rank=rank if len(several) == 1 < len(found) else None),
     )
+
+
+RULE = Rule(
+    topic="devices_in_turn",
+    question=IDLE_QUESTION,
+    title="Working on several devices in turn",
+    judge=devices_in_turn,
+    applies=never,
+    no_change="what of one device's work the other needs is not known",
+)

@@ -9,12 +9,13 @@ from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import IDLE_QUESTION, MAIN_QUESTION, Rule, never
 from hta_widgets.analysis.findings.turn_rules import devices_of
 from hta_widgets.formatting import duration, percent, significant
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.suspects import suspects
 
-__all__ = ["compute_bound", "maybe_communication", "no_work_due", "unrecorded_idle"]
+__all__ = ["RULES", "compute_bound", "maybe_communication", "no_work_due", "unrecorded_idle"]
 
 # From this share of the time on, what is not computing cannot be what makes the steps long.
 COMPUTE_BOUND_PCT = 80.0
@@ -44,7 +45,6 @@ def compute_bound(inputs: Inputs) -> Finding | None:
     # none where the scope's names are those of work that began before it
     most = f" The kernels with most computing time: {longest}." if longest else ""
     return Finding(
-        "compute_bound",
         0,
         share,
         f"{who} {inputs.share(share)}{_beside(100.0 - share)}.{most}",
@@ -75,7 +75,6 @@ def maybe_communication(inputs: Inputs) -> Finding | None:
     rank, suspect = where
     share = 100.0 * min(longest, window) / window
     return Finding(
-        "maybe_communication",
         longest,
         share,
         f"{duration(longest)} on stream {suspect['stream']} of rank {rank} may be communication: "
@@ -107,7 +106,6 @@ def unrecorded_idle(inputs: Inputs) -> Finding | None:
     idle = 100.0 * int(about["idle_ns"].sum()) / int(about["window_ns"].sum())
     missing = _share_without_launch(inputs, about["rank"].tolist())
     return Finding(
-        "unrecorded_idle",
         cost,
         share,
         f"Of {percent(idle)} idle time {significant(share)} points have no recorded cause"
@@ -129,7 +127,6 @@ def no_work_due(inputs: Inputs) -> Finding | None:
         return None
     cost, share = lost // len(about), 100.0 * lost / int(about["window_ns"].sum())
     return Finding(
-        "no_work_due",
         cost,
         share,
         f"For {inputs.share(share)}{inputs.per_step(cost)} the device has no work yet, or no more: start-up, "
@@ -162,3 +159,40 @@ def _without_launch(inputs: Inputs, rank: int) -> tuple[int, int]:
     rows = rank_trace.rows(inputs.scope)
     rows = rows[rank_trace.is_device[rows]]
     return int(np.count_nonzero(rank_trace.launch[rows] < 0)), len(rows)
+
+
+RULES = (
+    Rule(
+        topic="compute_bound",
+        question=MAIN_QUESTION,
+        title="Computing",
+        judge=compute_bound,
+        role="work",
+        applies=never,
+        headline="what takes longest are the kernels themselves",
+    ),
+    Rule(
+        topic="maybe_communication",
+        question="what communication costs",
+        title="Work that may be communication",
+        judge=maybe_communication,
+        role="doubt",
+        applies=never,
+        no_change="whether it is communication is not known",
+        headline="may be communication that does not count as such",
+    ),
+    Rule(
+        topic="unrecorded_idle",
+        question=IDLE_QUESTION,
+        title="Idle time without a recorded cause",
+        judge=unrecorded_idle,
+        no_change="no launch is recorded that could come earlier",
+    ),
+    Rule(
+        topic="no_work_due",
+        question=IDLE_QUESTION,
+        title="Time without any device work, at an end of the recording,",
+        judge=no_work_due,
+        no_change="nothing is recorded that could come earlier",
+    ),
+)

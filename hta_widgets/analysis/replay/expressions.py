@@ -20,7 +20,7 @@ _MAKERS: dict[str, Callable[..., Edit]] = {
     if inspect.isfunction(function := getattr(edits, name))
     and inspect.signature(function).return_annotation == "Edit"
 }
-_LONGEST = 10_000
+_LONGEST = 10_000_000
 _EXAMPLE = "an edit is a call such as kernels(2.0, name='*gemm*')"
 _TYPES: dict[str, tuple[type, ...]] = {
     "bool": (bool,),

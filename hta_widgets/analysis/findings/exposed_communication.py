@@ -1,4 +1,4 @@
-"""Rules about the job: what communication costs, and steps that take unusually long."""
+"""The rule about communication that no compute hides."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from hta_widgets.analysis.communication.collectives import recorded
 from hta_widgets.analysis.communication.operations import POINT_TO_POINT
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
-from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
 from hta_widgets.analysis.findings.critical import off_critical_path, said_of, severity_on_path
-from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.idle_rules import shares_of
 from hta_widgets.analysis.findings.in_passes import in_passes, only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pipeline_rules import bubble
-from hta_widgets.analysis.findings.unusual_steps import beyond_usual, comes_every, without_waits
+from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.parallelism.dimensions import CONTEXT, EXPERT, TENSOR, described
 from hta_widgets.analysis.parallelism.process_groups import process_groups
+from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import duration, percent
+from hta_widgets.formatting import percent
 
-__all__ = ["exposed_communication", "slow_steps"]
+__all__ = ["RULE", "exposed_communication"]
 
 _EARLIER = (
     "Start communication earlier and in larger pieces: gradient buckets, prefetching of sharded "
@@ -108,7 +108,6 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
             usual = _BESIDE_PASSES if advice == _BUBBLES and of_stages is not None else advice
     off_path = off_critical_path(inputs, frame.index.tolist(), "exposed_communication")
     return Finding(
-        "exposed_communication",
         cost,
         share,
         f"{who} {inputs.share(share)}{inputs.per_step(cost)} without computing{beyond}{said_of(off_path)}; "
@@ -168,62 +167,28 @@ def _transferring(inputs: Inputs, found: pd.DataFrame) -> int:
     return _exposed(inputs, found) - int((own["dur_ns"] - own["transfer_ns"]).sum())
 
 
-def slow_steps(inputs: Inputs) -> Finding | None:
-    """Steps that take unusually long, as `step_times` defines it. The cost is what they take beyond usual.
-
-    Steps that hold start-up are not unusual: they are left out.
-    """
-    if not len(inputs.steps):
-        return None
-    if inputs.steps["confidence"].eq("low").any():
-        raise MissingDataError(
-            "announced steps",
-            "Call prof.step() after each step, with a profiler schedule.",
-            "they are guessed from what repeats",
-        )
-    if inputs.steps["usual_ns"].isna().all():
-        raise MissingDataError(
-            "fourth complete step of a kind",
-            "Record more steps: torch.profiler.schedule(..., active=10).",
-            f"what is usual takes {LEAST_STEPS} steps to tell",
-        )
-    steps = inputs.steps[~inputs.steps["partial"] & ~inputs.steps["start_up"]]
-    late = without_waits(inputs, _not_stalled(inputs, steps[steps["outlier"]]))
-    if late.empty:
-        return None
-    ranks = late["rank"].nunique()
-    whole = int(steps.loc[steps["rank"].isin(late["rank"]), "dur_ns"].sum())
-    lost = int(late["excess_ns"].sum())
-    worst = late.iloc[int(late["excess_ns"].to_numpy(np.int64).argmax())]
-    slow = sorted(late["iteration"].unique().tolist())
-    count, every = len(slow), comes_every(sorted(steps["iteration"].unique().tolist()), slow)
-    beyond = beyond_usual(inputs, int(worst["rank"]), int(worst["iteration"]))
-    regular = (
-        f"They come every {every} steps, as the last pass of accumulated gradients, logging and evaluation "
-        "do: what is meant to happen is no loss. "
-    )
-    return Finding(
-        "slow_steps",
-        lost // ranks,
-        100.0 * lost / whole,
-        f"{count} of {steps['iteration'].nunique()} steps {'takes' if count == 1 else 'take'} unusually long "
-        f"and {'costs' if count == 1 else 'cost'} {inputs.share(100.0 * lost / whole)}: iteration "
-        f"{worst['iteration']} takes {duration(worst['dur_ns'])} on rank {worst['rank']}, "
-        f"{duration(worst['usual_ns'])} is usual{beyond.words}.",
-        f"{regular * bool(every)}{beyond.advice}",
-        "temporal_breakdown",
-        Evidence(rank=int(worst["rank"]) if ranks == 1 else None, iteration=int(worst["iteration"])),
-    )
+def _waiting_aside(inputs: Inputs, finding: Finding, rank: int) -> str:
+    """Without communication a rank would not wait in it either, but that is no part of the cost."""
+    try:
+        waits = inputs.late.loc[inputs.late["rank"] == rank, "waited_ns"].any()
+    except MissingDataError:
+        return ""
+    if not waits:
+        return ""
+    unclear = 2 * int(inputs.unclear.sum()) > finding.cost_ns * len(inputs.temporal)
+    return f", {'what is known to be waiting' if unclear else 'the waiting'} for other ranks aside"
 
 
-def _not_stalled(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
-    """Unusual steps without those of which a stall of the host, a finding of its own, is most of the excess.
+_WITHOUT_COMMUNICATION = Change(
+    "without the time of communication", lambda _: [edits.communication(0)], limit=_waiting_aside
+)
 
-    Of the others it is no part of the excess.
-    """
-    if late.empty:
-        return late
-    spans = zip(late["rank"], late["start_ns"], late["end_ns"], strict=True)
-    stalled = np.array([inputs.paused(rank).stalls.clip(start, end).length for rank, start, end in spans])
-    excess = late["excess_ns"].to_numpy(np.int64)
-    return late.assign(excess_ns=excess - stalled)[2 * stalled < excess]
+RULE = Rule(
+    topic="exposed_communication",
+    question="what communication costs",
+    title="Communication without compute",
+    judge=exposed_communication,
+    change=_WITHOUT_COMMUNICATION,
+    risk="Communication beside compute takes from its memory bandwidth and units.",
+    needs="Compute that does not depend on the result.",
+)

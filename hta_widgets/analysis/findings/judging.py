@@ -1,0 +1,127 @@
+"""Asks every rule about a job: what is found, what is not there, and what the recording cannot tell."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hta_widgets.analysis.findings.finding import severity_of
+from hta_widgets.analysis.findings.host_time import hosts_of
+from hta_widgets.analysis.findings.merging import merged
+from hta_widgets.analysis.findings.recording_rules import (
+    earlier_work,
+    recording_verdict,
+    start_up,
+    why_withheld,
+)
+from hta_widgets.analysis.findings.rule import FAULTS, IDLE_QUESTION, MAIN_QUESTION, Found, Rule
+from hta_widgets.analysis.findings.rules import RULES
+from hta_widgets.analysis.findings.savings import with_savings
+from hta_widgets.engine import checkpoint
+from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import in_words
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.inputs import Inputs
+    from hta_widgets.analysis.findings.saving import Judged
+
+__all__ = ["Open", "found_with_savings", "judged"]
+
+_log = logging.getLogger(__name__)
+
+NOT_KNOWN: Final = "Not known"
+NOT_TOLD: Final = "Where time goes cannot be told"
+
+
+@dataclass(frozen=True)
+class Open:
+    """What could not be judged, and what to do about that.
+
+    Attributes:
+        role: "main" if all that devices do is unknown, "idle" if why they are idle is; else "".
+    """
+
+    title: str
+    text: str
+    remedy: str
+    role: str = ""
+
+
+def found_with_savings(inputs: Inputs) -> list[Judged]:
+    """The findings of all rules; none about a recording that cannot be judged."""
+    return [] if recording_verdict(inputs.trace, inputs.asked) else judged(inputs)[0]
+
+
+def judged(inputs: Inputs) -> tuple[list[Judged], list[Rule], list[Open]]:
+    """What the rules find; those that find nothing although they could have; and what is not known.
+
+    Missing data is named once with all the questions that it leaves open. A rule that fails costs its own
+    answer, never the others.
+    """
+    starting = start_up(inputs)
+    found = [each for each in (starting, earlier_work(inputs)) if each and each.finding.severity]
+    withheld = why_withheld(inputs, starting.finding if starting else None)
+    if inputs.trace.exceeds_memory and not withheld:
+        inputs.ask_ahead(rule.judge for rule in RULES)
+    absent: list[Rule] = []
+    lacking: dict[tuple[str, str], list[str]] = {}
+    failed: list[Open] = []
+    for rule in RULES:
+        checkpoint()
+        try:
+            if withheld and rule.role != "memory":
+                raise withheld
+            finding = rule.judge(inputs)
+        except MissingDataError as missing:
+            questions = lacking.setdefault((missing.field, missing.remedy), [])
+            if rule.question not in questions:
+                questions.append(rule.question)
+            continue
+        except FAULTS as error:  # say so, and let the other rules speak
+            failed.append(_failed(rule, error))
+            continue
+        if finding is not None and finding.severity:
+            found.append(Found(rule, finding))
+        elif rule.role != "memory":
+            absent.append(rule)
+    if not withheld and hosts_of(inputs):  # then there are no devices to ask about
+        lacking = {key: [MAIN_QUESTION] if MAIN_QUESTION in each else each for key, each in lacking.items()}
+    gaps = [_open(questions, field, remedy) for (field, remedy), questions in lacking.items()]
+    reported = merged(with_savings(inputs, found))
+    topics = {each.rule.topic for each in reported}
+    absent += [
+        each.rule
+        for each in found
+        if each.rule.topic not in topics and not severity_of(each.finding.share_pct)
+    ]
+    return reported, _checked(inputs, absent), gaps + failed
+
+
+def _checked(inputs: Inputs, absent: list[Rule]) -> list[Rule]:
+    """Of the rules that found nothing those that could have found something."""
+    try:
+        if inputs.temporal.empty:
+            return []
+    except MissingDataError:  # no device work: then hardly anything was looked for
+        return []
+    return [rule for rule in absent if rule.applies(inputs)]
+
+
+def _open(questions: list[str], field: str, remedy: str) -> Open:
+    role = "main" if MAIN_QUESTION in questions else "idle" if IDLE_QUESTION in questions else ""
+    return Open(
+        NOT_TOLD if role == "main" else NOT_KNOWN,
+        f"The trace has no {field}: it is unknown {in_words(questions)}.",
+        remedy,
+        role,
+    )
+
+
+def _failed(rule: Rule, error: Exception) -> Open:
+    _log.error("The rule %r failed", rule.topic, exc_info=error)
+    return Open(
+        NOT_KNOWN,
+        f"The rule {rule.topic} failed ({type(error).__name__}): it is unknown {rule.question}.",
+        "Please report it, with the recording if you can share it: this is a fault of hta_widgets.",
+    )

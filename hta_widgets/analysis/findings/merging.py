@@ -1,0 +1,60 @@
+"""One loss, one finding: what happens within the time of another finding, or explains it, is a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.saving import Judged
+
+__all__ = ["merged"]
+
+_MOST: Final = 0.5
+"""Of the time of a finding: if so much lies within that of another one, it is the same loss."""
+
+
+def merged(judged: Sequence[Judged]) -> list[Judged]:
+    """The same findings, those that are parts marked with what they are a part of.
+
+    The reason why a rank is late is a part of the waiting for it. A loss most of whose time lies within a
+    larger one, on each of its ranks, is a part of that. Parts have no parts.
+    """
+    wholes = sorted(judged, key=lambda each: (-_length(each.finding), each.rule.topic))
+    found: dict[str, str] = {}
+    for each in reversed(wholes):  # the smallest first
+        larger = (other for other in wholes if other is not each and _length(other.finding) > 0)
+        whole = next((other for other in larger if _is_part(each.finding, other.finding)), None)
+        if whole is not None:
+            found[each.rule.topic] = whole.rule.topic
+    for each in judged:
+        if each.finding.explains is not None:
+            late = (other for other in judged if each.finding.explains in other.finding.late)
+            if (whole := next(late, None)) is not None:
+                found[each.rule.topic] = whole.rule.topic
+    return [replace(each, part_of=_outermost(found, each.rule.topic)) for each in judged]
+
+
+def _outermost(part_of: dict[str, str], topic: str) -> str:
+    seen = {topic}
+    whole = part_of.get(topic, "")
+    while whole and part_of.get(whole) and part_of[whole] not in seen:
+        seen.add(whole)
+        whole = part_of[whole]
+    return whole
+
+
+def _is_part(part: Finding, whole: Finding) -> bool:
+    """Whether most of the time of one lies within that of a larger one, on each of its ranks."""
+    if not part.lost or _length(part) > _length(whole):
+        return False
+    return all(
+        rank in whole.lost and (time & whole.lost[rank]).length >= _MOST * time.length
+        for rank, time in part.lost.items()
+        if time.length
+    )
+
+
+def _length(finding: Finding) -> int:
+    return sum(time.length for time in finding.lost.values())

@@ -1,0 +1,124 @@
+"""A rule: one thing that may cost a job time, how it is found, and all that is known of it beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from hta_widgets.analysis.findings.finding import Finding
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.inputs import Inputs
+    from hta_widgets.analysis.replay.edits import Edit
+    from hta_widgets.trace.rank_trace import RankTrace
+
+__all__ = [
+    "FAULTS",
+    "GETS_AHEAD",
+    "IDLE_QUESTION",
+    "MAIN_QUESTION",
+    "Change",
+    "Found",
+    "Role",
+    "Rule",
+    "always",
+    "never",
+    "several_ranks",
+]
+
+MAIN_QUESTION = "what devices do"
+IDLE_QUESTION = "why devices are idle"
+
+FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""What a rule raises only by a fault of its own: it costs the answer of that rule, not the others."""
+
+Role = Literal["cause", "work", "doubt", "aside", "recording", "memory"]
+
+
+GETS_AHEAD = "That is more than the cost: further ahead of the device, the host is late less often later on."
+"""Why a change that takes host time saves more than what the device waits for it."""
+
+
+def always(inputs: Inputs) -> bool:
+    """For rules that can find something in any recording with device work."""
+    return True
+
+
+def never(inputs: Inputs) -> bool:
+    """For rules about what is no fault: that they find nothing is not worth a word."""
+    return False
+
+
+def several_ranks(inputs: Inputs) -> bool:
+    """For rules that compare ranks."""
+    return len(inputs.temporal) > 1
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of the program, as edits of a replay.
+
+    Attributes:
+        label: how a sentence names it: "without the data loader's time".
+        edits_of: the edits that stand for it on a rank.
+        beyond_cost: why it may save more than the cost, as a sentence.
+        without_effect: why it is unknown what can be saved where the replay saves nothing; "": then
+            nothing is.
+        first: edits that are made before, since other findings are about their effect; `first_label` names
+            them.
+        limit: what to add to the label where no more than the cost counts as saved; "" where all counts.
+    """
+
+    label: str
+    edits_of: Callable[[RankTrace], list[Edit]]
+    beyond_cost: str = ""
+    without_effect: str = ""
+    first: Callable[[Inputs, int], list[Edit]] | None = None
+    first_label: str = ""
+    limit: Callable[[Inputs, Finding, int], str] | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One topic: the question, how to answer it, and what follows from the answer.
+
+    Attributes:
+        topic: its identifier.
+        question: what is unknown where the data for it is missing.
+        title: a noun phrase that can be the subject of "costs 5 % of the time".
+        judge: finds it, or None; raises `MissingDataError` where the recording cannot tell.
+        role: a "cause" of lost time; "work", which is what devices are for; a "doubt" about the class of some
+            work; an "aside" that costs nothing; what is said of the "recording" instead of anything about its
+            time; or of its "memory".
+        applies: whether finding nothing is worth a word.
+        change: what takes its cost away; a finding may name another one.
+        no_change: why no change is replayed.
+        among_ranks: ranks that wait for a "late" one, or for several "in turn", or the "reason" why one is
+            late: only a replay of all ranks tells what that costs.
+        risk, needs: what may go wrong with what is suggested, and what it takes.
+        wrong_if: what would make the finding false.
+        headline: the verdict in one sentence, where it is not built from cost and saving.
+    """
+
+    topic: str
+    question: str
+    title: str
+    judge: Callable[[Inputs], Finding | None]
+    role: Role = "cause"
+    applies: Callable[[Inputs], bool] = always
+    change: Change | None = None
+    no_change: str = ""
+    among_ranks: Literal["", "late", "in turn", "reason"] = ""
+    risk: str = ""
+    needs: str = ""
+    wrong_if: str = ""
+    headline: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a rule found."""
+
+    rule: Rule
+    finding: Finding

@@ -1,0 +1,72 @@
+"""The rules, in the order in which they are asked. A new one is its module, and its place here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hta_widgets.analysis.findings import (
+    attention_rules,
+    communication_rules,
+    compute_rules,
+    copy_rules,
+    ddp_rules,
+    device_rules,
+    drift_rules,
+    exposed_communication,
+    fsdp_rules,
+    fusion_rules,
+    host_rules,
+    idle_rules,
+    imbalance,
+    launch_rules,
+    memory_rules,
+    message_rules,
+    pause_rules,
+    pipeline_rules,
+    precision_rules,
+    python_rules,
+    queue_rules,
+    recomputation_rule,
+    region_rules,
+    shape_rules,
+    sharing_rules,
+    slow_steps,
+    straggler,
+    turn_rules,
+    verdict_rules,
+)
+from hta_widgets.analysis.findings.rule import Rule
+
+__all__ = ["RULES"]
+
+RULES: Final[tuple[Rule, ...]] = (
+    *idle_rules.RULES,
+    *pause_rules.RULES,
+    *region_rules.RULES,
+    python_rules.RULE,
+    turn_rules.RULE,
+    queue_rules.RULE,
+    *host_rules.RULES,
+    *compute_rules.RULES,
+    straggler.RULE,
+    pipeline_rules.RULE,
+    exposed_communication.RULE,
+    communication_rules.RULE,
+    fsdp_rules.RULE,
+    message_rules.RULE,
+    ddp_rules.RULE,
+    sharing_rules.RULE,
+    *device_rules.RULES,
+    *copy_rules.RULES,
+    *imbalance.RULES,
+    *precision_rules.RULES,
+    attention_rules.RULE,
+    shape_rules.RULE,
+    *launch_rules.RULES,
+    fusion_rules.RULE,
+    recomputation_rule.RULE,
+    slow_steps.RULE,
+    drift_rules.RULE,
+    *verdict_rules.RULES,
+    *memory_rules.RULES,
+)

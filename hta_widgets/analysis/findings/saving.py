@@ -1,0 +1,102 @@
+"""What the change against a finding saves, and how that is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Said, say
+from hta_widgets.analysis.replay.what_if import LEAST_PCT
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.findings.finding import Finding
+    from hta_widgets.analysis.findings.rule import Rule
+    from hta_widgets.analysis.replay.edits import Edit
+
+__all__ = ["Judged", "Saved", "Saving"]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What edits save of the judged time of one rank, by replay, ns.
+
+    Attributes:
+        clock: what times the iterations. whole_ns: the judged time.
+        low_ns, ns, high_ns: what is saved of it: least, estimate, most.
+        noise_ns: twice the median deviation over the root of the iterations' number, for all of them.
+        bound: the edits can be had only in part.
+    """
+
+    clock: str
+    whole_ns: int
+    low_ns: int
+    ns: int
+    high_ns: int
+    noise_ns: int
+    bound: bool
+
+    @property
+    def method(self) -> Literal["replay", "bound"]:
+        """How it was found."""
+        return "bound" if self.bound else "replay"
+
+    def matters(self, ns: int) -> bool:
+        """Whether so much of the time is worth reporting."""
+        return 100.0 * ns >= LEAST_PCT * self.whole_ns and ns > self.noise_ns
+
+    def beyond(self, other: Saved) -> Saved:
+        """What these edits save that some of them, by the same clock, do not."""
+        ns = max(self.ns - other.ns, 0)
+        low, high = self.low_ns - other.low_ns, self.high_ns - other.high_ns
+        return replace(self, low_ns=min(max(low, 0), ns), ns=ns, high_ns=max(high, ns))
+
+    def up_to(self, ns: int) -> Saved:
+        """No more of it than this."""
+        low, high = min(self.low_ns, ns), min(self.high_ns, ns)
+        return replace(self, low_ns=low, ns=min(self.ns, ns), high_ns=high)
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What taking away the cost of a finding saves.
+
+    Attributes:
+        text: in sentences, or why it is unknown.
+        section: whether it saves something now, or nothing now, or that is unknown.
+        low_ns, ns, high_ns: how much, in ns of the judged time of one rank: least, estimate, most.
+        pct: the estimate in % of that time. rank: that rank; None if all ranks were replayed.
+        method: "replay", "bound" (of it: it can be had only in part), "analytic" (a bound by what is lost,
+            or nothing, without a replay), or "" without a saving.
+        confidence: how well it is known: "high", "medium", "low", or "" without a saving.
+        edits: what was replayed.
+    """
+
+    text: Said = NOTHING_SAID
+    section: Literal["saves", "not now", "unknown"] = "unknown"
+    low_ns: int | None = None
+    ns: int | None = None
+    high_ns: int | None = None
+    pct: float | None = None
+    rank: int | None = None
+    method: Literal["replay", "bound", "analytic", ""] = ""
+    confidence: Literal["high", "medium", "low", ""] = ""
+    edits: tuple[Edit, ...] = ()
+
+    @classmethod
+    def unknown(cls, reason: str) -> Saving:
+        """None is known, for this reason."""
+        return cls(say("What can be saved is unknown: {reason}.", reason=reason))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A finding, the rule that it is of, and what its change saves.
+
+    Attributes:
+        part_of: the topic of the finding that it is a part of; "" if it stands by itself.
+    """
+
+    rule: Rule
+    finding: Finding
+    saving: Saving = Saving()
+    part_of: str = ""

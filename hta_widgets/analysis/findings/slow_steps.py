@@ -1,0 +1,91 @@
+"""The rule about steps that take unusually long."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
+from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rule import Rule
+from hta_widgets.analysis.findings.unusual_steps import beyond_usual, comes_every, without_waits
+from hta_widgets.errors import MissingDataError
+from hta_widgets.formatting import duration
+
+__all__ = ["RULE", "slow_steps"]
+
+_FEW = 0.5
+"""Of the steps of a rank: more are no exception."""
+
+
+def slow_steps(inputs: Inputs) -> Finding | None:
+    """Steps that take unusually long, as `step_times` defines it. The cost is what they take beyond usual.
+
+    Steps that hold start-up are not unusual: they are left out.
+    """
+    if not len(inputs.steps):
+        return None
+    if inputs.steps["confidence"].eq("low").any():
+        raise MissingDataError(
+            "announced steps",
+            "Call prof.step() after each step, with a profiler schedule.",
+            "they are guessed from what repeats",
+        )
+    if inputs.steps["usual_ns"].isna().all():
+        raise MissingDataError(
+            "fourth complete step of a kind",
+            "Record more steps: torch.profiler.schedule(..., active=10).",
+            f"what is usual takes {LEAST_STEPS} steps to tell",
+        )
+    steps = inputs.steps[~inputs.steps["partial"] & ~inputs.steps["start_up"]]
+    # where most steps of a rank are long, it is the rank that is slow, and no step of it is unusual
+    slow_rank = steps["outlier"].groupby(steps["rank"]).transform("mean") > _FEW
+    late = without_waits(inputs, _not_stalled(inputs, steps[steps["outlier"] & ~slow_rank]))
+    if late.empty:
+        return None
+    ranks = late["rank"].nunique()
+    whole = int(steps.loc[steps["rank"].isin(late["rank"]), "dur_ns"].sum())
+    lost = int(late["excess_ns"].sum())
+    worst = late.iloc[int(late["excess_ns"].to_numpy(np.int64).argmax())]
+    slow = sorted(late["iteration"].unique().tolist())
+    count, every = len(slow), comes_every(sorted(steps["iteration"].unique().tolist()), slow)
+    beyond = beyond_usual(inputs, int(worst["rank"]), int(worst["iteration"]))
+    regular = (
+        f"They come every {every} steps, as the last pass of accumulated gradients, logging and evaluation "
+        "do: what is meant to happen is no loss. "
+    )
+    return Finding(
+        lost // ranks,
+        100.0 * lost / whole,
+        f"{count} of {steps['iteration'].nunique()} steps {'takes' if count == 1 else 'take'} unusually long "
+        f"and {'costs' if count == 1 else 'cost'} {inputs.share(100.0 * lost / whole)}: iteration "
+        f"{worst['iteration']} takes {duration(worst['dur_ns'])} on rank {worst['rank']}, "
+        f"{duration(worst['usual_ns'])} is usual{beyond.words}.",
+        f"{regular * bool(every)}{beyond.advice}",
+        "temporal_breakdown",
+        Evidence(rank=int(worst["rank"]) if ranks == 1 else None, iteration=int(worst["iteration"])),
+    )
+
+
+def _not_stalled(inputs: Inputs, late: pd.DataFrame) -> pd.DataFrame:
+    """Unusual steps without those of which a stall of the host, a finding of its own, is most of the excess.
+
+    Of the others it is no part of the excess.
+    """
+    if late.empty:
+        return late
+    spans = zip(late["rank"], late["start_ns"], late["end_ns"], strict=True)
+    stalled = np.array([inputs.paused(rank).stalls.clip(start, end).length for rank, start, end in spans])
+    excess = late["excess_ns"].to_numpy(np.int64)
+    return late.assign(excess_ns=excess - stalled)[2 * stalled < excess]
+
+
+RULE = Rule(
+    topic="slow_steps",
+    question="which steps are unusual",
+    title="Extra time in unusually long steps",
+    judge=slow_steps,
+    applies=lambda inputs: bool(len(inputs.steps)),
+    no_change="whether these steps must do more than the others is not known",
+)
