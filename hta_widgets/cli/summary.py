@@ -157,7 +157,8 @@ def _findings(found: pd.DataFrame | MissingDataError, output: str, cells: int | 
         timed = finding["kind"] and finding["section"] != MEMORY
         share = percent(finding["share_pct"]) if timed else unknown
         text = printable(" ".join(filter(None, (finding["text"], finding["saving"], finding["suggestion"]))))
-        first, *others = pieces_of(text, cells and max(cells - 11, 20))
+        part = "part: " if finding["part_of"] else ""
+        first, *others = pieces_of(f"{part}{text}", cells and max(cells - 11, 20))
         yield f"  {share:>7}  {first}"
         for piece in others:
             yield f"           {piece}"

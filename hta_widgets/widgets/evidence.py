@@ -16,9 +16,15 @@ __all__ = ["evidence_ns"]
 def evidence_ns(trace: Trace, finding: pd.Series) -> list[int]:
     """[start, end] in ns on the job's axis: what to look at for a row of `overview`.
 
-    The event that it names; else its iteration; else the longest event of its name; else the longest
-    iteration; else all of the recording. Of several ranks, the finding's own counts, else the first.
+    The time in which it shows, with half as much before and after; else the event that it names; else its
+    iteration; else the longest event of its name; else the longest iteration; else all of the recording. Of
+    several ranks, the finding's own counts, else the first.
     """
+    if pd.notna(finding["start_ns"]):
+        start, end = int(finding["start_ns"]), int(finding["end_ns"])
+        beside = (end - start) // 2
+        first, last = trace.extent_ns
+        return [max(start - beside, first), min(end + beside, last)]
     if pd.notna(finding["event_id"]):
         rank = trace.rank(int(finding["event_rank"]))
         rows = np.flatnonzero(rank.event_id == int(finding["event_id"]))

@@ -15,7 +15,7 @@ from hta_widgets.analysis.findings.together import saved_together
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.expressions import parse_all
-from hta_widgets.formatting import counted, duration, percent
+from hta_widgets.formatting import counted, duration, in_words, percent
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_analysis
@@ -84,14 +84,15 @@ class Verdict(Computed):
         frame = cached_analysis(self.trace, _KIND, question)
         notes = notes_on(self.trace, _KIND, question, frame)
         rows = [row for _, row in frame.iterrows()]
-        found = [at for at, row in enumerate(rows) if row["severity"] not in (CHECKED, OPEN)]
+        wholes = (at for at, row in enumerate(rows) if not row["part_of"])
+        found = [at for at in wholes if rows[at]["severity"] not in (CHECKED, OPEN)]
         unknown = [at for at, row in enumerate(rows) if row["severity"] == OPEN]
         first = (found or unknown)[:_MOST]
         saving = frame.iloc[[at for at in first if rows[at]["section"] == SAVES]]
         most = max((_percent(rows[at], "saving_high_ns") for at in first), default=0.0)
         return _Told(
             ANALYSES[_KIND].sentence(frame),
-            [_card(self.trace, rows[at], notes[at], most) for at in first],
+            [_card(self.trace, rows[at], notes[at], most, _parts(frame, rows[at])) for at in first],
             _together(self.trace, question, saving),
             _further(frame, max(0, len(found) - _MOST)),
             [kind for kind in dict.fromkeys(frame["kind"]) if kind],
@@ -121,7 +122,14 @@ class Verdict(Computed):
         super().change_trace(trace)
 
 
-def _card(trace: Trace, row: pd.Series, note: dict[str, Any], most: float) -> dict[str, Any]:
+def _parts(frame: pd.DataFrame, row: pd.Series) -> str:
+    """` Part of it: zeroing gradients (8.23 %).`; "" for a finding without parts."""
+    parts = frame[frame["part_of"] == row["topic"]]
+    names = [f"{title(part).lower()} ({percent(part['share_pct'])})" for _, part in parts.iterrows()]
+    return f" Part of it: {in_words(names)}." if names else ""
+
+
+def _card(trace: Trace, row: pd.Series, note: dict[str, Any], most: float, parts: str) -> dict[str, Any]:
     rank = f": rank {row['rank']}" if pd.notna(row["rank"]) and len(trace.ranks) > 1 else ""
     figure, caption = _figure(row)
     evidence = {
@@ -130,7 +138,7 @@ def _card(trace: Trace, row: pd.Series, note: dict[str, Any], most: float) -> di
     return {
         "title": f"{title(row)}{rank}",
         "severity": row["severity"],
-        "text": _beyond(row["text"], title(row)),
+        "text": _beyond(row["text"], title(row)) + parts,
         "figure": figure,
         "caption": caption,
         "per_step": _per_step(row),

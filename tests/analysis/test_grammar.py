@@ -11,7 +11,7 @@ from docs.analysis_pages import example_of, example_path
 from hta_widgets import Trace, examples
 from hta_widgets.analysis import ANALYSES, COMPARISONS
 from hta_widgets.analysis.compare.waterfall import STEP
-from hta_widgets.analysis.findings.headline import WORDS as CAUSES
+from hta_widgets.analysis.findings.rules import RULES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import counted
 from tests.support import shared_trace
@@ -35,6 +35,8 @@ _COUNTED = re.compile(
     rf"(?:(?:{_BESIDES}) )*(?P<noun>{_NOUN})\b"
     rf"(?: (?P<verb>{_VERB})\b)?"
 )
+
+CAUSES = {rule.topic: rule.title for rule in RULES if rule.role == "cause"}
 
 # Columns that sentences count; every value of them becomes the number of the case.
 _COUNTS = (
@@ -153,8 +155,9 @@ def test_lines_that_differ(changes, verdict, begins):
 
 @pytest.mark.parametrize("number", range(4))
 def test_findings(number):
-    columns = ["section", "severity", "topic", "share_pct", "rank", "text"]
-    rows = [("unknown", "note", topic, 5.0, pd.NA, "") for topic in list(CAUSES)[:number]]
+    columns = ["section", "severity", "topic", "share_pct", "rank", "text", "role", "title", "part_of"]
+    rows = [("unknown", "note", topic, 5.0, pd.NA, "", "cause", CAUSES[topic], "") for topic in CAUSES]
+    rows = rows[:number]
     frame = pd.DataFrame(rows, columns=columns).astype({"rank": "Int64", "text": "str"})
     text = ANALYSES["overview"].sentence(frame)
     assert not slips(text)

@@ -8,14 +8,16 @@ import pytest
 
 from hta_widgets import Trace, edits, examples
 from hta_widgets.analysis import overview, savings, what_if
-from hta_widgets.analysis.findings.caveats import CAVEATS, confidence_of
-from hta_widgets.analysis.findings.changes import BETWEEN_RANKS
 from hta_widgets.analysis.findings.finding import Finding
-from hta_widgets.analysis.findings.headline import WORDS
 from hta_widgets.analysis.findings.inputs import judged_scope
+from hta_widgets.analysis.findings.rules import RULES
+from hta_widgets.analysis.findings.saving import Saving
+from hta_widgets.analysis.findings.savings import confidence_of
 from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.trace.scope import Scope
 from tests.support import GPU_TRACES, shared_trace
+
+AMONG_RANKS = {rule.topic for rule in RULES if rule.among_ranks}
 
 
 def found(name: str) -> tuple[Trace, dict]:
@@ -27,7 +29,7 @@ def found(name: str) -> tuple[Trace, dict]:
 def test_a_saving_is_what_the_replay_of_its_edits_saves(name):
     trace, findings = found(name)
     for finding in findings.values():
-        if finding["topic"] in BETWEEN_RANKS or finding["method"] not in ("replay", "bound"):
+        if finding["topic"] in AMONG_RANKS or finding["method"] not in ("replay", "bound"):
             assert not finding["edits"] and pd.isna(finding["saving_rank"])
             continue
         made = eval(finding["edits"], {"edits": edits, "math": math})
@@ -153,11 +155,9 @@ def test_what_saves_nothing_now_is_asked_again_after_the_first_changes():
     ],
 )
 def test_how_well_a_saving_is_known(low, estimate, high, error_pct, method, section, confidence):
-    finding = Finding(
-        "data_stall", 200, 20.0, "", "", "",
-        saving_low_ns=low, saving_ns=estimate, saving_high_ns=high, method=method, section=section,
-    )  # fmt: skip
-    assert confidence_of(finding, error_pct) == confidence
+    finding = Finding(200, 20.0, "", "", "")
+    saving = Saving("", section, low, estimate, high, method=method)
+    assert confidence_of(finding, saving, error_pct) == confidence
 
 
 @pytest.mark.parametrize("name", ["single_gpu_dataloader_stall", "gpt2_ddp"])
@@ -174,7 +174,12 @@ def test_each_saving_says_its_confidence_steps_and_what_it_needs(name):
     assert {finding["confidence"] for finding in others} == {""}
 
 
-def test_what_a_change_needs_is_said_of_topics_that_there_are():
-    assert CAVEATS.keys() <= WORDS.keys()
-    for caveat in CAVEATS.values():
-        assert caveat.needs.endswith(".") and (not caveat.risk or caveat.risk.endswith("."))
+def test_rules_are_complete():
+    """Each topic stands once; needs, risks and what would make it wrong are sentences."""
+    assert len({rule.topic for rule in RULES}) == len(RULES)
+    for rule in RULES:
+        assert rule.title[0].isupper() and rule.question
+        for text in (rule.needs, rule.risk, rule.wrong_if):
+            assert not text or text.endswith("."), (rule.topic, text)
+        if rule.change or rule.among_ranks:
+            assert rule.needs, rule.topic

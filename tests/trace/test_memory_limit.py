@@ -21,7 +21,7 @@ from hta_widgets.analysis.communication.collectives import shared_collectives
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings import replayed_job
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.findings.overview import found_with_savings
+from hta_widgets.analysis.findings.judging import found_with_savings
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import MissingDataError, TraceFormatError
 from hta_widgets.trace import kept_of_job, memory, rank_events
