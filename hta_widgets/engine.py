@@ -12,10 +12,15 @@ what it holds.
 `UI_LOCK` guards what the browser sees. Traitlets drops notifications when two threads set traits at once, and
 the thread that runs observers differs between ipykernel versions, so every browser-visible change happens
 under it.
+
+Under a lock no thread is started, joined or waited for, and a finalizer takes none: the garbage collector
+runs it in any thread, a new one that is being waited for among them. So the workers are started once
+(`start`), before anything is submitted under a lock.
 """
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import logging
 import os
@@ -28,7 +33,7 @@ from typing import Any, Generic, TypeVar
 
 from hta_widgets.interrupts import uninterrupted
 
-__all__ = ["UI_LOCK", "Latest", "Superseded", "checkpoint", "in_forked_child", "submit"]
+__all__ = ["UI_LOCK", "Latest", "Superseded", "checkpoint", "in_forked_child", "start", "submit"]
 
 Renewed = TypeVar("Renewed")
 Result = TypeVar("Result")
@@ -36,12 +41,15 @@ Task = tuple[Callable[[], Result], bool]  # what to compute, and whether it is p
 
 UI_LOCK = threading.RLock()
 
+_WORKERS = 4
+
 
 def _new_pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=4, thread_name_prefix="hta_widgets")
+    return ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="hta_widgets")
 
 
 _POOL = _new_pool()
+_not_started = [True]  # empty once a thread has begun to start the workers
 _log = logging.getLogger(__name__)
 
 
@@ -66,6 +74,7 @@ class Ticket:
 
 _PATIENCE_SECONDS = 3.0
 _LOOK_EVERY_SECONDS = 0.01
+_LONGEST_START_SECONDS = 1.0
 
 
 class _Urgent:
@@ -97,8 +106,21 @@ def checkpoint() -> None:
         raise Superseded
 
 
+def start() -> None:
+    """Start the workers, unless they are; whoever will submit under a lock calls it before without one."""
+    try:
+        _not_started.pop()
+    except IndexError:
+        return
+    together = threading.Barrier(_WORKERS)  # the pool starts a thread for a task only if none is idle
+    with uninterrupted(), contextlib.suppress(RuntimeError):  # the interpreter is shutting down
+        for _ in range(_WORKERS):
+            _POOL.submit(together.wait, _LONGEST_START_SECONDS)
+
+
 def submit(function: Callable[[], Result], ticket: Ticket | None = None) -> Future[Result]:
     """Run `function` in the engine's pool; `checkpoint()` inside it obeys `ticket`."""
+    start()
     with uninterrupted():
         return _POOL.submit(contextvars.copy_context().run, _under, ticket, function)
 
@@ -122,6 +144,7 @@ def _after_fork() -> None:
     global _POOL
     UI_LOCK.release()
     _POOL = _new_pool()  # the threads of the parent's are not there
+    _not_started[:] = [True]
     for thing in list(_renewed):
         thing.renew()
 

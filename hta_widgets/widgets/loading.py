@@ -79,7 +79,7 @@ def _report_reading(
 
 
 class Loading(Generic[Loaded]):
-    """One attempt to read something.
+    """One attempt to read something, which begins with `start()`.
 
     The result is set before `done` is called: a cell that waits for it never waits for the browser.
 
@@ -103,6 +103,9 @@ class Loading(Generic[Loaded]):
         self._stop = threading.Event()
         self._result: Future[Loaded] = Future()
         in_forked_child(self)
+
+    def start(self) -> None:
+        """Begin to read; to be called without a lock."""
         # A thread of its own: the engine's few workers are for answers, and an exit does not wait for it.
         threading.Thread(target=self._run, name="hta_widgets_loading", daemon=True).start()
 

@@ -66,12 +66,13 @@ class LoadingPart(Part):
             opening = " and ".join(filter(None, self._sources)) or "trace"
             with self.hold_sync():
                 self.status, self.message, self.progress = "busy", f"Opening {opening}", None
-            self._loading = Loading(
+            loading = self._loading = Loading(
                 lambda report: open_all(self._sources, report, self._open_options),
                 progress=self._report,
                 done=self._loaded,
                 failed=self._not_loaded,
             )
+        loading.start()
 
     def cancel(self) -> None:
         """Stop the loading; `load()` starts again."""
