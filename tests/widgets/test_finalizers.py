@@ -1,0 +1,94 @@
+"""No thread waits for another that waits for it: finalizers take no lock, and no thread starts under one."""
+
+import gc
+import json
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from hta_widgets import Trace
+from hta_widgets.engine import UI_LOCK
+from hta_widgets.widgets.rank_selector import RankSelector
+from tests.lock_watch import Watch
+from tests.support import ROOT
+from tests.widgets.watched_explorers import SECONDS
+
+
+def test_a_part_is_collected_while_another_thread_holds_the_lock(ddp: Trace) -> None:
+    """The garbage collector runs in any thread, a new one among them that the holder of the lock waits for."""
+    part = RankSelector(ddp)
+    part.close()
+    part.itself = part  # only the collector finds it
+    collected = []
+    part.on_collected = Finalized(collected)
+    gc.disable()
+    try:
+        del part
+        with UI_LOCK:
+            other = threading.Thread(target=gc.collect, daemon=True)
+            other.start()
+            other.join(20)
+            assert not other.is_alive()
+    finally:
+        gc.enable()
+    assert collected == [True]
+
+
+class Finalized:
+    def __init__(self, into: list[bool]) -> None:
+        self._into = into
+
+    def __del__(self) -> None:
+        self._into.append(True)
+
+
+@pytest.mark.slow
+def test_explorers_take_locks_in_one_order_and_start_no_thread_under_one() -> None:
+    """With garbage collected at every acquisition of a lock and in every new thread."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.widgets.watched_explorers"],
+        cwd=ROOT, capture_output=True, text=True, timeout=2 * SECONDS,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["errors"] == []
+    assert "LockError" not in done.stderr, done.stderr
+    assert sum(seen["finalized"].values()) > 20, "parts are collected meanwhile"
+    assert len(seen["finalized"]) > 3, "in several threads"
+    assert any("engine.py" in pair for pair in seen["order"])
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_the_watch_notices_both_orders_and_waiting(again: bool) -> None:
+    """Without it the test above could not fail."""
+    code = f"""
+import threading, types
+from tests.lock_watch import LockError, install
+install(collect=False)
+module = types.ModuleType("hta_widgets.made_up")
+exec("import threading\\na, b = threading.Lock(), threading.Lock()\\nc = threading.Lock()", module.__dict__)
+module.__dict__["a"].made_at += "a"
+with module.a, module.c:
+    pass
+try:
+    if {again}:
+        with module.c, module.a:
+            pass
+    else:
+        with module.c:
+            threading.Thread(target=print).start()
+except LockError:
+    print("noticed")
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "noticed\n", done.stderr
+
+
+def test_a_longer_way_round_is_noticed_too() -> None:
+    watch = Watch()
+    for first, then in (("a", "b"), ("b", "c"), ("a", "c")):
+        watch._note(first, then)
+    with pytest.raises(AssertionError, match="other way round"):
+        watch._note("c", "a")
