@@ -20,7 +20,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-WATCHED = ("hta_widgets", "ipywidgets", "anywidget", "traitlets", "comm", "ipykernel", "jupyter_client", "zmq")
+WATCHED = (
+    "hta_widgets",
+    "ipywidgets",
+    "anywidget",
+    "traitlets",
+    "comm",
+    "ipykernel",
+    "jupyter_client",
+    "zmq",
+)
 OWN = "hta_widgets"
 
 _lock, _rlock = threading.Lock, threading.RLock

@@ -1,5 +1,6 @@
 """No thread waits for another that waits for it: finalizers take no lock, and no thread starts under one."""
 
+import ast
 import gc
 import json
 import subprocess
@@ -92,3 +93,23 @@ def test_a_longer_way_round_is_noticed_too() -> None:
         watch._note(first, then)
     with pytest.raises(AssertionError, match="other way round"):
         watch._note("c", "a")
+
+
+# What a finalizer may call: it gives memory back, which takes no lock.
+MAY_CALL = {"machine_code.py": ["free(pointer(self._address))", "pointer(self._address)"]}
+
+
+def test_every_finalizer_of_the_package_only_gives_memory_back() -> None:
+    found = 0
+    for file in (ROOT / "hta_widgets").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name == "__del__":
+                calls = [ast.unparse(call) for call in ast.walk(node) if isinstance(call, ast.Call)]
+                assert calls == MAY_CALL.get(file.name, []), file
+                assert not any(isinstance(inner, ast.With) for inner in ast.walk(node)), file
+                found += 1
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("ref", "weakref.ref", "proxy"):
+                assert len(node.args) == 1, f"{file}: a weak reference's callback runs in any thread"
+            elif isinstance(node, ast.Attribute):
+                assert node.attr != "finalize", file
+    assert found == 2
