@@ -10,7 +10,7 @@ from tests.support import ROOT
 
 WHERE = {
     "test": "def test_it(): threading.Event().wait()",
-    "teardown": "@pytest.fixture\ndef held():\n    yield\n    threading.Event().wait()\ndef test_it(held): assert 0",
+    "teardown": "@pytest.fixture\ndef late():\n    yield\n    threading.Event().wait()\ndef test_it(late): 1 / 0",
     "end": "def test_it(): threading.Thread(target=threading.Event().wait).start()",
 }
 

