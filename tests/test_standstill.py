@@ -10,7 +10,14 @@ from tests.support import ROOT
 
 WHERE = {
     "test": "def test_it(): threading.Event().wait()",
-    "teardown": "@pytest.fixture\ndef late():\n    yield\n    threading.Event().wait()\ndef test_it(late): 1 / 0",
+    "teardown": """
+@pytest.fixture
+def late():
+    yield
+    threading.Event().wait()
+def test_it(late):
+    assert False
+""",
     "end": "def test_it(): threading.Thread(target=threading.Event().wait).start()",
 }
 
