@@ -33,7 +33,17 @@ from typing import Any, Generic, TypeVar
 
 from hta_widgets.interrupts import uninterrupted
 
-__all__ = ["UI_LOCK", "Latest", "Superseded", "checkpoint", "in_forked_child", "start", "submit"]
+__all__ = [
+    "UI_LOCK",
+    "Latest",
+    "Superseded",
+    "Ticket",
+    "checkpoint",
+    "in_forked_child",
+    "start",
+    "submit",
+    "under",
+]
 
 Renewed = TypeVar("Renewed")
 Result = TypeVar("Result")
@@ -122,7 +132,7 @@ def submit(function: Callable[[], Result], ticket: Ticket | None = None) -> Futu
     """Run `function` in the engine's pool; `checkpoint()` inside it obeys `ticket`."""
     start()
     with uninterrupted():
-        return _POOL.submit(contextvars.copy_context().run, _under, ticket, function)
+        return _POOL.submit(contextvars.copy_context().run, under, ticket, function)
 
 
 _renewed: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -154,7 +164,8 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     os.register_at_fork(before=UI_LOCK.acquire, after_in_parent=UI_LOCK.release, after_in_child=_after_fork)
 
 
-def _under(ticket: Ticket | None, function: Callable[[], Result]) -> Result:
+def under(ticket: Ticket | None, function: Callable[[], Result]) -> Result:
+    """Call `function`, in which `checkpoint()` obeys `ticket`."""
     _ticket.set(ticket)
     return function()
 
@@ -174,6 +185,7 @@ class Latest(Generic[Result]):
         self._running: Ticket | None = None
         self._computed: Task[Result] | None = None
         self._waiting: Task[Result] | None = None
+        self._closed = False
         in_forked_child(self)
 
     def renew(self) -> None:
@@ -191,6 +203,8 @@ class Latest(Generic[Result]):
             patient: give way to other consumers' tasks that are not.
         """
         with uninterrupted(), self._lock:
+            if self._closed:
+                return
             self._waiting = compute, patient
             if self._running is None:
                 self._start_waiting()
@@ -203,6 +217,11 @@ class Latest(Generic[Result]):
             self._waiting = None
             if self._running is not None:
                 self._running.revoke()
+
+    def close(self) -> None:
+        """The consumer is gone: as `cancel`, and nothing is computed from now on."""
+        self._closed = True
+        self.cancel()
 
     def _start_waiting(self) -> None:
         task, self._waiting = self._waiting, None

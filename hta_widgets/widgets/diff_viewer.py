@@ -116,8 +116,8 @@ class DiffViewer(Pictured, LoadingPart):
                 selection.unobserve(self._selected_changed, SELECTED)
                 selection.unobserve(self._focus_changed, "focus")
             self._followed = ()
-            self._twins.cancel()
-            self._highlight.clear()
+            self._twins.close()
+            self._highlight.close()
             parts, self._panels = self.parts, {}
             super().close()
             for _, part, _ in parts:
@@ -205,6 +205,7 @@ class DiffViewer(Pictured, LoadingPart):
 
     def _show(self, traces: dict[str, Trace]) -> None:
         with UI_LOCK, self.hold_sync():
+            self._check_wanted()
             self._axes = RunAxes(traces)
             self._panels = {kind: self._panel(traces, kind) for kind in COMPARISONS}
             t.link((self, "line"), (self._panels["diff"], "line"))

@@ -43,7 +43,8 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
     _esm = STUB
     _bundle: ClassVar[Path] = BUNDLE
     _from_browser: ClassVar[Sequence[str]] = ()  # traits that the view sets, beside those of the selection
-    _links: Sequence[t.link] | None = None
+    closed = False  # for good; what was being made for it is not shown any more
+    _links: Sequence[t.link] = ()
     _runtime = anywidget.WidgetTrait().tag(sync=True)
     _view = t.Unicode().tag(sync=True)
 
@@ -81,7 +82,9 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
     def close(self) -> None:
         """Take the part down: unlink it from the selection and close its comm."""
         with UI_LOCK, uninterrupted():
-            for link in self._links or ():
+            self.closed = True
+            self.cancel_calls()
+            for link in self._links:
                 link.unlink()
             self._links = ()
             layout = self.layout if self.has_trait("layout") else None

@@ -167,12 +167,11 @@ class TraceExplorer(Pictured, LoadingPart):
     def close(self) -> None:
         """Close the explorer and its parts."""
         with UI_LOCK:
-            parts, self._fixed = self.parts, ()
-            self._about.cancel()
-            self._lacks.cancel()
-            self._ahead.cancel()
+            parts, self._fixed, self._shown = [*dict(self._fixed).values(), *self._shown.values()], (), {}
+            for work in (self._about, self._lacks, self._ahead):
+                work.close()
             super().close()
-            for _, part in parts:
+            for part in parts:
                 part.close()
 
     @property
@@ -373,40 +372,48 @@ class TraceExplorer(Pictured, LoadingPart):
 
     def _show(self, traces: dict[str, Trace]) -> None:
         trace = read(traces[self._name], self.clock, self.communication)
-        shared = self.selection
-        timeline = TimelineScrubber(trace, selection=shared)  # it arranges slices while the rest is found out
+        # it arranges slices while the rest is found out
+        timeline = TimelineScrubber(trace, selection=self.selection)
         try:
             known = about(trace, self._name, self.communication)
             lacking = unanswered(trace, (*FIRST, "rank_waits"))  # and whether there is a job
+            with UI_LOCK, self.hold_sync():
+                self._check_wanted()
+                self._compose(trace, timeline, known, lacking)
         except BaseException:
             timeline.close()
             raise
-        with UI_LOCK, self.hold_sync():
-            verdict = Verdict(trace, selection=shared)
-            t.dlink((verdict, "kinds"), (self, "relevant"))
-            timeline.share_edits(self)
-            self._fixed = [
-                ("breadcrumb", Breadcrumb(trace, selection=shared, python_expression=self._code)),
-                ("ranks", RankSelector(trace, selection=shared)),
-                ("iterations", IterationSelector(trace, selection=shared)),
-                ("timeline", timeline),
-                ("inspector", Inspector(trace, selection=shared, trace_expression=self._trace_expression)),
-                ("verdict", verdict),
-            ]
-            self.lacking = lacking
-            self.choices = {
-                "ranks": trace.ranks,
-                "iterations": [int(number) for number in trace.iterations["iteration"].unique()],
-            }
-            if self._choose_panels and not self.panels:
-                self.panels = first_panels(trace, lacking)
-            self._arrange()
-            self._tell(known)
-            self.status, self.message, self.progress = "idle", "", None
-            self._lacks.submit(lambda: unanswered(trace), patient=True)  # of what is not shown
-            self._ahead.submit(lambda: read_ahead(trace), patient=True)
-            if self.trace is not trace:  # something else was chosen meanwhile
-                self._read_again()
+
+    def _compose(
+        self, trace: Trace, timeline: TimelineScrubber, known: About, lacking: dict[str, str]
+    ) -> None:
+        """Make the other parts, and show all."""
+        shared = self.selection
+        verdict = Verdict(trace, selection=shared)
+        t.dlink((verdict, "kinds"), (self, "relevant"))
+        timeline.share_edits(self)
+        self._fixed = [
+            ("breadcrumb", Breadcrumb(trace, selection=shared, python_expression=self._code)),
+            ("ranks", RankSelector(trace, selection=shared)),
+            ("iterations", IterationSelector(trace, selection=shared)),
+            ("timeline", timeline),
+            ("inspector", Inspector(trace, selection=shared, trace_expression=self._trace_expression)),
+            ("verdict", verdict),
+        ]
+        self.lacking = lacking
+        self.choices = {
+            "ranks": trace.ranks,
+            "iterations": [int(number) for number in trace.iterations["iteration"].unique()],
+        }
+        if self._choose_panels and not self.panels:
+            self.panels = first_panels(trace, lacking)
+        self._arrange()
+        self._tell(known)
+        self.status, self.message, self.progress = "idle", "", None
+        self._lacks.submit(lambda: unanswered(trace), patient=True)  # of what is not shown
+        self._ahead.submit(lambda: read_ahead(trace), patient=True)
+        if self.trace is not trace:  # something else was chosen meanwhile
+            self._read_again()
 
     @t.observe("communication")
     def _write_rules(self, _change: Any) -> None:

@@ -170,7 +170,7 @@ class WhatIf(Pictured, Computed):
     def share_edits(self, owner: t.HasTraits) -> None:
         """Have the same `edits` as another object, from now on and until the widget is closed."""
         with UI_LOCK:
-            self._links = [*(self._links or ()), t.link((owner, "edits"), (self, "edits"))]
+            self._links = [*self._links, t.link((owner, "edits"), (self, "edits"))]
 
     def to_html(self, path: str | PathLike[str], *, title: str = "") -> Path:
         """Write what is shown to one HTML file that opens anywhere, offline and without Python.
