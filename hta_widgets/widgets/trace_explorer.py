@@ -22,6 +22,7 @@ from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.charts.svg import Picture
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.report import to_excel, write
+from hta_widgets.short_paths import Paths, paths_as
 from hta_widgets.trace.class_rules import append_rules, as_text
 from hta_widgets.trace.model import ITERATION_CLOCKS, IterationClock, Trace
 from hta_widgets.trace.reader.discovery import Which
@@ -273,6 +274,7 @@ class TraceExplorer(Pictured, LoadingPart):
         *,
         panels: Iterable[str] | None = None,
         title: str = "",
+        paths: Paths = "short",
         timeout: float = SETTLED_WITHIN_SECONDS,
     ) -> Path:
         """Write what is shown to one HTML file that opens anywhere, offline and without Python.
@@ -285,13 +287,15 @@ class TraceExplorer(Pictured, LoadingPart):
             path: the file to write; it is returned.
             panels: kinds of the panels to save; default: those that are shown.
             title: the page's title; default: the explorer's.
+            paths: "short" cuts paths to their last part, and home folders to `~`; "full" leaves them.
             timeout: how many seconds to wait for the parts, once the trace is loaded.
 
         Raises:
             NotAnsweredError: some parts took longer; it names them.
-            ValueError: there is no panel of that kind.
+            ValueError: there is no panel of that kind, or `paths` is another word.
             OSError: the file cannot be written.
         """
+        cut = paths_as(paths, [self._source])
         kinds = self.panels if panels is None else kinds_of(panels)
         shown = self._at_rest(timeout)
         made = {kind: self._make_panel(kind) for kind in kinds if kind not in shown}
@@ -299,7 +303,7 @@ class TraceExplorer(Pictured, LoadingPart):
             saved = [("panel", (shown | made)[kind], kind) for kind in kinds]
             settle([part for _, part, _ in saved], timeout)
             placed = [*((area, part, "") for area, part in self._fixed), *saved]
-            return write(path, explorer_page(self, placed, title or self._title()))
+            return write(path, explorer_page(self, placed, title or self._title(), cut))
         finally:
             for panel in made.values():
                 panel.close()
