@@ -13,11 +13,12 @@ and weak references' callbacks then run wherever they could.
 from __future__ import annotations
 
 import gc
+import linecache
+import re
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 WATCHED = (
@@ -172,14 +173,17 @@ def install(*, collect: bool) -> None:
 
 def _maker(make: Callable[[], Any]) -> Callable[[], Any]:
     def made() -> Any:
-        where = next(_callers())
+        where = _maker_name()
         return Watched(make(), where) if where.startswith(WATCHED) else make()
 
     return made
 
 
-def _callers() -> Iterator[str]:
-    """Where the lock is made: package/module.py:line."""
+def _maker_name() -> str:
+    """What the lock is called: module.Class.attribute, or module.variable."""
     frame = sys._getframe(2)
-    name = frame.f_globals.get("__name__", "").partition(".")[0]
-    yield f"{name}/{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    module, code = frame.f_globals.get("__name__", ""), frame.f_code
+    owner = code.co_qualname.replace("<module>", "").removesuffix(".__init__").removesuffix(".renew")
+    line = linecache.getline(code.co_filename, frame.f_lineno)
+    found = re.search(r"(\w+)(?:: [\w.\[\]]+)?(?:, [\w.]+)* = ", line)
+    return ".".join(filter(None, (module, owner, found[1] if found else str(frame.f_lineno))))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from hta_widgets.engine import UI_LOCK
 from hta_widgets.widgets.rank_selector import RankSelector
 from tests.lock_watch import Watch
 from tests.support import ROOT
+from tests.widgets.test_live_kernel import VERSIONS, bare
 from tests.widgets.watched_explorers import SECONDS
 
 
@@ -48,6 +50,37 @@ class Finalized:
         self._into.append(True)
 
 
+# The order in which locks are taken (CONTRIBUTING.md): while one is held, only those below it may be taken,
+# and those of other packages.
+ORDER = [
+    "hta_widgets.engine.UI_LOCK",
+    "hta_widgets.engine.Latest._lock",
+    "hta_widgets.engine._Urgent._lock",
+    "hta_widgets.widgets.static_preview.StaticPreview._lock",
+    "hta_widgets.widgets.timeline_scrubber.TimelineScrubber._windows_lock",
+    "hta_widgets.analysis.core.memoize.memoize_per_rank.<locals>.decorate.lock",
+    "hta_widgets.trace.rank_events.RankEvents._lock",
+    "hta_widgets.trace.memory.Memory._lock",
+    "hta_widgets.trace.reader.cache_budget.CacheBudget._lock",
+    "hta_widgets.jit.machine_code._lock",
+]
+
+
+def check(seen: dict[str, Any]) -> None:
+    """Nothing waited for what waits for it, and locks were taken in the written order."""
+    assert seen["errors"] == []
+    assert sum(seen["finalized"].values()) > 20, "parts are collected meanwhile"
+    assert len(seen["finalized"]) > 3, "in several threads"
+    place = {name: at for at, name in enumerate(ORDER)}
+    own = [pair for pair in seen["order"] if pair[0].startswith("hta_widgets")]
+    assert len(own) > 3
+    for first, then in own:
+        assert first in place, f"{first} has no place in the order"
+        if then.startswith("hta_widgets"):
+            assert place[first] < place[then], f"{then} was taken while {first} was held"
+    assert not [pair for pair in seen["order"] if pair not in own and pair[1] in place]
+
+
 @pytest.mark.slow
 def test_explorers_take_locks_in_one_order_and_start_no_thread_under_one() -> None:
     """With garbage collected at every acquisition of a lock and in every new thread."""
@@ -56,12 +89,19 @@ def test_explorers_take_locks_in_one_order_and_start_no_thread_under_one() -> No
         cwd=ROOT, capture_output=True, text=True, timeout=2 * SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
-    assert seen["errors"] == []
     assert "LockError" not in done.stderr, done.stderr
-    assert sum(seen["finalized"].values()) > 20, "parts are collected meanwhile"
-    assert len(seen["finalized"]) > 3, "in several threads"
-    assert any("engine.py" in pair for pair in seen["order"])
+    check(json.loads(done.stdout))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", VERSIONS)
+def test_so_they_do_in_a_kernel(version: str) -> None:
+    """Whose own locks, and those of its messages, are watched, too."""
+    with bare(version) as kernel:
+        printed = kernel.run(
+            "import json\nfrom tests.widgets.watched_explorers import watched\nprint(json.dumps(watched(1)))"
+        )
+    check(json.loads(printed))
 
 
 @pytest.mark.parametrize("again", [True, False])

@@ -10,15 +10,16 @@ import sys
 import threading
 import time
 from collections import Counter
+from typing import Any
 
 from tests.lock_watch import WATCH, install
 
 SECONDS = 300
-ROUNDS = 2
 
 
-def main() -> None:
-    faulthandler.dump_traceback_later(SECONDS, exit=True)
+def watched(rounds: int = 2) -> dict[str, Any]:
+    """What was seen. Nothing of the package may have been imported before."""
+    faulthandler.dump_traceback_later(SECONDS, exit=True, file=sys.__stderr__)
     install(collect=False)
     from hta_widgets import DiffViewer, Trace, TraceExplorer, examples
     from hta_widgets.widgets import static_preview
@@ -82,17 +83,18 @@ def main() -> None:
     gc.freeze()
     gc.disable()
     WATCH.collect = True
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         others = [threading.Thread(target=deed, name=deed.__name__) for deed in deeds]
         for other in others:
             other.start()
         explore()
         for other in others:
             other.join()
-    order = sorted(f"{first} > {then}" for first, then in WATCH.order)
-    seen = {"finalized": finalized, "collected": WATCH.collected, "order": order, "errors": WATCH.errors}
-    json.dump(seen, sys.stdout)
+    gc.enable()
+    faulthandler.cancel_dump_traceback_later()
+    order = sorted(WATCH.order)
+    return {"finalized": finalized, "collected": WATCH.collected, "order": order, "errors": WATCH.errors}
 
 
 if __name__ == "__main__":
-    main()
+    json.dump(watched(), sys.stdout)
