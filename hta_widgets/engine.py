@@ -12,10 +12,15 @@ what it holds.
 `UI_LOCK` guards what the browser sees. Traitlets drops notifications when two threads set traits at once, and
 the thread that runs observers differs between ipykernel versions, so every browser-visible change happens
 under it.
+
+Under a lock no thread is started, joined or waited for, and a finalizer takes none: the garbage collector
+runs it in any thread, a new one that is being waited for among them. So the workers are started once
+(`start`), before anything is submitted under a lock.
 """
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import logging
 import os
@@ -28,7 +33,17 @@ from typing import Any, Generic, TypeVar
 
 from hta_widgets.interrupts import uninterrupted
 
-__all__ = ["UI_LOCK", "Latest", "Superseded", "checkpoint", "in_forked_child", "submit"]
+__all__ = [
+    "UI_LOCK",
+    "Latest",
+    "Superseded",
+    "Ticket",
+    "checkpoint",
+    "in_forked_child",
+    "start",
+    "submit",
+    "under",
+]
 
 Renewed = TypeVar("Renewed")
 Result = TypeVar("Result")
@@ -36,12 +51,15 @@ Task = tuple[Callable[[], Result], bool]  # what to compute, and whether it is p
 
 UI_LOCK = threading.RLock()
 
+_WORKERS = 4
+
 
 def _new_pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=4, thread_name_prefix="hta_widgets")
+    return ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="hta_widgets")
 
 
 _POOL = _new_pool()
+_not_started = [True]  # empty once a thread has begun to start the workers
 _log = logging.getLogger(__name__)
 
 
@@ -66,6 +84,7 @@ class Ticket:
 
 _PATIENCE_SECONDS = 3.0
 _LOOK_EVERY_SECONDS = 0.01
+_LONGEST_START_SECONDS = 1.0
 
 
 class _Urgent:
@@ -97,10 +116,23 @@ def checkpoint() -> None:
         raise Superseded
 
 
+def start() -> None:
+    """Start the workers, unless they are; whoever will submit under a lock calls it before without one."""
+    try:
+        _not_started.pop()
+    except IndexError:
+        return
+    together = threading.Barrier(_WORKERS)  # the pool starts a thread for a task only if none is idle
+    with uninterrupted(), contextlib.suppress(RuntimeError):  # the interpreter is shutting down
+        for _ in range(_WORKERS):
+            _POOL.submit(together.wait, _LONGEST_START_SECONDS)
+
+
 def submit(function: Callable[[], Result], ticket: Ticket | None = None) -> Future[Result]:
     """Run `function` in the engine's pool; `checkpoint()` inside it obeys `ticket`."""
+    start()
     with uninterrupted():
-        return _POOL.submit(contextvars.copy_context().run, _under, ticket, function)
+        return _POOL.submit(contextvars.copy_context().run, under, ticket, function)
 
 
 _renewed: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -122,6 +154,7 @@ def _after_fork() -> None:
     global _POOL
     UI_LOCK.release()
     _POOL = _new_pool()  # the threads of the parent's are not there
+    _not_started[:] = [True]
     for thing in list(_renewed):
         thing.renew()
 
@@ -131,7 +164,8 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     os.register_at_fork(before=UI_LOCK.acquire, after_in_parent=UI_LOCK.release, after_in_child=_after_fork)
 
 
-def _under(ticket: Ticket | None, function: Callable[[], Result]) -> Result:
+def under(ticket: Ticket | None, function: Callable[[], Result]) -> Result:
+    """Call `function`, in which `checkpoint()` obeys `ticket`."""
     _ticket.set(ticket)
     return function()
 
@@ -151,6 +185,7 @@ class Latest(Generic[Result]):
         self._running: Ticket | None = None
         self._computed: Task[Result] | None = None
         self._waiting: Task[Result] | None = None
+        self._closed = False
         in_forked_child(self)
 
     def renew(self) -> None:
@@ -168,6 +203,8 @@ class Latest(Generic[Result]):
             patient: give way to other consumers' tasks that are not.
         """
         with uninterrupted(), self._lock:
+            if self._closed:
+                return
             self._waiting = compute, patient
             if self._running is None:
                 self._start_waiting()
@@ -180,6 +217,11 @@ class Latest(Generic[Result]):
             self._waiting = None
             if self._running is not None:
                 self._running.revoke()
+
+    def close(self) -> None:
+        """The consumer is gone: as `cancel`, and nothing is computed from now on."""
+        self._closed = True
+        self.cancel()
 
     def _start_waiting(self) -> None:
         task, self._waiting = self._waiting, None

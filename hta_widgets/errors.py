@@ -74,6 +74,10 @@ RECORD_DEVICE = (
 """The remedy for a trace without device events, or without the calls that launched them."""
 
 
+class NoSuchStepError(HtaWidgetsError, ValueError):
+    """None of the steps that were asked for was recorded."""
+
+
 class MissingDataError(HtaWidgetsError):
     """A question cannot be answered because the trace lacks what it needs.
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["is_left_over", "replacing", "write_whole"]
+__all__ = ["is_left_over", "private_folder", "replacing", "write_whole"]
 
 _number = itertools.count()
 _UNFINISHED = re.compile(r"\.(?P<pid>\d{1,10})(?:\.\d+)?(?:\.tmp)?\Z")
@@ -96,3 +96,15 @@ def _is_running(pid: int) -> bool:
     except OSError:  # it is somebody else's
         return True
     return True
+
+
+def private_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are not there, for this user alone; others stay as they are.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if not folder.is_dir():
+        for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(exist_ok=True)  # raises if a file is there

@@ -1,10 +1,20 @@
-"""Every test run has its own trace cache: the user's is neither read nor written."""
+"""Every test run has its own trace cache (the user's is neither read nor written), and an end.
 
+Pytest itself watches each test (`faulthandler_timeout` in pyproject.toml), up to where it fails; this watches
+what comes after: teardown, and the end of the process, which waits for threads.
+"""
+
+import faulthandler
 import os
 import shutil
+import sys
 import tempfile
 
 import pytest
+
+END_SECONDS = 120.0
+
+_stderr = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -12,3 +22,21 @@ def pytest_configure(config: pytest.Config) -> None:
     directory = tempfile.mkdtemp(prefix="hta_widgets-test-cache-")
     os.environ["HTA_WIDGETS_CACHE"] = directory
     config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
+    config.stash[_stderr] = os.dup(2)  # what a test prints is caught, but not here
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Pytest stops its clock when a test fails."""
+    _end_after(item.config, float(item.config.getini("faulthandler_timeout")))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    _end_after(config, END_SECONDS)
+
+
+def _end_after(config: pytest.Config, seconds: float) -> None:
+    """Print all stacks and end the process, unless it is over by then; not in a debugger."""
+    if sys.gettrace() is None:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=config.stash[_stderr])

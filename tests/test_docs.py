@@ -224,3 +224,15 @@ def test_the_configuration_for_prompt_answers_is_one_that_jupyter_takes() -> Non
     assert serverapp.ServerApp(config=config).kernel_websocket_connection_class is made
     (jupyter,) = made.__bases__
     assert "connect" in vars(jupyter) and callable(websocket.KernelWebsocketHandler.set_nodelay)
+
+
+def test_every_promise_of_trust_names_a_test_that_exists() -> None:
+    rows = [
+        line.split(" | ")
+        for line in (ROOT / "docs" / "trust.md").read_text().splitlines()
+        if line.startswith("| ") and not line.startswith("| promise")
+    ]
+    named = [(row[0], re.findall(r"`((?:tests|js/test)/[\w/.]+)`", row[1])) for row in rows if len(row) == 3]
+    assert len(named) > 40
+    assert [promise for promise, tests in named if not tests] == []
+    assert [test for _, tests in named for test in tests if not (ROOT / test).exists()] == []

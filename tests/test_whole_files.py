@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hta_widgets.report import write
-from hta_widgets.whole_files import replacing, write_whole
+from hta_widgets.whole_files import private_folder, replacing, write_whole
 
 GONE = 4_000_000_000  # no process has this number
 
@@ -78,3 +79,20 @@ with replacing(Path(sys.argv[1])) as file:
     assert len(list(tmp_path.iterdir())) == 1 and not target.exists()
     write_whole(target, lambda file: file.write(b"whole"))
     assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no such permissions")
+def test_folders_that_are_made_are_private(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o755)
+    before = os.umask(0)
+    try:
+        private_folder(shared / "a" / "b")
+        private_folder(shared / "a" / "b")
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE(folder.stat().st_mode) for folder in (shared, shared / "a", shared / "a" / "b")]
+    assert modes == [0o755, 0o700, 0o700]
+    (shared / "file").touch()
+    with pytest.raises(FileExistsError):
+        private_folder(shared / "file")

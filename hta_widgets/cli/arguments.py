@@ -130,6 +130,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         required=True,
         help="the HTML file to write; with the ending .xlsx an Excel workbook of the run's tables",
     )
+    command.add_argument(
+        "--paths",
+        dest="shown_paths",
+        choices=("short", "full"),
+        default="short",
+        help="full: keep the folders of files and of Python code in the HTML file (default: short)",
+    )
 
     command = _command(
         commands, "diff", "what changed between runs, and whether it is within limits", many=True

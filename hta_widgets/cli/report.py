@@ -55,7 +55,7 @@ def run(arguments: Namespace) -> Exit:
             for name, part in _selection(scope).items():
                 setattr(explorer.selection, name, part)
         explorer.panels = _first_look(explorer.trace, scope) if asked is None else asked
-        explorer.to_html(arguments.output)
+        explorer.to_html(arguments.output, paths=arguments.shown_paths)
     except OSError as error:
         raise OutputError(f"cannot write {arguments.output}: {error.strerror or error}") from error
     finally:

@@ -31,7 +31,7 @@ import numpy as np
 import platformdirs
 
 from hta_widgets.jit import object_code
-from hta_widgets.whole_files import write_whole
+from hta_widgets.whole_files import private_folder, write_whole
 
 __all__ = ["ALLOCATOR", "FOLDER", "INDEX", "Translated", "digest_of", "shape_of", "translation"]
 
@@ -225,7 +225,7 @@ def _machine_code(name: str, text: bytes) -> bytes:
             return data[_DIGEST:]
     code = _lowered(zlib.decompress(text).decode())
     with contextlib.suppress(OSError):
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(file.parent)
         write_whole(file, lambda out: out.write(digest_of(code) + code))
         _remove_unused(file.parent)
     return code

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 import numpy as np
 
+from hta_widgets.engine import checkpoint, in_forked_child
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace import kept_iterations, kept_links
 from hta_widgets.trace.memory import Memory, bytes_of
@@ -46,6 +47,7 @@ _HEADERS = "headers"
 # Of the budget of the cache: of 4 GiB some 30,000 headers of large files.
 _PART_OF_BUDGET = 0.02
 _TRIM_EVERY = 1024
+_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ class RankEvents:
         self._table, self._slices, self._reload, self._memory = table, slices, reload, memory
         self._views: WeakSet[RankTrace] = WeakSet()
         self._lock = Lock()
+        self._reading: Event | None = None  # until a thread has read them again
+        in_forked_child(self)
         if table is not None:
             self._note_several(table)
             self.used()
@@ -160,19 +164,40 @@ class RankEvents:
             self._memory.used(self)
 
     def _held(self) -> tuple[EventTable, Slices]:
-        table, slices = self._table, self._slices
-        if table is not None and slices is not None:
-            return table, slices
-        with self._lock:
+        """In memory, read again by one thread at a time; without a lock, since that starts a thread."""
+        while True:
             table, slices = self._table, self._slices
-            if table is None:
-                assert self._reload is not None
-                table, slices = self._reload(), None
-                self._note_several(table)
-            slices = find_slices(table) if slices is None else slices
-            self._slices, self._table = slices, table
-        self.used()
+            if table is not None and slices is not None:
+                return table, slices
+            mine: Event | None = None
+            try:
+                with self._lock:
+                    if (reading := self._reading) is None:
+                        mine = self._reading = Event()
+                if reading is None:
+                    table, slices = self._read()
+                    self.used()
+                    return table, slices
+            finally:
+                if mine is not None:
+                    self._reading = None
+                    mine.set()
+            while not reading.wait(_POLL_SECONDS):
+                checkpoint()
+
+    def _read(self) -> tuple[EventTable, Slices]:
+        table, slices = self._table, self._slices
+        if table is None:
+            assert self._reload is not None
+            table, slices = self._reload(), None
+            self._note_several(table)
+        slices = find_slices(table) if slices is None else slices
+        self._slices, self._table = slices, table
         return table, slices
+
+    def renew(self) -> None:
+        """In a forked child nobody reads on."""
+        self._lock, self._reading = Lock(), None
 
     def _note_several(self, table: EventTable) -> None:
         if self.header.parts == 1 and len(self.header.process_ranks) > 1:

@@ -12,7 +12,7 @@ import traitlets as t
 from hta_widgets.analysis.compare.check_table import check_table
 from hta_widgets.analysis.compare.registry import COMPARISONS
 from hta_widgets.charts.marks import Marks, marks
-from hta_widgets.engine import UI_LOCK
+from hta_widgets.engine import UI_LOCK, start
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_comparison
@@ -123,6 +123,7 @@ class ComparisonPanel(Panel):
         self._trace = next(iter(self._runs.values()))
         self.selections = selections_of(list(self._runs), selections)
         lines = {"search": ""} if kind == "diff" else {}
+        start()
         with UI_LOCK:
             self._bind(next(iter(self.selections.values())), {**described, **lines})
             self._followed = distinct(self.selections)

@@ -39,7 +39,7 @@ class Computed(Part):
 
     def close(self) -> None:
         """Close the part and stop work whose result nobody will see."""
-        self._latest.cancel()
+        self._latest.close()
         super().close()
 
     def _question(self) -> Any:

@@ -20,6 +20,7 @@ from hta_widgets.analysis.compare.registry import COMPARISONS
 from hta_widgets.charts.svg import Picture
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.report import Question, write
+from hta_widgets.short_paths import Paths, paths_as
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.answer_cache import cached_comparison
@@ -116,8 +117,8 @@ class DiffViewer(Pictured, LoadingPart):
                 selection.unobserve(self._selected_changed, SELECTED)
                 selection.unobserve(self._focus_changed, "focus")
             self._followed = ()
-            self._twins.cancel()
-            self._highlight.clear()
+            self._twins.close()
+            self._highlight.close()
             parts, self._panels = self.parts, {}
             super().close()
             for _, part, _ in parts:
@@ -155,7 +156,7 @@ class DiffViewer(Pictured, LoadingPart):
         names = self._names_of(traces, self.line) if self.line is not None else None
         return chosen_in_runs(traces, self.selections, names)
 
-    def to_html(self, path: str | PathLike[str], *, title: str = "") -> Path:
+    def to_html(self, path: str | PathLike[str], *, title: str = "", paths: Paths = "short") -> Path:
         """Write what is shown to one HTML file that opens anywhere, offline and without Python.
 
         The timelines stay interactive and are aligned by step. Waits for computations in progress.
@@ -163,13 +164,15 @@ class DiffViewer(Pictured, LoadingPart):
         Args:
             path: the file to write; it is returned.
             title: the page's title; default: the runs.
+            paths: "short" cuts paths to their last part, and home folders to `~`; "full" leaves them.
 
         Raises:
             OSError: the file cannot be written.
         """
+        cut = paths_as(paths, self._sources.values())
         self._at_rest()
         anchors = Question("anchors", *self._corresponding(0, (0.0, 0.0), by_work=False))
-        return write(path, diff_page(self, self.parts, anchors, title or " and ".join(self.selections)))
+        return write(path, diff_page(self, self.parts, anchors, title or " and ".join(self.selections), cut))
 
     def snapshot(self) -> Picture:
         """A static picture of what is shown, for the output of a cell in a saved notebook."""
@@ -205,6 +208,7 @@ class DiffViewer(Pictured, LoadingPart):
 
     def _show(self, traces: dict[str, Trace]) -> None:
         with UI_LOCK, self.hold_sync():
+            self._check_wanted()
             self._axes = RunAxes(traces)
             self._panels = {kind: self._panel(traces, kind) for kind in COMPARISONS}
             t.link((self, "line"), (self._panels["diff"], "line"))

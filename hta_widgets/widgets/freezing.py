@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic, sleep
 from typing import Any
@@ -16,11 +16,12 @@ from typing import Any
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.errors import HtaWidgetsError, NotAnsweredError
 from hta_widgets.report import Frozen, Question
+from hta_widgets.timeline.pack import pack_json
 from hta_widgets.widgets.event_columns import DEFAULT_COLUMNS
 from hta_widgets.widgets.events_table import MOST_ROWS
 from hta_widgets.widgets.part import Part
 
-__all__ = ["SAVED_EVENTS", "SETTLED_WITHIN_SECONDS", "freeze", "settle"]
+__all__ = ["SAVED_EVENTS", "SETTLED_WITHIN_SECONDS", "freeze", "rewritten", "settle"]
 
 SAVED_EVENTS = 20_000  # rows of an events table
 TIMELINE_BYTES = 2_000_000  # of the overview of a timeline that is too large to be saved whole
@@ -66,6 +67,33 @@ def freeze(part: Part) -> tuple[Frozen, list[str]]:
     save = _SAVED.get(state["_view"])
     questions, notes = save(part, state) if save else ([], [])
     return Frozen(state, questions), notes
+
+
+def rewritten(part: Frozen, cut: Callable[[str], str]) -> Frozen:
+    """The same part with other texts. Of what is packed, only a timeline's outline has some."""
+    questions = [
+        replace(
+            question,
+            result=_texts(question.result, cut),
+            buffers=[_outline(data, cut) if question.method == "meta" else data for data in question.buffers],
+        )
+        for question in part.questions
+    ]
+    return Frozen(_texts(part.state, cut), questions)
+
+
+def _texts(value: Any, cut: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return cut(value)
+    if isinstance(value, Mapping):
+        return {_texts(key, cut): _texts(item, cut) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_texts(item, cut) for item in value]
+    return value
+
+
+def _outline(data: bytes, cut: Callable[[str], str]) -> bytes:
+    return pack_json(_texts(json.loads(zlib.decompress(data)), cut)).data
 
 
 def _timeline(part: Part, state: dict[str, Any]) -> Saved:

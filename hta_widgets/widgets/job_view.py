@@ -122,7 +122,7 @@ class JobView(Computed):
 
     def close(self) -> None:
         """Close the part and stop work whose result nobody will see."""
-        self._replay.cancel()
+        self._replay.close()
         super().close()
 
     def _question(self) -> Scope:

@@ -39,6 +39,11 @@ class LineHighlight:
         self._lit = {}
         self._show_message("")
 
+    def close(self) -> None:
+        """Clear the highlight for good."""
+        self._latest.close()
+        self.clear()
+
     def _highlight(self, names: Names) -> None:
         for run, selection in self._selections.items():
             selection.names = names[run]

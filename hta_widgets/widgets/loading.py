@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from hta_widgets.analysis.device_time.busy import busy
-from hta_widgets.engine import checkpoint, in_forked_child
+from hta_widgets.engine import Ticket, checkpoint, in_forked_child, under
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.pace import Pace
 from hta_widgets.trace.far import FarTrace
@@ -79,7 +79,7 @@ def _report_reading(
 
 
 class Loading(Generic[Loaded]):
-    """One attempt to read something.
+    """One attempt to read something, which begins with `start()`.
 
     The result is set before `done` is called: a cell that waits for it never waits for the browser.
 
@@ -100,15 +100,20 @@ class Loading(Generic[Loaded]):
         failed: Callable[[Exception], None],
     ) -> None:
         self._read, self._progress, self._done, self._failed = read, progress, done, failed
-        self._stop = threading.Event()
+        self._ticket = Ticket()
         self._result: Future[Loaded] = Future()
         in_forked_child(self)
+
+    def start(self) -> None:
+        """Begin to read; to be called without a lock."""
         # A thread of its own: the engine's few workers are for answers, and an exit does not wait for it.
-        threading.Thread(target=self._run, name="hta_widgets_loading", daemon=True).start()
+        threading.Thread(
+            target=under, args=(self._ticket, self._run), name="hta_widgets_loading", daemon=True
+        ).start()
 
     def cancel(self) -> None:
-        """Stop at the next report of progress; `wait()` raises `LoadingCancelledError` at once."""
-        self._stop.set()
+        """Stop at the next report or checkpoint; `wait()` raises `LoadingCancelledError` at once."""
+        self._ticket.revoke()
         self._fails(LoadingCancelledError("loading was cancelled; call load() to start again"))
 
     def wait(self, timeout: float | None = None) -> Loaded:
@@ -143,7 +148,7 @@ class Loading(Generic[Loaded]):
         self._done(result)
 
     def _report(self, done: float, total: int, text: str) -> None:
-        if self._stop.is_set():
+        if not self._ticket.live:
             raise LoadingCancelledError("loading was cancelled")
         self._progress(done, total, text)
 

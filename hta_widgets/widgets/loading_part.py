@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Self
 
-from hta_widgets.engine import UI_LOCK
+from hta_widgets.engine import UI_LOCK, Superseded, checkpoint
 from hta_widgets.formatting import counted
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.reader.discovery import discover
@@ -48,11 +48,15 @@ class LoadingPart(Part):
         self._open_options = open_options
         self._sources = dict(sources)
         self._contents = {name: _contents(source) for name, source in sources.items()}
-        self._bind(as_selection(selection), traits)
-        if self._all_open:
-            self._loaded(self._sources)
-        else:
-            self.load()
+        try:
+            self._bind(as_selection(selection), traits)
+            if self._all_open:
+                self._loaded(self._sources)
+            else:
+                self.load()
+        except BaseException:  # an interrupt: nobody has the part, so nobody would close it
+            self.close()
+            raise
 
     @property
     def _all_open(self) -> bool:
@@ -66,12 +70,13 @@ class LoadingPart(Part):
             opening = " and ".join(filter(None, self._sources)) or "trace"
             with self.hold_sync():
                 self.status, self.message, self.progress = "busy", f"Opening {opening}", None
-            self._loading = Loading(
+            loading = self._loading = Loading(
                 lambda report: open_all(self._sources, report, self._open_options),
                 progress=self._report,
                 done=self._loaded,
                 failed=self._not_loaded,
             )
+        loading.start()
 
     def cancel(self) -> None:
         """Stop the loading; `load()` starts again."""
@@ -126,9 +131,21 @@ class LoadingPart(Part):
     def _show_or_tell(self, traces: dict[str, Trace]) -> None:
         try:
             self._show(traces)
+        except Superseded:
+            return
         except Exception as error:  # in the loading thread it would go unnoticed
             self._not_loaded(error)
             raise
+
+    def _check_wanted(self) -> None:
+        """Under `UI_LOCK`, before parts are made in another thread: the part may have been closed meanwhile.
+
+        Raises:
+            Superseded: it was, or the loading was cancelled.
+        """
+        checkpoint()
+        if self.closed:
+            raise Superseded
 
     def _not_loaded(self, error: Exception) -> None:
         with UI_LOCK, self.hold_sync():

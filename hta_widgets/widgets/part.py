@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import anywidget
 import traitlets as t
 
-from hta_widgets.engine import UI_LOCK
+from hta_widgets.engine import UI_LOCK, start
 from hta_widgets.formatting import counted
 from hta_widgets.interrupts import uninterrupted
 from hta_widgets.trace.model import Trace
@@ -43,7 +43,8 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
     _esm = STUB
     _bundle: ClassVar[Path] = BUNDLE
     _from_browser: ClassVar[Sequence[str]] = ()  # traits that the view sets, beside those of the selection
-    _links: Sequence[t.link] | None = None
+    closed = False  # for good; what was being made for it is not shown any more
+    _links: Sequence[t.link] = ()
     _runtime = anywidget.WidgetTrait().tag(sync=True)
     _view = t.Unicode().tag(sync=True)
 
@@ -59,6 +60,7 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
 
     def _bind(self, selection: Selection, traits: dict[str, Any]) -> None:
         """Open the comm and link the traits that the selection has too."""
+        start()
         self.selection = selection
         with UI_LOCK, uninterrupted():
             shared = [name for name in selection.traits() if name in self.class_traits()]
@@ -80,7 +82,9 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
     def close(self) -> None:
         """Take the part down: unlink it from the selection and close its comm."""
         with UI_LOCK, uninterrupted():
-            for link in self._links or ():
+            self.closed = True
+            self.cancel_calls()
+            for link in self._links:
                 link.unlink()
             self._links = ()
             layout = self.layout if self.has_trait("layout") else None
@@ -89,9 +93,10 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
                 layout.close()  # a model of its own, which would stay
 
     def __del__(self) -> None:
-        """ipywidgets closes what is collected; a part whose constructor raised has nothing to close yet."""
-        if self._links is not None:
-            super().__del__()
+        """Nothing is left to do: ipywidgets holds every open widget, so that what is collected was closed.
+
+        To close once more, as ipywidgets would, takes locks, which a thread may hold that waits for this one.
+        """
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
         """Apply what the browser sends; changes of one message are one action to undo.

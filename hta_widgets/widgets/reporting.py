@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from hta_widgets.report import Frozen, Question, page
 from hta_widgets.version import __version__
-from hta_widgets.widgets.freezing import freeze, settle
+from hta_widgets.widgets.freezing import freeze, rewritten, settle
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.runtime import REPORT_BUNDLES, bundle
 
 __all__ = ["Placed", "diff_page", "explorer_page", "what_if_page"]
 
 Placed = tuple[str, Part, str]
+Cut = Callable[[str], str]
 
 
-def explorer_page(explorer: Part, placed: Sequence[Placed], title: str) -> str:
+def explorer_page(explorer: Part, placed: Sequence[Placed], title: str, cut: Cut) -> str:
     """The HTML document that shows an explorer's parts, once they have settled.
 
     Args:
         explorer: the part that contains the others.
         placed: (area, part, kind of a panel or "") in display order.
         title: the document's title.
+        cut: makes of every text what the document says, see `short_paths`.
     """
     parts, places, notes = _saved(placed)
     kinds = [kind for area, _, kind in placed if area == "panel"]
@@ -33,10 +35,10 @@ def explorer_page(explorer: Part, placed: Sequence[Placed], title: str) -> str:
     # the views of What if and of the job are many: only reports that show them carry them
     shown = {part.state["_view"] for part in parts.values()}
     views = next((view for view in ("job", "what_if") if view in shown), "explorer")
-    return _page(parts, "explorer", title, notes, views)
+    return _page(parts, "explorer", title, notes, views, cut)
 
 
-def diff_page(viewer: Part, placed: Sequence[Placed], anchors: Question, title: str) -> str:
+def diff_page(viewer: Part, placed: Sequence[Placed], anchors: Question, title: str, cut: Cut) -> str:
     """The HTML document that shows runs side by side, once their parts have settled.
 
     Args:
@@ -44,19 +46,20 @@ def diff_page(viewer: Part, placed: Sequence[Placed], anchors: Question, title: 
         placed: (area, part, kind of a panel or run of a timeline) in display order.
         anchors: corresponding instants over the whole runs.
         title: the document's title.
+        cut: makes of every text what the document says, see `short_paths`.
     """
     parts, places, notes = _saved(placed)
     for area, reference, run in places:
         if area == "timeline":  # its selection concerns that run alone
             parts[reference] = replace(parts[reference], state={**parts[reference].state, "run": run})
     parts["diff"] = Frozen({**freeze(viewer)[0].state, "parts": places}, [anchors])
-    return _page(parts, "diff", title, notes, "diff")
+    return _page(parts, "diff", title, notes, "diff", cut)
 
 
-def what_if_page(widget: Part, title: str) -> str:
+def what_if_page(widget: Part, title: str, cut: Cut) -> str:
     """The HTML document that shows sliders for changes, once they have settled."""
     parts, _, notes = _saved([("", widget, "")])
-    return _page(parts, next(iter(parts)), title, notes, "what_if")
+    return _page(parts, next(iter(parts)), title, notes, "what_if", cut)
 
 
 def _saved(placed: Sequence[Placed]) -> tuple[dict[str, Frozen], list[list[str]], list[str]]:
@@ -72,10 +75,11 @@ def _saved(placed: Sequence[Placed]) -> tuple[dict[str, Frozen], list[list[str]]
     return parts, places, list(dict.fromkeys(notes))
 
 
-def _page(parts: dict[str, Frozen], root: str, title: str, notes: list[str], views: str) -> str:
+def _page(parts: dict[str, Frozen], root: str, title: str, notes: list[str], views: str, cut: Cut) -> str:
     about = {
         "made": f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}".rstrip(),
         "version": f"hta_widgets {__version__}",
         "notes": notes,
     }
-    return page(parts, root, title=title, bundle=bundle(REPORT_BUNDLES[views]), about=about)
+    parts = {reference: rewritten(part, cut) for reference, part in parts.items()}
+    return page(parts, root, title=cut(title), bundle=bundle(REPORT_BUNDLES[views]), about=about)

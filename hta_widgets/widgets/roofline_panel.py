@@ -73,7 +73,7 @@ class RooflinePanel(BreakdownPanel):
     def share_peaks(self, owner: t.HasTraits) -> None:
         """Have the same `peaks` as another object, from now on and until the panel is closed."""
         with UI_LOCK:
-            self._links = [*(self._links or ()), t.link((owner, "peaks"), (self, "peaks"))]
+            self._links = [*self._links, t.link((owner, "peaks"), (self, "peaks"))]
 
     def _given(self) -> dict[str, Any]:
         return super()._given() | ({"peaks": self.peaks} if self.peaks else {})

@@ -83,6 +83,11 @@ class RpcHandler:
         name, params = content.get("method"), content.get("params") or {}
         submit(lambda: self._answer(call, name, params, ticket), ticket)
 
+    def cancel_calls(self) -> None:
+        """Nobody waits for answers any more."""
+        for ticket in [*self.__dict__.get("_rpc_tickets", {}).values()]:
+            ticket.revoke()
+
     def ask(self, name: Any, params: dict[str, Any]) -> tuple[Any, Sequence[Buffer]]:
         """The answer to a call by the view: the result and its binary part.
 

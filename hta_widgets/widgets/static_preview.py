@@ -11,12 +11,14 @@ browser (nbconvert, nbval, papermill) gets none.
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from hta_widgets.charts.svg import Picture
@@ -28,6 +30,8 @@ from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Selection
 
 __all__ = ["Pictured", "StaticPreview", "origin"]
+
+_log = logging.getLogger(__name__)
 
 REST_SECONDS = 2.0  # a change that is followed by another one within this time is not drawn
 MOST_CELLS = 8  # the newest ones that display one part
@@ -117,7 +121,7 @@ class Pictured(Part):
 
 
 class StaticPreview:
-    """The pictures of one part.
+    """The pictures of one part, drawn in a thread that begins with the first view on display.
 
     Args:
         draw: draws the picture; may wait for computations in progress. None: there is nothing to show yet.
@@ -127,26 +131,37 @@ class StaticPreview:
         self._draw = draw
         self._cells: dict[int, _Cell] = {}  # by the number of their execution
         self._views: dict[str, int] = {}  # that are on display, and in the output of which execution
-        self._timer: threading.Timer | None = None
-        self._lock = threading.RLock()
+        self._changes: SimpleQueue[bool] = SimpleQueue()  # False: the part is closed
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._lock = threading.Lock()
 
     def displayed(self) -> None:
         """The cell that runs displays the part."""
         shell = _shell()
         if shell is None:
             return
+        # not its `execution_count`: some versions of IPython count on before the code runs
+        number = len(shell.history_manager.input_hist_parsed) - 1
+        cell = _Cell(shell.display_pub, shell.get_parent())
         with self._lock:
-            # not its `execution_count`: some versions of IPython count on before the code runs
-            number = len(shell.history_manager.input_hist_parsed) - 1
-            self._cells[number] = _Cell(shell.display_pub, shell.get_parent())
+            self._cells[number] = cell
             for old in list(self._cells)[:-MOST_CELLS]:
                 del self._cells[old]
 
     def view_opened(self, view: str, count: int) -> None:
         """A view is on display in the output of that execution: a picture belongs there."""
         with self._lock:
+            if self._closed:
+                return
             self._views[view] = count
-            self.renew()
+            begins = self._thread is None
+            if begins:
+                self._thread = threading.Thread(target=self._run, name="hta_widgets_picture", daemon=True)
+            thread = self._thread
+        if begins and thread is not None:
+            thread.start()
+        self.renew()
 
     def view_closed(self, view: str) -> None:
         """The view is no longer on display."""
@@ -154,35 +169,49 @@ class StaticPreview:
             self._views.pop(view, None)
 
     def renew(self, _change: object = None) -> None:
-        """The content has changed: draw the picture again once nothing has changed for a while."""
-        with self._lock:
-            if self._timer is not None:
-                self._timer.cancel()
-            if not self._views:
-                return
-            self._timer = threading.Timer(REST_SECONDS, self._publish)
-            self._timer.daemon = True
-            self._timer.start()
+        """The content has changed: draw the picture again once nothing has changed for a while.
+
+        Observers call it under `UI_LOCK`, so it takes no lock and starts no thread.
+        """
+        if self._views:
+            self._changes.put(True)
 
     def stop(self) -> None:
         """The part is closed: the last picture stays as it is."""
         with self._lock:
+            self._closed = True
             self._views.clear()
-            self.renew()
+        self._changes.put(False)
+
+    def _run(self) -> None:
+        while self._changes.get():
+            try:
+                while self._changes.get(timeout=REST_SECONDS):
+                    pass
+            except Empty:
+                self._publish()
+            else:
+                return
 
     def _publish(self) -> None:
         try:
             picture = self._draw()
         except HtaWidgetsError:  # something else was selected while it was drawn, which is drawn next
             return
+        except Exception:  # the next picture may succeed
+            if not self._closed:
+                _log.exception("a picture could not be drawn")
+            return
         if picture is None:
             return
         image = picture._repr_mimebundle_()["text/html"]
         bundle = {"text/html": f'{STYLE}<div class="hta-picture">{image}</div>', "text/plain": repr(picture)}
+        if not self._changes.empty():  # a newer one is drawn next
+            return
         with self._lock:
-            if self._timer is threading.current_thread():  # else a newer one draws
-                for count in set(self._views.values()) & self._cells.keys():
-                    self._cells[count].publish(bundle)
+            cells = [self._cells[count] for count in set(self._views.values()) & self._cells.keys()]
+        for cell in cells:
+            cell.publish(bundle)
 
 
 def origin(live: str) -> str:

@@ -208,7 +208,7 @@ class TimelineScrubber(Part):
     def share_edits(self, owner: t.HasTraits) -> None:
         """Have the same `edits` as another object, from now on and until the widget is closed."""
         with UI_LOCK:
-            self._links = [*(self._links or ()), t.link((owner, "edits"), (self, "edits"))]
+            self._links = [*self._links, t.link((owner, "edits"), (self, "edits"))]
 
     def _change_edits(self, _change: Any) -> None:
         if self.times == "what_if":
@@ -243,7 +243,7 @@ class TimelineScrubber(Part):
 
     def close(self) -> None:
         """Close the timeline and stop work whose result nobody will see."""
-        self._build.cancel()
+        self._build.close()
         super().close()
 
     @rpc_method("meta")

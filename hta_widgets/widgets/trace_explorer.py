@@ -22,6 +22,7 @@ from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.charts.svg import Picture
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.report import to_excel, write
+from hta_widgets.short_paths import Paths, paths_as
 from hta_widgets.trace.class_rules import append_rules, as_text
 from hta_widgets.trace.model import ITERATION_CLOCKS, IterationClock, Trace
 from hta_widgets.trace.reader.discovery import Which
@@ -167,12 +168,11 @@ class TraceExplorer(Pictured, LoadingPart):
     def close(self) -> None:
         """Close the explorer and its parts."""
         with UI_LOCK:
-            parts, self._fixed = self.parts, ()
-            self._about.cancel()
-            self._lacks.cancel()
-            self._ahead.cancel()
+            parts, self._fixed, self._shown = [*dict(self._fixed).values(), *self._shown.values()], (), {}
+            for work in (self._about, self._lacks, self._ahead):
+                work.close()
             super().close()
-            for _, part in parts:
+            for part in parts:
                 part.close()
 
     @property
@@ -274,6 +274,7 @@ class TraceExplorer(Pictured, LoadingPart):
         *,
         panels: Iterable[str] | None = None,
         title: str = "",
+        paths: Paths = "short",
         timeout: float = SETTLED_WITHIN_SECONDS,
     ) -> Path:
         """Write what is shown to one HTML file that opens anywhere, offline and without Python.
@@ -286,13 +287,15 @@ class TraceExplorer(Pictured, LoadingPart):
             path: the file to write; it is returned.
             panels: kinds of the panels to save; default: those that are shown.
             title: the page's title; default: the explorer's.
+            paths: "short" cuts paths to their last part, and home folders to `~`; "full" leaves them.
             timeout: how many seconds to wait for the parts, once the trace is loaded.
 
         Raises:
             NotAnsweredError: some parts took longer; it names them.
-            ValueError: there is no panel of that kind.
+            ValueError: there is no panel of that kind, or `paths` is another word.
             OSError: the file cannot be written.
         """
+        cut = paths_as(paths, [self._source])
         kinds = self.panels if panels is None else kinds_of(panels)
         shown = self._at_rest(timeout)
         made = {kind: self._make_panel(kind) for kind in kinds if kind not in shown}
@@ -300,7 +303,7 @@ class TraceExplorer(Pictured, LoadingPart):
             saved = [("panel", (shown | made)[kind], kind) for kind in kinds]
             settle([part for _, part, _ in saved], timeout)
             placed = [*((area, part, "") for area, part in self._fixed), *saved]
-            return write(path, explorer_page(self, placed, title or self._title()))
+            return write(path, explorer_page(self, placed, title or self._title(), cut))
         finally:
             for panel in made.values():
                 panel.close()
@@ -373,40 +376,48 @@ class TraceExplorer(Pictured, LoadingPart):
 
     def _show(self, traces: dict[str, Trace]) -> None:
         trace = read(traces[self._name], self.clock, self.communication)
-        shared = self.selection
-        timeline = TimelineScrubber(trace, selection=shared)  # it arranges slices while the rest is found out
+        # it arranges slices while the rest is found out
+        timeline = TimelineScrubber(trace, selection=self.selection)
         try:
             known = about(trace, self._name, self.communication)
             lacking = unanswered(trace, (*FIRST, "rank_waits"))  # and whether there is a job
+            with UI_LOCK, self.hold_sync():
+                self._check_wanted()
+                self._compose(trace, timeline, known, lacking)
         except BaseException:
             timeline.close()
             raise
-        with UI_LOCK, self.hold_sync():
-            verdict = Verdict(trace, selection=shared)
-            t.dlink((verdict, "kinds"), (self, "relevant"))
-            timeline.share_edits(self)
-            self._fixed = [
-                ("breadcrumb", Breadcrumb(trace, selection=shared, python_expression=self._code)),
-                ("ranks", RankSelector(trace, selection=shared)),
-                ("iterations", IterationSelector(trace, selection=shared)),
-                ("timeline", timeline),
-                ("inspector", Inspector(trace, selection=shared, trace_expression=self._trace_expression)),
-                ("verdict", verdict),
-            ]
-            self.lacking = lacking
-            self.choices = {
-                "ranks": trace.ranks,
-                "iterations": [int(number) for number in trace.iterations["iteration"].unique()],
-            }
-            if self._choose_panels and not self.panels:
-                self.panels = first_panels(trace, lacking)
-            self._arrange()
-            self._tell(known)
-            self.status, self.message, self.progress = "idle", "", None
-            self._lacks.submit(lambda: unanswered(trace), patient=True)  # of what is not shown
-            self._ahead.submit(lambda: read_ahead(trace), patient=True)
-            if self.trace is not trace:  # something else was chosen meanwhile
-                self._read_again()
+
+    def _compose(
+        self, trace: Trace, timeline: TimelineScrubber, known: About, lacking: dict[str, str]
+    ) -> None:
+        """Make the other parts, and show all."""
+        shared = self.selection
+        verdict = Verdict(trace, selection=shared)
+        t.dlink((verdict, "kinds"), (self, "relevant"))
+        timeline.share_edits(self)
+        self._fixed = [
+            ("breadcrumb", Breadcrumb(trace, selection=shared, python_expression=self._code)),
+            ("ranks", RankSelector(trace, selection=shared)),
+            ("iterations", IterationSelector(trace, selection=shared)),
+            ("timeline", timeline),
+            ("inspector", Inspector(trace, selection=shared, trace_expression=self._trace_expression)),
+            ("verdict", verdict),
+        ]
+        self.lacking = lacking
+        self.choices = {
+            "ranks": trace.ranks,
+            "iterations": [int(number) for number in trace.iterations["iteration"].unique()],
+        }
+        if self._choose_panels and not self.panels:
+            self.panels = first_panels(trace, lacking)
+        self._arrange()
+        self._tell(known)
+        self.status, self.message, self.progress = "idle", "", None
+        self._lacks.submit(lambda: unanswered(trace), patient=True)  # of what is not shown
+        self._ahead.submit(lambda: read_ahead(trace), patient=True)
+        if self.trace is not trace:  # something else was chosen meanwhile
+            self._read_again()
 
     @t.observe("communication")
     def _write_rules(self, _change: Any) -> None:

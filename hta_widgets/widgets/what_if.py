@@ -25,6 +25,7 @@ from hta_widgets.charts.spec import Contour, Savings
 from hta_widgets.charts.svg import PanelPicture, Picture
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.report import write
+from hta_widgets.short_paths import Paths, paths_as
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.computed import Computed
 from hta_widgets.widgets.freezing import settle
@@ -170,9 +171,9 @@ class WhatIf(Pictured, Computed):
     def share_edits(self, owner: t.HasTraits) -> None:
         """Have the same `edits` as another object, from now on and until the widget is closed."""
         with UI_LOCK:
-            self._links = [*(self._links or ()), t.link((owner, "edits"), (self, "edits"))]
+            self._links = [*self._links, t.link((owner, "edits"), (self, "edits"))]
 
-    def to_html(self, path: str | PathLike[str], *, title: str = "") -> Path:
+    def to_html(self, path: str | PathLike[str], *, title: str = "", paths: Paths = "short") -> Path:
         """Write what is shown to one HTML file that opens anywhere, offline and without Python.
 
         The sliders work there: the file holds the dependency graph of the rank, and replays it. They stay
@@ -181,11 +182,13 @@ class WhatIf(Pictured, Computed):
         Args:
             path: the file to write; it is returned.
             title: the page's title.
+            paths: "short" cuts paths to their last part, and home folders to `~`; "full" leaves them.
 
         Raises:
             OSError: the file cannot be written.
         """
-        return write(path, what_if_page(self, title or f"What if: {describe(self.trace)}"))
+        title = title or f"What if: {describe(self.trace)}"
+        return write(path, what_if_page(self, title, paths_as(paths)))
 
     def snapshot(self) -> Picture:
         """A static picture of what is shown, for the output of a cell in a saved notebook."""

@@ -132,6 +132,12 @@ def test_paths_add_up(trace):
     assert sentence(call_stacks(trace)).startswith("Most host time goes to aten::addmm itself: 12.0 µs")
 
 
+def test_calls_without_a_name_are_said_to_have_none(trace):
+    said = sentence(call_stacks(trace).assign(name=""))
+    assert said.startswith("Most host time goes to a call without a name itself")
+    assert "ends in a call without a name, " in said
+
+
 def test_windows_clip_host_time(trace):
     first = call_stacks(trace, Scope(window_ns=(0, 10_000))).set_index("name")
     assert first.loc["ProfilerStep#3", "host_ns"] == 10_000

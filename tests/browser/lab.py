@@ -20,11 +20,16 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import psutil
 from playwright.sync_api import Error, Locator, Page, Playwright
 
 from tests.browser import chromium
 
 START_SECONDS = 60
+# Longer than any cell of a test: by then the kernel stands still.
+ANSWER_SECONDS = 180
+# Servers and kernels of a run that was killed end by themselves.
+ABANDONED_SECONDS = 900
 
 # Where the server shows a notebook in JupyterLab, and where in Notebook 7.
 LAB, NOTEBOOK_7 = "doc/tree", "notebooks"
@@ -74,6 +79,13 @@ EVALUATE = """async (expression) => {
 }"""
 
 
+# Playwright itself waits for ever for what a page evaluates.
+WITHIN = """(given) => Promise.race([
+  (%s)(given),
+  new Promise((_, fail) => setTimeout(() => fail(new Error('no answer within %d s')), %d)),
+])"""
+
+
 @dataclass(frozen=True)
 class Server:
     """A running JupyterLab whose files lie in `root`."""
@@ -81,6 +93,17 @@ class Server:
     url: str
     token: str
     root: Path
+    pid: int
+    log: Path
+
+    def end_kernels(self) -> str:
+        """End the kernels, which print the stacks of all their threads; returns the end of the log."""
+        for process in psutil.Process(self.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if "ipykernel_launcher" in " ".join(process.cmdline()):
+                    process.send_signal(signal.SIGABRT)
+        time.sleep(2)
+        return self.log.read_text(errors="replace")[-20_000:]
 
 
 @contextlib.contextmanager
@@ -109,6 +132,8 @@ def jupyter_lab(root: Path, *, dark: bool = False) -> Iterator[Server]:
         *(f"--port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"),
         *(f"--ServerApp.root_dir={root}", "--LabApp.expose_app_in_browser=True"),
         "--JupyterNotebookApp.expose_app_in_browser=True",  # the same server has Notebook 7
+        f"--ServerApp.shutdown_no_activity_timeout={ABANDONED_SECONDS}",
+        f"--MappingKernelManager.cull_idle_timeout={ABANDONED_SECONDS}",
     ]
     log = home / "lab.log"
     with log.open("w") as out:
@@ -116,11 +141,13 @@ def jupyter_lab(root: Path, *, dark: bool = False) -> Iterator[Server]:
             command,
             stdout=out,
             stderr=subprocess.STDOUT,
-            env=os.environ | {name: str(home / folder) for name, folder in folders.items()},
+            env=os.environ
+            | {name: str(home / folder) for name, folder in folders.items()}
+            | {"PYTHONFAULTHANDLER": "1"},
             cwd=root,
             start_new_session=True,  # its own process group: kernels end with it
         )
-    server = Server(f"http://127.0.0.1:{port}", token, root)
+    server = Server(f"http://127.0.0.1:{port}", token, root, process.pid, log)
     try:
         _wait_until_up(server, process, log)
         yield server
@@ -189,6 +216,7 @@ class Lab:
     server: Server
     page: Page
     errors: list[str] = field(default_factory=list)  # console errors and uncaught exceptions since `open`
+    stood_still: bool = False  # and JupyterLab asks what to do about the kernel
 
     def __post_init__(self) -> None:
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
@@ -200,10 +228,11 @@ class Lab:
         JupyterLab itself, which takes seconds to start, stays from one notebook to the next, unless it is to
         start `afresh`.
         """
+        afresh, self.stood_still = afresh or self.stood_still, False
         if app == LAB and not afresh and self.page.url.startswith(f"{self.server.url}/{LAB}/"):
-            self.page.evaluate(REPLACE, name)
+            self.evaluate(REPLACE, name)
         else:
-            self.page.evaluate("() => window.jupyterapp?.serviceManager.sessions.shutdownAll()")
+            self.evaluate("() => window.jupyterapp?.serviceManager.sessions.shutdownAll()")
             self.page.goto(f"{self.server.url}/{app}/{name}?token={self.server.token}&reset")
         self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
         self.page.wait_for_function(READY, timeout=60_000)
@@ -221,7 +250,7 @@ class Lab:
 
     def run_all(self) -> None:
         """Run every cell and wait for the last; a cell that raises fails the test."""
-        self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        self.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
         self.page.wait_for_function(READY, timeout=120_000)
         failed = self.page.locator(".jp-RenderedText[data-mime-type='application/vnd.jupyter.stderr']")
         tracebacks = [text for text in failed.all_inner_texts() if "Traceback" in text]
@@ -229,8 +258,18 @@ class Lab:
 
     def kernel(self, expression: str) -> str:
         """repr() of a Python expression, evaluated in the notebook's kernel: no cell, no output."""
-        result: str = self.page.evaluate(EVALUATE, expression)
+        result: str = self.evaluate(EVALUATE, expression)
         return result
+
+    def evaluate(self, script: str, given: Any = None) -> Any:
+        """What a function of the page returns. A kernel that stands still is ended, with its stacks."""
+        try:
+            return self.page.evaluate(WITHIN % (script, ANSWER_SECONDS, 1000 * ANSWER_SECONDS), given)
+        except Error as error:
+            if "no answer within" not in error.message:
+                raise
+            self.stood_still = True
+            raise AssertionError(f"{error.message}\n{self.server.end_kernels()}") from error
 
     def expect_kernel(self, expression: str, value: Any, seconds: float = 30) -> None:
         """Wait until the expression has the value: the browser's changes reach the kernel a little later.

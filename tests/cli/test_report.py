@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from hta_widgets import TraceExplorer, examples
 from tests.cli.conftest import Run
-from tests.report.reading import column, part
+from tests.report.reading import column, content, part
 from tests.support import shared_trace
 
 DDP = examples.path("ddp_4ranks")
@@ -21,7 +22,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the explorers were when they were to be written."""
     seen: list[dict[str, Any]] = []
 
-    def to_html(explorer: TraceExplorer, path: str) -> None:
+    def to_html(explorer: TraceExplorer, path: str, **_: Any) -> None:
         seen.append(
             {"selection": explorer.selection.to_dict(), "panels": explorer.panels, "path": path}
             | {"job": explorer.header[0]["value"]}
@@ -58,7 +59,7 @@ def test_first_look_has_an_answer(run: Run, written: list[dict[str, Any]], tmp_p
 
 
 def test_errors(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def full(_explorer: TraceExplorer, _path: str) -> None:
+    def full(_explorer: TraceExplorer, _path: str, **___: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(TraceExplorer, "to_html", full)
@@ -83,3 +84,12 @@ def test_written_file_shows_the_numbers_of_the_selection(run: Run, tmp_path: Pat
     for kind, total in (("temporal_breakdown", "idle_ns"), ("kernel_breakdown", "sum_ns")):
         state = part(html, "breakdown", kind=kind)["state"]
         assert column(state, total) == explorer.frame(kind)[total].tolist()
+
+
+def test_folders_are_shown_when_asked(run: Run, tmp_path: Path) -> None:
+    short, full = tmp_path / "short.html", tmp_path / "full.html"
+    assert run("report", DDP, "-o", short, "--panels", "op_counts").code == 0
+    assert run("report", DDP, "-o", full, "--panels", "op_counts", "--paths", "full").code == 0
+    folder = str(Path(DDP).parent)
+    assert folder not in json.dumps(content(short.read_text()), default=str)
+    assert folder in json.dumps(content(full.read_text()), default=str)

@@ -1,6 +1,8 @@
 """HTA's `get_potential_stragglers`, its extension point and its default."""
 
+import json
 import warnings
+from pathlib import Path
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -9,7 +11,7 @@ import pytest
 from hta_widgets import examples
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.communication.stragglers import stragglers
-from hta_widgets.errors import MissingDataWarning
+from hta_widgets.errors import HtaWidgetsError, MissingDataWarning, NoSuchStepError
 from hta_widgets.hta.analyzers import straggler, straggler_analysis
 from hta_widgets.hta.analyzers.straggler import (
     extract_iteration_info,
@@ -18,6 +20,7 @@ from hta_widgets.hta.analyzers.straggler import (
 )
 from hta_widgets.hta.analyzers.straggler_analysis import StragglerAnalysis, potential_stragglers
 from hta_widgets.hta.common.trace import Trace
+from hta_widgets.hta.trace_analysis import TraceAnalysis
 from tests.analysis.multirank import RankFile, job
 from tests.support import shared_trace
 
@@ -196,3 +199,13 @@ def test_the_order_of_rows_does_not_matter(ddp):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert potential_stragglers(ddp, None, 4, False, shuffled) == potential_stragglers(ddp, None, 4)
+
+
+def test_without_steps_the_error_says_what_to_record(tmp_path: Path) -> None:
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 10, "dur": 5}
+    (tmp_path / "rank-0.json").write_text(
+        json.dumps({"distributedInfo": {"rank": 0}, "traceEvents": [event]})
+    )
+    with pytest.raises(NoSuchStepError, match=r"prof\.step\(\)") as raised:
+        TraceAnalysis(trace_dir=str(tmp_path)).get_potential_stragglers()
+    assert isinstance(raised.value, HtaWidgetsError) and isinstance(raised.value, ValueError)

@@ -130,8 +130,8 @@ print("usable")
 
 
 @contextmanager
-def started(version: str, target: Path) -> Iterator[Kernel]:
-    """A kernel of a version of ipykernel with an explorer of a job, shut down at the end."""
+def bare(version: str) -> Iterator[Kernel]:
+    """A kernel of a version of ipykernel, shut down at the end."""
     environment = dict(os.environ)
     if version == "6":
         if not OLDER.is_dir():
@@ -143,11 +143,18 @@ def started(version: str, target: Path) -> Iterator[Kernel]:
         kernel = Kernel(manager, client)
         major = kernel.run("import ipykernel; print(ipykernel.version_info[0])").strip()
         assert major == "6" if version == "6" else major >= "7"
-        assert kernel.run(SETUP.format(job=str(JOB), target=str(target))) == ""
         yield kernel
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
+
+
+@contextmanager
+def started(version: str, target: Path) -> Iterator[Kernel]:
+    """The same with an explorer of a job."""
+    with bare(version) as kernel:
+        assert kernel.run(SETUP.format(job=str(JOB), target=str(target))) == ""
+        yield kernel
 
 
 @pytest.fixture(scope="module", params=VERSIONS)

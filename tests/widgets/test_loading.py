@@ -36,6 +36,7 @@ def test_a_cancelled_loading_stops_at_its_next_report() -> None:
         done=outcomes.append,
         failed=outcomes.append,
     )
+    attempt.start()
     assert begun.wait(20)
     attempt.cancel()
     go_on.set()

@@ -1,7 +1,9 @@
 """The picture that stands in for an explorer: when it is published, and where."""
 
+import threading
 import time
 from collections.abc import Callable
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,20 +44,43 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
     return shell
 
 
+class Changes(SimpleQueue):
+    """Knows whether the thread that draws has nothing to do."""
+
+    def __init__(self) -> None:
+        self.put_so_far = self.taken = 0
+        self.waits = False
+
+    def put(self, item: bool) -> None:
+        self.put_so_far += 1
+        super().put(item)
+
+    def get(self, timeout: float | None = None) -> bool:
+        self.waits = timeout is None
+        item: bool = super().get(timeout=timeout)
+        self.waits = False
+        self.taken += 1
+        return item
+
+    def rest(self) -> None:
+        deadline = time.monotonic() + 60
+        while not (self.waits and self.taken == self.put_so_far):
+            assert time.monotonic() < deadline, "the picture does not come to rest"
+            time.sleep(0.001)
+
+
 @pytest.fixture
 def rest(monkeypatch: pytest.MonkeyPatch) -> Callable[[TraceExplorer | DiffViewer], None]:
     """Let what has changed come to rest."""
     monkeypatch.setattr(static_preview, "REST_SECONDS", 0.01)
+    monkeypatch.setattr(static_preview, "SimpleQueue", Changes)
 
     def wait(explorer: TraceExplorer | DiffViewer) -> None:
         explorer.snapshot()
-        timer = explorer._static_preview and explorer._static_preview._timer
-        while timer is not None:
-            while timer.ident is None:  # another thread has made it and not started it yet
-                time.sleep(0.001)
-            timer.join(5)
-            again = explorer._static_preview and explorer._static_preview._timer
-            timer = again if again is not timer else None
+        preview = explorer._static_preview
+        assert preview is not None
+        if preview._thread is not None:
+            preview._changes.rest()
 
     return wait
 
@@ -121,14 +146,36 @@ def test_a_selection_that_cannot_be_drawn_any_more_is_left_out(
     died: list[Any] = []
     monkeypatch.setattr("threading.excepthook", died.append)
 
+    drawn = threading.Event()
+
     def draw() -> Picture:
+        drawn.set()
         raise MissingDataError("steps", "Record them.")
 
-    picture = static_preview.StaticPreview(draw)
-    picture.view_opened("a", 1)
-    assert picture._timer is not None
-    picture._timer.join(5)
+    preview = static_preview.StaticPreview(draw)
+    preview.view_opened("a", 1)
+    assert drawn.wait(60)
+    preview.stop()
+    assert preview._thread is not None
+    preview._thread.join(60)
+    assert not preview._thread.is_alive()
     assert died == [] and shell.sent == []
+
+
+def test_after_a_picture_that_failed_the_next_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(static_preview, "REST_SECONDS", 0.01)
+    drawn: SimpleQueue[int] = SimpleQueue()
+
+    def draw() -> None:
+        drawn.put(1)
+        raise ValueError("no such picture")
+
+    preview = static_preview.StaticPreview(draw)
+    preview.view_opened("a", 1)
+    assert drawn.get(timeout=60)
+    preview.renew()
+    assert drawn.get(timeout=60)
+    preview.stop()
 
 
 def test_a_comparison_has_a_picture_of_all_its_runs(shell: Shell, rest: Any) -> None:

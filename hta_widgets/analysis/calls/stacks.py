@@ -141,6 +141,7 @@ def sentence(frame: pd.DataFrame) -> str:
     by_name = frame.groupby("name", sort=True)["host_self_ns"].sum()
     name, own = by_name.idxmax(), int(by_name.max())
     share = 100.0 * own / int(frame["host_self_ns"].sum())
+    name = name or "a call without a name"
     text = f"Most host time goes to {name} itself: {duration(own)}, {percent(share)} of all calls"
     launching = frame[frame["device_ns"] > 0]
     if launching.empty:
@@ -148,7 +149,8 @@ def sentence(frame: pd.DataFrame) -> str:
     leaf = launching.loc[~launching.set_index(["rank", "node"]).index.isin(_callers(launching))]
     most = leaf.iloc[leaf["device_ns"].to_numpy().argmax()]
     launched = duration(most["device_ns"])
-    return f"{text}; the path that launches most ends in {brief(most['name'])}, {launched} of kernels."
+    last = brief(most["name"]) or "a call without a name"
+    return f"{text}; the path that launches most ends in {last}, {launched} of kernels."
 
 
 def _callers(frame: pd.DataFrame) -> pd.MultiIndex:

@@ -9,8 +9,9 @@ import numpy as np
 from hta_widgets.analysis.inspect.record import Launch
 from hta_widgets.analysis.inspect.refs import ref, several
 from hta_widgets.analysis.launches.delays import measured
-from hta_widgets.analysis.launches.launched import launched
+from hta_widgets.analysis.launches.launched import Launched, launched
 from hta_widgets.errors import RECORD_DEVICE
+from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -27,7 +28,8 @@ def launch_of(rank_trace: RankTrace, row: int) -> Launch | str:
         return "it was launched before the recording began"
     if call < 0:
         return f"no recorded call launched it. {RECORD_DEVICE}"
-    work = launched(rank_trace)
+    is_wait = rank_trace.event_class[row] == EventClass.SYNC
+    work = Launched(rank_trace, waits=True) if is_wait else launched(rank_trace)
     timed = measured(rank_trace, work, np.flatnonzero(work.rows == row)).iloc[0]
     latency, queued, overhead, delay = (
         int(timed[f"{name}_ns"]) for name in ("latency", "queued", "overhead", "launch_delay")

@@ -35,6 +35,9 @@ ALWAYS: Final = -(1 << 62)  # before any time, and differences with times still 
 class Launched:
     """The device events of a rank whose launching call was recorded, by start of the call, then their own.
 
+    Args:
+        waits: of the device (`EventClass.SYNC`), which are no work, are among them.
+
     Attributes (arrays of equal length):
         rows: int64 row of the device event; ``calls``: row of the call that launched it.
         siblings: int64 number of device events that the same call launched (a graph launches many).
@@ -44,8 +47,8 @@ class Launched:
         iteration: int32 iteration of the call.
     """
 
-    def __init__(self, rank_trace: RankTrace) -> None:
-        work = rank_trace.is_device & (rank_trace.event_class != EventClass.SYNC)
+    def __init__(self, rank_trace: RankTrace, *, waits: bool = False) -> None:
+        work = rank_trace.is_device & (waits | (rank_trace.event_class != EventClass.SYNC))
         everything = np.flatnonzero(work)
         linked = np.flatnonzero(rank_trace.launch[everything] >= 0)
         rows = everything[linked]

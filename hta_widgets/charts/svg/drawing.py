@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 
+from hta_widgets.short_paths import shorten
 from hta_widgets.visible import visible
 
 __all__ = ["LINE", "MUTED", "TEXT", "Drawing"]
@@ -87,7 +88,7 @@ class Drawing:
 
 def _plain(text: str) -> str:
     """Escaped, without what XML cannot hold."""
-    return escape(visible(text).translate(_IN_XML))
+    return escape(visible(shorten(text)).translate(_IN_XML))
 
 
 def _steps(level: int, levels: Sequence[int], way: int) -> str:

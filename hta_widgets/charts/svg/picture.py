@@ -14,6 +14,7 @@ from html import escape
 from hta_widgets.charts.svg.drawing import LINE, MUTED, Drawing
 from hta_widgets.charts.svg.waterfall import Fall, draw_waterfall
 from hta_widgets.palette import LIGHT
+from hta_widgets.short_paths import shorten
 from hta_widgets.visible import visible
 
 __all__ = ["Bar", "Overview", "PanelPicture", "Picture"]
@@ -102,7 +103,7 @@ class Picture:
         svg = self.to_svg()
         # an image by HTML as well: notebooks that are not trusted show no SVG, but such an image
         source = base64.b64encode(svg.encode()).decode()
-        image = f'<img alt="{escape(visible(self.title))}" src="data:image/svg+xml;base64,{source}">'
+        image = f'<img alt="{escape(visible(shorten(self.title)))}" src="data:image/svg+xml;base64,{source}">'
         return {"image/svg+xml": svg, "text/html": image, "text/plain": repr(self)}
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import collectives
 from hta_widgets.analysis.communication.stragglers import stragglers
+from hta_widgets.errors import NoSuchStepError
 from hta_widgets.hta.analyzers.straggler import (
     counts,
     extract_iteration_info,
@@ -48,15 +49,16 @@ def potential_stragglers(
             HTA's columns after rank and idx.
 
     Raises:
-        ValueError: none of the steps exists.
+        NoSuchStepError: none of the steps exists, or none was recorded; a ValueError, as HTA's is.
     """
     num_candidates = max(num_candidates, 1)
     available = StragglerAnalysis.get_profiler_steps(t)
     steps = available if profiler_steps is None else [step for step in profiler_steps if step in available]
     if not steps:
-        raise ValueError(
+        remedy = "Choose some of these." if available else "Call prof.step() after each step."
+        raise NoSuchStepError(
             f"invalid value for argument: profiler_steps={profiler_steps}; "
-            f"available profiler steps={available}"
+            f"available profiler steps={available}. {remedy}"
         )
     if straggler_identification_impl is find_stragglers_with_late_start_comm_kernels:
         found = _by_definition(t, tuple(steps), num_candidates, visualize)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import TypeVar
 
@@ -16,15 +15,13 @@ class Lazy(MutableMapping[int, T]):
         self._make = make
         self._made: dict[int, T] = {}
         self._ranks = set(ranks)
-        self._lock = threading.RLock()
 
     def __getitem__(self, rank: int) -> T:
         if rank not in self._ranks:
             raise KeyError(rank)
-        with self._lock:
-            if rank not in self._made:
-                self._made[rank] = self._make(rank)
+        if rank in self._made:
             return self._made[rank]
+        return self._made.setdefault(rank, self._make(rank))  # without a lock: it may read a file in a thread
 
     def __setitem__(self, rank: int, value: T) -> None:
         self._ranks.add(rank)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from isal import isal_zlib
 
-from hta_widgets.whole_files import replacing
+from hta_widgets.whole_files import private_folder, replacing
 
 __all__ = ["DamagedFileError", "Sealing", "read_sealed", "sealed"]
 
@@ -84,7 +84,7 @@ def sealed(file: Path, *, durable: bool = False) -> Iterator[Sealing]:
     Raises:
         OSError: it cannot be written.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(file.parent)
     with replacing(file, durable=durable, tidy=False) as sink:
         sealing = Sealing(sink)
         yield sealing

@@ -1,0 +1,48 @@
+"""A test run that stands still ends by itself and says where: in a test, in its teardown, at the end."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+
+WHERE = {
+    "test": "def test_it(): threading.Event().wait()",
+    "teardown": """
+@pytest.fixture
+def late():
+    yield
+    threading.Event().wait()
+def test_it(late):
+    assert False
+""",
+    "end": "def test_it(): threading.Thread(target=threading.Event().wait).start()",
+}
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("where", WHERE)
+def test_a_run_that_stands_still_ends(tmp_path: Path, where: str, workers: tuple[str, ...]) -> None:
+    watch = (ROOT / "tests" / "conftest.py").read_text()
+    assert "END_SECONDS = 120.0" in watch
+    (tmp_path / "conftest.py").write_text(watch.replace("END_SECONDS = 120.0", "END_SECONDS = 1.0"))
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nfaulthandler_timeout = 2\nfaulthandler_exit_on_timeout = true\n"
+    )
+    (tmp_path / "test_it.py").write_text(f"import threading\nimport pytest\n{WHERE[where]}\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *workers, str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert "Timeout (0:00:0" in done.stdout + done.stderr
+    assert "most recent call first" in done.stdout + done.stderr
+    if not workers:
+        assert done.returncode == 1
+    elif where != "end":  # there pytest has its results already, and only the worker is ended
+        assert "crashed while running" in done.stdout
+
+
+def test_the_clock_is_set() -> None:
+    settings = (ROOT / "pyproject.toml").read_text()
+    assert "faulthandler_timeout = 600\n" in settings
+    assert "faulthandler_exit_on_timeout = true\n" in settings

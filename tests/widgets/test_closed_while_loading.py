@@ -1,0 +1,180 @@
+"""An explorer that is closed while it loads is freed, with its trace and all its parts."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from ipywidgets.widgets import widget as widget_module
+
+from hta_widgets import DiffViewer, Trace, TraceExplorer, examples
+from hta_widgets.widgets import trace_explorer
+from hta_widgets.widgets.part import Part
+from tests.support import ROOT
+
+Until = Callable[[Callable[[], bool]], None]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Trace]]:
+    """The traces that are opened in the test."""
+    opened: list[weakref.ref[Trace]] = []
+    real = Trace.open
+
+    def open_and_note(*given: Any, **named: Any) -> Trace:
+        trace = real(*given, **named)
+        opened.append(weakref.ref(trace))
+        return trace
+
+    monkeypatch.setattr(Trace, "open", open_and_note)
+    return opened
+
+
+def parts_alive() -> list[Part]:
+    return [widget for widget in list(widget_module._instances.values()) if isinstance(widget, Part)]
+
+
+def loading() -> bool:
+    return any(thread.name == "hta_widgets_loading" for thread in threading.enumerate())
+
+
+def freed(opened: list[weakref.ref[Trace]]) -> bool:
+    gc.collect()
+    return not loading() and not any(trace() for trace in opened)
+
+
+@pytest.mark.parametrize("displayed", [False, True], ids=["alone", "displayed"])
+@pytest.mark.parametrize("make", [
+    lambda: TraceExplorer(examples.path("gpt2_baseline"), panels=["overview", "events", "what_if"]),
+    lambda: DiffViewer(examples.path("gpt2_baseline"), examples.path("gpt2_ddp"), names=["a", "b"]),
+], ids=["explorer", "viewer"])  # fmt: skip
+def test_at_any_moment(
+    make: Callable[[], Any], displayed: bool, opened: list[weakref.ref[Trace]], until: Until
+) -> None:
+    before = len(parts_alive())
+    for milliseconds in (0, 10, 20, 40, 60, 80, 100, 150, 200, 300, 500):
+        explorer = make()
+        if displayed:
+            explorer.ask("view_opened", {"view": "a", "count": 1})
+        time.sleep(milliseconds / 1000)
+        explorer.close()
+        del explorer
+    until(lambda: freed(opened))
+    assert len(opened) > 3
+    assert len(parts_alive()) == before
+
+
+def test_while_it_finds_out_what_to_show(
+    monkeypatch: pytest.MonkeyPatch, opened: list[weakref.ref[Trace]], until: Until
+) -> None:
+    """The trace is read, and its timeline is being made."""
+    begun, go_on = threading.Event(), threading.Event()
+    real = trace_explorer.about
+
+    def about(*given: Any) -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        return real(*given)
+
+    monkeypatch.setattr(trace_explorer, "about", about)
+    before = len(parts_alive())
+    explorer = TraceExplorer(examples.path("gpt2_baseline"))
+    assert begun.wait(60)
+    explorer.close()
+    go_on.set()
+    until(lambda: not loading())
+    assert explorer.parts == [] and len(parts_alive()) == before
+    del explorer
+    until(lambda: freed(opened))
+
+
+def test_cancelled_at_that_moment_it_shows_nothing_and_loads_again(
+    monkeypatch: pytest.MonkeyPatch, until: Until
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    real = trace_explorer.about
+
+    def about(*given: Any) -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        return real(*given)
+
+    monkeypatch.setattr(trace_explorer, "about", about)
+    explorer = TraceExplorer(examples.path("gpt2_baseline"), panels=[])
+    assert begun.wait(60)
+    explorer.cancel()
+    go_on.set()
+    until(lambda: not loading())
+    assert (explorer.status, explorer.parts) == ("empty", [])
+    explorer.load()
+    until(lambda: explorer.status == "idle")
+    assert explorer.parts
+    explorer.close()
+
+
+def test_a_part_that_raises_while_it_is_made_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(_explorer: TraceExplorer) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TraceExplorer, "load", load)
+    before = len(parts_alive())
+    with pytest.raises(KeyboardInterrupt):
+        TraceExplorer(examples.path("gpt2_baseline"))
+    assert len(parts_alive()) == before
+
+
+# A cell that is run again and again, and interrupted at any moment.
+INTERRUPTED = """
+import gc, os, random, signal, sys, threading, time, weakref
+from ipywidgets.widgets import widget as widget_module
+from hta_widgets import Trace, TraceExplorer, examples
+from hta_widgets.widgets.part import Part
+random.seed(1)
+opened, real = [], Trace.open
+def note(*given, **named):
+    trace = real(*given, **named)
+    opened.append(weakref.ref(trace))
+    return trace
+Trace.open = note
+explorer = None
+for _ in range(30):
+    threading.Timer(random.uniform(0, 0.2), os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        if explorer is not None:
+            explorer.close()
+        explorer = None
+        explorer = TraceExplorer(examples.path("gpt2_baseline"))
+        time.sleep(1)
+    except KeyboardInterrupt:
+        pass
+if explorer is not None:
+    explorer.close()
+explorer = None
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    gc.collect()
+    alive = sum(trace() is not None for trace in opened)
+    if not alive and threading.active_count() <= 5:
+        break
+    time.sleep(0.1)
+parts = [widget for widget in widget_module._instances.values() if isinstance(widget, Part)]
+print(len(opened), alive, len(parts))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no such signals")
+def test_a_cell_that_is_interrupted_leaves_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], cwd=ROOT, capture_output=True, text=True, timeout=180
+    )
+    assert done.returncode == 0 and signal.SIGINT, done.stderr
+    count, alive, parts = map(int, done.stdout.split())
+    assert count > 3
+    assert alive == 0 and parts == 0, done.stdout
