@@ -86,7 +86,9 @@ def of_both(package: str, sides: list[Any]) -> dict[str, Callable[[], Any]]:
 
 def own(runs: dict[str, Any]) -> dict[str, Callable[[], Any]]:
     """What only hta_widgets answers."""
-    from hta_widgets.analysis.compare import diff, run_table, step_waterfall
+    from hta_widgets.analysis.compare.compare import diff
+    from hta_widgets.analysis.compare.run_table import run_table
+    from hta_widgets.analysis.compare.waterfall import step_waterfall
 
     return {
         "diff by kernel": lambda: diff(runs, "kernel"),
