@@ -256,7 +256,7 @@ def test_a_limit_is_a_number_or_a_text_with_a_unit(
 def test_a_limit_in_another_form_is_refused_with_the_forms_there_are(
     job: dict[int, Path], limit: float | str
 ) -> None:
-    with pytest.raises(ValueError, match="memory_limit=.* cannot be kept: it is n"):
+    with pytest.raises(ValueError, match=r"memory_limit=.* cannot be kept: it is n"):
         Trace.open(job, memory_limit=limit)
 
 
