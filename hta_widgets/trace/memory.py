@@ -148,14 +148,16 @@ def bytes_of(things: Iterable[Any], seen: set[int] | None = None) -> int:
 
 
 def _bytes_of(thing: Any, seen: set[int]) -> int:
-    if thing is None or isinstance(thing, bool | int | float | type) or id(thing) in seen:
+    if id(thing) in seen or thing is None or isinstance(thing, bool | int | float | type):
         return 0
     seen.add(id(thing))
     if isinstance(thing, np.ndarray):
         owner: Any = thing.base
+        if owner is None:
+            return int(thing.nbytes)
         if isinstance(owner, np.ndarray):
             return _bytes_of(owner, seen)
-        if owner is not None and id(owner) in seen:
+        if id(owner) in seen:
             return 0
         seen.add(id(owner))
         return int(thing.nbytes)
