@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from benchmarks.figure import Figure
+from benchmarks.installed import interpreter
 from benchmarks.process import MARK, cpu, import_all, in_a_fork, run
 from benchmarks.setup import Setup
 from hta_widgets import examples
@@ -35,8 +35,8 @@ def measure(setup: Setup) -> list[Figure]:
         ).parent
         for name in RUNS
     ]
-    run(sys.executable, SCRIPT, "hta_widgets.hta", 1, *folders, **setup.kernels)  # compiles
-    ours = run(sys.executable, SCRIPT, "hta_widgets.hta", setup.rounds, *folders, **setup.kernels).result
+    run(interpreter(), SCRIPT, "hta_widgets.hta", 1, *folders, **setup.kernels)  # compiles
+    ours = run(interpreter(), SCRIPT, "hta_widgets.hta", setup.rounds, *folders, **setup.kernels).result
     theirs = run(setup.hta, SCRIPT, "hta", setup.rounds, *folders).result
     figures = []
     for name, samples in ours.items():
