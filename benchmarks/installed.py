@@ -6,9 +6,14 @@ translated kernels, is there. Measurements run in a folder in which the checkout
 
 from __future__ import annotations
 
+import argparse
+import atexit
 import os
+import shutil
 import subprocess
+import tempfile
 import venv
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,18 +29,22 @@ def interpreter() -> str:
     return str(found)
 
 
+@cache
 def folder() -> Path:
-    """Where measurements run: the modules that they need beside the wheel, and not the package."""
-    beside = ENVIRONMENT / "beside"
-    beside.mkdir(parents=True, exist_ok=True)
+    """Where measurements run: the modules that they need beside the wheel, and not the package.
+
+    It lies outside of the checkout, where what builds an sdist would follow its links.
+    """
+    beside = Path(tempfile.mkdtemp(prefix="hta_widgets-benchmarks-"))
+    atexit.register(shutil.rmtree, beside, ignore_errors=True)
     for name in NEEDED:
-        if not (beside / name).exists():
-            (beside / name).symlink_to(ROOT / name)
+        (beside / name).symlink_to(ROOT / name)
     return beside
 
 
 def main() -> None:
     """Make the environment anew."""
+    argparse.ArgumentParser(prog="python -m benchmarks.installed", description=__doc__).parse_args()
     venv.create(ENVIRONMENT, clear=True, with_pip=True)
     pip = [interpreter(), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

@@ -11,6 +11,7 @@ from benchmarks.process import Cost, run
 from benchmarks.setup import Setup
 
 PANDAS = "import pandas"
+EXPLORER = "from hta_widgets import TraceExplorer"
 API = """
 import statistics
 import sys
@@ -33,6 +34,8 @@ def measure(setup: Setup) -> list[Figure]:
     figures = []
     pandas = [run(interpreter(), PANDAS).cpu for _ in range(setup.rounds)]
     figures.append(Figure("`import pandas`, CPU s", pandas))
+    explorer = [run(interpreter(), EXPLORER).cpu for _ in range(setup.rounds)]
+    figures.append(Figure(f"`{EXPLORER}`, CPU s", explorer, goal=0.5))
     for megabytes, (goal, _, floor) in MEGABYTES.items():
         path = setup.recording(megabytes)
         ours: list[Cost] = []
@@ -57,7 +60,7 @@ def measure(setup: Setup) -> list[Figure]:
                 "... memory at its peak, MB",
                 [cost.peak for cost in ours],
                 [cost.peak for cost in theirs],
-                floor=0.9,
+                floor=0.85,
             ),
             Figure("... processes that load LLVM or numba", [sum(cost.result for cost in ours)], goal=0),
         ]
