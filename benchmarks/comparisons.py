@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from benchmarks.figure import Figure
+from benchmarks.installed import interpreter
 from benchmarks.process import MARK, cpu, import_all, in_a_fork, run
 from benchmarks.setup import Setup
 from hta_widgets import examples
@@ -35,8 +35,8 @@ def measure(setup: Setup) -> list[Figure]:
         ).parent
         for name in RUNS
     ]
-    run(sys.executable, SCRIPT, "hta_widgets.hta", 1, *folders, **setup.kernels)  # compiles
-    ours = run(sys.executable, SCRIPT, "hta_widgets.hta", setup.rounds, *folders, **setup.kernels).result
+    run(interpreter(), SCRIPT, "hta_widgets.hta", 1, *folders, **setup.kernels)  # compiles
+    ours = run(interpreter(), SCRIPT, "hta_widgets.hta", setup.rounds, *folders, **setup.kernels).result
     theirs = run(setup.hta, SCRIPT, "hta", setup.rounds, *folders).result
     figures = []
     for name, samples in ours.items():
@@ -86,7 +86,9 @@ def of_both(package: str, sides: list[Any]) -> dict[str, Callable[[], Any]]:
 
 def own(runs: dict[str, Any]) -> dict[str, Callable[[], Any]]:
     """What only hta_widgets answers."""
-    from hta_widgets.analysis.compare import diff, run_table, step_waterfall
+    from hta_widgets.analysis.compare.compare import diff
+    from hta_widgets.analysis.compare.run_table import run_table
+    from hta_widgets.analysis.compare.waterfall import step_waterfall
 
     return {
         "diff by kernel": lambda: diff(runs, "kernel"),

@@ -11,13 +11,13 @@ from pathlib import Path
 from benchmarks.setup import QUIET_S
 
 
-def described(rounds: int, load: float, pace: float) -> str:
-    """Date, processor, cores, memory, versions, rounds; load and pace when the measurement began."""
+def described(install: str, rounds: int, load: float, pace: float) -> str:
+    """Date, install, processor, cores, memory, versions, rounds; load and pace when the measurement began."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     today = datetime.now(tz=UTC)
     return (
-        f"*{today.day} {today:%B %Y}; {_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB, load "
-        f"{load:.1f} before; Python {platform.python_version()}, pandas {version('pandas')}, numpy "
+        f"*{today.day} {today:%B %Y}; {install}; {_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB, "
+        f"load {load:.1f} before; Python {platform.python_version()}, pandas {version('pandas')}, numpy "
         f"{version('numpy')}; median (least-most) of {rounds}. Goals in seconds are {pace:.2f} times those "
         f"for a machine that imports pandas in {QUIET_S} s.*"
     )

@@ -11,13 +11,13 @@ from __future__ import annotations
 import importlib
 import json
 import statistics
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from benchmarks.figure import Figure
+from benchmarks.installed import interpreter
 from benchmarks.process import MARK, cpu, import_all, in_a_fork, run
 from benchmarks.setup import Setup
 
@@ -60,8 +60,8 @@ def methods(analysis: Any, scratch: str) -> dict[str, Callable[[], Any]]:
 def measure(setup: Setup) -> list[Figure]:
     """CPU s of the call alone, and of loading and one call."""
     path = setup.recording(20 if setup.small else 200)
-    run(sys.executable, SCRIPT, "hta_widgets.hta", path, 1, **setup.kernels)  # compiles
-    ours: Answers = run(sys.executable, SCRIPT, "hta_widgets.hta", path, setup.rounds, **setup.kernels).result
+    run(interpreter(), SCRIPT, "hta_widgets.hta", path, 1, **setup.kernels)  # compiles
+    ours: Answers = run(interpreter(), SCRIPT, "hta_widgets.hta", path, setup.rounds, **setup.kernels).result
     theirs: Answers = run(setup.hta, SCRIPT, "hta", path, setup.rounds).result
     loads = [_numbers(answers["load"]) for answers in (ours, theirs)]
     figures = [Figure("loading, CPU s", loads[0], loads[1], floor=FROM_FILE)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from benchmarks.process import ROOT
+from benchmarks.installed import ROOT
 
 PAGE = ROOT / "docs" / "performance.md"
 REGION = "<!-- bench: {group} -->\n{text}\n<!-- end -->"

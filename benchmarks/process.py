@@ -10,14 +10,14 @@ import pkgutil
 import resource
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from benchmarks.installed import folder, interpreter
+
 MARK = "RESULT "
 # what Python compiled of a package is kept, as it is for its users
 SAME = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""}
@@ -35,13 +35,14 @@ class Cost:
 
 def run(python: str, script: str, *arguments: object, **environment: str) -> Cost:
     """What a script costs under an interpreter."""
+    beside = folder()
     begun = time.perf_counter()
     process = subprocess.Popen(
         [python, "-c", script, *map(str, arguments)],
         stdout=subprocess.PIPE,
         text=True,
-        cwd=ROOT,
-        env={**os.environ, **SAME, "PYTHONPATH": str(ROOT), **environment},
+        cwd=beside,
+        env={**os.environ, **SAME, "PYTHONPATH": str(beside), **environment},
     )
     assert process.stdout is not None
     output = process.stdout.read()
@@ -62,7 +63,7 @@ def call(function: Callable[..., Any], *arguments: object, **environment: str) -
         f"import json, sys; from {function.__module__} import {function.__qualname__} as measured\n"
         f"print({MARK!r} + json.dumps(measured(*sys.argv[1:])))"
     )
-    return run(sys.executable, script, *arguments, **environment)
+    return run(interpreter(), script, *arguments, **environment)
 
 
 def import_all() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import statistics
-import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from benchmarks.process import ROOT, run
+from benchmarks.installed import ROOT, interpreter
+from benchmarks.process import run
 from benchmarks.tile_trace import tile
 
 SOURCE = ROOT / "hta_widgets/examples/data/ddp_4ranks/rank-0.pt.trace.json.gz"
@@ -46,7 +46,7 @@ class Setup:
     def pace(self) -> float:
         """How many times as much CPU `import pandas` takes here as where the goals were set."""
         return max(
-            1.0, statistics.median(run(sys.executable, "import pandas").cpu for _ in range(5)) / QUIET_S
+            1.0, statistics.median(run(interpreter(), "import pandas").cpu for _ in range(5)) / QUIET_S
         )
 
     @property

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import statistics
-import sys
 from tempfile import mkdtemp
 
 from benchmarks.figure import Figure
+from benchmarks.installed import interpreter
 from benchmarks.process import Cost, run
 from benchmarks.setup import Setup
 
 PANDAS = "import pandas"
+EXPLORER = "from hta_widgets import TraceExplorer"
 API = """
 import statistics
 import sys
@@ -31,17 +32,19 @@ MEGABYTES = {1.8: (0.6, 1.5, 1.2), 8.7: (0.65, 2.0, 1.5)}  # size: goal in s, go
 def measure(setup: Setup) -> list[Figure]:
     """CPU of whole processes in turns, after one that compiles; the first ones of a machine at the end."""
     figures = []
-    pandas = [run(sys.executable, PANDAS).cpu for _ in range(setup.rounds)]
+    pandas = [run(interpreter(), PANDAS).cpu for _ in range(setup.rounds)]
     figures.append(Figure("`import pandas`, CPU s", pandas))
+    explorer = [run(interpreter(), EXPLORER).cpu for _ in range(setup.rounds)]
+    figures.append(Figure(f"`{EXPLORER}`, CPU s", explorer, goal=0.5))
     for megabytes, (goal, _, floor) in MEGABYTES.items():
         path = setup.recording(megabytes)
         ours: list[Cost] = []
         door: list[Cost] = []
         theirs: list[Cost] = []
-        run(sys.executable, API, path, **setup.kernels)
+        run(interpreter(), API, path, **setup.kernels)
         for _ in range(setup.rounds):
-            ours.append(run(sys.executable, API, path, **setup.kernels))
-            door.append(run(sys.executable, METHOD.format(package="hta_widgets.hta"), path, **setup.kernels))
+            ours.append(run(interpreter(), API, path, **setup.kernels))
+            door.append(run(interpreter(), METHOD.format(package="hta_widgets.hta"), path, **setup.kernels))
             theirs.append(run(setup.hta, METHOD.format(package="hta"), path))
         name = f"{megabytes} MB, file to `temporal_breakdown`"
         hta = [cost.cpu for cost in theirs]
@@ -57,7 +60,7 @@ def measure(setup: Setup) -> list[Figure]:
                 "... memory at its peak, MB",
                 [cost.peak for cost in ours],
                 [cost.peak for cost in theirs],
-                floor=0.9,
+                floor=0.85,
             ),
             Figure("... processes that load LLVM or numba", [sum(cost.result for cost in ours)], goal=0),
         ]
@@ -74,8 +77,8 @@ def first_ever(setup: Setup) -> list[Figure]:
     def fresh() -> dict[str, str]:
         return {**empty, "NUMBA_CACHE_DIR": mkdtemp(dir=setup.folder)}
 
-    answers = [run(sys.executable, API, path, **fresh()) for _ in range(setup.rounds)]
-    everything = run(sys.executable, WARM_UP, **fresh())
+    answers = [run(interpreter(), API, path, **fresh()) for _ in range(setup.rounds)]
+    everything = run(interpreter(), WARM_UP, **fresh())
     return [
         Figure("the very first answer on a machine, CPU s", [cost.cpu for cost in answers], goal=3.0),
         Figure("`hta-widgets warm-up` on a new machine, CPU s", [everything.cpu], goal=12.0),

@@ -1,10 +1,14 @@
 // Bundles the ES modules that the Python package ships: the widgets, and what opens each kind of saved report.
-// CSS is imported as text: the bundle injects it, so that a saved page needs no second file.
-import { readFile } from "node:fs/promises";
+// CSS is imported as text: the bundle injects it, so that a saved page needs no second file. Each bundle ends in the
+// licences of the packages in it, which go where it goes; THIRD_PARTY_NOTICES.txt has those of all.
+import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
+import { notices } from "./notices.mjs";
 
 const file = (name) => fileURLToPath(new URL(name, import.meta.url));
+const root = file(".");
+const built = "../hta_widgets/widgets/static";
 const watch = process.argv.includes("--watch");
 
 // text is not minified by esbuild: the style sheets are, before they become text
@@ -30,7 +34,9 @@ const context = await esbuild.context({
     report_what_if: file("src/report/what_if.ts"),
     report_job: file("src/report/job.ts"),
   },
-  outdir: file("../hta_widgets/widgets/static"),
+  outdir: file(built),
+  absWorkingDir: root,
+  metafile: true,
   bundle: true,
   format: "esm",
   target: "es2022",
@@ -50,6 +56,11 @@ const context = await esbuild.context({
 if (watch) {
   await context.watch();
 } else {
-  await context.rebuild();
+  const { metafile } = await context.rebuild();
   await context.dispose();
+  for (const [path, { inputs }] of Object.entries(metafile.outputs)) {
+    const text = await notices(inputs, root);
+    if (text) await appendFile(file(path), `/*!\n${text.replaceAll("*/", "* /")}*/\n`);
+  }
+  await writeFile(file(`${built}/THIRD_PARTY_NOTICES.txt`), await notices(metafile.inputs, root));
 }

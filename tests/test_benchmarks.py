@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 
-from benchmarks import page
+from benchmarks import installed, page, process
 from benchmarks.__main__ import GROUPS, IN_CI, measure_of
 from benchmarks.figure import Figure, exponent, table
 
@@ -15,6 +16,18 @@ def test_every_group_has_a_place_on_the_page_and_can_be_measured() -> None:
     assert sorted(page.groups_on_page()) == sorted(GROUPS)
     assert set(IN_CI) <= set(GROUPS)
     assert all(callable(measure_of(group)) for group in GROUPS)
+
+
+def test_what_is_measured_is_the_installed_package_and_not_the_checkout(tmp_path, monkeypatch) -> None:
+    script = f"""import json, sys
+import benchmarks, examples.simulator, tests
+from importlib.machinery import PathFinder
+found = PathFinder.find_spec("hta_widgets", [path or "." for path in sys.path[:2]])
+print({process.MARK!r} + json.dumps(found is None))"""
+    assert process.run(sys.executable, script).result is True
+    monkeypatch.setattr(installed, "ENVIRONMENT", tmp_path)
+    with pytest.raises(SystemExit, match="`make bench` installs it"):
+        process.call(process.cpu)
 
 
 def test_only_what_was_measured_is_written(tmp_path, monkeypatch) -> None:

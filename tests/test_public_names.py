@@ -53,6 +53,34 @@ def test_one_question_loads_neither_the_other_analyses_nor_what_they_need(tmp_pa
     assert not {"fsspec", "plotly", "anywidget", "scipy.stats"} & set(loaded)
 
 
+IMPORT = """
+import json, sys
+from hta_widgets import {}
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("Trace", set()),
+        ("RankSelector", {"compare", "core", "registry"}),
+        ("BreakdownPanel", {"compare", "core", "registry"}),
+        ("TraceExplorer", {"compare", "core", "device_time", "kernels", "registry", "replay"}),
+    ],
+)
+def test_a_class_is_imported_without_the_analyses_that_it_may_ask(name: str, ours: set[str]) -> None:
+    """Above all not the findings and the replay, which take as long as pandas."""
+    command = [sys.executable, "-c", IMPORT.format(name)]
+    loaded = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert {module.split(".")[2] for module in loaded if module.startswith("hta_widgets.analysis.")} == ours
+    assert not {"hta_widgets.analysis.replay.edits", "hta_widgets.analysis.device_time.temporal"} & set(
+        loaded
+    )
+    assert not {"plotly", "pyarrow.parquet", "numba", "hta_widgets.timeline"} & set(loaded)
+    assert ("IPython" in loaded) is ("anywidget" in loaded) is (name != "Trace")
+
+
 ASK_AS_HTA = """
 import json, sys
 from hta_widgets.hta.trace_analysis import TraceAnalysis
@@ -98,7 +126,7 @@ def test_every_analysis_is_imported_from_where_its_types_are() -> None:
 
 def test_an_analysis_is_not_hidden_by_the_package_of_its_name() -> None:
     package = import_module("hta_widgets.analysis.critical_path")
-    assert analysis.critical_path is package.critical_path
+    assert analysis.critical_path is import_module("hta_widgets.analysis.critical_path.path").critical_path
     sys.modules.pop("hta_widgets.analysis.critical_path")
     try:
         import_module("hta_widgets.analysis.critical_path")

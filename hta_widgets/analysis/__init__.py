@@ -22,17 +22,18 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.communication.collectives import collectives
     from hta_widgets.analysis.communication.rank_waits import rank_waits
     from hta_widgets.analysis.communication.stragglers import stragglers
-    from hta_widgets.analysis.compare import comparability, diff, run_table, step_waterfall
+    from hta_widgets.analysis.compare.comparability import comparability
+    from hta_widgets.analysis.compare.compare import diff
     from hta_widgets.analysis.compare.registry import COMPARISONS
+    from hta_widgets.analysis.compare.run_table import run_table
+    from hta_widgets.analysis.compare.waterfall import step_waterfall
     from hta_widgets.analysis.copies.bandwidth import bandwidth_summary, memory_bandwidth
     from hta_widgets.analysis.core.entry import Analysis
     from hta_widgets.analysis.counters import counters
-    from hta_widgets.analysis.critical_path import (
-        critical_path,
-        critical_path_summary,
-        replayed_path,
-        what_if,
-    )
+    from hta_widgets.analysis.critical_path.path import critical_path
+    from hta_widgets.analysis.critical_path.replayed import replayed_path
+    from hta_widgets.analysis.critical_path.summary import critical_path_summary
+    from hta_widgets.analysis.critical_path.what_if import what_if
     from hta_widgets.analysis.device_time.kernel_types import kernel_type_breakdown
     from hta_widgets.analysis.device_time.overlap import comm_comp_overlap
     from hta_widgets.analysis.device_time.step_times import step_times
@@ -41,15 +42,14 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.idle.breakdown import idle_breakdown
     from hta_widgets.analysis.idle.gaps import idle_gaps
     from hta_widgets.analysis.idle.streams import stream_idle_breakdown, stream_idle_intervals
-    from hta_widgets.analysis.inspect import (
-        compare_iterations,
-        inspect_event,
-        inspect_gap,
-        inspect_window,
-        longest_events,
-        same_stretch,
-    )
-    from hta_widgets.analysis.job import job_iterations, job_ranks, slowdown
+    from hta_widgets.analysis.inspect.event import inspect_event
+    from hta_widgets.analysis.inspect.gap import inspect_gap
+    from hta_widgets.analysis.inspect.longest import longest_events
+    from hta_widgets.analysis.inspect.steps import compare_iterations
+    from hta_widgets.analysis.inspect.window import inspect_window, same_stretch
+    from hta_widgets.analysis.job.parts import job_iterations
+    from hta_widgets.analysis.job.ranks import job_ranks
+    from hta_widgets.analysis.job.slowdown import slowdown
     from hta_widgets.analysis.kernels.breakdown import kernel_breakdown
     from hta_widgets.analysis.kernels.by_class import kernel_classes
     from hta_widgets.analysis.kernels.durations import kernel_durations
@@ -71,15 +71,14 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.parallelism.grid import parallelism
     from hta_widgets.analysis.parallelism.pipeline import pipeline
     from hta_widgets.analysis.registry import ANALYSES
-    from hta_widgets.analysis.replay import (
-        marginal_savings,
-        replay_quality,
-        replayed_events,
-        speed_map,
-    )
     from hta_widgets.analysis.replay.fusion_candidates import fusion_candidates
-    from hta_widgets.analysis.strategy import strategies, strategy_memory, training_strategy
+    from hta_widgets.analysis.replay.marginal import marginal_savings
+    from hta_widgets.analysis.replay.quality import replay_quality
+    from hta_widgets.analysis.replay.replayed_events import replayed_events
+    from hta_widgets.analysis.replay.speed_map import speed_map
     from hta_widgets.analysis.strategy.fsdp_units import fsdp_units
+    from hta_widgets.analysis.strategy.model_states import strategy_memory
+    from hta_widgets.analysis.strategy.table import strategies, training_strategy
     from hta_widgets.charts.spec import Series
 
 __all__ = [
@@ -181,24 +180,24 @@ _MODULES = {
     "call_stacks": "hta_widgets.analysis.calls.stacks",
     "collectives": "hta_widgets.analysis.communication.collectives",
     "comm_comp_overlap": "hta_widgets.analysis.device_time.overlap",
-    "comparability": "hta_widgets.analysis.compare",
-    "compare_iterations": "hta_widgets.analysis.inspect",
-    "critical_path": "hta_widgets.analysis.critical_path",
-    "critical_path_summary": "hta_widgets.analysis.critical_path",
+    "comparability": "hta_widgets.analysis.compare.comparability",
+    "compare_iterations": "hta_widgets.analysis.inspect.steps",
+    "critical_path": "hta_widgets.analysis.critical_path.path",
+    "critical_path_summary": "hta_widgets.analysis.critical_path.summary",
     "counters": "hta_widgets.analysis.counters",
     "cupti_counters": "hta_widgets.analysis.calls.cupti",
-    "diff": "hta_widgets.analysis.compare",
+    "diff": "hta_widgets.analysis.compare.compare",
     "expert_balance": "hta_widgets.analysis.parallelism.experts",
     "formula_coverage": "hta_widgets.analysis.operators.coverage",
     "fsdp_units": "hta_widgets.analysis.strategy.fsdp_units",
     "fusion_candidates": "hta_widgets.analysis.replay.fusion_candidates",
     "idle_breakdown": "hta_widgets.analysis.idle.breakdown",
     "idle_gaps": "hta_widgets.analysis.idle.gaps",
-    "inspect_event": "hta_widgets.analysis.inspect",
-    "inspect_gap": "hta_widgets.analysis.inspect",
-    "inspect_window": "hta_widgets.analysis.inspect",
-    "job_iterations": "hta_widgets.analysis.job",
-    "job_ranks": "hta_widgets.analysis.job",
+    "inspect_event": "hta_widgets.analysis.inspect.event",
+    "inspect_gap": "hta_widgets.analysis.inspect.gap",
+    "inspect_window": "hta_widgets.analysis.inspect.window",
+    "job_iterations": "hta_widgets.analysis.job.parts",
+    "job_ranks": "hta_widgets.analysis.job.ranks",
     "kernel_breakdown": "hta_widgets.analysis.kernels.breakdown",
     "kernel_classes": "hta_widgets.analysis.kernels.by_class",
     "kernel_durations": "hta_widgets.analysis.kernels.durations",
@@ -206,8 +205,8 @@ _MODULES = {
     "kernel_type_breakdown": "hta_widgets.analysis.device_time.kernel_types",
     "launch_stats": "hta_widgets.analysis.launches.delays",
     "launch_summary": "hta_widgets.analysis.launches.delays",
-    "longest_events": "hta_widgets.analysis.inspect",
-    "marginal_savings": "hta_widgets.analysis.replay",
+    "longest_events": "hta_widgets.analysis.inspect.longest",
+    "marginal_savings": "hta_widgets.analysis.replay.marginal",
     "memory_advice": "hta_widgets.analysis.memory.advice",
     "memory_bandwidth": "hta_widgets.analysis.copies.bandwidth",
     "memory_categories": "hta_widgets.analysis.memory.categories",
@@ -228,28 +227,28 @@ _MODULES = {
     "rank_waits": "hta_widgets.analysis.communication.rank_waits",
     "register_formula": "hta_widgets.analysis.operators.formulas",
     "register_peaks": "hta_widgets.analysis.kernels.peaks",
-    "replay_quality": "hta_widgets.analysis.replay",
-    "replayed_events": "hta_widgets.analysis.replay",
-    "replayed_path": "hta_widgets.analysis.critical_path",
+    "replay_quality": "hta_widgets.analysis.replay.quality",
+    "replayed_events": "hta_widgets.analysis.replay.replayed_events",
+    "replayed_path": "hta_widgets.analysis.critical_path.replayed",
     "roofline": "hta_widgets.analysis.operators.roofline",
-    "run_table": "hta_widgets.analysis.compare",
-    "same_stretch": "hta_widgets.analysis.inspect",
+    "run_table": "hta_widgets.analysis.compare.run_table",
+    "same_stretch": "hta_widgets.analysis.inspect.window",
     "savings": "hta_widgets.analysis.findings",
     "sequence_instances": "hta_widgets.analysis.calls.sequences",
-    "slowdown": "hta_widgets.analysis.job",
-    "speed_map": "hta_widgets.analysis.replay",
+    "slowdown": "hta_widgets.analysis.job.slowdown",
+    "speed_map": "hta_widgets.analysis.replay.speed_map",
     "step_times": "hta_widgets.analysis.device_time.step_times",
-    "step_waterfall": "hta_widgets.analysis.compare",
+    "step_waterfall": "hta_widgets.analysis.compare.waterfall",
     "stragglers": "hta_widgets.analysis.communication.stragglers",
-    "strategies": "hta_widgets.analysis.strategy",
-    "strategy_memory": "hta_widgets.analysis.strategy",
+    "strategies": "hta_widgets.analysis.strategy.table",
+    "strategy_memory": "hta_widgets.analysis.strategy.model_states",
     "stream_idle_breakdown": "hta_widgets.analysis.idle.streams",
     "stream_idle_intervals": "hta_widgets.analysis.idle.streams",
     "temporal_breakdown": "hta_widgets.analysis.device_time.temporal",
-    "training_strategy": "hta_widgets.analysis.strategy",
+    "training_strategy": "hta_widgets.analysis.strategy.table",
     "user_annotations": "hta_widgets.analysis.annotations.regions",
     "utilization": "hta_widgets.analysis.operators.utilization",
-    "what_if": "hta_widgets.analysis.critical_path",
+    "what_if": "hta_widgets.analysis.critical_path.what_if",
 }
 
 

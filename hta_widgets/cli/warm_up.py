@@ -17,7 +17,7 @@ import numpy as np
 
 from hta_widgets import examples
 from hta_widgets.analysis import ANALYSES, COMPARISONS, diff, inspect_window, operators, roofline, what_if
-from hta_widgets.analysis.compare import anchors
+from hta_widgets.analysis.compare.anchors import anchors
 from hta_widgets.analysis.job.meetings import misfit_ns
 from hta_widgets.analysis.operators.unfused_attention import pass_on
 from hta_widgets.analysis.replay import edits

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from hta_widgets.analysis.critical_path import what_if
-from hta_widgets.analysis.replay import replay_quality
+from hta_widgets.analysis.critical_path.what_if import what_if
 from hta_widgets.analysis.replay.answer import sentence
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.expressions import parse_all
+from hta_widgets.analysis.replay.quality import replay_quality
 from hta_widgets.cli.document import json_lines, scope_as_dict
 from hta_widgets.cli.exits import Exit, UsageError
 from hta_widgets.cli.opening import open_trace, scope_of

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -241,9 +242,15 @@ def classify(category: str, name: str, rules: Sequence[Rule] | None = None) -> t
     Args:
         rules: what comes before the built-in rules, such as a trace's own; by default those registered.
     """
+    return _classified(category, name, registered() if rules is None else tuple(rules))
+
+
+# Ranks of a job share most of their names, and a rank that is read again has the same.
+@lru_cache(maxsize=1 << 14)
+def _classified(category: str, name: str, rules: tuple[Rule, ...]) -> tuple[EventClass, bool]:
     kind = category_of(category)
     if kind.device:
-        for rule in registered() if rules is None else rules:
+        for rule in rules:
             if rule.pattern.search(name):
                 return rule.event_class, True
     if kind.named:
@@ -270,7 +277,7 @@ def classify_events(
     """
     pairs = category.astype(np.int64) * max(len(names), 1) + name
     distinct, inverse = _distinct(pairs, len(categories) * max(len(names), 1))
-    rules = registered() if rules is None else rules
+    rules = registered() if rules is None else tuple(rules)
     found = [
         classify(categories[pair // len(names)], names[pair % len(names)], rules)
         for pair in distinct.tolist()

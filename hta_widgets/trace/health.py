@@ -14,7 +14,6 @@ from hta_widgets.trace.class_rules import ClassRules, function_pattern
 from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of, own_name
 from hta_widgets.trace.clocks import Clock
 from hta_widgets.trace.rank_trace import RankTrace
-from hta_widgets.trace.suspects import suspects
 
 COLUMNS = {
     "rank": "Int64",
@@ -231,6 +230,8 @@ def _communication(trace: RankTrace, job_size: int) -> list[Finding]:
     """Work that may be communication, and a rank of a job that seems to exchange nothing."""
     if job_size <= 1 or not trace.is_device.any():
         return []
+    from hta_widgets.trace.suspects import suspects  # whose patterns take 10 ms to compile
+
     findings = []
     for suspect in suspects(trace, job_size).head(_SUSPECTS_SHOWN).to_dict("records"):
         name = suspect["name"]

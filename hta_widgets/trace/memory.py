@@ -8,7 +8,9 @@ never drops the rank that was loaded last, so that a limit smaller than one rank
 from __future__ import annotations
 
 import ctypes
+import math
 import os
+import re
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-__all__ = ["Memory", "bytes_of", "default_limit"]
+__all__ = ["Memory", "bytes_of", "default_limit", "parse_bytes"]
 
 # What other programs, the notebook and answers about the whole job leave of the machine's memory.
 _SHARE_OF_MACHINE = 0.5
@@ -33,6 +35,24 @@ _LOOK_FROM = 0.25
 # next touches its memory anew: not for each rank.
 _GIVE_BACK_FROM = 0.25
 _SAMPLE = 64
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def parse_bytes(amount: float | str) -> int:
+    """The bytes of a number, or of a text in the units of Dask: "1GB" is 1e9 bytes, "1 GiB" 2**30.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(amount, str):
+        found = _AMOUNT.fullmatch(amount.strip())
+        if found is None or (found[3] and not found[2]):
+            raise ValueError('it is neither a number of bytes nor a text such as "500 MB" or "1.5GiB"')
+        return int(float(found[1]) * (1024 if found[3] else 1000) ** _POWERS[found[2].lower()])
+    if not isinstance(amount, bool) and math.isfinite(amount):
+        return int(amount)
+    raise ValueError("it is no number of bytes")
 
 
 def default_limit() -> int:
@@ -128,14 +148,16 @@ def bytes_of(things: Iterable[Any], seen: set[int] | None = None) -> int:
 
 
 def _bytes_of(thing: Any, seen: set[int]) -> int:
-    if thing is None or isinstance(thing, bool | int | float | type) or id(thing) in seen:
+    if id(thing) in seen or thing is None or isinstance(thing, bool | int | float | type):
         return 0
     seen.add(id(thing))
     if isinstance(thing, np.ndarray):
         owner: Any = thing.base
+        if owner is None:
+            return int(thing.nbytes)
         if isinstance(owner, np.ndarray):
             return _bytes_of(owner, seen)
-        if owner is not None and id(owner) in seen:
+        if id(owner) in seen:
             return 0
         seen.add(id(owner))
         return int(thing.nbytes)

@@ -29,7 +29,7 @@ from hta_widgets.trace.health import (
 )
 from hta_widgets.trace.iteration_clock import Clock
 from hta_widgets.trace.kept_of_job import is_kept, kept_of_job
-from hta_widgets.trace.memory import Memory, default_limit
+from hta_widgets.trace.memory import Memory, default_limit, parse_bytes
 from hta_widgets.trace.one_job import why_several_jobs, world_size
 from hta_widgets.trace.rank_events import Header, RankEvents, open_rank, ranks_apart
 from hta_widgets.trace.rank_trace import RankTrace
@@ -108,7 +108,7 @@ class Trace:
         progress: Callable[[float, int, str], None] | None = None,
         clock: IterationClock = "auto",
         classes: Classes | None = None,
-        memory_limit: int | None = None,
+        memory_limit: float | str | None = None,
         recording: Which = None,
     ) -> "Trace":
         """Read the traces of a job.
@@ -135,8 +135,9 @@ class Trace:
             classes: rules that decide the class of device work by its name: {pattern: class}, or the path of
                 a file of rules. They come before the rules of a file ``hta_widgets.toml`` beside the traces,
                 which is always read (`class_rules`).
-            memory_limit: bytes that the ranks' columns, and what analyses remember for them, may take in all;
-                default half of the memory of the machine or container. Beyond it the ranks that were used
+            memory_limit: how much memory the ranks' columns, and what analyses remember for them, may take in
+                all: a number of bytes, or a text such as "1GB" or "1.5 GiB"; default half of the memory of
+                the machine or container. Beyond it the ranks that were used
                 least recently are dropped, and read from the cache when they are needed again, with the same
                 answers. What answers about the whole job hold does not count. File objects cannot be read
                 again and stay in memory, and so does everything without a cache; `health` says so where that
@@ -154,17 +155,17 @@ class Trace:
             ValueError: `clock` is none of these, or `classes` is a mapping with a class that device work
                 cannot have or a pattern that is not a regular expression (errors in a file are listed in
                 `health`), or there is a `memory_limit` that nothing could keep: without a cache, with a
-                client, or not above 0.
+                client, or not an amount above 0.
         """
         if clock not in ITERATION_CLOCKS:
             raise ValueError(f'clock is "auto", "host" or "device", not {clock!r}')
         if why := _why_no_limit(memory_limit, cache, client):
-            raise ValueError(f"memory_limit={memory_limit} cannot be kept: {why}")
+            raise ValueError(f"memory_limit={memory_limit!r} cannot be kept: {why}")
         if client is not None:
             from hta_widgets.trace.far import FarTrace  # which is made of this
 
             return FarTrace.open_on(client, path, cache, progress, clock, classes, recording)
-        memory = Memory(default_limit() if memory_limit is None else memory_limit)
+        memory = Memory(default_limit() if memory_limit is None else parse_bytes(memory_limit))
         found = discover(path, recording)
         rules = find_class_rules(path, found.files, classes)
         read, failed = read_all(found.files, cache, progress, read_one=partial(open_rank, memory=memory))
@@ -538,11 +539,15 @@ def no_trace(path: Any, failed: Mapping[str, Exception], skipped: Mapping[str, s
     return TraceFormatError(where, "no file is a usable trace: " + "; ".join(reasons))
 
 
-def _why_no_limit(limit: int | None, cache: Cache, client: Any) -> str:
+def _why_no_limit(limit: float | str | None, cache: Cache, client: Any) -> str:
     """Why a limit that the caller gave could not be kept; "" if it can, or none was given."""
     if limit is None:
         return ""
-    if limit <= 0:
+    try:
+        is_too_small = parse_bytes(limit) <= 0
+    except ValueError as error:
+        return str(error)
+    if is_too_small:
         return "it is no number of bytes above 0"
     if client is not None:
         return "the columns lie on the client's workers, within the limits of Dask; leave out one of the two"

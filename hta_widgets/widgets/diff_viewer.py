@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.compare import event_names
+from hta_widgets.analysis.compare.events import event_names
 from hta_widgets.analysis.compare.registry import COMPARISONS
 from hta_widgets.charts.svg import Picture
 from hta_widgets.engine import UI_LOCK, Latest

@@ -7,8 +7,6 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
 from hta_widgets.engine import checkpoint
 from hta_widgets.widgets.rpc import rpc_method
@@ -71,10 +69,14 @@ def as_bytes(frame: pd.DataFrame, form: str) -> bytes:
     table = pa.Table.from_pandas(frame, preserve_index=False)
     out = io.BytesIO()
     if form == "parquet":
-        pyarrow.parquet.write_table(table, out, compression="zstd")
+        from pyarrow import parquet  # with every file system that Arrow knows
+
+        parquet.write_table(table, out, compression="zstd")
     else:
+        from pyarrow import csv
+
         columns = [_plain(column) for column in table.columns]
-        pyarrow.csv.write_csv(pa.table(columns, names=table.column_names), out)
+        csv.write_csv(pa.table(columns, names=table.column_names), out)
     return out.getvalue()
 
 

@@ -9,8 +9,8 @@ import pandas as pd
 import traitlets as t
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.job import job_iterations
 from hta_widgets.analysis.job.panel import sentence
+from hta_widgets.analysis.job.parts import job_iterations
 from hta_widgets.analysis.job.ranks import rank_costs, rank_parts
 from hta_widgets.analysis.parallelism.coordinates import IN_WORDS, SCOPES
 from hta_widgets.charts.svg import PanelPicture

@@ -1,4 +1,7 @@
-"""The notes that a panel adds to its answer: findings, the longest gaps, what has no formula."""
+"""The notes that a panel adds to its answer: findings, the longest gaps, what has no formula.
+
+What only one kind of panel needs is imported when such a panel answers: findings import every analysis.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from hta_widgets.analysis.findings import CHECKED, HEADINGS, MEMORY, OPEN
-from hta_widgets.analysis.idle.gaps import explain
-from hta_widgets.analysis.memory.peaks import call_at
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.formatting import byte_size, duration, percent
 from hta_widgets.widgets.answer_cache import cached_analysis
@@ -48,6 +48,8 @@ def notes_on(trace: Trace, kind: str, scope: Scope, frame: pd.DataFrame) -> list
 
 def _peaks(trace: Trace, frame: pd.DataFrame) -> list[Note]:
     """Where the fullest devices are fullest, and the operators that allocated what is held then."""
+    from hta_widgets.analysis.memory.peaks import call_at
+
     notes = []
     peaks = frame.groupby(["rank", "device"], sort=False)
     first = peaks.head(1).sort_values("peak_bytes", ascending=False, kind="stable").head(_MOST)
@@ -70,6 +72,8 @@ def _peaks(trace: Trace, frame: pd.DataFrame) -> list[Note]:
 
 
 def _gap(gap: pd.Series) -> Note:
+    from hta_widgets.analysis.idle.gaps import explain
+
     return {
         "text": f"Rank {gap['rank']}: {explain(gap)}",
         "window": [int(gap["start_ns"]), int(gap["end_ns"])],
@@ -78,6 +82,8 @@ def _gap(gap: pd.Series) -> Note:
 
 
 def _findings(frame: pd.DataFrame) -> list[Note]:
+    from hta_widgets.analysis.findings import HEADINGS
+
     notes = [_finding(row) for _, row in frame.iterrows()]
     section = ""
     for note, own in zip(notes, frame["section"], strict=True):
@@ -88,6 +94,8 @@ def _findings(frame: pd.DataFrame) -> list[Note]:
 
 
 def _finding(row: pd.Series) -> Note:
+    from hta_widgets.analysis.findings import CHECKED, MEMORY, OPEN
+
     note: Note = {"text": row["text"], "severity": row["severity"], "hint": _hint(row)}
     if row["severity"] == CHECKED:
         return note | {"share": "-"}

@@ -11,52 +11,37 @@ from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.spec import Flame, Lines, Roofline
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
-from hta_widgets.widgets.events_table import EventsTable
-from hta_widgets.widgets.job_view import JobView
 from hta_widgets.widgets.part import Part
-from hta_widgets.widgets.roofline_panel import RooflinePanel
 from hta_widgets.widgets.selection import Selection
-from hta_widgets.widgets.what_if import WhatIf
 
 __all__ = ["PanelKinds", "available_panels", "kinds_of", "known_panel", "make_panel"]
 
 Expression = Callable[[], str]
-Make = Callable[[Trace, Selection, Expression], Part]
 Entry = dict[str, Any]
 
 # Charts that share the timeline's axis, or need the width, take a whole row, and so do sentences.
 _WIDE = (Flame, Lines, Roofline)
 
-# Kinds that are not an analysis: how their part is made, and their entry in `available_panels`.
-_OTHERS: dict[str, tuple[Make, Entry]] = {
-    "job": (
-        lambda trace, selection, python_expression: JobView(
-            trace, selection=selection, python_expression=python_expression
-        ),
-        {
-            "label": "Job",
-            "title": "Every rank of the job: what it does, whom it holds up, what it costs",
-            "group": "Communication",
-            "wide": True,
-        },
-    ),
-    "events": (
-        lambda trace, selection, python_expression: EventsTable(
-            trace, selection=selection, python_expression=python_expression
-        ),
-        {"label": "Events", "title": "The selected events one by one", "group": "Events", "wide": True},
-    ),
-    "what_if": (
-        lambda trace, selection, python_expression: WhatIf(
-            trace, selection=selection, python_expression=python_expression
-        ),
-        {
-            "label": "What if",
-            "title": "How long would the recording take after a change?",
-            "group": "What if",
-            "wide": True,
-        },
-    ),
+# The entries of kinds that are not an analysis.
+_OTHERS: dict[str, Entry] = {
+    "job": {
+        "label": "Job",
+        "title": "Every rank of the job: what it does, whom it holds up, what it costs",
+        "group": "Communication",
+        "wide": True,
+    },
+    "events": {
+        "label": "Events",
+        "title": "The selected events one by one",
+        "group": "Events",
+        "wide": True,
+    },
+    "what_if": {
+        "label": "What if",
+        "title": "How long would the recording take after a change?",
+        "group": "What if",
+        "wide": True,
+    },
 }
 
 
@@ -72,7 +57,7 @@ def available_panels() -> list[Entry]:
         }
         for kind, analysis in ANALYSES.items()
     ]
-    entries += [{"kind": kind, **entry} for kind, (_, entry) in _OTHERS.items()]
+    entries += [{"kind": kind, **entry} for kind, entry in _OTHERS.items()]
     groups = list(dict.fromkeys(entry["group"] for entry in entries))
     return sorted(entries, key=lambda entry: groups.index(entry["group"]))
 
@@ -90,10 +75,30 @@ def known_panel(kind: str) -> str:
 
 def make_panel(trace: Trace, kind: str, selection: Selection, python_expression: Expression) -> Part:
     """The part that shows `kind`; `python_expression` returns the Python expression of its frame."""
-    if kind in _OTHERS:
-        return _OTHERS[kind][0](trace, selection, python_expression)
-    make = RooflinePanel if kind == "roofline" else BreakdownPanel
-    return make(trace, kind, selection=selection, python_expression=python_expression)
+    which = () if kind in _OTHERS else (kind,)
+    return _part_of(kind)(trace, *which, selection=selection, python_expression=python_expression)
+
+
+def _part_of(kind: str) -> Callable[..., Part]:
+    """The class of a panel; those that few open are imported when one is."""
+    match kind:
+        case "job":
+            from hta_widgets.widgets.job_view import JobView
+
+            return JobView
+        case "events":
+            from hta_widgets.widgets.events_table import EventsTable
+
+            return EventsTable
+        case "what_if":
+            from hta_widgets.widgets.what_if import WhatIf
+
+            return WhatIf
+        case "roofline":
+            from hta_widgets.widgets.roofline_panel import RooflinePanel
+
+            return RooflinePanel
+    return BreakdownPanel
 
 
 class PanelKinds(t.TraitType[tuple[str, ...], Any]):

@@ -79,6 +79,11 @@ class Part(RpcHandler, Guarded, anywidget.AnyWidget):
         with UI_LOCK:
             self._trace = trace
 
+    def share(self, name: str, owner: t.HasTraits) -> None:
+        """Have the same value of a trait as another object, from now on and until the part is closed."""
+        with UI_LOCK:
+            self._links = [*self._links, t.link((owner, name), (self, name))]
+
     def close(self) -> None:
         """Take the part down: unlink it from the selection and close its comm."""
         with UI_LOCK, uninterrupted():

@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from hta_widgets.analysis.job.ranks import nodes
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
@@ -26,6 +25,8 @@ def rank_groups(trace: Trace) -> list[dict[str, Any]]:
         names of its groups; and of each rank, in the order of `trace.ranks`, the number of its group among
         them, -1 where it is in none.
     """
+    from hta_widgets.analysis.job.ranks import nodes  # and with it the replay of a job
+
     hosts = [str(trace.metadata(rank).get("host_name") or "") for rank in trace.ranks]
     ways = [_way("Host", hosts)]
     node = nodes(trace, pd.Series(trace.ranks))

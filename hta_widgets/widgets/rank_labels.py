@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.parallelism.coordinates import Coordinates, listed_coordinates
 from hta_widgets.trace.model import Trace
+
+if TYPE_CHECKING:
+    from hta_widgets.analysis.parallelism.coordinates import Coordinates
 
 __all__ = ["lane_labels", "rank_options"]
 
@@ -30,5 +33,7 @@ def _place(trace: Trace, rank: int) -> str:
 
 @memoize_per_rank()
 def _listed(trace: Trace) -> Coordinates | None:
+    from hta_widgets.analysis.parallelism.coordinates import listed_coordinates
+
     found = listed_coordinates(trace)
     return None if found is None or trace.several_jobs else found

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.communication.culprits import NOBODY
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.rank_outliers import outliers
 from hta_widgets.charts.spec import Stack
@@ -89,6 +88,8 @@ class RankSelector(Computed):
     @rpc_method("waits")
     def _on_waits(self, _params: dict[str, Any]) -> dict[str, Any]:
         """Of each rank how long it waits, and what waiting it causes, as `rank_waits` has it; ns."""
+        from hta_widgets.analysis.communication.culprits import NOBODY
+
         try:
             pairs = cached_analysis(self.trace, "rank_waits", self._question())
         except MissingDataError as missing:

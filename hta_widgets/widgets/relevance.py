@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hta_widgets.analysis.calls.cupti import RANGE_CATEGORY
 from hta_widgets.analysis.registry import ANALYSES
-from hta_widgets.analysis.strategy.fsdp_passes import RANGES
 from hta_widgets.errors import MissingDataError
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.scope import Scope
@@ -33,6 +31,18 @@ def _communicates(rank: RankTrace) -> bool:
     return bool(np.any(rank.event_class == EventClass.COMMUNICATION))
 
 
+def _has_cupti_ranges(rank: RankTrace) -> bool:
+    from hta_widgets.analysis.calls.cupti import RANGE_CATEGORY
+
+    return RANGE_CATEGORY in rank.table.dictionary("category")
+
+
+def _has_fsdp_ranges(rank: RankTrace) -> bool:
+    from hta_widgets.analysis.strategy.fsdp_passes import RANGES
+
+    return any(name.startswith(RANGES) for name in rank.names)
+
+
 _RECORDED: dict[str, Callable[[RankTrace], bool]] = {
     "device events": _on_device,
     "device events on streams": _on_device,
@@ -44,9 +54,9 @@ _RECORDED: dict[str, Callable[[RankTrace], bool]] = {
     "occupancy of kernels": lambda rank: bool(rank.table.has("occupancy_pct")),
     "memory bandwidth (GB/s)": lambda rank: bool(rank.table.has("memory_bandwidth_gbps")),
     "memory events": lambda rank: "[memory]" in rank.table.dictionary("name"),
-    "CUPTI counter ranges": lambda rank: RANGE_CATEGORY in rank.table.dictionary("category"),
+    "CUPTI counter ranges": _has_cupti_ranges,
     "nn.Module frames": lambda rank: any(name.startswith("nn.Module: ") for name in rank.names),
-    "FSDP ranges": lambda rank: any(name.startswith(RANGES) for name in rank.names),
+    "FSDP ranges": _has_fsdp_ranges,
 }
 """Signs, each read in no time, that a rank has what `Analysis.requires` names; others are not looked for."""
 
@@ -66,10 +76,8 @@ def unanswered(trace: Trace, kinds: Collection[str] | None = None) -> dict[str, 
     """
     told: dict[str, str] = {}
     recorded = frozenset[str]().union(*trace.each(_signs))
-    for kind, analysis in ANALYSES.items():
-        if kinds is not None and kind not in kinds:
-            continue
-        needed = set(analysis.requires) - _OF_OTHER_OPTIONS.get(kind, set())
+    for kind in ANALYSES if kinds is None else [kind for kind in ANALYSES if kind in kinds]:
+        needed = set(ANALYSES[kind].requires) - _OF_OTHER_OPTIONS.get(kind, set())
         if all(_has(trace, recorded, field) for field in needed):
             continue
         try:

@@ -10,7 +10,6 @@ import traitlets as t
 
 from hta_widgets.analysis.kernels.stated_peaks import checked_peaks, device_name, stated_peaks
 from hta_widgets.analysis.kernels.units import UNITS
-from hta_widgets.engine import UI_LOCK
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
@@ -69,11 +68,6 @@ class RooflinePanel(BreakdownPanel):
 
     def _describe(self, *args: Any) -> dict[str, Any]:
         return {**super()._describe(*args), "peaks": self._stated}
-
-    def share_peaks(self, owner: t.HasTraits) -> None:
-        """Have the same `peaks` as another object, from now on and until the panel is closed."""
-        with UI_LOCK:
-            self._links = [*self._links, t.link((owner, "peaks"), (self, "peaks"))]
 
     def _given(self) -> dict[str, Any]:
         return super()._given() | ({"peaks": self.peaks} if self.peaks else {})

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.compare import anchors, counterpart
+from hta_widgets.analysis.compare.anchors import anchors, counterpart
 from hta_widgets.analysis.compare.sampling import sample
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.engine import checkpoint

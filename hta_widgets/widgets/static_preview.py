@@ -19,15 +19,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hta_widgets.charts.svg import Picture
 from hta_widgets.engine import UI_LOCK
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.version import __version__
 from hta_widgets.widgets.part import Part
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.selection import Selection
+
+if TYPE_CHECKING:
+    from hta_widgets.charts.svg import Picture
 
 __all__ = ["Pictured", "StaticPreview", "origin"]
 

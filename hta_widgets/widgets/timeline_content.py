@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.passes import ESTIMATE
 from hta_widgets.analysis.replay.placement import every_thread
 from hta_widgets.analysis.replay.quality import trusted_ranks

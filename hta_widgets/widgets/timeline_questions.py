@@ -10,9 +10,10 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.waits import meeting, wait_chain
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.critical_path import replayed_path, sentence
-from hta_widgets.analysis.inspect import longest_events
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.critical_path.replayed import replayed_path
+from hta_widgets.analysis.critical_path.summary import sentence
+from hta_widgets.analysis.inspect.longest import longest_events
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.timeline import (
     Lanes,
     Matches,

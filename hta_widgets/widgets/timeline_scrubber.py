@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.engine import UI_LOCK, Latest
 from hta_widgets.errors import MissingDataError
 from hta_widgets.timeline import GROUPINGS, LaneChoice, Packed, lane_table, pack_window
@@ -204,11 +204,6 @@ class TimelineScrubber(Part):
         with UI_LOCK:
             super().change_trace(trace)
             self._arrange()
-
-    def share_edits(self, owner: t.HasTraits) -> None:
-        """Have the same `edits` as another object, from now on and until the widget is closed."""
-        with UI_LOCK:
-            self._links = [*self._links, t.link((owner, "edits"), (self, "edits"))]
 
     def _change_edits(self, _change: Any) -> None:
         if self.times == "what_if":

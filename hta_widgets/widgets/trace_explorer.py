@@ -15,13 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.critical_path import what_if
-from hta_widgets.analysis.kernels.stated_peaks import StatedPeaks
 from hta_widgets.analysis.registry import ANALYSES
-from hta_widgets.analysis.replay.edits import Edit
-from hta_widgets.charts.svg import Picture
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.engine import UI_LOCK, Latest
-from hta_widgets.report import to_excel, write
 from hta_widgets.short_paths import Paths, paths_as
 from hta_widgets.trace.class_rules import append_rules, as_text
 from hta_widgets.trace.model import ITERATION_CLOCKS, IterationClock, Trace
@@ -32,33 +28,29 @@ from hta_widgets.widgets.breadcrumb import Breadcrumb
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.chosen_events import Chosen, chosen_frame
 from hta_widgets.widgets.code import explorer_code
-from hta_widgets.widgets.diff_viewer import DiffViewer
 from hta_widgets.widgets.freezing import SETTLED_WITHIN_SECONDS, settle
-from hta_widgets.widgets.inspector import Inspector
-from hta_widgets.widgets.iteration_selector import IterationSelector
 from hta_widgets.widgets.job_header import About, about
-from hta_widgets.widgets.job_view import job_frame
 from hta_widgets.widgets.loading import read_ahead
 from hta_widgets.widgets.loading_part import LoadingPart, name_of
 from hta_widgets.widgets.name_search import names_containing
 from hta_widgets.widgets.panels import PanelKinds, available_panels, kinds_of, make_panel
 from hta_widgets.widgets.part import Part, describe, variable_name
-from hta_widgets.widgets.rank_selector import RankSelector
 from hta_widgets.widgets.reading import communication_rules, read
 from hta_widgets.widgets.relevance import FIRST, first_panels, unanswered
-from hta_widgets.widgets.reporting import explorer_page
-from hta_widgets.widgets.roofline_panel import PeaksByDevice, RooflinePanel
+from hta_widgets.widgets.roofline_panel import PeaksByDevice
 from hta_widgets.widgets.rpc import rpc_method
 from hta_widgets.widgets.runs import default_names
 from hta_widgets.widgets.selection import Focus, Integers, Names, Selection, Window
-from hta_widgets.widgets.snapshot import picture
 from hta_widgets.widgets.static_preview import Pictured
-from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
-from hta_widgets.widgets.verdict import Verdict
-from hta_widgets.widgets.what_if import WhatIf
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+    from hta_widgets.analysis.kernels.stated_peaks import StatedPeaks
+    from hta_widgets.charts.svg import Picture
+    from hta_widgets.widgets.diff_viewer import DiffViewer
+    from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
+    from hta_widgets.widgets.verdict import Verdict
 
 __all__ = ["TraceExplorer"]
 
@@ -133,6 +125,7 @@ class TraceExplorer(Pictured, LoadingPart):
 
     _knows_lacking = False  # of all panels
     _fixed: Sequence[tuple[str, Part]] = ()  # the parts that are always there, once the trace is loaded
+    _verdict: Verdict | None = None  # one of them
 
     def __init__(
         self,
@@ -168,7 +161,8 @@ class TraceExplorer(Pictured, LoadingPart):
     def close(self) -> None:
         """Close the explorer and its parts."""
         with UI_LOCK:
-            parts, self._fixed, self._shown = [*dict(self._fixed).values(), *self._shown.values()], (), {}
+            parts, self._verdict = [*dict(self._fixed).values(), *self._shown.values()], None
+            self._fixed, self._shown = (), {}
             for work in (self._about, self._lacks, self._ahead):
                 work.close()
             super().close()
@@ -221,6 +215,8 @@ class TraceExplorer(Pictured, LoadingPart):
         if kind == "what_if":
             return self.what_if()
         if kind == "job":
+            from hta_widgets.widgets.job_view import job_frame
+
             scope = Scope(iterations=self.selection.iterations or None)
             return job_frame(trace, scope, **{"picture": "ranks", **options})
         if kind == "roofline" and self.peaks:
@@ -245,6 +241,8 @@ class TraceExplorer(Pictured, LoadingPart):
         Raises:
             MissingDataError: no selected rank has device work, or the replay of none can be trusted.
         """
+        from hta_widgets.analysis.critical_path.what_if import what_if
+
         made = self.edits if edits is None else edits
         return what_if(self.trace, made, self.selection.scope, path=path)
 
@@ -253,6 +251,8 @@ class TraceExplorer(Pictured, LoadingPart):
 
         `others` are what `Trace.open` takes; `names` are of all runs, by default the last part of their path.
         """
+        from hta_widgets.widgets.diff_viewer import DiffViewer
+
         names = names or default_names([self._source, *others])
         return DiffViewer(self.trace, *others, names=names, selections={names[0]: self.selection})
 
@@ -296,6 +296,9 @@ class TraceExplorer(Pictured, LoadingPart):
             OSError: the file cannot be written.
         """
         cut = paths_as(paths, [self._source])
+        from hta_widgets.report import write
+        from hta_widgets.widgets.reporting import explorer_page
+
         kinds = self.panels if panels is None else kinds_of(panels)
         shown = self._at_rest(timeout)
         made = {kind: self._make_panel(kind) for kind in kinds if kind not in shown}
@@ -321,6 +324,8 @@ class TraceExplorer(Pictured, LoadingPart):
             HtaWidgetsError: openpyxl is not installed.
             OSError: the file cannot be written.
         """
+        from hta_widgets.report import to_excel
+
         self.wait()
         return to_excel(self.trace, path, self.selection.scope)
 
@@ -330,6 +335,8 @@ class TraceExplorer(Pictured, LoadingPart):
         A live explorer needs a kernel. Without one (a notebook opened again, nbconvert, a code review), the
         output of this call is still there.
         """
+        from hta_widgets.widgets.snapshot import picture
+
         shown = self._at_rest()
         return picture(self._title(), self.header, [*(part for _, part in self._fixed), *shown.values()])
 
@@ -369,12 +376,14 @@ class TraceExplorer(Pictured, LoadingPart):
     def _try_card(self, params: dict[str, Any]) -> None:
         """Begin the panel "what_if" with the change of one of the verdict's cards."""
         with UI_LOCK:
-            verdicts = [part for _, part in self._fixed if isinstance(part, Verdict)]
-            if not verdicts:
+            if self._verdict is None:
                 raise LookupError("the trace is not loaded")
-            self.edits = verdicts[0].edits_of(int(params["card"]))
+            self.edits = self._verdict.edits_of(int(params["card"]))
 
     def _show(self, traces: dict[str, Trace]) -> None:
+        # with replay and findings: while the trace is loaded, not when the class is imported
+        from hta_widgets.widgets.timeline_scrubber import TimelineScrubber
+
         trace = read(traces[self._name], self.clock, self.communication)
         # it arranges slices while the rest is found out
         timeline = TimelineScrubber(trace, selection=self.selection)
@@ -392,10 +401,15 @@ class TraceExplorer(Pictured, LoadingPart):
         self, trace: Trace, timeline: TimelineScrubber, known: About, lacking: dict[str, str]
     ) -> None:
         """Make the other parts, and show all."""
+        from hta_widgets.widgets.inspector import Inspector
+        from hta_widgets.widgets.iteration_selector import IterationSelector
+        from hta_widgets.widgets.rank_selector import RankSelector
+        from hta_widgets.widgets.verdict import Verdict
+
         shared = self.selection
-        verdict = Verdict(trace, selection=shared)
+        verdict = self._verdict = Verdict(trace, selection=shared)
         t.dlink((verdict, "kinds"), (self, "relevant"))
-        timeline.share_edits(self)
+        timeline.share("edits", self)
         self._fixed = [
             ("breadcrumb", Breadcrumb(trace, selection=shared, python_expression=self._code)),
             ("ranks", RankSelector(trace, selection=shared)),
@@ -472,10 +486,9 @@ class TraceExplorer(Pictured, LoadingPart):
             return f"{explorer}.what_if" if kind == "what_if" else f'{explorer}.frame("{kind}")'
 
         panel = make_panel(self.trace, kind, self.selection, python_expression)
-        if isinstance(panel, WhatIf):
-            panel.share_edits(self)
-        elif isinstance(panel, RooflinePanel):
-            panel.share_peaks(self)
+        for name in ("edits", "peaks"):
+            if panel.has_trait(name):
+                panel.share(name, self)
         return panel
 
     def _placed(self, parts: Sequence[tuple[str, Part]]) -> list[list[str]]:

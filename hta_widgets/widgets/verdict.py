@@ -13,7 +13,7 @@ from hta_widgets.analysis.findings.headline import title
 from hta_widgets.analysis.findings.sections import CHECKED, LATER, OPEN, SAVES, UNKNOWN, VERDICT
 from hta_widgets.analysis.findings.together import saved_together
 from hta_widgets.analysis.registry import ANALYSES
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.expressions import parse_all
 from hta_widgets.formatting import counted, duration, in_words, percent
 from hta_widgets.trace.model import Trace

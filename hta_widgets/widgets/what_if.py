@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import pandas as pd
 import traitlets as t
 
-from hta_widgets.analysis.critical_path import what_if
-from hta_widgets.analysis.replay import marginal_savings, speed_map
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.critical_path.what_if import what_if
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.expressions import written
-from hta_widgets.analysis.replay.speed_map import SPEEDS
+from hta_widgets.analysis.replay.marginal import marginal_savings
+from hta_widgets.analysis.replay.speed_map import SPEEDS, speed_map
 from hta_widgets.charts.spec import Contour, Savings
 from hta_widgets.charts.svg import PanelPicture, Picture
 from hta_widgets.engine import UI_LOCK
@@ -167,11 +167,6 @@ class WhatIf(Pictured, Computed):
             host, device = (1 / max(settings.get(name, 1.0), 1 / _MOST) for name in _SPEEDS)
             return plotly.figure(replace(_MAP, point=(host, device)), self.speed_map(), "Where is it bound?")
         raise ValueError(f"there is no figure {kind!r}; the figures are savings, speed_map")
-
-    def share_edits(self, owner: t.HasTraits) -> None:
-        """Have the same `edits` as another object, from now on and until the widget is closed."""
-        with UI_LOCK:
-            self._links = [*self._links, t.link((owner, "edits"), (self, "edits"))]
 
     def to_html(self, path: str | PathLike[str], *, title: str = "", paths: Paths = "short") -> Path:
         """Write what is shown to one HTML file that opens anywhere, offline and without Python.

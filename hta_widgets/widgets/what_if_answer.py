@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.critical_path import what_if
-from hta_widgets.analysis.replay import marginal_savings
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.critical_path.what_if import what_if
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.graph import graph_of
+from hta_widgets.analysis.replay.marginal import marginal_savings
 from hta_widgets.analysis.replay.quality import first_trusted, quality_of
 from hta_widgets.analysis.replay.speed_map import SPEEDS
 from hta_widgets.analysis.replay.what_if import PARTS

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.replay import edits
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.graph import Graph
 from hta_widgets.analysis.replay.passes import PINNED
 from hta_widgets.analysis.replay.plan import Plan

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hta_widgets.analysis.findings import judged_scope
-from hta_widgets.analysis.findings.recording_rules import recording_verdict
 from hta_widgets.formatting import counted, duration
 
 if TYPE_CHECKING:
@@ -33,10 +31,17 @@ def whole_of(trace: Trace, kind: str, scope: Scope) -> str:
 
 
 def _time_of(trace: Trace, kind: str, scope: Scope) -> str:
-    findings = kind == "overview"
-    if recording_verdict(trace, scope) if findings else kind not in _OF_WINDOWS:
+    if kind == "overview":
+        from hta_widgets.analysis.findings import judged_scope
+        from hta_widgets.analysis.findings.recording_rules import recording_verdict
+
+        if recording_verdict(trace, scope):
+            return ""
+        judged = judged_scope(trace, scope)
+    elif kind in _OF_WINDOWS:
+        judged = scope
+    else:
         return ""
-    judged = judged_scope(trace, scope) if findings else scope
     traces = [trace.rank(rank) for rank in trace.ranks_of(judged)]
     windows = [each.windows(judged) for each in traces if each.device_span is not None]
     lengths = sorted({int((own[:, 1] - own[:, 0]).sum()) for own in windows} - {0})
@@ -48,6 +53,6 @@ def _time_of(trace: Trace, kind: str, scope: Scope) -> str:
         what = "over all recorded device work" if judged.window_ns is None else "within the time window"
     else:
         # findings judge steps that are marked
-        what = f"over {counted(len(judged.iterations), 'step' if findings else 'iteration')}"
+        what = f"over {counted(len(judged.iterations), 'step' if kind == 'overview' else 'iteration')}"
         what += " within the time window" * (judged.window_ns is not None)
     return f"{what}, {time}{' on each rank' * (len(windows) > 1)}"

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples.simulator import SimulatedJob, simulate
-from hta_widgets.analysis.compare import anchors
 from hta_widgets.analysis.compare.alignment import aligned, longest_rise
+from hta_widgets.analysis.compare.anchors import anchors
 from hta_widgets.trace import Trace
 from hta_widgets.trace.classify import EventClass
 from tests.analysis.kineto_file import event, job, kernel, launch

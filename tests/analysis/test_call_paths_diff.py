@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples.simulator import SimulatedJob, simulate
-from hta_widgets.analysis.compare import diff, event_names
-from hta_widgets.analysis.compare.compare import sentence
+from hta_widgets.analysis.compare.compare import diff, sentence
+from hta_widgets.analysis.compare.events import event_names
 from hta_widgets.analysis.compare.paths import LONGEST, call_paths
 from hta_widgets.analysis.compare.sampling import sample
 from hta_widgets.errors import MissingDataError

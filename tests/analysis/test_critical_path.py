@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hta_widgets import examples
-from hta_widgets.analysis.critical_path import critical_path, critical_path_summary, path, sentence
+from hta_widgets.analysis.critical_path import path
+from hta_widgets.analysis.critical_path.path import critical_path
+from hta_widgets.analysis.critical_path.summary import critical_path_summary, sentence
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.analysis.replay.kinds import KINDS
 from hta_widgets.errors import MissingDataError

@@ -20,10 +20,13 @@ from hypothesis import strategies as st
 
 from examples.simulator import SimulatedJob, simulate
 from hta_widgets.analysis.calls.op_counts import op_counts
-from hta_widgets.analysis.compare import comparability, diff, run_table, step_waterfall
+from hta_widgets.analysis.compare.comparability import comparability
+from hta_widgets.analysis.compare.compare import diff
 from hta_widgets.analysis.compare.noise import beyond_alone, difference, interval, t_quantile
 from hta_widgets.analysis.compare.parts import PARTS, evenly
+from hta_widgets.analysis.compare.run_table import run_table
 from hta_widgets.analysis.compare.sampling import sample
+from hta_widgets.analysis.compare.waterfall import step_waterfall
 from hta_widgets.analysis.device_time.temporal import temporal_breakdown
 from hta_widgets.analysis.idle.causes import CAUSES
 from hta_widgets.errors import MissingDataError, NotComparableError

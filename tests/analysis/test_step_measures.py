@@ -6,10 +6,10 @@ from functools import cache
 import pytest
 
 from hta_widgets import examples
-from hta_widgets.analysis.compare import run_table, step_waterfall
 from hta_widgets.analysis.compare.measures import STEP_TIME, step_measures
+from hta_widgets.analysis.compare.run_table import run_table
 from hta_widgets.analysis.compare.sampling import sample
-from hta_widgets.analysis.compare.waterfall import STEP
+from hta_widgets.analysis.compare.waterfall import STEP, step_waterfall
 from hta_widgets.analysis.device_time.overlap import comm_comp_overlap
 from hta_widgets.errors import NotComparableError
 from hta_widgets.trace import Scope, Trace

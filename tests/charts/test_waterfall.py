@@ -2,7 +2,7 @@
 
 from hta_widgets import examples
 from hta_widgets.analysis import COMPARISONS
-from hta_widgets.analysis.compare import step_waterfall
+from hta_widgets.analysis.compare.waterfall import step_waterfall
 from hta_widgets.charts.spec import Waterfall
 from hta_widgets.charts.waterfall_bars import waterfall_bars
 

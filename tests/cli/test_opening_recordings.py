@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hta_widgets import TraceExplorer
 from hta_widgets.cli import main
-from hta_widgets.widgets import TraceExplorer
 from tests.trace.helpers import kernel, write
 
 

@@ -9,10 +9,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from hta_widgets import examples
+from hta_widgets import TraceExplorer, examples
 from hta_widgets.cli import main, opening
 from hta_widgets.trace.far import FarTrace
-from hta_widgets.widgets import TraceExplorer
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is an optional dependency")
 pytestmark = pytest.mark.slow

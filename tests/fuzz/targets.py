@@ -13,7 +13,7 @@ from typing import Any
 
 import traitlets
 
-from hta_widgets import examples
+from hta_widgets import EventsTable, TimelineScrubber, examples
 from hta_widgets.errors import HtaWidgetsError
 from hta_widgets.trace import Trace
 from hta_widgets.trace.reader import cache as table_cache
@@ -21,7 +21,6 @@ from hta_widgets.trace.reader import columns, scanner
 from hta_widgets.trace.reader.blocks import Block, BlockReader
 from hta_widgets.trace.reader.sealed import DamagedFileError
 from hta_widgets.trace.reader.table import EventTable
-from hta_widgets.widgets import EventsTable, TimelineScrubber
 from tests.fuzz.mutators import document, mutate, packed, value
 from tests.fuzz.oracle import differences, events_of, looks_like_a_trace
 

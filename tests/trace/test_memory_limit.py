@@ -237,6 +237,29 @@ def test_a_limit_that_cannot_be_kept_is_refused_in_words(
         Trace.open(job, memory_limit=0)
 
 
+@pytest.mark.parametrize(
+    ("limit", "size"),
+    [
+        ("1GB", 10**9), ("1 GiB", 2**30), ("1.5gb", 1_500_000_000), (" 500 MB ", 5 * 10**8), ("64kB", 64_000),
+        (".5 MiB", 2**19), ("2T", 2 * 10**12), ("4096", 4096), ("4096 B", 4096), (1e9, 10**9), (7, 7),
+    ],
+)  # fmt: skip
+def test_a_limit_is_a_number_or_a_text_with_a_unit(
+    job: dict[int, Path], limit: float | str, size: int
+) -> None:
+    assert Trace.open(job, memory_limit=limit).memory.limit == size
+
+
+@pytest.mark.parametrize(
+    "limit", ["", "GB", "1 XB", "1iB", "-1GB", "1e9", "nan", "1 GB 2", float("nan"), float("inf"), True]
+)
+def test_a_limit_in_another_form_is_refused_with_the_forms_there_are(
+    job: dict[int, Path], limit: float | str
+) -> None:
+    with pytest.raises(ValueError, match=r"memory_limit=.* cannot be kept: it is n"):
+        Trace.open(job, memory_limit=limit)
+
+
 def test_health_tells_of_ranks_that_must_stay(job: dict[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     assert "memory" not in set(Trace.open(job, cache=False).health["check"])
     monkeypatch.setattr("hta_widgets.trace.model.default_limit", lambda: 1_000_000)

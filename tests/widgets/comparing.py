@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from hta_widgets.analysis import COMPARISONS
+from hta_widgets.widgets import answer_cache
 
 SETUPS = ("gpt2_baseline", "gpt2_ddp", "gpt2_fsdp_full_shard", "gpt2_fsdp_shard_grad_op")
 Until = Callable[[Callable[[], bool]], None]
@@ -26,5 +27,6 @@ def counted(monkeypatch: pytest.MonkeyPatch, kind: str) -> list[str]:
         found.append(kind)
         return entry.function(*args, **options)
 
-    monkeypatch.setitem(COMPARISONS, kind, replace(entry, function=counting))
+    patched = {**COMPARISONS, kind: replace(entry, function=counting)}
+    monkeypatch.setattr(answer_cache, "COMPARISONS", patched)
     return found

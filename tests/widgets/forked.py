@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from hta_widgets import examples
-from hta_widgets.widgets import TraceExplorer
+from hta_widgets import TraceExplorer, examples
 
 JOB = Path(examples.__file__).parent / "data" / "gpt2_baseline"
 SECONDS = 60

@@ -11,6 +11,7 @@ import pytest
 from examples.simulator import SimulatedJob, simulate
 from hta_widgets import Scope, Trace
 from hta_widgets.analysis import ANALYSES
+from hta_widgets.widgets import answer_cache
 from hta_widgets.widgets.answer_cache import cached_analysis, cached_comparison
 
 
@@ -43,7 +44,7 @@ def test_lists_among_the_options_are_compared_by_value(folder: Path, monkeypatch
             asked.append(names)
             return pd.DataFrame({"name": names})
 
-    monkeypatch.setitem(ANALYSES, "listed", Entry)
+    monkeypatch.setattr(answer_cache, "ANALYSES", {**ANALYSES, "listed": Entry})
     for names in (["a"], ["a"], ["b"]):
         assert cached_analysis(trace, "listed", Scope(), {"names": names})["name"].tolist() == names
     assert asked == [["a"], ["b"]]

@@ -22,7 +22,7 @@ from hta_widgets import (
     examples,
 )
 from hta_widgets.analysis import COMPARISONS
-from hta_widgets.analysis.compare import event_names
+from hta_widgets.analysis.compare.events import event_names
 from hta_widgets.errors import MissingDataError, NotComparableError, TraceNotFoundError
 from hta_widgets.widgets.loading import LoadingCancelledError, open_all
 from hta_widgets.widgets.runs import default_names

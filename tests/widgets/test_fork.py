@@ -16,7 +16,7 @@ PARENT = """
 import multiprocessing, sys
 from concurrent.futures import ProcessPoolExecutor
 from tests.widgets.forked import JOB, SECONDS, report
-from hta_widgets.widgets import TraceExplorer
+from hta_widgets import TraceExplorer
 size = TraceExplorer(JOB).to_html(sys.argv[2] + "/parent.html").stat().st_size
 with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context(sys.argv[1])) as pool:
     found = pool.submit(report, sys.argv[2] + "/child.html").result(timeout=2 * SECONDS)
@@ -27,7 +27,7 @@ WITH_JOBLIB = """
 import sys
 import joblib
 from tests.widgets.forked import JOB, report
-from hta_widgets.widgets import TraceExplorer
+from hta_widgets import TraceExplorer
 TraceExplorer(JOB).to_html(sys.argv[1] + "/parent.html")
 for backend in ("loky", "multiprocessing"):
     targets = [f"{sys.argv[1]}/{backend}{number}.html" for number in range(2)]
@@ -58,7 +58,7 @@ def test_joblib_workers_write_reports(tmp_path: Path) -> None:
 
 CHILD = """
 import os, sys, threading, time
-from hta_widgets.widgets import TraceExplorer
+from hta_widgets import TraceExplorer
 from hta_widgets.engine import UI_LOCK
 explorer = TraceExplorer(sys.argv[1])
 explorer.to_html(sys.argv[2])

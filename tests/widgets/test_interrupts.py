@@ -15,9 +15,8 @@ import pytest
 from comm.base_comm import BaseComm
 
 import hta_widgets
-from hta_widgets import Trace, TraceExplorer, analysis
+from hta_widgets import Breadcrumb, BreakdownPanel, Trace, TraceExplorer, analysis
 from hta_widgets.engine import Latest, submit
-from hta_widgets.widgets import Breadcrumb, BreakdownPanel
 from hta_widgets.widgets.freezing import settle
 from tests.widgets.forked import JOB
 

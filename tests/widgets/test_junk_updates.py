@@ -9,8 +9,17 @@ from typing import Any
 import pytest
 import traitlets
 
-from hta_widgets import DiffViewer, Trace, TraceExplorer, WhatIf, edits
-from hta_widgets.widgets import BreakdownPanel, EventsTable, RankSelector, TimelineScrubber
+from hta_widgets import (
+    BreakdownPanel,
+    DiffViewer,
+    EventsTable,
+    RankSelector,
+    TimelineScrubber,
+    Trace,
+    TraceExplorer,
+    WhatIf,
+    edits,
+)
 from hta_widgets.widgets.breadcrumb import Breadcrumb
 from hta_widgets.widgets.comparison_panel import ComparisonPanel
 from hta_widgets.widgets.freezing import settle

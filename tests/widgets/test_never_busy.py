@@ -14,9 +14,9 @@ import ipywidgets
 import pytest
 import traitlets
 
+from hta_widgets import BreakdownPanel, EventsTable, RankSelector, TimelineScrubber, TraceExplorer
 from hta_widgets.errors import NotAnsweredError
 from hta_widgets.trace import Trace
-from hta_widgets.widgets import BreakdownPanel, EventsTable, RankSelector, TimelineScrubber, TraceExplorer
 from hta_widgets.widgets.freezing import freeze, settle
 from hta_widgets.widgets.selection import FARTHEST_NS, Selection
 from tests.report.reading import content

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from hta_widgets.analysis import collectives, counters
-from hta_widgets.analysis.critical_path import critical_path
+from hta_widgets.analysis.critical_path.path import critical_path
 from hta_widgets.analysis.idle.gaps import idle_gaps
-from hta_widgets.analysis.inspect import longest_events
+from hta_widgets.analysis.inspect.longest import longest_events
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope

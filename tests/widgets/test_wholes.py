@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from hta_widgets import Scope, Trace, analysis, examples
+from hta_widgets import BreakdownPanel, Scope, Selection, Trace, analysis, examples
 from hta_widgets.analysis.findings import judged_scope
 from hta_widgets.formatting import duration
-from hta_widgets.widgets import BreakdownPanel, Selection
 from hta_widgets.widgets.wholes import whole_of
 from tests.verdicts.planted.host_program import MS, Program
 

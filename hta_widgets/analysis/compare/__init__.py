@@ -9,12 +9,3 @@ waterfall       why a step is longer, in parts that add up;  `parts` computes th
 run_table       one row per run
 noise           confidence intervals and significance of a difference
 """
-
-from hta_widgets.analysis.compare.anchors import anchors, counterpart
-from hta_widgets.analysis.compare.comparability import comparability
-from hta_widgets.analysis.compare.compare import diff
-from hta_widgets.analysis.compare.events import event_names
-from hta_widgets.analysis.compare.run_table import run_table
-from hta_widgets.analysis.compare.waterfall import step_waterfall
-
-__all__ = ["anchors", "comparability", "counterpart", "diff", "event_names", "run_table", "step_waterfall"]

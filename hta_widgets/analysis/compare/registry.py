@@ -6,21 +6,18 @@ Their function takes runs by name instead of one trace, and a scope for all runs
 
 from __future__ import annotations
 
-from hta_widgets.analysis.compare import compare, waterfall
-from hta_widgets.analysis.compare.comparability import ANALYSIS as COMPARABILITY
-from hta_widgets.analysis.compare.run_table import ANALYSIS as RUN_TABLE
-from hta_widgets.analysis.core.entry import Analysis
-from hta_widgets.analysis.strategy import table as strategy
+from typing import Final
+
+from hta_widgets.analysis.core.entry import Entries
 
 __all__ = ["COMPARISONS"]
 
-COMPARISONS: dict[str, Analysis] = {
-    entry.kind: entry
-    for entry in (
-        RUN_TABLE,
-        waterfall.ANALYSIS,
-        compare.ANALYSIS,
-        strategy.COMPARISON,
-        COMPARABILITY,
-    )
-}
+COMPARISONS: Final = Entries(
+    {
+        "run_table": "compare.run_table",
+        "step_waterfall": "compare.waterfall",
+        "diff": "compare.compare",
+        "training_strategy": "strategy.table:COMPARISON",
+        "comparability": "compare.comparability",
+    }
+)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSES", "bandwidth_summary", "memory_bandwidth", "sentence"]
+__all__ = ["BANDWIDTH_SUMMARY", "MEMORY_BANDWIDTH", "bandwidth_summary", "memory_bandwidth", "sentence"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -173,25 +173,24 @@ def bandwidth_sentence(frame: pd.DataFrame) -> str:
     )
 
 
-ANALYSES = (
-    Analysis(
-        kind="memory_bandwidth",
-        label="Bandwidth",
-        group="Memory",
-        title="How fast memory is copied and set over time",
-        function=memory_bandwidth,
-        sentence=bandwidth_sentence,
-        chart=Lines("time_ns", "gbps", ("rank", "device", "kind"), "memory", measure="Bandwidth"),
-        requires=("memory bandwidth (GB/s)",),
-    ),
-    Analysis(
-        kind="bandwidth_summary",
-        label="Copies",
-        group="Memory",
-        title="Which copies take how long",
-        function=bandwidth_summary,
-        sentence=sentence,
-        chart=Bars("gpu_ns", ("kind",), "memory", measure="Device time"),
-        requires=("memory bandwidth (GB/s)",),
-    ),
+MEMORY_BANDWIDTH = Analysis(
+    kind="memory_bandwidth",
+    label="Bandwidth",
+    group="Memory",
+    title="How fast memory is copied and set over time",
+    function=memory_bandwidth,
+    sentence=bandwidth_sentence,
+    chart=Lines("time_ns", "gbps", ("rank", "device", "kind"), "memory", measure="Bandwidth"),
+    requires=("memory bandwidth (GB/s)",),
+)
+
+BANDWIDTH_SUMMARY = Analysis(
+    kind="bandwidth_summary",
+    label="Copies",
+    group="Memory",
+    title="Which copies take how long",
+    function=bandwidth_summary,
+    sentence=sentence,
+    chart=Bars("gpu_ns", ("kind",), "memory", measure="Device time"),
+    requires=("memory bandwidth (GB/s)",),
 )

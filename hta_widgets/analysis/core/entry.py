@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -17,7 +18,7 @@ from hta_widgets.trace.scope import Scope
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["ONE_BAR_PER", "Analysis", "Option"]
+__all__ = ["ONE_BAR_PER", "Analysis", "Entries", "Option"]
 
 
 @dataclass(frozen=True)
@@ -96,3 +97,25 @@ class Analysis:
         from hta_widgets.charts import plotly  # takes half a second: only when somebody asks for a figure
 
         return plotly.figure(self.pictured or self.chart or Table(), frame, self.title)
+
+
+class Entries(Mapping[str, Analysis]):
+    """Entries by their kind, in the order of display: each is imported when it is first looked up."""
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        """`places`: kind -> module of `hta_widgets.analysis`, and after a colon a name in it ("ANALYSIS")."""
+        self._places = dict(places)
+
+    def __getitem__(self, kind: str) -> Analysis:
+        module, _, name = self._places[kind].partition(":")
+        entry: Analysis = getattr(import_module(f"hta_widgets.analysis.{module}"), name or "ANALYSIS")
+        return entry
+
+    def __contains__(self, kind: object) -> bool:
+        return kind in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)

@@ -25,7 +25,7 @@ from hta_widgets.analysis.critical_path.segments import (
 )
 from hta_widgets.analysis.critical_path.table import COLUMNS, table_of
 from hta_widgets.analysis.replay import kinds
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.passes import ESTIMATE, WHOLE, binding_chain
 from hta_widgets.analysis.replay.placement import of_thread
 from hta_widgets.analysis.replay.plan import Plan

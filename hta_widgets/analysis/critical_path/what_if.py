@@ -11,7 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.critical_path.replayed import path_of
 from hta_widgets.analysis.critical_path.table import LIMITS
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.what_if import answered, replayed
 from hta_widgets.engine import checkpoint
 from hta_widgets.trace.scope import Scope

@@ -9,7 +9,7 @@ import numpy as np
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.inspect.record import Gone, Replayed
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.graph import graph_of
 from hta_widgets.analysis.replay.kinds import DEVICE
 from hta_widgets.analysis.replay.quality import quality_of

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSES", "launch_stats", "launch_summary", "measured", "sentence"]
+__all__ = ["LAUNCH_STATS", "LAUNCH_SUMMARY", "launch_stats", "launch_summary", "measured", "sentence"]
 
 _NUMBERS = (
     "rank", "correlation", "launch_id", "event_id", "device", "stream", "call_start_ns", "start_ns",
@@ -209,31 +209,30 @@ def summary_sentence(frame: pd.DataFrame) -> str:
     )
 
 
-ANALYSES = (
-    Analysis(
-        kind="launch_stats",
-        label="Launch delays",
-        group="Host",
-        title="How long launches take to start",
-        function=launch_stats,
-        sentence=sentence,
-        chart=Histogram(
-            "latency_ns",
-            "host",
-            part=Series("queued_ns", "Mostly behind earlier work", "compute"),
-            rest="Mostly launching",
-            measure="From start of call to start of event",
-        ),
-        requires=("launch calls of device events",),
+LAUNCH_STATS = Analysis(
+    kind="launch_stats",
+    label="Launch delays",
+    group="Host",
+    title="How long launches take to start",
+    function=launch_stats,
+    sentence=sentence,
+    chart=Histogram(
+        "latency_ns",
+        "host",
+        part=Series("queued_ns", "Mostly behind earlier work", "compute"),
+        rest="Mostly launching",
+        measure="From start of call to start of event",
     ),
-    Analysis(
-        kind="launch_summary",
-        label="Launch calls",
-        group="Host",
-        title="Which calls launch device work",
-        function=launch_summary,
-        sentence=summary_sentence,
-        chart=Bars("cpu_ns", ("api",), "host", names="api", measure="Host time"),
-        requires=("launch calls of device events",),
-    ),
+    requires=("launch calls of device events",),
+)
+
+LAUNCH_SUMMARY = Analysis(
+    kind="launch_summary",
+    label="Launch calls",
+    group="Host",
+    title="Which calls launch device work",
+    function=launch_summary,
+    sentence=summary_sentence,
+    chart=Bars("cpu_ns", ("api",), "host", names="api", measure="Host time"),
+    requires=("launch calls of device events",),
 )

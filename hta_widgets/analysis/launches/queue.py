@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSES", "blocked_on_full_queue", "queue_length", "queue_summary", "sentence"]
+__all__ = [
+    "FULL_QUEUES",
+    "QUEUE_LENGTH",
+    "QUEUE_SUMMARY",
+    "blocked_on_full_queue",
+    "queue_length",
+    "queue_summary",
+    "sentence",
+]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -255,35 +263,35 @@ def blocked_sentence(frame: pd.DataFrame) -> str:
     )
 
 
-ANALYSES = (
-    Analysis(
-        kind="queue_length",
-        label="Queue length",
-        group="Host",
-        title="How much work waits on each stream",
-        function=queue_length,
-        sentence=length_sentence,
-        chart=Lines("time_ns", "queue_length", ("rank", "device", "stream"), "host"),
-        requires=("launch calls of device events",),
-    ),
-    Analysis(
-        kind="queue_summary",
-        label="Queues",
-        group="Host",
-        title="How full each queue is",
-        function=queue_summary,
-        sentence=sentence,
-        chart=Bars("queued_ns", ("rank", "device", "stream"), "host", measure="Time with work queued"),
-        requires=("launch calls of device events",),
-    ),
-    Analysis(
-        kind="blocked_on_full_queue",
-        label="Full queues",
-        group="Host",
-        title="How long launches wait for a full queue",
-        function=blocked_on_full_queue,
-        sentence=blocked_sentence,
-        chart=Bars("blocked_ns", ("rank", "device", "stream"), "host", measure="Time full"),
-        requires=("launch calls of device events",),
-    ),
+QUEUE_LENGTH = Analysis(
+    kind="queue_length",
+    label="Queue length",
+    group="Host",
+    title="How much work waits on each stream",
+    function=queue_length,
+    sentence=length_sentence,
+    chart=Lines("time_ns", "queue_length", ("rank", "device", "stream"), "host"),
+    requires=("launch calls of device events",),
+)
+
+QUEUE_SUMMARY = Analysis(
+    kind="queue_summary",
+    label="Queues",
+    group="Host",
+    title="How full each queue is",
+    function=queue_summary,
+    sentence=sentence,
+    chart=Bars("queued_ns", ("rank", "device", "stream"), "host", measure="Time with work queued"),
+    requires=("launch calls of device events",),
+)
+
+FULL_QUEUES = Analysis(
+    kind="blocked_on_full_queue",
+    label="Full queues",
+    group="Host",
+    title="How long launches wait for a full queue",
+    function=blocked_on_full_queue,
+    sentence=blocked_sentence,
+    chart=Bars("blocked_ns", ("rank", "device", "stream"), "host", measure="Time full"),
+    requires=("launch calls of device events",),
 )

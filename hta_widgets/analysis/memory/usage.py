@@ -23,7 +23,15 @@ if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["ANALYSES", "BEFORE", "NO_OPERATOR", "memory_peak", "memory_timeline", "sentence"]
+__all__ = [
+    "BEFORE",
+    "MEMORY_PEAK",
+    "MEMORY_TIMELINE",
+    "NO_OPERATOR",
+    "memory_peak",
+    "memory_timeline",
+    "sentence",
+]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -222,39 +230,38 @@ def timeline_sentence(frame: pd.DataFrame) -> str:
     )
 
 
-ANALYSES = (
-    Analysis(
-        kind="memory_timeline",
-        label="Memory",
-        group="Memory",
-        title="How much memory is in use over time",
-        function=memory_timeline,
-        sentence=timeline_sentence,
-        chart=Lines(
-            "time_ns",
-            "allocated_bytes",
-            ("rank", "device"),
-            "memory",
-            beside="reserved_bytes",
-            measure="Memory",
-        ),
-        requires=("memory events",),
+MEMORY_TIMELINE = Analysis(
+    kind="memory_timeline",
+    label="Memory",
+    group="Memory",
+    title="How much memory is in use over time",
+    function=memory_timeline,
+    sentence=timeline_sentence,
+    chart=Lines(
+        "time_ns",
+        "allocated_bytes",
+        ("rank", "device"),
+        "memory",
+        beside="reserved_bytes",
+        measure="Memory",
     ),
-    Analysis(
-        kind="memory_peak",
-        label="Memory peak",
-        group="Memory",
-        title="Who holds memory at the peak",
-        function=memory_peak,
-        sentence=sentence,
-        chart=Bars(
-            "bytes",
-            ("rank", "device", "top_operator"),
-            "memory",
-            names="top_operator",
-            no_event=BEFORE,
-            measure="Memory",
-        ),
-        requires=("memory events",),
+    requires=("memory events",),
+)
+
+MEMORY_PEAK = Analysis(
+    kind="memory_peak",
+    label="Memory peak",
+    group="Memory",
+    title="Who holds memory at the peak",
+    function=memory_peak,
+    sentence=sentence,
+    chart=Bars(
+        "bytes",
+        ("rank", "device", "top_operator"),
+        "memory",
+        names="top_operator",
+        no_event=BEFORE,
+        measure="Memory",
     ),
+    requires=("memory events",),
 )

@@ -14,17 +14,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.job import buckets, changes
-from hta_widgets.analysis.job.replayed import Change
 from hta_widgets.analysis.replay import applied
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.fusion import fuse
 from hta_widgets.analysis.replay.places import STEP
-from hta_widgets.analysis.replay.plan import Plan
 from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FORWARD
 from hta_widgets.trace.classify import EventClass
 
@@ -64,23 +61,6 @@ __all__ = [
     "syncs",
     "without",
 ]
-
-
-@dataclass(frozen=True)
-class Edit:
-    """A change to a program.
-
-    Attributes:
-        expression: the Python expression that makes it.
-        bound: it can be had at most in part (nobody's host is free): its saving may be anything down to 0.
-        apply: how it changes the replay.
-        across: how it changes the replay of all ranks together; None: each rank is replayed by itself.
-    """
-
-    expression: str
-    bound: bool = False
-    apply: Callable[[Plan], None] = field(default=lambda plan: None, repr=False, compare=False)
-    across: Change | None = field(default=None, repr=False, compare=False)
 
 
 def exactly(name: str) -> str:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from hta_widgets.analysis.replay import edits
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.edit import Edit
 
 __all__ = ["parse", "parse_all", "written"]
 

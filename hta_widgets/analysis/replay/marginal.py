@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.expressions import written
 from hta_widgets.analysis.replay.passes import ESTIMATE
 from hta_widgets.analysis.replay.what_if import answered, planned, within_ranks

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.passes import ESTIMATE
 from hta_widgets.analysis.replay.placement import PLACED, Placed, placed
 from hta_widgets.analysis.replay.quality import trusted_ranks

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from hta_widgets.analysis.replay import edits
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.marginal import saved, time_of
 from hta_widgets.analysis.replay.what_if import answered
 from hta_widgets.trace.scope import Scope

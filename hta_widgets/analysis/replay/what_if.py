@@ -15,7 +15,7 @@ from hta_widgets.analysis.job.replayed import Change, replayed_job_rows
 from hta_widgets.analysis.kernels.peaks import peaks_of_rank
 from hta_widgets.analysis.operators.formulas import registered
 from hta_widgets.analysis.operators.roofs import roofs_of
-from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.analysis.replay.edit import Edit
 from hta_widgets.analysis.replay.graph import Graph, graph_of
 from hta_widgets.analysis.replay.kinds import EVENT_STARTS
 from hta_widgets.analysis.replay.passes import ESTIMATE, MOST, PINNED

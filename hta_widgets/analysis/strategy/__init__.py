@@ -8,8 +8,3 @@ model_states    `strategy_memory`
 fsdp_passes     which FSDP unit each collective and kernel belongs to
 fsdp_units      what each of them gathers, computes and reduces
 """
-
-from hta_widgets.analysis.strategy.model_states import strategy_memory
-from hta_widgets.analysis.strategy.table import strategies, training_strategy
-
-__all__ = ["strategies", "strategy_memory", "training_strategy"]
