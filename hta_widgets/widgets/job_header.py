@@ -150,8 +150,9 @@ def _counted(trace: Trace, name: str) -> dict[str, Any]:
 
 
 def notices(trace: Trace) -> list[dict[str, str]]:
-    """The warnings that come before any figure: missing ranks, and a trace without device work or events."""
+    """What comes before any figure: other recordings, files left out, missing ranks, no device work."""
     found = [{"severity": "error", "text": f"Not loaded: {error}"} for error in trace.failed.values()]
+    found += [{"severity": "info", "text": note} for note in trace.file_notes]
     if absent := trace.absent.text:
         text = (
             f"Nothing was opened of {absent}: no answer holds what is missing, and how long others wait for "
