@@ -88,6 +88,11 @@ CATEGORIES: dict[str, Category] = {
     "Trace": Category(EventClass.OTHER),
     "cuda_profiler_range": Category(EventClass.OTHER),
     "mtia_insight": Category(EventClass.OTHER),
+    # What `reader.dialects` calls the rows of other writers that Kineto has no category for.
+    "enqueue": Category(EventClass.RUNTIME),
+    "dequeue": Category(EventClass.OTHER),
+    "npu_summary": Category(EventClass.OTHER),
+    "cuda_span": Category(EventClass.OTHER),
 }
 UNKNOWN = Category(EventClass.OTHER)
 
@@ -232,6 +237,13 @@ def category_of(name: str) -> Category:
         return Category(EventClass.RUNTIME)
     if name.endswith("_sync"):
         return Category(EventClass.SYNC)
+    # vendors' own: `mlu_memcpy` of Cambricon, `privateuse1_kernel`
+    if name.endswith("_memcpy"):
+        return CATEGORIES["gpu_memcpy"]
+    if name.endswith("_memset"):
+        return CATEGORIES["gpu_memset"]
+    if name.endswith("_kernel"):
+        return CATEGORIES["kernel"]
     return UNKNOWN
 
 

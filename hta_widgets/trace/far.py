@@ -47,7 +47,7 @@ from hta_widgets.trace.reader.file_names import TraceFile
 from hta_widgets.trace.reader.parallel import labels, read_file
 from hta_widgets.trace.reader.ranks import Assigned
 from hta_widgets.trace.reader.table import EventTable
-from hta_widgets.trace.roles import settle
+from hta_widgets.trace.roles import settle, without_foreign
 from hta_widgets.trace.slices import Slices
 
 __all__ = ["FarTrace"]
@@ -290,8 +290,10 @@ class FarTrace(Trace):
             raise no_trace(path, failed, found.skipped)
         usable = [at for at, answer in enumerate(told) if not isinstance(answer, Exception)]
         memory = Memory(default_limit())
+        files = found.files
+        failed, found = without_foreign(failed, found)
         sources, read = ranks_apart(
-            [found.files[at] for at in usable],
+            [files[at] for at in usable],
             [_on_worker(client, reads[at], told[at], memory) for at in usable],
         )
         settled = settle(sources, [events.header for *_, events in read], found, recording)

@@ -38,7 +38,7 @@ from hta_widgets.trace.reader.discovery import Discovery, Which, discover
 from hta_widgets.trace.reader.parallel import read_all
 from hta_widgets.trace.reader.ranks import Assigned, stated_rank
 from hta_widgets.trace.reader.stated import whole_number
-from hta_widgets.trace.roles import FileRow, files_frame, settle
+from hta_widgets.trace.roles import FileRow, files_frame, settle, without_foreign
 from hta_widgets.trace.scope import Scope
 
 IterationClock = Literal["auto"] | Clock
@@ -170,6 +170,7 @@ class Trace:
         usable = [position for position, events in enumerate(read) if events is not None]
         if not usable:
             raise no_trace(path, failed, found.skipped)
+        failed, found = without_foreign(failed, found)
         files, events = ranks_apart(
             [found.files[at] for at in usable], [each.by_rank() for each in read if each is not None]
         )

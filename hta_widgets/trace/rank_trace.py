@@ -431,6 +431,8 @@ class RankTrace:
         if self._kept_links is not None:
             return self._kept_links.launch
         is_call = self.event_class == EventClass.RUNTIME
+        # where no call of a runtime is recorded, the operator itself is (`reader.dialects`)
+        is_call |= (self.event_class == EventClass.HOST_OP) & (self.correlation != NULL)
         return links.launches(self.correlation, self.start, self.is_device, is_call)
 
     @cached_property

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pandas as pd
 
+from hta_widgets.errors import ForeignFileError
 from hta_widgets.formatting import counted
 from hta_widgets.trace.rank_events import Header
 from hta_widgets.trace.reader.discovery import Discovery, Which, choose_recording
@@ -24,7 +25,7 @@ from hta_widgets.trace.reader.ranks import Assigned, assign_ranks, stated_rank
 from hta_widgets.trace.reader.recordings import Recordings, grouped, nearest_times
 from hta_widgets.trace.reader.stated import whole_number
 
-__all__ = ["FILES", "FileRow", "Settled", "files_frame", "settle"]
+__all__ = ["FILES", "FileRow", "Settled", "files_frame", "settle", "without_foreign"]
 
 FILES = {"file": "str", "taken_as": "str", "rank": "Int64", "recording": "str", "reason": "str"}
 """Columns of `Trace.files`, and their dtypes."""
@@ -96,6 +97,23 @@ def _note_merged(files: Sequence[TraceFile], positions: Sequence[int], found: Di
         for name, number in parts.items()
         if number > 1
     ]
+
+
+def without_foreign(
+    failed: Mapping[str, Exception], found: Discovery
+) -> tuple[dict[str, Exception], Discovery]:
+    """What could not be read of the traces; files of other kinds are left out.
+
+    A file that is named like a rank and holds nothing that is known is missing, not of another kind.
+    """
+    foreign = {
+        name: error.reason
+        for name, error in failed.items()
+        if isinstance(error, ForeignFileError)
+        and (error.known or rank_in_name(TraceFile(None, name, name.rpartition("/")[0])) is None)
+    }
+    others = {name: error for name, error in failed.items() if name not in foreign}
+    return others, replace(found, skipped={**found.skipped, **foreign})
 
 
 # -- files that are no rank of their own -------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 
 from hta_widgets.errors import RemoteError, TraceNotFoundError
 from hta_widgets.trace.reader.file_names import TraceFile, last_part, natural
+from hta_widgets.trace.reader.foreign import HEAD_BYTES, foreign, packed
 from hta_widgets.trace.reader.listing import listed
 from hta_widgets.trace.reader.recordings import Recordings, find_recordings
 from hta_widgets.trace.reader.remote import RemoteFile
@@ -23,6 +24,8 @@ ENDINGS = (".json", ".gz", ".zst")
 
 # Files that this library, HTA and PyTorch write beside the traces. They look like traces but for their names.
 WRITTEN_BY_TOOLS = re.compile(r"_with_counters\.json|^overlaid_|_et\.json|memory_timeline", re.IGNORECASE)
+
+_MOST_OTHERS = 64  # files of other kinds that are looked into
 
 Which = str | int | None
 """A recording, by its name or its place among those of a folder."""
@@ -188,9 +191,11 @@ def _choose(where: str, here: list[TraceFile], below: list[TraceFile], recording
         files = _candidates(below)
         if files:
             notes.append("no trace in the folder itself: those in its subfolders were read")
+    others = _others([entry for entry in [*here, *below] if not last_part(entry.name).endswith(ENDINGS)])
     if not files:
-        raise TraceNotFoundError(f"no trace file ({', '.join(ENDINGS)}) in {where}")
-    skipped = {entry.name: _why_skipped(entry) for entry in files if _by_tool(entry)}
+        kinds = "".join(f"; {name} is {reason}" for name, reason in others.items())
+        raise TraceNotFoundError(f"no trace file ({', '.join(ENDINGS)}) in {where}{kinds}")
+    skipped = others | {entry.name: _why_skipped(entry) for entry in files if _by_tool(entry)}
     kept = [entry for entry in files if entry.name not in skipped]
     return _of_recording(Discovery(kept, skipped, notes), recording)
 
@@ -266,6 +271,22 @@ def _why_skipped(entry: TraceFile) -> str:
     if "memory_timeline" in last_part(entry.name).lower():
         return "a memory timeline, not a trace: analysis.memory_categories reads it"
     return "written by an analysis tool, not a trace"
+
+
+def _others(files: Sequence[TraceFile]) -> dict[str, str]:
+    """What profiles of other kinds the files without the ending of a trace are, by name."""
+    found: dict[str, str] = {}
+    for entry in files[:_MOST_OTHERS]:
+        if isinstance(entry.source, Path):  # those of other machines would have to be fetched
+            try:
+                with entry.source.open("rb") as file:
+                    head = file.read(HEAD_BYTES)
+            except OSError:
+                continue
+            kind = foreign(head, entry.name)
+            if kind and not packed(head):
+                found[entry.name] = str(kind)
+    return found
 
 
 def _by_tool(entry: TraceFile) -> bool:

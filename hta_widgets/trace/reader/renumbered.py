@@ -36,18 +36,14 @@ def _group(group: Any, shift: int) -> Any:
 
 def renumbered(table: EventTable, shift: int, world: int) -> EventTable:
     """The events of such a file; shares the columns that hold no ranks."""
-    texts = {name: table.dictionary(name) for name in table.text_columns}
-    if "process_group_ranks" in texts:
-        texts["process_group_ranks"] = [_shifted(text, shift) for text in texts["process_group_ranks"]]
-    dense = {name: table.codes(name) if name in texts else table.ints(name) for name in table.dense_columns}
-    sparse = {name: table.sparse(name) for name in table.sparse_columns}
+    columns = {}
     for name in _RANKS:
-        if name in sparse:
-            rows, ranks = sparse[name]
-            known = (ranks >= 0) & (ranks != NULL)
-            sparse[name] = rows, ranks + shift * known
-    metadata = renumbered_metadata(table.metadata, shift, world)
-    return EventTable(table.path, table.n, dense, sparse, texts, metadata, table.problems)
+        rows, ranks = table.sparse(name)
+        if len(rows):
+            columns[name] = rows, ranks + shift * ((ranks >= 0) & (ranks != NULL))
+    lists = [_shifted(text, shift) for text in table.dictionary("process_group_ranks")]
+    texts = {"process_group_ranks": lists} if lists else {}
+    return table.changed(columns, texts, renumbered_metadata(table.metadata, shift, world))
 
 
 def _shifted(text: str, shift: int) -> str:

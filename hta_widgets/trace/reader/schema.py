@@ -20,7 +20,7 @@ from typing import Final, Literal
 NULL: Final[int] = -(1 << 63)
 """The null of an int64 column.  Text columns use the code -1, float columns nan."""
 
-FORMAT_VERSION: Final[int] = 2
+FORMAT_VERSION: Final[int] = 3
 """Raised whenever the columns or their meaning change; part of the cache key."""
 
 Kind = Literal["int", "float", "text", "json"]
@@ -90,7 +90,8 @@ ARGUMENT_COLUMNS: tuple[Column, ...] = (
     ),
     _int("device", "device", "device index"),
     _int("context", "context", "device context"),
-    _int("stream", "stream", "device stream"),
+    _int("stream", "stream", "device stream", None, ("Stream Id", "sycl queue")),
+    _int("connection_id", "connection_id", "ties device events of Ascend to the calls of CANN"),
     _int("queued", "queued", "queue time as kineto writes it"),
     _int("graph_id", "graph id", "CUDA graph of the launch; 0 = none"),
     _int("graph_node_id", "graph node id", "node in that graph; 0 = none"),
