@@ -14,6 +14,7 @@ from hta_widgets.trace.class_rules import ClassRules, function_pattern
 from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of, own_name
 from hta_widgets.trace.clocks import Clock
 from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.suspects import suspects
 
 COLUMNS = {
@@ -163,7 +164,9 @@ def _device_work(trace: RankTrace) -> list[Finding]:
 
 def _links(trace: RankTrace) -> list[Finding]:
     device = trace.is_device
-    orphans = int((device & (trace.launch < 0)).sum())
+    alone = device & (trace.launch < 0)
+    orphans = int(alone.sum())
+    untied = not (alone & (trace.correlation != NULL) & (trace.correlation != 0)).any()
     early = np.flatnonzero(device & (trace.launch >= 0))
     early = early[trace.start[early] < trace.start[trace.launch[early]]]
     lost = trace.recording.unanswered
@@ -172,6 +175,12 @@ def _links(trace: RankTrace) -> list[Finding]:
         share = orphans / int(device.sum())
         detail = f"device events whose launching call was not recorded ({percent(100.0 * share)} of all)"
         remedy = "record from before the first launch, with ProfilerActivity.CPU"
+        if untied and trace.recording.launches:
+            detail = (
+                "device events without a correlation: which of the recorded calls launched them is unknown "
+                f"({percent(100.0 * share)} of all)"
+            )
+            remedy = ""
         findings.append(
             Finding(trace.rank, "warning" if share > 0.01 else "info", "orphans", orphans, detail, remedy)
         )

@@ -19,7 +19,7 @@ import pandas as pd
 
 from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import kept_iterations, kept_links, links
-from hta_widgets.trace.classify import EventClass, Rule, classify_events, registered
+from hta_widgets.trace.classify import LAUNCHING, EventClass, Rule, classify_events, registered
 from hta_widgets.trace.iteration_clock import Clock, contradicted, timed
 from hta_widgets.trace.kept_links import Links
 from hta_widgets.trace.rank_events import RankEvents
@@ -433,7 +433,14 @@ class RankTrace:
         is_call = self.event_class == EventClass.RUNTIME
         # where no call of a runtime is recorded, the operator itself is (`reader.dialects`)
         is_call |= (self.event_class == EventClass.HOST_OP) & (self.correlation != NULL)
-        return links.launches(self.correlation, self.start, self.is_device, is_call)
+        launch = links.launches(self.correlation, self.start, self.is_device, is_call)
+        untied = self.is_device & ((self.correlation == NULL) | (self.correlation == 0))
+        if untied.any() and self.has_argument("external_id"):
+            launching = np.array([bool(LAUNCHING.search(text)) for text in self.names], np.bool_)
+            calls = is_call & launching[self.name]
+            calls[launch[launch >= 0]] = False
+            links.launches_by_operator(launch, self.argument("external_id"), self.start, untied, calls)
+        return launch
 
     @cached_property
     def waits(self) -> Waits:
