@@ -86,7 +86,8 @@ class ClusterError(HtaWidgetsError):
 
 
 RECORD_DEVICE = (
-    "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])."
+    "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]); XPU, "
+    "MTIA, HPU or PrivateUse1 in place of CUDA on such a device."
 )
 """The remedy for a trace without device events, or without the calls that launched them."""
 

@@ -154,12 +154,14 @@ def _filtered(trace: RankTrace) -> list[Finding]:
 def _device_work(trace: RankTrace) -> list[Finding]:
     if trace.is_device.any():
         return []
-    remedy = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
-    return [
-        Finding(
-            trace.rank, "warning", "no_device_events", 1, "no work of an accelerator was recorded", remedy
+    detail, remedy = "no work of an accelerator was recorded", trace.accelerator.record
+    if (trace.event_class == EventClass.RUNTIME).any() and trace.recording.launches:
+        detail = f"no work of the {trace.accelerator.word} was recorded, but calls that launch it"
+        remedy = (
+            "synchronise the device before the profiler stops, and let the driver record it: "
+            "permissions of containers, WSL and MIG may not"
         )
-    ]
+    return [Finding(trace.rank, "warning", "no_device_events", 1, detail, remedy)]
 
 
 def _links(trace: RankTrace) -> list[Finding]:

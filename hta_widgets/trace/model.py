@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.engine import checkpoint
-from hta_widgets.errors import HtaWidgetsError, TraceFormatError
+from hta_widgets.errors import ForeignFileError, HtaWidgetsError, TraceFormatError
 from hta_widgets.formatting import byte_size, counted
 from hta_widgets.trace import clocks, kept_iterations
 from hta_widgets.trace.absent_ranks import Absent, absent_ranks
@@ -548,6 +548,8 @@ def _base(header: Header) -> int | None:
 def no_trace(path: Any, failed: Mapping[str, Exception], skipped: Mapping[str, str]) -> HtaWidgetsError:
     """The error of an opening in which no file could be read."""
     if len(failed) == 1 and not skipped and isinstance(only := next(iter(failed.values())), HtaWidgetsError):
+        if isinstance(only, ForeignFileError):
+            return TraceFormatError(only.path, only.reason, only.offset)
         return only
     reasons = [*map(str, failed.values()), *(f"{name}: {why}" for name, why in skipped.items())]
     where = str(path) if isinstance(path, str | Path) else "traces"

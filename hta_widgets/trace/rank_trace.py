@@ -19,6 +19,7 @@ import pandas as pd
 
 from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import kept_iterations, kept_links, links
+from hta_widgets.trace.accelerator import Accelerator, accelerator_in
 from hta_widgets.trace.classify import LAUNCHING, EventClass, Rule, classify_events, registered
 from hta_widgets.trace.iteration_clock import Clock, contradicted, timed
 from hta_widgets.trace.kept_links import Links
@@ -44,7 +45,8 @@ _LIGHT = frozenset(
     {
         "events", "rank", "label", "path", "metadata", "rules",
         "_kept", "_clock", "_offset_ns", "_windows", "_columns",
-        "n", "extent", "device_span", "device_events", "device_name", "work_names", "recording", "drained",
+        "n", "extent", "device_span", "device_events", "device_name", "accelerator", "work_names",
+        "recording", "drained",
         "_announced", "iterations", "iteration_clock", "contradicted_iterations",
     }
 )  # fmt: skip
@@ -397,6 +399,14 @@ class RankTrace:
         used = set(np.unique(self.device[self.is_device]).tolist()) if len(names) > 1 else set()
         chosen = [device for device in known if device.get("id") in used] or known
         return str(chosen[0]["name"]) if chosen and "name" in chosen[0] else None
+
+    @cached_property
+    def accelerator(self) -> Accelerator:
+        """The kind of accelerator that the file shows signs of."""
+        properties = self.metadata.get("deviceProperties")
+        devices = properties if isinstance(properties, list) else []
+        named = [str(device.get("name")) for device in devices if isinstance(device, dict)]
+        return accelerator_in([*self.categories, *self.names, *named])
 
     @cached_property
     def recording(self) -> Recording:

@@ -163,9 +163,10 @@ def notices(trace: Trace) -> list[dict[str, str]]:
         text = "The trace holds no event with a duration: there is nothing to show. Was the profiler running?"
         found.append({"severity": "warning", "text": text})
     elif all(trace.rank(rank).device_span is None for rank in trace.ranks):
+        record = trace.rank(trace.ranks[0]).accelerator.record
         text = (
             "No device work was recorded (CPU only): the timeline shows host calls, the breakdowns need "
-            "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])."
+            f"{record}."
         )
         found.append({"severity": "warning", "text": text})
     return found

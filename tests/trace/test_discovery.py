@@ -96,7 +96,8 @@ def test_foreign_and_broken_files_do_not_sink_the_others(tmp_path):
     (tmp_path / "notes.txt").write_text("ignored")
     trace = opened(tmp_path)
     assert trace.ranks == [0]
-    assert set(trace.failed) == {"settings.json", "rank1.json"}
+    assert set(trace.failed) == {"rank1.json"}
+    assert trace.files.set_index("file").loc["settings.json", "taken_as"] == "left out"
     assert set(trace.health["check"]) >= {"unreadable", "skipped"}
 
 

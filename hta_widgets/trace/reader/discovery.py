@@ -23,7 +23,13 @@ from hta_widgets.trace.reader.stated import MOST_RANKS
 ENDINGS = (".json", ".gz", ".zst")
 
 # Files that this library, HTA and PyTorch write beside the traces. They look like traces but for their names.
-WRITTEN_BY_TOOLS = re.compile(r"_with_counters\.json|^overlaid_|_et\.json|memory_timeline", re.IGNORECASE)
+# The profiler of Ascend writes many files of JSON around its trace, msprof the same events once more.
+WRITTEN_BY_TOOLS = re.compile(
+    r"_with_counters\.json|^overlaid_|_et\.json|memory_timeline|^profiler_(info(_\d+)?|metadata)\.json"
+    r"|^communication(_matrix)?\.json|^msprof_\d+\.json|^execution_details\.json",
+    re.IGNORECASE,
+)
+_RANK_BESIDE = re.compile(r"^profiler_info_(\d{1,6})\.json$")
 
 _MOST_OTHERS = 64  # files of other kinds that are looked into
 
@@ -141,12 +147,32 @@ def _discover_local(path: Path, recording: Which) -> Discovery:
     if not path.is_dir():  # a file, or a pipe such as <(zcat trace.json.gz)
         return Discovery([TraceFile(path, path.name, path.resolve().parent.name)])
     here = [TraceFile(file, file.name, path.name) for file in _files_in(path)]
-    for pattern in ("*", "*/*"):
+    deeper: list[TraceFile] = []
+    for pattern in ("*", "*/*", "*/*/*"):
         folders = [folder for folder in path.glob(pattern) if folder.is_dir()]
         below = [_relative(file, path) for folder in folders for file in _files_in(folder)]
-        if _candidates([*here, *below]):
+        deeper += below
+        if not all(map(_by_tool, _candidates([*here, *below]))):
             break
+    here, below = _with_rank_beside(here, deeper), _with_rank_beside(below, [*here, *deeper])
     return _choose(str(path), here, below, recording)
+
+
+def _with_rank_beside(files: list[TraceFile], others: Sequence[TraceFile]) -> list[TraceFile]:
+    """The files of Ascend's profiler with the rank that it writes into the name of a file above them."""
+    ranks = {
+        entry.name.rpartition("/")[0]: int(match[1])
+        for entry in others
+        if (match := _RANK_BESIDE.match(last_part(entry.name)))
+    }
+    if not ranks:
+        return files
+    found = []
+    for entry in files:
+        folder = entry.name.rpartition("/")[0]
+        rank = ranks.get(folder, ranks.get(folder.rpartition("/")[0]))
+        found.append(entry if rank is None else replace(entry, beside=rank))
+    return found
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -187,10 +213,13 @@ def _choose(where: str, here: list[TraceFile], below: list[TraceFile], recording
     """The folder's own traces, or those below it (a folder per step, rank, host or job)."""
     notes = []
     files = _candidates(here)
-    if not files:
-        files = _candidates(below)
-        if files:
+    if all(map(_by_tool, files)):
+        files = [*files, *_candidates(below)]
+        if not all(map(_by_tool, files)):
             notes.append("no trace in the folder itself: those in its subfolders were read")
+    if files and all(map(_by_tool, files)):
+        kinds = "; ".join(f"{entry.name} is {_why_skipped(entry)}" for entry in files[:_MOST_OTHERS])
+        raise TraceNotFoundError(f"no trace file in {where}: {kinds}")
     others = _others([entry for entry in [*here, *below] if not last_part(entry.name).endswith(ENDINGS)])
     if not files:
         kinds = "".join(f"; {name} is {reason}" for name, reason in others.items())

@@ -39,12 +39,13 @@ _TIMES = (
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A file to read. `rank` is set only if the caller gave it."""
+    """A file to read. `rank` is set only if the caller gave it, `beside` if a file beside it states it."""
 
     source: Any  # what the scanner reads: Path, RemoteFile, fsspec OpenFile or binary file object
     name: str
     folder: str = ""
     rank: int | None = None
+    beside: int | None = None
 
 
 def last_part(name: str) -> str:
@@ -61,6 +62,8 @@ def natural(name: str) -> list[tuple[int, int, str]]:
 
 def rank_in_name(entry: TraceFile) -> int | None:
     """The rank that a file's name states, else that of its folder (``rank_3/trace.json``)."""
+    if entry.beside is not None:
+        return entry.beside
     for text in (last_part(entry.name), entry.folder):
         for pattern in _RANKS:
             if match := pattern.search(text):

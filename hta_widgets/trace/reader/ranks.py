@@ -136,6 +136,8 @@ def _claims(files: Sequence[TraceFile], stated: Sequence[Stated]) -> list[Claim]
             claims.append((rank, source, f"distributedInfo states rank {rank}"))
         elif source:
             claims.append((rank, source, f"its collectives state rank {rank}"))
+        elif file.beside is not None:
+            claims.append((file.beside, "name", f"a file beside it states rank {file.beside}"))
         elif (rank := rank_in_name(file)) is not None:
             claims.append((rank, "name", f"no events state its rank, its name rank {rank}"))
         else:
