@@ -17,6 +17,8 @@ from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.reader.stated import MOST_RANKS
 from hta_widgets.trace.reader.table import EventTable
 
+Bool = npt.NDArray[np.bool_]
+
 __all__ = ["Evidence", "Graphs", "evidence_of"]
 
 Graphs = Literal["", "capture", "replay"]
@@ -27,6 +29,9 @@ _CAPTURE = re.compile(r"Stream(Begin|End)Capture|StreamGetCaptureInfo")
 _LAUNCH = re.compile(r"LaunchKernel|LaunchCooperativeKernel")
 # Of the launches recorded while a graph is captured, none runs; others do.
 _RUN_SHARE = 0.5
+_MEETINGS = 64
+_MIXER = 0x5851F42D4C957F2D
+_POSITIVE = (1 << 62) - 1
 _DIGESTED = 4096  # events; a copy has the same first ones
 
 
@@ -40,6 +45,8 @@ class Evidence:
         device_events: how many are work of a device.
         graphs: "capture" if most launches were recorded into a graph, "replay" if graphs were launched.
         digest: the same for two files with the same events, else different.
+        meetings: (key, end in ns as in the file) of some collectives that all ranks of a group leave
+            together. Those with the lowest keys: ranks that share collectives share most of these.
     """
 
     ranks: tuple[int, ...] = ()
@@ -47,6 +54,7 @@ class Evidence:
     device_events: int = 0
     graphs: Graphs = ""
     digest: str = ""
+    meetings: tuple[tuple[int, int], ...] = ()
 
 
 def evidence_of(table: EventTable) -> Evidence:
@@ -55,7 +63,10 @@ def evidence_of(table: EventTable) -> Evidence:
     group = max(groups, key=len, default=())
     device = np.array([category_of(text).device for text in table.dictionary("category")], np.bool_)
     on_device = int(np.append(device, False)[table.codes("category")].sum())
-    return Evidence(_ranks(table, groups), group, on_device, _graphs(table, on_device), _digest(table))
+    return Evidence(
+        _ranks(table, groups), group, on_device, _graphs(table, on_device), _digest(table),
+        _meetings(table, device),
+    )  # fmt: skip
 
 
 def _ranks(table: EventTable, groups: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -77,6 +88,34 @@ def _ranks(table: EventTable, groups: Sequence[tuple[int, ...]]) -> tuple[int, .
         elif number in members or (not members and (code < 0 or len(lists[code]) < 3)):
             found.add(number)
     return tuple(sorted(found)[:2])
+
+
+def _meetings(table: EventTable, device: Bool) -> tuple[tuple[int, int], ...]:
+    """When numbered collectives end on the device, the same on all ranks but for their clocks."""
+    rows, seq = table.sparse("seq")
+    on_device = np.append(device, False)[table.codes("category")[rows]]
+    rows, seq = rows[on_device & (seq >= 0)], seq[on_device & (seq >= 0)]
+    alike = np.array([*map(bool, map(_OF_ALL_ALIKE.search, table.dictionary("collective_name"))), False])
+    chosen = alike[_codes(table, "collective_name", rows)]
+    rows, seq = rows[chosen], seq[chosen]
+    end = table.ints("start_ns")[rows] + table.ints("dur_ns")[rows]
+    if not len(rows):
+        return ()
+    columns = ("collective_name", "process_group_name", "process_group_ranks")
+    number = np.zeros(len(rows), np.int64)
+    for column in columns:  # which of the combinations of texts, by a number that all files give it
+        known = np.array([*map(_number_of, table.dictionary(column)), 0], np.int64)
+        number = number * 1_000_003 + known[_codes(table, column, rows)]
+    mixed = (number * 1_000_003 + seq) * _MIXER
+    keys = (mixed ^ (mixed >> 29)) & _POSITIVE
+    keys, first, count = np.unique(keys, return_index=True, return_counts=True)
+    keys, first = keys[count == 1][:_MEETINGS], first[count == 1][:_MEETINGS]
+    return tuple(zip(keys.tolist(), end[first].tolist(), strict=True))
+
+
+def _number_of(text: str) -> int:
+    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6)
+    return int.from_bytes(digest.digest(), "big")
 
 
 def _codes(table: EventTable, column: str, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

@@ -92,6 +92,10 @@ class Trace:
         self.clock = clock or clocks.align(
             {rank: extent for rank in self.ranks if (extent := headers[rank].extent) is not None},
             {rank: _base(header) for rank, header in headers.items()},
+            {
+                rank: {(self._assigned[rank].shift, key): end for key, end in header.evidence.meetings}
+                for rank, header in headers.items()
+            },
         )
         self.origin_ns = self.clock.origin_ns
         self._ranks: dict[int, RankTrace] = {}

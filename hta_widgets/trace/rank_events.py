@@ -297,7 +297,10 @@ def _read_header(folder: Path, key: str) -> Header | None:
         extent = known.pop("extent")
         extent = None if extent is None else (int(extent[0]), int(extent[1]))
         evidence = Evidence(**known.pop("evidence"))
-        evidence = replace(evidence, ranks=tuple(evidence.ranks), group=tuple(evidence.group))
+        meetings = tuple((int(key), int(end)) for key, end in evidence.meetings)
+        evidence = replace(
+            evidence, ranks=tuple(evidence.ranks), group=tuple(evidence.group), meetings=meetings
+        )
         return Header(**known, extent=extent, evidence=evidence)
     except (OSError, DamagedFileError, ValueError, KeyError, TypeError):
         return None

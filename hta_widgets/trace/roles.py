@@ -106,11 +106,17 @@ def without_foreign(
 
     A file that is named like a rank and holds nothing that is known is missing, not of another kind.
     """
+    opened = {file.name.rpartition("/")[0] for file in found.files if file.name not in failed}
+
+    def is_named(name: str) -> bool:
+        folder = name.rpartition("/")[0]
+        alone = folder if folder not in opened else ""
+        return rank_in_name(TraceFile(None, name, alone)) is not None
+
     foreign = {
         name: error.reason
         for name, error in failed.items()
-        if isinstance(error, ForeignFileError)
-        and (error.known or rank_in_name(TraceFile(None, name, name.rpartition("/")[0])) is None)
+        if isinstance(error, ForeignFileError) and (error.known or not is_named(name))
     }
     others = {name: error for name, error in failed.items() if name not in foreign}
     return others, replace(found, skipped={**found.skipped, **foreign})
@@ -192,10 +198,10 @@ def _front_ends(
         for at in among
         if not headers[at].evidence.device_events
         and stated_rank(headers[at].stated)[0] is None
-        and rank_in_name(files[at]) is None
+        and rank_in_name(TraceFile(None, last_part(files[at].name))) is None
     ]
     world = max((headers[at].stated.world for at in working), default=0)
-    complete = world > 1 and len({stated_rank(headers[at].stated)[0] for at in working} - {None}) >= world
+    complete = world > 1 and len({_worker(files[at], headers[at]) for at in working} - {None}) >= world
     return {
         at: "a process without a device or a rank, such as a server's front end: open it alone to see it"
         for at in silent
