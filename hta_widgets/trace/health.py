@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from hta_widgets.formatting import brief, duration, encodable, percent
+from hta_widgets.formatting import brief, byte_size, duration, encodable, percent
 from hta_widgets.trace.class_rules import ClassRules, function_pattern
 from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of, own_name
 from hta_widgets.trace.clocks import Clock
+from hta_widgets.trace.out_of_memory import failed_allocations
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
 from hta_widgets.trace.suspects import suspects
@@ -83,6 +84,7 @@ def rank_findings(trace: RankTrace, job_size: int) -> list[Finding]:
         *_scanned(trace),
         *_filtered(trace),
         *_device_work(trace),
+        *_out_of_memory(trace),
         *_links(trace),
         *_classes(trace),
         *_communication(trace, job_size),
@@ -162,6 +164,23 @@ def _device_work(trace: RankTrace) -> list[Finding]:
             "permissions of containers, WSL and MIG may not"
         )
     return [Finding(trace.rank, "warning", "no_device_events", 1, detail, remedy)]
+
+
+def _out_of_memory(trace: RankTrace) -> list[Finding]:
+    failed = failed_allocations(trace.table)
+    if not failed:
+        return []
+    first = failed[0]
+    sizes = (
+        (first.wanted, "of {}"),
+        (first.allocated, "with {} allocated"),
+        (first.reserved, "of {} reserved"),
+    )
+    detail = " ".join(
+        ["an allocation", *(text.format(byte_size(size)) for size, text in sizes if size), "failed"]
+    )
+    remedy = "analysis.memory_peak and memory_owners say what held the memory"
+    return [Finding(trace.rank, "warning", "out_of_memory", len(failed), detail, remedy)]
 
 
 def _links(trace: RankTrace) -> list[Finding]:

@@ -10,6 +10,7 @@ streams, "CANN" the calls of the runtime, "Overlap Analysis" and the planes of H
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -30,16 +31,57 @@ _NPU_COPY = re.compile(r"^(MEMCPY|SDMA|aclrtMemcpy)|^Memcpy", re.IGNORECASE)
 _NPU_WAIT = re.compile(r"(EVENT|NOTIFY)_?(WAIT|RECORD)|CAPTURE_WAIT", re.IGNORECASE)
 _HCOM = re.compile(r"^hcom_|^Hccl")
 _NEARLY_ALL = 0.9
+_MOST_IN_GROUP = 1 << 17
 _STEP = re.compile(r"^ProfilerStep\s*[#*]")
 
 
 def as_kineto(table: EventTable) -> EventTable:
-    """The table with Kineto's categories and links; the same table if Kineto wrote it."""
+    """The table with Kineto's categories and links; the same table if Kineto wrote it without lanes."""
+    if table.has("global_rank_stride"):
+        table = _with_groups(table)
+    if table.has("original_stream"):
+        return _on_streams(table)
     if _DEVICE in table.dictionary("pid"):
         return _of_autograd(table)
     if _NPU in table.dictionary("args_name"):
         return _of_ascend(table)
     return table
+
+
+def _with_groups(table: EventTable) -> EventTable:
+    """The ranks of groups as lists, where they are written by the first, the distance and the size."""
+    rows, strides = table.sparse("global_rank_stride")
+    codes, starts, sizes = (
+        table.codes("process_group_ranks").copy(),
+        table.ints("global_rank_start")[rows],
+        table.ints("group_size")[rows],
+    )
+    texts = list(table.dictionary("process_group_ranks"))
+    number = {text: code for code, text in enumerate(texts)}
+    wanted = (codes[rows] < 0) & (starts >= 0) & (strides > 0) & (sizes > 0) & (sizes <= _MOST_IN_GROUP)
+    for row, start, stride, size in zip(
+        *(values[wanted].tolist() for values in (rows, starts, strides, sizes)), strict=True
+    ):
+        text = json.dumps([start + stride * place for place in range(size)])
+        codes[row] = number.setdefault(text, len(number))
+    listed = np.flatnonzero(codes >= 0).astype(np.int32)
+    return table.changed(
+        {"process_group_ranks": (listed, codes[listed])}, {"process_group_ranks": list(number)}
+    )
+
+
+def _on_streams(table: EventTable) -> EventTable:
+    """Kernels of CUDA graphs on the streams that ran them: `graph_lanes` of PyTorch 2.15 draws them apart."""
+    rows, streams = table.sparse("original_stream")
+    stream, tid = table.ints("stream").copy(), table.codes("tid").copy()
+    texts = list(table.dictionary("tid"))
+    number = {text: code for code, text in enumerate(texts)}
+    stream[rows] = streams
+    for known in np.unique(streams).tolist():
+        code = number.setdefault(str(known), len(number))
+        tid[rows[streams == known]] = code
+    placed = np.flatnonzero(stream != NULL).astype(np.int32)
+    return table.changed({"stream": (placed, stream[placed]), "tid": tid}, {"tid": list(number)})
 
 
 def _of_autograd(table: EventTable) -> EventTable:
