@@ -4,7 +4,6 @@ No file is dropped silently: those of another recording and those that are no tr
 reason. What the files hold decides the rest (`trace.roles`).
 """
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hta_widgets.errors import RemoteError, TraceNotFoundError
+from hta_widgets.formatting import did_you_mean
 from hta_widgets.trace.reader.file_names import TraceFile, last_part, natural
 from hta_widgets.trace.reader.foreign import HEAD_BYTES, foreign, packed
 from hta_widgets.trace.reader.listing import listed
@@ -256,8 +256,7 @@ def choose_recording(found: Discovery, recordings: Recordings | None, wanted: Wh
         )
         return found.files
     if isinstance(wanted, str) and wanted not in names:
-        alike = difflib.get_close_matches(wanted, names, 1)
-        hint = f" (did you mean {alike[0]!r}?)" if alike else ""
+        hint = did_you_mean(wanted, names)
         raise TraceNotFoundError(
             f"there is no recording {wanted!r}{hint}: there are {_listed(names, len(names))}"
         )
