@@ -218,16 +218,19 @@ def _recordings(
     positions: Sequence[int],
     proposed: Recordings | None,
 ) -> tuple[dict[int, TraceFile], Recordings] | None:
-    """The recordings of these files by their times, and the file of each position; None if they are one.
+    """The recordings that these files are, and the file of each position; None if they are one.
 
-    Where names propose recordings, the times can only confirm these.
+    Where names propose recordings, what the files hold can only confirm these.
     """
-    spans = _spans([headers[at] for at in positions])
-    if spans is None or len(positions) < 2:
+    if len(positions) < 2:
         return None
+    spans = _spans([headers[at] for at in positions])
     who = [_worker(files[at], headers[at]) for at in positions]
     own = [TraceFile(files[at].source, files[at].name, files[at].folder) for at in positions]
-    keys = _by_rank(who, spans) if None not in who else _by_run(files, headers, positions, spans)
+    keys, why = _by_job(files, headers, positions, spans), "the size of their jobs, one rank each"
+    if keys is None and spans is not None:
+        why = "the times at which they were recorded"
+        keys = _by_rank(who, spans) if None not in who else _by_run(files, headers, positions, spans)
     if keys is None:
         return None
     if proposed is not None:
@@ -241,7 +244,7 @@ def _recordings(
     else:
         called = {key: str(key + 1) for key in keys}
     named = [(key, called[key]) for key in keys]
-    recordings = grouped(own, named, True, "the times at which they were recorded")
+    recordings = grouped(own, named, True, why)
     return dict(zip(positions, own, strict=True)), recordings
 
 
@@ -264,6 +267,25 @@ def _worker(file: TraceFile, header: Header) -> tuple[int, frozenset[tuple[str, 
     rank = rank_in_name(file) if rank is None else rank
     places = frozenset(coordinates(file).items())
     return None if rank is None and not places else (-1 if rank is None else rank, places)
+
+
+def _by_job(
+    files: Sequence[TraceFile],
+    headers: Sequence[Header],
+    positions: Sequence[int],
+    spans: Sequence[tuple[int, int]] | None,
+) -> list[int] | None:
+    """One recording for each file, in the order of time, where each is the only rank of its job.
+
+    Replicas of one server, which the names tell apart, are ranks of one job all the same.
+    """
+    if any(headers[at].stated.world != 1 or coordinates(files[at]) for at in positions):
+        return None
+    order = sorted(range(len(positions)), key=lambda at: (spans[at] if spans else (0, 0), at))
+    keys = [0] * len(positions)
+    for key, at in enumerate(order):
+        keys[at] = key
+    return keys
 
 
 def _by_rank(who: Sequence[object], spans: Sequence[tuple[int, int]]) -> list[int] | None:

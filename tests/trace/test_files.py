@@ -271,3 +271,15 @@ def test_a_damaged_rank_is_an_error_and_not_another_kind_of_file(tmp_path: Path)
     assert set(trace.failed) == {"rank1.json"}
     assert set(taken(trace)["left out"]) == {"settings.json"}
     assert set(trace.health.loc[trace.health["severity"] == "error", "check"]) == {"unreadable"}
+
+
+def test_jobs_of_one_rank_each_are_recordings(tmp_path: Path) -> None:
+    for name in ("eager", "compiled"):
+        (tmp_path / f"{name}.json").write_bytes(document(events(100, [0], 1.0 + (name == "eager")), 0, 1))
+    trace = opened(tmp_path)
+    assert (trace.recordings, trace.ranks) == (("compiled.json", "eager.json"), [0])
+    for rank in (0, 1):
+        name = f"dp{rank}_pp0_tp0_dcp0_ep0_rank0.178000000000000{rank}.pt.trace.json"
+        (tmp_path / "server" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "server" / name).write_bytes(document(events(100 + rank, [0]), 0, 1))
+    assert opened(tmp_path / "server").ranks == [0, 1]
