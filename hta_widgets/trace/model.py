@@ -225,7 +225,8 @@ class Trace:
             (name, "another recording", None, recording, f"open it with recording={recording!r}")
             for name, recording in self._found.unopened.items()
         ]
-        rows += [(name, "left out", None, "", reason) for name, reason in self._found.skipped.items()]
+        left_out = self._found.skipped | self._found.elsewhere
+        rows += [(name, "left out", None, "", reason) for name, reason in left_out.items()]
         rows += [(name, "unreadable", None, "", str(error)) for name, error in self.failed.items()]
         return files_frame(rows)
 

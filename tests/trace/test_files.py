@@ -8,6 +8,7 @@ import sqlite3
 import tarfile
 import zipfile
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from hta_widgets.errors import TraceFormatError, TraceNotFoundError
 from hta_widgets.trace import Trace
 from tests.support import shared_input
 from tests.trace.helpers import kernel, slice_, write
-from tests.trace.layouts import CONVENTIONS, Layout, document, events, layouts
+from tests.trace.layouts import CONVENTIONS, Layout, document, events, layouts, strays
 
 
 def opened(path: Any, **options: Any) -> Trace:
@@ -283,3 +284,17 @@ def test_jobs_of_one_rank_each_are_recordings(tmp_path: Path) -> None:
         (tmp_path / "server" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "server" / name).write_bytes(document(events(100 + rank, [0]), 0, 1))
     assert opened(tmp_path / "server").ranks == [0, 1]
+
+
+def test_two_conventions_in_one_folder_lose_no_file_in_silence(tmp_path: Path) -> None:
+    for number in range(60):
+        random = Random(number)
+        one, other = (make(random) for make in random.sample(CONVENTIONS, 2))
+        written = {**strays(random, one).texts, **other.texts}
+        trace = opened(other.lay(one.lay(tmp_path / str(number))))
+        assert set(trace.files["file"]) == {name for name in written if not name.endswith("notes.txt")}
+        assert len(set(trace.ranks)) == len(trace.ranks)
+        checks = {"duplicate_rank", "several_jobs", "rank_guessed"}
+        doubted = checks & set(trace.health["check"])
+        apart = len(trace.ranks) in (len(one.ranks), len(other.ranks))
+        assert apart or trace.file_notes or doubted, (one.name, other.name)

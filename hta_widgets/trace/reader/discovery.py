@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hta_widgets.errors import RemoteError, TraceNotFoundError
-from hta_widgets.formatting import did_you_mean
+from hta_widgets.formatting import counted, did_you_mean
 from hta_widgets.trace.reader.file_names import TraceFile, last_part, natural
 from hta_widgets.trace.reader.foreign import HEAD_BYTES, foreign, packed
 from hta_widgets.trace.reader.listing import listed
@@ -44,7 +44,8 @@ class Discovery:
     `failed` are folders, or files of a list, that could not be reached. `recordings` are the names of those
     that lie there, where there are several, and `recording` that of the one with these files; "" for all.
     `unopened` has the recording of each file of another one. `proposed` are the recordings that the names
-    suggest, if it is not certain that they are several.
+    suggest, if it is not certain that they are several. `elsewhere` has why files in subfolders were not
+    read.
     """
 
     files: list[TraceFile]
@@ -55,6 +56,7 @@ class Discovery:
     recording: str = ""
     unopened: dict[str, str] = field(default_factory=dict)
     proposed: Recordings | None = None
+    elsewhere: dict[str, str] = field(default_factory=dict)
 
 
 def discover(path: Any, recording: Which = None) -> Discovery:
@@ -213,7 +215,9 @@ def _choose(where: str, here: list[TraceFile], below: list[TraceFile], recording
     """The folder's own traces, or those below it (a folder per step, rank, host or job)."""
     notes = []
     files = _candidates(here)
+    elsewhere = _candidates(below)
     if all(map(_by_tool, files)):
+        elsewhere = []
         files = [*files, *_candidates(below)]
         if not all(map(_by_tool, files)):
             notes.append("no trace in the folder itself: those in its subfolders were read")
@@ -226,7 +230,14 @@ def _choose(where: str, here: list[TraceFile], below: list[TraceFile], recording
         raise TraceNotFoundError(f"no trace file ({', '.join(ENDINGS)}) in {where}{kinds}")
     skipped = others | {entry.name: _why_skipped(entry) for entry in files if _by_tool(entry)}
     kept = [entry for entry in files if entry.name not in skipped]
-    return _of_recording(Discovery(kept, skipped, notes), recording)
+    if traces := [entry for entry in elsewhere if not _by_tool(entry)]:
+        folders = _listed(list(dict.fromkeys(entry.name.rpartition("/")[0] for entry in traces)), 4)
+        notes.append(
+            f"{counted(len(traces), 'file')} in subfolders ({folders}) left out, since the folder itself "
+            "has traces: open a subfolder by itself"
+        )
+    reasons = {entry.name: "lies in a subfolder of a folder that has traces itself" for entry in elsewhere}
+    return _of_recording(Discovery(kept, skipped, notes, elsewhere=reasons), recording)
 
 
 def _of_recording(found: Discovery, wanted: Which) -> Discovery:
