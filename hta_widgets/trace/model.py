@@ -13,7 +13,7 @@ import pandas as pd
 
 from hta_widgets.engine import checkpoint
 from hta_widgets.errors import ForeignFileError, HtaWidgetsError, TraceFormatError
-from hta_widgets.formatting import byte_size, counted
+from hta_widgets.formatting import byte_size, counted, encodable
 from hta_widgets.trace import clocks, kept_iterations
 from hta_widgets.trace.absent_ranks import Absent, absent_ranks
 from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
@@ -235,7 +235,8 @@ class Trace:
         """What a reader must know of the files before any figure: other recordings, and what is left out."""
         skipped = [f"{name} is left out: {reason}" for name, reason in self._found.skipped.items()]
         more = [f"and {counted(len(skipped) - _FILES_NAMED, 'more file')}: see Trace.files"]
-        return [*self._found.notes, *skipped[:_FILES_NAMED], *(more if len(skipped) > _FILES_NAMED else [])]
+        notes = [*self._found.notes, *skipped[:_FILES_NAMED], *(more if len(skipped) > _FILES_NAMED else [])]
+        return [encodable(note) for note in notes]
 
     def rank(self, rank: int) -> RankTrace:
         """One rank.

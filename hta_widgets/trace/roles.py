@@ -17,7 +17,7 @@ from itertools import pairwise
 import pandas as pd
 
 from hta_widgets.errors import ForeignFileError
-from hta_widgets.formatting import counted
+from hta_widgets.formatting import counted, encodable
 from hta_widgets.trace.rank_events import Header
 from hta_widgets.trace.reader.discovery import Discovery, Which, choose_recording
 from hta_widgets.trace.reader.file_names import TraceFile, coordinates, last_part, rank_in_name
@@ -329,4 +329,8 @@ def _by_run(
 
 def files_frame(rows: Sequence[FileRow]) -> pd.DataFrame:
     """`Trace.files` of its rows."""
-    return pd.DataFrame(rows, columns=list(FILES)).astype(FILES)
+    shown = [
+        (encodable(file), taken_as, rank, encodable(recording), encodable(reason))
+        for file, taken_as, rank, recording, reason in rows
+    ]
+    return pd.DataFrame(shown, columns=list(FILES)).astype(FILES)

@@ -287,7 +287,7 @@ def test_jobs_of_one_rank_each_are_recordings(tmp_path: Path) -> None:
 
 
 def test_two_conventions_in_one_folder_lose_no_file_in_silence(tmp_path: Path) -> None:
-    for number in range(60):
+    for number in range(20):
         random = Random(number)
         one, other = (make(random) for make in random.sample(CONVENTIONS, 2))
         written = {**strays(random, one).texts, **other.texts}

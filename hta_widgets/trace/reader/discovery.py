@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hta_widgets.errors import RemoteError, TraceNotFoundError
+from hta_widgets.errors import RemoteError, TraceFormatError, TraceNotFoundError
 from hta_widgets.formatting import counted, did_you_mean
 from hta_widgets.trace.reader.file_names import TraceFile, last_part, natural
 from hta_widgets.trace.reader.foreign import HEAD_BYTES, foreign, packed
@@ -71,6 +71,7 @@ def discover(path: Any, recording: Which = None) -> Discovery:
 
     Raises:
         TraceNotFoundError: a path does not exist, there is no file to read, or no such recording.
+        TraceFormatError: all files of a folder are by their names no traces.
         RemoteError: a URL cannot be asked; in a list, if that holds for all.
         TypeError: ``path`` is none of the above.
         ValueError: a rank is negative, or no number of 31 bits.
@@ -222,8 +223,8 @@ def _choose(where: str, here: list[TraceFile], below: list[TraceFile], recording
         if not all(map(_by_tool, files)):
             notes.append("no trace in the folder itself: those in its subfolders were read")
     if files and all(map(_by_tool, files)):
-        kinds = "; ".join(f"{entry.name} is {_why_skipped(entry)}" for entry in files[:_MOST_OTHERS])
-        raise TraceNotFoundError(f"no trace file in {where}: {kinds}")
+        kinds = "; ".join(f"{entry.name}: {_why_skipped(entry)}" for entry in files[:_MOST_OTHERS])
+        raise TraceFormatError(where, f"no file is a usable trace: {kinds}")
     others = _others([entry for entry in [*here, *below] if not last_part(entry.name).endswith(ENDINGS)])
     if not files:
         kinds = "".join(f"; {name} is {reason}" for name, reason in others.items())
