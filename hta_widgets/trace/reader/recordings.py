@@ -115,7 +115,7 @@ def _by_stamp(files: Sequence[TraceFile]) -> list[Key] | None:
 
     A restarted worker has another process id: then the rank in its name or folder tells whose file it is.
     """
-    for pattern, read in ((_STAMP, int), (_DATE, _seconds)):
+    for pattern, read in ((_STAMP, _nanoseconds), (_DATE, _seconds)):
         found = [pattern.search(last_part(file.name)) for file in files]
         if not all(found):
             continue
@@ -166,6 +166,11 @@ _RULES: tuple[tuple[Callable[[Sequence[TraceFile]], list[Key] | None], str, bool
 def _repeats(who: Sequence[Hashable], when: Sequence[Hashable]) -> bool:
     """Whether somebody has several times."""
     return max(Counter(one for one, _ in set(zip(who, when, strict=True))).values()) > 1
+
+
+def _nanoseconds(digits: str) -> int:
+    """Of a time in s, ms, us or ns since 1970, by its length."""
+    return int(digits.ljust(19, "0"))
 
 
 def _seconds(date: str) -> int:
