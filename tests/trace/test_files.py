@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hta_widgets import analysis
 from hta_widgets.cli.run import main
 from hta_widgets.errors import TraceFormatError, TraceNotFoundError
 from hta_widgets.trace import Trace
@@ -299,3 +300,9 @@ def test_two_conventions_in_one_folder_lose_no_file_in_silence(tmp_path: Path) -
         doubted = checks & set(trace.health["check"])
         apart = len(trace.ranks) in (len(one.ranks), len(other.ranks))
         assert apart or trace.file_notes or doubted, (one.name, other.name)
+
+
+def test_a_rank_whose_every_step_is_unusual_has_an_overview() -> None:
+    folder = shared_input("recordings/three_experiments")
+    ranks = {number: folder / f"trace_0{number}.json.gz" for number in (4, 5, 6)}
+    assert len(analysis.overview(opened(ranks)))
