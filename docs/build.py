@@ -37,6 +37,7 @@ CONTENTS = {
     "guide.md": (
         "Findings <findings>",
         "What would a change save? <what_if>",
+        "Record <recording>",
         "Hosts <hosts>",
         "performance",
         "Scaling <scaling>",

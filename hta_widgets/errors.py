@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 
 class HtaWidgetsError(Exception):
@@ -25,8 +26,24 @@ class TraceFormatError(HtaWidgetsError):
         where = "" if offset is None else f" (byte {offset})"
         super().__init__(f"{self.path}: {reason}{where}")
 
-    def __reduce__(self) -> tuple[type[TraceFormatError], tuple[str, str, int | None]]:
+    def __reduce__(self) -> tuple[type[TraceFormatError], tuple[Any, ...]]:
         return type(self), (self.path, self.reason, self.offset)
+
+
+class ForeignFileError(TraceFormatError):
+    """A file is of another kind, whole and readable as such.
+
+    `known` is whether its kind was recognised, which `reason` then names with what to do.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], reason: str, offset: int | None = None, known: bool = True
+    ) -> None:
+        super().__init__(path, reason, offset)
+        self.known = known
+
+    def __reduce__(self) -> tuple[type[ForeignFileError], tuple[Any, ...]]:
+        return type(self), (self.path, self.reason, self.offset, self.known)
 
 
 class TraceNotFoundError(HtaWidgetsError, FileNotFoundError):
@@ -69,7 +86,8 @@ class ClusterError(HtaWidgetsError):
 
 
 RECORD_DEVICE = (
-    "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])."
+    "Record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]); XPU, "
+    "MTIA, HPU or PrivateUse1 in place of CUDA on such a device."
 )
 """The remedy for a trace without device events, or without the calls that launched them."""
 

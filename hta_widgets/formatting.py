@@ -8,6 +8,7 @@ where it is whole and in its own unit. Zero has no sign and no decimals; for no 
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -25,6 +26,7 @@ __all__ = [
     "byte_size",
     "column_format",
     "counted",
+    "did_you_mean",
     "duration",
     "encodable",
     "flop_count",
@@ -127,6 +129,12 @@ def amount(value: float, quantity: str, unit: Unit | None = None) -> str:
 def counted(number: int, noun: str, plural: str = "") -> str:
     """`1, "line"` -> `1 line`; 0 and 2 are `0 lines` and `2 lines`. `plural`: if it is irregular."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def did_you_mean(text: str, known: Iterable[str]) -> str:
+    """` (did you mean 'idle_gaps'?)`, to follow a name that is unknown; "" if none of these is like it."""
+    alike = difflib.get_close_matches(text, list(known), 1)
+    return f" (did you mean {alike[0]!r}?)" if alike else ""
 
 
 def signed(value: float, text: str) -> str:

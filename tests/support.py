@@ -31,6 +31,17 @@ def shared_job(name: str) -> Path:
     return path
 
 
+def shared_input(name: str) -> Path:
+    """Path of a small input with known answers, or of a recording, such as ``"cases/d14_dynolog_pid"``.
+
+    Skips the test without it.
+    """
+    path = SHARED_TRACES.parent / name
+    if not path.exists():
+        pytest.skip(f"{name!r} not found beside the folder of HTA_WIDGETS_TRACES")
+    return path
+
+
 # Recorded jobs with device work, of every vendor and kind.
 GPU_TRACES = [
     "hta/trace_filter",

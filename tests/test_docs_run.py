@@ -55,7 +55,10 @@ PLACES = {
 # What no bundled example has.
 NOT_IN_EXAMPLES = {"cupti_counters"}
 # Where the code needs a program that is not here.
-ELSEWHERE = {"hosts.md": "marimo, which tests/browser/test_marimo.py runs, and Colab"}
+ELSEWHERE = {
+    "hosts.md": "marimo, which tests/browser/test_marimo.py runs, and Colab",
+    "recording.md": "the frameworks that it shows how to record",
+}
 
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"`(hta-widgets [^`]+)`")

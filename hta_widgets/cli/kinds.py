@@ -12,6 +12,7 @@ from hta_widgets.analysis.core.entry import Analysis
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.cli.exits import UsageError
 from hta_widgets.cli.terminal import aligned
+from hta_widgets.formatting import did_you_mean
 
 __all__ = ["known_kind", "options_of", "print_kinds", "values_of"]
 
@@ -25,7 +26,8 @@ def known_kind(kind: str) -> Analysis:
         UsageError: there is none.
     """
     if kind not in ANALYSES:
-        raise UsageError(f"there is no analysis {kind!r}; the kinds are {', '.join(ANALYSES)}")
+        hint = did_you_mean(kind, ANALYSES)
+        raise UsageError(f"there is no analysis {kind!r}{hint}; the kinds are {', '.join(ANALYSES)}")
     return ANALYSES[kind]
 
 
@@ -48,7 +50,7 @@ def values_of(analysis: Analysis, given: Iterable[tuple[str, str]]) -> dict[str,
     for name, text in given:
         if name not in known:
             there = f"its options are {', '.join(known)}" if known else "it has none"
-            raise UsageError(f"{analysis.kind} has no option {name!r}; {there}")
+            raise UsageError(f"{analysis.kind} has no option {name!r}{did_you_mean(name, known)}; {there}")
         kind = known[name][0]
         try:
             values[name] = _value(kind, text)

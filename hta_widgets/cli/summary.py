@@ -85,8 +85,10 @@ def _document(trace: Trace, scope: Scope, answers: Frames) -> dict[str, Any]:
                 "ranks": trace.ranks,
                 "iterations": sorted(set(trace.iterations["iteration"].tolist())),
                 "failed": {name: str(error) for name, error in trace.failed.items()},
+                "file_notes": trace.file_notes,
             }
         ),
+        "files": frame_as_dict(trace.files),
         "answers": {kind: _answer_as_dict(kind, answer) for kind, answer in answers.items()},
         "health": frame_as_dict(trace.health),
     }
@@ -181,6 +183,11 @@ def _job(trace: Trace, paths: list[str], output: str) -> Iterator[str]:
     name = _called(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
     job, *fields = header_fields(trace, name)
     yield _heading(printable(job["value"]), output)
+    cells = columns_of(sys.stdout) if output == "-" else None
+    for note in trace.file_notes:
+        first, *others = pieces_of(printable(note), cells and max(cells - 4, 20))
+        yield f"  ! {first}"
+        yield from (f"    {piece}" for piece in others)
     rows = [[f"  {field['label']}", printable(field["value"])] for field in fields]
     yield from aligned(rows, [False, False])
 

@@ -89,6 +89,11 @@ CATEGORIES: dict[str, Category] = {
     "Trace": Category(EventClass.OTHER),
     "cuda_profiler_range": Category(EventClass.OTHER),
     "mtia_insight": Category(EventClass.OTHER),
+    # What `reader.dialects` calls the rows of other writers that Kineto has no category for.
+    "enqueue": Category(EventClass.RUNTIME),
+    "dequeue": Category(EventClass.OTHER),
+    "npu_summary": Category(EventClass.OTHER),
+    "cuda_span": Category(EventClass.OTHER),
 }
 UNKNOWN = Category(EventClass.OTHER)
 
@@ -104,6 +109,9 @@ class Rule:
 def _rules(event_class: EventClass, *patterns: str) -> tuple[Rule, ...]:
     return tuple(Rule(re.compile(pattern), event_class) for pattern in patterns)
 
+
+# Calls of runtimes and drivers that launch kernels or graphs: CUDA and HIP, SYCL, CANN, Cambricon.
+LAUNCHING = re.compile(r"LaunchKernel|KernelLaunch|GraphLaunch|InvokeKernel|@launch$")
 
 # A collective in a function's name; words such as "small_reduce" hold one by chance.
 COLLECTIVE = r"((?<![A-Za-z])all|All)_?([rR]educe|[gG]ather|[tT]o_?[aA]ll)|[rR]educe_?[sS]catter"
@@ -233,6 +241,13 @@ def category_of(name: str) -> Category:
         return Category(EventClass.RUNTIME)
     if name.endswith("_sync"):
         return Category(EventClass.SYNC)
+    # vendors' own: `mlu_memcpy` of Cambricon, `privateuse1_kernel`
+    if name.endswith("_memcpy"):
+        return CATEGORIES["gpu_memcpy"]
+    if name.endswith("_memset"):
+        return CATEGORIES["gpu_memset"]
+    if name.endswith("_kernel"):
+        return CATEGORIES["kernel"]
     return UNKNOWN
 
 

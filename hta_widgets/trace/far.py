@@ -42,10 +42,12 @@ from hta_widgets.trace.one_job import device_names, several_jobs, world_size
 from hta_widgets.trace.rank_events import Header, RankEvents, ranks_apart
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.cache import Cache
-from hta_widgets.trace.reader.discovery import Assigned, Discovery, Which, assign_ranks, discover
+from hta_widgets.trace.reader.discovery import Discovery, Which, discover
 from hta_widgets.trace.reader.file_names import TraceFile
 from hta_widgets.trace.reader.parallel import labels, read_file
+from hta_widgets.trace.reader.ranks import Assigned
 from hta_widgets.trace.reader.table import EventTable
+from hta_widgets.trace.roles import settle, without_foreign
 from hta_widgets.trace.slices import Slices
 
 __all__ = ["FarTrace"]
@@ -288,12 +290,15 @@ class FarTrace(Trace):
             raise no_trace(path, failed, found.skipped)
         usable = [at for at, answer in enumerate(told) if not isinstance(answer, Exception)]
         memory = Memory(default_limit())
-        sources, read, merged = ranks_apart(
-            [found.files[at] for at in usable],
+        files = found.files
+        failed, found = without_foreign(failed, found)
+        sources, read = ranks_apart(
+            [files[at] for at in usable],
             [_on_worker(client, reads[at], told[at], memory) for at in usable],
         )
-        found.notes += merged
-        assigned = assign_ranks(sources, [events.header.as_table() for *_, events in read])
+        settled = settle(sources, [events.header for *_, events in read], found, recording)
+        read = [read[at] for at in settled.positions]
+        assigned, found = settled.assigned, settled.found
         where = places(client, reads)
         found.files = []  # which need not travel
         ranks = [each.rank for each in assigned]

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from hta_widgets.formatting import brief, duration, encodable, percent
+from hta_widgets.formatting import brief, byte_size, duration, encodable, percent
 from hta_widgets.trace.class_rules import ClassRules, function_pattern
 from hta_widgets.trace.classify import UNKNOWN, EventClass, category_of, own_name
 from hta_widgets.trace.clocks import Clock
+from hta_widgets.trace.out_of_memory import failed_allocations
 from hta_widgets.trace.rank_trace import RankTrace
+from hta_widgets.trace.reader.schema import NULL
 
 COLUMNS = {
     "rank": "Int64",
@@ -81,6 +83,7 @@ def rank_findings(trace: RankTrace, job_size: int) -> list[Finding]:
         *_scanned(trace),
         *_filtered(trace),
         *_device_work(trace),
+        *_out_of_memory(trace),
         *_links(trace),
         *_classes(trace),
         *_communication(trace, job_size),
@@ -152,17 +155,38 @@ def _filtered(trace: RankTrace) -> list[Finding]:
 def _device_work(trace: RankTrace) -> list[Finding]:
     if trace.is_device.any():
         return []
-    remedy = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
-    return [
-        Finding(
-            trace.rank, "warning", "no_device_events", 1, "no work of an accelerator was recorded", remedy
+    detail, remedy = "no work of an accelerator was recorded", trace.accelerator.record
+    if (trace.event_class == EventClass.RUNTIME).any() and trace.recording.launches:
+        detail = f"no work of the {trace.accelerator.word} was recorded, but calls that launch it"
+        remedy = (
+            "synchronise the device before the profiler stops, and let the driver record it: "
+            "permissions of containers, WSL and MIG may not"
         )
-    ]
+    return [Finding(trace.rank, "warning", "no_device_events", 1, detail, remedy)]
+
+
+def _out_of_memory(trace: RankTrace) -> list[Finding]:
+    failed = failed_allocations(trace.table)
+    if not failed:
+        return []
+    first = failed[0]
+    sizes = (
+        (first.wanted, "of {}"),
+        (first.allocated, "with {} allocated"),
+        (first.reserved, "of {} reserved"),
+    )
+    detail = " ".join(
+        ["an allocation", *(text.format(byte_size(size)) for size, text in sizes if size), "failed"]
+    )
+    remedy = "analysis.memory_peak and memory_owners say what held the memory"
+    return [Finding(trace.rank, "warning", "out_of_memory", len(failed), detail, remedy)]
 
 
 def _links(trace: RankTrace) -> list[Finding]:
     device = trace.is_device
-    orphans = int((device & (trace.launch < 0)).sum())
+    alone = device & (trace.launch < 0)
+    orphans = int(alone.sum())
+    untied = not (alone & (trace.correlation != NULL) & (trace.correlation != 0)).any()
     early = np.flatnonzero(device & (trace.launch >= 0))
     early = early[trace.start[early] < trace.start[trace.launch[early]]]
     lost = trace.recording.unanswered
@@ -171,6 +195,12 @@ def _links(trace: RankTrace) -> list[Finding]:
         share = orphans / int(device.sum())
         detail = f"device events whose launching call was not recorded ({percent(100.0 * share)} of all)"
         remedy = "record from before the first launch, with ProfilerActivity.CPU"
+        if untied and trace.recording.launches:
+            detail = (
+                "device events without a correlation: which of the recorded calls launched them is unknown "
+                f"({percent(100.0 * share)} of all)"
+            )
+            remedy = ""
         findings.append(
             Finding(trace.rank, "warning" if share > 0.01 else "info", "orphans", orphans, detail, remedy)
         )
@@ -230,7 +260,6 @@ def _communication(trace: RankTrace, job_size: int) -> list[Finding]:
     """Work that may be communication, and a rank of a job that seems to exchange nothing."""
     if job_size <= 1 or not trace.is_device.any():
         return []
-    from hta_widgets.trace.suspects import suspects  # whose patterns take 10 ms to compile
 
     findings = []
     for suspect in suspects(trace, job_size).head(_SUSPECTS_SHOWN).to_dict("records"):

@@ -38,6 +38,32 @@ def launches(correlation: Int64, start: Int64, is_device: Bool, is_call: Bool) -
     return launch
 
 
+def launches_by_operator(
+    launch: Int32, external_id: Int64, start: Int64, untied: Bool, is_call: Bool
+) -> None:
+    """Complete `launches` for device rows without a correlation, as ROCm writes them for communication.
+
+    An operator with one such row and one launch that nothing else answers made it by that launch; where it
+    has several of either, which made which is unknown.
+
+    Args:
+        launch: what is completed.
+        external_id: the operator of each row, NULL or 0 for none.
+        untied: the device rows without a correlation.
+        is_call: the launching calls that launched nothing else.
+    """
+    known = (external_id != NULL) & (external_id != 0)
+    sides = []
+    for rows in (np.flatnonzero(untied & known), np.flatnonzero(is_call & known)):
+        ids, first, count = np.unique(external_id[rows], return_index=True, return_counts=True)
+        sides.append((ids[count == 1], rows[first[count == 1]]))
+    (device_ids, device), (call_ids, call) = sides
+    _, at_device, at_call = np.intersect1d(device_ids, call_ids, assume_unique=True, return_indices=True)
+    device, call = device[at_device], call[at_call]
+    after = start[call] <= start[device]
+    launch[device[after]] = call[after]
+
+
 def from_before(launch: Int32, is_device: Bool, device: Int64, stream: Int64, start: Int64) -> Int64:
     """Positions of the device rows without a launch that run before the first launched row of a stream."""
     rows = np.flatnonzero(is_device)

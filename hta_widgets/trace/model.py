@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from hta_widgets.engine import checkpoint
-from hta_widgets.errors import HtaWidgetsError, TraceFormatError
-from hta_widgets.formatting import byte_size, counted
+from hta_widgets.errors import ForeignFileError, HtaWidgetsError, TraceFormatError
+from hta_widgets.formatting import byte_size, counted, encodable
 from hta_widgets.trace import clocks, kept_iterations
 from hta_widgets.trace.absent_ranks import Absent, absent_ranks
 from hta_widgets.trace.class_rules import Classes, ClassRules, find_class_rules
@@ -34,19 +34,15 @@ from hta_widgets.trace.one_job import why_several_jobs, world_size
 from hta_widgets.trace.rank_events import Header, RankEvents, open_rank, ranks_apart
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.cache import Cache, cache_folder
-from hta_widgets.trace.reader.discovery import (
-    Assigned,
-    Discovery,
-    Which,
-    assign_ranks,
-    discover,
-    rank_of_table,
-)
+from hta_widgets.trace.reader.discovery import Discovery, Which, discover
 from hta_widgets.trace.reader.parallel import read_all
+from hta_widgets.trace.reader.ranks import Assigned, stated_rank
 from hta_widgets.trace.reader.stated import whole_number
+from hta_widgets.trace.roles import FileRow, files_frame, settle, without_foreign
 from hta_widgets.trace.scope import Scope
 
 IterationClock = Literal["auto"] | Clock
+_FILES_NAMED = 4  # files that are left out; more are counted
 ITERATION_CLOCKS: tuple[IterationClock, ...] = ("auto", "host", "device")
 
 
@@ -87,6 +83,8 @@ class Trace:
         self._rules = rules or ClassRules(registered())
         self._assigned = {assignment.rank: assignment for assignment in assigned}
         self._events = {assignment.rank: each for assignment, each in zip(assigned, events, strict=True)}
+        for rank, each in self._events.items():
+            each.renumber(self._assigned[rank])
         self.ranks: list[int] = sorted(self._events)
         self.iteration_clock = iteration_clock
         self._kept = kept or {}
@@ -94,6 +92,10 @@ class Trace:
         self.clock = clock or clocks.align(
             {rank: extent for rank in self.ranks if (extent := headers[rank].extent) is not None},
             {rank: _base(header) for rank, header in headers.items()},
+            {
+                rank: {(self._assigned[rank].shift, key): end for key, end in header.evidence.meetings}
+                for rank, header in headers.items()
+            },
         )
         self.origin_ns = self.clock.origin_ns
         self._ranks: dict[int, RankTrace] = {}
@@ -173,16 +175,18 @@ class Trace:
         usable = [position for position, events in enumerate(read) if events is not None]
         if not usable:
             raise no_trace(path, failed, found.skipped)
-        files, events, merged = ranks_apart(
+        failed, found = without_foreign(failed, found)
+        files, events = ranks_apart(
             [found.files[at] for at in usable], [each.by_rank() for each in read if each is not None]
         )
-        found.notes += merged
-        assigned = assign_ranks(files, [each.header.as_table() for each in events])
+        settled = settle(files, [each.header for each in events], found, recording)
+        events = [events[at] for at in settled.positions]
         folder = cache_folder(cache)
         answers = None if folder is None else folder / "answers"
         return cls(
-            events, assigned, found, failed, memory, iteration_clock=clock, rules=rules, answers=answers
-        )
+            events, settled.assigned, settled.found, failed, memory,
+            iteration_clock=clock, rules=rules, answers=answers,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"Trace({', '.join(filter(None, (counted(len(self.ranks), 'rank'), self.without)))})"
@@ -204,9 +208,36 @@ class Trace:
 
     def _is_numbered(self, assigned: Assigned) -> bool:
         """Whether the file is the one of that rank, by its own words or the caller's."""
-        if assigned.duplicate or assigned.source not in ("file", "caller"):
+        if assigned.duplicate or assigned.source not in ("file", "collectives", "caller"):
             return False
-        return rank_of_table(self._events[assigned.rank].header.as_table()) in (None, assigned.rank)
+        return stated_rank(self._events[assigned.rank].header.stated)[0] in (None, assigned.rank)
+
+    @cached_property
+    def files(self) -> pd.DataFrame:
+        """What each file was taken for, and why.
+
+        Columns: file (str, its name below the folder that was opened), taken_as (str: "rank", "another
+        recording", "left out" or "unreadable"), rank (Int64, null for all but ranks), recording (str, ""
+        where there is one only), reason (str).
+        """
+        ranks = [self._assigned[rank] for rank in self.ranks]
+        rows: list[FileRow] = [(of.file, "rank", of.rank, self.recording, of.reason) for of in ranks]
+        rows += [
+            (name, "another recording", None, recording, f"open it with recording={recording!r}")
+            for name, recording in self._found.unopened.items()
+        ]
+        left_out = self._found.skipped | self._found.elsewhere
+        rows += [(name, "left out", None, "", reason) for name, reason in left_out.items()]
+        rows += [(name, "unreadable", None, "", str(error)) for name, error in self.failed.items()]
+        return files_frame(rows)
+
+    @property
+    def file_notes(self) -> list[str]:
+        """What a reader must know of the files before any figure: other recordings, and what is left out."""
+        skipped = [f"{name} is left out: {reason}" for name, reason in self._found.skipped.items()]
+        more = [f"and {counted(len(skipped) - _FILES_NAMED, 'more file')}: see Trace.files"]
+        notes = [*self._found.notes, *skipped[:_FILES_NAMED], *(more if len(skipped) > _FILES_NAMED else [])]
+        return [encodable(note) for note in notes]
 
     def rank(self, rank: int) -> RankTrace:
         """One rank.
@@ -300,7 +331,7 @@ class Trace:
             return {}
         rules = [(rule.pattern.pattern, int(rule.event_class)) for rule in self._rules.rules]
         return {
-            rank: f"{events.key} {self._assigned[rank]} {self.clock.offset_ns.get(rank, 0)} {rules}"
+            rank: f"{events.key} {self._assigned[rank].key} {self.clock.offset_ns.get(rank, 0)} {rules}"
             for rank, events in self._events.items()
         }
 
@@ -467,17 +498,8 @@ class Trace:
             remedy = "open one recording at a time, or name the ranks: Trace.open({rank: file})"
             return [Finding(assigned.rank, "warning", "duplicate_rank", 1, detail, remedy)]
         if assigned.source in ("name", "order"):
-            where = "its name" if assigned.source == "name" else "the order of the files"
-            return [
-                Finding(
-                    assigned.rank,
-                    "info",
-                    "rank_guessed",
-                    1,
-                    f"the file does not state its rank; taken from {where}",
-                )
-            ]
-        stated = rank_of_table(self._events[assigned.rank].header.as_table())
+            return [Finding(assigned.rank, "info", "rank_guessed", 1, assigned.reason)]
+        stated, _ = stated_rank(self._events[assigned.rank].header.stated)
         if assigned.source == "caller" and stated not in (None, assigned.rank):
             return [
                 Finding(
@@ -533,6 +555,8 @@ def _base(header: Header) -> int | None:
 def no_trace(path: Any, failed: Mapping[str, Exception], skipped: Mapping[str, str]) -> HtaWidgetsError:
     """The error of an opening in which no file could be read."""
     if len(failed) == 1 and not skipped and isinstance(only := next(iter(failed.values())), HtaWidgetsError):
+        if isinstance(only, ForeignFileError):
+            return TraceFormatError(only.path, only.reason, only.offset)
         return only
     reasons = [*map(str, failed.values()), *(f"{name}: {why}" for name, why in skipped.items())]
     where = str(path) if isinstance(path, str | Path) else "traces"

@@ -16,11 +16,10 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
-import numpy as np
-
 from hta_widgets.engine import checkpoint, in_forked_child
 from hta_widgets.errors import TraceFormatError
 from hta_widgets.trace import kept_iterations, kept_links
+from hta_widgets.trace.evidence import Evidence, evidence_of
 from hta_widgets.trace.memory import Memory, bytes_of
 from hta_widgets.trace.reader import cache as _cache
 from hta_widgets.trace.reader.cache import Cache
@@ -28,6 +27,8 @@ from hta_widgets.trace.reader.cache_budget import SUFFIX, CacheBudget, trim_at_t
 from hta_widgets.trace.reader.file_names import TraceFile
 from hta_widgets.trace.reader.merged import by_rank, note_several
 from hta_widgets.trace.reader.parallel import read_file
+from hta_widgets.trace.reader.ranks import Assigned, Stated
+from hta_widgets.trace.reader.renumbered import renumbered, renumbered_metadata
 from hta_widgets.trace.reader.scanner import Progress
 from hta_widgets.trace.reader.sealed import DamagedFileError, read_sealed, sealed
 from hta_widgets.trace.reader.source import describe
@@ -42,7 +43,7 @@ __all__ = ["Header", "RankEvents", "header_of", "open_rank", "ranks_apart"]
 Part = TypeVar("Part")
 
 # Changes with what a header holds.
-_VERSION = 2
+_VERSION = 3
 _HEADERS = "headers"
 # Of the budget of the cache: of 4 GiB some 30,000 headers of large files.
 _PART_OF_BUDGET = 0.02
@@ -60,7 +61,7 @@ class Header:
         nbytes: of the columns.
         extent: (first start, last end) of the slices in ns as in the file; None without slices.
         metadata: the top-level keys of the file.
-        process_ranks: the numbers of ranks that its collectives state, at most two.
+        evidence: what its events say about which file it is.
         parts: how many ranks were merged into it; 1 where its processes do not tell them apart.
     """
 
@@ -70,23 +71,21 @@ class Header:
     nbytes: int
     extent: tuple[int, int] | None
     metadata: dict[str, Any]
-    process_ranks: tuple[int, ...]
+    evidence: Evidence
     parts: int = 1
 
-    def as_table(self) -> EventTable:
-        """A table without events that states the same rank."""
-        ranks = np.array(self.process_ranks, np.int64)
-        column = (np.arange(len(ranks), dtype=np.int32), ranks)
-        return EventTable(self.path, 0, {}, {"process_rank": column}, {}, self.metadata)
+    @property
+    def stated(self) -> Stated:
+        """What the file says of its rank."""
+        return Stated(self.metadata, self.evidence.ranks, self.evidence.group)
 
 
 def header_of(table: EventTable, slices: Slices) -> Header:
     """The header of a file that was read."""
     n = len(slices.rows)
     extent = (int(slices.start.min()), slices.last_end) if n else None
-    ranks = np.unique(table.sparse("process_rank")[1])[:2].tolist()
     parts = len(by_rank(table))
-    return Header(table.path, table.n, n, table.nbytes, extent, table.metadata, tuple(ranks), parts)
+    return Header(table.path, table.n, n, table.nbytes, extent, table.metadata, evidence_of(table), parts)
 
 
 class RankEvents:
@@ -120,6 +119,7 @@ class RankEvents:
         self._lock = Lock()
         self._reading: Event | None = None  # until a thread has read them again
         in_forked_child(self)
+        self._shift: tuple[int, int] | None = None
         if table is not None:
             self._note_several(table)
             self.used()
@@ -133,6 +133,16 @@ class RankEvents:
     def by_rank(self) -> list[RankEvents]:
         """Those of each rank that was merged into the file, which stay in memory; these, if it is one's."""
         return [self] if self.header.parts == 1 else [RankEvents.of(part) for part in by_rank(self.table)]
+
+    def renumber(self, assigned: Assigned) -> None:
+        """Count the ranks that the file states from the first of its replica on (`Assigned.shift`)."""
+        if not assigned.world or self._shift is not None:
+            return
+        self._shift = assigned.shift, assigned.world
+        metadata = renumbered_metadata(self.header.metadata, *self._shift)
+        self.header = replace(self.header, metadata=metadata)
+        if self._table is not None:
+            self._table = renumbered(self._table, *self._shift)
 
     @property
     def table(self) -> EventTable:
@@ -190,6 +200,8 @@ class RankEvents:
         if table is None:
             assert self._reload is not None
             table, slices = self._reload(), None
+            if self._shift is not None:
+                table = renumbered(table, *self._shift)
             self._note_several(table)
         slices = find_slices(table) if slices is None else slices
         self._slices, self._table = slices, table
@@ -200,8 +212,8 @@ class RankEvents:
         self._lock, self._reading = Lock(), None
 
     def _note_several(self, table: EventTable) -> None:
-        if self.header.parts == 1 and len(self.header.process_ranks) > 1:
-            note_several(table)
+        if self.header.parts == 1:
+            note_several(table, self.header.evidence.ranks)
 
     def held_bytes(self) -> int:
         """The bytes of the columns and of all that was made of them."""
@@ -217,20 +229,18 @@ class RankEvents:
 
 def ranks_apart(
     files: Sequence[TraceFile], read: Sequence[Sequence[Part]]
-) -> tuple[list[TraceFile], list[Part], list[str]]:
-    """A file and the part of each rank, and which files were divided, in words.
+) -> tuple[list[TraceFile], list[Part]]:
+    """A file and the part of each rank.
 
     Args:
         read: what there is of each file, rank by rank.
     """
     parted: list[tuple[TraceFile, Part]] = []
-    notes = []
     for file, parts in zip(files, read, strict=True):
         if len(parts) > 1:
-            notes.append(f"{file.name} holds {len(parts)} ranks, told apart by the names of their processes")
             file = replace(file, rank=None)  # the caller named one rank for all
         parted += [(file, part) for part in parts]
-    return [file for file, _ in parted], [part for _, part in parted], notes
+    return [file for file, _ in parted], [part for _, part in parted]
 
 
 def open_rank(
@@ -309,9 +319,14 @@ def _read_header(folder: Path, key: str) -> Header | None:
         known = json.loads(read_sealed(_header_file(folder, key)).to_pybytes())
         if known.pop("version") != _VERSION:
             return None
-        header = Header(**known)
-        extent = None if header.extent is None else (int(header.extent[0]), int(header.extent[1]))
-        return Header(**{**vars(header), "extent": extent, "process_ranks": tuple(header.process_ranks)})
+        extent = known.pop("extent")
+        extent = None if extent is None else (int(extent[0]), int(extent[1]))
+        evidence = Evidence(**known.pop("evidence"))
+        meetings = tuple((int(key), int(end)) for key, end in evidence.meetings)
+        evidence = replace(
+            evidence, ranks=tuple(evidence.ranks), group=tuple(evidence.group), meetings=meetings
+        )
+        return Header(**known, extent=extent, evidence=evidence)
     except (OSError, DamagedFileError, ValueError, KeyError, TypeError):
         return None
 

@@ -19,7 +19,8 @@ import pandas as pd
 
 from hta_widgets.trace import iterations as _iterations
 from hta_widgets.trace import kept_iterations, kept_links, links
-from hta_widgets.trace.classify import EventClass, Rule, classify_events, registered
+from hta_widgets.trace.accelerator import Accelerator, accelerator_in
+from hta_widgets.trace.classify import LAUNCHING, EventClass, Rule, classify_events, registered
 from hta_widgets.trace.iteration_clock import Clock, contradicted, timed
 from hta_widgets.trace.kept_links import Links
 from hta_widgets.trace.rank_events import RankEvents
@@ -44,7 +45,8 @@ _LIGHT = frozenset(
     {
         "events", "rank", "label", "path", "metadata", "rules",
         "_kept", "_clock", "_offset_ns", "_windows", "_columns",
-        "n", "extent", "device_span", "device_events", "device_name", "work_names", "recording", "drained",
+        "n", "extent", "device_span", "device_events", "device_name", "accelerator", "work_names",
+        "recording", "drained",
         "_announced", "iterations", "iteration_clock", "contradicted_iterations",
     }
 )  # fmt: skip
@@ -399,6 +401,14 @@ class RankTrace:
         return str(chosen[0]["name"]) if chosen and "name" in chosen[0] else None
 
     @cached_property
+    def accelerator(self) -> Accelerator:
+        """The kind of accelerator that the file shows signs of."""
+        properties = self.metadata.get("deviceProperties")
+        devices = properties if isinstance(properties, list) else []
+        named = [str(device.get("name")) for device in devices if isinstance(device, dict)]
+        return accelerator_in([*self.categories, *self.names, *named])
+
+    @cached_property
     def recording(self) -> Recording:
         """What kind of run the file records, and whether what happened can be told from it."""
         return recording_of(self)
@@ -431,7 +441,16 @@ class RankTrace:
         if self._kept_links is not None:
             return self._kept_links.launch
         is_call = self.event_class == EventClass.RUNTIME
-        return links.launches(self.correlation, self.start, self.is_device, is_call)
+        # where no call of a runtime is recorded, the operator itself is (`reader.dialects`)
+        is_call |= (self.event_class == EventClass.HOST_OP) & (self.correlation != NULL)
+        launch = links.launches(self.correlation, self.start, self.is_device, is_call)
+        untied = self.is_device & ((self.correlation == NULL) | (self.correlation == 0))
+        if untied.any() and self.has_argument("external_id"):
+            launching = np.array([bool(LAUNCHING.search(text)) for text in self.names], np.bool_)
+            calls = is_call & launching[self.name]
+            calls[launch[launch >= 0]] = False
+            links.launches_by_operator(launch, self.argument("external_id"), self.start, untied, calls)
+        return launch
 
     @cached_property
     def waits(self) -> Waits:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.classify import LAUNCHING, EventClass
 from hta_widgets.trace.graph_replays import Replays, replays_of
 from hta_widgets.trace.ordering import among, rows_with
 from hta_widgets.trace.reader.schema import NULL
@@ -27,7 +27,6 @@ __all__ = ["Kind", "Recording", "recording_of"]
 Int64 = npt.NDArray[np.int64]
 Kind = Literal["training", "serving", "forward", "graph capture", "unknown"]
 
-_LAUNCH = re.compile(r"LaunchKernel|GraphLaunch")
 _CAPTURE = re.compile(r"^(?:cuda|hip|cu)StreamBeginCapture|^(?:cuda|hip|cu)StreamEndCapture")
 # Backward operators and optimizers on the host; where only kernels are recorded, those of a backward pass.
 _TRAINING_CALL = re.compile(r"Backward\d*$|^autograd::engine::|^Optimizer\.(?:step|zero_grad)#")
@@ -103,10 +102,16 @@ def recording_of(rank_trace: RankTrace) -> Recording:
 
 
 def _unanswered_launches(rank_trace: RankTrace) -> tuple[Int64, Int64]:
-    """Rows of the calls that launch kernels or graphs, and of those whose device work is not recorded."""
-    launching = np.array([bool(_LAUNCH.search(text)) for text in rank_trace.names], np.bool_)
+    """Rows of the calls that launch kernels or graphs, and of those whose device work is not recorded.
+
+    A call of the driver inside one of the runtime may be recorded as well, under the same correlation.
+    """
+    launching = np.array([bool(LAUNCHING.search(text)) for text in rank_trace.names], np.bool_)
     rows = rows_with(rank_trace.name, launching)
     rows = rows[(rank_trace.event_class[rows] == EventClass.RUNTIME) & (rank_trace.correlation[rows] != NULL)]
+    rows = rows[np.argsort(rank_trace.start[rows], kind="stable")]
+    _, first = np.unique(rank_trace.correlation[rows], return_index=True)
+    rows = np.sort(rows[first])
     launch = rank_trace.launch[rank_trace.is_device]
     answered = np.zeros(rank_trace.n, np.bool_)
     answered[launch[launch >= 0]] = True

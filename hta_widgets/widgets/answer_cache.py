@@ -12,6 +12,7 @@ from hta_widgets.analysis.compare.registry import COMPARISONS
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.errors import out_of_memory
+from hta_widgets.formatting import did_you_mean
 from hta_widgets.trace.model import Trace
 from hta_widgets.trace.scope import Scope
 
@@ -59,7 +60,8 @@ def check_kind(kind: str) -> str:
         ValueError: there is none; the message lists those there are.
     """
     if kind not in ANALYSES:
-        raise ValueError(f"there is no analysis {kind!r}; the analyses are {', '.join(ANALYSES)}")
+        hint = did_you_mean(kind, ANALYSES)
+        raise ValueError(f"there is no analysis {kind!r}{hint}; the analyses are {', '.join(ANALYSES)}")
     return kind
 
 

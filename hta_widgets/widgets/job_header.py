@@ -150,8 +150,9 @@ def _counted(trace: Trace, name: str) -> dict[str, Any]:
 
 
 def notices(trace: Trace) -> list[dict[str, str]]:
-    """The warnings that come before any figure: missing ranks, and a trace without device work or events."""
+    """What comes before any figure: other recordings, files left out, missing ranks, no device work."""
     found = [{"severity": "error", "text": f"Not loaded: {error}"} for error in trace.failed.values()]
+    found += [{"severity": "info", "text": note} for note in trace.file_notes]
     if absent := trace.absent.text:
         text = (
             f"Nothing was opened of {absent}: no answer holds what is missing, and how long others wait for "
@@ -162,9 +163,10 @@ def notices(trace: Trace) -> list[dict[str, str]]:
         text = "The trace holds no event with a duration: there is nothing to show. Was the profiler running?"
         found.append({"severity": "warning", "text": text})
     elif all(trace.rank(rank).device_span is None for rank in trace.ranks):
+        record = trace.rank(trace.ranks[0]).accelerator.record
         text = (
             "No device work was recorded (CPU only): the timeline shows host calls, the breakdowns need "
-            "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])."
+            f"{record}."
         )
         found.append({"severity": "warning", "text": text})
     return found

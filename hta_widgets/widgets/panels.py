@@ -9,6 +9,7 @@ import traitlets as t
 
 from hta_widgets.analysis.registry import ANALYSES
 from hta_widgets.charts.spec import Flame, Lines, Roofline
+from hta_widgets.formatting import did_you_mean
 from hta_widgets.trace.model import Trace
 from hta_widgets.widgets.breakdown_panel import BreakdownPanel
 from hta_widgets.widgets.part import Part
@@ -69,7 +70,9 @@ def known_panel(kind: str) -> str:
         ValueError: there is none; the message lists those there are.
     """
     if kind not in ANALYSES and kind not in _OTHERS:
-        raise ValueError(f"there is no analysis {kind!r}; the panels are {', '.join([*ANALYSES, *_OTHERS])}")
+        known = [*ANALYSES, *_OTHERS]
+        hint = did_you_mean(kind, known)
+        raise ValueError(f"there is no analysis {kind!r}{hint}; the panels are {', '.join(known)}")
     return kind
 
 

@@ -18,3 +18,12 @@ def test_truth(text: str, value: bool) -> None:
 def test_no_truth(text: str) -> None:
     with pytest.raises(UsageError, match="include_memory"):
         values_of(known_kind("op_kernels"), [("include_memory", text)])
+
+
+def test_a_name_that_is_nearly_right_is_proposed() -> None:
+    with pytest.raises(UsageError, match="did you mean 'idle_gaps'"):
+        known_kind("idle_gap")
+    with pytest.raises(UsageError, match="did you mean 'include_memory'"):
+        values_of(known_kind("op_kernels"), [("include_memry", "1")])
+    with pytest.raises(UsageError, match="no analysis 'zzz'; the kinds are"):
+        known_kind("zzz")

@@ -26,8 +26,9 @@ def opened(path, **options):
         ("rank3.json", 3),
         ("dp0_pp0_tp1_dcp0_ep0_rank5.1764.pt.trace.json.gz", 5),
         ("worker0.pt.trace.json.gz", 0),
-        ("1764000000-TP-2.trace.json.gz", 2),
-        ("trace_7.json", 7),
+        ("primus-exp-rank[3].1764000000000.pt.trace.json.gz", 3),
+        ("1764000000-TP-2.trace.json.gz", None),  # a place in a grid
+        ("trace_7.json", None),  # an experiment, a process id, a step ...
         ("host_12345.1718000000000.pt.trace.json", None),
         ("gaunernst_bert-small-uncased__1016001.json.gz", None),
         ("profile.json", None),
@@ -95,7 +96,8 @@ def test_foreign_and_broken_files_do_not_sink_the_others(tmp_path):
     (tmp_path / "notes.txt").write_text("ignored")
     trace = opened(tmp_path)
     assert trace.ranks == [0]
-    assert set(trace.failed) == {"settings.json", "rank1.json"}
+    assert set(trace.failed) == {"rank1.json"}
+    assert trace.files.set_index("file").loc["settings.json", "taken_as"] == "left out"
     assert set(trace.health["check"]) >= {"unreadable", "skipped"}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edit import Edit
+from hta_widgets.formatting import did_you_mean
 
 __all__ = ["parse", "parse_all", "written"]
 
@@ -71,7 +72,9 @@ def _made(text: str, call: ast.expr) -> Edit:
         raise ValueError(f"{text!r} is not an edit: {_EXAMPLE}")
     name = _name(call.func)
     if name not in _MAKERS:
-        raise ValueError(f"{text!r} is not an edit: the edits are {', '.join(_MAKERS)}")
+        raise ValueError(
+            f"{text!r} is not an edit{did_you_mean(name, _MAKERS)}: the edits are {', '.join(_MAKERS)}"
+        )
     if any(isinstance(value, ast.Starred) for value in call.args) or any(
         keyword.arg is None for keyword in call.keywords
     ):

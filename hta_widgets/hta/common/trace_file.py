@@ -11,8 +11,11 @@ from typing import Any
 import orjson
 
 from hta_widgets.errors import TraceFormatError, TraceNotFoundError
-from hta_widgets.trace.reader.discovery import assign_ranks, discover
+from hta_widgets.trace.evidence import evidence_of
+from hta_widgets.trace.reader.discovery import discover
 from hta_widgets.trace.reader.parallel import read_all
+from hta_widgets.trace.reader.ranks import Stated, assign_ranks
+from hta_widgets.trace.reader.table import EventTable
 from hta_widgets.whole_files import replacing
 
 _ENDINGS = (".gz", ".json")
@@ -70,9 +73,14 @@ def create_rank_to_trace_dict(file_list: list[str]) -> tuple[bool, dict[int, str
     found = discover(list(file_list))
     tables, failed = read_all(found.files, cache=True)
     usable = [(file, table) for file, table in zip(found.files, tables, strict=True) if table is not None]
-    assigned = assign_ranks([file for file, _ in usable], [table for _, table in usable])
+    assigned = assign_ranks([file for file, _ in usable], [_stated(table) for _, table in usable])
     by_rank = {assignment.rank: table.path for assignment, (_, table) in zip(assigned, usable, strict=True)}
     return not failed, dict(sorted(by_rank.items()))
+
+
+def _stated(table: EventTable) -> Stated:
+    evidence = evidence_of(table)
+    return Stated(table.metadata, evidence.ranks, evidence.group)
 
 
 def create_rank_to_trace_dict_from_dir(trace_dir: str) -> tuple[bool, dict[int, str]]:

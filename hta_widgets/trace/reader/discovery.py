@@ -1,8 +1,7 @@
-"""Finds the trace files that a path stands for, and the rank of each.
+"""Finds the trace files that a path stands for.
 
-A rank comes from the file's ``distributedInfo``, else from the ``Rank`` argument of its collectives, else
-from the file's name, else from the order of the names. No file is dropped silently: a second file of the same
-rank gets a number of its own, and a file that is not a trace is reported with the reason.
+No file is dropped silently: those of another recording and those that are no trace are listed with the
+reason. What the files hold decides the rest (`trace.roles`).
 """
 
 import re
@@ -11,21 +10,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from hta_widgets.errors import RemoteError, TraceNotFoundError
-from hta_widgets.trace.reader.file_names import TraceFile, last_part, natural, rank_in_name
+from hta_widgets.errors import RemoteError, TraceFormatError, TraceNotFoundError
+from hta_widgets.formatting import counted, did_you_mean
+from hta_widgets.trace.reader.file_names import TraceFile, last_part, natural
+from hta_widgets.trace.reader.foreign import HEAD_BYTES, foreign, packed
 from hta_widgets.trace.reader.listing import listed
-from hta_widgets.trace.reader.recordings import find_recordings
+from hta_widgets.trace.reader.recordings import Recordings, find_recordings
 from hta_widgets.trace.reader.remote import RemoteFile
 from hta_widgets.trace.reader.remote_errors import shown
-from hta_widgets.trace.reader.stated import MOST_RANKS, whole_number
-from hta_widgets.trace.reader.table import EventTable
+from hta_widgets.trace.reader.stated import MOST_RANKS
 
 ENDINGS = (".json", ".gz", ".zst")
 
 # Files that this library, HTA and PyTorch write beside the traces. They look like traces but for their names.
-WRITTEN_BY_TOOLS = re.compile(r"_with_counters\.json|^overlaid_|_et\.json|memory_timeline", re.IGNORECASE)
+# The profiler of Ascend writes many files of JSON around its trace, msprof the same events once more.
+WRITTEN_BY_TOOLS = re.compile(
+    r"_with_counters\.json|^overlaid_|_et\.json|memory_timeline|^profiler_(info(_\d+)?|metadata)\.json"
+    r"|^communication(_matrix)?\.json|^msprof_\d+\.json|^execution_details\.json",
+    re.IGNORECASE,
+)
+_RANK_BESIDE = re.compile(r"^profiler_info_(\d{1,6})\.json$")
+
+_MOST_OTHERS = 64  # files of other kinds that are looked into
 
 Which = str | int | None
 """A recording, by its name or its place among those of a folder."""
@@ -37,6 +43,9 @@ class Discovery:
 
     `failed` are folders, or files of a list, that could not be reached. `recordings` are the names of those
     that lie there, where there are several, and `recording` that of the one with these files; "" for all.
+    `unopened` has the recording of each file of another one. `proposed` are the recordings that the names
+    suggest, if it is not certain that they are several. `elsewhere` has why files in subfolders were not
+    read.
     """
 
     files: list[TraceFile]
@@ -45,6 +54,9 @@ class Discovery:
     failed: dict[str, Exception] = field(default_factory=dict)
     recordings: tuple[str, ...] = ()
     recording: str = ""
+    unopened: dict[str, str] = field(default_factory=dict)
+    proposed: Recordings | None = None
+    elsewhere: dict[str, str] = field(default_factory=dict)
 
 
 def discover(path: Any, recording: Which = None) -> Discovery:
@@ -59,6 +71,7 @@ def discover(path: Any, recording: Which = None) -> Discovery:
 
     Raises:
         TraceNotFoundError: a path does not exist, there is no file to read, or no such recording.
+        TraceFormatError: all files of a folder are by their names no traces.
         RemoteError: a URL cannot be asked; in a list, if that holds for all.
         TypeError: ``path`` is none of the above.
         ValueError: a rank is negative, or no number of 31 bits.
@@ -101,6 +114,7 @@ def _discover_each(paths: Sequence[Any], recording: Which) -> Discovery:
         result.notes += found.notes
         result.failed |= found.failed
         result.recordings += found.recordings
+        result.unopened |= found.unopened
     if not result.files:
         raise next(iter(result.failed.values()), TraceNotFoundError("the list of trace files is empty"))
     return result
@@ -136,12 +150,32 @@ def _discover_local(path: Path, recording: Which) -> Discovery:
     if not path.is_dir():  # a file, or a pipe such as <(zcat trace.json.gz)
         return Discovery([TraceFile(path, path.name, path.resolve().parent.name)])
     here = [TraceFile(file, file.name, path.name) for file in _files_in(path)]
-    for pattern in ("*", "*/*"):
+    deeper: list[TraceFile] = []
+    for pattern in ("*", "*/*", "*/*/*"):
         folders = [folder for folder in path.glob(pattern) if folder.is_dir()]
         below = [_relative(file, path) for folder in folders for file in _files_in(folder)]
-        if _candidates([*here, *below]):
+        deeper += below
+        if not all(map(_by_tool, _candidates([*here, *below]))):
             break
+    here, below = _with_rank_beside(here, deeper), _with_rank_beside(below, [*here, *deeper])
     return _choose(str(path), here, below, recording)
+
+
+def _with_rank_beside(files: list[TraceFile], others: Sequence[TraceFile]) -> list[TraceFile]:
+    """The files of Ascend's profiler with the rank that it writes into the name of a file above them."""
+    ranks = {
+        entry.name.rpartition("/")[0]: int(match[1])
+        for entry in others
+        if (match := _RANK_BESIDE.match(last_part(entry.name)))
+    }
+    if not ranks:
+        return files
+    found = []
+    for entry in files:
+        folder = entry.name.rpartition("/")[0]
+        rank = ranks.get(folder, ranks.get(folder.rpartition("/")[0]))
+        found.append(entry if rank is None else replace(entry, beside=rank))
+    return found
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -182,44 +216,81 @@ def _choose(where: str, here: list[TraceFile], below: list[TraceFile], recording
     """The folder's own traces, or those below it (a folder per step, rank, host or job)."""
     notes = []
     files = _candidates(here)
-    if not files:
-        files = _candidates(below)
-        if files:
+    elsewhere = _candidates(below)
+    if all(map(_by_tool, files)):
+        elsewhere = []
+        files = [*files, *_candidates(below)]
+        if not all(map(_by_tool, files)):
             notes.append("no trace in the folder itself: those in its subfolders were read")
+    if files and all(map(_by_tool, files)):
+        kinds = "; ".join(f"{entry.name}: {_why_skipped(entry)}" for entry in files[:_MOST_OTHERS])
+        raise TraceFormatError(where, f"no file is a usable trace: {kinds}")
+    others = _others([entry for entry in [*here, *below] if not last_part(entry.name).endswith(ENDINGS)])
     if not files:
-        raise TraceNotFoundError(f"no trace file ({', '.join(ENDINGS)}) in {where}")
-    skipped = {entry.name: _why_skipped(entry) for entry in files if _by_tool(entry)}
+        kinds = "".join(f"; {name} is {reason}" for name, reason in others.items())
+        raise TraceNotFoundError(f"no trace file ({', '.join(ENDINGS)}) in {where}{kinds}")
+    skipped = others | {entry.name: _why_skipped(entry) for entry in files if _by_tool(entry)}
     kept = [entry for entry in files if entry.name not in skipped]
-    return _of_recording(Discovery(kept, skipped, notes), recording)
+    if traces := [entry for entry in elsewhere if not _by_tool(entry)]:
+        folders = _listed(list(dict.fromkeys(entry.name.rpartition("/")[0] for entry in traces)), 4)
+        notes.append(
+            f"{counted(len(traces), 'file')} in subfolders ({folders}) left out, since the folder itself "
+            "has traces: open a subfolder by itself"
+        )
+    reasons = {entry.name: "lies in a subfolder of a folder that has traces itself" for entry in elsewhere}
+    return _of_recording(Discovery(kept, skipped, notes, elsewhere=reasons), recording)
 
 
 def _of_recording(found: Discovery, wanted: Which) -> Discovery:
-    """The files of one recording, if there are several."""
+    """The files of one recording, if their names say that there are several."""
     recordings = find_recordings(found.files) if len(found.files) > 1 else None
+    if recordings is not None:
+        choose_recording(found, recordings, wanted)
+    return found
+
+
+def choose_recording(found: Discovery, recordings: Recordings | None, wanted: Which) -> list[TraceFile]:
+    """Leave of the files those of one recording, and say which others there are; all if that is uncertain.
+
+    Raises:
+        TraceNotFoundError: there is no recording that is called like this.
+    """
     if recordings is None:
-        if wanted not in (None, 0, -1):
-            raise TraceNotFoundError(f"there is one recording only, and none called {wanted!r}")
-        return found
+        raise TraceNotFoundError(f"there is one recording only, and none called {wanted!r}")
     names = tuple(recordings.files)
     found.recordings = names
     if wanted is None and not recordings.certain:
+        found.proposed = recordings
         found.notes.append(
             f"these may be {len(names)} recordings, by {recordings.why} ({_listed(names)}), or ranks of one "
-            f"job: all were read; to open one, Trace.open(..., recording={names[0]!r})"
+            f"job: all were read; to open one, --recording {names[0]}, or "
+            f"Trace.open(..., recording={names[0]!r})"
         )
-        return found
+        return found.files
     if isinstance(wanted, str) and wanted not in names:
-        raise TraceNotFoundError(f"there is no recording {wanted!r}: there are {_listed(names, len(names))}")
+        hint = did_you_mean(wanted, names)
+        raise TraceNotFoundError(
+            f"there is no recording {wanted!r}{hint}: there are {_listed(names, len(names))}"
+        )
     if isinstance(wanted, int) and not -len(names) <= wanted < len(names):
         raise TraceNotFoundError(f"there is no recording {wanted}: there are {len(names)}")
     found.recording = wanted if isinstance(wanted, str) else names[-1 if wanted is None else wanted]
-    found.files = recordings.files[found.recording]
+    found.files = list(recordings.files[found.recording])
+    found.unopened = {
+        file.name: name
+        for name, files in recordings.files.items()
+        for file in files
+        if name != found.recording
+    }
     if wanted is None:
-        found.notes.append(
+        found.notes = [note for note in found.notes if not note.startswith("these may be")]
+        found.notes.insert(
+            0,
             f"{len(names)} recordings, by {recordings.why} ({_listed(names)}): the last, {found.recording}, "
-            f"was opened; to open another, Trace.open(..., recording={names[0]!r})"
+            f"was opened; to open another, --recording {names[0]}, or "
+            f"Trace.open(..., recording={names[0]!r})",
         )
-    return found
+    return found.files
 
 
 def _listed(names: Sequence[str], most: int = 6) -> str:
@@ -242,61 +313,21 @@ def _why_skipped(entry: TraceFile) -> str:
     return "written by an analysis tool, not a trace"
 
 
+def _others(files: Sequence[TraceFile]) -> dict[str, str]:
+    """What profiles of other kinds the files without the ending of a trace are, by name."""
+    found: dict[str, str] = {}
+    for entry in files[:_MOST_OTHERS]:
+        if isinstance(entry.source, Path):  # those of other machines would have to be fetched
+            try:
+                with entry.source.open("rb") as file:
+                    head = file.read(HEAD_BYTES)
+            except OSError:
+                continue
+            kind = foreign(head, entry.name)
+            if kind and not packed(head):
+                found[entry.name] = str(kind)
+    return found
+
+
 def _by_tool(entry: TraceFile) -> bool:
     return bool(WRITTEN_BY_TOOLS.search(last_part(entry.name)))
-
-
-def rank_of_table(table: EventTable) -> int | None:
-    """The rank that a file states: ``distributedInfo.rank``, else the only ``Rank`` of its collectives."""
-    info = table.metadata.get("distributedInfo")
-    rank = whole_number(info.get("rank")) if isinstance(info, dict) else None
-    if rank is not None:
-        return rank
-    carried = np.unique(table.sparse("process_rank")[1])
-    return int(carried[0]) if len(carried) == 1 and 0 <= carried[0] < MOST_RANKS else None
-
-
-@dataclass(frozen=True)
-class Assigned:
-    """The rank number of a file, where it came from, and its label (which differs for duplicates)."""
-
-    rank: int
-    source: str
-    label: str
-    duplicate: bool = False
-
-
-def assign_ranks(files: Sequence[TraceFile], tables: Sequence[EventTable]) -> list[Assigned]:
-    """A unique rank for each file, in the order given.
-
-    A file without a rank gets the lowest free number; a second file of a rank, the next above the highest.
-    """
-    claims = [_claim(entry, table) for entry, table in zip(files, tables, strict=True)]
-    taken: dict[int, int] = {}
-    for position, (rank, _) in enumerate(claims):
-        if rank is not None:
-            taken.setdefault(rank, position)
-    assigned: dict[int, Assigned] = {
-        position: Assigned(rank, claims[position][1], str(rank)) for rank, position in taken.items()
-    }
-    free = (number for number in range(len(files) + len(taken) + 1) if number not in taken)
-    for position, (rank, _) in enumerate(claims):
-        if rank is None:
-            number = next(free)
-            assigned[position] = Assigned(number, "order", str(number))
-    highest = max((assignment.rank for assignment in assigned.values()), default=-1)
-    for position, (rank, source) in enumerate(claims):
-        if position not in assigned:
-            highest += 1
-            assigned[position] = Assigned(highest, source, f"{rank} ({files[position].name})", duplicate=True)
-    return [assigned[position] for position in range(len(files))]
-
-
-def _claim(entry: TraceFile, table: EventTable) -> tuple[int | None, str]:
-    if entry.rank is not None:
-        return entry.rank, "caller"
-    rank = rank_of_table(table)
-    if rank is not None:
-        return rank, "file"
-    named = rank_in_name(entry)
-    return named, "name" if named is not None else "order"

@@ -7,6 +7,7 @@ Such a tool writes the rank into the names of the processes (`Rank 3`, `rank3: p
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,29 +31,33 @@ def by_rank(table: EventTable) -> list[EventTable]:
     pids = table.dictionary("pid")
     rank_of_pid = _ranks_of(table, pids)
     if len(set(rank_of_pid[rank_of_pid >= 0].tolist())) > 1:
-        codes, phases = table.codes("pid"), table.dictionary("phase")
-        timed = table.ints("start_ns") != NULL
-        if "M" in phases:
-            timed &= table.codes("phase") != phases.index("M")
-        # what has no time, or belongs to no process, need not tell its rank
-        ranks = np.unique(rank_of_pid[codes[timed & (codes >= 0)]])
+        codes = table.codes("pid")
+        # What is no work of a process need not tell its rank: Kineto's own span and its instant events
+        # ("Iteration Start", "Record Window End") are on processes of their own.
+        work = _has(table, "phase", "XBE") & ~_has(table, "category", ["Trace"])
+        ranks = np.unique(rank_of_pid[codes[work & (codes >= 0) & (table.ints("start_ns") != NULL)]])
         if len(ranks) > 1 and ranks[0] >= 0:
             of_event = np.append(rank_of_pid, -1)[codes]
             return [_part(table, of_event == rank, rank) for rank in ranks.tolist()]
     return [table]
 
 
-def note_several(table: EventTable) -> None:
+def note_several(table: EventTable, stated: Sequence[int]) -> None:
     """Say of a table of one rank, once, that its collectives state several, if they do."""
-    stated = np.unique(table.sparse("process_rank")[1])
-    stated = stated[stated >= 0]
     if len(stated) > 1 and all(problem.check != "merged_ranks" for problem in table.problems):
-        some = ", ".join(map(str, stated[:8].tolist())) + (", ..." if len(stated) > 8 else "")
+        some = ", ".join(map(str, stated))
         detail = (
             f"its collectives are of ranks {some}, and its processes do not say which rank each is of: the "
             "events count as one rank's; open the files from which it was merged"
         )
         table.problems.append(Problem("merged_ranks", "warning", len(stated), None, detail))
+
+
+def _has(table: EventTable, column: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Which events have one of these texts."""
+    chosen = np.array([*(text in texts for text in table.dictionary(column)), False])
+    found: npt.NDArray[np.bool_] = chosen[table.codes(column)]
+    return found
 
 
 def _ranks_of(table: EventTable, pids: list[str]) -> Int64:

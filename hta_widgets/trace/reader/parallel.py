@@ -9,7 +9,7 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from hta_widgets.errors import TraceFormatError
+from hta_widgets.errors import ForeignFileError
 from hta_widgets.trace.reader import cache as _cache
 from hta_widgets.trace.reader.cache import Cache
 from hta_widgets.trace.reader.cache_budget import CacheBudget
@@ -128,7 +128,7 @@ def read_file(
     """
     table = _cache.load(file.source, cache=cache, progress=progress, budget=budget, key=key)
     if not table.n:
-        raise TraceFormatError(file.name, "skipped: it holds no trace events")
+        raise ForeignFileError(file.name, "it holds no trace events", known=False)
     return table
 
 

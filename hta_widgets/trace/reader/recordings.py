@@ -16,17 +16,25 @@ from datetime import datetime
 from typing import Any
 
 from hta_widgets.errors import HtaWidgetsError
-from hta_widgets.trace.reader.file_names import TraceFile, last_part, natural, rank_in_name, without_rank
+from hta_widgets.trace.reader.file_names import (
+    TraceFile,
+    coordinates,
+    last_part,
+    natural,
+    rank_in_name,
+    without_rank,
+)
 from hta_widgets.trace.reader.source import Source
 from hta_widgets.trace.reader.stated import MOST_RANKS
 
-__all__ = ["Recordings", "find_recordings"]
+__all__ = ["Recordings", "find_recordings", "grouped", "nearest_times"]
 
 # What programs call the moments that they record.
 _MOMENT = re.compile(r"(?:iteration|iter|step|cycle|batch|window)[-_ =]?(\d+)(?!\d)", re.IGNORECASE)
-# torch.profiler's handler writes worker.nanoseconds.pt.trace.json; others a date.
-_STAMP = re.compile(r"\.(\d{10,19})(?=\.pt\.trace\.json)")
+# torch.profiler's handler writes worker.nanoseconds.pt.trace.json, SGLang seconds first; others a date.
+_STAMP = re.compile(r"(?<![\d.])(\d{10,19})(?:\.\d+)?(?=-[A-Z])|\.(\d{10,19})(?=\.pt\.trace\.json)")
 _DATE = re.compile(r"\.([A-Z][a-z]{2}_\d\d_\d\d_\d\d_\d\d)(?=\.)")
+_PROCESS = re.compile(r"_\d+(?=\.)")  # host_123.pt.trace.json
 _HEAD_BYTES = 1 << 16
 _STATED_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]{0,2000}?"rank"\s*:\s*(\d{1,9})\b')
 _AT_ONCE = 16
@@ -58,10 +66,15 @@ def find_recordings(files: Sequence[TraceFile]) -> Recordings | None:
             continue
         stated = _stated_ranks(files)
         if (certain := _judged(files, keys, stated, of_one_rank)) is not None:
-            names = {key: [f for f, other in zip(files, keys, strict=True) if other == key] for key in keys}
-            ordered = sorted(names, key=lambda key: key[0])
-            return Recordings({key[1]: names[key] for key in ordered}, certain, why)
+            return grouped(files, keys, certain, why)
     return None
+
+
+def grouped(files: Sequence[TraceFile], keys: Sequence[Key], certain: bool, why: str) -> Recordings:
+    """The recordings to which these keys assign the files."""
+    names = {key: [f for f, other in zip(files, keys, strict=True) if other == key] for key in keys}
+    ordered = sorted(names, key=lambda key: key[0])
+    return Recordings({key[1]: names[key] for key in ordered}, certain, why)
 
 
 def _judged(
@@ -70,12 +83,17 @@ def _judged(
     """Whether a division is certain; None if what the files state contradicts it, or ranks do not repeat."""
     all_state = None not in stated
     ranks = stated if all_state else [rank_in_name(file) for file in files]
-    in_recording = Counter(zip(keys, ranks, strict=True))
-    if any(number > 1 for (_, rank), number in in_recording.items() if rank is not None):
+    # replicas of a server number their ranks anew, and their names tell them apart
+    who = [
+        (rank, frozenset(coordinates(file).items())) if rank is not None or coordinates(file) else None
+        for rank, file in zip(ranks, files, strict=True)
+    ]
+    in_recording = Counter(zip(keys, who, strict=True))
+    if any(number > 1 for (_, one), number in in_recording.items() if one is not None):
         return None
-    repeats = Counter(rank for _, rank in in_recording)
+    repeats = Counter(one for _, one in in_recording)
     if all_state or not of_one_rank:
-        shared = any(number > 1 for rank, number in repeats.items() if rank is not None)
+        shared = any(number > 1 for one, number in repeats.items() if one is not None)
         return all_state if shared else None
     return True
 
@@ -93,21 +111,33 @@ def _by_moment(files: Sequence[TraceFile]) -> list[Key] | None:
 
 
 def _by_stamp(files: Sequence[TraceFile]) -> list[Key] | None:
-    """`host_123.1718000000000.pt.trace.json`: the n-th time that a worker wrote, or the time next to it."""
-    for pattern, read in ((_STAMP, int), (_DATE, _seconds)):
+    """`host_123.1718000000000.pt.trace.json`: the n-th time that a worker wrote, or the time next to it.
+
+    A restarted worker has another process id: then the rank in its name or folder tells whose file it is.
+    """
+    for pattern, read in ((_STAMP, _nanoseconds), (_DATE, _seconds)):
         found = [pattern.search(last_part(file.name)) for file in files]
         if not all(found):
             continue
-        stamps = [read(match[1]) for match in found if match]
-        workers = [pattern.sub("", file.name) for file in files]
-        if not _repeats(workers, stamps):
-            continue
-        most = Counter(workers).most_common(1)[0][0]
-        times = sorted(stamp for stamp, worker in zip(stamps, workers, strict=True) if worker == most)
-        nearest = [min(range(len(times)), key=lambda at: abs(times[at] - stamp)) for stamp in stamps]
-        if len(set(zip(nearest, workers, strict=True))) == len(files):
-            return [(at, str(at + 1)) for at in nearest]
+        stamps = [read(match[match.lastindex or 0]) for match in found if match]
+        workers = [pattern.sub(".", file.name) for file in files]
+        ranks = [rank_in_name(file) for file in files]
+        ranked = [(_PROCESS.sub("", worker), rank) for worker, rank in zip(workers, ranks, strict=True)]
+        for who in (workers, ranked if None not in ranks else []):
+            if who and _repeats(who, stamps) and (nearest := nearest_times(who, stamps)) is not None:
+                return [(at, str(at + 1)) for at in nearest]
     return None
+
+
+def nearest_times(who: Sequence[Hashable], times: Sequence[int]) -> list[int] | None:
+    """Of each file the recording it belongs to: the one of the most recorded whose time is nearest.
+
+    None where two files of one worker would belong to the same.
+    """
+    most = Counter(who).most_common(1)[0][0]
+    known = sorted(time for time, one in zip(times, who, strict=True) if one == most)
+    nearest = [min(range(len(known)), key=lambda at: abs(known[at] - time)) for time in times]
+    return nearest if len(set(zip(nearest, who, strict=True))) == len(times) else None
 
 
 def _by_folder(files: Sequence[TraceFile]) -> list[Key] | None:
@@ -136,6 +166,11 @@ _RULES: tuple[tuple[Callable[[Sequence[TraceFile]], list[Key] | None], str, bool
 def _repeats(who: Sequence[Hashable], when: Sequence[Hashable]) -> bool:
     """Whether somebody has several times."""
     return max(Counter(one for one, _ in set(zip(who, when, strict=True))).values()) > 1
+
+
+def _nanoseconds(digits: str) -> int:
+    """Of a time in s, ms, us or ns since 1970, by its length."""
+    return int(digits.ljust(19, "0"))
 
 
 def _seconds(date: str) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hta_widgets.errors import TraceFormatError, out_of_memory
+from hta_widgets.errors import ForeignFileError, TraceFormatError, out_of_memory
 from hta_widgets.jit import compiled
 from hta_widgets.trace.reader.blocks import Block, BlockReader
 from hta_widgets.trace.reader.columns import ColumnScanner
@@ -21,8 +21,10 @@ from hta_widgets.trace.reader.damage import (
     SPACE,
     next_head,
 )
+from hta_widgets.trace.reader.dialects import as_kineto
 from hta_widgets.trace.reader.event_scan import DONE, MALFORMED, scan_block
 from hta_widgets.trace.reader.expansion import check_expansion, most_expansion
+from hta_widgets.trace.reader.foreign import HEAD_BYTES, foreign, foreign_json
 from hta_widgets.trace.reader.head import HeadSearch, second_key
 from hta_widgets.trace.reader.metadata import find_tail, read_metadata
 from hta_widgets.trace.reader.source import Source, TraceSource, describe
@@ -105,6 +107,7 @@ class _Reading:
         self._lost = b""
         self._unfinished_at: int | None = None
         self._is_array = False
+        self._begins = b""
 
     @property
     def events(self) -> int:
@@ -125,9 +128,10 @@ class _Reading:
         start = len(self._search.text)
         if start == 0:
             body = text.removeprefix(_BOM).lstrip(SPACE)
-            self._refuse_foreign(body, block.last)
+            self._refuse_foreign(text, body, block.last)
             if body.startswith(b"["):
                 self._is_array = True
+                self._begins = body[:HEAD_BYTES]
                 self._search.text += text
                 self._begin_events(block, len(text) - len(body) + 1, 0)
                 return
@@ -137,12 +141,18 @@ class _Reading:
                 raise TraceFormatError(self._path, "traceEvents is not an array", events.value)
             self._begin_events(block, events.value + 1, start)
         elif block.last or len(self._search.text) > _LONGEST_HEAD:
-            raise TraceFormatError(self._path, "no traceEvents array: JSON, but not a trace", None)
+            raise self._no_events(bytes(self._search.text[:HEAD_BYTES]))
 
-    def _refuse_foreign(self, body: bytes, last: bool) -> None:
+    def _no_events(self, head: bytes) -> ForeignFileError:
+        kind = foreign_json(head)
+        return ForeignFileError(self._path, str(kind), None, kind.known)
+
+    def _refuse_foreign(self, text: bytes, body: bytes, last: bool) -> None:
         if not body and last:
             raise TraceFormatError(self._path, "the file is empty", 0)
         if body and body[:1] not in b"{[":
+            if kind := foreign(text[:HEAD_BYTES], self._path):
+                raise ForeignFileError(self._path, str(kind), 0)
             what = "HTML or XML" if body.startswith(b"<") else "not JSON"
             raise TraceFormatError(self._path, f"{what}: it starts with {body[:12]!r}", 0)
 
@@ -244,12 +254,15 @@ class _Reading:
                     Problem("metadata", "warning", 1, found.damaged_at, "part of the metadata is unreadable")
                 )
         table = self._columns.table(self._path, metadata, problems)
+        if self._is_array and not table.has("phase") and (kind := foreign_json(self._begins)).known:
+            raise ForeignFileError(self._path, str(kind), None)
         if table.n == 0 and (self._malformed or self._unfinished_at is not None):
             at = self._malformed_at if self._malformed else self._unfinished_at
             raise TraceFormatError(self._path, "none of its events is complete", at)
         if table.n and not table.has("phase") and not table.has("start_ns"):
-            raise TraceFormatError(self._path, "a list of objects, but not of trace events", len(self._head))
-        return table
+            what = "a list of objects, but not of trace events"
+            raise ForeignFileError(self._path, what, len(self._head), known=False)
+        return as_kineto(table)
 
     def _problems(self, damage: str | None) -> list[Problem]:
         problems = []

@@ -20,7 +20,7 @@ from typing import Final, Literal
 NULL: Final[int] = -(1 << 63)
 """The null of an int64 column.  Text columns use the code -1, float columns nan."""
 
-FORMAT_VERSION: Final[int] = 2
+FORMAT_VERSION: Final[int] = 3
 """Raised whenever the columns or their meaning change; part of the cache key."""
 
 Kind = Literal["int", "float", "text", "json"]
@@ -90,7 +90,9 @@ ARGUMENT_COLUMNS: tuple[Column, ...] = (
     ),
     _int("device", "device", "device index"),
     _int("context", "context", "device context"),
-    _int("stream", "stream", "device stream"),
+    _int("stream", "stream", "device stream", None, ("Stream Id", "sycl queue")),
+    _int("original_stream", "original_stream", "stream of an event that is drawn on a lane of its graph"),
+    _int("connection_id", "connection_id", "ties device events of Ascend to the calls of CANN"),
     _int("queued", "queued", "queue time as kineto writes it"),
     _int("graph_id", "graph id", "CUDA graph of the launch; 0 = none"),
     _int("graph_node_id", "graph node id", "node in that graph; 0 = none"),
@@ -140,6 +142,8 @@ ARGUMENT_COLUMNS: tuple[Column, ...] = (
     _text("process_group_name", "Process Group Name", "process group"),
     _text("process_group_description", "Process Group Description", "what the group is for"),
     _json("process_group_ranks", "Process Group Ranks", "global ranks of the group"),
+    _int("global_rank_start", "Global rank start", "first rank of the group, in place of a list"),
+    _int("global_rank_stride", "Global rank stride", "distance between its ranks"),
     _int("seq", "Seq", "sequence number of the collective in its group"),
     _int("comms_id", "Comms Id", "id of the collective, the same on every rank"),
     _int("source_rank", "Src Rank", "sender of a point-to-point message"),
@@ -151,6 +155,9 @@ ARGUMENT_COLUMNS: tuple[Column, ...] = (
     _int("total_reserved_bytes", "Total Reserved", "reserved after the event", "bytes"),
     _int("device_type", "Device Type", "0 CPU, 1 CUDA, ... (c10::DeviceType)"),
     _int("device_id", "Device Id", "device index, -1 for the host"),
+    # annotations of CUDA graphs, beside the name of the module in `args_name`
+    _text("module_fqn", "module_fqn", "module whose call was captured into the graph, by its full name"),
+    _text("autograd_phase", "autograd_phase", "forward or backward"),
     # Triton
     _text("kernel_backend", "kernel_backend", "backend of a compiled kernel"),
     _text("kernel_hash", "kernel_hash", "hash of the generated source"),

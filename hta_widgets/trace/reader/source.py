@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 
 from isal import igzip_lib, isal_zlib
 
-from hta_widgets.errors import TraceFormatError, TraceNotFoundError
+from hta_widgets.errors import ForeignFileError, TraceFormatError, TraceNotFoundError
+from hta_widgets.trace.reader.foreign import packed
 from hta_widgets.trace.reader.remote import RemoteFile, connected
 
 TraceSource = str | os.PathLike[str] | BinaryIO | Any
@@ -23,12 +24,6 @@ TraceSource = str | os.PathLike[str] | BinaryIO | Any
 _GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 16
 _INFLATED_AT_ONCE = 1 << 18
-_FOREIGN = {
-    b"PK\x03\x04": "a zip archive; unpack it first",
-    b"\x28\xb5\x2f\xfd": "zstd-compressed; unpack it first",
-    b"BZh": "bzip2-compressed; unpack it first",
-    b"\xfd7zXZ": "xz-compressed; unpack it first",
-}
 _WEB_PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<!doctype html|<html)\b", re.IGNORECASE)
 
 
@@ -63,10 +58,9 @@ class Source:
         except Exception:
             self.close()
             raise
-        for magic, what in _FOREIGN.items():
-            if self._start.startswith(magic):
-                self.close()
-                raise TraceFormatError(self.path, f"the file is {what}", 0)
+        if archive := packed(self._start):
+            self.close()
+            raise ForeignFileError(self.path, str(archive), 0)
         if _WEB_PAGE.match(self._start):
             self.close()
             raise TraceFormatError(self.path, "a web page, not a trace: the list of a folder, or a login", 0)

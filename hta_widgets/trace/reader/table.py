@@ -95,6 +95,23 @@ class EventTable:
         dense = sum(values.nbytes for values in self._dense.values())
         return dense + sum(rows.nbytes + values.nbytes for rows, values in self._sparse.values())
 
+    def changed(
+        self,
+        columns: Mapping[str, Values | tuple[Int32, Values]],
+        dictionaries: Mapping[str, list[str]] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> EventTable:
+        """The same events with other columns (sparse ones as `(rows, values)`); shares those that remain."""
+        dense, sparse = dict(self._dense), dict(self._sparse)
+        for name, values in columns.items():
+            if isinstance(values, tuple):
+                sparse[name] = values
+            else:
+                dense[name] = values
+        texts = {**self._dictionaries, **(dictionaries or {})}
+        stated = self.metadata if metadata is None else metadata
+        return EventTable(self.path, self.n, dense, sparse, texts, stated, self.problems)
+
     def has(self, name: str) -> bool:
         """Whether at least one event has a value in the column."""
         if name in self._sparse:

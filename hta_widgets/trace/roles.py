@@ -1,0 +1,336 @@
+"""What each file of a folder is to the job: a rank, a rank of another recording, or none.
+
+Names propose (`reader.discovery`); what the files hold decides. A file that holds what others hold (a copy, a
+merged file beside its parts), the capture of graphs that another file replays, and a process without a device
+beside all ranks of a job are no further ranks. Files of one rank at different times, or of programs on one
+device each that never ran together, are several recordings. Nothing is left out without a reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import pandas as pd
+
+from hta_widgets.errors import ForeignFileError
+from hta_widgets.formatting import counted, encodable
+from hta_widgets.trace.rank_events import Header
+from hta_widgets.trace.reader.discovery import Discovery, Which, choose_recording
+from hta_widgets.trace.reader.file_names import TraceFile, coordinates, last_part, rank_in_name
+from hta_widgets.trace.reader.ranks import Assigned, assign_ranks, stated_rank
+from hta_widgets.trace.reader.recordings import Recordings, grouped, nearest_times
+from hta_widgets.trace.reader.stated import whole_number
+
+__all__ = ["FILES", "FileRow", "Settled", "files_frame", "settle", "without_foreign"]
+
+FILES = {"file": "str", "taken_as": "str", "rank": "Int64", "recording": "str", "reason": "str"}
+"""Columns of `Trace.files`, and their dtypes."""
+FileRow = tuple[str, str, int | None, str, str]
+"""A row of it."""
+
+_FRONT_END = re.compile(r"async_llm|front_?end|api_?server|tokenizer_manager", re.IGNORECASE)
+_STEM = re.compile(r"(\.gz|\.zst)$")
+_EPOCH_NS = 1_000_000_000 * 1_000_000_000
+"""Times above are counted from 1970: 2001 and later."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The files that are ranks, by their position among those that were read, and what became of the others.
+
+    Attributes:
+        positions: of the ranks.
+        assigned: the rank of each.
+        found: the files as they were found, with what was left out and the recordings.
+    """
+
+    positions: list[int]
+    assigned: list[Assigned]
+    found: Discovery
+
+
+def settle(files: Sequence[TraceFile], headers: Sequence[Header], found: Discovery, wanted: Which) -> Settled:
+    """What each file that could be read is.
+
+    Args:
+        files: the file of each header; several have one file, if it holds several ranks.
+        headers: what is known of each rank.
+        found: how the files were found.
+        wanted: the recording that the caller wants.
+
+    Raises:
+        TraceNotFoundError: there is no such recording.
+    """
+    given = any(file.rank is not None for file in files)
+    left_out = {} if given else _no_ranks(files, headers)
+    positions = [at for at in range(len(files)) if at not in left_out]
+    skipped = {**found.skipped, **{files[at].name: reason for at, reason in left_out.items()}}
+    found = replace(found, skipped=skipped, notes=list(found.notes), unopened=dict(found.unopened))
+    if not given and not found.recording:
+        by_time = _recordings(files, headers, positions, found.proposed)
+        if by_time is not None:
+            keys, recordings = by_time
+            opened = set(map(id, choose_recording(found, recordings, wanted)))
+            positions = [at for at in positions if id(keys[at]) in opened]
+        elif wanted not in (None, 0, -1) and not found.recordings:
+            choose_recording(found, None, wanted)
+    _note_merged(files, positions, found)
+    assigned = assign_ranks([files[at] for at in positions], [headers[at].stated for at in positions])
+    world = max((headers[at].stated.world for at in positions), default=0)
+    most = max(world, *(each.world for each in assigned))
+    if 1 < most < len(positions):
+        found.notes.append(
+            f"{len(positions)} files for a job of {counted(most, 'rank')}: Trace.open({{rank: file}}) says "
+            "which are its ranks"
+        )
+    return Settled(positions, assigned, found)
+
+
+def _note_merged(files: Sequence[TraceFile], positions: Sequence[int], found: Discovery) -> None:
+    parts = Counter(files[at].name for at in positions)
+    found.notes += [
+        f"{name} holds {number} ranks, told apart by the names of their processes"
+        for name, number in parts.items()
+        if number > 1
+    ]
+
+
+def without_foreign(
+    failed: Mapping[str, Exception], found: Discovery
+) -> tuple[dict[str, Exception], Discovery]:
+    """What could not be read of the traces; files of other kinds are left out.
+
+    A file that is named like a rank and holds nothing that is known is missing, not of another kind.
+    """
+    opened = {file.name.rpartition("/")[0] for file in found.files if file.name not in failed}
+
+    def is_named(name: str) -> bool:
+        folder = name.rpartition("/")[0]
+        alone = folder if folder not in opened else ""
+        return rank_in_name(TraceFile(None, name, alone)) is not None
+
+    foreign = {
+        name: error.reason
+        for name, error in failed.items()
+        if isinstance(error, ForeignFileError) and (error.known or not is_named(name))
+    }
+    others = {name: error for name, error in failed.items() if name not in foreign}
+    return others, replace(found, skipped={**found.skipped, **foreign})
+
+
+# -- files that are no rank of their own -------------------------------------------------------------------
+
+
+def _no_ranks(files: Sequence[TraceFile], headers: Sequence[Header]) -> dict[int, str]:
+    left_out: dict[int, str] = {}
+    if len(files) < 2:
+        return left_out
+    for rule in (_copies, _merged_parts, _captures, _front_ends):
+        others = [at for at in range(len(files)) if at not in left_out]
+        left_out |= rule(files, headers, others)
+    return left_out
+
+
+def _copies(files: Sequence[TraceFile], headers: Sequence[Header], among: Sequence[int]) -> dict[int, str]:
+    """Files with the same events at the same moment, such as `trace.json` beside `trace.json.gz`."""
+    first: dict[tuple[object, ...], int] = {}
+    copies = {}
+    for at in among:
+        stem = "" if _spans([headers[at]]) else _STEM.sub("", files[at].name)
+        known = first.setdefault((headers[at].evidence.digest, stem, _worker(files[at], headers[at])), at)
+        if known != at and files[known].name != files[at].name:
+            copies[at] = f"a copy of {files[known].name}"
+    return copies
+
+
+def _merged_parts(
+    files: Sequence[TraceFile], headers: Sequence[Header], among: Sequence[int]
+) -> dict[int, str]:
+    """The ranks of merged files whose own files lie here as well."""
+    merged = [at for at in among if headers[at].parts == 1 and _of_merged(files, at)]
+    single = [at for at in among if at not in merged]
+    shapes = Counter(_shape(headers[at]) for at in single)
+    ranks = {rank for at in single if (rank := stated_rank(headers[at].stated)[0]) is not None}
+    left_out = {}
+    for at in merged:
+        if shapes[_shape(headers[at])] > 0 or stated_rank(headers[at].stated)[0] in ranks:
+            left_out[at] = "a merged file, whose ranks lie here in files of their own"
+    complete = {files[at].name for at in merged} - {files[at].name for at in merged if at not in left_out}
+    return {at: reason for at, reason in left_out.items() if files[at].name in complete}
+
+
+def _of_merged(files: Sequence[TraceFile], at: int) -> bool:
+    return sum(file is files[at] for file in files) > 1
+
+
+def _shape(header: Header) -> tuple[int, int]:
+    """What tools that merge files leave as it was: the number of slices, and how long they take."""
+    return header.slices, header.extent[1] - header.extent[0] if header.extent else 0
+
+
+def _captures(files: Sequence[TraceFile], headers: Sequence[Header], among: Sequence[int]) -> dict[int, str]:
+    """The captures of graphs that other files replay: of the same server, and nothing in them runs."""
+    replays = {_identity(headers[at]): at for at in among if headers[at].evidence.graphs == "replay"}
+    return {
+        at: f"the capture of the graphs that {files[replay].name} replays: nothing in it runs; open it alone "
+        "to see it"
+        for at in among
+        if headers[at].evidence.graphs == "capture"
+        and (replay := replays.get(_identity(headers[at]))) is not None
+    }
+
+
+def _identity(header: Header) -> tuple[int | None, int]:
+    return stated_rank(header.stated)[0], header.stated.world
+
+
+def _front_ends(
+    files: Sequence[TraceFile], headers: Sequence[Header], among: Sequence[int]
+) -> dict[int, str]:
+    """Processes without a device and a rank: named as front ends, or beside all ranks of the job."""
+    working = [at for at in among if headers[at].evidence.device_events]
+    silent = [
+        at
+        for at in among
+        if not headers[at].evidence.device_events
+        and stated_rank(headers[at].stated)[0] is None
+        and rank_in_name(TraceFile(None, last_part(files[at].name))) is None
+    ]
+    world = max((headers[at].stated.world for at in working), default=0)
+    complete = world > 1 and len({_worker(files[at], headers[at]) for at in working} - {None}) >= world
+    return {
+        at: "a process without a device or a rank, such as a server's front end: open it alone to see it"
+        for at in silent
+        if working and (complete or _FRONT_END.search(last_part(files[at].name)))
+    }
+
+
+# -- several recordings ------------------------------------------------------------------------------------
+
+
+def _recordings(
+    files: Sequence[TraceFile],
+    headers: Sequence[Header],
+    positions: Sequence[int],
+    proposed: Recordings | None,
+) -> tuple[dict[int, TraceFile], Recordings] | None:
+    """The recordings that these files are, and the file of each position; None if they are one.
+
+    Where names propose recordings, what the files hold can only confirm these.
+    """
+    if len(positions) < 2:
+        return None
+    spans = _spans([headers[at] for at in positions])
+    who = [_worker(files[at], headers[at]) for at in positions]
+    own = [TraceFile(files[at].source, files[at].name, files[at].folder) for at in positions]
+    keys, why = _by_job(files, headers, positions, spans), "the size of their jobs, one rank each"
+    if keys is None and spans is not None:
+        why = "the times at which they were recorded"
+        keys = _by_rank(who, spans) if None not in who else _by_run(files, headers, positions, spans)
+    if keys is None:
+        return None
+    if proposed is not None:
+        names = {file.name: name for name, of_one in proposed.files.items() for file in of_one}
+        pairs = {(key, names[file.name]) for key, file in zip(keys, own, strict=True)}
+        if not len(pairs) == len(set(keys)) == len(proposed.files):
+            return None
+        called = dict(pairs)
+    elif max(Counter(keys).values()) == 1:
+        called = {key: file.name for key, file in zip(keys, own, strict=True)}
+    else:
+        called = {key: str(key + 1) for key in keys}
+    named = [(key, called[key]) for key in keys]
+    recordings = grouped(own, named, True, why)
+    return dict(zip(positions, own, strict=True)), recordings
+
+
+def _spans(headers: Sequence[Header]) -> list[tuple[int, int]] | None:
+    """When each was recorded, since 1970; None unless that is known of all."""
+    spans = []
+    for header in headers:
+        if header.extent is None:
+            return None
+        base = whole_number(header.metadata.get("baseTimeNanoseconds")) or 0
+        if header.extent[0] + base < _EPOCH_NS:
+            return None
+        spans.append((header.extent[0] + base, header.extent[1] + base))
+    return spans
+
+
+def _worker(file: TraceFile, header: Header) -> tuple[int, frozenset[tuple[str, int]]] | None:
+    """Whose file it is: the rank that it or its name states, and its place in the grid."""
+    rank = stated_rank(header.stated)[0]
+    rank = rank_in_name(file) if rank is None else rank
+    places = frozenset(coordinates(file).items())
+    return None if rank is None and not places else (-1 if rank is None else rank, places)
+
+
+def _by_job(
+    files: Sequence[TraceFile],
+    headers: Sequence[Header],
+    positions: Sequence[int],
+    spans: Sequence[tuple[int, int]] | None,
+) -> list[int] | None:
+    """One recording for each file, in the order of time, where each is the only rank of its job.
+
+    Replicas of one server, which the names tell apart, are ranks of one job all the same.
+    """
+    if any(headers[at].stated.world != 1 or coordinates(files[at]) for at in positions):
+        return None
+    order = sorted(range(len(positions)), key=lambda at: (spans[at] if spans else (0, 0), at))
+    keys = [0] * len(positions)
+    for key, at in enumerate(order):
+        keys[at] = key
+    return keys
+
+
+def _by_rank(who: Sequence[object], spans: Sequence[tuple[int, int]]) -> list[int] | None:
+    """The n-th time that a rank was recorded, if some rank was several times and never twice at once."""
+    if max(Counter(who).values()) < 2:
+        return None
+    for one in set(who):
+        own = sorted(span for span, other in zip(spans, who, strict=True) if other == one)
+        if any(after[0] < before[1] for before, after in pairwise(own)):
+            return None
+    return nearest_times(who, [start for start, _ in spans])
+
+
+def _by_run(
+    files: Sequence[TraceFile],
+    headers: Sequence[Header],
+    positions: Sequence[int],
+    spans: Sequence[tuple[int, int]],
+) -> list[int] | None:
+    """Which of the runs that never ran together each file is of, where no file states a rank.
+
+    Ranks of one job that communicate may seem to run at different times, since their hosts' clocks differ.
+    """
+    if any(_worker(files[at], headers[at]) is not None for at in positions):
+        return None
+    order = sorted(range(len(spans)), key=lambda at: spans[at])
+    keys, run, until = [0] * len(spans), 0, spans[order[0]][1]
+    for at in order:
+        if spans[at][0] >= until:
+            run += 1
+        until = max(until, spans[at][1])
+        keys[at] = run
+    size = max(len(headers[at].evidence.group) for at in positions)
+    if run == 0 or (size > 1 and set(Counter(keys).values()) != {size}):
+        return None
+    return keys
+
+
+# -- the table ---------------------------------------------------------------------------------------------
+
+
+def files_frame(rows: Sequence[FileRow]) -> pd.DataFrame:
+    """`Trace.files` of its rows."""
+    shown = [
+        (encodable(file), taken_as, rank, encodable(recording), encodable(reason))
+        for file, taken_as, rank, recording, reason in rows
+    ]
+    return pd.DataFrame(shown, columns=list(FILES)).astype(FILES)
