@@ -772,7 +772,7 @@ CASES = {
         "zero_grad_fills",
         ("memory_copies",),
         share=100 * 20 * 100 / (20 * 101 + 10 * 101 + 9),
-        words=("which takes the host 1.", " and the device 65.", "; for 0"),
+        words=("which takes the device 65.", " and the host 1.", "; for 0"),
     ),
     "zero_grad of 3 tensors": Case(
         loop(optimizes(3, "Optimizer.zero_grad#SGD.zero_grad")), "compute_bound", ("idle_host",)
