@@ -733,7 +733,7 @@ CASES = {
     "graphs of some kernels of others": Case(loop(replays_of_halves), "compute_bound"),
     "graphs of pieces of a step": Case(loop(replays_in_pieces), "compute_bound"),
     "launches not recorded": Case(
-        loop(lacks_launches), "unrecorded_idle", words=("no recorded cause",), never=("too late",)
+        loop(lacks_launches), "unrecorded_idle", words=("the cause was not recorded",), never=("too late",)
     ),
     "end of the program": Case(loop(ends_early), "no_work_due", ("slow_steps",)),
     "a slow step": Case(one_step_is_slow(10), "compute_bound", ("slow_steps",)),
