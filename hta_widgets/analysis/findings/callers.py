@@ -70,7 +70,7 @@ def around_text(rank: int, name: str, wider: Iterable[str]) -> Text:
     for word, pattern in (("in", MODULE), ("at", _OWN_LINE)):
         found = (each for each in wider if pattern.search(each) and not _LIBRARY.search(each))
         place = "" if pattern.search(name) else next(found, "")
-        said += _place(word, place_claim("around", place, rank, call=name))
+        said += _place(word, place_claim("around", place, rank, call=name, kind=word))
     return said
 
 

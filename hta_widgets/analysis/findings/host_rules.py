@@ -105,10 +105,10 @@ def _operators(inputs: Inputs) -> Finding | None:
     listed: list[Said] = [
         say(
             "{name} ({share})",
-            name=Claim("longest_operator", name, "name", ranks=tuple(ranks)),
+            name=Claim("longest_operator", name, "name", ranks=tuple(ranks), about={"nth": nth}),
             share=inputs.of_time("operator_time", 100.0 * time / whole, ranks, name=name),
         )
-        for name, time in longest
+        for nth, (name, time) in enumerate(longest)
         if 100.0 * time >= _LEAST_PCT * whole
     ]
     calls = sum(host.calls for host in hosts.values())
@@ -310,9 +310,9 @@ def _outside(inputs: Inputs) -> Finding | None:
         say(
             "{share} in {place}",
             share=Claim("outside_in_call", 100.0 * time / lost, "%", "host_time", worst, {"call": name}),
-            place=place_claim("outside_in", name, found.worst),
+            place=place_claim("outside_in", name, found.worst, nth=nth),
         )
-        for name, time in places
+        for nth, (name, time) in enumerate(places)
     ]
     return Finding(
         found.cost_ns,

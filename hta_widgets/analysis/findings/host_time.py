@@ -215,5 +215,6 @@ def _open(rank_trace: RankTrace, chosen: Bool) -> Intervals:
 
 
 def _marks_steps(rank_trace: RankTrace) -> Bool:
-    """The rows that have a step's label."""
-    return named(rank_trace, set(rank_trace.iterations["label"]).__contains__)
+    """The rows that have a step's label, also where none of them is complete."""
+    labels = set(rank_trace.iterations["label"])
+    return named(rank_trace, lambda name: name in labels or name.startswith("ProfilerStep#"))

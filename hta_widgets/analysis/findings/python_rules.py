@@ -17,7 +17,6 @@ from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
 from hta_widgets.analysis.idle.causes import is_synchronising
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.replay import edits
-from hta_widgets.formatting import brief, percent
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
@@ -104,7 +103,11 @@ def python_heavy(inputs: Inputs) -> Finding | None:
             span=gap,
         ),
         change=Change(
-            f"with {percent(100 * LEFT)} of the host's time in {brief(most.name)}, as if it were compiled",
+            say(
+                "with {left} of the host's time in {module}, as if it were compiled",
+                left=Claim("assumed_to_be_left", 100 * LEFT, "%", "host time"),
+                module=place_claim("idle_in_module_class", most.name, rank),
+            ),
             lambda _: [edits.host(LEFT, within=pattern)],
         ),
         lost={rank: most.idle},

@@ -315,11 +315,11 @@ def _longest_calls(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) ->
             most[name] = max(most.get(name, (0, 0, 0)), (sum(times), len(times), rank))
     longest = sorted(most.items(), key=lambda item: (-item[1][0], item[0]))[:_MOST_CALLS]
     parts: list[Said] = []
-    for name, (total, count, rank) in longest:
+    for nth, (name, (total, count, rank)) in enumerate(longest):
         number = Claim("start_up_calls", count, "count", ranks=(rank,), about={"call": name})
         part = say(
             "{name} ({time}{count})",
-            name=place_claim("longest_driver_call", name, rank),
+            name=place_claim("longest_driver_call", name, rank, nth=nth),
             time=Claim("start_up_call_time", total, "ns", ranks=(rank,), about={"call": name}),
             count=say(" in {number} calls", number=number) if count > 1 else "",
         )

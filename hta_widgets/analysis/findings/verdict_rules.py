@@ -44,10 +44,17 @@ def compute_bound(inputs: Inputs) -> Finding | None:
     longest: list[Said] = [
         say(
             "{name} ({share})",
-            name=Claim("kernel_with_most_time", str(name), "name", ranks=tuple(ranks), shown=str(name)),
+            name=Claim(
+                "kernel_with_most_time",
+                str(name),
+                "name",
+                ranks=tuple(ranks),
+                about={"nth": nth},
+                shown=str(name),
+            ),
             share=Claim("kernel_time", part, "%", "computing", tuple(ranks), {"short_name": str(name)}),
         )
-        for name, part in by_short.items()
+        for nth, (name, part) in enumerate(by_short.items())
     ]
     text = say(
         "{who} {share}{rest}.{kernels}",
