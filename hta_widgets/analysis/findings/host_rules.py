@@ -374,6 +374,7 @@ RULES = (
         no_change="only work of devices is replayed, and none is recorded",
         risk="More workers take memory and cores of the host, and each draws random numbers of its own.",
         needs="Free cores on the host.",
+        wrong_if="The loader waits for something else, such as a lock or a slow disk that other jobs use.",
     ),
     Rule(
         topic="host_straggler",
@@ -384,6 +385,7 @@ RULES = (
         no_change="only work of devices is replayed, and none is recorded",
         risk="Moving work between ranks moves memory, too.",
         needs="Data or layers that can be divided another way.",
+        wrong_if="The clocks of the hosts are apart, or another rank than is recorded is late.",
     ),
     Rule(
         topic="host_collectives",
@@ -392,6 +394,7 @@ RULES = (
         judge=_collectives,
         applies=never,
         no_change="only work of devices is replayed, and none is recorded",
+        wrong_if="The thread waits for something else that ends with the collective.",
     ),
     Rule(
         topic="host_outside",
@@ -400,6 +403,7 @@ RULES = (
         judge=_outside,
         applies=never,
         no_change="only work of devices is replayed, and none is recorded",
+        wrong_if="The profiler's own time is most of it.",
     ),
     Rule(
         topic="host_optimizer",
@@ -410,5 +414,6 @@ RULES = (
         no_change="only work of devices is replayed, and none is recorded",
         risk="Sums are rounded in another order.",
         needs="An optimizer with fused=True for CPUs.",
+        wrong_if="The operators are large: then their number does not matter.",
     ),
 )

@@ -341,6 +341,7 @@ RULES = (
         change=Change("without the data loader's time", _loaders, GETS_AHEAD),
         risk="More workers take memory and cores of the host, and each draws random numbers of its own.",
         needs="Free cores on the host.",
+        wrong_if="The loader waits for something else, such as a lock or a slow disk that other jobs use.",
     ),
     Rule(
         topic="sync_calls",
@@ -350,6 +351,7 @@ RULES = (
         change=Change("without waiting in synchronising calls", lambda _: [edits.syncs()]),
         risk="Values that are read back later are older: logs and stopping rules lag behind.",
         needs="Values that the next step does not depend on.",
+        wrong_if="The value that is read decides what comes next: then the device has nothing else to do.",
     ),
     Rule(
         topic="idle_host",
@@ -363,6 +365,7 @@ RULES = (
             first_label=", its pauses aside",
         ),
         needs="Access to the code that the host runs there.",
+        wrong_if="The profiler makes the host late: without with_stack and record_shapes it is faster.",
     ),
     Rule(
         topic="launch_bound",
@@ -373,6 +376,7 @@ RULES = (
         change=_GRAPHS,
         risk="Captured work cannot read values back, allocate with the driver or change its shapes.",
         needs="Shapes and addresses that stay the same from step to step.",
+        wrong_if="The profiler makes each launch slower than it is without.",
     ),
     Rule(
         topic="tiny_kernels",
@@ -382,6 +386,7 @@ RULES = (
         change=_GRAPHS,
         risk="Captured work cannot read values back, allocate with the driver or change its shapes.",
         needs="Shapes and addresses that stay the same from step to step.",
+        wrong_if="Counters or serialised kernels were recorded, which keep kernels apart.",
     ),
     Rule(
         topic="device_wait",
@@ -389,5 +394,6 @@ RULES = (
         title="Launched work that does not start",
         judge=_judge(_WAIT),
         no_change="what the work waits for is not known",
+        wrong_if="The work waits for work that the profiler does not record.",
     ),
 )

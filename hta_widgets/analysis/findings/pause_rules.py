@@ -205,6 +205,7 @@ RULES = (
         applies=_has_steps_to_compare,
         risk="Without garbage collection in the loop, cycles stay in memory until it runs.",
         needs="Pauses that the program decides about.",
+        wrong_if="The pause is meant to be there, such as a checkpoint.",
     ),
     Rule(
         topic="unmarked_host",
@@ -213,5 +214,6 @@ RULES = (
         judge=unmarked_host,
         applies=_has_steps_to_compare,
         needs="Access to the code that the host runs there.",
+        wrong_if="The work before that call cannot be done ahead of time.",
     ),
 )

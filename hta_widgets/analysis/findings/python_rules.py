@@ -164,4 +164,5 @@ RULE = Rule(
     applies=lambda inputs: inputs.has_stacks,
     risk="Compiling takes time at first and again for every new shape; results may differ in the last bits.",
     needs="torch.compile, or a fused kernel for these operators.",
+    wrong_if="The time is that of the profiler, which takes some for each Python call.",
 )

@@ -89,4 +89,5 @@ RULE = Rule(
     judge=queue_full,
     role="aside",
     applies=never,
+    wrong_if="The launch calls wait for another reason, such as a lock of the driver.",
 )

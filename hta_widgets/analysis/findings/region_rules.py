@@ -325,6 +325,7 @@ RULES = (
         applies=_has_steps,
         risk="Sums are rounded in another order.",
         needs="An optimizer with fused=True or foreach=True.",
+        wrong_if="The optimizer has no fused version for these parameters.",
     ),
     Rule(
         topic="zero_grad_fills",
@@ -334,6 +335,7 @@ RULES = (
         applies=_has_steps,
         risk="Code that reads .grad finds None.",
         needs="zero_grad(set_to_none=True).",
+        wrong_if="The gradients are meant to stay: they are added up over several passes.",
     ),
     Rule(
         topic="bucket_copies",
@@ -343,6 +345,7 @@ RULES = (
         applies=_has_steps,
         risk="Gradients share the memory of the buckets: they must not be detached or replaced.",
         needs="DistributedDataParallel(gradient_as_bucket_view=True).",
+        wrong_if="The program replaces or detaches gradients, so that they cannot be views.",
     ),
     Rule(
         topic="allocator_calls",
@@ -352,5 +355,6 @@ RULES = (
         applies=_has_steps,
         risk="Memory stays reserved.",
         needs="Memory for the peak, or sizes that repeat.",
+        wrong_if="The memory is allocated outside PyTorch, by a library of its own.",
     ),
 )

@@ -106,4 +106,5 @@ RULE = Rule(
     judge=slow_steps,
     applies=lambda inputs: bool(len(inputs.steps)),
     no_change="whether these steps must do more than the others is not known",
+    wrong_if="These steps are meant to do more, such as evaluation or logging.",
 )

@@ -130,4 +130,5 @@ RULE = Rule(
     judge=devices_in_turn,
     applies=never,
     no_change="what of one device's work the other needs is not known",
+    wrong_if="Each device needs what the one before has just computed, and there is no second batch.",
 )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.core.chosen_rows import count_in_each
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
@@ -89,7 +88,8 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int) -> Beyond:
     if most != "compute":
         return Beyond(text, _ADVICE[most])
     kernels = np.flatnonzero(rank_trace.event_class == EventClass.COMPUTE)
-    counts = np.array(count_in_each(rank_trace, kernels, steps["iteration"].tolist()))
+    begins = np.sort(rank_trace.start[kernels])  # when they run, whichever step launches them
+    counts = begins.searchsorted(windows[:, 1]) - begins.searchsorted(windows[:, 0])
     common = float(np.median(counts[usual]))
     more = round(int(counts[here].sum()) - common)
     many = more > _FEW_KERNELS * common

@@ -260,6 +260,7 @@ RULES = (
         applies=never,
         no_change="whether it is communication is not known",
         headline="may be communication that does not count as such",
+        wrong_if="The kernel computes, and its name only looks like that of a collective.",
     ),
     Rule(
         topic="unrecorded_idle",
@@ -267,6 +268,7 @@ RULES = (
         title="Idle time without a recorded cause",
         judge=unrecorded_idle,
         no_change="no launch is recorded that could come earlier",
+        wrong_if="The device had nothing to do then, whatever launched the next work.",
     ),
     Rule(
         topic="no_work_due",
@@ -274,5 +276,6 @@ RULES = (
         title="Time without any device work, at an end of the recording,",
         judge=no_work_due,
         no_change="nothing is recorded that could come earlier",
+        wrong_if="The steps are meant to end with work of the host alone.",
     ),
 )
