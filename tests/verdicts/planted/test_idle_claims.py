@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from hta_widgets.analysis import overview
+from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings import idle_rules, pause_rules, python_rules, region_rules, verdict_rules
+from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.merging import merged
+from hta_widgets.analysis.findings.rule import Rule
+from hta_widgets.analysis.findings.saving import Judged
 from tests.claims.checking import faults_of
 from tests.claims.job import Job, overlap
 from tests.claims.measures.idle import LOADING, idle_of, windows_of
@@ -66,3 +71,15 @@ def test_a_false_claim_is_found(measure: str, false: Callable[[float], float], t
             claim["value"] = false(claim["value"])
     wrong = faults_of(trace, frame.assign(claims=json.dumps(claims)))
     assert measure in {fault.measure for fault in wrong}
+
+
+def test_of_two_findings_about_the_same_time_one_is_the_part() -> None:
+    time = Intervals.union([0], [10])
+    found = [
+        Judged(Rule(topic, "", "", lambda inputs: None), Finding(10, 5.0, "", "", "", lost={0: time}))
+        for topic in ("idle_host", "allocator_calls")
+    ]
+    assert {each.rule.topic: each.part_of for each in merged(found)} == {
+        "allocator_calls": "",
+        "idle_host": "allocator_calls",
+    }
