@@ -121,8 +121,8 @@ class PlainRank(Rank):
 
 
 HOST = {
-    "cuda_runtime", "cuda_driver", "mtia_runtime", "runtime", "xpu_runtime", "cpu_op", "operator",
-    "user_annotation", "python_function",
+    "cuda_runtime", "cuda_driver", "mtia_runtime", "mlu_runtime", "runtime", "xpu_runtime", "cpu_op",
+    "operator", "user_annotation", "python_function",
 }  # fmt: skip
 
 

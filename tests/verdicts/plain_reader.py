@@ -20,10 +20,10 @@ Thread = tuple[object, object]
 
 # What Kineto calls kernels, copies and fills, now and in 2021. MTIA has one category for all that streams do.
 KERNELS = {"kernel", "mtia_ccp_events"}
-COPIES = {"gpu_memcpy", "gpu_memset", "memcpy", "memset"}
+COPIES = {"gpu_memcpy", "gpu_memset", "memcpy", "memset", "mlu_memcpy", "mlu_memset"}
 MTIA_COPY = "dma_request"
 MTIA_WAITS = {"event_wait", "event_record"}
-CALLS = {"cuda_runtime", "cuda_driver", "mtia_runtime", "runtime"}
+CALLS = {"cuda_runtime", "cuda_driver", "mtia_runtime", "mlu_runtime", "runtime"}
 HOST = CALLS | {"cpu_op", "operator", "user_annotation", "python_function"}
 
 COMMUNICATION = re.compile(

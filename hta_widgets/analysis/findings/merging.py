@@ -23,9 +23,8 @@ def merged(judged: Sequence[Judged]) -> list[Judged]:
     """
     wholes = sorted(judged, key=lambda each: (-_length(each.finding), each.rule.topic))
     found: dict[str, str] = {}
-    for each in reversed(wholes):  # the smallest first
-        larger = (other for other in wholes if other is not each and _length(other.finding) > 0)
-        whole = next((other for other in larger if _is_part(each.finding, other.finding)), None)
+    for at, each in enumerate(wholes):  # of two as large, the first is the whole
+        whole = next((other for other in wholes[:at] if _is_part(each.finding, other.finding)), None)
         if whole is not None:
             found[each.rule.topic] = whole.rule.topic
     for each in judged:
@@ -47,7 +46,7 @@ def _outermost(part_of: dict[str, str], topic: str) -> str:
 
 def _is_part(part: Finding, whole: Finding) -> bool:
     """Whether most of the time of one lies within that of a larger one, on each of its ranks."""
-    if not part.lost or _length(part) > _length(whole):
+    if not part.lost or not whole.lost:
         return False
     return all(
         rank in whole.lost and (time & whole.lost[rank]).length >= _MOST * time.length

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hta_widgets.analysis.findings.headline import sentence
-from hta_widgets.analysis.findings.host_rules import HOST_RULES
+from hta_widgets.analysis.findings.host_rules import RULES
 from hta_widgets.analysis.findings.overview import overview
 from hta_widgets.trace.model import Trace
 from tests.analysis.kineto_file import Event, event, job, write
@@ -55,7 +55,7 @@ def opened(folder: Path, *programs: Program) -> Trace:
 
 
 def of_host(rows: dict[str, dict[str, Any]]) -> set[str]:
-    return HOST_RULES.keys() & rows.keys()
+    return {rule.topic for rule in RULES} & rows.keys()
 
 
 def test_operators_that_take_all_the_time_are_a_verdict(tmp_path: Path) -> None:

@@ -1,0 +1,494 @@
+"""What calls of the host take, what is launched in them, and what a job does that has no device."""
+
+from __future__ import annotations
+
+import re
+from statistics import median
+from typing import Any
+
+from tests.claims.job import Job, PlainRank, Record, Window, length, overlap, union
+from tests.claims.measures.idle import (
+    LOADING,
+    OPERATORS,
+    RUNTIME,
+    SYNCHRONISING,
+    at_most,
+    the_rank,
+)
+from tests.claims.registry import Stated, check, close, time_of
+from tests.verdicts.plain_reader import subtract
+
+COLLECTIVE = re.compile(r"(?:gloo|mpi|ucc):")
+STEP = re.compile(r"ProfilerStep#(\d+)$")
+
+
+def calls_named(rank: PlainRank, names: list[str]) -> list[Record]:
+    """The host's calls of these names."""
+    return [each for thread in rank.all_threads.values() for each in thread if each.name in names]
+
+
+def launched_in(rank: PlainRank, calls: list[Record]) -> list[Record]:
+    """Device work whose launch begins in one of these calls, on its thread."""
+    spans: dict[Any, list[Window]] = {}
+    for call in calls:
+        spans.setdefault((call.process, call.thread), []).append(call.window)
+    whole = {thread: union(windows) for thread, windows in spans.items()}
+    found = []
+    for work in rank.work:
+        launch = rank.launch(work)
+        if launch is not None:
+            inside = whole.get((launch.process, launch.thread), [])
+            if overlap(inside, (launch.start, launch.start + 1)):
+                found.append(work)
+    return found
+
+
+@time_of("time_in_calls")
+def time_in_calls(rank: PlainRank, about: dict[str, Any]) -> int:
+    """One of these calls is open."""
+    return rank.within([each.window for each in calls_named(rank, about["calls"])])
+
+
+@time_of("launched_in_calls")
+def launched_in_calls(rank: PlainRank, about: dict[str, Any]) -> int:
+    """What is launched in these calls runs."""
+    return rank.within([each.window for each in launched_in(rank, calls_named(rank, about["calls"]))])
+
+
+@check("idle_in_calls")
+def idle_in_calls(job: Job, stated: Stated) -> str:
+    """One of these calls is open, and nothing runs; start-up may be left out."""
+    ranks, idle = job.of(stated.ranks), 0
+    for rank in ranks:
+        open_ = union(each.window for each in calls_named(rank, stated.about["calls"]))
+        idle += rank.within(subtract(open_, rank.busy["any"]))
+    return at_most(stated, 100.0 * idle / sum(rank.judged_ns for rank in ranks), 0.1)
+
+
+@check("per_step")
+def per_step(job: Job, stated: Stated) -> str:
+    """Calls, or launches in them, in the median of the judged steps."""
+    rank = the_rank(job, stated)
+    calls = calls_named(rank, stated.about["calls"])
+    counted = calls
+    if stated.about["what"] != "calls":
+        launches = {id(call): call for work in launched_in(rank, calls) if (call := rank.launch(work))}
+        counted = list(launches.values())
+    steps = [
+        each
+        for thread in rank.all_threads.values()
+        for each in thread
+        if (match := STEP.match(each.name)) and int(match[1]) in rank.judged_steps
+    ]
+    if len(steps) < len(rank.judged_steps):  # marked by something else
+        return at_most(stated, len(counted), 0.0)
+    counts = [sum(step.start <= each.start < step.end for each in counted) for step in steps]
+    return close(stated, median(counts), 0.0, 1.0)
+
+
+@check("longest_calls")
+def longest_calls(job: Job, stated: Stated) -> str:
+    """Of these calls, those of the first name take longest, and those of the others are a tenth or more."""
+    rank, names = the_rank(job, stated), stated.about["calls"]
+    judged = rank.judged(calls_named(rank, names))
+    times = {name: sum(each.dur for each in judged if each.name == name) for name in names}
+    first, *others = stated.value
+    if times[first] < 0.9 * max(times.values()):
+        return f"most of the time is that of {max(times, key=lambda name: times[name])}"
+    few = [name for name in others if len(rank.named(name, judged)) < 0.09 * len(judged)]
+    return f"few are {few}" if few else ""
+
+
+# Modules
+
+
+def modules(rank: PlainRank, name: str) -> tuple[list[Record], list[Record]]:
+    """The modules of a class, and those of others right inside them."""
+    of_class = re.compile(re.escape(name) + r"(?:_\d+)?$")
+    threads = rank.all_threads.values()
+    every = [each for thread in threads for each in thread if each.name.startswith("nn.Module: ")]
+    mine = [each for each in every if of_class.match(each.name)]
+    numbers = {each.number for each in mine}
+    inner = []
+    for each in every:
+        if not of_class.match(each.name):
+            outer = next((one for one in rank.around(each) if one.name.startswith("nn.Module: ")), None)
+            if outer is not None and outer.number in numbers:
+                inner.append(each)
+    return mine, inner
+
+
+def own_time(rank: PlainRank, name: str) -> list[Window]:
+    """When such a module is open, modules of others in it and waits for the device aside."""
+    mine, inner = modules(rank, name)
+    waits = [
+        each.window for each in rank.events if each.category in RUNTIME and SYNCHRONISING.match(each.name)
+    ]
+    own = subtract(union(each.window for each in mine), union(each.window for each in inner))
+    return subtract(own, union(waits))
+
+
+@check("idle_in_modules")
+def idle_in_modules(job: Job, stated: Stated) -> str:
+    """The device is idle in the own time of such modules; pauses may be left out."""
+    rank = the_rank(job, stated)
+    idle = rank.within(subtract(own_time(rank, stated.about["module"]), rank.busy["any"]))
+    if stated.unit == "%":
+        return at_most(stated, 100.0 * idle / rank.judged_ns, 0.1)
+    return at_most(stated, idle / (max(len(job.steps), 1) if stated.unit == "ns/step" else 1))
+
+
+@check("own_time_per_launch")
+def own_time_per_launch(job: Job, stated: Stated) -> str:
+    """The own time of such modules by what is launched in them; pauses may be left out."""
+    rank, name = the_rank(job, stated), stated.about["module"]
+    mine, _ = modules(rank, name)
+    numbers = {each.number for each in mine}
+    launches = {}
+    for work in rank.work:
+        call = rank.launch(work)
+        if call is not None and overlap(rank.windows, (call.start, call.end)):
+            outer = next((one for one in rank.around(call) if one.name.startswith("nn.Module: ")), None)
+            if outer is not None and outer.number in numbers:
+                launches[id(call)] = call
+    own = rank.within(own_time(rank, name))
+    # a launch belongs to the step that it is in, also where its step ends later on the device
+    return at_most(stated, own / max(len(launches), 1), 0.1 * float(stated.value))
+
+
+@check("idle_in_module_class")
+def idle_in_module_class(job: Job, stated: Stated) -> str:
+    """Such modules are recorded."""
+    return "" if modules(the_rank(job, stated), str(stated.value))[0] else "no such module"
+
+
+@check("assumed_to_be_left")
+def assumed_to_be_left(job: Job, stated: Stated) -> str:
+    """A part: what the replay assumes, which is no measurement."""
+    return "" if 0.0 < float(stated.value) < 100.0 else "it is no part"
+
+
+# Who launches work
+
+
+def launcher(rank: PlainRank, work: Record) -> Record | None:
+    """The innermost operator around a launch that does more than copy or fill."""
+    call = rank.launch(work)
+    primitive = re.compile(r"aten::(?:copy_|_to_copy|clone|fill_|zero_)$")
+    operators = (each for each in (rank.around(call) if call else ()) if each.category in OPERATORS)
+    return next((each for each in operators if not primitive.match(each.name)), None)
+
+
+@check("launched_by")
+def launched_by(job: Job, stated: Stated) -> str:
+    """The operator launches at least that much; which kernels are meant, their own rule says."""
+    rank, about = the_rank(job, stated), stated.about
+    time = 0
+    for work in rank.work:
+        operator = launcher(rank, work)
+        if operator is not None and operator.name == about["operator"]:
+            time += work.dur
+    return at_most(stated, 100.0 * time / about["whole_ns"], 0.5)
+
+
+@check("largest_launcher")
+def largest_launcher(job: Job, stated: Stated) -> str:
+    """Such an operator launches device work."""
+    rank = the_rank(job, stated)
+    found = (launcher(rank, work) for work in rank.work)
+    return "" if any(each and each.name == stated.value for each in found) else "it launches nothing"
+
+
+@check("launching_module")
+@check("launching_line")
+def launching_place(job: Job, stated: Stated) -> str:
+    """It is open around a launch."""
+    rank = the_rank(job, stated)
+    for work in rank.work:
+        call = rank.launch(work)
+        if call is not None and any(each.name == stated.value for each in rank.around(call)):
+            return ""
+    return "nothing is launched in it"
+
+
+# Jobs without a device
+
+
+def main_thread(rank: PlainRank) -> list[Record]:
+    """What the thread does that marks the steps, or else is longest in operators."""
+    threads = list(rank.all_threads.values())
+    marked = [
+        thread
+        for thread in threads
+        if any(STEP.match(each.name) and each.category == "user_annotation" for each in thread)
+    ]
+    return max(
+        marked or threads,
+        key=lambda thread: rank.within([each.window for each in thread if is_operator(each)]),
+    )
+
+
+def is_operator(each: Record) -> bool:
+    return each.category in OPERATORS and not STEP.match(each.name)
+
+
+def parts(rank: PlainRank) -> dict[str, list[Window]]:
+    """When the thread of the steps loads data, is in operators, or is in none."""
+    thread = main_thread(rank)
+    loading = union(each.window for each in thread if LOADING.search(each.name))
+    operators = subtract(union(each.window for each in thread if is_operator(each)), loading)
+    silent = subtract(rank.windows, union([*loading, *operators]))
+    threads = rank.all_threads.values()
+    others = union(
+        each.window for other in threads if other is not thread for each in other if is_operator(each)
+    )
+    events = rank.events
+    collectives = union(each.window for each in events if COLLECTIVE.match(each.name))
+    optimizer = union(each.window for each in thread if each.name.startswith("Optimizer.step#"))
+    return {
+        "loading": loading,
+        "operators": operators,
+        "silent": silent,
+        "elsewhere": others,
+        "collecting": collectives,
+        "optimizer": optimizer,
+    }
+
+
+@check("host_time")
+def host_time(job: Job, stated: Stated) -> str:
+    """A part of the time of the thread of the steps, without any device work.
+
+    Waiting for collectives is a part of the silence in which one runs; what is outside is no more than the
+    silence, and no less than what of it no other thread is in an operator or a collective.
+    """
+    ranks = job.of(stated.ranks)
+    if any(rank.work for rank in job.ranks.values()):
+        return "there is device work"
+    part, low, high = stated.about["part"], 0, 0
+    for rank in ranks:
+        found = parts(rank)
+        silent = rank.within(found["silent"])
+        if part in ("loading", "operators", "optimizer"):
+            low, high = low + rank.within(found[part]), high + rank.within(found[part])
+        elif part == "outside":
+            busy = union([*found["elsewhere"], *found["collecting"]])
+            low, high = low + rank.within(subtract(found["silent"], busy)), high + silent
+        else:
+            high += sum(length(overlap(found["collecting"], window)) for window in found["silent"])
+    value, whole = float(stated.value), sum(rank.judged_ns for rank in ranks)
+    if stated.unit == "%":
+        value = value / 100.0 * whole
+    else:
+        value *= len(ranks) * (max(len(job.steps), 1) if stated.unit == "ns/step" else 1)
+    if 0.99 * low - 1e-3 * whole <= value <= 1.01 * high + 1e-3 * whole:
+        return ""
+    return f"it is between {low} and {high} of {whole} ns"
+
+
+@check("operator_time")
+def operator_time(job: Job, stated: Stated) -> str:
+    """Operators of a name, those inside them aside."""
+    own = sum(own_times(rank).get(stated.about["name"], 0) for rank in job.of(stated.ranks))
+    whole = sum(rank.judged_ns for rank in job.of(stated.ranks))
+    return close(stated, 100.0 * own / whole, 0.01, 0.2)
+
+
+def own_times(rank: PlainRank) -> dict[str, int]:
+    """By name of the operators of the thread of the steps, how long they are open, inner ones aside."""
+    found: dict[str, int] = {}
+    loading = parts(rank)["loading"]
+
+    def own(each: Record) -> int:
+        return length(subtract([part for window in rank.windows for part in overlap([each.window], window)],
+                               loading))  # fmt: skip
+
+    for each in main_thread(rank):
+        if is_operator(each):
+            found[each.name] = found.get(each.name, 0) + own(each)
+            outer = next((one for one in rank.around(each) if is_operator(one)), None)
+            if outer is not None:
+                found[outer.name] = found.get(outer.name, 0) - own(each)
+    return found
+
+
+@check("longest_operator")
+def longest_operator(job: Job, stated: Stated) -> str:
+    """The first, second or third by own time."""
+    times: dict[str, int] = {}
+    for rank in job.of(stated.ranks):
+        for name, time in own_times(rank).items():
+            times[name] = times.get(name, 0) + time
+    longest = sorted(times, key=lambda name: -times[name])
+    nth = longest[stated.about["nth"]]
+    return "" if times.get(stated.value, 0) >= 0.99 * times[nth] else f"it is {nth}"
+
+
+@check("operators")
+def operators(job: Job, stated: Stated) -> str:
+    """How many operators the thread of the steps is in, for each rank and step."""
+    ranks = job.of(stated.ranks)
+    number = sum(sum(is_operator(each) for each in rank.judged(main_thread(rank))) for rank in ranks)
+    per = len(ranks) * max(len(job.steps), 1) if stated.about["per_step"] else 1
+    return close(stated, number / per, 0.05, 1.0)
+
+
+@check("mean_operator")
+def mean_operator(job: Job, stated: Stated) -> str:
+    """The time in operators by their number."""
+    ranks = job.of(stated.ranks)
+    number = sum(sum(is_operator(each) for each in rank.judged(main_thread(rank))) for rank in ranks)
+    return close(stated, sum(rank.within(parts(rank)["operators"]) for rank in ranks) / max(number, 1), 0.05)
+
+
+@check("host_stands_out")
+@check("joins_last")
+def late_host(job: Job, stated: Stated) -> str:
+    """A rank of the job, which has others."""
+    return "" if len(job.ranks) > 1 and set(stated.value) <= set(job.ranks) else "there is no such rank"
+
+
+@check("host_time_beyond_others")
+def host_time_beyond_others(job: Job, stated: Stated) -> str:
+    """How much longer the thread is in a part than on the other ranks, on average."""
+    part = stated.about["part"]
+    name = "silent" if part == "outside" else part
+    times = {number: rank.within(parts(rank)[name]) for number, rank in job.ranks.items()}
+    own = times.pop(stated.ranks[0])
+    more = (own - sum(times.values()) / len(times)) / (len(job.steps) if stated.unit == "ns/step" else 1)
+    return at_most(stated, more, 0.02 * own) if part == "outside" else close(stated, more, 0.05, 0.02 * own)
+
+
+@check("most_frequent_collective")
+def most_frequent_collective(job: Job, stated: Stated) -> str:
+    """No other collective is recorded more often."""
+    counts: dict[str, int] = {}
+    for rank in job.of(stated.ranks):
+        for each in rank.events:
+            if COLLECTIVE.match(each.name):
+                counts[each.name] = counts.get(each.name, 0) + 1
+    most = max(counts.values(), default=0)
+    return "" if most and counts.get(str(stated.value)) == most else f"the counts are {counts}"
+
+
+@check("longest_outside")
+def longest_outside(job: Job, stated: Stated) -> str:
+    """No silence is longer, and it is no shorter than the mean of all."""
+    silent = [end - start for start, end in parts(the_rank(job, stated))["silent"]]
+    return at_most(stated, max(silent, default=0))
+
+
+@check("outside_in")
+@check("outside_in_call")
+def outside_in(job: Job, stated: Stated) -> str:
+    """Such a call is open where the thread is in no operator."""
+    rank = the_rank(job, stated)
+    name = stated.about.get("call", stated.value)
+    open_ = union(each.window for each in main_thread(rank) if each.name == name)
+    silent = parts(rank)["silent"]
+    inside = sum(length(overlap(open_, window)) for window in silent)
+    return "" if inside > 0 else "it is not open then"
+
+
+@check("updates")
+def updates(job: Job, stated: Stated) -> str:
+    """Operators that begin in steps of the optimizer, for each step."""
+    rank = the_rank(job, stated)
+    optimizer = parts(rank)["optimizer"]
+    during = [part for window in rank.windows for part in overlap(optimizer, window)]
+    number = sum(
+        is_operator(each) and bool(overlap(during, (each.start, each.start + 1)))
+        for each in main_thread(rank)
+    )
+    return close(stated, number / max(len(job.steps), 1), 0.05, 1.0)
+
+
+# A full launch queue, and several devices
+
+
+@check("blocked_on_full_queue")
+def blocked_on_full_queue(job: Job, stated: Stated) -> str:
+    """No longer than calls of the runtime are open that launch work of the stream."""
+    rank = the_rank(job, stated)
+    calls = [call for work in _of_stream(rank, stated) if (call := rank.launch(work))]
+    time = rank.within([call.window for call in calls])
+    if stated.unit == "%":
+        return at_most(stated, 100.0 * time / rank.judged_ns, 0.1)
+    return at_most(stated, time / (max(len(job.steps), 1) if stated.unit == "ns/step" else 1))
+
+
+def _of_stream(rank: PlainRank, stated: Stated) -> list[Record]:
+    return [work for work in rank.work if str(work.stream) == str(stated.about["stream"])]
+
+
+@check("queue_limit")
+def queue_limit(job: Job, stated: Stated) -> str:
+    """So many launches of the stream have begun at once whose work has not, and never many more."""
+    rank, changes = the_rank(job, stated), []
+    for work in _of_stream(rank, stated):
+        if (call := rank.launch(work)) is not None:
+            changes += [(call.start, 1), (max(work.start, call.start), -1)]
+    ahead = most = 0
+    for _, change in sorted(changes):
+        ahead += change
+        most = max(most, ahead)
+    return close(stated, most, 0.05, 2.0)
+
+
+@check("calls_at_limit")
+def calls_at_limit(job: Job, stated: Stated) -> str:
+    """No more than launch the work of the stream."""
+    return at_most(stated, len(_of_stream(the_rank(job, stated), stated)), 0.0)
+
+
+@check("full_queue")
+@check("longest_blocked")
+def full_queue(job: Job, stated: Stated) -> str:
+    """The stream does work; the rank is one of the job."""
+    if stated.unit == "ranks":
+        return "" if set(stated.value) <= set(job.ranks) else "there is no such rank"
+    streams = {str(work.stream) for work in the_rank(job, stated).work}
+    return "" if str(stated.value) in streams else f"the streams are {streams}"
+
+
+def by_device(rank: PlainRank) -> dict[Any, list[Window]]:
+    """When each device works that computes for a twentieth of the time or more."""
+    found = {}
+    for device in {work.args.get("device", work.process) for work in rank.work}:
+        mine = [work for work in rank.work if work.args.get("device", work.process) == device]
+        computing = [work.window for work in mine if work.kind == "computing"]
+        if 20 * rank.within(computing) >= rank.judged_ns:
+            found[device] = union(work.window for work in mine)
+    return found
+
+
+@check("devices")
+@check("several_devices")
+def devices(job: Job, stated: Stated) -> str:
+    """How many compute."""
+    ranks = job.of(stated.ranks or stated.value)
+    most = max(len(by_device(rank)) for rank in ranks)
+    if stated.unit == "ranks":
+        return "" if most > 1 else "it has one device"
+    return close(stated, most, 0.0, 0.0)
+
+
+@time_of("any_device_works")
+def any_device_works(rank: PlainRank, about: dict[str, Any]) -> int:
+    """At least one of them."""
+    return rank.within([window for windows in by_device(rank).values() for window in windows])
+
+
+@time_of("each_device_works")
+def each_device_works(rank: PlainRank, about: dict[str, Any]) -> int:
+    """On average."""
+    found = by_device(rank)
+    return sum(rank.within(windows) for windows in found.values()) // max(len(found), 1)
+
+
+@time_of("devices_in_turn")
+def devices_in_turn(rank: PlainRank, about: dict[str, Any]) -> int:
+    """One is idle while another works."""
+    found = by_device(rank)
+    mean = sum(rank.within(windows) for windows in found.values()) // max(len(found), 1)
+    return rank.within([window for windows in found.values() for window in windows]) - mean

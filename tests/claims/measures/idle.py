@@ -1,0 +1,375 @@
+"""Why devices are idle, and where the host is then: gap by gap, as a person would go through them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from tests.claims.job import Job, PlainRank, Record, Window, length, overlap, union
+from tests.claims.registry import Stated, check, close, time_of
+from tests.verdicts.plain_reader import subtract
+
+SYNCHRONISING = re.compile(
+    r"(?:cuda|hip|cu|musa)\w*Synchronize|(?:cuda|hip|cu|musa)Memcpy(?!\w*Async)|(?:cuda|hip|musa)Free$"
+    r"|aten::(?:item|_local_scalar_dense)$"
+)
+LOADING = re.compile("dataloader.*next", re.IGNORECASE)
+QUEUED_NS = 30_000
+"""Queued work that starts within this of its launch, or of the work before it, did not wait for anything."""
+
+OPERATORS = {"cpu_op", "operator"}
+RUNTIME = {"cuda_runtime", "cuda_driver", "mtia_runtime", "mlu_runtime", "runtime", "xpu_runtime"}
+CALLS = OPERATORS | RUNTIME | {"python_function"}
+Thread = tuple[object, object]
+
+
+class Piece(NamedTuple):
+    """Idle time of one cause, before work that is launched on a thread."""
+
+    cause: str
+    start: int
+    end: int
+    thread: Thread | None
+    gap: int
+
+
+def of_threads(rank: PlainRank, wanted: Callable[[Record], object]) -> dict[Thread, list[Window]]:
+    """When events of a kind are open, by thread of the host."""
+    return {
+        thread: union(each.window for each in events if wanted(each))
+        for thread, events in rank.all_threads.items()
+    }
+
+
+@cache
+def launching(rank: PlainRank) -> set[Thread]:
+    """The threads that launch device work."""
+    calls = [rank.launch(work) for work in rank.work]
+    return {(call.process, call.thread) for call in calls if call is not None}
+
+
+@cache
+def pieces(rank: PlainRank) -> list[Piece]:
+    """The idle time before the first and between any two pieces of work, by cause."""
+    blocked = of_threads(rank, lambda each: each.category in CALLS and SYNCHRONISING.match(each.name))
+    loading = of_threads(rank, lambda each: LOADING.search(each.name))
+    threads = launching(rank)
+    if len(threads) > 1:  # one that has nothing to do waits for the others
+        open_ = of_threads(rank, lambda each: each.category in CALLS)
+        for doing in (blocked, loading):
+            anywhere = union(window for thread in threads for window in doing[thread])
+            for thread in threads:
+                doing[thread] = union([*doing[thread], *subtract(anywhere, open_[thread])])
+    timed = [work for work in rank.work if work.end > work.start]
+    first: dict[int, Record] = {}
+    for work in sorted(timed, key=lambda work: _called(rank, work)):
+        first.setdefault(work.start, work)
+    found: list[Piece] = []
+    begin = min(each.start for each in rank.events)
+    for start, end in rank.busy["any"]:
+        if begin < start:
+            found += _explained(rank, begin, start, first[start], blocked, loading, not found)
+        begin = end
+    return found
+
+
+def _called(rank: PlainRank, work: Record) -> int:
+    call = rank.launch(work)
+    return 1 << 62 if call is None else call.start
+
+
+def _explained(
+    rank: PlainRank,
+    start: int,
+    end: int,
+    work: Record,
+    blocked: dict[Thread, list[Window]],
+    loading: dict[Thread, list[Window]],
+    is_first: bool,
+) -> Iterable[Piece]:
+    call = rank.launch(work)
+    if call is None:
+        yield Piece("unknown", start, end, None, start)
+        return
+    thread = (call.process, call.thread)
+    called = min(max(call.start, start), end)
+    returned = min(max(call.end, called), end)
+    synchronising = overlap(blocked.get(thread, []), (start, called))
+    waiting = subtract(overlap(loading.get(thread, []), (start, called)), synchronising)
+    rest = subtract([(start, called)], union([*synchronising, *waiting]))
+    for cause, windows in (("host_sync", synchronising), ("data_stall", waiting), ("host_busy", rest)):
+        yield from (Piece(cause, *window, thread, start) for window in windows if window[1] > window[0])
+    short = end - returned < QUEUED_NS
+    arrived = end if short and (returned > start or is_first) else returned
+    if called < arrived:
+        yield Piece("launch_latency", called, arrived, thread, start)
+    if arrived < end:
+        yield Piece("kernel_wait" if short else "device_wait", arrived, end, thread, start)
+
+
+def idle_of(rank: PlainRank, cause: str) -> list[Piece]:
+    """The judged idle time of a cause."""
+    if cause == "edge":
+        first, last = min(each.start for each in rank.events), rank.busy["any"][-1][1]
+        outside = [(-(1 << 62), first), (last, 1 << 62)]
+        return [
+            Piece(cause, *part, None, part[0])
+            for window in rank.windows
+            for part in overlap(outside, window)
+            if part[1] > part[0]
+        ]
+    return [
+        piece._replace(start=start, end=end)
+        for piece in pieces(rank)
+        if piece.cause == cause
+        for start, end in overlap(rank.windows, (piece.start, piece.end))
+        if end > start
+    ]
+
+
+def windows_of(found: Iterable[Piece]) -> list[Window]:
+    return union((piece.start, piece.end) for piece in found)
+
+
+def apart(stated: Stated) -> int:
+    """How much of the cause the row leaves to start-up and to pauses."""
+    claims = json.loads(stated.row["claims"])
+    return sum(
+        ns
+        for claim in claims
+        if claim["measure"] == "idle_by_cause" and claim["about"]["cause"] == stated.about["cause"]
+        for ns in claim["about"]["apart_ns"].values()
+    )
+
+
+def the_rank(job: Job, stated: Stated) -> PlainRank:
+    (number,) = stated.ranks
+    return job.ranks[number]
+
+
+def at_most(stated: Stated, truth: float, least: float = 2_000.0) -> str:
+    """What is true, where it is less than what is stated."""
+    return close(stated, truth, 0.01, least) if float(stated.value) > truth else ""
+
+
+@time_of("idle_by_cause")
+def idle_by_cause(rank: PlainRank, about: dict[str, Any]) -> int:
+    """Idle time of a cause, but for what the row says is start-up or pauses."""
+    return length(windows_of(idle_of(rank, about["cause"]))) - about["apart_ns"].get(str(rank.number), 0)
+
+
+@check("most_idle")
+def most_idle(job: Job, stated: Stated) -> str:
+    """No rank is idle for longer for this cause."""
+    times = {
+        number: length(windows_of(idle_of(rank, stated.about["cause"])))
+        for number, rank in job.ranks.items()
+        if rank.work
+    }
+    most = max(times, key=lambda number: times[number])
+    return "" if (most,) == stated.value or apart(stated) else f"it is rank {most}"
+
+
+@check("longest_idle")
+def longest_idle(job: Job, stated: Stated) -> str:
+    """The longest piece; without start-up and pauses it may be a shorter one."""
+    lengths = [
+        end - start for start, end in windows_of(idle_of(the_rank(job, stated), stated.about["cause"]))
+    ]
+    if apart(stated):
+        return at_most(stated, max(lengths, default=0))
+    return close(stated, max(lengths, default=0), 0.001, 1_000.0) or _is_shown(job, stated)
+
+
+def _is_shown(job: Job, stated: Stated) -> str:
+    """Whether the row's time is a piece of the cause, as long as it says."""
+    row = stated.row
+    shown = (int(row["start_ns"]), int(row["end_ns"]))
+    inside = overlap(windows_of(idle_of(the_rank(job, stated), stated.about["cause"])), shown)
+    if length(inside) < 0.99 * (shown[1] - shown[0]) or shown[1] - shown[0] < 0.99 * float(stated.value):
+        return f"what is shown is idle for that reason for {length(inside)} of {shown[1] - shown[0]} ns"
+    return ""
+
+
+def _open_on(rank: PlainRank, cause: str, wanted: Callable[[Record], object]) -> float:
+    """For how much (%) of the idle time of a cause the thread that launches next has such an event open."""
+    found, open_ = idle_of(rank, cause), of_threads(rank, wanted)
+    inside = sum(
+        length(overlap(open_[piece.thread], (piece.start, piece.end)))
+        for piece in found
+        if piece.thread in open_
+    )
+    return 100.0 * inside / max(sum(piece.end - piece.start for piece in found), 1)
+
+
+@check("idle_in_call")
+def idle_in_call(job: Job, stated: Stated) -> str:
+    """A call of this name is open."""
+    share = _open_on(
+        the_rank(job, stated), stated.about["cause"], lambda each: each.name == stated.about["call"]
+    )
+    if apart(stated):
+        return "" if share else "no call of this name is open then"
+    return close(stated, share, 0.01, 0.5)
+
+
+@check("idle_in")
+@check("most_idle_in")
+def idle_in(job: Job, stated: Stated) -> str:
+    """A call of this name is open for a tenth of the time; for half of it where it is the only one."""
+    share = _open_on(the_rank(job, stated), stated.about["cause"], lambda each: each.name == stated.value)
+    least = 0.1 if apart(stated) else 49.9 if stated.measure == "most_idle_in" else 9.9
+    return "" if share >= least else f"it is open for {share:.3g} % of the time"
+
+
+@check("around")
+def around(job: Job, stated: Stated) -> str:
+    """It is open around a call of that name."""
+    rank = the_rank(job, stated)
+    outer = rank.named(str(stated.value))
+    for call in rank.named(stated.about["call"]):
+        if any(each.start <= call.start and call.end <= each.end for each in outer):
+            return ""
+    return f"no {stated.about['call']} lies in it"
+
+
+@check("idle_unrecorded")
+def idle_unrecorded(job: Job, stated: Stated) -> str:
+    """The thread that launches next has no call open, nor an annotation that holds none."""
+    rank = the_rank(job, stated)
+    share = 100.0 - _open_on(rank, stated.about["cause"], lambda each: tells(rank, each))
+    return "" if apart(stated) else close(stated, share, 0.01, 0.5)
+
+
+def tells(rank: PlainRank, each: Record) -> bool:
+    """Whether an event says what a thread does: a call, or an annotation with none inside."""
+    if each.category in CALLS:
+        return True
+    if each.category != "user_annotation" or each.name.startswith("ProfilerStep#"):
+        return False
+    return bool(LOADING.search(each.name)) or not _holds_call(rank, each)
+
+
+def _holds_call(rank: PlainRank, outer: Record) -> bool:
+    inside = rank.children.get(outer.number, [])
+    return any(each.category in OPERATORS | RUNTIME or _holds_call(rank, each) for each in inside)
+
+
+@check("idle_drained")
+def idle_drained(job: Job, stated: Stated) -> str:
+    """The gap begins while a thread that launches is in a synchronising call."""
+    rank = the_rank(job, stated)
+    return _drained(rank, stated, lambda each: bool(SYNCHRONISING.match(each.name)))
+
+
+@check("drained_by")
+def drained_by(job: Job, stated: Stated) -> str:
+    """The call synchronises, and is one in which gaps begin."""
+    if not SYNCHRONISING.match(str(stated.value)):
+        return f"{stated.value} does not synchronise"
+    rank = the_rank(job, stated)
+    waits = union(each.window for each in rank.named(str(stated.value)))
+    begins = [piece.gap for piece in idle_of(rank, stated.about["cause"])]
+    return "" if any(overlap(waits, (gap - 1, gap + 1)) for gap in begins) else "no gap begins in it"
+
+
+def _drained(rank: PlainRank, stated: Stated, wanted: Callable[[Record], bool]) -> str:
+    found = idle_of(rank, stated.about["cause"])
+    by_thread = of_threads(rank, lambda each: each.category in CALLS and wanted(each))
+    blocked = union(window for thread in launching(rank) for window in by_thread[thread])
+    after = sum(
+        piece.end - piece.start for piece in found if overlap(blocked, (piece.gap - 1, piece.gap + 1))
+    )
+    share = 100.0 * after / max(sum(piece.end - piece.start for piece in found), 1)
+    # a thread without any call open counts as blocked, too, while another one is
+    return close(stated, share, 0.02, 1.0) if share > float(stated.value) and not apart(stated) else ""
+
+
+# Pauses of the host
+
+
+@cache
+def pauses(rank: PlainRank) -> list[tuple[Window, Record]]:
+    """Where no thread that launches has an operator or a call open for a millisecond, and what ends that."""
+    ours = [
+        each
+        for thread in launching(rank)
+        for each in rank.all_threads[thread]
+        if each.category in OPERATORS | RUNTIME or (each.category != "python_function" and tells(rank, each))
+        or (each.category == "python_function" and LOADING.search(each.name))
+    ]  # fmt: skip
+    recorded = union(each.window for each in ours)
+    found = []
+    for (_, start), (end, _) in pairwise(recorded):
+        if end - start >= 1_000_000:
+            ends = [each for each in ours if each.start == end]
+            found.append(((start, end), max(ends, key=lambda each: (each.dur, each.category in OPERATORS))))
+    return found
+
+
+def collecting(rank: PlainRank) -> list[Window]:
+    """When Python's garbage collector runs on a thread that launches."""
+    by_thread = of_threads(rank, lambda each: each.name == "Python GC" and each.category == "python_function")
+    return union(window for thread in launching(rank) for window in by_thread[thread])
+
+
+@time_of("paused")
+def paused(rank: PlainRank, about: dict[str, Any]) -> int:
+    """The host would be late anyway, pauses, and goes on with one of these calls; or garbage is collected."""
+    chosen = [
+        window
+        for window, call in pauses(rank)
+        if call.name in about["before"] and window[1] - window[0] >= about["least_ns"]
+    ]
+    idle, garbage = windows_of(idle_of(rank, "host_busy")), collecting(rank)
+    chosen = union([*chosen, *garbage]) if about["collected"] else subtract(union(chosen), garbage)
+    return sum(length(overlap(idle, window)) for window in chosen)
+
+
+@check("pauses")
+def number_of_pauses(job: Job, stated: Stated) -> str:
+    """There are no more pieces of idle time of a late host."""
+    number = len(windows_of(idle_of(the_rank(job, stated), "host_busy")))
+    return (
+        "" if 0 < int(stated.value) <= 2 * number + len(pauses(the_rank(job, stated))) else f"only {number}"
+    )
+
+
+@check("longest_pause")
+def longest_pause(job: Job, stated: Stated) -> str:
+    """The time that is shown is idle of a late host, and as long."""
+    return _is_shown(job, Stated(**{**vars(stated), "about": {"cause": "host_busy"}}))
+
+
+@check("pause_threshold")
+def pause_threshold(job: Job, stated: Stated) -> str:
+    """Such a pause is there."""
+    lengths = [end - start for rank in job.ranks.values() for (start, end), _ in pauses(rank)]
+    return "" if max(lengths, default=0) >= int(stated.value) else "no pause is so long"
+
+
+@check("idle_in_garbage_collection")
+def idle_in_garbage_collection(job: Job, stated: Stated) -> str:
+    """Python collects garbage for half of the time or more."""
+    rank = the_rank(job, stated)
+    idle = sum(length(overlap(windows_of(idle_of(rank, "host_busy")), window)) for window in collecting(rank))
+    return "" if idle and 50.0 <= float(stated.value) <= 100.0 else f"the device idles {idle} ns then"
+
+
+@check("most_paused")
+@check("paused_in")
+@check("ends_pauses")
+def of_pauses(job: Job, stated: Stated) -> str:
+    """The rank pauses; the call ends a pause, or is open in one."""
+    if stated.unit == "ranks":
+        return "" if pauses(job.ranks[stated.value[0]]) else "it never pauses"
+    found = pauses(the_rank(job, stated))
+    if stated.measure == "ends_pauses":
+        return "" if any(call.name == stated.value for _, call in found) else "it ends no pause"
+    named = the_rank(job, stated).named(str(stated.value))
+    within = any(overlap([window], each.window) for window, _ in found for each in named)
+    return "" if within or str(stated.value) == "Python GC" else "it is open in no pause"

@@ -1,0 +1,295 @@
+"""What a recording holds, and how long its steps take."""
+
+from __future__ import annotations
+
+import re
+from statistics import median
+from typing import Any
+
+from hta_widgets.kernel_names import short_kernel_name
+from tests.claims.job import Job, PlainRank, Record, length, overlap
+from tests.claims.measures.idle import RUNTIME, SYNCHRONISING, at_most, the_rank
+from tests.claims.registry import Stated, check, close, time_of
+from tests.verdicts.plain_reader import subtract
+
+LAUNCH = re.compile(r"(?:cuda|hip|cu|musa)\w*Launch\w*")
+
+
+@time_of("not_computing")
+def not_computing(rank: PlainRank, about: dict[str, Any]) -> int:
+    """No compute kernel runs."""
+    return rank.judged_ns - rank.within([each.window for each in rank.kernels])
+
+
+def kernel_times(job: Job, ranks: tuple[int, ...]) -> dict[str, int]:
+    """By short name of compute kernels, what those take that run in the judged time."""
+    found: dict[str, int] = {}
+    for rank in job.of(ranks):
+        for each in rank.judged(rank.kernels):
+            name = short_kernel_name(each.name)
+            found[name] = found.get(name, 0) + each.dur
+    return found
+
+
+@check("kernel_time")
+def kernel_time(job: Job, stated: Stated) -> str:
+    """Kernels of a name, of the time of all."""
+    times = kernel_times(job, stated.ranks)
+    share = 100.0 * times.get(stated.about["short_name"], 0) / max(sum(times.values()), 1)
+    # a kernel belongs to the step that launches it, also where it runs in another one
+    return close(stated, share, 0.02, 1.0)
+
+
+@check("kernel_with_most_time")
+def kernel_with_most_time(job: Job, stated: Stated) -> str:
+    """The first, second or third of them by time."""
+    times = kernel_times(job, stated.ranks)
+    longest = sorted(times, key=lambda name: -times[name])
+    nth = longest[stated.about["nth"]]
+    return "" if times.get(str(stated.value), 0) >= 0.95 * times[nth] else f"it is {nth}"
+
+
+@check("longest_suspect")
+@check("stream_of_suspect")
+@check("rank_of_suspect")
+@check("suspect")
+@check("why_suspect")
+def suspect(job: Job, stated: Stated) -> str:
+    """Work of this name takes as long, on this stream of this rank; why it is suspected is said of it."""
+    if stated.measure == "why_suspect":
+        return "" if stated.value else "no reason is given"
+    name = stated.about.get("name", stated.value)
+    found = [
+        (rank.number, work)
+        for rank in job.ranks.values()
+        for work in rank.work
+        if work.name == name and (not stated.ranks or rank.number in stated.ranks)
+    ]
+    if stated.measure == "rank_of_suspect":
+        return "" if stated.value[0] in {number for number, _ in found} else "it has no such work"
+    if stated.measure == "stream_of_suspect":
+        return "" if str(stated.value) in {str(work.stream) for _, work in found} else "it has no such work"
+    if stated.measure == "longest_suspect":
+        return at_most(stated, sum(work.dur for _, work in found))
+    return "" if found else "there is no such work"
+
+
+@check("without_launch")
+def without_launch(job: Job, stated: Stated) -> str:
+    """Of the judged device work, by count, no call is recorded that launched it."""
+    judged = [(rank, work) for rank in job.of(stated.ranks) for work in rank.judged(rank.work)]
+    missing = sum(rank.launch(work) is None for rank, work in judged)
+    return close(stated, 100.0 * missing / max(len(judged), 1), 0.05, 2.0)
+
+
+@check("several_jobs")
+def several_jobs(job: Job, stated: Stated) -> str:
+    """There are several ranks."""
+    return "" if len(job.trace.ranks) > 1 else "there is one rank"
+
+
+@check("least_kept")
+def least_kept(job: Job, stated: Stated) -> str:
+    """Operators have numbers: of those from the first to the last so many are in the file."""
+    shares = []
+    for rank in job.of(stated.ranks):
+        numbers = {
+            int(each.args["Record function id"])
+            for each in rank.events
+            if int(each.args.get("Record function id", 0) or 0) > 0
+        } or {
+            int(each.args["External id"])
+            for each in rank.events
+            if each.category in ("cpu_op", "operator") and int(each.args.get("External id", 0) or 0) > 0
+        }
+        if numbers:
+            shares.append(100.0 * len(numbers) / (max(numbers) - min(numbers) + 1))
+    return close(stated, min(shares, default=100.0), 0.1, 0.5)
+
+
+@check("device_events")
+def device_events(job: Job, stated: Stated) -> str:
+    """No rank has more pieces of device work."""
+    return close(stated, max((len(rank.work) for rank in job.ranks.values()), default=0), 0.0, 0.0)
+
+
+@check("launches")
+@check("launches_without_work")
+def launches(job: Job, stated: Stated) -> str:
+    """Calls that launch kernels, and those without device work."""
+    number = 0
+    for rank in job.of(stated.ranks):
+        answered = {work.correlation for work in rank.work}
+        calls = [each for each in rank.events if each.category in RUNTIME and LAUNCH.match(each.name)]
+        number += sum(stated.measure == "launches" or call.correlation not in answered for call in calls)
+    return close(stated, number, 0.02, 2.0)
+
+
+@check("unread_files")
+def unread_files(job: Job, stated: Stated) -> str:
+    """Files for which a reason is given."""
+    return close(stated, len(job.trace.failed), 0.0, 0.0)
+
+
+@check("read_ranks")
+def read_ranks(job: Job, stated: Stated) -> str:
+    """The ranks of the files that were read."""
+    value = stated.value if stated.unit == "ranks" else int(stated.value)
+    truth = tuple(job.trace.ranks) if stated.unit == "ranks" else len(job.trace.ranks)
+    return "" if value == truth else f"they are {truth}"
+
+
+# Start-up, and what ran before the recording
+
+
+@time_of("start_up_at_most")
+def start_up_at_most(rank: PlainRank, about: dict[str, Any]) -> int:
+    """Nothing runs."""
+    return rank.judged_ns - rank.within([each.window for each in rank.work])
+
+
+@check("start_up")
+def start_up(job: Job, stated: Stated) -> str:
+    """Idle time, and no more than all of it."""
+    ranks = job.of(stated.ranks)
+    idle = sum(start_up_at_most(rank, {}) for rank in ranks)
+    if stated.unit == "%":
+        return at_most(stated, 100.0 * idle / sum(rank.judged_ns for rank in ranks), 0.1)
+    return at_most(stated, idle / len(ranks))
+
+
+def runtime_calls(job: Job, stated: Stated, name: str) -> list[Record]:
+    return [each for each in the_rank(job, stated).events if each.category in RUNTIME and each.name == name]
+
+
+@check("start_up_call_time")
+def start_up_call_time(job: Job, stated: Stated) -> str:
+    """As long as some calls of this name of the runtime are together."""
+    times = [call.dur for call in runtime_calls(job, stated, stated.about["call"])]
+    return at_most(stated, sum(times)) if times else "it is never called"
+
+
+@check("start_up_calls")
+def start_up_calls(job: Job, stated: Stated) -> str:
+    """No more than there are."""
+    return at_most(stated, len(runtime_calls(job, stated, stated.about["call"])), 0.0)
+
+
+@check("longest_driver_call")
+def longest_driver_call(job: Job, stated: Stated) -> str:
+    """The device is idle in a part of the longest call of this name."""
+    calls = runtime_calls(job, stated, str(stated.value))
+    if not calls:
+        return "it is never called"
+    longest = max(calls, key=lambda call: call.dur)
+    idle = subtract([longest.window], the_rank(job, stated).busy["any"])
+    return "" if 10 * length(idle) >= longest.dur else f"the device is idle for {length(idle)} ns of it"
+
+
+@check("start_up_in")
+def start_up_in(job: Job, stated: Stated) -> str:
+    """Marked steps that are not judged."""
+    marked = set(job.trace.iterations["iteration"].tolist())
+    wrong = [step for step in stated.value if step not in marked or step in job.steps]
+    return f"{wrong} are judged, or none" if wrong else ""
+
+
+@check("earliest_step")
+def earliest_step(job: Job, stated: Stated) -> str:
+    """No other step of the rank begins before."""
+    frame = job.trace.iterations[job.trace.iterations["rank"] == stated.ranks[0]]
+    first = int(frame.loc[frame["start_ns"].idxmin(), "iteration"])
+    return "" if stated.value == (first,) else f"it is {first}"
+
+
+@check("waits_for_earlier_work")
+@check("waits_in")
+@check("wait_for_earlier_work")
+def wait_for_earlier_work(job: Job, stated: Stated) -> str:
+    """A synchronising call of the rank is as long."""
+    rank = job.ranks[stated.value[0]] if stated.unit == "ranks" else the_rank(job, stated)
+    calls = [each for each in rank.events if SYNCHRONISING.match(each.name)]
+    if stated.unit == "name":
+        return "" if any(call.name == stated.value for call in calls) else "no such call synchronises"
+    if stated.unit == "ns":
+        return at_most(stated, max((call.dur for call in calls), default=0))
+    return "" if calls else "it never waits"
+
+
+# Steps
+
+
+def step_times(job: Job, rank: int | None = None) -> dict[tuple[int, int], tuple[int, int]]:
+    """(rank, iteration) -> start and end of the steps that are complete."""
+    frame = job.trace.iterations
+    frame = frame[~frame["partial"]]
+    if rank is not None:
+        frame = frame[frame["rank"] == rank]
+    columns = ("rank", "iteration", "start_ns", "end_ns")
+    return {(each[0], each[1]): (each[2], each[3]) for each in zip(*(frame[c] for c in columns), strict=True)}
+
+
+@check("step_time")
+def step_time(job: Job, stated: Stated) -> str:
+    """From its start to its end."""
+    start, end = step_times(job)[stated.ranks[0], stated.about["iteration"]]
+    return close(stated, end - start, 0.0, 1_000.0)
+
+
+@check("usual_step_time")
+def usual_step_time(job: Job, stated: Stated) -> str:
+    """What half of the steps take no longer than, start-up aside."""
+    times = sorted(end - start for start, end in step_times(job).values())
+    low, high = times[len(times) // 4], times[-1 - len(times) // 4]
+    return "" if low <= float(stated.value) <= high else f"most take {low} to {high} ns"
+
+
+@check("slow_steps")
+@check("steps")
+def number_of_steps(job: Job, stated: Stated) -> str:
+    """Complete steps; of those that are slow, some take longer than a tenth above what is usual."""
+    steps = {step for _, step in step_times(job)}
+    if stated.measure == "steps":
+        return at_most(stated, len(steps), 0.0)
+    usual = median(end - start for start, end in step_times(job).values())
+    slow = {step for (_, step), (start, end) in step_times(job).items() if end - start > 1.09 * usual}
+    return at_most(stated, len(slow), 0.0)
+
+
+@check("slowest_step")
+@check("slowest_step_on")
+def slowest_step(job: Job, stated: Stated) -> str:
+    """It takes longer than is usual."""
+    rank, step = (stated.ranks or stated.value)[0], stated.about.get("iteration", stated.value[0])
+    times = {key: end - start for key, (start, end) in step_times(job).items()}
+    return "" if times[rank, step] > 1.09 * median(times.values()) else "it is as long as usual"
+
+
+@check("beyond_usual")
+def beyond_usual(job: Job, stated: Stated) -> str:
+    """No more than what these steps take beyond three quarters of a median step."""
+    times = {key: end - start for key, (start, end) in step_times(job).items() if key[0] in stated.ranks}
+    usual = median(times.values())
+    beyond = sum(time - 0.75 * usual for (_, step), time in times.items() if step in stated.about["steps"])
+    whole = sum(  # others that are as long hold start-up: they are not judged
+        time for (_, step), time in times.items() if time < 1.1 * usual or step in stated.about["steps"]
+    )
+    return at_most(stated, 100.0 * beyond / whole, 0.1)
+
+
+@check("longer_than_usual")
+def longer_than_usual(job: Job, stated: Stated) -> str:
+    """No more than the whole step is longer, and a tenth of it."""
+    times = {key: end - start for key, (start, end) in step_times(job, stated.ranks[0]).items()}
+    own = times[stated.ranks[0], stated.about["iteration"]]
+    return at_most(stated, own - median(times.values()) + 0.1 * own)
+
+
+@check("more_kernels_than_usual")
+def more_kernels_than_usual(job: Job, stated: Stated) -> str:
+    """Kernels that are launched in the step, beyond the median of the steps."""
+    rank, counts = the_rank(job, stated), {}
+    for (_, step), window in step_times(job, stated.ranks[0]).items():
+        counts[step] = sum(bool(overlap([window], each.window)) for each in rank.kernels)
+    more = counts[stated.about["iteration"]] - median(counts.values())
+    return close(stated, more, 0.1, 0.02 * median(counts.values()) + 2.0)
