@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.findings.callers import callers_in_words
-from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
+from hta_widgets.analysis.core.claim import Claim, Said, Text, Unit, say
+from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
-from hta_widgets.analysis.findings.shorter import Shorter, known_peaks, longest, matters, peaks_of, shorter
+from hta_widgets.analysis.findings.shorter import (
+    Shorter,
+    known_peaks,
+    longest,
+    longest_kernel,
+    longest_run,
+    matters,
+    peaks_of,
+    shapes_missing,
+    shorter,
+)
 from hta_widgets.analysis.kernels.residency import LIMITERS, residency
 from hta_widgets.analysis.operators.fixed_elsewhere import judged_kernels
 from hta_widgets.analysis.operators.least_times import least_ns
@@ -21,13 +30,8 @@ from hta_widgets.analysis.operators.underfilled import FILLING, filled_ns, under
 from hta_widgets.analysis.operators.waves import OPERATIONS, full_waves_ns, partial_waves
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import counted, duration, percent, significant
-from hta_widgets.kernel_names import short_kernel_name
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["RULES", "low_occupancy", "tiny_products", "wave_quantization"]
+from hta_widgets.formatting import significant
+from hta_widgets.trace.rank_trace import RankTrace
 
 Int64 = npt.NDArray[np.int64]
 
@@ -55,24 +59,31 @@ def wave_quantization(inputs: Inputs) -> Finding | None:
         "the last wave of blocks of kernels is not full; what that costs is not known",
     )
     found = shorter(inputs, full_waves_ns) if matter else None
-    if found is None or found.lost_pct < NOTE_PCT:
+    if found is None:
         return None
     rank_trace = inputs.trace.rank(found.worst)
-    row, name = _main(rank_trace, found.rows)
-    rows, waves = partial_waves(rank_trace)
+    most = _Longest(rank_trace, found.rows, "partial waves")
+    row, (rows, waves) = most.row, partial_waves(rank_trace)
     launch, of_row = residency(rank_trace, np.array([row])), float(waves[rows == row][0])
-    room = int(launch.multiprocessors[0] * launch.resident[0])
+    processors, resident = int(launch.multiprocessors[0]), int(launch.resident[0])
     return _finding(
-        inputs, "occupancy", found, row,
-        f"Kernels whose last wave of blocks leaves much of the device idle take {percent(found.taken_pct)} "
-        f"of the time{callers_in_words(rank_trace, found.rows)}. The most time of them takes {name}: "
-        f"{int(launch.blocks[0]):,} blocks, where the device has room for {room:,} at once "
-        f"({int(launch.multiprocessors[0]):,} multiprocessors with {int(launch.resident[0]):,} each), are "
-        f" {significant(of_row)} waves, which take as long as {int(np.ceil(of_row)):,}. In full waves, at "
-        f"no more than half the peak of this device or that of its memory, they would take at least "
-        f"{percent(found.taken_pct - found.lost_pct)}",
+        inputs, found, most,
+        "Kernels whose last wave of blocks leaves much of the device idle",
+        "in full waves",
+        say(
+            "{longest} takes the most time of them: it launches {blocks} blocks, where the device has room "
+            "for {room} at once ({processors} multiprocessors with {resident} each). These are {waves} "
+            "waves, which take as long as {whole}.",
+            longest=most.name,
+            blocks=most.states("blocks", int(launch.blocks[0])),
+            room=most.states("blocks_at_once", processors * resident),
+            processors=most.states("multiprocessors", processors),
+            resident=most.states("resident_blocks", resident),
+            waves=most.states("waves", of_row, shown=significant(of_row)),
+            whole=most.states("whole_waves", int(np.ceil(of_row))),
+        ),
         "Change a size (batch, sequence, features, vocabulary) so that the tiles fill whole waves, or let a "
-        "kernel of other tiles or a persistent one be chosen: torch.compile(mode=\"max-autotune\"), "
+        'kernel of other tiles or a persistent one be chosen: torch.compile(mode="max-autotune"), '
         "cuBLASLt's heuristics (TORCH_BLAS_PREFER_CUBLASLT=1), stream-K. Autotuning takes time at the start; "
         "another batch changes what is learned.",
         Change("with full waves of blocks", lambda _: [edits.full_waves()]),
@@ -88,24 +99,33 @@ def low_occupancy(inputs: Inputs) -> Finding | None:
         "kernels keep few warps on the device; whether they are slow for that is not known",
     )
     found = shorter(inputs, filled_ns) if matter else None
-    if found is None or found.lost_pct < NOTE_PCT:
+    if found is None:
         return None
     rank_trace = inputs.trace.rank(found.worst)
-    row, name = _main(rank_trace, found.rows)
-    rows, _, limiters = underfilled(rank_trace)
+    most = _Longest(rank_trace, found.rows, "underfilled kernels")
+    row, (rows, _, limiters) = most.row, underfilled(rank_trace)
     launch, limiter = residency(rank_trace, np.array([row])), str(LIMITERS[int(limiters[rows == row][0])])
-    blocks, processors = int(launch.blocks[0]), int(launch.multiprocessors[0])
-    reached = percent(100.0 * float(least_ns(rank_trace, np.array([row]))[0]) / int(rank_trace.dur[row]))
-    why = f"limited by {limiter}"
+    least_pct = 100.0 * float(least_ns(rank_trace, np.array([row]))[0]) / int(rank_trace.dur[row])
+    why: Said = say("limited by {limiter}", limiter=most.states("limiter", limiter, "name"))
     if limiter == "grid":
-        why = f"{counted(blocks, 'block')} for {counted(processors, 'multiprocessor')} are too few"
+        why = say(
+            "{blocks} block{s} for {processors} multiprocessors are too few",
+            blocks=most.states("blocks", blocks := int(launch.blocks[0])),
+            s="s" * (blocks != 1),
+            processors=most.states("multiprocessors", int(launch.multiprocessors[0])),
+        )
     return _finding(
-        inputs, "occupancy", found, row,
-        f"Kernels that keep few warps on the device, and run far below what it could do, take "
-        f"{percent(found.taken_pct)} of the time{callers_in_words(rank_trace, found.rows)}. The most time of "
-        f"them takes {name}: it fills {percent(float(launch.filled_pct[0]))} of the device ({why}), and "
-        f"reaches {reached} of half its peak or of its memory's bandwidth. With the device filled they "
-        f"would take at least {percent(found.taken_pct - found.lost_pct)}",
+        inputs, found, most,
+        "Kernels that keep few warps on the device, and run far below what it could do,",
+        "with the device filled",
+        say(
+            "{longest} takes the most time of them: it fills {filled} of the device ({why}). It reaches "
+            "{reached} of half the peak, or of what memory carries.",
+            longest=most.name,
+            filled=most.states("occupancy", float(launch.filled_pct[0]), unit="%"),
+            why=why,
+            reached=most.states("roof_reached", least_pct, unit="%"),
+        ),
         _BY_LIMITER[limiter],
         Change("with the device filled by these kernels", lambda _: [edits.filled_device()]),
     )  # fmt: skip
@@ -117,49 +137,71 @@ def tiny_products(inputs: Inputs) -> Finding | None:
         inputs, short_products, "matrix products are short; whether they could be shorter is not known"
     )
     found = shorter(inputs, batched_ns) if matter else None
-    if found is None or found.lost_pct < NOTE_PCT:
+    if found is None:
         return None
     rank_trace = inputs.trace.rank(found.worst)
-    row, name = _main(rank_trace, found.rows)
+    most = _Longest(rank_trace, found.rows, "tiny products")
     typical = int(np.median(rank_trace.dur[found.rows]))
     return _finding(
-        inputs, "operators", found, row,
-        f"{counted(len(found.rows), 'matrix product')} so small that the device is latency bound "
-        f"({duration(typical)} at the median, most of it the start and the end of a kernel) take "
-        f"{percent(found.taken_pct)} of the time{callers_in_words(rank_trace, found.rows)}; the most time of "
-        f"them takes {name}. Computed many at once, at half the peak of this device or that of its memory, "
-        f"they would take at least {percent(found.taken_pct - found.lost_pct)}",
+        inputs, found, most,
+        "Matrix products too small for the device",
+        "computed many at once",
+        say(
+            "These are {count} matrix products, {typical} at the median; {longest} takes the most time of "
+            "them.",
+            count=Claim("number_of_kernels", len(found.rows), "count", "", (found.worst,), most.kind),
+            typical=Claim("median_kernel", typical, "ns", "", (found.worst,), most.kind),
+            longest=most.name,
+        ),
         "Compute more in one product: a larger batch, factors joined along one side (one nn.Linear for "
-        "queries, keys and values), products of equal sizes with torch.bmm, of others as a grouped GEMM "
-        "(torch._grouped_mm, CUTLASS). A larger batch takes memory and makes each answer wait; products "
-        "that need each other's results cannot be one.",
+        "queries, keys and values), products of equal sizes with torch.bmm, of others as a grouped GEMM. A "
+        "larger batch takes memory and makes each answer wait; products that need each other's results "
+        "cannot be one.",
         Change("with these products computed many at once", lambda _: [edits.batched_products()]),
     )  # fmt: skip
 
 
+class _Longest:
+    """The longest run of the kernel with most time of a kind, and what is stated of it."""
+
+    def __init__(self, rank_trace: RankTrace, rows: Int64, kind: str) -> None:
+        name, self.ranks, self.kind = longest(rank_trace, rows), (rank_trace.rank,), {"kind": kind}
+        self.row = longest_run(rank_trace, rows, name)
+        self.name = longest_kernel(name, rank_trace.rank, kind=kind)
+        self.event = {"event": int(rank_trace.event_id[self.row])}
+
+    def states(self, measure: str, value: float | str, unit: Unit = "count", shown: str = "") -> Claim:
+        """A claim about its launch."""
+        return Claim(measure, value, unit, "", self.ranks, self.event, shown)
+
+
 def _finding(
-    inputs: Inputs, kind: str, found: Shorter, row: int, text: str, advice: str, change: Change
+    inputs: Inputs,
+    found: Shorter,
+    most: _Longest,
+    which: str,
+    how: str,
+    detail: Text,
+    advice: str,
+    change: Change,
 ) -> Finding:
-    rank_trace = inputs.trace.rank(found.worst)
-    lost = f"at most {inputs.share(found.lost_pct)}{inputs.per_step(found.cost_ns)} is lost"
-    evidence = Evidence(
-        rank=found.worst if found.alone else None,
-        name=longest(rank_trace, found.rows),
-        event_rank=found.worst,
-        event_id=int(rank_trace.event_id[row]),
+    text = say(
+        "{which} cost at most {lost}. They take {taken}{by}; {how}, they would take at least {left}, at no "
+        "more than half the peak of this device or that of its memory. {detail}",
+        **found.parts(inputs, most.kind["kind"]),
+        which=which,
+        how=how,
+        detail=detail,
     )
-    return Finding(
-        found.cost_ns, found.lost_pct, f"{text}: {lost}.", advice, kind, evidence,
-        change=change,
+    return found.finding(
+        inputs,
+        text,
+        advice,
+        change,
+        kind="operators" if how == "computed many at once" else "occupancy",
+        run=most.row,
         severity="note",  # that much is a bound: what a library reaches is not known
-    )  # fmt: skip
-
-
-def _main(rank_trace: RankTrace, rows: Int64) -> tuple[int, str]:
-    """The longest run of the kernel with most time, and its name in short."""
-    most = longest(rank_trace, rows)
-    of_name = rows[rank_trace.name[rows] == rank_trace.names.index(most)]
-    return int(of_name[rank_trace.dur[of_name].argmax()]), short_kernel_name(most)
+    )
 
 
 def _in_part_of_a_wave(rank_trace: RankTrace) -> Int64:
@@ -217,9 +259,7 @@ def _check_roofs(inputs: Inputs, rank: int, find: Callable[[RankTrace], Int64], 
     if not matters(inputs, rank, rows[np.isnan(least_ns(rank_trace, rows))]):
         return True
     if not shapes:
-        raise MissingDataError(
-            "shapes of operators", "Record with torch.profiler.profile(record_shapes=True).", why
-        )
+        raise shapes_missing(why)
     known_peaks(inputs, [rank], why)
     return True
 
@@ -232,6 +272,7 @@ RULES = (
         judge=wave_quantization,
         risk="Larger sizes change the model, its memory and its results, unless the added part is masked.",
         needs="Sizes that may be chosen or padded.",
+        wrong_if="The blocks do unequal work, so that waves do not end together.",
     ),
     Rule(
         topic="low_occupancy",
@@ -240,6 +281,7 @@ RULES = (
         judge=low_occupancy,
         risk="Fewer registers per thread may spill to memory.",
         needs="Access to the kernel and how it is launched.",
+        wrong_if="The kernels wait for something else, such as memory that they read in small pieces.",
     ),
     Rule(
         topic="tiny_products",
@@ -248,5 +290,6 @@ RULES = (
         judge=tiny_products,
         risk="Batched products need their operands side by side in memory.",
         needs="Products that do not depend on each other.",
+        wrong_if="The products need each other's results, so that they cannot be computed at once.",
     ),
 )

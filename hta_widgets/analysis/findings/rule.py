@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from hta_widgets.analysis.core.claim import Text
 from hta_widgets.analysis.findings.finding import Finding
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Change:
         limit: what to add to the label where no more than the cost counts as saved; "" where all counts.
     """
 
-    label: str
+    label: str | Text
     edits_of: Callable[[RankTrace], list[Edit]]
     beyond_cost: str = ""
     without_effect: str = ""

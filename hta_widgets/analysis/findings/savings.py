@@ -141,7 +141,7 @@ def _replayed(inputs: Inputs, finding: Finding, change: Change) -> Saving:
     )
 
 
-def _sentence(inputs: Inputs, finding: Finding, rank: int, label: str, saving: Saved, saves: bool) -> Text:
+def _sentence(inputs: Inputs, finding: Finding, rank: int, label: Said, saving: Saved, saves: bool) -> Text:
     """The saving in a sentence; with the cost on its rank, where that is not about the mean of several."""
     own = finding.share_on(rank)
     apart = abs(own - finding.share_pct) >= _APART * finding.share_pct

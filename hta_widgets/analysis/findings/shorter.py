@@ -4,26 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.findings.finding import NOTE_PCT
+from hta_widgets.analysis.findings.callers import callers_in_words
+from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding, Severity
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.kernels.peaks import peaks_of_rank
+from hta_widgets.analysis.findings.rule import Change
+from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank
 from hta_widgets.errors import MissingDataError
+from hta_widgets.kernel_names import short_kernel_name
+from hta_widgets.trace.rank_trace import RankTrace
 
-if TYPE_CHECKING:
-    from hta_widgets.analysis.kernels.peaks import Peaks
-    from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["Find", "Shorter", "known_peaks", "longest", "matters", "peaks_of", "shorter", "time_of"]
+__all__ = [
+    "Find",
+    "Shorter",
+    "device_of",
+    "known_peaks",
+    "longest",
+    "longest_kernel",
+    "longest_run",
+    "matters",
+    "peaks_of",
+    "running",
+    "shapes_missing",
+    "shorter",
+    "time_of",
+]
 
 Int64 = npt.NDArray[np.int64]
-Find = Callable[["RankTrace"], tuple[Int64, Int64]]
+Find = Callable[[RankTrace], tuple[Int64, Int64]]
 
 
 @dataclass(frozen=True)
@@ -34,6 +49,7 @@ class Shorter:
         ranks: these ranks; alone: it is one of several.
         worst: the rank that loses most, rows: its kernels in the judged time.
         cost_ns: what is lost on each rank on average. taken_pct, lost_pct: shares of the judged time.
+        running: rank -> when its kernels run.
     """
 
     ranks: list[int]
@@ -43,10 +59,65 @@ class Shorter:
     cost_ns: int
     taken_pct: float
     lost_pct: float
+    running: dict[int, Intervals]
+
+    def parts(self, inputs: Inputs, kind: str) -> dict[str, Said]:
+        """What sentences about such kernels state: `lost`, `taken` and `left` of the time, and by whom."""
+        ranks, left = tuple(self.ranks), self.taken_pct - self.lost_pct
+        share = inputs.share_of_time("lost_to_kernels", self.lost_pct, ranks, kind=kind)
+        time = inputs.time_per_step("lost_to_kernels", self.cost_ns, ranks, kind=kind)
+        return {
+            "lost": say("{share}{time}", share=share, time=time),
+            "taken": inputs.share_of_time("kernels_of_kind", self.taken_pct, ranks, kind=kind),
+            "left": inputs.of_time("kernels_could_take", left, ranks, kind=kind),
+            "by": callers_in_words(inputs.trace.rank(self.worst), self.rows),
+        }
+
+    def finding(
+        self,
+        inputs: Inputs,
+        text: Said,
+        suggestion: str,
+        change: Change,
+        *,
+        kind: str = "operators",
+        run: int | None = None,
+        event: int | None = None,
+        severity: Severity | None = None,
+    ) -> Finding:
+        """The finding about them.
+
+        Args:
+            run: the row of the kernel in which it shows, default the longest.
+            event: the row of what causes it, default that kernel.
+        """
+        rank_trace = inputs.trace.rank(self.worst)
+        row = longest_run(rank_trace, self.rows) if run is None else run
+        evidence = Evidence(
+            rank=self.worst if self.alone else None,
+            name=longest(rank_trace, self.rows),
+            event_rank=self.worst,
+            event_id=int(rank_trace.event_id[row if event is None else event]),
+            span=(int(rank_trace.start[row]), int(rank_trace.end[row])),
+        )
+        return Finding(
+            self.cost_ns,
+            self.lost_pct,
+            text,
+            suggestion,
+            kind,
+            evidence,
+            change=change,
+            lost=self.running,
+            severity=severity,
+        )
 
 
 def shorter(inputs: Inputs, find: Find) -> Shorter | None:
-    """What is lost to kernels, given for a rank with the time that would be left of each; None: nothing."""
+    """What is lost to kernels, given for a rank with the time that would be left of each.
+
+    None: less than is worth reporting.
+    """
     frame = inputs.temporal
     if frame.empty:
         return None
@@ -57,20 +128,24 @@ def shorter(inputs: Inputs, find: Find) -> Shorter | None:
     about = concerned(frame, lost)
     ranks = about["rank"].tolist()
     whole, lost = int(about["window_ns"].sum()), lost[about.index]
+    lost_pct = 100.0 * float(lost.sum()) / whole
+    if lost_pct < NOTE_PCT:
+        return None
     worst = int(about["rank"].iloc[int(lost.to_numpy(np.float64).argmax())])
     return Shorter(
         ranks,
         len(about) < len(frame),
         worst,
-        parts[worst][0],
+        _judged(inputs, worst, find)[0],
         int(lost.sum()) // len(about),
         100.0 * sum(parts[rank][1] for rank in ranks) / whole,
-        100.0 * float(lost.sum()) / whole,
+        lost_pct,
+        {rank: parts[rank][0] for rank in ranks},
     )
 
 
 def matters(inputs: Inputs, rank: int, rows: Int64) -> bool:
-    """Whether this work takes enough of the judged time to be told."""
+    """Whether this work takes enough of the judged time to be reported."""
     windows = inputs.trace.rank(rank).windows(inputs.scope)
     judged_ns = int((windows[:, 1] - windows[:, 0]).sum())  # that of `temporal`, without asking other ranks
     return bool(100.0 * time_of(inputs, rank, rows) >= NOTE_PCT * judged_ns)
@@ -81,11 +156,30 @@ def longest(rank_trace: RankTrace, rows: Int64) -> str:
     return rank_trace.names[int(np.bincount(rank_trace.name[rows], rank_trace.dur[rows]).argmax())]
 
 
+def longest_run(rank_trace: RankTrace, rows: Int64, name: str = "") -> int:
+    """The row that takes longest among these, or among those of a name."""
+    chosen = rows[rank_trace.name[rows] == rank_trace.names.index(name)] if name else rows
+    return int(chosen[rank_trace.dur[chosen].argmax()])
+
+
+def longest_kernel(name: str, rank: int, **about: Any) -> Claim:
+    """A name, as that of the kernels with most time on a rank among those of a kind."""
+    return Claim("longest_kernel", name, "name", "", (rank,), about, shown=short_kernel_name(name))
+
+
+def running(inputs: Inputs, rank: int, rows: Int64) -> Intervals:
+    """When any of this device work runs in the judged time."""
+    rank_trace = inputs.trace.rank(rank)
+    windows = rank_trace.windows(inputs.scope)
+    work = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    return work & Intervals.union(windows[:, 0], windows[:, 1])
+
+
 def time_of(inputs: Inputs, rank: int, rows: Int64) -> int:
     """How much of the judged time any of this device work runs, ns."""
     rank_trace = inputs.trace.rank(rank)
-    running = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
-    return running.within(rank_trace.windows(inputs.scope))
+    work = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    return work.within(rank_trace.windows(inputs.scope))
 
 
 def known_peaks(inputs: Inputs, ranks: list[int], why: str) -> Peaks:
@@ -105,20 +199,36 @@ def known_peaks(inputs: Inputs, ranks: list[int], why: str) -> Peaks:
     return found[0]
 
 
+def device_of(inputs: Inputs, ranks: list[int]) -> Claim:
+    """The model of the devices of these ranks, whose peaks are known."""
+    return Claim("device", known_peaks(inputs, ranks, "").device, "name", "", tuple(ranks))
+
+
 def peaks_of(inputs: Inputs, rank: int) -> Peaks | None:
     """`peaks_of_rank`."""
     return peaks_of_rank(inputs.trace.rank(rank))
 
 
-def _of_rank(inputs: Inputs, rank: int, find: Find) -> tuple[Int64, int, int]:
-    """The kernels in the judged time, how much of it they take, and how much of that is lost, ns."""
+def shapes_missing(why: str) -> MissingDataError:
+    """What needs the inputs of operators, and why that matters."""
+    return MissingDataError(
+        "shapes of operators", "Record with torch.profiler.profile(record_shapes=True).", why
+    )
+
+
+def _judged(inputs: Inputs, rank: int, find: Find) -> tuple[Int64, Int64]:
+    """The kernels in the judged time, and the time that would be left of each."""
     rank_trace = inputs.trace.rank(rank)
     rows, left = find(rank_trace)
-    if not len(rows):
-        return rows, 0, 0
     chosen = rank_trace.overlap(rows, inputs.scope)
-    rows, left = rows[chosen], left[chosen]
-    taken, whole = time_of(inputs, rank, rows), int(rank_trace.dur[rows].sum())
+    return rows[chosen], left[chosen]
+
+
+def _of_rank(inputs: Inputs, rank: int, find: Find) -> tuple[Intervals, int, int]:
+    """When these kernels run in the judged time, how much of it they take, and how much is lost, ns."""
+    rows, left = _judged(inputs, rank, find)
+    whole = int(inputs.trace.rank(rank).dur[rows].sum())
     if not whole:
-        return rows, 0, 0
-    return rows, taken, round(taken * (1 - int(left.sum()) / whole))
+        return Intervals.union([], []), 0, 0
+    time = running(inputs, rank, rows)
+    return time, time.length, round(time.length * (1 - int(left.sum()) / whole))

@@ -64,7 +64,7 @@ def told(folder: Path, program: Callable[[], Program], device: str | None) -> di
         (steps((CONVOLUTION, 12), (ADD, 8)), A100, "fp32_units", 30.0, ("set_float32_matmul_precision",)),
         (steps((FP32, 8), (HALF, 12)), A100, "fp32_units", 20.0, ("16.0 times",)),
         (steps((AMD32, 12), (ADD, 8)), MI300, "fp32_units", 30.0, ("torch.bfloat16", "MI300X")),
-        (steps((TF32, 12), (ADD, 8)), A100, "tf32_units", 30.0, ("MixedPrecisionPolicy", "twice as fast")),
+        (steps((TF32, 12), (ADD, 8)), A100, "tf32_units", 30.0, ("torch.bfloat16", "twice as fast")),
         (steps((TF32, 12), (ADD, 8)), None, "tf32_units", 30.0, ("torch.bfloat16",)),
     ],
 )
