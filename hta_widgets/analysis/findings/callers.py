@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.idle.places import short_place
-from hta_widgets.formatting import brief, percent
+from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
 
 Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-
-__all__ = ["MODULE", "around_in_words", "callers_in_words", "most_frequent_line", "nearest"]
 
 # Operators that only carry out what the operator around them asks for.
 _PRIMITIVE = re.compile(r"^aten::(?:copy_|_to_copy|clone|fill_|zero_)$")
@@ -28,8 +26,14 @@ _OWN_LINE = re.compile(r"\.py\(\d+\): ")
 _LIBRARY = re.compile(r"(?:^|/)(?:torch|site-packages|dist-packages|lib/python[\d.]+)/")
 
 
-def callers_in_words(rank_trace: RankTrace, rows: Int64) -> str:
-    """`, most of it by aten::cat (54 %) in nn.Module: Norm_0 at train.py(12): step`; empty if unknown."""
+def callers_text(rank_trace: RankTrace, rows: Int64, **work: Any) -> Text:
+    """`, most of it by aten::cat (54 %) in nn.Module: Norm_0 at train.py(12): step`; empty if unknown.
+
+    Args:
+        rank_trace: of the work.
+        rows: device work of one kind.
+        work: what kind it is, for `Claim.about`.
+    """
     launch = rank_trace.launch[rows].astype(np.int64)
     time, whole = rank_trace.dur[rows], int(rank_trace.dur[rows].sum())
     operator = nearest(
@@ -37,42 +41,58 @@ def callers_in_words(rank_trace: RankTrace, rows: Int64) -> str:
     )
     found = operator >= 0
     if not found.any() or not whole:
-        return ""
+        return NOTHING_SAID
     by_name = np.bincount(rank_trace.name[operator[found]], time[found])
     code = int(by_name.argmax())
-    share = 100.0 * float(by_name[code]) / whole
-    said = f", most of it by {brief(rank_trace.names[code])} ({percent(share)})"
+    name, share = rank_trace.names[code], 100.0 * float(by_name[code]) / whole
     chosen = launch[found & (rank_trace.name[operator] == code)]
     python = rank_trace.event_class == EventClass.PYTHON
-    for words, place in (
-        ("in", _most_frequent(rank_trace, nearest(rank_trace, chosen, python, MODULE))),
-        ("at", most_frequent_line(rank_trace, chosen)),
-    ):
-        said += f" {words} {brief(place)}" if place else ""
-    return said
+    module = _most_frequent(rank_trace, nearest(rank_trace, chosen, python, MODULE))
+    ranks, about = (rank_trace.rank,), {"operator": name, **work}
+    return say(
+        ", {most} by {operator} ({share}){module}{line}",
+        most="most of it" if share >= 50.0 else "the largest part of it",
+        operator=Claim("largest_launcher", name, "name", ranks=ranks, about=dict(work)),
+        share=Claim("launched_by", share, "%", "these kernels", ranks, {**about, "whole_ns": whole}),
+        module=_place("in", place_claim("launching_module", module, rank_trace.rank, **about)),
+        line=_place("at", line_claim(rank_trace, chosen, **about)),
+    )
 
 
-def around_in_words(name: str, wider: Iterable[str]) -> str:
+def around_text(rank: int, name: str, wider: Iterable[str]) -> Text:
     """` in nn.Module: Norm_0 at train.py(12): step`: the narrowest of these around a call of that name."""
-    said = ""
-    for words, pattern in (("in", MODULE), ("at", _OWN_LINE)):
+    said = NOTHING_SAID
+    for word, pattern in (("in", MODULE), ("at", _OWN_LINE)):
         found = (each for each in wider if pattern.search(each) and not _LIBRARY.search(each))
         place = "" if pattern.search(name) else next(found, "")
-        said += f" {words} {brief(short_place(place))}" if place else ""
+        said += _place(word, place_claim("around", place, rank, call=name))
     return said
 
 
-def most_frequent_line(rank_trace: RankTrace, calls: Int64) -> str:
+def place_claim(measure: str, name: str, rank: int, /, **about: Any) -> Claim:
+    """A call of the host, named as short as it stays telling."""
+    return Claim(measure, name, "name", ranks=(rank,), about=about, shown=brief(short_place(name)))
+
+
+def line_claim(rank_trace: RankTrace, calls: Int64, **about: Any) -> Claim:
     """`train.py(12): step`: where most of these calls come from in the program, libraries aside, or ""."""
     python = rank_trace.event_class == EventClass.PYTHON
     found = nearest(rank_trace, calls, python, _OWN_LINE)
     own = [row >= 0 and not _LIBRARY.search(rank_trace.names[rank_trace.name[row]]) for row in found.tolist()]
-    return _most_frequent(rank_trace, found[np.array(own, np.bool_)])
+    line = _most_frequent(rank_trace, found[np.array(own, np.bool_)])
+    return place_claim("launching_line", line, rank_trace.rank, **about)
+
+
+def _place(word: str, claim: Claim) -> Text:
+    """` in train.py(12): step`, or nothing where the place is not known."""
+    if not claim.value:
+        return NOTHING_SAID
+    return say(f" {word} {{place}}", place=claim)
 
 
 def _most_frequent(rank_trace: RankTrace, rows: Int64) -> str:
     names = [rank_trace.names[code] for code in rank_trace.name[rows[rows >= 0]].tolist()]
-    return short_place(max(sorted(set(names)), key=names.count)) if names else ""
+    return max(sorted(set(names)), key=names.count) if names else ""
 
 
 def nearest(
@@ -92,3 +112,6 @@ def nearest(
         found[here] = call[here]
         call = np.where((call >= 0) & (found < 0), rank_trace.parent[call], -1)
     return found
+
+
+callers_in_words = callers_text

@@ -11,7 +11,7 @@ import pandas as pd
 
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings import advice
-from hta_widgets.analysis.findings.callers import around_in_words
+from hta_widgets.analysis.findings.callers import around_text
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pause_rules import without_pauses
@@ -71,7 +71,7 @@ class Where:
         """`, mostly in f (73 %)` or `, most in f (31 %) and g (20 %)`, and the longest gap."""
         parts = [
             f"{brief(short_place(place.name))} ({percent(100.0 * place.idle_ns / self.asked_ns)})"
-            f"{around_in_words(place.name, place.within)}"
+            f"{around_text(-1, place.name, place.within)}"
             for place in self.places
         ]
         if not self.recorded:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hta_widgets.analysis.findings.callers import around_in_words
+from hta_widgets.analysis.findings.callers import around_text
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.pauses import STALL_NS, TELLING_STEPS, Paused
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule
@@ -120,7 +120,7 @@ def _places(inputs: Inputs, rank: int, idle: Intervals) -> str:
 
 def _in_words(places: list[Place]) -> str:
     return "".join(
-        f", in {brief(short_place(place.name))}{around_in_words(place.name, place.within)}"
+        f", in {brief(short_place(place.name))}{around_text(-1, place.name, place.within)}"
         for place in places
     )
 

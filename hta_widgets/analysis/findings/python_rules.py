@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.findings.callers import MODULE, most_frequent_line, nearest
+from hta_widgets.analysis.findings.callers import MODULE, line_claim, nearest
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
@@ -71,7 +71,7 @@ def python_heavy(inputs: Inputs) -> Finding | None:
     rank_trace = inputs.trace.rank(rank)
     if not severity_of(share) or not len(most.launches):
         return None
-    line = most_frequent_line(rank_trace, most.launches)
+    line = str(line_claim(rank_trace, most.launches))
     each = duration(most.own_ns / len(most.launches))
     pattern = f"{edits.exactly(most.name)}_*"
     return Finding(
