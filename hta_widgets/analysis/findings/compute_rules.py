@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hta_widgets.analysis.core.claim import say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.findings.callers import callers_in_words
+from hta_widgets.analysis.findings.callers import callers_text
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -88,7 +88,7 @@ def _judge(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
                 do=kernels.do,
                 share=inputs.share_of_time("kernels_named", share, ranks, pattern=pattern.pattern),
                 time=inputs.time_per_step("kernels_named", cost, ranks, pattern=pattern.pattern),
-                by=callers_in_words(rank_trace, rows),
+                by=callers_text(rank_trace, rows, pattern=pattern.pattern),
             ),
             kernels.suggestion,
             "kernel_breakdown",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.findings.callers import callers_in_words
+from hta_widgets.analysis.findings.callers import callers_text
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding, Severity
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
@@ -70,7 +70,7 @@ class Shorter:
             "lost": say("{share}{time}", share=share, time=time),
             "taken": inputs.share_of_time("kernels_of_kind", self.taken_pct, ranks, kind=kind),
             "left": inputs.of_time("kernels_could_take", left, ranks, kind=kind),
-            "by": callers_in_words(inputs.trace.rank(self.worst), self.rows),
+            "by": callers_text(inputs.trace.rank(self.worst), self.rows, kind=kind),
         }
 
     def finding(
