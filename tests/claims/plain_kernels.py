@@ -33,7 +33,8 @@ Found = list[tuple[Record, float]]
 PEAKS: dict[str, tuple[float, float, float, float]] = {
     "V100": (15.7, 0, 125, 900), "T4": (8.1, 0, 65, 320), "A100 40GB": (19.5, 156, 312, 1555),
     "A100 80GB": (19.5, 156, 312, 2039), "H100": (66.9, 494.7, 989.4, 3352),
-    "GH200": (66.9, 494.7, 989.4, 4000), "MI300X": (163.4, 653.7, 1307.4, 5300), "MI210": (45.3, 0, 181, 1638),
+    "GH200": (66.9, 494.7, 989.4, 4000), "MI300X": (163.4, 653.7, 1307.4, 5300),
+    "MI210": (45.3, 0, 181, 1638),
 }  # fmt: skip
 SIZES = {
     "c10::BFloat16": 2, "c10::Half": 2, "float": 4, "long int": 8, "long": 8, "double": 8, "bool": 1,
@@ -125,6 +126,9 @@ def product_of(operator: Record) -> tuple[int, int, int, int, int] | None:
 
 def least_of(operator: Record, tflops: float, memory: float) -> float | None:
     """ns of a product at half a peak, or at that of memory."""
+    if operator.name == "aten::native_layer_norm":
+        (rows, size), *weights = shapes(operator)
+        return size * (2 * math.prod(rows) + sum(math.prod(shape) for shape, _ in weights)) / memory
     found = product_of(operator)
     if found is None:
         return None
@@ -274,21 +278,38 @@ def underfilled(job: Job, rank: PlainRank) -> Found:
         if kernel.dur >= 10_000 and "grid" in kernel.args:
             blocks, threads, fits = room_of(limits, kernel)
             held = min(blocks / limits["numSms"], *fits.values())
-            part = held * threads / limits["maxThreadsPerMultiprocessor"]
-            if part < 0.5 or blocks < limits["numSms"]:
+            empty = blocks < limits["numSms"]
+            few = held * threads / limits["maxThreadsPerMultiprocessor"] < 0.5
+            if empty if unit_of(kernel.name) != "none" else few or empty:
                 found.append((kernel, 0.0))
     return found
 
 
 def attention(job: Job, rank: PlainRank) -> Found:
-    """All kernels of a recording that has a softmax between two products: at most these are attention."""
-    names = [
-        each.name for thread in rank.all_threads.values() for each in thread if each.category == "cpu_op"
-    ]
-    has = "aten::_softmax" in names and any(
-        name in ("aten::bmm", "aten::mm", "aten::baddbmm") for name in names
-    )
-    return [(kernel, 0.0) for kernel in rank.kernels] if has else []
+    """Kernels from a product to the next one around a softmax; with backward passes, at most these."""
+    calls = []
+    for thread in rank.all_threads.values():
+        operators = [each for each in thread if each.category == "cpu_op"]
+        for at, softmax in enumerate(operators):
+            if softmax.name != "aten::_softmax":
+                continue
+            before = next((each for each in reversed(operators[:at]) if product_of(each)), None)
+            after = next((each for each in operators[at:] if product_of(each)), None)
+            if before is None or after is None or shapes(after)[-2][0] != shapes(softmax)[0][0]:
+                continue
+            around = [each for each in rank.around(softmax) if "scaled_dot_product" in each.name]
+            whole = around[-1] if around else None
+            calls.append((softmax, (whole or before).start, (whole or after).end))
+    found = []
+    for kernel in rank.kernels:
+        call = rank.launch(kernel)
+        names = [each.name for each in rank.around(call)] if call else []
+        forward = call and any(
+            call.thread == softmax.thread and start <= call.start < end for softmax, start, end in calls
+        )
+        if forward or (calls and any("Backward" in name for name in names)):
+            found.append((kernel, 0.0))
+    return found
 
 
 KINDS: dict[str, tuple[Callable[[Job, PlainRank], Found], str]] = {

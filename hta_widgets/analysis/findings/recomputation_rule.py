@@ -24,12 +24,14 @@ def recomputation(inputs: Inputs) -> Finding | None:
     found = shorter(inputs, _gone)
     if found is None:
         return None
+    parts = found.parts(inputs, "recomputation")
     return found.finding(
         inputs,
         say(
             "The backward pass runs parts of the forward pass again (activation checkpointing), which takes "
             "{lost}{by}. That is the price of the memory that their results would take.",
-            **found.parts(inputs, "recomputation"),
+            lost=parts["lost"],
+            by=parts["by"],
         ),
         "Where memory is left, keep the results of more layers, or only those that are dear to compute: "
         "torch.utils.checkpoint.create_selective_checkpoint_contexts keeps products and attention. The peak "

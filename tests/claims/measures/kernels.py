@@ -76,8 +76,9 @@ def kernels_of_kind(job: Job, stated: Stated) -> str:
     true = stated_by(job, stated, taken)
     if KINDS[stated.about["kind"]][1] != "most":
         return close(stated, true, 0.05, POINTS)
-    lost = beside(stated, "lost_to_kernels")
-    return "" if lost <= stated.value <= true + POINTS else f"no more than {true:.3g} %, no less than {lost}"
+    whole = beside(stated, "lost_to_kernels") + beside(stated, "kernels_could_take")
+    fits = abs(stated.value - whole) < 1e-6 and stated.value <= true + POINTS
+    return "" if fits else f"no more than {true:.3g} %, and what is lost with what is left"
 
 
 @check("kernels_could_take")
@@ -100,6 +101,9 @@ def kernels_could_take(job: Job, stated: Stated) -> str:
 @check("lost_to_kernels")
 def lost_to_kernels(job: Job, stated: Stated) -> str:
     """What these kernels take without what would be left of them."""
+    if KINDS[stated.about["kind"]][1] == "kernels":  # nothing would be left
+        taken = sum(time_of(rank, kernels_of(job, rank, stated.about)) for rank in job.of(stated.ranks))
+        return close(stated, stated_by(job, stated, taken), 0.05, POINTS if stated.unit == "%" else 1000.0)
     lost = beside(stated, "kernels_of_kind") - beside(stated, "kernels_could_take")
     return close(stated, in_unit(job, stated, lost), 0.001, 1e-6 if stated.unit == "%" else 100.0)
 
@@ -177,9 +181,13 @@ def rate_of_16_bits(job: Job, stated: Stated) -> str:
 def device(job: Job, stated: Stated) -> str:
     """The recorded device is that model."""
     for rank in job.of(stated.ranks):
-        name = str(limits_of(job, rank.number).get("name", ""))
-        if str(stated.value).split()[0] not in name:
-            return f"rank {rank.number} ran on {name!r}"
+        recorded = limits_of(job, rank.number)
+        name, gib = str(recorded.get("name", "")), int(recorded.get("totalGlobalMem") or 0) / 2**30
+        for word in str(stated.value).split():
+            size = re.fullmatch(r"(\d+)GB", word)
+            near = size is not None and 0.85 <= gib / int(size[1]) <= 1.15
+            if word not in name and not near and not (word == "SXM" and "PCIe" not in name):
+                return f"rank {rank.number} ran on {name!r}"
     return ""
 
 
@@ -333,7 +341,11 @@ def roof_reached(job: Job, stated: Stated) -> str:
     """Less than half, of what is far from the roof; counted again for matrix products of 16 bits."""
     rank, kernel = event_of(job, stated)
     operator = operator_of(rank, kernel)
-    if operator is not None and product_of(operator) and unit_of(kernel.name) == "16 bits":
-        _, _, half, memory = device_of(job, rank.number)
+    _, _, half, memory = device_of(job, rank.number)
+    if (
+        operator is not None
+        and unit_of(kernel.name) in ("16 bits", "none")
+        and least_of(operator, half, memory)
+    ):
         return close(stated, 100.0 * (least_of(operator, half, memory) or 0.0) / kernel.dur, 0.02, 0.01)
     return "" if 0.0 < float(stated.value) < 50.0 else "that is not far from the roof"

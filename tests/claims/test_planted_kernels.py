@@ -1,0 +1,160 @@
+"""Planted programs whose kernels, copies and memory are known: all that is stated of them is true.
+
+And what is stated is found false once it is changed: a reader that nothing can contradict is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hta_widgets.analysis import overview
+from hta_widgets.trace.model import Trace
+from tests.claims.checking import faults_of, stated_in
+from tests.claims.job import Job
+from tests.claims.measures.copies import copies_of
+from tests.claims.plain_kernels import kernels_of
+from tests.claims.registry import MEASURES, Stated
+from tests.verdicts.planted import (
+    test_attention,
+    test_chains,
+    test_copies,
+    test_drift,
+    test_launches,
+    test_memory,
+    test_precision,
+    test_recomputation,
+    test_shapes,
+)
+from tests.verdicts.planted.devices import A100, H100, opened
+from tests.verdicts.planted.host_program import US
+
+Build = Callable[[Path], Trace]
+
+
+def planted(program: Callable[[], Any], device: str = A100, **limits: Any) -> Build:
+    return lambda folder: opened(folder, program(), device, **limits)
+
+
+def launches(*of: Any, **how: Any) -> Build:
+    return planted(test_launches.steps(*of, **how), A100, **test_launches.LIMITS)
+
+
+LAYER_NORM, LAUNCH = (
+    ("aten::native_layer_norm", test_launches.ROWS, test_launches.NORM, 2000 * US),
+    test_launches.launch,
+)
+PROGRAMS: dict[str, tuple[str, Build]] = {
+    "fp32": ("fp32_units", planted(test_precision.steps((test_precision.FP32, 12), (test_precision.ADD, 8)))),
+    "tf32": ("tf32_units", planted(test_precision.steps((test_precision.TF32, 12), (test_precision.ADD, 8)))),
+    "attention": ("attention_not_fused", planted(test_attention.steps(test_attention.attends), H100)),
+    "math path": ("attention_not_fused", planted(test_attention.steps(test_attention.falls_back), H100)),
+    "vocabulary": (
+        "unaligned_shapes",
+        planted(test_shapes.steps("aten::addmm", test_shapes.VOCABULARY, test_shapes.HALF, 6000 * US)),
+    ),
+    "waves": (
+        "wave_quantization",
+        launches("aten::mm", test_launches.LARGE, test_launches.GEMM, 6000 * US, LAUNCH(256)),
+    ),
+    "grid": (
+        "low_occupancy",
+        launches("aten::mm", ((128, 8192), (8192, 3456)), test_launches.GEMM, 1000 * US, LAUNCH(27, pct=2)),
+    ),
+    "registers": ("low_occupancy", launches(*LAYER_NORM, LAUNCH(4096, 128, 255, 0, 12))),
+    "shared memory": ("low_occupancy", launches(*LAYER_NORM, LAUNCH(4096, 128, 32, 81920, 12))),
+    "block size": ("low_occupancy", launches(*LAYER_NORM, LAUNCH(13824, 8, 16, 0, 25))),
+    "tiny": (
+        "tiny_products",
+        launches(*test_launches.TINY[:5], count=200),
+    ),
+    "chains": (
+        "pointwise_chains",
+        planted(test_chains.steps(test_chains.SCALE, test_chains.ADD, test_chains.ACTIVATE), H100),
+    ),
+    "recomputation": ("recomputation", planted(test_recomputation.steps(test_recomputation.LAYER), H100)),
+    "pageable": (
+        "pageable_copies",
+        lambda folder: test_precision.opened(
+            folder, test_copies.copying((test_copies.PAGEABLE, 24_000_000, 6.0))(), test_copies.V100
+        ),
+    ),
+    "pinned": (
+        "slow_copies",
+        lambda folder: test_precision.opened(
+            folder, test_copies.copying((test_copies.PINNED, 24_000_000, 3.0))(), test_copies.V100
+        ),
+    ),
+    "clock": ("clock_drift", lambda folder: test_drift.steps(test_drift.FALLING).open(folder)),
+    "leak": ("memory_leak", lambda folder: test_memory.loop(leak=64 << 20).open(folder)),
+    "full": ("memory_full", lambda folder: test_memory.loop(held=75 * test_memory.GIB).open(folder)),
+    "slack": (
+        "memory_fragmentation",
+        lambda folder: test_memory.loop(held=60 * test_memory.GIB, slack=15 * test_memory.GIB).open(folder),
+    ),
+}  # fmt: skip
+
+OTHERS = {
+    "saving", "cost", "changes", "largest_launcher", "launched_by", "launching_module", "launching_line",
+}  # fmt: skip
+"""What is stated of findings about other things, too."""
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_stated_is_true_and_its_opposite_false(name: str, tmp_path: Path) -> None:
+    topic, build = PROGRAMS[name]
+    trace = build(tmp_path)
+    frame = overview(trace)
+    assert topic in set(frame["topic"])
+    faults = faults_of(trace, frame[frame["topic"] == topic])
+    assert [str(fault) for fault in faults if fault.measure not in OTHERS] == []
+    job, unseen = Job(trace), []
+    for stated in stated_in(frame[frame["topic"] == topic]):
+        if stated.measure not in OTHERS:
+            unseen += [each for each in changed(stated) if not contradicted(job, each)]
+    assert [(each.measure, each.value) for each in unseen] == []
+
+
+def changed(stated: Stated) -> list[Stated]:
+    """The same claim with other values."""
+    if stated.unit == "ranks":
+        return [replace(stated, value=tuple(rank + 1 for rank in stated.value), shown="rank 77")]
+    if isinstance(stated.value, tuple):
+        return [replace(stated, value=tuple(value + 1 for value in stated.value))]
+    if isinstance(stated.value, str):
+        return [replace(stated, value=f"{stated.value} of another", shown="another")]
+    return [replace(stated, value=stated.value * 1.3), replace(stated, value=stated.value * 0.7)]
+
+
+def contradicted(job: Job, stated: Stated) -> bool:
+    """Whether its reader finds it false, or cannot find what it names."""
+    try:
+        return bool(MEASURES[stated.measure](job, stated))
+    except (LookupError, ValueError):
+        return True
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_evidence_is_an_interval_that_shows_it(name: str, tmp_path: Path) -> None:
+    topic, build = PROGRAMS[name]
+    trace = build(tmp_path)
+    (row,) = overview(trace).set_index("topic").loc[[topic]].to_dict("records")
+    if row["role"] == "memory":  # which takes no time
+        return
+    job = Job(trace)
+    rank = job.ranks[row["event_rank"]]
+    inside = [each for each in rank.work if row["start_ns"] <= each.start and each.end <= row["end_ns"]]
+    if topic == "clock_drift":  # a step, in which these kernels take longer than in the first
+        first = [each for each in rank.work if rank.windows[0][0] <= each.start < rank.windows[0][1]]
+        assert sum(each.dur for each in inside) > 1.1 * sum(each.dur for each in first)
+        return
+    (work,) = inside
+    assert work.window == (row["start_ns"], row["end_ns"])
+    about = next(claim["about"] for claim in json.loads(row["claims"]) if claim["about"])
+    kernels = kernels_of(job, rank, about) if "name" not in about else copies_of(rank, about["name"])
+    assert work.dur == max(each.dur for each in kernels if each.name == work.name)
