@@ -6,11 +6,18 @@ from collections import Counter
 
 import numpy as np
 
-from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say, says
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Said, Text, say, says
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
-from hta_widgets.analysis.findings.shorter import device_of, known_peaks, matters, shapes_missing, shorter
+from hta_widgets.analysis.findings.shorter import (
+    AboutEvent,
+    device_of,
+    known_peaks,
+    matters,
+    shapes_missing,
+    shorter,
+)
 from hta_widgets.analysis.kernels.classes import kernel_class
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.fused_attention import fused_ns
@@ -31,9 +38,7 @@ _LOAD_BYTES = 16
 
 def attention_not_fused(inputs: Inputs) -> Finding | None:
     """A product, a softmax and a product again, where one kernel would do."""
-    for rank in inputs.temporal["rank"].tolist():
-        inputs.of(rank, _abstain)
-    found = shorter(inputs, fused_ns)
+    found = shorter(inputs, fused_ns, _abstain)
     if found is None:
         return None
     rank_trace = inputs.trace.rank(found.worst)
@@ -41,11 +46,7 @@ def attention_not_fused(inputs: Inputs) -> Finding | None:
     of = attentions.of[np.isin(attentions.work, found.rows)]
     taken = np.bincount(of, rank_trace.dur[attentions.work[np.isin(attentions.work, found.rows)]])
     main = attentions.found[int(taken.argmax())]
-    which = _about(rank_trace, main)
-    sizes = {
-        size: Claim(f"attention_{size}", getattr(main, size), "count", "", (found.worst,), which)
-        for size in ("heads", "queries", "keys")
-    }
+    states = AboutEvent(rank_trace, main.softmax)
     return found.finding(
         inputs,
         say(
@@ -53,7 +54,9 @@ def attention_not_fused(inputs: Inputs) -> Finding | None:
             "It takes {taken}{by}; one kernel would take {left}, at half the peak of this device ({device}). "
             "Most of it has scores of {heads} heads x {queries} queries x {keys} keys.{why}",
             **found.parts(inputs, "unfused attention"),
-            **sizes,
+            heads=states("attention_heads", main.heads),
+            queries=states("attention_queries", main.queries),
+            keys=states("attention_keys", main.keys),
             device=device_of(inputs, found.ranks),
             why=_why(rank_trace, main),
         ),
@@ -96,27 +99,23 @@ def _abstain_without_operators(rank_trace: RankTrace) -> None:
         )
 
 
-def _about(rank_trace: RankTrace, attention: Attention) -> dict[str, int]:
-    return {"event": int(rank_trace.event_id[attention.softmax])}
-
-
 def _why(rank_trace: RankTrace, attention: Attention) -> Text:
     """What the events show of why it is not fused, and why its products are slow."""
-    rank, about, said = (rank_trace.rank,), _about(rank_trace, attention), NOTHING_SAID
+    states, said = AboutEvent(rank_trace, attention.softmax), NOTHING_SAID
     if attention.math >= 0:
         path = "F.scaled_dot_product_attention took its math path"
         reasons = _against(rank_trace, attention)
         said = say(
             " {path}{reasons}.",
-            path=Claim("path_of_attention", "math", "name", "", rank, about, shown=path),
+            path=states("path_of_attention", "math", "name", path),
             reasons=say("; its inputs have {reasons}", reasons=says(reasons)) if reasons else "",
         )
     multiple = int(_LOAD_BYTES / itemsize(attention.dtype))
     if attention.keys % multiple and _unaligned(rank_trace, attention):
         said += say(
             " Rows of {keys} scores are no multiple of {multiple}: its products run unaligned kernels.",
-            keys=Claim("attention_keys", attention.keys, "count", "", rank, about),
-            multiple=Claim("numbers_in_16_bytes", multiple, "count", "", rank, about),
+            keys=states("attention_keys", attention.keys),
+            multiple=states("numbers_in_16_bytes", multiple),
         )
     return said
 
@@ -125,13 +124,13 @@ def _against(rank_trace: RankTrace, attention: Attention) -> list[Said]:
     """What of its inputs the one or the other fused kernel does not take."""
     passed = recorded_inputs(rank_trace).of(attention.math)
     multiple = int(_LOAD_BYTES / itemsize(attention.dtype))
-    rank, about = (rank_trace.rank,), {"event": int(rank_trace.event_id[attention.math])}
+    states = AboutEvent(rank_trace, attention.math)
     widths = {passed.shape(at)[-1] for at in range(3) if passed.is_tensor(at) and passed.shape(at)}
     reasons: list[Said] = [
         say(
             "heads of {width} elements, no multiple of {multiple}",
-            width=Claim("width_of_heads", width, "count", "", rank, about),
-            multiple=Claim("numbers_in_16_bytes", multiple, "count", "", rank, about),
+            width=states("width_of_heads", width),
+            multiple=states("numbers_in_16_bytes", multiple),
         )
         for width in sorted(widths)
         if width % multiple
@@ -141,8 +140,8 @@ def _against(rank_trace: RankTrace, attention: Attention) -> list[Said]:
         ("mask_of_attention", "a mask", passed.is_tensor(3)),
     ):
         if found:
-            claim = Claim(measure, value, "name", "", rank, about)
-            reasons.append(say("{claim}, which flash attention does not take", claim=claim))
+            what = states(measure, value, "name")
+            reasons.append(say("{what}, which flash attention does not take", what=what))
     return reasons
 
 

@@ -14,12 +14,12 @@ from hta_widgets.analysis.core.claim import say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.callers import callers_text
-from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
+from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.region_rules import begins_in
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Change, Rule
-from hta_widgets.analysis.findings.shorter import longest, longest_run, running
+from hta_widgets.analysis.findings.shorter import evidence_of, longest, longest_run, running
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.trace.classify import EventClass
@@ -78,7 +78,7 @@ def _judge(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
             return None
         worst = max(ranks, key=lambda rank: runs[rank].length)
         rank_trace, rows = inputs.trace.rank(worst), _rows(inputs, worst, pattern)
-        row = longest_run(rank_trace, rows, name := longest(rank_trace, rows))
+        row = longest_run(rank_trace, rows, longest(rank_trace, rows))
         change = Change("without these kernels", lambda found: _without(found, pattern))
         return Finding(
             cost,
@@ -92,13 +92,7 @@ def _judge(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
             ),
             kernels.suggestion,
             "kernel_breakdown",
-            Evidence(
-                rank=worst if len(about) < len(frame) else None,
-                name=name,
-                event_rank=worst,
-                event_id=int(rank_trace.event_id[row]),
-                span=(int(rank_trace.start[row]), int(rank_trace.end[row])),
-            ),
+            evidence_of(rank_trace, row, len(about) < len(frame)),
             change=None if len(_of_fsdp(rank_trace, pattern)) else change,
             lost={rank: runs[rank] for rank in ranks},
             severity="note",  # a program needs some of it

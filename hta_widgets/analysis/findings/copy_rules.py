@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import Claim, Said, say
-from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
-from hta_widgets.analysis.findings.shorter import longest_run, peaks_of, running
+from hta_widgets.analysis.findings.shorter import evidence_of, longest_run, peaks_of, running
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import significant
@@ -141,13 +141,7 @@ def _finding(inputs: Inputs, copies: _Copies, gbps: float, usual: Said, suggesti
         text,
         suggestion,
         "bandwidth_summary",
-        Evidence(
-            rank=copies.rank if len(inputs.temporal) > 1 else None,
-            name=copies.name,
-            event_rank=copies.rank,
-            event_id=int(rank_trace.event_id[row]),
-            span=(int(rank_trace.start[row]), int(rank_trace.end[row])),
-        ),
+        evidence_of(rank_trace, row, len(inputs.temporal) > 1),
         change=Change(
             say("with these copies at {gbps}", gbps=_usual(copies, gbps, "")),
             lambda _: [edits.copy_bandwidth(gbps, name=edits.exactly(copies.name))],

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import Claim, say
-from hta_widgets.analysis.core.slopes import pair_slopes
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
+from hta_widgets.analysis.memory.growth import growth
 from hta_widgets.analysis.replay import edits
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct
@@ -22,7 +20,6 @@ LEAST_STEPS: Final = 6
 """Of fewer steps, no order is rarer than one in a hundred."""
 
 _CERTAIN: Final = 0.01
-_EXACT_TO = 30
 _SAME: Final = 0.5
 """So much of the compute time must be of kernels that every step runs as often."""
 _ALL_KINDS: Final = 0.75
@@ -86,24 +83,6 @@ def clock_drift(inputs: Inputs) -> Finding | None:
     )
 
 
-def trend(values: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """The Theil-Sen slope per place, and the two-sided p of Mann and Kendall that there is none.
-
-    Ties count as no order. Up to 30 values p is exact (without ties), beyond by the normal distribution.
-    """
-    count = len(values)
-    slopes = pair_slopes(values)
-    score = abs(int(np.sign(slopes).sum()))
-    if count > _EXACT_TO:
-        deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
-        return float(np.median(slopes)), math.erfc(max(score - 1, 0) / deviation / math.sqrt(2))
-    orders = np.ones(1)  # how many of all orders have so many inversions
-    for size in range(2, count + 1):
-        orders = np.convolve(orders, np.ones(size)) / size
-    inversions = (len(slopes) - score) // 2
-    return float(np.median(slopes)), min(1.0, 2.0 * float(orders[: inversions + 1].sum()))
-
-
 def _drift(inputs: Inputs, rank: int) -> _Drift | None:
     """The slowing of a rank's kernels, if there is one."""
     steps = inputs.scope.iterations or ()
@@ -124,11 +103,11 @@ def _drift(inputs: Inputs, rank: int) -> _Drift | None:
     same = (count == count[:, :1]).all(axis=1)
     if time[same].sum() < _SAME * time.sum():
         return None
-    whole = time[same].sum(axis=0).astype(np.float64)
-    slope, p = trend(whole)
-    if slope <= 0 or p >= _CERTAIN:
+    whole = time[same].sum(axis=0)
+    slope, chance = growth(whole)
+    if slope <= 0 or 2 * chance >= _CERTAIN:  # of either direction
         return None
-    rising = np.array([trend(each.astype(np.float64))[0] > 0 for each in time[same]])
+    rising = np.array([growth(each)[0] > 0 for each in time[same]])
     if time[same][rising].sum() < _ALL_KINDS * time[same].sum():
         return None
     rising_pct = 100.0 * float(time[same][rising].sum()) / int(time[same].sum())

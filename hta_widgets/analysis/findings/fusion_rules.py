@@ -19,9 +19,7 @@ _LEAST_PCT = 25.0
 
 def pointwise_chains(inputs: Inputs) -> Finding | None:
     """Consecutive pointwise kernels, each of which reads what the one before has written."""
-    for rank in inputs.temporal["rank"].tolist():
-        inputs.of(rank, _abstain)
-    found = shorter(inputs, chained_ns)
+    found = shorter(inputs, chained_ns, _abstain)
     if found is None or not _often(inputs, found.worst, found.rows):
         return None
     advice = (

@@ -7,11 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.core.claim import Claim, Said, Text, Unit, say
+from hta_widgets.analysis.core.claim import Claim, Said, Text, say
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import (
+    AboutEvent,
     Shorter,
     known_peaks,
     longest,
@@ -75,12 +76,12 @@ def wave_quantization(inputs: Inputs) -> Finding | None:
             "for {room} at once ({processors} multiprocessors with {resident} each). These are {waves} "
             "waves, which take as long as {whole}.",
             longest=most.name,
-            blocks=most.states("blocks", int(launch.blocks[0])),
-            room=most.states("blocks_at_once", processors * resident),
-            processors=most.states("multiprocessors", processors),
-            resident=most.states("resident_blocks", resident),
-            waves=most.states("waves", of_row, shown=significant(of_row)),
-            whole=most.states("whole_waves", int(np.ceil(of_row))),
+            blocks=most("blocks", int(launch.blocks[0])),
+            room=most("blocks_at_once", processors * resident),
+            processors=most("multiprocessors", processors),
+            resident=most("resident_blocks", resident),
+            waves=most("waves", of_row, shown=significant(of_row)),
+            whole=most("whole_waves", int(np.ceil(of_row))),
         ),
         "Change a size (batch, sequence, features, vocabulary) so that the tiles fill whole waves, or let a "
         'kernel of other tiles or a persistent one be chosen: torch.compile(mode="max-autotune"), '
@@ -106,13 +107,13 @@ def low_occupancy(inputs: Inputs) -> Finding | None:
     row, (rows, _, limiters) = most.row, underfilled(rank_trace)
     launch, limiter = residency(rank_trace, np.array([row])), str(LIMITERS[int(limiters[rows == row][0])])
     least_pct = 100.0 * float(least_ns(rank_trace, np.array([row]))[0]) / int(rank_trace.dur[row])
-    why: Said = say("limited by {limiter}", limiter=most.states("limiter", limiter, "name"))
+    why: Said = say("limited by {limiter}", limiter=most("limiter", limiter, "name"))
     if limiter == "grid":
         why = say(
             "{blocks} block{s} for {processors} multiprocessors are too few",
-            blocks=most.states("blocks", blocks := int(launch.blocks[0])),
+            blocks=most("blocks", blocks := int(launch.blocks[0])),
             s="s" * (blocks != 1),
-            processors=most.states("multiprocessors", int(launch.multiprocessors[0])),
+            processors=most("multiprocessors", int(launch.multiprocessors[0])),
         )
     return _finding(
         inputs, found, most,
@@ -122,9 +123,9 @@ def low_occupancy(inputs: Inputs) -> Finding | None:
             "{longest} takes the most time of them: it fills {filled} of the device ({why}). It reaches "
             "{reached} of half the peak, or of what memory carries.",
             longest=most.name,
-            filled=most.states("occupancy", float(launch.filled_pct[0]), unit="%"),
+            filled=most("occupancy", float(launch.filled_pct[0]), unit="%"),
             why=why,
-            reached=most.states("roof_reached", least_pct, unit="%"),
+            reached=most("roof_reached", least_pct, unit="%"),
         ),
         _BY_LIMITER[limiter],
         Change("with the device filled by these kernels", lambda _: [edits.filled_device()]),
@@ -161,18 +162,14 @@ def tiny_products(inputs: Inputs) -> Finding | None:
     )  # fmt: skip
 
 
-class _Longest:
-    """The longest run of the kernel with most time of a kind, and what is stated of it."""
+class _Longest(AboutEvent):
+    """The longest run of the kernel with most time of a kind."""
 
     def __init__(self, rank_trace: RankTrace, rows: Int64, kind: str) -> None:
-        name, self.ranks, self.kind = longest(rank_trace, rows), (rank_trace.rank,), {"kind": kind}
+        name, self.kind = longest(rank_trace, rows), {"kind": kind}
         self.row = longest_run(rank_trace, rows, name)
         self.name = longest_kernel(name, rank_trace.rank, kind=kind)
-        self.event = {"event": int(rank_trace.event_id[self.row])}
-
-    def states(self, measure: str, value: float | str, unit: Unit = "count", shown: str = "") -> Claim:
-        """A claim about its launch."""
-        return Claim(measure, value, unit, "", self.ranks, self.event, shown)
+        super().__init__(rank_trace, self.row)
 
 
 def _finding(

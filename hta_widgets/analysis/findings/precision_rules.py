@@ -9,12 +9,13 @@ import pandas as pd
 
 from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.in_passes import only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import (
     device_of,
+    evidence_of,
     known_peaks,
     longest_kernel,
     longest_run,
@@ -112,13 +113,7 @@ def _finding(
         text,
         f"{advice} Check that results stay good enough.",
         "kernel_classes",
-        Evidence(
-            rank=ranks[0] if len(about) < len(inputs.temporal) else None,
-            name=name,
-            event_rank=worst,
-            event_id=int(rank_trace.event_id[row]),
-            span=(int(rank_trace.start[row]), int(rank_trace.end[row])),
-        ),
+        evidence_of(rank_trace, row, len(about) < len(inputs.temporal)),
         change=Change("with these products twice as fast", lambda rank: _faster(rank, units)),
         lost={rank: inputs.of(rank, _running, units) for rank in ranks},
     )

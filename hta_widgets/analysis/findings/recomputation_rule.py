@@ -19,9 +19,7 @@ Int64 = npt.NDArray[np.int64]
 
 def recomputation(inputs: Inputs) -> Finding | None:
     """Operators of the forward pass that run again in the backward pass."""
-    for rank in inputs.temporal["rank"].tolist():
-        inputs.of(rank, _abstain)
-    found = shorter(inputs, _gone)
+    found = shorter(inputs, _gone, _abstain)
     if found is None:
         return None
     parts = found.parts(inputs, "recomputation")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from hta_widgets.analysis.core.claim import Claim, say
+from hta_widgets.analysis.core.claim import say
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import (
+    AboutEvent,
     device_of,
     known_peaks,
     matters,
@@ -21,9 +22,7 @@ from hta_widgets.analysis.replay import edits
 
 def unaligned_shapes(inputs: Inputs) -> Finding | None:
     """Products whose sizes are no multiples of 16 bytes, in kernels that load less at once."""
-    for rank in inputs.temporal["rank"].tolist():
-        inputs.of(rank, _abstain)
-    found = shorter(inputs, aligned_ns)
+    found = shorter(inputs, aligned_ns, _abstain)
     if found is None:
         return None
     rank_trace = inputs.trace.rank(found.worst)
@@ -33,7 +32,7 @@ def unaligned_shapes(inputs: Inputs) -> Finding | None:
     times = f"{most.batch:,} times " if most.batch > 1 else ""
     product = f"{times}[{most.rows:,}, {most.inner:,}] x [{most.inner:,}, {most.columns:,}]"
     sizes = " and ".join(f"{size:,}" for size in most.odd)
-    which = {"event": int(rank_trace.event_id[most.row])}
+    states = AboutEvent(rank_trace, most.row)
     pads = "" if inputs.is_compiled else "; torch.compile pads the factors of products by itself"
     return found.finding(
         inputs,
@@ -43,10 +42,10 @@ def unaligned_shapes(inputs: Inputs) -> Finding | None:
             "Padded, they would take {left}, at half the peak of this device ({device}) or at that of its "
             "memory.",
             **found.parts(inputs, "unaligned products"),
-            product=Claim("longest_product", product, "name", "", (found.worst,), which, product),
-            sizes=Claim("unaligned_sizes", most.odd, "count", "", (found.worst,), which, sizes),
+            product=states("longest_product", product, "name", product),
+            sizes=states("unaligned_sizes", most.odd, shown=sizes),
             are="are" if len(most.odd) > 1 else "is",
-            multiple=Claim("numbers_in_16_bytes", most.multiple, "count", "", (found.worst,), which),
+            multiple=states("numbers_in_16_bytes", most.multiple),
             device=device_of(inputs, found.ranks),
         ),
         f"Make such sizes (vocabulary, features, batch, sequence) multiples of {most.multiple}, better of "

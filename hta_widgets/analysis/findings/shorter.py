@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.core.claim import Claim, Said, say
+from hta_widgets.analysis.core.claim import Claim, Said, Unit, Value, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings.callers import callers_text
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding, Severity
@@ -20,22 +20,6 @@ from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank
 from hta_widgets.errors import MissingDataError
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = [
-    "Find",
-    "Shorter",
-    "device_of",
-    "known_peaks",
-    "longest",
-    "longest_kernel",
-    "longest_run",
-    "matters",
-    "peaks_of",
-    "running",
-    "shapes_missing",
-    "shorter",
-    "time_of",
-]
 
 Int64 = npt.NDArray[np.int64]
 Find = Callable[[RankTrace], tuple[Int64, Int64]]
@@ -85,40 +69,58 @@ class Shorter:
         event: int | None = None,
         severity: Severity | None = None,
     ) -> Finding:
-        """The finding about them.
-
-        Args:
-            run: the row of the kernel in which it shows, default the longest.
-            event: the row of what causes it, default that kernel.
-        """
+        """The finding about them; `run`: the kernel in which it shows, `event`: what causes that (rows)."""
         rank_trace = inputs.trace.rank(self.worst)
-        row = longest_run(rank_trace, self.rows) if run is None else run
-        evidence = Evidence(
-            rank=self.worst if self.alone else None,
-            name=longest(rank_trace, self.rows),
-            event_rank=self.worst,
-            event_id=int(rank_trace.event_id[row if event is None else event]),
-            span=(int(rank_trace.start[row]), int(rank_trace.end[row])),
-        )
+        run = longest_run(rank_trace, self.rows) if run is None else run
+        name = longest(rank_trace, self.rows)
         return Finding(
             self.cost_ns,
             self.lost_pct,
             text,
             suggestion,
             kind,
-            evidence,
+            evidence_of(rank_trace, run, self.alone, name, event),
             change=change,
             lost=self.running,
             severity=severity,
         )
 
 
-def shorter(inputs: Inputs, find: Find) -> Shorter | None:
+class AboutEvent:
+    """Makes claims about an event of a rank."""
+
+    def __init__(self, rank_trace: RankTrace, row: int) -> None:
+        self.ranks, self.about = (rank_trace.rank,), {"event": int(rank_trace.event_id[row])}
+
+    def __call__(self, measure: str, value: Value, unit: Unit = "count", shown: str = "") -> Claim:
+        """What was measured of it."""
+        return Claim(measure, value, unit, "", self.ranks, self.about, shown)
+
+
+def evidence_of(
+    rank_trace: RankTrace, run: int, alone: bool, name: str = "", event: int | None = None
+) -> Evidence:
+    """That device work runs, as it shows in a row of a rank, which it is about `alone`."""
+    return Evidence(
+        rank=rank_trace.rank if alone else None,
+        name=name or rank_trace.names[rank_trace.name[run]],
+        event_rank=rank_trace.rank,
+        event_id=int(rank_trace.event_id[run if event is None else event]),
+        span=(int(rank_trace.start[run]), int(rank_trace.end[run])),
+    )
+
+
+def shorter(
+    inputs: Inputs, find: Find, abstain: Callable[[Inputs, int], None] | None = None
+) -> Shorter | None:
     """What is lost to kernels, given for a rank with the time that would be left of each.
 
-    None: less than is worth reporting.
+    None: less than is worth reporting. `abstain` raises what is missing to tell so of a rank.
     """
     frame = inputs.temporal
+    if abstain is not None:
+        for rank in frame["rank"].tolist():
+            inputs.of(rank, abstain)
     if frame.empty:
         return None
     parts = {rank: inputs.of(rank, _of_rank, find) for rank in frame["rank"].tolist()}
