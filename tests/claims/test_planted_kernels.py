@@ -14,6 +14,10 @@ from typing import Any
 import pytest
 
 from hta_widgets.analysis import overview
+from hta_widgets.analysis.core.claim import Text
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.rules import RULES
+from hta_widgets.trace import Scope
 from hta_widgets.trace.model import Trace
 from tests.claims.checking import faults_of, stated_in
 from tests.claims.job import Job
@@ -155,6 +159,66 @@ def test_the_evidence_is_an_interval_that_shows_it(name: str, tmp_path: Path) ->
         return
     (work,) = inside
     assert work.window == (row["start_ns"], row["end_ns"])
-    about = next(claim["about"] for claim in json.loads(row["claims"]) if claim["about"])
+    about = named(json.loads(row["claims"]))
     kernels = kernels_of(job, rank, about) if "name" not in about else copies_of(rank, about["name"])
     assert work.dur == max(each.dur for each in kernels if each.name == work.name)
+
+
+def named(stated: list[dict[str, Any]]) -> dict[str, Any]:
+    """What tells the kernels or copies that claims are about."""
+    keys = ("kind", "pattern", "units", "name")
+    return next(claim["about"] for claim in stated if any(key in claim["about"] for key in keys))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_time_lost_is_that_of_these_kernels(name: str, tmp_path: Path) -> None:
+    topic, build = PROGRAMS[name]
+    trace = build(tmp_path)
+    finding = next(rule for rule in RULES if rule.topic == topic).judge(Inputs(trace, Scope()))
+    assert finding is not None and isinstance(finding.text, Text)
+    if topic in ("clock_drift", "memory_leak", "memory_full", "memory_fragmentation"):
+        assert not finding.lost  # all kernels take a little longer; memory takes no time
+        return
+    job, about = Job(trace), named([claim.as_dict() for claim in finding.text.claims])
+    rank = job.ranks[0]
+    kernels = kernels_of(job, rank, about) if "name" not in about else copies_of(rank, about["name"])
+    (lost,) = finding.lost.values()
+    assert lost.length == rank.within([kernel.window for kernel in kernels])
+
+
+COPIES = "void at::native::direct_copy_kernel_cuda(int)"
+COPY = ("aten::copy_", (test_chains.BIG, test_chains.BIG), "bf16", COPIES)
+FEATURES = ((1024, 647, 96), (1024, 96, 30))
+OTHER = ("aten::mm", (test_chains.OTHER, test_chains.OTHER[::-1]), "bf16", test_chains.GEMM)
+
+
+@pytest.mark.parametrize(
+    ("program", "part", "whole"),
+    [
+        # the copies are links of chains, or stand between products
+        (test_chains.steps(test_chains.SCALE, COPY, test_chains.ADD), "tensor_copies", "pointwise_chains"),
+        (
+            test_chains.steps(COPY, OTHER, test_chains.SCALE, test_chains.ADD, test_chains.ACTIVATE),
+            "tensor_copies",
+            "",
+        ),
+        (
+            test_shapes.steps("aten::bmm", FEATURES, test_shapes.TF32, 6000 * US, "fp32"),
+            "tf32_units",
+            "unaligned_shapes",
+        ),
+        (
+            test_shapes.steps("aten::addmm", test_shapes.VOCABULARY, test_shapes.HALF, 6000 * US),
+            "unaligned_shapes",
+            "",
+        ),
+    ],
+    ids=["copies in chains", "copies beside chains", "unaligned in TF32", "unaligned in 16 bits"],
+)  # fmt: skip
+def test_what_lies_in_the_time_of_another_finding_is_a_part(
+    program: Callable[[], Any], part: str, whole: str, tmp_path: Path
+) -> None:
+    frame = overview(opened(tmp_path, program(), H100 if "copies" in part else A100)).set_index("topic")
+    assert frame.loc[part, "part_of"] == whole
+    if whole:
+        assert frame.loc[whole, "part_of"] == ""
