@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.region_rules import begins_in
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Change, Rule
-from hta_widgets.analysis.findings.shorter import evidence_of, longest, longest_run, running
+from hta_widgets.analysis.findings.shorter import cost_in_words, evidence_of, longest, longest_run, running
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.trace.classify import EventClass
@@ -29,42 +28,19 @@ from hta_widgets.trace.rank_trace import RankTrace
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class _Kernels:
-    """Kernels that a program could do without.
-
-    Attributes:
-        pattern: of their names. least_pct: of the time, from which on they are reported.
-        do: what they do. suggestion: what to try, and what it risks.
-    """
-
-    pattern: re.Pattern[str]
-    least_pct: float
-    do: str
-    suggestion: str
-
-
-_LAYOUT = _Kernels(
-    # cuDNN and MIOpen bring the inputs of a convolution into their layout, and its output back
-    re.compile(r"\b(?:nchwToNhwc|nhwcToNchw)Kernel\b|^batched_transpose_\d+x\d+_"),
-    NOTE_PCT,
-    "turn the layout of tensors around for convolutions",
-    "Keep model and inputs in the layout that the convolutions use: "
-    ".to(memory_format=torch.channels_last). Operators without such kernels turn them back.",
-)
-_COPIES = _Kernels(
-    re.compile(r"\bdirect_copy_kernel|\bCatArrayBatchedCopy"),
-    5.0,
-    "only copy, cast or concatenate tensors",
-    "Cast once instead of in every use, leave out .contiguous() and .clone() where views do, and write "
-    "into one tensor instead of torch.cat. Some kernels are slower on views.",
-)
+# cuDNN and MIOpen bring the inputs of a convolution into their layout, and its output back.
+_LAYOUT = re.compile(r"\b(?:nchwToNhwc|nhwcToNchw)Kernel\b|^batched_transpose_\d+x\d+_")
+_COPIES = re.compile(r"\bdirect_copy_kernel|\bCatArrayBatchedCopy")
 _KINDS = 2
 
 
-def _judge(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
+def _judge(
+    pattern: re.Pattern[str], least_pct: float, do: str, suggestion: str
+) -> Callable[[Inputs], Finding | None]:
+    """About kernels that a program could do without, told from a share of the time on by what they do."""
+
     def judge(inputs: Inputs) -> Finding | None:
-        frame, pattern = inputs.temporal, kernels.pattern
+        frame = inputs.temporal
         if frame.empty:
             return None
         runs = {rank: inputs.of(rank, _running, pattern) for rank in frame["rank"].tolist()}
@@ -74,23 +50,23 @@ def _judge(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
         about = concerned(frame, lost)
         ranks, taken = about["rank"].tolist(), int(lost[about.index].sum())
         cost, share = taken // len(about), 100.0 * taken / int(about["window_ns"].sum())
-        if share < kernels.least_pct:
+        if share < least_pct:
             return None
         worst = max(ranks, key=lambda rank: runs[rank].length)
         rank_trace, rows = inputs.trace.rank(worst), _rows(inputs, worst, pattern)
         row = longest_run(rank_trace, rows, longest(rank_trace, rows))
+        which = {"pattern": pattern.pattern}
         change = Change("without these kernels", lambda found: _without(found, pattern))
         return Finding(
             cost,
             share,
             say(
-                "Kernels that {do} take {share}{time}{by}.",
-                do=kernels.do,
-                share=inputs.share_of_time("kernels_named", share, ranks, pattern=pattern.pattern),
-                time=inputs.time_per_step("kernels_named", cost, ranks, pattern=pattern.pattern),
-                by=callers_text(rank_trace, rows, pattern=pattern.pattern),
+                "Kernels that {do} take {cost}{by}.",
+                do=do,
+                cost=cost_in_words(inputs, "kernels_named", cost, share, ranks, **which),
+                by=callers_text(rank_trace, rows, **which),
             ),
-            kernels.suggestion,
+            suggestion,
             "kernel_breakdown",
             evidence_of(rank_trace, row, len(about) < len(frame)),
             change=None if len(_of_fsdp(rank_trace, pattern)) else change,
@@ -149,7 +125,13 @@ RULES = (
         topic="layout_transposes",
         question=MAIN_QUESTION,
         title="Turning the layout of tensors around",
-        judge=_judge(_LAYOUT),
+        judge=_judge(
+            _LAYOUT,
+            NOTE_PCT,
+            "turn the layout of tensors around for convolutions",
+            "Keep model and inputs in the layout that the convolutions use: "
+            ".to(memory_format=torch.channels_last). Operators without such kernels turn them back.",
+        ),
         risk="Operators without a kernel for that layout copy back and forth.",
         needs="Tensors in channels_last.",
         wrong_if="The layouts differ on purpose: other operators are faster in the one that they have.",
@@ -158,7 +140,13 @@ RULES = (
         topic="tensor_copies",
         question=MAIN_QUESTION,
         title="Copying and casting tensors",
-        judge=_judge(_COPIES),
+        judge=_judge(
+            _COPIES,
+            5.0,
+            "only copy, cast or concatenate tensors",
+            "Cast once instead of in every use, leave out .contiguous() and .clone() where views do, and "
+            "write into one tensor instead of torch.cat. Some kernels are slower on views.",
+        ),
         no_change="FSDP's own copies are recorded under the same names",
         needs="Tensors that can be made in the type and place in which they are used.",
         wrong_if="The copies are needed: kernels behind them run on no view, or in no other type.",

@@ -12,7 +12,7 @@ from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
-from hta_widgets.analysis.findings.shorter import evidence_of, longest_run, peaks_of, running
+from hta_widgets.analysis.findings.shorter import cost_in_words, evidence_of, longest_run, peaks_of, running
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import significant
@@ -108,9 +108,13 @@ def slow_copies(inputs: Inputs) -> Finding | None:
     )
 
 
+def _in_gb(gbps: float) -> str:
+    return f"{significant(gbps)} GB/s"
+
+
 def _usual(copies: _Copies, gbps: float, known_by: str) -> Claim:
     about = {"name": copies.name, "known_by": known_by}
-    return Claim("usual_bandwidth", gbps, "GB/s", "", (copies.rank,), about, f"{significant(gbps)} GB/s")
+    return Claim("usual_bandwidth", gbps, "GB/s", "", (copies.rank,), about, _in_gb(gbps))
 
 
 def _finding(inputs: Inputs, copies: _Copies, gbps: float, usual: Said, suggestion: str) -> Finding | None:
@@ -123,16 +127,13 @@ def _finding(inputs: Inputs, copies: _Copies, gbps: float, usual: Said, suggesti
     row = longest_run(rank_trace, copies.rows)
     size = int(copies.size.sum()) / (inputs.judged or 1)
     text = say(
-        "{name} takes {share}{time} longer than at the usual bandwidth. It copies {size}{per_step} at "
+        "{name} takes {cost} longer than at the usual bandwidth. It copies {size}{per_step} at "
         "{gbps}; {usual}.",
         name=Claim("name_of_copies", copies.name, "name", "", rank),
-        share=inputs.share_of_time("beyond_bandwidth", share, rank, **which, gbps=gbps),
-        time=inputs.time_per_step("beyond_bandwidth", cost, rank, **which, gbps=gbps),
+        cost=cost_in_words(inputs, "beyond_bandwidth", cost, share, rank, **which, gbps=gbps),
         size=Claim("copied_bytes", size, "B", "", rank, which, f"{significant(size / 1e6)} MB"),
         per_step=" per step" if inputs.judged else "",
-        gbps=Claim(
-            "median_bandwidth", copies.gbps, "GB/s", "", rank, which, f"{significant(copies.gbps)} GB/s"
-        ),
+        gbps=Claim("median_bandwidth", copies.gbps, "GB/s", "", rank, which, _in_gb(copies.gbps)),
         usual=usual,
     )
     return Finding(

@@ -13,6 +13,7 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import (
     AboutEvent,
+    Find,
     Shorter,
     known_peaks,
     longest,
@@ -36,8 +37,6 @@ from hta_widgets.trace.rank_trace import RankTrace
 
 Int64 = npt.NDArray[np.int64]
 
-_NOTHING = np.zeros(0, np.int64)
-
 _BY_LIMITER = {
     "grid": "Give it more blocks: a larger batch, shared sums (split-K, stream-K, flash decoding), "
     "for batch norm model and inputs in torch.channels_last, or other kernels beside it on a second stream "
@@ -53,17 +52,14 @@ _BY_LIMITER = {
 
 def wave_quantization(inputs: Inputs) -> Finding | None:
     """Kernels that need a little more than a whole number of waves of blocks."""
-    _abstain_without_limits(inputs, OPERATIONS, "how many waves of blocks kernels take is not known")
-    matter = _abstain_without_roofs(
-        inputs,
-        _in_part_of_a_wave,
+    told = _look(
+        inputs, "partial waves", full_waves_ns, _in_part_of_a_wave,
         "the last wave of blocks of kernels is not full; what that costs is not known",
-    )
-    found = shorter(inputs, full_waves_ns) if matter else None
-    if found is None:
+        OPERATIONS, "how many waves of blocks kernels take is not known",
+    )  # fmt: skip
+    if told is None:
         return None
-    rank_trace = inputs.trace.rank(found.worst)
-    most = _Longest(rank_trace, found.rows, "partial waves")
+    (found, most), rank_trace = told, inputs.trace.rank(told[0].worst)
     row, (rows, waves) = most.row, partial_waves(rank_trace)
     launch, of_row = residency(rank_trace, np.array([row])), float(waves[rows == row][0])
     processors, resident = int(launch.multiprocessors[0]), int(launch.resident[0])
@@ -93,17 +89,14 @@ def wave_quantization(inputs: Inputs) -> Finding | None:
 
 def low_occupancy(inputs: Inputs) -> Finding | None:
     """Kernels far from the roof that keep few warps on the device."""
-    _abstain_without_limits(inputs, FILLING, "how much of the device kernels fill is not known")
-    matter = _abstain_without_roofs(
-        inputs,
-        _of_few_warps,
+    told = _look(
+        inputs, "underfilled kernels", filled_ns, _of_few_warps,
         "kernels keep few warps on the device; whether they are slow for that is not known",
-    )
-    found = shorter(inputs, filled_ns) if matter else None
-    if found is None:
+        FILLING, "how much of the device kernels fill is not known",
+    )  # fmt: skip
+    if told is None:
         return None
-    rank_trace = inputs.trace.rank(found.worst)
-    most = _Longest(rank_trace, found.rows, "underfilled kernels")
+    (found, most), rank_trace = told, inputs.trace.rank(told[0].worst)
     row, (rows, _, limiters) = most.row, underfilled(rank_trace)
     launch, limiter = residency(rank_trace, np.array([row])), str(LIMITERS[int(limiters[rows == row][0])])
     least_pct = 100.0 * float(least_ns(rank_trace, np.array([row]))[0]) / int(rank_trace.dur[row])
@@ -134,14 +127,11 @@ def low_occupancy(inputs: Inputs) -> Finding | None:
 
 def tiny_products(inputs: Inputs) -> Finding | None:
     """Matrix products that are over before the device has got going."""
-    matter = _abstain_without_roofs(
-        inputs, short_products, "matrix products are short; whether they could be shorter is not known"
-    )
-    found = shorter(inputs, batched_ns) if matter else None
-    if found is None:
+    why = "matrix products are short; whether they could be shorter is not known"
+    told = _look(inputs, "tiny products", batched_ns, short_products, why)
+    if told is None:
         return None
-    rank_trace = inputs.trace.rank(found.worst)
-    most = _Longest(rank_trace, found.rows, "tiny products")
+    (found, most), rank_trace = told, inputs.trace.rank(told[0].worst)
     typical = int(np.median(rank_trace.dur[found.rows]))
     return _finding(
         inputs, found, most,
@@ -170,6 +160,30 @@ class _Longest(AboutEvent):
         self.row = longest_run(rank_trace, rows, name)
         self.name = longest_kernel(name, rank_trace.rank, kind=kind)
         super().__init__(rank_trace, self.row)
+
+
+def _look(
+    inputs: Inputs,
+    kind: str,
+    left: Find,
+    find: Callable[[RankTrace], Int64],
+    why: str,
+    operations: tuple[str, ...] = (),
+    question: str = "",
+) -> tuple[Shorter, _Longest] | None:
+    """What is lost to such kernels, `left` of them, and the one with most time.
+
+    Raises:
+        MissingDataError: the room of the device for kernels of these operations, or their roof, is unknown.
+    """
+    ranks = inputs.temporal["rank"].tolist()
+    for rank in ranks if operations else ():
+        inputs.of(rank, _check_limits, operations, question)
+    matter = [inputs.of(rank, _check_roofs, find, why) for rank in ranks]
+    found = shorter(inputs, left) if any(matter) else None
+    if found is None:
+        return None
+    return found, _Longest(inputs.trace.rank(found.worst), found.rows, kind)
 
 
 def _finding(
@@ -209,16 +223,11 @@ def _of_few_warps(rank_trace: RankTrace) -> Int64:
     return underfilled(rank_trace)[0]
 
 
-def _abstain_without_limits(inputs: Inputs, operations: tuple[str, ...], question: str) -> None:
-    """Kernels that may be far from the roof can be judged only by what the device has room for."""
-    for rank in inputs.temporal["rank"].tolist():
-        inputs.of(rank, _check_limits, operations, question)
-
-
 def _check_limits(inputs: Inputs, rank: int, operations: tuple[str, ...], question: str) -> None:
+    """Kernels that may be far from the roof can be judged only by what the device has room for."""
     rank_trace = inputs.trace.rank(rank)
     judged = judged_kernels(rank_trace)
-    rows = np.concatenate([judged[each] for each in operations if each in judged] or [_NOTHING])
+    rows = np.concatenate([judged[each] for each in operations if each in judged] or [np.zeros(0, np.int64)])
     rows = rows[rank_trace.dur[rows] >= SHORT_NS]
     known = residency(rank_trace, rows).multiprocessors > 0
     # where all is known, it need not be known which of them matter, or are far from the roof
@@ -239,13 +248,8 @@ def _check_limits(inputs: Inputs, rank: int, operations: tuple[str, ...], questi
     )
 
 
-def _abstain_without_roofs(inputs: Inputs, find: Callable[[RankTrace], Int64], why: str) -> bool:
-    """How fast these kernels could be follows from shapes and peaks; or whether they matter on any rank."""
-    told = [inputs.of(rank, _check_roofs, find, why) for rank in inputs.temporal["rank"].tolist()]
-    return any(told)
-
-
 def _check_roofs(inputs: Inputs, rank: int, find: Callable[[RankTrace], Int64], why: str) -> bool:
+    """Whether these kernels matter; how fast they could be follows from shapes and peaks."""
     rank_trace = inputs.trace.rank(rank)
     rows = find(rank_trace)
     if not matters(inputs, rank, rows):

@@ -14,6 +14,7 @@ from hta_widgets.analysis.findings.in_passes import only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.findings.shorter import (
+    cost_in_words,
     device_of,
     evidence_of,
     known_peaks,
@@ -97,12 +98,11 @@ def _finding(
     row = longest_run(rank_trace, rows[rank_trace.overlap(rows, inputs.scope)], name)
     which = {"units": units}
     text = say(
-        "Matrix products {how} cost {cost}{time}: in 16 bits they would take about half as long. They take "
+        "Matrix products {how} cost {cost}: in 16 bits they would take about half as long. They take "
         "{share} of the time of matrix products, convolutions and attention. {cores} The longest of these "
         "kernels is {longest}.",
         how=how,
-        cost=inputs.share_of_time("half_of_products", pct, ranks, **which),
-        time=inputs.time_per_step("half_of_products", cost, ranks, **which),
+        cost=cost_in_words(inputs, "half_of_products", cost, pct, ranks, **which),
         share=Claim("share_of_products", share, "%", "time of products", (), which),
         cores=cores,
         longest=longest_kernel(name, worst, units=units),
