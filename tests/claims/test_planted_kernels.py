@@ -103,9 +103,7 @@ PROGRAMS: dict[str, tuple[str, Build]] = {
     ),
 }  # fmt: skip
 
-OTHERS = {
-    "saving", "cost", "changes", "largest_launcher", "launched_by", "launching_module", "launching_line",
-}  # fmt: skip
+OTHERS = {"saving", "cost", "changes"}
 """What is stated of findings about other things, too."""
 
 
