@@ -38,9 +38,9 @@ from hta_widgets.trace.rank_trace import RankTrace
 Int64 = npt.NDArray[np.int64]
 
 _BY_LIMITER = {
-    "grid": "Give it more blocks: a larger batch, shared sums (split-K, stream-K, flash decoding), "
-    "for batch norm model and inputs in torch.channels_last, or other kernels beside it on a second stream "
-    "(torch.cuda.Stream). A larger batch takes memory, and changes what is learned.",
+    "grid": "Give it more blocks: a larger batch, shared sums (split-K, stream-K, flash decoding), or other "
+    "kernels beside it on a second stream (torch.cuda.Stream). A larger batch takes memory, and changes what "
+    "is learned.",
     "registers": "Let each thread hold less: smaller tiles or num_warps in Triton, __launch_bounds__ or "
     "--maxrregcount in CUDA; where the compiler then spills registers, it gets slower.",
     "shared memory": "Let each block hold less shared memory: smaller tiles, fewer num_stages in Triton; "
@@ -48,6 +48,7 @@ _BY_LIMITER = {
     "block size": "Choose blocks of whole warps, of 128 or 256 threads (num_warps in Triton, the launch in "
     "CUDA). Reductions in a block then take other paths.",
 }
+_OF_BATCH_NORM = " Batch norm launches more of them if model and inputs are in torch.channels_last."
 
 
 def wave_quantization(inputs: Inputs) -> Finding | None:
@@ -100,8 +101,10 @@ def low_occupancy(inputs: Inputs) -> Finding | None:
     row, (rows, _, limiters) = most.row, underfilled(rank_trace)
     launch, limiter = residency(rank_trace, np.array([row])), str(LIMITERS[int(limiters[rows == row][0])])
     least_pct = 100.0 * float(least_ns(rank_trace, np.array([row]))[0]) / int(rank_trace.dur[row])
+    advice = _BY_LIMITER[limiter]
     why: Said = say("limited by {limiter}", limiter=most("limiter", limiter, "name"))
     if limiter == "grid":
+        advice += _OF_BATCH_NORM * ("batch_norm" in str(most.name.value))
         why = say(
             "{blocks} block{s} for {processors} multiprocessors are too few",
             blocks=most("blocks", blocks := int(launch.blocks[0])),
@@ -120,7 +123,7 @@ def low_occupancy(inputs: Inputs) -> Finding | None:
             why=why,
             reached=most("roof_reached", least_pct, unit="%"),
         ),
-        _BY_LIMITER[limiter],
+        advice,
         Change("with the device filled by these kernels", lambda _: [edits.filled_device()]),
     )  # fmt: skip
 
