@@ -51,8 +51,8 @@ def attention_not_fused(inputs: Inputs) -> Finding | None:
         inputs,
         say(
             "Attention that is not fused costs {lost}: it writes its scores to memory and reads them again. "
-            "It takes {taken}{by}; one kernel would take {left}, at half the peak of this device ({device}). "
-            "Most of it has scores of {heads} heads x {queries} queries x {keys} keys.{why}",
+            "It takes {taken}{by}. One kernel would take {left}, at half the peak of this device ({device}). "
+            "One of them writes scores of {heads} heads x {queries} queries x {keys} keys.{why}",
             **found.parts(inputs, "unfused attention"),
             heads=states("attention_heads", main.heads),
             queries=states("attention_queries", main.queries),
@@ -104,12 +104,8 @@ def _why(rank_trace: RankTrace, attention: Attention) -> Text:
     states, said = AboutEvent(rank_trace, attention.softmax), NOTHING_SAID
     if attention.math >= 0:
         path = "F.scaled_dot_product_attention took its math path"
-        reasons = _against(rank_trace, attention)
-        said = say(
-            " {path}{reasons}.",
-            path=states("path_of_attention", "math", "name", path),
-            reasons=say("; its inputs have {reasons}", reasons=says(reasons)) if reasons else "",
-        )
+        said = say(" {path}", path=states("path_of_attention", "math", "name", path))
+        said += _against(rank_trace, attention)
     multiple = int(_LOAD_BYTES / itemsize(attention.dtype))
     if attention.keys % multiple and _unaligned(rank_trace, attention):
         said += say(
@@ -120,29 +116,28 @@ def _why(rank_trace: RankTrace, attention: Attention) -> Text:
     return said
 
 
-def _against(rank_trace: RankTrace, attention: Attention) -> list[Said]:
+def _against(rank_trace: RankTrace, attention: Attention) -> Text:
     """What of its inputs the one or the other fused kernel does not take."""
     passed = recorded_inputs(rank_trace).of(attention.math)
     multiple = int(_LOAD_BYTES / itemsize(attention.dtype))
     states = AboutEvent(rank_trace, attention.math)
     widths = {passed.shape(at)[-1] for at in range(3) if passed.is_tensor(at) and passed.shape(at)}
-    reasons: list[Said] = [
-        say(
-            "heads of {width} elements, no multiple of {multiple}",
-            width=states("width_of_heads", width),
+    odd: list[Said] = [states("width_of_heads", width) for width in sorted(widths) if width % multiple]
+    said = say(".")
+    if odd:
+        said = say(
+            "; its heads have {odd} elements, no multiple of {multiple}.",
+            odd=says(odd),
             multiple=states("numbers_in_16_bytes", multiple),
         )
-        for width in sorted(widths)
-        if width % multiple
-    ]
-    for measure, value, found in (
-        ("type_of_input", "the type float32", attention.dtype == "float32"),
-        ("mask_of_attention", "a mask", passed.is_tensor(3)),
-    ):
-        if found:
-            what = states(measure, value, "name")
-            reasons.append(say("{what}, which flash attention does not take", what=what))
-    return reasons
+    refused: list[Said] = []
+    if attention.dtype == "float32":
+        refused.append(states("type_of_input", "the type float32", "name"))
+    if passed.is_tensor(3):
+        refused.append(states("mask_of_attention", "a mask", "name"))
+    return (
+        said + say(" Flash attention does not take {what}.", what=says(refused, " or ")) if refused else said
+    )
 
 
 def _unaligned(rank_trace: RankTrace, attention: Attention) -> bool:

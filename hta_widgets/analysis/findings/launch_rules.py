@@ -67,7 +67,7 @@ def wave_quantization(inputs: Inputs) -> Finding | None:
     return _finding(
         inputs, found, most,
         "Kernels whose last wave of blocks leaves much of the device idle",
-        "in full waves",
+        "In full waves",
         say(
             "{longest} takes the most time of them: it launches {blocks} blocks, where the device has room "
             "for {room} at once ({processors} multiprocessors with {resident} each). These are {waves} "
@@ -114,7 +114,7 @@ def low_occupancy(inputs: Inputs) -> Finding | None:
     return _finding(
         inputs, found, most,
         "Kernels that keep few warps on the device, and run far below what it could do,",
-        "with the device filled",
+        "With the device filled",
         say(
             "{longest} takes the most time of them: it fills {filled} of the device ({why}). It reaches "
             "{reached} of half the peak, or of what memory carries.",
@@ -139,7 +139,7 @@ def tiny_products(inputs: Inputs) -> Finding | None:
     return _finding(
         inputs, found, most,
         "Matrix products too small for the device",
-        "computed many at once",
+        "Computed many at once",
         say(
             "These are {count} matrix products, {typical} at the median; {longest} takes the most time of "
             "them.",
@@ -200,7 +200,7 @@ def _finding(
     change: Change,
 ) -> Finding:
     text = say(
-        "{which} cost at most {lost}. They take {taken}{by}; {how}, they would take at least {left}, at no "
+        "{which} cost at most {lost}. They take {taken}{by}. {how}, they would take at least {left}, at no "
         "more than half the peak of this device or that of its memory. {detail}",
         **found.parts(inputs, most.kind["kind"]),
         which=which,
@@ -212,7 +212,7 @@ def _finding(
         text,
         advice,
         change,
-        kind="operators" if how == "computed many at once" else "occupancy",
+        kind="operators" if how == "Computed many at once" else "occupancy",
         run=most.row,
         severity="note",  # that much is a bound: what a library reaches is not known
     )
