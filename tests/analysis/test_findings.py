@@ -13,7 +13,7 @@ from hta_widgets.analysis import ANALYSES
 from hta_widgets.analysis.findings import CHECKED, OPEN, VERDICT, overview, sentence
 from hta_widgets.analysis.findings.finding import NOTE_PCT, WARNING_PCT, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.idle.causes import CAUSES
+from hta_widgets.analysis.idle.causes import CAUSES, is_data_loading
 from tests.analysis.kineto_file import Event, kernel, launch
 from tests.analysis.kineto_file import job as kineto_job
 from tests.support import shared_trace
@@ -77,7 +77,10 @@ def test_the_cost_of_a_stall_is_the_idle_time_of_the_announced_steps() -> None:
     assert stall["share_pct"] == pytest.approx(100 * idle["data_stall_ns"] / idle["window_ns"])
     gaps = analysis.idle_gaps(trace, Scope(iterations=steps))
     assert stall["event_rank"] == 0
-    assert stall["event_id"] == gaps.loc[gaps["data_stall_ns"].idxmax(), "event_id"]
+    longest = gaps.loc[gaps["data_stall_ns"].idxmax()]
+    assert longest["start_ns"] <= stall["start_ns"] < stall["end_ns"] <= longest["end_ns"]
+    events = trace.events(Scope(ranks=(0,))).set_index("event_id")
+    assert is_data_loading(events.loc[stall["event_id"], "name"])
     assert sentence(overview(trace)).startswith("Waiting for the data loader costs ")
 
 

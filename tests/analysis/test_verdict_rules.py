@@ -96,7 +96,7 @@ def test_idle_time_without_a_recorded_launch_is_not_blamed_on_the_host(
     assert ("unrecorded_idle" in found) == fires
     if fires:
         assert "idle_host" not in found and "launch_bound" not in found
-        assert "the launches of 100 % of the device work are missing" in found["unrecorded_idle"]["text"]
+        assert "100 % of the device work has no launch in the recording" in found["unrecorded_idle"]["text"]
 
 
 @pytest.mark.parametrize(("last", "fires"), [(40_000, True), (98_000, False)])

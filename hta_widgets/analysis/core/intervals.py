@@ -109,6 +109,12 @@ class Intervals:
         """Total length in ns."""
         return int(self._before[-1])
 
+    @property
+    def longest(self) -> tuple[int, int]:
+        """Start and end of the longest interval, the first of several; there must be one."""
+        at = int((self.end - self.start).argmax())
+        return int(self.start[at]), int(self.end[at])
+
     def within(self, windows: Int64Array) -> int:
         """Total length in ns inside `windows`, an int64[k, 2] array of disjoint [start, end) windows."""
         return int(self.within_each(windows).sum())

@@ -1,18 +1,23 @@
-"""Who causes device work: the operator that launches most of it, in which module, at which source line."""
+"""Who causes device work: the operator that launches most of it, in which module, at which source line.
+
+Names are claims; they are shown as short as they stay telling.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
+from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.formatting import brief
 from hta_widgets.trace.classify import EventClass
+from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
@@ -65,7 +70,7 @@ def around_text(rank: int, name: str, wider: Iterable[str]) -> Text:
     for word, pattern in (("in", MODULE), ("at", _OWN_LINE)):
         found = (each for each in wider if pattern.search(each) and not _LIBRARY.search(each))
         place = "" if pattern.search(name) else next(found, "")
-        said += _place(word, place_claim("around", place, rank, call=name))
+        said += _place(word, place_claim("around", place, rank, call=name, kind=word))
     return said
 
 
@@ -81,6 +86,16 @@ def line_claim(rank_trace: RankTrace, calls: Int64, **about: Any) -> Claim:
     own = [row >= 0 and not _LIBRARY.search(rank_trace.names[rank_trace.name[row]]) for row in found.tolist()]
     line = _most_frequent(rank_trace, found[np.array(own, np.bool_)])
     return place_claim("launching_line", line, rank_trace.rank, **about)
+
+
+def open_in(rank_trace: RankTrace, span: tuple[int, int], is_wanted: Callable[[str], object]) -> int:
+    """The host event of such a name that is open longest in a span, the innermost; -1 if none is."""
+    rows = np.flatnonzero(named(rank_trace, is_wanted) & ~rank_trace.is_device & (rank_trace.stream == NULL))
+    start, end = rank_trace.start[rows], rank_trace.end[rows]
+    inside = np.minimum(end, span[1]) - np.maximum(start, span[0])
+    if not len(rows) or inside.max() <= 0:
+        return -1
+    return int(rows[np.lexsort((end - start, -inside))[0]])
 
 
 def _place(word: str, claim: Claim) -> Text:

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
+from hta_widgets.analysis.findings.callers import place_claim
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.host_time import HostTime, hosts_of
 from hta_widgets.analysis.findings.idle_rules import MOST, concerned
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Rule, never
 from hta_widgets.analysis.idle.places import short_place
 from hta_widgets.analysis.parallelism.process_groups import listed_groups
-from hta_widgets.formatting import brief, duration, percent
+from hta_widgets.formatting import brief
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
-
-__all__ = ["RULES"]
 
 _MOST_NAMES: Final = 3
 _LEAST_PCT: Final = 3.0
@@ -46,8 +46,9 @@ _DOES: Final = {
 
 
 class _Lost(NamedTuple):
-    """Time of a kind: the ranks that it is about, each in the mean, its share, the rank with most of it."""
+    """A part of the time: the ranks that it is about, its mean and share, the rank with most of it."""
 
+    part: str
     ranks: list[int]
     cost_ns: int
     share_pct: float
@@ -56,16 +57,19 @@ class _Lost(NamedTuple):
     def evidence(self, hosts: dict[int, HostTime], name: str) -> Evidence:
         return Evidence(rank=self.worst if len(self.ranks) < len(hosts) else None, name=name)
 
-    def who(self, hosts: dict[int, HostTime]) -> str:
-        """`The thread of the steps`, `The thread of the steps of rank 3`, or those of all ranks."""
+    def text(self, inputs: Inputs, hosts: dict[int, HostTime], template: str, /, **parts: Said) -> Text:
+        """`template` with {who} does it and {lost} of the time; `measure` and `about` say what that is."""
+        who: Said = "On average over the ranks, the thread of the steps"
         if len(hosts) == 1:
-            return "The thread of the steps"
-        if len(self.ranks) < len(hosts):
-            return f"The thread of the steps of rank {self.worst}"
-        return "On average over the ranks, the thread of the steps"
+            who = "The thread of the steps"
+        elif len(self.ranks) < len(hosts):
+            rank = Claim("host_stands_out", (self.worst,), "ranks", about={"part": self.part})
+            who = say("The thread of the steps of {rank}", rank=rank)
+        lost = inputs.time_lost("host_time", self.share_pct, self.cost_ns, self.ranks, part=self.part)
+        return say(template, who=who, lost=lost, **parts)
 
 
-def _lost(hosts: dict[int, HostTime], by_rank: dict[int, int]) -> _Lost | None:
+def _lost(hosts: dict[int, HostTime], part: str, by_rank: dict[int, int]) -> _Lost | None:
     """None where it is too little to tell."""
     if not any(by_rank.values()):
         return None
@@ -76,11 +80,11 @@ def _lost(hosts: dict[int, HostTime], by_rank: dict[int, int]) -> _Lost | None:
     if not severity_of(100.0 * total / whole):
         return None
     worst = int(about["rank"].iloc[int(lost[about.index].to_numpy().argmax())])
-    return _Lost(about["rank"].tolist(), total // len(about), 100.0 * total / whole, worst)
+    return _Lost(part, about["rank"].tolist(), total // len(about), 100.0 * total / whole, worst)
 
 
 def _part(hosts: dict[int, HostTime], part: str) -> _Lost | None:
-    return _lost(hosts, {rank: host.parts[part] for rank, host in hosts.items()})
+    return _lost(hosts, part, {rank: host.parts[part] for rank, host in hosts.items()})
 
 
 def _operators(inputs: Inputs) -> Finding | None:
@@ -97,26 +101,38 @@ def _operators(inputs: Inputs) -> Finding | None:
         for name, time in host.operators.items():
             sums[name] = sums.get(name, 0) + time
     longest = sorted(sums.items(), key=lambda each: (-each[1], each[0]))[:_MOST_NAMES]
-    told = [f"{brief(name)} ({percent(100.0 * time / whole)})" for name, time in longest
-            if 100.0 * time >= _LEAST_PCT * whole]  # fmt: skip
+    ranks = list(hosts)
+    listed: list[Said] = [
+        say(
+            "{name} ({share})",
+            name=Claim("longest_operator", name, "name", ranks=tuple(ranks), about={"nth": nth}),
+            share=inputs.of_time("operator_time", 100.0 * time / whole, ranks, name=name),
+        )
+        for nth, (name, time) in enumerate(longest)
+        if 100.0 * time >= _LEAST_PCT * whole
+    ]
     calls = sum(host.calls for host in hosts.values())
     each = sum(host.parts["operators"] for host in hosts.values()) / max(calls, 1)
-    most = f" Longest, inner ones aside: {', '.join(told)}." if told else ""
-    short, advice = "", "Look at these operators: their shapes and types, and how many threads they may use."
+    short: Said = ""
+    advice = "Look at these operators: their shapes and types, and how many threads they may use."
     if each < _SHORT_NS:
-        often = f"{round(calls / len(hosts) / inputs.judged):,} a step" if inputs.judged else f"{calls:,}"
-        short = f" They are {often} and take {duration(each)} on average, little more than a call does."
+        often = round(calls / len(hosts) / inputs.judged) if inputs.judged else calls
+        per_step = {"per_step": bool(inputs.judged)}
+        short = say(
+            f" They are {{often}}{' a step' * bool(inputs.judged)} and take {{each}} on average, little more "
+            "than a call does.",
+            often=Claim("operators", often, "count", ranks=tuple(ranks), about=per_step, shown=f"{often:,}"),
+            each=Claim("mean_operator", each, "ns", ranks=tuple(ranks)),
+        )
         advice = f"Run {_FEWER} to do."
-    return Finding(
-        0,
-        share,
-        f"No device work is recorded: the thread of the steps is in operators {inputs.share(share)}."
-        f"{most}{short}",
-        advice,
-        "operators",
-        Evidence(name=longest[0][0] if longest else ""),
-        severity="verdict",
-    )  # fmt: skip
+    text = say(
+        "No device work is recorded: the thread of the steps is in operators {share}.{longest}{short}",
+        share=inputs.share_of_time("host_time", share, ranks, part="operators"),
+        longest=say(" Longest, inner ones aside: {names}.", names=says(listed, ", ")) if listed else "",
+        short=short,
+    )
+    name = longest[0][0] if longest else ""
+    return Finding(0, share, text, advice, "operators", Evidence(name=name), severity="verdict")
 
 
 def _loading(inputs: Inputs) -> Finding | None:
@@ -135,8 +151,7 @@ def _loading(inputs: Inputs) -> Finding | None:
     return Finding(
         found.cost_ns,
         found.share_pct,
-        f"{found.who(hosts)} is in the data loader {inputs.share(found.share_pct)}"
-        f"{inputs.per_step(found.cost_ns)}.",
+        found.text(inputs, hosts, "{who} is in the data loader {lost}."),
         advice,
         "user_annotations",
         found.evidence(hosts, ""),
@@ -154,18 +169,23 @@ def _straggler(inputs: Inputs) -> Finding | None:
     """Threads that wait in collectives until one of the ranks joins."""
     hosts = hosts_of(inputs)
     late = _late_rank(inputs)
-    found = late and _lost(hosts, late.waits)
+    found = late and _lost(hosts, "waiting_for_late", late.waits)
     if not late or not found:
         return None
     return Finding(
         found.cost_ns,
         found.share_pct,
-        f"{found.who(hosts)} waits in collectives for rank {late.rank}, which joins last, "
-        f"{inputs.share(found.share_pct)}{inputs.per_step(found.cost_ns)}"
-        f"{_reason(inputs, hosts, late.rank, found.cost_ns)}.",
+        found.text(
+            inputs,
+            hosts,
+            "{who} waits in collectives for {late}, which joins last, {lost}{reason}.",
+            late=Claim("joins_last", (late.rank,), "ranks"),
+            reason=_reason(inputs, hosts, late.rank, found.cost_ns),
+        ),
         f"{inputs.is_it_always()}Look at what rank {late.rank} does before it joins.",
         "user_annotations",
         Evidence(rank=late.rank),
+        late=(late.rank,),
     )
 
 
@@ -177,18 +197,25 @@ def _collectives(inputs: Inputs) -> Finding | None:
     hosts, late = hosts_of(inputs), _late_rank(inputs)
     of_late = late.waits if late else {}
     by_rank = {rank: host.parts["collectives"] - of_late.get(rank, 0) for rank, host in hosts.items()}
-    found = _lost(hosts, by_rank)
+    found = _lost(hosts, "collectives", by_rank)
     if found is None:
         return None
     names = pd.Series([name for rank in found.ranks for name in hosts[rank].collectives])
     name = str(names.value_counts().index[0])
-    besides = f", besides waiting for rank {late.rank}," if late and _lost(hosts, of_late) else ""
+    besides: Said = ""
+    if late and _lost(hosts, "waiting_for_late", of_late):
+        besides = say(", besides waiting for {late},", late=Claim("joins_last", (late.rank,), "ranks"))
     return Finding(
         found.cost_ns,
         found.share_pct,
-        f"{found.who(hosts)} waits for collectives ({brief(name)}){besides} "
-        f"{inputs.share(found.share_pct)}{inputs.per_step(found.cost_ns)}: it is in no operator, and goes "
-        "on as one ends.",
+        found.text(
+            inputs,
+            hosts,
+            "{who} waits for collectives ({name}){besides} {lost}: it is in no operator, and goes on as one "
+            "ends.",
+            name=Claim("most_frequent_collective", name, "name", ranks=tuple(found.ranks)),
+            besides=besides,
+        ),
         "Communicate less often (accumulate gradients in no_sync()), less at a time (fewer bytes per value), "
         "or beside work that does not need the result.",
         "user_annotations",
@@ -234,7 +261,7 @@ def _is_one_group(inputs: Inputs, ranks: list[int]) -> bool:
     return size in (None, len(ranks)) and all(len(members) == len(ranks) for members in groups)
 
 
-def _reason(inputs: Inputs, hosts: dict[int, HostTime], late: int, waited_ns: int) -> str:
+def _reason(inputs: Inputs, hosts: dict[int, HostTime], late: int, waited_ns: int) -> Said:
     """What the late rank does longer than the others, where that explains the waiting."""
     others = [host for rank, host in hosts.items() if rank != late]
     more = {
@@ -244,7 +271,11 @@ def _reason(inputs: Inputs, hosts: dict[int, HostTime], late: int, waited_ns: in
     part = max(more, key=lambda each: more[each])
     if more[part] * _LITTLE < waited_ns:
         return ""
-    return f": rank {late} is {_DOES[part]} longer than the others{inputs.per_step(more[part])}"
+    return say(
+        f": {{late}} is {_DOES[part]} longer than the others{{time}}",
+        late=Claim("joins_last", (late,), "ranks"),
+        time=inputs.time_per_step("host_time_beyond_others", more[part], (late,), part=part),
+    )
 
 
 def _outside(inputs: Inputs) -> Finding | None:
@@ -255,30 +286,44 @@ def _outside(inputs: Inputs) -> Finding | None:
         return None
     host = hosts[found.worst]
     lost = host.parts["outside"]
-    longest = f"up to {duration(host.longest_ns)} at a time"
+    worst = (found.worst,)
     places = [(name, time) for name, time in host.places.items() if time >= _MENTIONED * lost][:_MOST_NAMES]
     if sum(time for _, time in places) < MOST * lost:  # the largest of them are no answer
         places = []
     first = places[0][0] if places else ""
+    where = "; up to {longest} at a time"
     if 2 * host.long_ns < lost:
-        where = f", {longest}: between short operators, where Python runs, and the profiler itself"
-        advice = f"Run {_FEWER} to do."
+        where = (
+            ", up to {longest} at a time: between short operators, where Python runs, and the profiler itself"
+        )
+        advice, places = f"Run {_FEWER} to do.", []
     elif places:
-        told = [f"{percent(100.0 * time / lost)} in {brief(short_place(name))}" for name, time in places]
-        where = f", of that {', '.join(told)}; {longest}"
-        advice = f"Look at {brief(short_place(first))}{' first' * (len(told) > 1)}."
+        where = ", of that {places}; up to {longest} at a time"
+        advice = f"Look at {brief(short_place(first))}{' first' * (len(places) > 1)}."
     else:
-        where = f"; {longest}"
         advice = (
             "Mark what the loop does then with torch.profiler.record_function."
             if inputs.has_stacks
             else "Record what Python does then: with_stack=True, or torch.profiler.record_function around it."
         )
+    listed: list[Said] = [
+        say(
+            "{share} in {place}",
+            share=Claim("outside_in_call", 100.0 * time / lost, "%", "host_time", worst, {"call": name}),
+            place=place_claim("outside_in", name, found.worst, nth=nth),
+        )
+        for nth, (name, time) in enumerate(places)
+    ]
     return Finding(
         found.cost_ns,
         found.share_pct,
-        f"{found.who(hosts)} is in no operator {inputs.share(found.share_pct)}"
-        f"{inputs.per_step(found.cost_ns)}{where}.",
+        found.text(
+            inputs,
+            hosts,
+            f"{{who}} is in no operator {{lost}}{where}.",
+            longest=Claim("longest_outside", host.longest_ns, "ns", ranks=worst),
+            places=says(listed, ", ") if listed else "",
+        ),
         advice,
         "call_stacks",
         found.evidence(hosts, first),
@@ -288,7 +333,7 @@ def _outside(inputs: Inputs) -> Finding | None:
 def _optimizer(inputs: Inputs) -> Finding | None:
     """An optimizer that updates parameters one by one, in many short operators."""
     hosts = hosts_of(inputs)
-    found = _lost(hosts, {rank: host.optimizer_ns for rank, host in hosts.items()})
+    found = _lost(hosts, "optimizer", {rank: host.optimizer_ns for rank, host in hosts.items()})
     if found is None or found.share_pct < WARNING_PCT or not inputs.judged:
         return None
     host = hosts[found.worst]
@@ -298,8 +343,12 @@ def _optimizer(inputs: Inputs) -> Finding | None:
     return Finding(
         found.cost_ns,
         found.share_pct,
-        f"{found.who(hosts)} is in the optimizer {inputs.share(found.share_pct)}"
-        f"{inputs.per_step(found.cost_ns)}, in {often:,} operators a step.",
+        found.text(
+            inputs,
+            hosts,
+            "{who} is in the optimizer {lost}, in {often} operators a step.",
+            often=Claim("updates", often, "count", ranks=(found.worst,), shown=f"{often:,}"),
+        ),
         "fused=True, where the optimizer has it for CPUs, updates each parameter in one operator, or many.",
         "user_annotations",
         found.evidence(hosts, host.optimizer),

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["PARTS", "HostTime", "host_time", "hosts_of", "is_of_host_alone"]
-
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
@@ -124,7 +122,7 @@ def host_time(inputs: Inputs, rank: int) -> HostTime | None:
         return None
     classes, mine = rank_trace.event_class, rank_trace.thread == thread
     of_host = ~rank_trace.is_device & (rank_trace.stream == NULL)
-    operator = (classes == EventClass.HOST_OP) & of_host
+    operator = (classes == EventClass.HOST_OP) & of_host & ~_marks_steps(rank_trace)
     own_calls = operator & mine
     enclosing = among(classes, (EventClass.PYTHON, EventClass.ANNOTATION)) & of_host & mine
     loading = judged & _open(rank_trace, (enclosing | own_calls) & named(rank_trace, is_data_loading))
@@ -217,5 +215,6 @@ def _open(rank_trace: RankTrace, chosen: Bool) -> Intervals:
 
 
 def _marks_steps(rank_trace: RankTrace) -> Bool:
-    """The rows that have a step's label."""
-    return named(rank_trace, set(rank_trace.iterations["label"]).__contains__)
+    """The rows that have a step's label, also where none of them is complete."""
+    labels = set(rank_trace.iterations["label"])
+    return named(rank_trace, lambda name: name in labels or name.startswith("ProfilerStep#"))

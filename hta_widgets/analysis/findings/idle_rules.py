@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.findings import advice
-from hta_widgets.analysis.findings.callers import around_text
+from hta_widgets.analysis.findings.callers import around_text, open_in, place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pause_rules import without_pauses
@@ -23,15 +24,12 @@ from hta_widgets.analysis.idle.causes import (
     is_synchronising,
 )
 from hta_widgets.analysis.idle.pauses import LEAST_NS
-from hta_widgets.analysis.idle.places import Place, host_places, recorded_by_host, short_place
+from hta_widgets.analysis.idle.places import Place, host_places, recorded_by_host
 from hta_widgets.analysis.replay import edits
-from hta_widgets.formatting import brief, duration, percent
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.replay.edits import Edit
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["RULES", "Where", "concerned", "shares_of"]
 
 # A rank is reported by itself if it loses this many times as much as the others do on average.
 ALONE = 3.0
@@ -44,51 +42,80 @@ class Where:
     """Where the host was during an idle time.
 
     Attributes:
+        cause: of the idle time. idle: when it is, on `rank`.
         places: the calls that it was in.
-        recorded: no less than half of the time lies in recorded calls.
-        longest_ns: the longest gap.
-        long: no less than half of the time lies in gaps of a millisecond or more.
-        once: half of the time or more lies in that gap.
-        event: what ended the longest gap, None if nothing.
+        recorded_ns: how much of the time lies in recorded calls.
+        gap: the longest piece, (start, end).
+        shown_by: an event that shows why: a call that is open then, or else what ends it; None if nothing.
         drained_ns: how much of it lies in gaps that begin while the host waits for the device.
         drained_by: the call in which it waits before most of that; "" if that is less than half of the time.
     """
 
+    cause: str
+    rank: int
+    idle: Intervals
     places: list[Place]
-    asked_ns: int
-    recorded: bool
-    longest_ns: int
-    long: bool
-    event: int | None
+    recorded_ns: int
+    gap: tuple[int, int]
+    shown_by: int | None
     drained_ns: int = 0
     drained_by: str = ""
 
     @property
-    def once(self) -> bool:
-        return self.longest_ns >= MOST * self.asked_ns
+    def longest_ns(self) -> int:
+        return self.gap[1] - self.gap[0]
 
-    def __str__(self) -> str:
-        """`, mostly in f (73 %)` or `, most in f (31 %) and g (20 %)`, and the longest gap."""
-        parts = [
-            f"{brief(short_place(place.name))} ({percent(100.0 * place.idle_ns / self.asked_ns)})"
-            f"{around_text(-1, place.name, place.within)}"
-            for place in self.places
+    @property
+    def recorded(self) -> bool:
+        """Whether no less than half of the time lies in recorded calls."""
+        return self.recorded_ns >= MOST * self.idle.length
+
+    @property
+    def long(self) -> bool:
+        """Whether no less than half of the time lies in gaps of a millisecond or more."""
+        lengths = self.idle.end - self.idle.start
+        return bool(lengths[lengths >= LEAST_NS].sum() >= MOST * self.idle.length)
+
+    @property
+    def once(self) -> bool:
+        """Whether half of the time or more lies in the longest gap."""
+        return self.longest_ns >= MOST * self.idle.length
+
+    def text(self) -> Text:
+        """`, mostly in f (73 %)` or `, in f (31 %) and g (20 %)`, and the longest gap."""
+        mostly = len(self.places) == 1 and self.places[0].idle_ns >= MOST * self.idle.length
+        parts: list[Said] = [
+            say(
+                "{place} ({share}){around}",
+                place=place_claim(
+                    "most_idle_in" if mostly else "idle_in", place.name, self.rank, cause=self.cause, nth=nth
+                ),
+                share=self._part("idle_in_call", place.idle_ns, call=place.name),
+                around=around_text(self.rank, place.name, place.within),
+            )
+            for nth, place in enumerate(self.places)
         ]
+        where = NOTHING_SAID
         if not self.recorded:
-            where = ", where the host recorded nothing"
-        elif len(parts) == 1:
-            mostly = "mostly " if self.places[0].idle_ns >= MOST * self.asked_ns else ""
-            where = f", {mostly}in {parts[0]}"
-        else:
-            where = f", most in {', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
-        longest = duration(self.longest_ns)
-        where += f"; {longest} of it at once" if self.once else f"; up to {longest} at a time"
+            unrecorded = self._part("idle_unrecorded", self.idle.length - self.recorded_ns)
+            where = say(", {share} of it where the host recorded nothing", share=unrecorded)
+        elif parts:
+            where = say(", {mostly}in {places}", mostly="mostly " * mostly, places=says(parts))
+        longest = Claim("longest_idle", self.longest_ns, "ns", "", (self.rank,), {"cause": self.cause})
+        where += say(
+            "; {longest} of it at once" if self.once else "; up to {longest} at a time", longest=longest
+        )
         if self.drained_by:
-            where += (
-                f"; {percent(100.0 * self.drained_ns / self.asked_ns)} of it after the host had waited in "
-                f"{brief(self.drained_by)} until the device had nothing left to do"
+            where += say(
+                "; {share} of it after the host had waited in {call} until the device had nothing left to do",
+                share=self._part("idle_drained", self.drained_ns),
+                call=place_claim("drained_by", self.drained_by, self.rank, cause=self.cause),
             )
         return where
+
+    def _part(self, measure: str, idle_ns: int, **about: str) -> Claim:
+        share, about = 100.0 * idle_ns / self.idle.length, {"cause": self.cause, **about}
+        return Claim(measure, share, "%", "idle_by_cause", (self.rank,), about)
 
 
 @dataclass(frozen=True)
@@ -98,12 +125,22 @@ class _Cause:
     advise: Callable[[Inputs, Where], str]
     waits_for_host: bool = True
     known: Callable[[str], bool] = lambda name: False
+    shown_by: Callable[[str], bool] | None = None  # names of calls that are open then; default: the places
 
 
 _DATA = _Cause(
-    "data_stall", "while the host waits for the data loader", advice.data_stall, known=is_data_loading
+    "data_stall",
+    "while the host waits for the data loader",
+    advice.data_stall,
+    known=is_data_loading,
+    shown_by=is_data_loading,
 )
-_SYNC = _Cause("host_sync", "while the host is blocked in a synchronising call", advice.sync_calls)
+_SYNC = _Cause(
+    "host_sync",
+    "while the host is blocked in a synchronising call",
+    advice.sync_calls,
+    shown_by=is_synchronising,
+)
 _HOST = _Cause("host_busy", "because the host launches too late", advice.idle_host)
 _LAUNCH = _Cause(
     "launch_latency",
@@ -151,71 +188,101 @@ def _judge(cause: _Cause) -> Callable[[Inputs], Finding | None]:
         share = 100.0 * int(lost.sum()) / whole
         if not severity_of(share):
             return None
-        worst = int(about["rank"].iloc[int(lost.to_numpy().argmax())])
+        ranks = about["rank"].tolist()
+        worst = int(ranks[int(lost.to_numpy().argmax())])
         alone = len(about) < len(frame)
-        if len(frame) == 1:
-            who = "The device is idle"
-        elif alone:
-            who = f"The device of rank {worst} is idle"
-        else:
-            who = "The devices are idle"
         late = int(about["host_busy_ns"].sum())
         arriving = int(about["launch_latency_ns"].sum())
-        follows = ""
+        follows = NOTHING_SAID
         if arriving < late and severity_of(100.0 * late / whole):
             if cause is _LAUNCH:  # what is launched late also takes its time to arrive
                 return None
-            if cause is _HOST:
-                part = 100.0 * arriving / whole
-                follows = (
-                    f"; its launches take another {percent(part)} to arrive" if severity_of(part) else ""
-                )
+            part = 100.0 * arriving / whole
+            if cause is _HOST and severity_of(part):
+                follows = say(
+                    "; its launches take another {share} to arrive",
+                    share=inputs.of_time(
+                        "idle_by_cause", part, ranks, cause="launch_latency",
+                        apart_ns=apart_ns(inputs, ranks, "launch_latency"),
+                    ),
+                )  # fmt: skip
         where = _where(inputs, worst, cause)
-        reason = cause.reason
-        if cause is _WAIT and inputs.has_streams:
-            reason += ", as if it waited for an event or another stream"
+        text = say(
+            "{who} idle {lost} {reason}{where}{follows}.",
+            who=idle_device(frame, worst if alone else None, cause.cause),
+            lost=inputs.time_lost(
+                "idle_by_cause", share, cost, ranks, cause=cause.cause,
+                apart_ns=apart_ns(inputs, ranks, cause.cause),
+            ),
+            reason=cause.reason,
+            where=where.text(),
+            follows=follows,
+        )  # fmt: skip
         return Finding(
             cost,
             share,
-            f"{who} {inputs.share(share)}{inputs.per_step(cost)} {reason}{where}{follows}.",
+            text,
             cause.advise(inputs, where),
             "idle_breakdown",
             Evidence(
-                rank=worst if alone else None,
-                event_rank=None if where.event is None else worst,
-                event_id=where.event,
+                rank=worst if alone else None, event_rank=worst, event_id=where.shown_by, span=where.gap
             ),
             share_of=shares_of(about, lost),
+            lost=inputs.when(ranks, lambda rank: idle_of(inputs, rank, cause.cause)),
         )
 
     return judge
 
 
+def idle_device(frame: pd.DataFrame, rank: int | None, cause: str) -> Said:
+    """`The device is`, `The device of rank 3 is`, where that stands out, or `The devices are`."""
+    if rank is None or len(frame) == 1:
+        return "The device is" if len(frame) == 1 else "The devices are"
+    return say("The device of {rank} is", rank=Claim("most_idle", (rank,), "ranks", about={"cause": cause}))
+
+
+def idle_of(inputs: Inputs, rank: int, cause: str) -> Intervals:
+    """The judged idle time of a cause; start-up and pauses have findings of their own."""
+    return (inputs.idle_causes(rank).causes[cause] & inputs.judged_time(rank)) - _apart(inputs, rank, cause)
+
+
+def _apart(inputs: Inputs, rank: int, cause: str) -> Intervals:
+    apart = inputs.paused(rank).both if cause == "host_busy" else Intervals.union([], [])
+    return apart | inputs.start_up[rank].idle if rank in inputs.start_up else apart
+
+
+def apart_ns(inputs: Inputs, ranks: list[int], cause: str) -> dict[str, int]:
+    """What of a cause counts as start-up or pauses, on the ranks that have any."""
+    found = {
+        rank: (inputs.idle_causes(rank).causes[cause] & inputs.judged_time(rank) & apart).length
+        for rank in ranks
+        if (apart := _apart(inputs, rank, cause))
+    }
+    return {str(rank): ns for rank, ns in found.items() if ns}
+
+
 def _where(inputs: Inputs, rank: int, cause: _Cause) -> Where:
-    """What is known of the host on one rank during its idle time of a cause, start-up aside."""
+    """What is known of the host on one rank during its idle time of a cause."""
     rank_trace, idle = inputs.trace.rank(rank), inputs.idle_causes(rank)
     windows = rank_trace.windows(inputs.scope)
-    part = idle.causes[cause.cause]
-    if rank in inputs.start_up:
-        part -= inputs.start_up[rank].idle
-    if cause.cause == "host_busy":
-        part -= inputs.paused(rank).both
-    part &= Intervals.union(windows[:, 0], windows[:, 1])
-    lengths = part.end - part.start
-    longest = int(lengths.argmax())
-    row = int(idle.next_row[idle.gaps.end.searchsorted(part.end[longest])])
+    part = idle_of(inputs, rank, cause.cause)
+    gap = part.longest
     places: list[Place] = []
     recorded = part.length
     if cause.waits_for_host:
         places = host_places(rank_trace, idle, part, windows, known=cause.known)
         if cause is _HOST:  # the cause itself does not say what the host does:
             recorded = recorded_by_host(rank_trace, idle, part, windows)
+    row = open_in(rank_trace, gap, cause.shown_by or {place.name for place in places}.__contains__)
+    if row < 0:
+        row = int(idle.next_row[idle.gaps.end.searchsorted(gap[1])])
     return Where(
+        cause.cause,
+        rank,
+        part,
         places,
-        part.length,
-        recorded >= MOST * part.length,
-        int(lengths[longest]),
-        int(lengths[lengths >= LEAST_NS].sum()) >= MOST * part.length,
+        recorded,
+        gap,
         None if row < 0 else int(rank_trace.event_id[row]),
         *(_drained(rank_trace, idle, part) if cause in _HOST_AHEAD else ()),
     )

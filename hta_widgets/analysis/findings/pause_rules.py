@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hta_widgets.analysis.findings.callers import around_text
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say
+from hta_widgets.analysis.findings.callers import around_text, open_in, place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.pauses import STALL_NS, TELLING_STEPS, Paused
 from hta_widgets.analysis.findings.rule import GETS_AHEAD, IDLE_QUESTION, Change, Rule
-from hta_widgets.analysis.idle.pauses import GARBAGE_COLLECTION
+from hta_widgets.analysis.idle.pauses import GARBAGE_COLLECTION, LEAST_NS
 from hta_widgets.analysis.idle.places import Place, host_places, short_place
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
-from hta_widgets.formatting import brief, counted, duration, percent
+from hta_widgets.formatting import brief, counted
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.core.intervals import Intervals
     from hta_widgets.analysis.findings.inputs import Inputs
-
-__all__ = ["RULES", "without_pauses"]
 
 _MOST = 0.5
 
@@ -32,31 +31,48 @@ def host_stall(inputs: Inputs) -> Finding | None:
     if found is None:
         return None
     rank, idle, paused = found
-    collects = paused.collected.length >= _MOST * idle.length
-    share, words = _share(inputs, rank, idle)
-    when = (
-        f"Python's garbage collector runs ({percent(100.0 * paused.collected.length / idle.length)} of it)"
-        if collects
-        else f"the host stops: it records no operator and no call for {duration(STALL_NS)} or more, where "
-        "most steps have no such pause"
-    )
-    advice = (
-        "gc.collect() where nothing waits for the host, every so many steps, with gc.disable() or "
-        "gc.freeze() after the first; memory that only the collector frees is then kept longer."
-        if collects
-        else "Look at what the program does then (checkpoints, logging, evaluation) and at other processes "
-        "on its cores. Garbage collection is recorded with with_stack=True and experimental_config="
-        "_ExperimentalConfig(record_python_gc_info=True)."
-    )
+    share, lost = _lost(inputs, rank, idle, paused.stall_ends, STALL_NS, bool(paused.collected))
+    times = Claim("pauses", len(idle), "count", ranks=(rank,), shown=counted(len(idle), "time"))
+    longest = _longest(rank, idle)
+    collected = 100.0 * paused.collected.length / idle.length
+    if paused.collected.length >= _MOST * idle.length:
+        text = say(
+            "{lost} while Python's garbage collector runs ({share} of it){places}; {times}, up to "
+            "{longest} at once.",
+            lost=lost,
+            share=Claim("idle_in_garbage_collection", collected, "%", "paused", (rank,)),
+            places=_places_text(rank, _named_places(inputs, rank, idle)),
+            times=times,
+            longest=longest,
+        )
+        advice = (
+            "gc.collect() where nothing waits for the host, every so many steps, with gc.disable() or "
+            "gc.freeze() after the first; memory that only the collector frees is then kept longer."
+        )
+    else:
+        text = say(
+            "{lost} while the host stops: it records no operator and no call for {least} or more, where most "
+            "steps have no such pause{places}; {times}, up to {longest} at once.",
+            lost=lost,
+            least=Claim("pause_threshold", STALL_NS, "ns"),
+            places=_places_text(rank, _named_places(inputs, rank, idle)),
+            times=times,
+            longest=longest,
+        )
+        advice = (
+            "Look at what the program does then (checkpoints, logging, evaluation) and at other processes "
+            "on its cores. Garbage collection is recorded with with_stack=True and experimental_config="
+            "_ExperimentalConfig(record_python_gc_info=True)."
+        )
     return Finding(
         idle.length,
         share,
-        f"{words} while {when}{_places(inputs, rank, idle)}; {counted(len(idle), 'time')}, up to "
-        f"{duration(_longest(idle))} at once.",
+        text,
         advice,
         "idle_breakdown",
         _evidence(inputs, rank, idle),
         change=Change("without these pauses", lambda _: _without_stalls(paused), GETS_AHEAD),
+        lost={rank: idle},
     )
 
 
@@ -66,7 +82,7 @@ def unmarked_host(inputs: Inputs) -> Finding | None:
     if found is None:
         return None
     rank, idle, paused = found
-    share, words = _share(inputs, rank, idle)
+    share, lost = _lost(inputs, rank, idle, (paused.recurring_end,), LEAST_NS, False)
     places = _named_places(inputs, rank, idle)
     look = (
         f"Look at {brief(short_place(places[0].name))}. "
@@ -76,14 +92,20 @@ def unmarked_host(inputs: Inputs) -> Finding | None:
     return Finding(
         idle.length,
         share,
-        f"{words} while the host records no operator and no call, in most steps before "
-        f"{brief(paused.recurring_end)}"
-        f"{_in_words(places)}; up to {duration(_longest(idle))} at a time.",
+        say(
+            "{lost} while the host records no operator and no call, in most steps before {call}{places}; up "
+            "to {longest} at a time.",
+            lost=lost,
+            call=place_claim("ends_pauses", paused.recurring_end, rank),
+            places=_places_text(rank, places),
+            longest=_longest(rank, idle),
+        ),
         f"{look}If it makes the batch, a DataLoader with workers (num_workers, pin_memory=True) makes the "
         "next one meanwhile.",
         "idle_breakdown",
         _evidence(inputs, rank, idle),
         change=Change("without these pauses", lambda _: _without_recurring(paused), GETS_AHEAD),
+        lost={rank: idle},
     )
 
 
@@ -97,11 +119,22 @@ def _worst(inputs: Inputs, kind: str) -> tuple[int, Intervals, Paused] | None:
     return (rank, parts[rank], inputs.paused(rank)) if len(parts[rank]) else None
 
 
-def _share(inputs: Inputs, rank: int, idle: Intervals) -> tuple[float, str]:
-    window = int(inputs.idle.set_index("rank")["window_ns"][rank])
-    share = 100.0 * idle.length / window
-    who = f"The device of rank {rank}" if len(inputs.idle) > 1 else "The device"
-    return share, f"{who} is idle {inputs.share(share)}{inputs.per_step(idle.length)}"
+def _lost(
+    inputs: Inputs,
+    rank: int,
+    idle: Intervals,
+    before: tuple[str, ...],
+    least: int,
+    collected: bool,
+) -> tuple[float, Text]:
+    """The share of the time, and `The device is idle 4.7 % of step time (1.2 ms per step)`."""
+    share = 100.0 * idle.length / inputs.judged_ns[rank]
+    who: Said = "The device is"
+    if len(inputs.idle) > 1:
+        who = say("The device of {rank} is", rank=Claim("most_paused", (rank,), "ranks"))
+    about = {"before": before, "least_ns": least, "collected": collected}
+    return share, say("{who} idle {lost}", who=who,
+                      lost=inputs.time_lost("paused", share, idle.length, (rank,), **about))  # fmt: skip
 
 
 def _named_places(inputs: Inputs, rank: int, idle: Intervals) -> list[Place]:
@@ -114,34 +147,35 @@ def _named_places(inputs: Inputs, rank: int, idle: Intervals) -> list[Place]:
     return places if len(places) == 1 and places[0].idle_ns >= _MOST * idle.length else []
 
 
-def _places(inputs: Inputs, rank: int, idle: Intervals) -> str:
-    return _in_words(_named_places(inputs, rank, idle))
+def _places_text(rank: int, places: list[Place]) -> Text:
+    said = NOTHING_SAID
+    for place in places:
+        said += say(
+            ", in {place}{around}",
+            place=place_claim("paused_in", place.name, rank),
+            around=around_text(rank, place.name, place.within),
+        )
+    return said
 
 
-def _in_words(places: list[Place]) -> str:
-    return "".join(
-        f", in {brief(short_place(place.name))}{around_text(-1, place.name, place.within)}"
-        for place in places
-    )
-
-
-def _longest(idle: Intervals) -> int:
-    return int((idle.end - idle.start).max())
+def _longest(rank: int, idle: Intervals) -> Claim:
+    start, end = idle.longest
+    return Claim("longest_pause", end - start, "ns", ranks=(rank,))
 
 
 def _evidence(inputs: Inputs, rank: int, idle: Intervals) -> Evidence:
-    """The call that the device waits for behind the longest pause."""
-    rank_trace = inputs.trace.rank(rank)
-    end = int(idle.end[int((idle.end - idle.start).argmax())])
-    calls = np.flatnonzero(
-        np.isin(rank_trace.event_class, (EventClass.HOST_OP, EventClass.RUNTIME)) & (rank_trace.start >= end)
-    )
-    row = int(calls[rank_trace.start[calls].argmin()]) if len(calls) else None
-    return Evidence(
-        rank=rank if len(inputs.idle) > 1 else None,
-        event_rank=None if row is None else rank,
-        event_id=None if row is None else int(rank_trace.event_id[row]),
-    )
+    """The longest pause, and what is open then, or else the call that the device waits for behind it."""
+    rank_trace, span = inputs.trace.rank(rank), idle.longest
+    shown = {GARBAGE_COLLECTION, *(place.name for place in _named_places(inputs, rank, idle))}
+    row = open_in(rank_trace, span, shown.__contains__)
+    if row < 0:
+        calls = np.flatnonzero(
+            np.isin(rank_trace.event_class, (EventClass.HOST_OP, EventClass.RUNTIME))
+            & (rank_trace.start >= span[1])
+        )
+        row = int(calls[rank_trace.start[calls].argmin()]) if len(calls) else -1
+    event = None if row < 0 else int(rank_trace.event_id[row])
+    return Evidence(rank if len(inputs.idle) > 1 else None, event_rank=rank, event_id=event, span=span)
 
 
 def _without_stalls(paused: Paused) -> list[Edit]:

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.findings.callers import MODULE, line_claim, nearest
+from hta_widgets.analysis.findings.callers import MODULE, line_claim, nearest, open_in, place_claim
 from hta_widgets.analysis.findings.finding import WARNING_PCT, Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
 from hta_widgets.analysis.idle.causes import is_synchronising
 from hta_widgets.analysis.idle.pauses import LEAST_NS
 from hta_widgets.analysis.replay import edits
-from hta_widgets.formatting import brief, duration, percent
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["RULE", "python_heavy"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -38,14 +36,18 @@ _NUMBER = re.compile(r"_\d+$")
 class _Class(NamedTuple):
     """Modules of one class; the host's own time in them is outside inner modules and waits.
 
-    The device is idle for `idle_ns` of it, `long_ns` of that in gaps as long as a pause.
+    The device is `idle` for some of it, `long_ns` of that in gaps as long as a pause.
     """
 
     name: str
     own_ns: int
-    idle_ns: int
+    idle: Intervals
     long_ns: int
     launches: Int64
+
+    @property
+    def idle_ns(self) -> int:
+        return self.idle.length
 
     @property
     def per_launch(self) -> bool:
@@ -71,25 +73,45 @@ def python_heavy(inputs: Inputs) -> Finding | None:
     rank_trace = inputs.trace.rank(rank)
     if not severity_of(share) or not len(most.launches):
         return None
-    line = str(line_claim(rank_trace, most.launches))
-    each = duration(most.own_ns / len(most.launches))
+    line, about = line_claim(rank_trace, most.launches, module=most.name), {"module": most.name}
     pattern = f"{edits.exactly(most.name)}_*"
+    gap = most.idle.longest
+    shown_by = open_in(rank_trace, gap, lambda name: _NUMBER.sub("", name) == most.name)
+    text = say(
+        "In {module}{line} the host takes {each} for each launch, inner modules aside; for {lost} the device "
+        "is idle meanwhile. The profiler's own time for each Python call is part of it.",
+        module=place_claim("idle_in_module_class", most.name, rank),
+        line=say(" at {line}", line=line) if line.value else "",
+        each=Claim("own_time_per_launch", most.own_ns / len(most.launches), "ns", "", (rank,), about),
+        lost=inputs.time_lost("idle_in_modules", share, most.idle_ns, (rank,), **about),
+    )
     return Finding(
         most.idle_ns,
         share,
-        f"In {brief(most.name)}{f' at {brief(line)}' if line else ''} the host takes {each} for each launch, "
-        f"inner modules aside; for {percent(share)} of the time{inputs.per_step(most.idle_ns)} the device is "
-        "idle meanwhile. The profiler's own time for each Python call is part of it.",
-        "torch.compile the model, or the part that these modules are in; else leave out Python between their "
-        "operators: loops, checks, hooks, tensors made on the host. New shapes are compiled again.",
+        text,
+        "Some code is compiled, but not this: look for graph breaks around these modules (TORCH_LOGS="
+        "graph_breaks), and leave out Python between their operators: loops, checks, hooks, tensors made on "
+        "the host."
+        if inputs.is_compiled
+        else "torch.compile the model, or the part that these modules are in; else leave out Python between "
+        "their operators: loops, checks, hooks, tensors made on the host. New shapes are compiled again.",
         "idle_breakdown",
-        Evidence(rank=rank if len(frame) > 1 else None, event_rank=rank,
-                 event_id=int(rank_trace.event_id[most.launches[0]])),
+        Evidence(
+            rank=rank if len(frame) > 1 else None,
+            event_rank=rank,
+            event_id=int(rank_trace.event_id[shown_by if shown_by >= 0 else most.launches[0]]),
+            span=gap,
+        ),
         change=Change(
-            f"with {percent(100 * LEFT)} of the host's time in {brief(most.name)}, as if it were compiled",
+            say(
+                "with {left} of the host's time in {module}, as if it were compiled",
+                left=Claim("assumed_to_be_left", 100 * LEFT, "%", "host time"),
+                module=place_claim("idle_in_module_class", most.name, rank),
+            ),
             lambda _: [edits.host(LEFT, within=pattern)],
         ),
-    )  # fmt: skip
+        lost={rank: most.idle},
+    )
 
 
 def _classes(inputs: Inputs, rank: int) -> list[_Class]:
@@ -119,7 +141,7 @@ def _classes(inputs: Inputs, rank: int) -> list[_Class]:
             _Class(
                 name,
                 own.within(windows),
-                (own & gaps).within(windows),
+                own & gaps & inputs.judged_time(rank),
                 (own & pauses).within(windows),
                 launches[np.isin(launched_in, mine)],
             )

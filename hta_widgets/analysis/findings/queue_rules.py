@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.core.step_function import time_with
 from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding, severity_of
@@ -13,12 +14,9 @@ from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule, never
 from hta_widgets.analysis.launches.queue import blocked_on_full_queue
 from hta_widgets.analysis.launches.stream_queues import SHORTEST_LIMIT
-from hta_widgets.formatting import percent
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["RULE", "queue_full"]
 
 
 def queue_full(inputs: Inputs) -> Finding | None:
@@ -37,19 +35,26 @@ def queue_full(inputs: Inputs) -> Finding | None:
     waited, share = int(most["blocked_ns"]), float(most["blocked_pct"])
     if not severity_of(share):
         return None
+    rank, about = int(most["rank"]), {"stream": int(most["stream"])}
     among = len(inputs.temporal) > 1
-    host = f"The host of rank {most['rank']}" if among else "The host"
+    text = say(
+        "The host{of_rank} waits {lost} in launch calls because the launch queue of stream {stream} is full: "
+        "with {limit} launches ahead of the device, each of {calls} calls waits until one of them starts. "
+        "These calls are long, but launching is not slow: that is what the host has to spare.",
+        of_rank=say(" of {rank}", rank=Claim("longest_blocked", (rank,), "ranks")) if among else "",
+        lost=inputs.time_lost("blocked_on_full_queue", share, waited, (rank,), **about),
+        stream=Claim("full_queue", str(most["stream"]), "name", ranks=(rank,)),
+        limit=Claim("queue_limit", int(most["limit"]), "count", ranks=(rank,), about=about),
+        calls=Claim("calls_at_limit", int(most["calls_at_limit"]), "count", ranks=(rank,), about=about),
+    )
     return Finding(
         waited,
         share,
-        f"{host} waits {inputs.share(share)}{inputs.per_step(waited)} in launch calls because the launch "
-        f"queue of stream {most['stream']} is full: with {most['limit']:,} launches ahead of the device, "
-        f"each of {most['calls_at_limit']:,} calls waits until one of them starts. These calls are long, but "
-        f"launching is not slow: {percent(share)} is what the host has to spare.",
+        text,
         "Nothing to do about these calls. More work on the host, up to that time, costs nothing; only less "
         "work for the device makes the steps shorter.",
         "blocked_on_full_queue",
-        Evidence(rank=int(most["rank"]) if among else None),
+        Evidence(rank=rank if among else None),
         nothing_saved="Faster launches or a faster host save nothing: the device decides the time.",
         severity="note",
     )

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.communication.collectives import read_ahead
+from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.callers import open_in, place_claim
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Found, Role, Rule
 from hta_widgets.analysis.idle.causes import blocked_threads, is_synchronising
 from hta_widgets.analysis.idle.start_up import job_start_up
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import brief, counted, duration, percent
+from hta_widgets.formatting import counted, percent
 from hta_widgets.trace.iteration_clock import EARLIER_SHARE
 from hta_widgets.trace.scope import Scope
 
 if TYPE_CHECKING:
     from hta_widgets.trace.model import Trace
     from hta_widgets.trace.recording import Recording
-
-__all__ = ["earlier_work", "recording_verdict", "start_up", "unread_files", "why_withheld"]
 
 _MOST_CALLS = 3
 
@@ -73,17 +75,23 @@ def recording_verdict(trace: Trace, scope: Scope) -> Found | None:
     if len(recordings) > 1 and trace.several_jobs:
         return _verdict(
             _SEVERAL_JOBS,
-            f"These are not the ranks of one job: {trace.several_jobs}. Nothing can be compared or averaged "
-            "between them.",
+            say(
+                "These are not the ranks of one job: {why}. Nothing can be compared or averaged between "
+                "them.",
+                why=Claim("several_jobs", trace.several_jobs, "name", shown=trace.several_jobs),
+            ),
             "Open each recording by itself, or choose one rank.",
         )
-    filtered = [recording for recording in recordings.values() if recording.filtered]
+    filtered = {rank: recording for rank, recording in recordings.items() if recording.filtered}
     if filtered:
-        kept = percent(min(recording.kept_pct for recording in filtered))
+        least = min(recording.kept_pct for recording in filtered.values())
         return _verdict(
             _FILTERED,
-            f"Events were removed from this recording: it holds {kept} of the operators that ran. What lies "
-            "between those that are left is no idle time, and what is missing may be the cause.",
+            say(
+                "Events were removed from this recording: it holds {kept} of the operators that ran. What "
+                "lies between those that are left is no idle time, and what is missing may be the cause.",
+                kept=Claim("least_kept", least, "%", "operators", tuple(filtered)),
+            ),
             "Open the files as the profiler wrote them.",
         )
     # one piece of work has no gap to another
@@ -91,17 +99,26 @@ def recording_verdict(trace: Trace, scope: Scope) -> Found | None:
     if counts and max(counts) == 1:
         return _verdict(
             _FRAGMENT,
-            "The recording holds one piece of device work: too little to tell where time goes.",
+            say(
+                "The recording holds {count} piece of device work: too little to tell where time goes.",
+                count=Claim("device_events", 1, "count", shown="one"),
+            ),
             "Record some whole steps: torch.profiler.schedule(wait=1, warmup=3, active=5).",
         )
-    captured = [recording for recording in recordings.values() if recording.kind == "graph capture"]
+    captured = {rank: each for rank, each in recordings.items() if each.kind == "graph capture"}
     if captured:
-        launches = sum(recording.launches for recording in captured)
-        unanswered = sum(recording.unanswered for recording in captured)
+        launches, unanswered = (
+            sum(getattr(recording, counted) for recording in captured.values())
+            for counted in ("launches", "unanswered")
+        )
         return _verdict(
             _GRAPH_CAPTURE,
-            f"A graph is being captured: {unanswered:,} of {launches:,} launches are recorded into it and do "
-            "not run, so that an idle device means nothing here.",
+            say(
+                "A graph is being captured: {unanswered} of {launches} launches are recorded into it and do "
+                "not run, so that an idle device means nothing here.",
+                unanswered=Claim("launches_without_work", unanswered, "count", ranks=tuple(captured)),
+                launches=Claim("launches", launches, "count", ranks=tuple(captured)),
+            ),
             "Record replays of the graph to see what the device does.",
         )
     return None
@@ -127,10 +144,17 @@ def unread_files(trace: Trace) -> Found | None:
     if not trace.failed:
         return None
     unread, ranks = len(trace.failed), len(trace.ranks)
-    those = f"the {counted(ranks, 'rank')} that could be" if ranks > 1 else f"rank {trace.ranks[0]}"
+    those: Said = Claim("read_ranks", tuple(trace.ranks), "ranks")
+    if ranks > 1:
+        number = Claim("read_ranks", ranks, "count", shown=counted(ranks, "rank"))
+        those = say("the {number} that could be", number=number)
     return _verdict(
         _UNREAD_FILES,
-        f"{counted(unread, 'file')} could not be read: whatever is said is about {those}.",
+        say(
+            "{files} could not be read: whatever is said is about {those}.",
+            files=Claim("unread_files", unread, "count", shown=counted(unread, "file")),
+            those=those,
+        ),
         "See trace.health for the reasons.",
     )
 
@@ -179,41 +203,62 @@ def start_up(inputs: Inputs) -> Found | None:
         return None
     if inputs.left_out:
         iterations = sorted({iteration for _, iteration in inputs.left_out})
-        numbers = ", ".join(map(str, iterations))
-        plural = len(iterations) > 1
         windows = {
             rank: inputs.trace.rank(rank).windows(Scope(iterations=tuple(iterations)))
             for rank in sorted({rank for rank, _ in inputs.left_out})
         }
         spent = max(inputs.start_up[rank].idle.within(window) for rank, window in windows.items())
-        finding = Finding(
-            spent,
-            0.0,
-            f"Iteration{'s' * plural} {numbers} {'hold' if plural else 'holds'} start-up and "
-            f"{'are' if plural else 'is'} left out of what is said here. The device waits for driver calls "
-            f"that take unusually long, once: {_longest_calls(inputs, windows)}.",
-            "Nothing to do for the steady state; to see it alone, record after the warm-up.",
-            "idle_breakdown",
-            Evidence(iteration=iterations[0]),
-            severity="note",
+        some, left_out = "Iteration {steps} holds start-up and is", " left out of what is said here. "
+        if len(iterations) > 1:
+            some = "Iterations {steps} hold start-up and are"
+        text = say(
+            some + left_out + "The device waits for driver calls that take unusually long, once: {calls}.",
+            steps=Claim("start_up_in", tuple(iterations), "steps"),
+            calls=_longest_calls(inputs, windows),
         )
+        advice = "Nothing to do for the steady state; to see it alone, record after the warm-up."
+        evidence = replace(_of_start_up(inputs, windows), iteration=iterations[0])
+        finding = Finding(spent, 0.0, text, advice, "idle_breakdown", evidence, severity="note")
         return Found(_START_UP, finding)
     frame = inputs.idle_at_all
     lost, whole = int(frame["start_up_ns"].sum()), int(frame["window_ns"].sum())
     if not whole:
         return None
-    cost = lost // len(frame)
+    cost, share = lost // len(frame), 100.0 * lost / whole
     windows = {rank: inputs.trace.rank(rank).windows(inputs.scope) for rank in inputs.start_up}
+    ranks = frame["rank"].tolist()
+    text = say(
+        "Start-up takes {share} ({time}): the device waits for driver calls that take unusually long, once: "
+        "{calls}. It tells nothing about the steady state.",
+        share=inputs.share_of_time("start_up", share, ranks),
+        time=Claim("start_up", cost, "ns", ranks=tuple(ranks)),
+        calls=_longest_calls(inputs, windows),
+    )
     finding = Finding(
         cost,
-        100.0 * lost / whole,
-        f"Start-up takes {inputs.share(100.0 * lost / whole)} ({duration(cost)}): the device waits for "
-        f"driver calls that take unusually long, once: {_longest_calls(inputs, windows)}. It tells nothing "
-        "about the steady state.",
+        share,
+        text,
         "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
         "idle_breakdown",
+        _of_start_up(inputs, windows),
+        lost=inputs.when(windows, lambda rank: inputs.start_up[rank].idle & inputs.judged_time(rank)),
     )
     return Found(_START_UP, finding)
+
+
+def _of_start_up(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) -> Evidence:
+    """The longest idle time around driver calls, and the call in it."""
+    idle = {
+        rank: inputs.start_up[rank].idle & Intervals.union(window[:, 0], window[:, 1])
+        for rank, window in windows.items()
+    }
+    rank = max(idle, key=lambda rank: idle[rank].length, default=None)
+    if rank is None or not len(idle[rank]):
+        return Evidence()
+    span, rank_trace = idle[rank].longest, inputs.trace.rank(rank)
+    row = open_in(rank_trace, span, {name for name, _, _ in inputs.start_up[rank].calls}.__contains__)
+    event = None if row < 0 else int(rank_trace.event_id[row])
+    return Evidence(event_rank=rank, event_id=event, span=span)
 
 
 def earlier_work(inputs: Inputs) -> Found | None:
@@ -240,41 +285,49 @@ def earlier_work(inputs: Inputs) -> Found | None:
         return None
     waited, rank, iteration, row = found
     rank_trace = inputs.trace.rank(rank)
-    call = f" in {brief(rank_trace.names[int(rank_trace.name[row])])}" if row >= 0 else ""
-    finding = Finding(
-        waited,
-        0.0,
-        f"As iteration {iteration} begins on rank {rank}, the host waits {duration(waited)}{call} for work "
-        "that was launched before the recording. That is no part of the iteration as it is timed here.",
-        "Nothing to do; to leave it out of the file, synchronise the device before the profiler starts.",
-        "",
-        Evidence(rank=rank, iteration=iteration),
-        severity="note",
+    call = "" if row < 0 else str(rank_trace.names[int(rank_trace.name[row])])
+    text = say(
+        "As iteration {step} begins on {rank}, the host waits {time}{call} for work that was launched before "
+        "the recording. That is no part of the iteration as it is timed here.",
+        step=Claim("earliest_step", (iteration,), "steps", ranks=(rank,)),
+        rank=Claim("waits_for_earlier_work", (rank,), "ranks"),
+        time=Claim("wait_for_earlier_work", waited, "ns", ranks=(rank,)),
+        call=say(" in {call}", call=place_claim("waits_in", call, rank)) if call else "",
     )
-    return Found(_EARLIER_WORK, finding)
+    advice = "Nothing to do; to leave it out of the file, synchronise the device before the profiler starts."
+    event = int(rank_trace.event_id[row]) if row >= 0 else None
+    evidence = Evidence(rank, iteration, event_rank=None if event is None else rank, event_id=event)
+    return Found(_EARLIER_WORK, Finding(waited, 0.0, text, advice, "", evidence, severity="note"))
 
 
-def _longest_calls(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) -> str:
+def _longest_calls(inputs: Inputs, windows: dict[int, npt.NDArray[np.int64]]) -> Text:
     """`cudaFree (8.0 s in 2 calls), cudaMalloc (12 ms)`: where start-up spends most in these windows.
 
-    Calls of one name add up on a rank; of several ranks the one that spends most there is told.
+    Calls of one name add up on a rank; of several ranks the one that spends most there is named.
     """
-    most: dict[str, tuple[int, int]] = {}
+    most: dict[str, tuple[int, int, int]] = {}
     for rank, window in windows.items():
         spent: dict[str, list[int]] = {}
         for name, begin, end in inputs.start_up[rank].calls:
             if ((window[:, 0] < end) & (window[:, 1] > begin)).any():
                 spent.setdefault(name, []).append(end - begin)
         for name, times in spent.items():
-            most[name] = max(most.get(name, (0, 0)), (sum(times), len(times)))
+            most[name] = max(most.get(name, (0, 0, 0)), (sum(times), len(times), rank))
     longest = sorted(most.items(), key=lambda item: (-item[1][0], item[0]))[:_MOST_CALLS]
-    return ", ".join(
-        f"{name} ({duration(total)}{f' in {count} calls' if count > 1 else ''})"
-        for name, (total, count) in longest
-    )
+    parts: list[Said] = []
+    for nth, (name, (total, count, rank)) in enumerate(longest):
+        number = Claim("start_up_calls", count, "count", ranks=(rank,), about={"call": name})
+        part = say(
+            "{name} ({time}{count})",
+            name=place_claim("longest_driver_call", name, rank, nth=nth),
+            time=Claim("start_up_call_time", total, "ns", ranks=(rank,), about={"call": name}),
+            count=say(" in {number} calls", number=number) if count > 1 else "",
+        )
+        parts.append(part)
+    return says(parts, ", ")
 
 
-def _verdict(rule: Rule, text: str, suggestion: str) -> Found:
+def _verdict(rule: Rule, text: Text, suggestion: str) -> Found:
     return Found(rule, Finding(0, 0.0, text, suggestion, "", severity="verdict"))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hta_widgets.analysis.core.chosen_rows import count_in_each
+from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.advice import KEEP_MEMORY
@@ -19,15 +20,13 @@ from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.idle_rules import concerned, shares_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Change, Rule
+from hta_widgets.analysis.idle.causes import named
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.analysis.replay.host_points import ALLOCATES
-from hta_widgets.formatting import brief, in_words, percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.rank_trace import RankTrace
 from hta_widgets.trace.reader.schema import NULL
-
-__all__ = ["RULES", "begins_in"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -36,15 +35,15 @@ Int64 = npt.NDArray[np.int64]
 class _Region:
     """Calls of the host of which a setting leaves hardly any.
 
-    They are told where the device idles meanwhile, or where a replay without them saves something.
+    They are reported where the device idles meanwhile, or where a replay without them saves something.
 
     Attributes:
         calls: pattern of their names. classes: of these.
         each: what is counted in a step: "launches" or "copies" inside of them, or "calls", they themselves.
-        more_than: of these are told. what: they are called.
+        more_than: of these are reported. what: they are called.
         change: what takes the cost away; edits_of a name of a call.
         with_work: what the calls launch goes with them, so that its time on the device is lost, too.
-        suggestion: what to try, and what it risks.
+        suggestion: what to try, and what it risks; `instead` where operators `already` begin so.
     """
 
     calls: re.Pattern[str]
@@ -56,6 +55,13 @@ class _Region:
     edits_of: Callable[[str], list[Edit]]
     suggestion: str
     with_work: bool = False
+    already: str = ""
+    instead: str = ""
+
+    def suggest(self, rank_trace: RankTrace, calls: Int64) -> str:
+        """What to try; something else where the calls do the first already."""
+        rows = np.flatnonzero(named(rank_trace, lambda name: self.already and name.startswith(self.already)))
+        return self.instead if begins_in(rank_trace, rows, calls).any() else self.suggestion
 
 
 _MENTIONED = 0.1
@@ -78,6 +84,9 @@ _OPTIMIZER = _Region(
     lambda name: [edits.fused_optimizer(edits.exactly(name))],
     "Let the optimizer update all parameters in a few kernels: fused=True, or foreach=True, which takes "
     "memory for a copy of the gradients. Results differ in the last digits.",
+    already="aten::_foreach_",
+    instead="It updates in groups already: fused=True, where it has that, launches fewer kernels still. "
+    "Results differ in the last digits.",
 )
 _ZERO_GRAD = _Region(
     re.compile(r"^Optimizer\.zero_grad#"),
@@ -120,44 +129,67 @@ def _judge(region: _Region) -> Callable[[Inputs], Finding | None]:
         if frame.empty or not inputs.judged:  # often is a number of times in each step
             return None
         calls = {rank: inputs.of(rank, _made, region) for rank in frame["rank"].tolist()}
-        lost = frame["rank"].map(lambda rank: calls[rank].taken_ns)
-        if not lost.any():
+        by_host = frame["rank"].map(lambda rank: calls[rank].taken_ns)
+        if not by_host.any():
             return None
-        about = concerned(frame, lost.astype(np.int64))
-        lost, whole = lost[about.index], int(about["window_ns"].sum())
+        about = concerned(frame, by_host.astype(np.int64))
+        by_host = by_host[about.index]
+        by_device = about["rank"].map(lambda rank: calls[rank].device_ns)
+        ranks, whole = about["rank"].tolist(), int(about["window_ns"].sum())
+        idle = 100.0 * sum(inputs.of(rank, _idle_inside, region) for rank in ranks) / whole
+        taken = [
+            ("the host", "time_in_calls", _open, by_host),
+            ("the device", "launched_in_calls", _work, by_device),
+        ]
+        taken.sort(key=lambda each: -int(each[3].sum()))
+        (who, measure, when, lost), (other, beside, _, of_other) = taken
         cost, share = int(lost.sum()) // len(about), 100.0 * int(lost.sum()) / whole
-        idle_ns = sum(inputs.of(rank, _idle_inside, region) for rank in about["rank"].tolist())
-        idle = 100.0 * idle_ns / whole
-        device_ns = sum(calls[rank].device_ns for rank in about["rank"].tolist())
-        device = 100.0 * device_ns / whole
-        told = f"{inputs.share(share)}{inputs.per_step(cost)}"
-        if device_ns:
-            told += f" and the device {percent(device)}"
-        on_each = lost
-        if device > share:
-            cost, share = device_ns // len(about), device
-            on_each = about["rank"].map(lambda rank: calls[rank].device_ns)
-        worst = int(about["rank"].iloc[int(lost.to_numpy(np.int64).argmax())])
-        rank_trace = inputs.trace.rank(worst)
-        rows = calls[worst].rows
+        device = 100.0 * int(by_device.sum()) / whole
+        worst = int(ranks[int(by_host.to_numpy(np.int64).argmax())])
+        rank_trace, rows = inputs.trace.rank(worst), calls[worst].rows
         names = _names(rank_trace, rows)
-        name = names[0]
-        times = f"{calls[worst].often:,} {_COUNTED[region.each]} ({in_words([*map(brief, names)])})"
+        every = sorted({rank_trace.names[code] for code in rank_trace.name[rows].tolist()})
+        text = say(
+            "In the median step {what} {times} ({names}), which takes {who} {lost}{beside}; for {idle} the "
+            "device is idle meanwhile.",
+            what=region.what,
+            times=Claim(
+                "per_step",
+                calls[worst].often,
+                "count",
+                ranks=(worst,),
+                about={"what": region.each, "calls": every},
+                shown=f"{calls[worst].often:,} {_COUNTED[region.each]}",
+            ),
+            names=Claim("longest_calls", tuple(names), "name", ranks=(worst,), about={"calls": every}),
+            who=who,
+            lost=inputs.time_lost(measure, share, cost, ranks, calls=every),
+            beside=say(
+                " and {other} {share}",
+                other=other,
+                share=inputs.of_time(beside, 100.0 * int(of_other.sum()) / whole, ranks, calls=every),
+            )
+            if of_other.any()
+            else "",
+            idle=inputs.of_time("idle_in_calls", idle, ranks, calls=every),
+        )
+        longest = int(rows[int(rank_trace.dur[rows].argmax())])
         return Finding(
             cost,
             share,
-            f"In each step {region.what} {times}, which takes the host {told}; "
-            f"for {percent(idle)} the device is idle meanwhile.",
-            region.suggestion,
+            text,
+            region.suggest(rank_trace, rows),
             "idle_breakdown",
             Evidence(
                 rank=worst if len(about) < len(frame) else None,
-                name=name,
+                name=names[0],
                 event_rank=worst,
-                event_id=int(rank_trace.event_id[rows[int(rank_trace.dur[rows].argmax())]]),
+                event_id=int(rank_trace.event_id[longest]),
+                span=(int(rank_trace.start[longest]), int(rank_trace.end[longest])),
             ),
             change=Change(region.label, lambda found: _edits(found, region)),
-            share_of=shares_of(about, on_each),
+            share_of=shares_of(about, lost),
+            lost=inputs.when(ranks, lambda rank: when(inputs, rank, calls[rank].rows)),
             only_if_saved=not severity_of(max(idle, device)),
             severity=severity_of(max(idle, device)) or ("note" if severity_of(share) else None),
         )
@@ -169,8 +201,8 @@ def _names(rank_trace: RankTrace, rows: Int64) -> list[str]:
     """The names of these calls: the one with most time, and others that make up a tenth of them or more."""
     time, count = (np.bincount(rank_trace.name[rows], by) for by in (rank_trace.dur[rows], None))
     order = np.argsort(-time, kind="stable")
-    told = order[(count[order] >= _MENTIONED * len(rows)) | (order == order[0])]
-    return [rank_trace.names[code] for code in told.tolist()]
+    mentioned = order[(count[order] >= _MENTIONED * len(rows)) | (order == order[0])]
+    return [rank_trace.names[code] for code in mentioned.tolist()]
 
 
 class _Made(NamedTuple):
@@ -193,8 +225,8 @@ def _made(inputs: Inputs, rank: int, region: _Region) -> _Made:
     often = _often(inputs, rank, rows, region)
     if often <= region.more_than:
         return _Made(often, np.empty(0, np.int64), 0)
-    device_ns = _time_of_work(inputs, rank, rows) if region.with_work else 0
-    return _Made(often, rows, _time_inside(inputs, rank, rows), device_ns)
+    device_ns = _work(inputs, rank, rows).length if region.with_work else 0
+    return _Made(often, rows, _open(inputs, rank, rows).length, device_ns)
 
 
 def _calls(inputs: Inputs, rank: int, region: _Region) -> Int64:
@@ -249,20 +281,18 @@ def begins_in(rank_trace: RankTrace, rows: Int64, calls: Int64) -> npt.NDArray[n
     return inside
 
 
-def _time_inside(inputs: Inputs, rank: int, calls: Int64) -> int:
-    """How much of the judged time one of these calls is open, ns."""
+def _open(inputs: Inputs, rank: int, calls: Int64) -> Intervals:
+    """When one of these calls is open in the judged time."""
     rank_trace = inputs.trace.rank(rank)
-    spans = Intervals.union(rank_trace.start[calls], rank_trace.end[calls])
-    return spans.within(rank_trace.windows(inputs.scope))
+    return Intervals.union(rank_trace.start[calls], rank_trace.end[calls]) & inputs.judged_time(rank)
 
 
-def _time_of_work(inputs: Inputs, rank: int, calls: Int64) -> int:
-    """How much of the judged time the device works on what is launched in these calls, ns."""
+def _work(inputs: Inputs, rank: int, calls: Int64) -> Intervals:
+    """When the device works in the judged time on what is launched in these calls."""
     rank_trace = inputs.trace.rank(rank)
     launch = _launches(rank_trace)
     rows = np.flatnonzero(np.isin(rank_trace.launch, launch[begins_in(rank_trace, launch, calls)]))
-    work = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
-    return work.within(rank_trace.windows(inputs.scope))
+    return Intervals.union(rank_trace.start[rows], rank_trace.end[rows]) & inputs.judged_time(rank)
 
 
 def _idle_inside(inputs: Inputs, rank: int, region: _Region) -> int:

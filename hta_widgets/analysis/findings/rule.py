@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from hta_widgets.analysis.core.claim import Text
 from hta_widgets.analysis.findings.finding import Finding
 
 if TYPE_CHECKING:
+    from hta_widgets.analysis.core.claim import Said
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.analysis.replay.edits import Edit
     from hta_widgets.trace.rank_trace import RankTrace
@@ -71,7 +71,7 @@ class Change:
         limit: what to add to the label where no more than the cost counts as saved; "" where all counts.
     """
 
-    label: str | Text
+    label: Said
     edits_of: Callable[[RankTrace], list[Edit]]
     beyond_cost: str = ""
     without_effect: str = ""

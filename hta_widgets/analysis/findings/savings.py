@@ -115,7 +115,7 @@ def _replayed(inputs: Inputs, finding: Finding, change: Change) -> Saving:
         return Saving.unknown(f"rank {rank} has no {missing.field}")
     if saving is None:
         return Saving.unknown("of the judged steps none can be replayed")
-    label = change.label
+    label = say("{label}", label=change.label)
     if without is not None:
         saving = saving.beyond(without)
         label += change.first_label

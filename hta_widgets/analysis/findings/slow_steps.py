@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.device_time.step_times import LEAST_STEPS
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.findings.unusual_steps import beyond_usual, comes_every, without_waits
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import duration
-
-__all__ = ["RULE", "slow_steps"]
 
 _FEW = 0.5
 """Of the steps of a rank: more are no exception."""
@@ -55,16 +53,36 @@ def slow_steps(inputs: Inputs) -> Finding | None:
         f"They come every {every} steps, as the last pass of accumulated gradients, logging and evaluation "
         "do: what is meant to happen is no loss. "
     )
+    rank, step = int(worst["rank"]), int(worst["iteration"])
+    share, concerned = 100.0 * lost / whole, sorted(late["rank"].unique().tolist())
+    about = {"steps": slow}
+    one, number = (rank,), steps["iteration"].nunique()
+    text = say(
+        "{count} of {all} steps {take} unusually long and {cost} {lost}: iteration {step} takes {time} on "
+        "{rank}, {usual} is usual{beyond}.",
+        count=Claim("slow_steps", count, "count"),
+        all=Claim("steps", number, "count"),
+        take="takes" if count == 1 else "take",
+        cost="costs" if count == 1 else "cost",
+        lost=inputs.share_of_time("beyond_usual", share, concerned, **about),
+        step=Claim("slowest_step", (step,), "steps", ranks=one),
+        time=Claim("step_time", int(worst["dur_ns"]), "ns", ranks=one, about={"iteration": step}),
+        rank=Claim("slowest_step_on", one, "ranks", about={"iteration": step}),
+        usual=Claim("usual_step_time", int(worst["usual_ns"]), "ns", ranks=one, about={"iteration": step}),
+        beyond=beyond.text,
+    )
     return Finding(
         lost // ranks,
-        100.0 * lost / whole,
-        f"{count} of {steps['iteration'].nunique()} steps {'takes' if count == 1 else 'take'} unusually long "
-        f"and {'costs' if count == 1 else 'cost'} {inputs.share(100.0 * lost / whole)}: iteration "
-        f"{worst['iteration']} takes {duration(worst['dur_ns'])} on rank {worst['rank']}, "
-        f"{duration(worst['usual_ns'])} is usual{beyond.words}.",
+        share,
+        text,
         f"{regular * bool(every)}{beyond.advice}",
         "temporal_breakdown",
-        Evidence(rank=int(worst["rank"]) if ranks == 1 else None, iteration=int(worst["iteration"])),
+        Evidence(
+            rank if ranks == 1 else None,
+            step,
+            event_rank=rank,
+            span=(int(worst["start_ns"]), int(worst["end_ns"])),
+        ),
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hta_widgets.analysis.core.claim import Claim, Said, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import device_work
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, Rule, never
-from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
 from hta_widgets.trace.reader.schema import NULL
@@ -17,8 +17,6 @@ from hta_widgets.trace.reader.schema import NULL
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["RULE", "Devices", "devices_in_turn", "devices_of"]
 
 _LEAST_PCT: Final = 5.0
 """A device that computes less of the time has another part in the program: it displays, or holds data."""
@@ -93,25 +91,35 @@ def devices_in_turn(inputs: Inputs) -> Finding | None:
     cost, share = lost // len(several), 100.0 * lost / whole
     if not severity_of(share):
         return None
-    rank = next(iter(several))
-    any_pct, each_pct = (
-        percent(100.0 * sum(times) / whole)
-        for times in zip(*((devices.any_ns, devices.busy_ns) for devices in several.values()), strict=True)
+    ranks = list(several)
+    alone = len(several) == 1 < len(found)
+    who: Said = "The process" if len(several) == 1 else "Each process"
+    if alone:
+        who = Claim("several_devices", tuple(ranks), "ranks", shown=f"Rank {ranks[0]}")
+    text = say(
+        "{who} computes on {number} devices. At least one of them works {any} of the time, but each of them "
+        "only {each} on average: for {lost} one is idle while another works.",
+        who=who,
+        number=Claim(
+            "devices", max(devices.number for devices in several.values()), "count", ranks=tuple(ranks)
+        ),
+        any=inputs.of_time(
+            "any_device_works", 100.0 * sum(devices.any_ns for devices in several.values()) / whole, ranks
+        ),
+        each=inputs.of_time(
+            "each_device_works", 100.0 * sum(devices.busy_ns for devices in several.values()) / whole, ranks
+        ),
+        lost=inputs.time_lost("devices_in_turn", share, cost, ranks),
     )
-    of_rank = f"Rank {rank}" if len(several) == 1 < len(found) else "The process"
-    if len(several) > 1:
-        of_rank = "Each process"
     return Finding(
         cost,
         share,
-        f"{of_rank} computes on {max(devices.number for devices in several.values())} devices. At least one "
-        f"of them works {any_pct} of the time, but each of them only {each_pct} on average: for "
-        f"{inputs.share(share)}{inputs.per_step(cost)} one is idle while another works.",
+        text,
         "Let them work at the same time: a process and a copy of the model for each "
         "(DistributedDataParallel), or parts of a batch that follow each other through the parts of the "
         "model (a pipeline).",
         "temporal_breakdown",
-        Evidence(rank=rank if len(several) == 1 < len(found) else None),
+        Evidence(rank=ranks[0] if alone else None),
     )
 
 

@@ -8,16 +8,15 @@ import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.core.chosen_rows import count_in_each
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import counted, duration
+from hta_widgets.formatting import counted
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
     from hta_widgets.analysis.findings.inputs import Inputs
-
-__all__ = ["Beyond", "beyond_usual", "comes_every", "without_waits"]
 
 _VERBS: Final = {
     "compute": "it computes",
@@ -40,7 +39,7 @@ _MOST: Final = 0.5
 class Beyond(NamedTuple):
     """What a step does longer than the usual ones: to end a sentence with, and what to look at."""
 
-    words: str
+    text: Text
     advice: str
 
 
@@ -71,7 +70,7 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int) -> Beyond:
     """What a step of a rank does longer than its steps do that are not unusual; "" without device work."""
     rank_trace = inputs.trace.rank(rank)
     if not rank_trace.device_span:
-        return Beyond("", _ADVICE["idle"])
+        return Beyond(NOTHING_SAID, _ADVICE["idle"])
     steps = inputs.steps[(inputs.steps["rank"] == rank) & ~inputs.steps["partial"]]
     steps = steps[~steps["start_up"]].reset_index(drop=True)
     windows = steps[["start_ns", "end_ns"]].to_numpy(np.int64)
@@ -82,16 +81,28 @@ def beyond_usual(inputs: Inputs, rank: int, iteration: int) -> Beyond:
     here, usual = steps["iteration"].eq(iteration).to_numpy(), ~steps["outlier"].to_numpy()
     longer = {name: int(part[here].sum() - np.median(part[usual])) for name, part in parts.items()}
     most = max(longer, key=lambda name: longer[name])
-    words = f"; {_VERBS[most]} {duration(longer[most])} longer"
+    about = {"part": most, "iteration": iteration}
+    text = say(
+        f"; {_VERBS[most]} {{time}} longer",
+        time=Claim("longer_than_usual", longer[most], "ns", ranks=(rank,), about=about),
+    )
     if most != "compute":
-        return Beyond(words, _ADVICE[most])
+        return Beyond(text, _ADVICE[most])
     kernels = np.flatnonzero(rank_trace.event_class == EventClass.COMPUTE)
     counts = np.array(count_in_each(rank_trace, kernels, steps["iteration"].tolist()))
     common = float(np.median(counts[usual]))
     more = round(int(counts[here].sum()) - common)
-    if more > _FEW_KERNELS * common:
-        return Beyond(f"{words}, with {counted(more, 'kernel')} more", _MORE_KERNELS)
-    return Beyond(f"{words}, with no more kernels", _SAME_KERNELS)
+    many = more > _FEW_KERNELS * common
+    number = Claim(
+        "more_kernels_than_usual",
+        more,
+        "count",
+        ranks=(rank,),
+        about={"iteration": iteration},
+        shown=counted(more, "kernel") if many else "no",
+    )
+    text += say(", with {number} more" if many else ", with {number} more kernels", number=number)
+    return Beyond(text, _MORE_KERNELS if many else _SAME_KERNELS)
 
 
 def comes_every(iterations: list[int], late: list[int]) -> int:

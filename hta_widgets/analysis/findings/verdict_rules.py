@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.claim import Claim, Said, Text, say, says
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
-from hta_widgets.analysis.findings.idle_rules import concerned
+from hta_widgets.analysis.findings.idle_rules import apart_ns, concerned, idle_of, shares_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import IDLE_QUESTION, MAIN_QUESTION, Rule, never
 from hta_widgets.analysis.findings.turn_rules import devices_of
-from hta_widgets.formatting import duration, percent, significant
+from hta_widgets.formatting import percent
 from hta_widgets.kernel_names import short_kernel_name
 from hta_widgets.trace.suspects import suspects
-
-__all__ = ["RULES", "compute_bound", "maybe_communication", "no_work_due", "unrecorded_idle"]
 
 # From this share of the time on, what is not computing cannot be what makes the steps long.
 COMPUTE_BOUND_PCT = 80.0
@@ -39,28 +38,52 @@ def compute_bound(inputs: Inputs) -> Finding | None:
     if share < COMPUTE_BOUND_PCT or (len(several) == len(frame) and each < COMPUTE_BOUND_PCT):
         return None
     who = "The device computes" if len(frame) == 1 and not several else "The devices compute"
+    ranks, rest = frame["rank"].tolist(), 100.0 - share
     kernels = _kernel_shares(inputs)
     by_short = kernels.groupby(short_kernel_name, sort=False).sum().nlargest(_MOST_KERNELS)
-    longest = ", ".join(f"{name} ({percent(part)})" for name, part in by_short.items())
-    # none where the scope's names are those of work that began before it
-    most = f" The kernels with most computing time: {longest}." if longest else ""
+    longest: list[Said] = [
+        say(
+            "{name} ({share})",
+            name=Claim(
+                "kernel_with_most_time",
+                str(name),
+                "name",
+                ranks=tuple(ranks),
+                about={"nth": nth},
+                shown=str(name),
+            ),
+            share=Claim("kernel_time", part, "%", "computing", tuple(ranks), {"short_name": str(name)}),
+        )
+        for nth, (name, part) in enumerate(by_short.items())
+    ]
+    text = say(
+        "{who} {share}{rest}.{kernels}",
+        who=who,
+        share=inputs.share_of_time("computing", share, ranks),
+        rest=say(
+            "; all else together takes {rest}",
+            # no more precisely than anybody could act on
+            rest=inputs.of_time("not_computing", rest, ranks)
+            if rest >= _LEAST_PCT
+            else Claim("not_computing", rest, "%", inputs.whole, tuple(ranks),
+                       shown=f"less than {percent(_LEAST_PCT)}"),
+        )
+        if rest > 0
+        else "",
+        # none where the scope's names are those of work that began before it
+        kernels=say(" The kernels with most computing time: {longest}.", longest=says(longest, ", "))
+        if longest
+        else "",
+    )  # fmt: skip
     return Finding(
         0,
         share,
-        f"{who} {inputs.share(share)}{_beside(100.0 - share)}.{most}",
+        text,
         "Look at the kernels that take most time: their data types, shapes and operators.",
         "kernel_breakdown",
         Evidence(name=str(kernels.index[0]) if len(kernels) else ""),
         severity="verdict",
     )
-
-
-def _beside(rest_pct: float) -> str:
-    """What all else takes, no more precisely than anybody could act on."""
-    if rest_pct <= 0:
-        return ""
-    told = percent(rest_pct) if rest_pct >= _LEAST_PCT else f"less than {percent(_LEAST_PCT)}"
-    return f"; all else together takes {told}"
 
 
 def maybe_communication(inputs: Inputs) -> Finding | None:
@@ -73,16 +96,26 @@ def maybe_communication(inputs: Inputs) -> Finding | None:
     if where is None:
         return None
     rank, suspect = where
-    share = 100.0 * min(longest, window) / window
+    share, name = 100.0 * min(longest, window) / window, str(suspect["name"])
+    text = say(
+        "{time} on stream {stream} of {rank} may be communication: {name}, {why}. It does not count as "
+        "communication here.",
+        time=Claim("longest_suspect", longest, "ns", ranks=(rank,), about={"name": name}),
+        stream=Claim(
+            "stream_of_suspect", str(suspect["stream"]), "name", ranks=(rank,), about={"name": name}
+        ),
+        rank=Claim("rank_of_suspect", (rank,), "ranks", about={"name": name}),
+        name=Claim("suspect", name, "name", ranks=(rank,), shown=short_kernel_name(name)),
+        why=Claim("why_suspect", str(suspect["why"]), "name", ranks=(rank,), shown=str(suspect["why"])),
+    )
     return Finding(
         longest,
         share,
-        f"{duration(longest)} on stream {suspect['stream']} of rank {rank} may be communication: "
-        f"{short_kernel_name(suspect['name'])}, {suspect['why']}. It does not count as communication here.",
+        text,
         "If it is, count it as such: in the list of the trace's health, by classify.register, or in a file "
         "hta_widgets.toml beside the traces.",
         "kernel_breakdown",
-        Evidence(rank=rank if len(inputs.temporal) > 1 else None, name=str(suspect["name"])),
+        Evidence(rank=rank if len(inputs.temporal) > 1 else None, name=name),
         severity="note" if severity_of(share) else None,
     )
 
@@ -95,45 +128,92 @@ def _first_suspect(inputs: Inputs, rank: int) -> pd.Series | None:
 
 def unrecorded_idle(inputs: Inputs) -> Finding | None:
     """Idle time before device work whose launch was not recorded: its cause cannot be known."""
-    frame = inputs.idle_at_all
-    if frame.empty:
+    found = _lost(inputs, "unknown")
+    if found is None:
         return None
-    about = concerned(frame, frame["unknown_ns"])
-    lost = int(about["unknown_ns"].sum())
-    if not lost:
-        return None
-    cost, share = lost // len(about), 100.0 * lost / int(about["window_ns"].sum())
+    about, *_, lost = found
+    ranks = about["rank"].tolist()
     idle = 100.0 * int(about["idle_ns"].sum()) / int(about["window_ns"].sum())
-    missing = _share_without_launch(inputs, about["rank"].tolist())
-    return Finding(
-        cost,
-        share,
-        f"Of {percent(idle)} idle time {significant(share)} points have no recorded cause"
-        f"{inputs.per_step(cost)}: the launches of {percent(missing)} of the device work are missing.",
+    text = say(
+        "The device is idle {idle}; for {lost} the cause was not recorded: {missing} of the device work has "
+        "no launch in the recording.",
+        idle=inputs.share_of_time("idle", idle, ranks),
+        lost=lost,
+        missing=Claim(
+            "without_launch", _share_without_launch(inputs, ranks), "%", "device_work", tuple(ranks)
+        ),
+    )
+    return _of_idle(
+        inputs,
+        "unknown",
+        found,
+        text,
         "Record with ProfilerActivity.CPU, from before the first step that matters, and drop no events.",
-        "idle_breakdown",
-        Evidence(rank=int(about["rank"].iloc[0]) if len(about) < len(frame) else None),
     )
 
 
 def no_work_due(inputs: Inputs) -> Finding | None:
     """Time before the first or after the last device work of the recording, inside the steps."""
+    found = _lost(inputs, "edge")
+    if found is None:
+        return None
+    text = say(
+        "For {lost} the device has no work yet, or no more: start-up, the end of the program, or the edge of "
+        "the recording.",
+        lost=found[3],
+    )
+    return _of_idle(
+        inputs,
+        "edge",
+        found,
+        text,
+        "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
+    )
+
+
+_Lost = tuple[pd.DataFrame, int, float, Text]
+
+
+def _lost(inputs: Inputs, cause: str) -> _Lost | None:
+    """Idle time of a cause: of which ranks, how much of each, its share, and both in words."""
     frame = inputs.idle_at_all
     if frame.empty:
         return None
-    about = concerned(frame, frame["edge_ns"])
-    lost = int(about["edge_ns"].sum())
+    about = concerned(frame, frame[f"{cause}_ns"])
+    lost = int(about[f"{cause}_ns"].sum())
     if not lost:
         return None
-    cost, share = lost // len(about), 100.0 * lost / int(about["window_ns"].sum())
+    cost, share, ranks = (
+        lost // len(about),
+        100.0 * lost / int(about["window_ns"].sum()),
+        about["rank"].tolist(),
+    )
+    apart = apart_ns(inputs, ranks, cause)
+    return (
+        about,
+        cost,
+        share,
+        inputs.time_lost("idle_by_cause", share, cost, ranks, cause=cause, apart_ns=apart),
+    )
+
+
+def _of_idle(inputs: Inputs, cause: str, found: _Lost, text: Text, suggestion: str) -> Finding:
+    about, cost, share, _ = found
+    ranks = about["rank"].tolist()
+    worst = int(ranks[int(about[f"{cause}_ns"].to_numpy(np.int64).argmax())])
     return Finding(
         cost,
         share,
-        f"For {inputs.share(share)}{inputs.per_step(cost)} the device has no work yet, or no more: start-up, "
-        "the end of the program, or the edge of the recording.",
-        "Record steps after the warm-up: torch.profiler.schedule(wait=1, warmup=3, active=5).",
+        text,
+        suggestion,
         "idle_breakdown",
-        Evidence(rank=int(about["rank"].iloc[0]) if len(about) < len(frame) else None),
+        Evidence(
+            rank=worst if len(about) < len(inputs.idle_at_all) else None,
+            event_rank=worst,
+            span=idle_of(inputs, worst, cause).longest,
+        ),
+        share_of=shares_of(about, about[f"{cause}_ns"]),
+        lost=inputs.when(ranks, lambda rank: idle_of(inputs, rank, cause)),
     )
 
 

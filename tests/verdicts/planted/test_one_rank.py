@@ -733,7 +733,7 @@ CASES = {
     "graphs of some kernels of others": Case(loop(replays_of_halves), "compute_bound"),
     "graphs of pieces of a step": Case(loop(replays_in_pieces), "compute_bound"),
     "launches not recorded": Case(
-        loop(lacks_launches), "unrecorded_idle", words=("no recorded cause",), never=("too late",)
+        loop(lacks_launches), "unrecorded_idle", words=("the cause was not recorded",), never=("too late",)
     ),
     "end of the program": Case(loop(ends_early), "no_work_due", ("slow_steps",)),
     "a slow step": Case(one_step_is_slow(10), "compute_bound", ("slow_steps",)),
@@ -772,7 +772,7 @@ CASES = {
         "zero_grad_fills",
         ("memory_copies",),
         share=100 * 20 * 100 / (20 * 101 + 10 * 101 + 9),
-        words=("which takes the host 1.", " and the device 65.", "; for 0"),
+        words=("which takes the device 65.", " and the host 1.", "; for 0"),
     ),
     "zero_grad of 3 tensors": Case(
         loop(optimizes(3, "Optimizer.zero_grad#SGD.zero_grad")), "compute_bound", ("idle_host",)
