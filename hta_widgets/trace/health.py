@@ -261,6 +261,8 @@ def _communication(trace: RankTrace, job_size: int) -> list[Finding]:
     if job_size <= 1 or not trace.is_device.any():
         return []
 
+    from hta_widgets.trace.suspects import suspects  # whose patterns take 10 ms to compile
+
     findings = []
     for suspect in suspects(trace, job_size).head(_SUSPECTS_SHOWN).to_dict("records"):
         name = suspect["name"]

@@ -98,7 +98,7 @@ def _about_row(trace: Trace, row: dict[str, Any]) -> Iterator[Fault]:
         return
     said = f"{row['text']} {row['saving']}"
     for claim in sorted(claims, key=lambda claim: -len(claim["shown"])):
-        said = said.replace(claim["shown"], " ", 1)
+        said = re.sub(rf"(?<!\w){re.escape(claim['shown'])}(?!\w)", " ", said, count=1)
     said = _TERMS.sub(" ", said)
     if _DIGIT.search(said):
         yield Fault(topic, "", f"a number that is no claim: {said!r}")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hta_widgets.analysis.findings.callers import callers_in_words
-from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
+from hta_widgets.analysis.core.claim import NOTHING_SAID, Said, Text, say, says
+from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
-from hta_widgets.analysis.findings.shorter import known_peaks, longest, matters, shorter
+from hta_widgets.analysis.findings.shorter import (
+    AboutEvent,
+    device_of,
+    known_peaks,
+    matters,
+    shapes_missing,
+    shorter,
+)
 from hta_widgets.analysis.kernels.classes import kernel_class
 from hta_widgets.analysis.operators.calls import operator_calls
 from hta_widgets.analysis.operators.fused_attention import fused_ns
@@ -24,12 +30,7 @@ from hta_widgets.analysis.operators.unfused_attention import (
 )
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import percent
-
-if TYPE_CHECKING:
-    from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["RULE", "attention_not_fused"]
+from hta_widgets.trace.rank_trace import RankTrace
 
 _LOAD_BYTES = 16
 """What a thread loads at once at best; fused kernels need rows of heads that are whole loads."""
@@ -37,35 +38,31 @@ _LOAD_BYTES = 16
 
 def attention_not_fused(inputs: Inputs) -> Finding | None:
     """A product, a softmax and a product again, where one kernel would do."""
-    for rank in inputs.temporal["rank"].tolist():
-        inputs.of(rank, _abstain)
-    found = shorter(inputs, fused_ns)
-    if found is None or found.lost_pct < NOTE_PCT:
+    found = shorter(inputs, fused_ns, _abstain)
+    if found is None:
         return None
     rank_trace = inputs.trace.rank(found.worst)
     attentions = unfused_attentions(rank_trace)
     of = attentions.of[np.isin(attentions.work, found.rows)]
     taken = np.bincount(of, rank_trace.dur[attentions.work[np.isin(attentions.work, found.rows)]])
     main = attentions.found[int(taken.argmax())]
-    peaks = known_peaks(inputs, found.ranks, "")
-    left = percent(found.taken_pct - found.lost_pct)
-    return Finding(
-        found.cost_ns,
-        found.lost_pct,
-        f"Attention that is not fused takes {percent(found.taken_pct)} of the time: it writes scores of "
-        f"{main.heads:,} heads x {main.queries:,} queries x {main.keys:,} keys to memory and reads them again"
-        f"{callers_in_words(rank_trace, found.rows)}. In one kernel, at half the peak of this device "
-        f"({peaks.device}), it would take {left}: {inputs.share(found.lost_pct)}"
-        f"{inputs.per_step(found.cost_ns)} is lost.{_why(rank_trace, main)}",
-        _advice(main),
-        "operators",
-        Evidence(
-            rank=found.worst if found.alone else None,
-            name=longest(rank_trace, found.rows),
-            event_rank=found.worst,
-            event_id=int(rank_trace.event_id[main.softmax]),
+    states = AboutEvent(rank_trace, main.softmax)
+    return found.finding(
+        inputs,
+        say(
+            "Attention that is not fused costs {lost}: it writes its scores to memory and reads them again. "
+            "It takes {taken}{by}. One kernel would take {left}, at half the peak of this device ({device}). "
+            "One of them writes scores of {heads} heads x {queries} queries x {keys} keys.{why}",
+            **found.parts(inputs, "unfused attention"),
+            heads=states("attention_heads", main.heads),
+            queries=states("attention_queries", main.queries),
+            keys=states("attention_keys", main.keys),
+            device=device_of(inputs, found.ranks),
+            why=_why(rank_trace, main),
         ),
-        change=Change("with attention fused", lambda _: [edits.fused_attention()]),
+        _advice(main),
+        Change("with attention fused", lambda _: [edits.fused_attention()]),
+        event=main.softmax,
     )
 
 
@@ -84,11 +81,7 @@ def _abstain(inputs: Inputs, rank: int) -> None:
     calls = operator_calls(rank_trace)
     owner = np.append(calls.rows, -1)[calls.owner]
     if len(softmax) and matters(inputs, rank, calls.work[np.isin(owner, softmax)]):
-        raise MissingDataError(
-            "shapes of operators",
-            "Record with torch.profiler.profile(record_shapes=True).",
-            "softmaxes between matrix products have no shapes that tell whether they are attention",
-        )
+        raise shapes_missing("softmaxes between matrix products have no shapes: they may be of attention")
 
 
 def _abstain_without_operators(rank_trace: RankTrace) -> None:
@@ -106,37 +99,45 @@ def _abstain_without_operators(rank_trace: RankTrace) -> None:
         )
 
 
-def _why(rank_trace: RankTrace, attention: Attention) -> str:
+def _why(rank_trace: RankTrace, attention: Attention) -> Text:
     """What the events show of why it is not fused, and why its products are slow."""
-    said = ""
+    states, said = AboutEvent(rank_trace, attention.softmax), NOTHING_SAID
     if attention.math >= 0:
-        said = " F.scaled_dot_product_attention took its math path"
-        reasons = _against(rank_trace, attention)
-        said += f"; its inputs have {' and '.join(reasons)}." if reasons else "."
-    size = itemsize(attention.dtype)
-    if attention.keys * size % _LOAD_BYTES and _unaligned(rank_trace, attention):
-        said += (
-            f" Rows of {attention.keys:,} scores are no multiple of {int(_LOAD_BYTES / size)}, so that its "
-            "products run unaligned kernels."
+        path = "F.scaled_dot_product_attention took its math path"
+        said = say(" {path}", path=states("path_of_attention", "math", "name", path))
+        said += _against(rank_trace, attention)
+    multiple = int(_LOAD_BYTES / itemsize(attention.dtype))
+    if attention.keys % multiple and _unaligned(rank_trace, attention):
+        said += say(
+            " Rows of {keys} scores are no multiple of {multiple}: its products run unaligned kernels.",
+            keys=states("attention_keys", attention.keys),
+            multiple=states("numbers_in_16_bytes", multiple),
         )
     return said
 
 
-def _against(rank_trace: RankTrace, attention: Attention) -> list[str]:
+def _against(rank_trace: RankTrace, attention: Attention) -> Text:
     """What of its inputs the one or the other fused kernel does not take."""
     passed = recorded_inputs(rank_trace).of(attention.math)
     multiple = int(_LOAD_BYTES / itemsize(attention.dtype))
+    states = AboutEvent(rank_trace, attention.math)
     widths = {passed.shape(at)[-1] for at in range(3) if passed.is_tensor(at) and passed.shape(at)}
-    reasons = [
-        f"heads of {width} elements, no multiple of {multiple}"
-        for width in sorted(widths)
-        if width % multiple
-    ]
+    odd: list[Said] = [states("width_of_heads", width) for width in sorted(widths) if width % multiple]
+    said = say(".")
+    if odd:
+        said = say(
+            "; its heads have {odd} elements, no multiple of {multiple}.",
+            odd=says(odd),
+            multiple=states("numbers_in_16_bytes", multiple),
+        )
+    refused: list[Said] = []
     if attention.dtype == "float32":
-        reasons.append("the type float32, which flash attention does not take")
+        refused.append(states("type_of_input", "the type float32", "name"))
     if passed.is_tensor(3):
-        reasons.append("a mask, which flash attention does not take")
-    return reasons
+        refused.append(states("mask_of_attention", "a mask", "name"))
+    return (
+        said + say(" Flash attention does not take {what}.", what=says(refused, " or ")) if refused else said
+    )
 
 
 def _unaligned(rank_trace: RankTrace, attention: Attention) -> bool:
@@ -171,4 +172,5 @@ RULE = Rule(
     applies=lambda inputs: inputs.has_operators,
     risk="Results differ in the last bits, and the scores are not there to be read.",
     needs="scaled_dot_product_attention with a mask, type and size of head that a fused kernel takes.",
+    wrong_if="The program needs the scores themselves, or changes them in a way that no fused kernel has.",
 )

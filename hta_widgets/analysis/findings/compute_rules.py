@@ -5,100 +5,79 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.claim import say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
-from hta_widgets.analysis.findings.callers import callers_in_words
-from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding
+from hta_widgets.analysis.findings.callers import callers_text
+from hta_widgets.analysis.findings.finding import NOTE_PCT, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.region_rules import begins_in
 from hta_widgets.analysis.findings.rule import MAIN_QUESTION, Change, Rule
+from hta_widgets.analysis.findings.shorter import cost_in_words, evidence_of, longest, longest_run, running
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.replay.edits import Edit
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import rows_with
 from hta_widgets.trace.rank_trace import RankTrace
 
-__all__ = ["RULES"]
+Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class _Kernels:
-    """Kernels that a program could do without.
-
-    Attributes:
-        pattern: of their names. least_pct: of the time, from which on they are reported.
-        do: what they do. label: of the change that takes them away.
-        suggestion: what to try, and what it risks.
-    """
-
-    pattern: re.Pattern[str]
-    least_pct: float
-    do: str
-    label: str
-    suggestion: str
-
-
-_LAYOUT = _Kernels(
-    # cuDNN and MIOpen bring the inputs of a convolution into their layout, and its output back
-    re.compile(r"\b(?:nchwToNhwc|nhwcToNchw)Kernel\b|^batched_transpose_\d+x\d+_"),
-    NOTE_PCT,
-    "turns the layout of tensors around for convolutions",
-    "without these kernels",
-    "Keep model and inputs in the layout that the convolutions use: "
-    ".to(memory_format=torch.channels_last). Operators without such kernels turn them back.",
-)
-_COPIES = _Kernels(
-    re.compile(r"\bdirect_copy_kernel|\bCatArrayBatchedCopy"),
-    5.0,
-    "only copies, casts or concatenates tensors",
-    "without these kernels",
-    "Cast once instead of in every use, leave out .contiguous() and .clone() where views do, and write "
-    "into one tensor instead of torch.cat. Some kernels are slower on views.",
-)
+# cuDNN and MIOpen bring the inputs of a convolution into their layout, and its output back.
+_LAYOUT = re.compile(r"\b(?:nchwToNhwc|nhwcToNchw)Kernel\b|^batched_transpose_\d+x\d+_")
+_COPIES = re.compile(r"\bdirect_copy_kernel|\bCatArrayBatchedCopy")
 _KINDS = 2
 
 
-def _judge(kernels: _Kernels) -> Callable[[Inputs], Finding | None]:
+def _judge(
+    pattern: re.Pattern[str], least_pct: float, do: str, suggestion: str
+) -> Callable[[Inputs], Finding | None]:
+    """About kernels that a program could do without, told from a share of the time on by what they do."""
+
     def judge(inputs: Inputs) -> Finding | None:
         frame = inputs.temporal
         if frame.empty:
             return None
-        lost = frame["rank"].map(lambda rank: inputs.of(int(rank), _time, kernels.pattern)).astype(np.int64)
+        runs = {rank: inputs.of(rank, _running, pattern) for rank in frame["rank"].tolist()}
+        lost = frame["rank"].map(lambda rank: runs[rank].length).astype(np.int64)
         if not lost.any():
             return None
         about = concerned(frame, lost)
-        taken = int(lost[about.index].sum())
+        ranks, taken = about["rank"].tolist(), int(lost[about.index].sum())
         cost, share = taken // len(about), 100.0 * taken / int(about["window_ns"].sum())
-        if share < kernels.least_pct:
+        if share < least_pct:
             return None
-        worst = int(about["rank"].iloc[int(lost[about.index].to_numpy(np.int64).argmax())])
-        rows = _rows(inputs, worst, kernels.pattern)
-        rank_trace = inputs.trace.rank(worst)
-        most = int(np.bincount(rank_trace.name[rows], rank_trace.dur[rows]).argmax())
+        worst = max(ranks, key=lambda rank: runs[rank].length)
+        rank_trace, rows = inputs.trace.rank(worst), _rows(inputs, worst, pattern)
+        row = longest_run(rank_trace, rows, longest(rank_trace, rows))
+        which = {"pattern": pattern.pattern}
+        change = Change("without these kernels", lambda found: _without(found, pattern))
         return Finding(
             cost,
             share,
-            f"Work that {kernels.do} takes {inputs.share(share)}{inputs.per_step(cost)}"
-            f"{callers_in_words(rank_trace, rows)}.",
-            kernels.suggestion,
+            say(
+                "Kernels that {do} take {cost}{by}.",
+                do=do,
+                cost=cost_in_words(inputs, "kernels_named", cost, share, ranks, **which),
+                by=callers_text(rank_trace, rows, **which),
+            ),
+            suggestion,
             "kernel_breakdown",
-            Evidence(rank=worst if len(about) < len(frame) else None, name=rank_trace.names[most]),
-            change=None
-            if len(_of_fsdp(rank_trace, kernels.pattern))
-            else Change(kernels.label, lambda found: _without(found, kernels.pattern)),
+            evidence_of(rank_trace, row, len(about) < len(frame)),
+            change=None if len(_of_fsdp(rank_trace, pattern)) else change,
+            lost={rank: runs[rank] for rank in ranks},
             severity="note",  # a program needs some of it
         )
 
     return judge
 
 
-def _rows(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> npt.NDArray[np.int64]:
+def _rows(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> Int64:
     """The kernels of the judged time."""
     rank_trace = inputs.trace.rank(rank)
     rows = np.setdiff1d(_chosen(rank_trace, pattern), _of_fsdp(rank_trace, pattern), assume_unique=True)
@@ -106,8 +85,13 @@ def _rows(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> npt.NDArray[np
     return rows[np.argsort(rank_trace.start[rows], kind="stable")]
 
 
+def _running(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> Intervals:
+    """When any of these kernels runs in the judged time."""
+    return running(inputs, rank, _rows(inputs, rank, pattern))
+
+
 @memoize_per_rank(last=_KINDS)
-def _chosen(rank_trace: RankTrace, pattern: re.Pattern[str]) -> npt.NDArray[np.int64]:
+def _chosen(rank_trace: RankTrace, pattern: re.Pattern[str]) -> Int64:
     """The rows that are compute kernels of such a name."""
     named = np.array([bool(pattern.search(name)) for name in rank_trace.names] or [False], np.bool_)
     if not named.any():
@@ -117,7 +101,7 @@ def _chosen(rank_trace: RankTrace, pattern: re.Pattern[str]) -> npt.NDArray[np.i
 
 
 @memoize_per_rank(last=_KINDS)
-def _of_fsdp(rank_trace: RankTrace, pattern: re.Pattern[str]) -> npt.NDArray[np.int64]:
+def _of_fsdp(rank_trace: RankTrace, pattern: re.Pattern[str]) -> Int64:
     """Those that bring shards into and out of the buffers of FSDP's collectives: no program can leave them
     out.
     """
@@ -127,15 +111,8 @@ def _of_fsdp(rank_trace: RankTrace, pattern: re.Pattern[str]) -> npt.NDArray[np.
     named = np.array([name.startswith("fsdp::") for name in rank_trace.names] or [False], np.bool_)
     calls = rows_with(rank_trace.name, named)
     calls = calls[rank_trace.event_class[calls] == EventClass.HOST_OP]
-    found: npt.NDArray[np.int64] = rows[begins_in(rank_trace, launch, calls)]
+    found: Int64 = rows[begins_in(rank_trace, launch, calls)]
     return found
-
-
-def _time(inputs: Inputs, rank: int, pattern: re.Pattern[str]) -> int:
-    """How much of the judged time any of these kernels runs, ns."""
-    rank_trace, rows = inputs.trace.rank(rank), _rows(inputs, rank, pattern)
-    running = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
-    return running.within(rank_trace.windows(inputs.scope))
 
 
 def _without(rank_trace: RankTrace, pattern: re.Pattern[str]) -> list[Edit]:
@@ -148,16 +125,30 @@ RULES = (
         topic="layout_transposes",
         question=MAIN_QUESTION,
         title="Turning the layout of tensors around",
-        judge=_judge(_LAYOUT),
+        judge=_judge(
+            _LAYOUT,
+            NOTE_PCT,
+            "turn the layout of tensors around for convolutions",
+            "Keep model and inputs in the layout that the convolutions use: "
+            ".to(memory_format=torch.channels_last). Operators without such kernels turn them back.",
+        ),
         risk="Operators without a kernel for that layout copy back and forth.",
         needs="Tensors in channels_last.",
+        wrong_if="The layouts differ on purpose: other operators are faster in the one that they have.",
     ),
     Rule(
         topic="tensor_copies",
         question=MAIN_QUESTION,
         title="Copying and casting tensors",
-        judge=_judge(_COPIES),
+        judge=_judge(
+            _COPIES,
+            5.0,
+            "only copy, cast or concatenate tensors",
+            "Cast once instead of in every use, leave out .contiguous() and .clone() where views do, and "
+            "write into one tensor instead of torch.cat. Some kernels are slower on views.",
+        ),
         no_change="FSDP's own copies are recorded under the same names",
         needs="Tensors that can be made in the type and place in which they are used.",
+        wrong_if="The copies are needed: kernels behind them run on no view, or in no other type.",
     ),
 )

@@ -8,16 +8,15 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.core.claim import Claim, Said, say
+from hta_widgets.analysis.findings.finding import Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
-from hta_widgets.analysis.findings.shorter import peaks_of
+from hta_widgets.analysis.findings.shorter import cost_in_words, evidence_of, longest_run, peaks_of, running
 from hta_widgets.analysis.replay import edits
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import brief, significant
+from hta_widgets.formatting import significant
 from hta_widgets.trace.classify import EventClass
-
-__all__ = ["RULES", "pageable_copies", "slow_copies"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -71,17 +70,21 @@ def pageable_copies(inputs: Inputs) -> Finding | None:
         raise MissingDataError(
             "name of the device",
             "Record with a version of PyTorch that writes deviceProperties.",
-            "memory that is copied is pageable; how fast pinned memory would be cannot be told",
+            "memory that is copied is pageable; how fast pinned memory would be is unknown",
         )
+    to_device = "HtoD" in most.name
+    how = "DataLoader(pin_memory=True), tensor.pin_memory()" if to_device else "torch.empty(pin_memory=True)"
     return _finding(
         inputs,
         most,
         gbps,
-        f"copied at {significant(most.gbps)} GB/s, since the driver copies pageable memory once more; from "
-        f"pinned memory {significant(gbps)} GB/s are usual ({known_by})",
-        "Keep what is copied in pinned memory (DataLoader(pin_memory=True), tensor.pin_memory()) and copy "
-        "with non_blocking=True, so that the host need not wait either. Pinned memory "
-        "cannot be swapped out.",
+        say(
+            "pinned memory usually reaches {gbps} ({known_by}): the driver copies pageable memory once more",
+            gbps=_usual(most, gbps, known_by),
+            known_by=known_by,
+        ),
+        f"Keep what is copied in pinned memory ({how}) and copy with non_blocking=True, so that the host "
+        "need not wait either. Pinned memory cannot be swapped out.",
     )
 
 
@@ -99,38 +102,52 @@ def slow_copies(inputs: Inputs) -> Finding | None:
         inputs,
         most,
         _GENERATIONS[link],
-        f"copied at {significant(most.gbps)} GB/s, where {link} carries some "
-        f"{significant(_GENERATIONS[link])} GB/s",
+        say("{link} carries some {gbps}", link=link, gbps=_usual(most, _GENERATIONS[link], link)),
         "Check that the process runs on the device's NUMA node, that the slot has all its lanes (nvidia-smi "
         "-q), and what else uses the link meanwhile; copy contiguous tensors.",
     )
 
 
-def _finding(inputs: Inputs, copies: _Copies, gbps: float, words: str, suggestion: str) -> Finding | None:
+def _in_gb(gbps: float) -> str:
+    return f"{significant(gbps)} GB/s"
+
+
+def _usual(copies: _Copies, gbps: float, known_by: str) -> Claim:
+    about = {"name": copies.name, "known_by": known_by}
+    return Claim("usual_bandwidth", gbps, "GB/s", "", (copies.rank,), about, _in_gb(gbps))
+
+
+def _finding(inputs: Inputs, copies: _Copies, gbps: float, usual: Said, suggestion: str) -> Finding | None:
     cost = copies.beyond_ns(gbps)
     share = _share(inputs, copies, cost)
     if not cost:
         return None
-    longest = int(copies.rows[int(copies.time.argmax())])
-    megabytes = int(copies.size.sum()) / 1e6
-    per_step = f" of {significant(megabytes / inputs.judged)} MB per step" if inputs.judged else ""
+    rank, which = (copies.rank,), {"name": copies.name}
+    rank_trace = inputs.trace.rank(copies.rank)
+    row = longest_run(rank_trace, copies.rows)
+    size = int(copies.size.sum()) / (inputs.judged or 1)
+    text = say(
+        "{name} takes {cost} longer than at the usual bandwidth. It copies {size}{per_step} at "
+        "{gbps}; {usual}.",
+        name=Claim("name_of_copies", copies.name, "name", "", rank),
+        cost=cost_in_words(inputs, "beyond_bandwidth", cost, share, rank, **which, gbps=gbps),
+        size=Claim("copied_bytes", size, "B", "", rank, which, f"{significant(size / 1e6)} MB"),
+        per_step=" per step" if inputs.judged else "",
+        gbps=Claim("median_bandwidth", copies.gbps, "GB/s", "", rank, which, _in_gb(copies.gbps)),
+        usual=usual,
+    )
     return Finding(
         cost,
         share,
-        f"{brief(copies.name)}{per_step or f' of {significant(megabytes)} MB'} is {words}: "
-        f"{inputs.share(share)}{inputs.per_step(cost)} more.",
+        text,
         suggestion,
         "bandwidth_summary",
-        Evidence(
-            rank=copies.rank if len(inputs.temporal) > 1 else None,
-            name=copies.name,
-            event_rank=copies.rank,
-            event_id=int(inputs.trace.rank(copies.rank).event_id[longest]),
-        ),
+        evidence_of(rank_trace, row, len(inputs.temporal) > 1),
         change=Change(
-            f"with these copies at {significant(gbps)} GB/s",
+            say("with these copies at {gbps}", gbps=_usual(copies, gbps, "")),
             lambda _: [edits.copy_bandwidth(gbps, name=edits.exactly(copies.name))],
         ),
+        lost={copies.rank: running(inputs, copies.rank, copies.rows)},
         only_if_saved=not severity_of(share),
         severity=severity_of(share) or "note",
     )
@@ -164,9 +181,7 @@ def _share(inputs: Inputs, copies: _Copies, ns: int) -> float:
 def _pinned(inputs: Inputs, copies: _Copies) -> tuple[float | None, str]:
     """What copies from pinned memory reach: as recorded in the same direction, else what the link carries."""
     way = "HtoD" if "HtoD" in copies.name else "DtoH"
-    same = [
-        other.gbps for other in _large(inputs) if way in other.name and "Pinned" in other.name
-    ]  # fmt: skip
+    same = [other.gbps for other in _large(inputs) if way in other.name and "Pinned" in other.name]
     if same:
         return max(same), "as others here reach"
     link = _link(inputs, copies.rank)
@@ -188,6 +203,7 @@ RULES = (
         judge=pageable_copies,
         risk="Pinned memory is taken from what the host can page out.",
         needs="pin_memory=True and copies with non_blocking=True, read after they are done.",
+        wrong_if="Other work shares the link meanwhile: then pinned memory is no faster.",
     ),
     Rule(
         topic="slow_copies",
@@ -195,5 +211,6 @@ RULES = (
         title="Copying far below the speed of the link",
         judge=slow_copies,
         needs="Access to the machine: its link, and what else uses it.",
+        wrong_if="The copies are of many small pieces, or the device sits in a slot with fewer lanes.",
     ),
 )

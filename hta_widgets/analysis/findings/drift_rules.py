@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from hta_widgets.analysis.core.slopes import pair_slopes
+from hta_widgets.analysis.core.claim import Claim, say
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
+from hta_widgets.analysis.findings.shorter import cost_in_words
+from hta_widgets.analysis.memory.growth import growth
 from hta_widgets.analysis.replay import edits
-from hta_widgets.formatting import percent
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import distinct
-
-__all__ = ["LEAST_STEPS", "RULE", "clock_drift", "trend"]
 
 LEAST_STEPS: Final = 6
 """Of fewer steps, no order is rarer than one in a hundred."""
 
 _CERTAIN: Final = 0.01
-_EXACT_TO = 30
 _SAME: Final = 0.5
 """So much of the compute time must be of kernels that every step runs as often."""
 _ALL_KINDS: Final = 0.75
@@ -39,6 +35,7 @@ class _Drift:
         slope: ns that a step's kernels take longer than those of the step before. first: ns of the first.
         cost_ns: beyond the first step, over all.
         time: ns of all of them. steps: how many. name: of the kernel with most time.
+        rising_pct: how much of that time is of kernels that take longer and longer themselves.
     """
 
     rank: int
@@ -48,6 +45,7 @@ class _Drift:
     time: int
     steps: int
     name: str
+    rising_pct: float
 
 
 def clock_drift(inputs: Inputs) -> Finding | None:
@@ -56,43 +54,33 @@ def clock_drift(inputs: Inputs) -> Finding | None:
     if not found:
         return None
     most = max(found, key=lambda drift: drift.cost_ns)
-    window = inputs.judged_ns[most.rank]
-    share = 100.0 * most.cost_ns / window
-    rise = 100.0 * most.slope * (most.steps - 1) / most.first
-    who = f" on rank {most.rank}" if len(inputs.temporal) > 1 else ""
+    share = 100.0 * most.cost_ns / inputs.judged_ns[most.rank]
+    ranks, alone = (most.rank,), len(inputs.temporal) > 1
+    start, end = inputs.trace.rank(most.rank).windows(inputs.scope)[-1].tolist()
+    text = say(
+        "Over {steps} steps the same kernels come to take {rise} longer{who} (Theil-Sen slope; p < 0.01 that "
+        "it is chance). Beyond the first step, that costs {cost}. Kernels with {rising} of the time "
+        "get slower themselves, as they do if clocks fall.",
+        cost=cost_in_words(inputs, "drift", most.cost_ns, share, ranks),
+        who=say(" on {rank}", rank=Claim("drifting_rank", ranks, "ranks")) if alone else "",
+        steps=Claim("judged_steps", most.steps, "count"),
+        rise=Claim("rise", 100.0 * most.slope * (most.steps - 1) / most.first, "%", "first step", ranks),
+        rising=Claim("rising_kernels", most.rising_pct, "%", "time of equal kernels", ranks),
+    )
+    watch = " (nvidia-smi dmon, rocm-smi)" if inputs.has_graphs else ""
     return Finding(
         most.cost_ns,
         share,
-        f"Over {most.steps} steps the same kernels come to take {percent(rise)} longer{who}, nearly all of "
-        f"them (Theil-Sen slope; p < {_CERTAIN:g} that it is chance): {inputs.share(share)}"
-        f"{inputs.per_step(most.cost_ns)} beyond the first step. So they do if clocks fall.",
-        "Watch clocks, power and temperature (nvidia-smi dmon, rocm-smi) over more steps; better cooling or "
-        "a lower, locked clock keeps them even.",
+        text,
+        f"Watch clocks, power and temperature{watch} over more steps; better cooling or a lower, locked "
+        "clock keeps them even.",
         "kernel_durations",
-        Evidence(rank=most.rank if who else None, name=most.name),
+        Evidence(rank=most.rank if alone else None, name=most.name, event_rank=most.rank, span=(start, end)),
         change=Change(
             "with kernels as fast as in the first step",
             lambda _: [edits.kernels(most.time / (most.time - most.cost_ns))],
         ),
     )
-
-
-def trend(values: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """The Theil-Sen slope per place, and the two-sided p of Mann and Kendall that there is none.
-
-    Ties count as no order. Up to 30 values p is exact (without ties), beyond by the normal distribution.
-    """
-    count = len(values)
-    slopes = pair_slopes(values)
-    score = abs(int(np.sign(slopes).sum()))
-    if count > _EXACT_TO:
-        deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
-        return float(np.median(slopes)), math.erfc(max(score - 1, 0) / deviation / math.sqrt(2))
-    orders = np.ones(1)  # how many of all orders have so many inversions
-    for size in range(2, count + 1):
-        orders = np.convolve(orders, np.ones(size)) / size
-    inversions = (len(slopes) - score) // 2
-    return float(np.median(slopes)), min(1.0, 2.0 * float(orders[: inversions + 1].sum()))
 
 
 def _drift(inputs: Inputs, rank: int) -> _Drift | None:
@@ -115,13 +103,14 @@ def _drift(inputs: Inputs, rank: int) -> _Drift | None:
     same = (count == count[:, :1]).all(axis=1)
     if time[same].sum() < _SAME * time.sum():
         return None
-    whole = time[same].sum(axis=0).astype(np.float64)
-    slope, p = trend(whole)
-    if slope <= 0 or p >= _CERTAIN:
+    whole = time[same].sum(axis=0)
+    slope, chance = growth(whole)
+    if slope <= 0 or 2 * chance >= _CERTAIN:  # of either direction
         return None
-    rising = np.array([trend(each.astype(np.float64))[0] > 0 for each in time[same]])
+    rising = np.array([growth(each)[0] > 0 for each in time[same]])
     if time[same][rising].sum() < _ALL_KINDS * time[same].sum():
         return None
+    rising_pct = 100.0 * float(time[same][rising].sum()) / int(time[same].sum())
     most = int(codes[same][int(time[same].sum(axis=1).argmax())])
     return _Drift(
         rank,
@@ -131,6 +120,7 @@ def _drift(inputs: Inputs, rank: int) -> _Drift | None:
         int(time[same].sum()),
         len(steps),
         rank_trace.names[most],
+        rising_pct,
     )
 
 
@@ -140,4 +130,5 @@ RULE = Rule(
     title="Slowing down from step to step",
     judge=clock_drift,
     applies=lambda inputs: inputs.judged >= LEAST_STEPS,
+    wrong_if="Inputs grow from step to step, as with longer sequences.",
 )

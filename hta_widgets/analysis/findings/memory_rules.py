@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.claim import Claim, Text, Unit, say
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.findings.in_passes import only_forward
+from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
 from hta_widgets.analysis.memory.advice import LIKELY, memory_levels
 from hta_widgets.analysis.memory.owners import memory_owners
 from hta_widgets.errors import MissingDataError
-from hta_widgets.formatting import byte_size, percent
 from hta_widgets.trace.scope import Scope
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
-
-__all__ = ["RULES"]
 
 NEARLY_FULL: Final = 0.9
 """Of a device's memory: a few blocks more, or a longer input, and an allocation fails."""
@@ -33,7 +30,7 @@ _SOON: Final = 10_000
 """A leak that fills the device in as many steps ends most trainings."""
 
 _GROWN: Final = 0.01
-"""Without the device's memory: a leak that has grown by this share of the peak is worth telling."""
+"""Without the device's memory: a leak that has grown by this share of the peak is worth a word."""
 
 
 @memoize_per_rank()
@@ -70,10 +67,20 @@ def _leak(inputs: Inputs) -> Finding | None:
         return None
     first = min(np.flatnonzero(telling), key=lambda at: (left.fillna(np.inf).iloc[at], -rate.iloc[at]))
     row, steps = frame.iloc[first], left.iloc[first]
-    when = "" if np.isnan(steps) else f"; about {round(steps):,} steps more fill the device"
+    when = (
+        ""
+        if np.isnan(steps)
+        else say("; about {left} steps more fill the device", left=_of(row, "steps_left", round(steps)))
+    )
     return _finding(
-        f"Each step leaves about {byte_size(int(row['leak_bytes_per_step']))} allocated on {_place(row)}: "
-        f"the lowest level of its {row['steps']} steps rises{when}.",
+        say(
+            "Each step leaves about {rate} allocated on {place}: the lowest level of its {steps} steps rises"
+            "{when}.",
+            rate=_of(row, "leak_per_step", int(row["leak_bytes_per_step"]), "B"),
+            place=_place(row),
+            steps=_of(row, "steps_of_memory", int(row["steps"])),
+            when=when,
+        ),
         "Keep numbers, not tensors, of past steps (loss.item(), .detach()); look for lists, caches and hooks "
         "that hold tensors.",
         "memory_timeline",
@@ -97,11 +104,21 @@ def _full(inputs: Inputs) -> Finding | None:
         "lifetime",
     )
     most = owners[owners["device"] == row["device"]].iloc[0]
+    less = "smaller micro-batches and gradient accumulation, or activation checkpoints"
+    if only_forward(inputs):
+        less = "smaller batches"
+    elif len(inputs.trace.ranks) > 1 and not inputs.has_fsdp:
+        less += ", or sharded states (FSDP, ZeRO)"
     return _finding(
-        f"Tensors take up to {percent(100.0 * float(share.iloc[fullest]))} of the memory of {_place(row)}, "
-        f"{byte_size(int(row['allocated_bytes']))}; {percent(most['share_pct'])} of it: {most['name']}.",
-        "Less is needed with smaller micro-batches and gradient accumulation, activation checkpoints, or "
-        "sharded states (FSDP, ZeRO). A longer input than these may not fit.",
+        say(
+            "Tensors take up to {share} of the memory of {place}, {size}. Largest part: {owner} ({part}).",
+            share=_of(row, "memory_full", 100.0 * float(share.iloc[fullest]), "%"),
+            place=_place(row),
+            size=_of(row, "most_allocated", int(row["allocated_bytes"]), "B"),
+            part=_of(row, "memory_of_owner", float(most["share_pct"]), "%", owner=str(most["name"])),
+            owner=_of(row, "largest_owner", str(most["name"]), "name"),
+        ),
+        f"Less is needed with {less}. A longer input than these may not fit.",
         "memory_owners",
         row,
     )
@@ -120,31 +137,40 @@ def _fragmentation(inputs: Inputs) -> Finding | None:
     if not chosen.any():
         return None
     row = frame.iloc[int(slack.where(chosen, -1).to_numpy().argmax())]
+    setting = "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; fewer"
     return _finding(
-        f"On {_place(row)}, {byte_size(int(row['slack_bytes']))} of the "
-        f"{byte_size(int(row['reserved_bytes']))} reserved are not allocated when most memory is, though the "
-        "device is nearly full: free blocks do not fit what is asked for.",
-        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; fewer distinct sizes (padding to a few "
-        "lengths) help, too.",
+        say(
+            "On {place}, {slack} of the {reserved} reserved are not allocated when most memory is. The "
+            "device is nearly full: free blocks do not fit what is requested.",
+            place=_place(row),
+            slack=_of(row, "slack_at_peak", int(row["slack_bytes"]), "B"),
+            reserved=_of(row, "reserved_at_peak", int(row["reserved_bytes"]), "B"),
+        ),
+        f"{setting if str(row['device']).startswith('cuda') else 'Fewer'} distinct sizes (padding to a few "
+        "lengths) help.",
         "memory_timeline",
         row,
     )
 
 
-def _place(row: pd.Series) -> str:
-    return f"{row['device']} of rank {row['rank']}"
+def _of(row: pd.Series, measure: str, value: float | str, unit: Unit = "count", **about: Any) -> Claim:
+    """A claim about a device's memory."""
+    of = "memory" if unit == "%" else ""
+    return Claim(measure, value, unit, of, (int(row["rank"]),), {"device": str(row["device"]), **about})
 
 
-def _finding(text: str, suggestion: str, kind: str, row: pd.Series) -> Finding:
-    return Finding(
-        0,
-        0.0,
-        text,
-        suggestion,
-        kind,
-        Evidence(rank=int(row["rank"])),
-        severity="warning",
+def _place(row: pd.Series) -> Text:
+    rank = (int(row["rank"]),)
+    return say(
+        "{device} of {rank}",
+        device=Claim("device_with_memory", str(row["device"]), "name", "", rank),
+        rank=Claim("rank_with_memory", rank, "ranks"),
     )
+
+
+def _finding(text: Text, suggestion: str, kind: str, row: pd.Series) -> Finding:
+    rank = int(row["rank"])
+    return Finding(0, 0.0, text, suggestion, kind, Evidence(rank=rank), severity="warning")
 
 
 RULES = (
@@ -155,6 +181,7 @@ RULES = (
         judge=_leak,
         role="memory",
         headline="memory leaks",
+        wrong_if="The program fills a cache of fixed size, or later steps free what these leave.",
     ),
     Rule(
         topic="memory_full",
@@ -163,6 +190,7 @@ RULES = (
         judge=_full,
         role="memory",
         headline="memory is nearly full",
+        wrong_if="Later steps need no more than these.",
     ),
     Rule(
         topic="memory_fragmentation",
@@ -171,5 +199,6 @@ RULES = (
         judge=_fragmentation,
         role="memory",
         headline="memory is reserved in vain",
+        wrong_if="Other streams or processes use what is reserved.",
     ),
 )

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import numpy as np
 import pandas as pd
 
-from hta_widgets.analysis.findings.finding import Evidence, Finding
+from hta_widgets.analysis.core.claim import Claim, Said, say
+from hta_widgets.analysis.core.intervals import Intervals
+from hta_widgets.analysis.findings.finding import Finding
+from hta_widgets.analysis.findings.in_passes import only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
-from hta_widgets.analysis.findings.shorter import known_peaks
+from hta_widgets.analysis.findings.shorter import (
+    cost_in_words,
+    device_of,
+    evidence_of,
+    known_peaks,
+    longest_kernel,
+    longest_run,
+    running,
+)
 from hta_widgets.analysis.kernels.classes import MATRIX, kernel_class
 from hta_widgets.analysis.replay import edits
-from hta_widgets.formatting import percent, significant
-from hta_widgets.kernel_names import short_kernel_name
+from hta_widgets.analysis.replay.edits import Edit
+from hta_widgets.formatting import significant
 from hta_widgets.trace.classify import EventClass
 from hta_widgets.trace.ordering import unique
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.kernels.units import Unit
-    from hta_widgets.analysis.replay.edits import Edit
-    from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["RULES", "fp32_units", "tf32_units"]
+from hta_widgets.trace.rank_trace import RankTrace
 
 _LEAST_PCT = 30.0
 """A smaller share of the time of matrix products may be some parts that need the precision."""
@@ -33,6 +38,8 @@ _FASTER: Final = 2.0
 a guess: how far a product is from the memory's limit depends on its shape."""
 
 _FULL: Final = ("simt_fp32", "tensor_fp32")
+_TF32: Final = ("tensor_tf32",)
+_Units = tuple[str, ...]
 
 
 def fp32_units(inputs: Inputs) -> Finding | None:
@@ -45,7 +52,8 @@ def fp32_units(inputs: Inputs) -> Finding | None:
     fast, full = peaks.tflops.get("tensor_16bit"), max(peaks.tflops.get(unit, 0.0) for unit in _FULL)
     if fast is None or not full or fast < _FASTER * full:
         return None
-    advice = "torch.autocast with torch.float16 and a GradScaler, which suits models that tolerate 16 bits."
+    scaled = "" if only_forward(inputs) else " and a GradScaler"
+    advice = f"torch.autocast with torch.float16{scaled}, which suits models that tolerate 16 bits."
     if "tensor_tf32" in peaks.tflops:
         advice = (
             'torch.set_float32_matmul_precision("high") is one line: fp32 tensors, multiplied as TF32 with '
@@ -53,69 +61,90 @@ def fp32_units(inputs: Inputs) -> Finding | None:
         )
     elif "AMD" in peaks.source:
         advice = "torch.autocast with torch.bfloat16, which also halves the memory traffic."
-    return _finding(
-        inputs, _FULL, share, lost,
-        f"in full fp32; tensor cores of this device ({peaks.device}) multiply 16 bits at up to "
-        f"{significant(fast / full)} times that rate",
-        advice,
-    )  # fmt: skip
+    ranks = inputs.temporal["rank"].tolist()
+    rate = Claim("rate_of_16_bits", fast / full, "x", "", tuple(ranks), shown=significant(fast / full))
+    cores = say(
+        "Tensor cores of this device ({device}) multiply 16 bits at up to {rate} times that rate.",
+        device=device_of(inputs, ranks),
+        rate=rate,
+    )
+    return _finding(inputs, _FULL, share, lost, "in full fp32", cores, advice)
 
 
 def tf32_units(inputs: Inputs) -> Finding | None:
     """Matrix products in TF32: every device with TF32 multiplies 16 bits twice as fast."""
-    share, lost = _share(inputs, ("tensor_tf32",))
+    share, lost = _share(inputs, _TF32)
     if share <= _LEAST_PCT:
         return None
-    return _finding(
-        inputs, ("tensor_tf32",), share, lost,
-        "in TF32; the same tensor cores multiply 16 bits twice as fast",
-        "torch.autocast with torch.bfloat16, or FSDP's MixedPrecisionPolicy(param_dtype=torch.bfloat16): it "
-        "has the exponents of fp32, so that no loss scaling is needed.",
-    )  # fmt: skip
+    advice = "torch.autocast with torch.bfloat16"
+    if inputs.has_fsdp:
+        advice += ", or FSDP's MixedPrecisionPolicy(param_dtype=torch.bfloat16)"
+    advice += ": it has the exponents of fp32, so that no loss scaling is needed."
+    cores = "The same tensor cores multiply 16 bits twice as fast."
+    return _finding(inputs, _TF32, share, lost, "in TF32", cores, advice)
 
 
 def _finding(
-    inputs: Inputs,
-    units: Collection[str],
-    share: float,
-    lost: pd.Series[float],
-    words: str,
-    advice: str,
-) -> Finding | None:
+    inputs: Inputs, units: _Units, share: float, lost: pd.Series[float], how: str, cores: Said, advice: str
+) -> Finding:
     about = inputs.temporal[inputs.temporal["rank"].isin(lost.index[lost > 0])]
+    ranks, worst = about["rank"].tolist(), int(lost.index[int(lost.argmax())])
     cost = int(lost.sum() / len(about))
     pct = 100.0 * lost.sum() / int(about["window_ns"].sum())
-    longest = _kernels(inputs)[0]
-    longest = longest[[name for name in longest.index if kernel_class(name).unit in units]]
+    by_name = _kernels(inputs)[1][worst]
+    name = str(by_name[[name for name in by_name.index if _multiplies(name, units)]].idxmax())
+    rank_trace = inputs.trace.rank(worst)
+    rows = _rows(rank_trace, units)
+    row = longest_run(rank_trace, rows[rank_trace.overlap(rows, inputs.scope)], name)
+    which = {"units": units}
+    text = say(
+        "Matrix products {how} cost {cost}: in 16 bits they would take about half as long. They take "
+        "{share} of the time of matrix products, convolutions and attention. {cores} The longest of these "
+        "kernels is {longest}.",
+        how=how,
+        cost=cost_in_words(inputs, "half_of_products", cost, pct, ranks, **which),
+        share=Claim("share_of_products", share, "%", "time of products", (), which),
+        cores=cores,
+        longest=longest_kernel(name, worst, units=units),
+    )
     return Finding(
         cost,
         pct,
-        f"{percent(share)} of the time of matrix products, convolutions and attention is spent {words}. In "
-        f"16 bits they take half as long or less, which is {inputs.share(pct)}{inputs.per_step(cost)} lost; "
-        f"the longest is {short_kernel_name(str(longest.idxmax()))}.",
-        f"{advice} Check that the loss stays the same.",
+        text,
+        f"{advice} Check that results stay good enough.",
         "kernel_classes",
-        Evidence(
-            rank=int(about["rank"].iloc[0]) if len(about) < len(inputs.temporal) else None,
-            name=str(longest.idxmax()),
-        ),
-        change=Change(f"with these products {_FASTER:g} times as fast", lambda rank: _faster(rank, units)),
+        evidence_of(rank_trace, row, len(about) < len(inputs.temporal)),
+        change=Change("with these products twice as fast", lambda rank: _faster(rank, units)),
+        lost={rank: inputs.of(rank, _running, units) for rank in ranks},
     )
 
 
-def _faster(rank_trace: RankTrace, units: Collection[str]) -> list[Edit]:
-    compute = rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE)
-    names = sorted(rank_trace.names[code] for code in unique(rank_trace.name[compute]).tolist())
-    chosen = [name for name in names if _multiplies(name, units)]
-    return [edits.kernels(_FASTER, name=edits.exactly(name)) for name in chosen]
+def _running(inputs: Inputs, rank: int, units: _Units) -> Intervals:
+    """When these products run in the judged time."""
+    return running(inputs, rank, _rows(inputs.trace.rank(rank), units))
 
 
-def _multiplies(name: str, units: Collection[str]) -> bool:
+def _rows(rank_trace: RankTrace, units: _Units) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    compute = np.flatnonzero(rank_trace.is_device & (rank_trace.event_class == EventClass.COMPUTE))
+    chosen = np.zeros(len(rank_trace.names) + 1, np.bool_)
+    for code in unique(rank_trace.name[compute]).tolist():
+        chosen[code] = _multiplies(rank_trace.names[code], units)
+    return compute[chosen[rank_trace.name[compute]]]
+
+
+def _faster(rank_trace: RankTrace, units: _Units) -> list[Edit]:
+    names = sorted(
+        rank_trace.names[code] for code in unique(rank_trace.name[_rows(rank_trace, units)]).tolist()
+    )
+    return [edits.kernels(_FASTER, name=edits.exactly(name)) for name in names]
+
+
+def _multiplies(name: str, units: _Units) -> bool:
     found = kernel_class(name)
     return found.operation in MATRIX and found.unit in units
 
 
-def _share(inputs: Inputs, units: Collection[Unit] | Collection[str]) -> tuple[float, pd.Series[float]]:
+def _share(inputs: Inputs, units: _Units) -> tuple[float, pd.Series[float]]:
     """Share (%) of the time of all matrix products that these units take; and by rank half of it, ns."""
     total, by_rank = _kernels(inputs)
     products = [name for name in total.index if kernel_class(name).operation in MATRIX]
@@ -140,6 +169,7 @@ RULES = (
         judge=fp32_units,
         risk="TF32 keeps 10 bits of the mantissa, BF16 7: losses and metrics have to be compared.",
         needs="Units for matrices: Volta or later, CDNA.",
+        wrong_if="The model needs the precision, or the products are too short to get faster.",
     ),
     Rule(
         topic="tf32_units",
@@ -148,5 +178,6 @@ RULES = (
         judge=tf32_units,
         risk="BF16 keeps 7 bits of the mantissa: losses and metrics have to be compared.",
         needs="torch.autocast, and a device of 2020 or later.",
+        wrong_if="The model needs the precision, or the products are too short to get faster.",
     ),
 )

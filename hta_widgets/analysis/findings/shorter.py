@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hta_widgets.analysis.core.claim import Claim, Said, Text, Unit, Value, say
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.findings.finding import NOTE_PCT
+from hta_widgets.analysis.findings.callers import callers_text
+from hta_widgets.analysis.findings.finding import NOTE_PCT, Evidence, Finding, Severity
 from hta_widgets.analysis.findings.idle_rules import concerned
 from hta_widgets.analysis.findings.inputs import Inputs
-from hta_widgets.analysis.kernels.peaks import peaks_of_rank
+from hta_widgets.analysis.findings.rule import Change
+from hta_widgets.analysis.kernels.peaks import Peaks, peaks_of_rank
 from hta_widgets.errors import MissingDataError
-
-if TYPE_CHECKING:
-    from hta_widgets.analysis.kernels.peaks import Peaks
-    from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["Find", "Shorter", "known_peaks", "longest", "matters", "peaks_of", "shorter", "time_of"]
+from hta_widgets.kernel_names import short_kernel_name
+from hta_widgets.trace.rank_trace import RankTrace
 
 Int64 = npt.NDArray[np.int64]
-Find = Callable[["RankTrace"], tuple[Int64, Int64]]
+Find = Callable[[RankTrace], tuple[Int64, Int64]]
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class Shorter:
         ranks: these ranks; alone: it is one of several.
         worst: the rank that loses most, rows: its kernels in the judged time.
         cost_ns: what is lost on each rank on average. taken_pct, lost_pct: shares of the judged time.
+        running: rank -> when its kernels run.
     """
 
     ranks: list[int]
@@ -43,11 +43,90 @@ class Shorter:
     cost_ns: int
     taken_pct: float
     lost_pct: float
+    running: dict[int, Intervals]
+
+    def parts(self, inputs: Inputs, kind: str) -> dict[str, Said]:
+        """What sentences about such kernels state: `lost`, `taken` and `left` of the time, and by whom."""
+        ranks, left = tuple(self.ranks), self.taken_pct - self.lost_pct
+        return {
+            "lost": cost_in_words(inputs, "lost_to_kernels", self.cost_ns, self.lost_pct, ranks, kind=kind),
+            "taken": inputs.share_of_time("kernels_of_kind", self.taken_pct, ranks, kind=kind),
+            "left": inputs.of_time("kernels_could_take", left, ranks, kind=kind),
+            "by": callers_text(inputs.trace.rank(self.worst), self.rows, kind=kind),
+        }
+
+    def finding(
+        self,
+        inputs: Inputs,
+        text: Said,
+        suggestion: str,
+        change: Change,
+        *,
+        kind: str = "operators",
+        run: int | None = None,
+        event: int | None = None,
+        severity: Severity | None = None,
+    ) -> Finding:
+        """The finding about them; `run`: the kernel in which it shows, `event`: what causes that (rows)."""
+        rank_trace = inputs.trace.rank(self.worst)
+        run = longest_run(rank_trace, self.rows) if run is None else run
+        name = longest(rank_trace, self.rows)
+        return Finding(
+            self.cost_ns,
+            self.lost_pct,
+            text,
+            suggestion,
+            kind,
+            evidence_of(rank_trace, run, self.alone, name, event),
+            change=change,
+            lost=self.running,
+            severity=severity,
+        )
 
 
-def shorter(inputs: Inputs, find: Find) -> Shorter | None:
-    """What is lost to kernels, given for a rank with the time that would be left of each; None: nothing."""
+def cost_in_words(
+    inputs: Inputs, measure: str, cost_ns: int, share_pct: float, ranks: Iterable[int], **about: Any
+) -> Text:
+    """`4.7 % of step time (1.2 ms per step)`."""
+    share = inputs.share_of_time(measure, share_pct, ranks, **about)
+    return say("{share}{time}", share=share, time=inputs.time_per_step(measure, cost_ns, ranks, **about))
+
+
+class AboutEvent:
+    """Makes claims about an event of a rank."""
+
+    def __init__(self, rank_trace: RankTrace, row: int) -> None:
+        self.ranks, self.about = (rank_trace.rank,), {"event": int(rank_trace.event_id[row])}
+
+    def __call__(self, measure: str, value: Value, unit: Unit = "count", shown: str = "") -> Claim:
+        """What was measured of it."""
+        return Claim(measure, value, unit, "", self.ranks, self.about, shown)
+
+
+def evidence_of(
+    rank_trace: RankTrace, run: int, alone: bool, name: str = "", event: int | None = None
+) -> Evidence:
+    """That device work runs, as it shows in a row of a rank, which it is about `alone`."""
+    return Evidence(
+        rank=rank_trace.rank if alone else None,
+        name=name or rank_trace.names[rank_trace.name[run]],
+        event_rank=rank_trace.rank,
+        event_id=int(rank_trace.event_id[run if event is None else event]),
+        span=(int(rank_trace.start[run]), int(rank_trace.end[run])),
+    )
+
+
+def shorter(
+    inputs: Inputs, find: Find, abstain: Callable[[Inputs, int], None] | None = None
+) -> Shorter | None:
+    """What is lost to kernels, given for a rank with the time that would be left of each.
+
+    None: less than is worth reporting. `abstain` raises what is missing to tell so of a rank.
+    """
     frame = inputs.temporal
+    if abstain is not None:
+        for rank in frame["rank"].tolist():
+            inputs.of(rank, abstain)
     if frame.empty:
         return None
     parts = {rank: inputs.of(rank, _of_rank, find) for rank in frame["rank"].tolist()}
@@ -57,20 +136,24 @@ def shorter(inputs: Inputs, find: Find) -> Shorter | None:
     about = concerned(frame, lost)
     ranks = about["rank"].tolist()
     whole, lost = int(about["window_ns"].sum()), lost[about.index]
+    lost_pct = 100.0 * float(lost.sum()) / whole
+    if lost_pct < NOTE_PCT:
+        return None
     worst = int(about["rank"].iloc[int(lost.to_numpy(np.float64).argmax())])
     return Shorter(
         ranks,
         len(about) < len(frame),
         worst,
-        parts[worst][0],
+        _judged(inputs, worst, find)[0],
         int(lost.sum()) // len(about),
         100.0 * sum(parts[rank][1] for rank in ranks) / whole,
-        100.0 * float(lost.sum()) / whole,
+        lost_pct,
+        {rank: parts[rank][0] for rank in ranks},
     )
 
 
 def matters(inputs: Inputs, rank: int, rows: Int64) -> bool:
-    """Whether this work takes enough of the judged time to be told."""
+    """Whether this work takes enough of the judged time to be reported."""
     windows = inputs.trace.rank(rank).windows(inputs.scope)
     judged_ns = int((windows[:, 1] - windows[:, 0]).sum())  # that of `temporal`, without asking other ranks
     return bool(100.0 * time_of(inputs, rank, rows) >= NOTE_PCT * judged_ns)
@@ -81,11 +164,30 @@ def longest(rank_trace: RankTrace, rows: Int64) -> str:
     return rank_trace.names[int(np.bincount(rank_trace.name[rows], rank_trace.dur[rows]).argmax())]
 
 
+def longest_run(rank_trace: RankTrace, rows: Int64, name: str = "") -> int:
+    """The row that takes longest among these, or among those of a name."""
+    chosen = rows[rank_trace.name[rows] == rank_trace.names.index(name)] if name else rows
+    return int(chosen[rank_trace.dur[chosen].argmax()])
+
+
+def longest_kernel(name: str, rank: int, **about: Any) -> Claim:
+    """A name, as that of the kernels with most time on a rank among those of a kind."""
+    return Claim("longest_kernel", name, "name", "", (rank,), about, shown=short_kernel_name(name))
+
+
+def running(inputs: Inputs, rank: int, rows: Int64) -> Intervals:
+    """When any of this device work runs in the judged time."""
+    rank_trace = inputs.trace.rank(rank)
+    windows = rank_trace.windows(inputs.scope)
+    work = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    return work & Intervals.union(windows[:, 0], windows[:, 1])
+
+
 def time_of(inputs: Inputs, rank: int, rows: Int64) -> int:
     """How much of the judged time any of this device work runs, ns."""
     rank_trace = inputs.trace.rank(rank)
-    running = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
-    return running.within(rank_trace.windows(inputs.scope))
+    work = Intervals.union(rank_trace.start[rows], rank_trace.end[rows])
+    return work.within(rank_trace.windows(inputs.scope))
 
 
 def known_peaks(inputs: Inputs, ranks: list[int], why: str) -> Peaks:
@@ -105,20 +207,36 @@ def known_peaks(inputs: Inputs, ranks: list[int], why: str) -> Peaks:
     return found[0]
 
 
+def device_of(inputs: Inputs, ranks: list[int]) -> Claim:
+    """The model of the devices of these ranks, whose peaks are known."""
+    return Claim("device", known_peaks(inputs, ranks, "").device, "name", "", tuple(ranks))
+
+
 def peaks_of(inputs: Inputs, rank: int) -> Peaks | None:
     """`peaks_of_rank`."""
     return peaks_of_rank(inputs.trace.rank(rank))
 
 
-def _of_rank(inputs: Inputs, rank: int, find: Find) -> tuple[Int64, int, int]:
-    """The kernels in the judged time, how much of it they take, and how much of that is lost, ns."""
+def shapes_missing(why: str) -> MissingDataError:
+    """What needs the inputs of operators, and why that matters."""
+    return MissingDataError(
+        "shapes of operators", "Record with torch.profiler.profile(record_shapes=True).", why
+    )
+
+
+def _judged(inputs: Inputs, rank: int, find: Find) -> tuple[Int64, Int64]:
+    """The kernels in the judged time, and the time that would be left of each."""
     rank_trace = inputs.trace.rank(rank)
     rows, left = find(rank_trace)
-    if not len(rows):
-        return rows, 0, 0
     chosen = rank_trace.overlap(rows, inputs.scope)
-    rows, left = rows[chosen], left[chosen]
-    taken, whole = time_of(inputs, rank, rows), int(rank_trace.dur[rows].sum())
+    return rows[chosen], left[chosen]
+
+
+def _of_rank(inputs: Inputs, rank: int, find: Find) -> tuple[Intervals, int, int]:
+    """When these kernels run in the judged time, how much of it they take, and how much is lost, ns."""
+    rows, left = _judged(inputs, rank, find)
+    whole = int(inputs.trace.rank(rank).dur[rows].sum())
     if not whole:
-        return rows, 0, 0
-    return rows, taken, round(taken * (1 - int(left.sum()) / whole))
+        return Intervals.union([], []), 0, 0
+    time = running(inputs, rank, rows)
+    return time, time.length, round(time.length * (1 - int(left.sum()) / whole))

@@ -37,14 +37,14 @@ def copying(*copies: tuple[str, int, float], sizes: bool = True) -> Callable[[],
 @pytest.mark.parametrize(
     ("program", "device", "topic", "gbps", "words"),
     [
-        (copying((PAGEABLE, 24_000_000, 6.0)), V100, "pageable_copies", 12.0, "usual (by PCIe 3)"),
-        (copying((PAGEABLE, 24_000_000, 6.0)), A100, "pageable_copies", 24.0, "usual (by PCIe 4)"),
+        (copying((PAGEABLE, 24_000_000, 6.0)), V100, "pageable_copies", 12.0, "(by PCIe 3)"),
+        (copying((PAGEABLE, 24_000_000, 6.0)), A100, "pageable_copies", 24.0, "(by PCIe 4)"),
         (
             copying((PAGEABLE, 24_000_000, 6.0), (PINNED, 2_000_000, 20.0)),
             None,
             "pageable_copies",
             20.0,
-            "usual (as others here reach)",
+            "(as others here reach)",
         ),
         (copying((PINNED, 24_000_000, 3.0)), V100, "slow_copies", 12.0, "PCIe 3 carries some 12.0 GB/s"),
         (copying((PINNED, 24_000_000, 3.7)), V100, "", 0, ""),  # no less than 30 % of 12

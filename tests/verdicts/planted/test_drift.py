@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import permutations
 from pathlib import Path
-from statistics import median
 
-import numpy as np
 import pytest
 
 from hta_widgets.analysis.findings import CHECKED, overview
-from hta_widgets.analysis.findings.drift_rules import trend
 from tests.verdicts.planted.host_program import US, Program
 
 Times = list[dict[str, int]]
@@ -75,22 +71,3 @@ def test_too_little_to_judge_by_is_not_called_nothing(times: Times, marked: bool
 def test_a_falling_clock_is_looked_for_in_six_steps(tmp_path: Path):
     frame = overview(steps(BY_CHANCE).open(tmp_path))
     assert frame.loc[frame["severity"] == CHECKED, "text"].str.contains("from step to step").all()
-
-
-def test_the_trend_is_that_of_all_orders():
-    """Theil-Sen by its definition, and p counted over every order of six values."""
-    values = [3.0, 1.0, 4.0, 5.5, 9.0, 2.0]
-
-    def score(order: list[float]) -> int:
-        return sum((order[j] > order[i]) - (order[j] < order[i]) for j in range(6) for i in range(j))
-
-    slope, p = trend(np.array(values))
-    assert slope == median((values[j] - values[i]) / (j - i) for j in range(6) for i in range(j))
-    orders = [score(list(order)) for order in permutations(values)]
-    assert p == pytest.approx(sum(abs(each) >= abs(score(values)) for each in orders) / len(orders))
-
-
-def test_many_values_are_judged_by_the_normal_distribution():
-    dice = np.random.default_rng(1)
-    assert trend(np.arange(60) + dice.normal(0, 5, 60))[1] < 1e-6
-    assert trend(dice.normal(0, 5, 60))[1] > 0.01

@@ -45,6 +45,7 @@ def test_it_is_told(tmp_path, program, topic, words):
     found = told(program, tmp_path)
     assert list(found) == [topic]
     assert words in str(found[topic]["text"])
+    assert "FSDP" not in str(found[topic]["suggestion"])  # of a single rank
     assert (found[topic]["cost_ns"], found[topic]["share_pct"], found[topic]["saving"]) == (0, 0.0, "")
 
 

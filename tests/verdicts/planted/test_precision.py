@@ -64,7 +64,7 @@ def told(folder: Path, program: Callable[[], Program], device: str | None) -> di
         (steps((CONVOLUTION, 12), (ADD, 8)), A100, "fp32_units", 30.0, ("set_float32_matmul_precision",)),
         (steps((FP32, 8), (HALF, 12)), A100, "fp32_units", 20.0, ("16.0 times",)),
         (steps((AMD32, 12), (ADD, 8)), MI300, "fp32_units", 30.0, ("torch.bfloat16", "MI300X")),
-        (steps((TF32, 12), (ADD, 8)), A100, "tf32_units", 30.0, ("MixedPrecisionPolicy", "twice as fast")),
+        (steps((TF32, 12), (ADD, 8)), A100, "tf32_units", 30.0, ("torch.bfloat16", "twice as fast")),
         (steps((TF32, 12), (ADD, 8)), None, "tf32_units", 30.0, ("torch.bfloat16",)),
     ],
 )
@@ -110,3 +110,16 @@ def test_nothing_is_said_of_an_unknown_device(tmp_path: Path, device: str | None
     rows = overview(opened(tmp_path, program(), device))
     gap = rows[rows["severity"] == OPEN].iloc[0]
     assert "on which units kernels multiply" in gap["text"] and "name of the device" in gap["text"]
+
+
+def test_fsdp_is_advised_where_it_runs(tmp_path: Path) -> None:
+    def with_fsdp() -> Program:
+        program = Program()
+        with program.inside("user_annotation", "FSDP::pre_forward (model)"):
+            program.silence(1 * US)
+        program.events += steps((TF32, 12), (ADD, 8))().events
+        return program
+
+    assert "MixedPrecisionPolicy" in told(tmp_path, with_fsdp, A100)["tf32_units"]["suggestion"]
+    without = told(tmp_path, steps((TF32, 12), (ADD, 8)), A100)["tf32_units"]["suggestion"]
+    assert "FSDP" not in without and "torch.bfloat16" in without

@@ -1,0 +1,145 @@
+"""Large copies between host and device, and kernels that take longer from step to step."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from statistics import median
+
+from tests.claims.job import Job, PlainRank, Record
+from tests.claims.measures.kernels import stated_by
+from tests.claims.plain_kernels import limits_of
+from tests.claims.registry import Stated, check, close
+
+# What copies of pinned memory reach on 16 lanes, GB/s, and the devices in such slots.
+LINKS = {
+    "PCIe 3": (12.0, ("V100", "T4")),
+    "PCIe 4": (24.0, ("A100", "A10", "A30", "A40", "L4", "L40", "MI210", "MI250")),
+    "PCIe 5": (45.0, ("H100", "H800", "H20", "H200", "B200", "MI300", "MI325", "MI350", "MI355")),
+}
+
+
+def copies_of(rank: PlainRank, name: str) -> list[Record]:
+    """Copies of that name and of more than 1 MB in the judged time."""
+    named = [each for each in rank.named(name, rank.work) if int(each.args.get("bytes", 0)) > 1_000_000]
+    return rank.judged(named)
+
+
+def bandwidth(copies: list[Record]) -> float:
+    """GB/s of the median copy."""
+    return median(int(copy.args["bytes"]) / max(copy.dur, 1) for copy in copies)
+
+
+@check("name_of_copies")
+def name_of_copies(job: Job, stated: Stated) -> str:
+    """Large copies of that name are in the judged time."""
+    (rank,) = job.of(stated.ranks)
+    return "" if copies_of(rank, stated.value) else f"rank {rank.number} has none of these"
+
+
+@check("copied_bytes")
+def copied_bytes(job: Job, stated: Stated) -> str:
+    """What all of them copy in a step."""
+    (rank,) = job.of(stated.ranks)
+    size = sum(int(copy.args["bytes"]) for copy in copies_of(rank, stated.about["name"]))
+    return close(stated, size / max(len(job.steps), 1), 1e-6, 0.0)
+
+
+@check("median_bandwidth")
+def median_bandwidth(job: Job, stated: Stated) -> str:
+    """What the median copy reaches."""
+    (rank,) = job.of(stated.ranks)
+    return close(stated, bandwidth(copies_of(rank, stated.about["name"])), 1e-4, 0.0)
+
+
+@check("beyond_bandwidth")
+def beyond_bandwidth(job: Job, stated: Stated) -> str:
+    """How much longer they take than at a bandwidth."""
+    (rank,) = job.of(stated.ranks)
+    copies = copies_of(rank, stated.about["name"])
+    beyond = sum(max(copy.dur - int(copy.args["bytes"]) / stated.about["gbps"], 0) for copy in copies)
+    return close(stated, stated_by(job, stated, beyond), 0.001, 0.01 if stated.unit == "%" else 10.0)
+
+
+@check("usual_bandwidth")
+def usual_bandwidth(job: Job, stated: Stated) -> str:
+    """What the link of the device carries, or other copies of the same direction reach from pinned memory."""
+    way = "HtoD" if "HtoD" in stated.about["name"] else "DtoH"
+    device = str(limits_of(job, stated.ranks[0]).get("name", ""))
+    by_link = [gbps for gbps, devices in LINKS.values() if any(each in device for each in devices)]
+    names = {each.name for rank in job.ranks.values() for each in rank.work}
+    pinned = [
+        bandwidth(copies)
+        for rank in job.ranks.values()
+        for name in sorted(names)
+        if way in name and "Pinned" in name and (copies := copies_of(rank, name))
+    ]
+    if stated.about["known_by"].startswith("as others"):
+        return close(stated, max(pinned, default=0.0), 1e-4, 0.0)
+    link = stated.about["known_by"].removeprefix("by ")
+    if link and link not in LINKS:
+        return f"{link} is no link"
+    allowed = by_link if link or not pinned else [*by_link, max(pinned)]
+    return "" if any(abs(stated.value - each) < 1e-4 * each for each in allowed) else f"usual are {allowed}"
+
+
+# -- kernels from step to step ---------------------------------------------------------------------
+
+
+def equal_kernels(rank: PlainRank) -> dict[str, list[int]]:
+    """The time in each judged step of kernels that every step runs as often, by name."""
+    time: dict[str, list[int]] = {}
+    count: dict[str, list[int]] = {}
+    for kernel in rank.kernels:
+        for step, (start, end) in enumerate(rank.windows):
+            if start <= kernel.start < end:
+                time.setdefault(kernel.name, [0] * len(rank.windows))[step] += kernel.dur
+                count.setdefault(kernel.name, [0] * len(rank.windows))[step] += 1
+    return {name: each for name, each in time.items() if len(set(count[name])) == 1}
+
+
+def slope(values: list[int] | list[float]) -> float:
+    """The median of the slopes between all pairs (Theil and Sen)."""
+    return median((b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(values), 2))
+
+
+def whole(rank: PlainRank) -> list[int]:
+    return [sum(step) for step in zip(*equal_kernels(rank).values(), strict=True)]
+
+
+@check("judged_steps")
+def judged_steps(job: Job, stated: Stated) -> str:
+    """So many steps are judged."""
+    return close(stated, len(job.steps), 0.0, 0.0)
+
+
+@check("drift")
+def drift(job: Job, stated: Stated) -> str:
+    """What equal kernels take beyond the first step, along their slope."""
+    (rank,) = job.of(stated.ranks)
+    time = whole(rank)
+    return close(stated, stated_by(job, stated, slope(time) * len(time) * (len(time) - 1) / 2), 0.001, 1e-3)
+
+
+@check("rise")
+def rise(job: Job, stated: Stated) -> str:
+    """How much longer they take in the last step than in the first, along their slope."""
+    (rank,) = job.of(stated.ranks)
+    time = whole(rank)
+    first = median(each - slope(time) * step for step, each in enumerate(time))
+    return close(stated, 100.0 * slope(time) * (len(time) - 1) / first, 0.001, 1e-6)
+
+
+@check("rising_kernels")
+def rising_kernels(job: Job, stated: Stated) -> str:
+    """How much of their time is of kernels that take longer and longer themselves."""
+    (rank,) = job.of(stated.ranks)
+    equal = equal_kernels(rank).values()
+    rising = sum(sum(time) for time in equal if slope(time) > 0)
+    return close(stated, 100.0 * rising / sum(map(sum, equal)), 0.001, 1e-6)
+
+
+@check("drifting_rank")
+def drifting_rank(job: Job, stated: Stated) -> str:
+    """No rank loses more to that."""
+    cost = {number: slope(whole(rank)) for number, rank in job.ranks.items() if len(whole(rank)) > 1}
+    return "" if (max(cost, key=cost.__getitem__),) == tuple(stated.value) else f"{cost} ns per step"
