@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
 
+from hta_widgets.analysis.core.claim import Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.device_time.busy import busy
-from hta_widgets.analysis.findings.critical import said_of, severity_on_path
+from hta_widgets.analysis.findings.critical import on_critical_path, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FULLY_SHARD
 from hta_widgets.analysis.strategy.fsdp_units import GATHER, fsdp_units
-from hta_widgets.formatting import brief, counted, duration, in_words
+from hta_widgets.formatting import brief, counted
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
     from hta_widgets.trace.rank_trace import RankTrace
-
-__all__ = ["RULE", "fsdp_prefetch"]
 
 _LIMITER: Final = "FullyShardedDataParallel.rate_limiter"
 _ORDER: Final = "out of order"
@@ -55,25 +55,38 @@ def fsdp_prefetch(inputs: Inputs) -> Finding | None:
     window = window[window.index.isin(frame["rank"])]
     lost = int(late["exposed_ns"].sum())
     cost, share = lost // len(window), 100.0 * lost / int(window.sum())
-    off_path = _off_path(inputs, late)
+    exposed = _exposed(inputs, late)
+    off_path = _off_path(inputs, exposed)
     phases = sorted(late["phase"].unique(), reverse=True)  # forward comes first
     worst = late.iloc[int(late["exposed_ns"].to_numpy(np.int64).argmax())]
-    ranks = late["rank"].nunique()
+    number, several = int(worst["rank"]), len(window) > 1
+    about = {"phases": phases, "units": sorted(late["name"].unique().tolist())}
+    ranks = tuple(window.index.tolist())
     return Finding(
         cost,
         share,
-        f"FSDP's all-gathers of {_listed(late)} for {' and '.join(phases)} {_fault(cause, prefetched)}: "
-        f"nothing hides {duration(lost / len(late))} of each, {inputs.share(share)}{inputs.per_step(cost)}"
-        f"{said_of(off_path)}.",
+        say(
+            "FSDP's all-gathers of {units} for {phases} {fault}. Nothing hides {share}{time} of them, {each} "
+            "each.{on_path}",
+            units=_listed(late),
+            phases=Claim("late_gathers_in", tuple(phases), "name"),
+            fault=_fault(cause, prefetched),
+            share=inputs.share_of_time("exposed_gathers", share, ranks, **about),
+            time=inputs.time_per_step("exposed_gathers", cost, ranks, **about),
+            each=Claim("exposed_of_each_gather", lost / len(late), "ns", ranks=ranks, about=about),
+            on_path=on_critical_path(off_path, "exposed_gathers", list(ranks)),
+        ),
         _advice(inputs, late, phases, cause, prefetched),
         "fsdp_units",
         Evidence(
-            rank=int(worst["rank"]) if ranks == 1 and len(window) > 1 else None,
+            rank=number if several and set(late["rank"]) == {number} else None,
             name=str(worst["kernel"]),
-            event_rank=int(worst["rank"]),
+            event_rank=number,
             event_id=int(worst["event_id"]),
+            span=(int(worst["start_ns"]), int(worst["end_ns"])),
         ),
         change=_change(phases, cause, prefetched) if not _waits_for_limiter(inputs, late) else None,
+        lost=exposed,
         severity=severity_on_path(share, off_path),
     )
 
@@ -87,14 +100,18 @@ def _change(phases: list[str], cause: str, prefetched: bool) -> Change | None:
     return Change(words, lambda _: [edits.prefetch(units, phase)])
 
 
-def _listed(late: pd.DataFrame) -> str:
+def _listed(late: pd.DataFrame) -> Text:
     """The units that lose most, by name, and how many more there are."""
     lost = late.groupby("name", sort=True)["exposed_ns"].sum().sort_values(ascending=False, kind="stable")
-    names = [brief(str(name)) for name in lost.index[:_NAMED]]
+    names = tuple(str(name) for name in lost.index[:_NAMED])
     more = len(lost) - len(names)
-    if more:
-        return f"{', '.join(names)} and {more} more unit{'s' * (more > 1)}"
-    return in_words(names)
+    units = Claim("units_gathered_late", names, "name")
+    if not more:
+        return say("{units}", units=units)
+    others = say("{more} more unit{s}", more=Claim("more_units", more, "count"), s="s" * (more > 1))
+    return say(
+        "{units} and {others}", units=replace(units, shown=", ".join(map(brief, names))), others=others
+    )
 
 
 def _fault(cause: str, prefetched: bool) -> str:
@@ -155,16 +172,20 @@ def _limited(rank_trace: RankTrace, late: pd.DataFrame) -> int:
     return int(waiting.within_each(before).sum())
 
 
-def _off_path(inputs: Inputs, late: pd.DataFrame) -> float:
-    """The share (0 to 1) of what is exposed that the host hides: the device waits for it anyway."""
-    hidden = whole = 0
+def _exposed(inputs: Inputs, late: pd.DataFrame) -> dict[int, Intervals]:
+    """When these run and nothing hides them, by rank."""
+    exposed = {}
     for rank, rows in late.groupby("rank"):
         number = int(str(rank))
-        exposed = busy(inputs.trace.rank(number), inputs.scope).exposed_communication
-        exposed &= Intervals.union(rows["start_ns"].to_numpy(np.int64), rows["end_ns"].to_numpy(np.int64))
-        hidden += (exposed & inputs.hidden(number)).length
-        whole += exposed.length
-    return hidden / whole if whole else 0.0
+        runs = Intervals.union(rows["start_ns"].to_numpy(np.int64), rows["end_ns"].to_numpy(np.int64))
+        exposed[number] = busy(inputs.trace.rank(number), inputs.scope).exposed_communication & runs
+    return exposed
+
+
+def _off_path(inputs: Inputs, exposed: dict[int, Intervals]) -> float:
+    """The share (0 to 1) of what is exposed that the host hides: the device waits for it anyway."""
+    hidden = sum((time & inputs.hidden(rank)).length for rank, time in exposed.items())
+    return hidden / max(sum(time.length for time in exposed.values()), 1)
 
 
 RULE = Rule(
@@ -176,4 +197,5 @@ RULE = Rule(
     no_change="no edit changes the order of all-gathers, or takes their limit away",
     risk="Parameters of one more unit are whole at a time.",
     needs="Free device memory, and units in a fixed order.",
+    wrong_if="the parameters are not ready any earlier",
 )

@@ -21,11 +21,10 @@ def merged(judged: Sequence[Judged]) -> list[Judged]:
     The reason why a rank is late is a part of the waiting for it. A loss most of whose time lies within a
     larger one, on each of its ranks, is a part of that. Parts have no parts.
     """
-    wholes = sorted(judged, key=lambda each: (-_length(each.finding), each.rule.topic))
+    wholes = sorted(judged, key=_largest_first)
     found: dict[str, str] = {}
-    for each in reversed(wholes):  # the smallest first
-        larger = (other for other in wholes if other is not each and _length(other.finding) > 0)
-        whole = next((other for other in larger if _is_part(each.finding, other.finding)), None)
+    for at, each in enumerate(wholes):
+        whole = next((other for other in wholes[:at] if _is_part(each.finding, other.finding)), None)
         if whole is not None:
             found[each.rule.topic] = whole.rule.topic
     for each in judged:
@@ -34,6 +33,11 @@ def merged(judged: Sequence[Judged]) -> list[Judged]:
             if (whole := next(late, None)) is not None:
                 found[each.rule.topic] = whole.rule.topic
     return [replace(each, part_of=_outermost(found, each.rule.topic)) for each in judged]
+
+
+def _largest_first(judged: Judged) -> tuple[int, int, str]:
+    """Of two that take the same time, only one can be a part of the other."""
+    return -_length(judged.finding), -judged.finding.cost_ns, judged.rule.topic
 
 
 def _outermost(part_of: dict[str, str], topic: str) -> str:
@@ -47,7 +51,7 @@ def _outermost(part_of: dict[str, str], topic: str) -> str:
 
 def _is_part(part: Finding, whole: Finding) -> bool:
     """Whether most of the time of one lies within that of a larger one, on each of its ranks."""
-    if not part.lost or _length(part) > _length(whole):
+    if not _length(part):
         return False
     return all(
         rank in whole.lost and (time & whole.lost[rank]).length >= _MOST * time.length

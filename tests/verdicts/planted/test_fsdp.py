@@ -32,7 +32,7 @@ def test_gathers_in_their_own_turn(named: bool, tmp_path: Path):
     assert row["cost_ns"] == 6 * 2 * 4 * 300 * US
     first = "layers.0, layers.1, layers.2" if named else "unit 1, unit 2, unit 3"
     assert f"all-gathers of {first} and 1 more unit for forward and backward are issued only" in row["text"]
-    assert "nothing hides 300 µs of each" in row["text"] and "(2.40 ms per step)" in row["text"]
+    assert "(2.40 ms per step) of them, 300 µs each" in row["text"]
     assert all(setting in row["suggestion"] for setting in SETTINGS[named])
     assert not any(setting in row["suggestion"] for setting in SETTINGS[not named])
     # a cost is no saving: that is as long as the job takes less with that prefetch
@@ -64,7 +64,7 @@ def test_another_order_than_that_of_use(tmp_path: Path):
     assert row["suggestion"] == (
         "Pass the modules to set_modules_to_forward_prefetch in the order in which they run."
     )
-    assert row["section"] == "unknown" and "no edit changes the order of all-gathers" in row["saving"]
+    assert not row["method"] and "no edit changes the order of all-gathers" in row["saving"]
 
 
 def test_the_limit_of_all_gathers(tmp_path: Path):
@@ -78,7 +78,7 @@ def test_the_limit_of_all_gathers(tmp_path: Path):
     frame = overview(played.open(tmp_path))
     (row,) = frame[frame["topic"] == "fsdp_prefetch"].to_dict("records")
     assert "limit_all_gathers=False" in row["suggestion"]
-    assert row["section"] == "unknown" and not row["edits"]
+    assert not row["method"] and not row["edits"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_rank_without_such_all_gathers(tmp_path: Path):
     late = replace(DRAINED, waits_for_ns=50 * US)
     frame = overview(ahead.play().open(tmp_path, late.play().events, late.play().events))
     (row,) = frame[frame["topic"] == "fsdp_prefetch"].to_dict("records")
-    assert row["section"] == "unknown"
+    assert not row["method"]
     assert "rank 0 has no all-gather that could be issued earlier" in row["saving"]
 
 
