@@ -106,15 +106,16 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
         say(
             "{who} wait {each_other} {share}{time}. {whom}",
             who=recorded_of(inputs, "The") or "The ranks",
-            each_other="for another one" if most else "for each other",
+            each_other="for each other" if most is None else "for another one",
             share=inputs.share_of_time("waiting_for_each_other", share),
             time=inputs.time_per_step("waiting_for_each_other", cost),
-            whom=_causing_most(inputs.late, most) if most else _whom(inputs.late, slow),
+            whom=_whom(inputs.late, slow) if most is None else _causing_most(inputs.late, most),
         ),
         suggestion,
         "stragglers",
         evidence_of(inputs, lost, (EventClass.COMMUNICATION,), None, ""),
         lost=lost,
+        title="" if most is None else "Waiting for another rank",
     )
 
 

@@ -728,12 +728,11 @@ def copying_alone_time(rank: PlainRank, about: dict[str, Any]) -> int:
 def copies_by_name(job: Job, ranks: tuple[int, ...]) -> Counter[str]:
     times: Counter[str] = Counter()
     for rank in job.of(ranks):
-        by_name: dict[str, list[Record]] = defaultdict(list)
+        others = union(each.window for each in rank.work if each.kind != "copying")
         for each in rank.work:
             if each.kind == "copying":
-                by_name[each.name].append(each)
-        for name, own in by_name.items():
-            times[name] += sum(rank.within(copying_alone(rank, [each])) for each in own)
+                parts = subtract([each.window], others)
+                times[each.name] += sum(length(overlap(parts, window)) for window in rank.windows)
     return times
 
 
