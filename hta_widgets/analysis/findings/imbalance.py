@@ -109,7 +109,9 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
             each_other="for each other" if most is None else "for another one",
             share=inputs.share_of_time("waiting_for_each_other", share),
             time=inputs.time_per_step("waiting_for_each_other", cost),
-            whom=_whom(inputs.late, slow) if most is None else _causing_most(inputs.late, most),
+            whom=_whom(inputs.late, slow)
+            if most is None
+            else _causing_most(inputs.late, most, at_start([most])),
         ),
         suggestion,
         "stragglers",
@@ -159,11 +161,11 @@ def _main_cause(late: pd.DataFrame) -> int | None:
     return int(caused.index[int(caused.to_numpy().argmax())]) if alone else None
 
 
-def _causing_most(late: pd.DataFrame, rank: int) -> Text:
+def _causing_most(late: pd.DataFrame, rank: int, who: str = "") -> Text:
     caused = int(late.loc[late["rank"] == rank, "blamed_ns"].sum())
     return say(
         "{rank} causes the largest part of it: {share}.",
-        rank=Claim("causes_most_waiting", (rank,), "ranks"),
+        rank=Claim("causes_most_waiting", (rank,), "ranks", shown=who),
         share=Claim("caused_waiting", 100.0 * caused / int(late["waited_ns"].sum()), "%", "waiting", (rank,)),
     )
 
