@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-import numpy as np
 import pandas as pd
 
 from hta_widgets.analysis.communication.collectives import recorded
 from hta_widgets.analysis.communication.operations import POINT_TO_POINT
 from hta_widgets.analysis.core.claim import Claim, Said, say
-from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.critical import off_critical_path, on_critical_path, severity_on_path
 from hta_widgets.analysis.findings.finding import Finding
 from hta_widgets.analysis.findings.idle_rules import shares_of
@@ -20,7 +17,7 @@ from hta_widgets.analysis.findings.in_passes import in_passes, only_forward
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.rule import Change, Rule
-from hta_widgets.analysis.findings.waiting import evidence_of, transferring_of
+from hta_widgets.analysis.findings.waiting import evidence_of, exposed_runs, transferring_of
 from hta_widgets.analysis.parallelism.dimensions import CONTEXT, EXPERT, TENSOR, described
 from hta_widgets.analysis.parallelism.process_groups import process_groups
 from hta_widgets.analysis.replay import edits
@@ -153,14 +150,7 @@ def _whom_to_ask(inputs: Inputs) -> str:
 
 def _exposed(inputs: Inputs, found: pd.DataFrame) -> int:
     """How long these kernels run on all ranks together without compute, waiting included, ns."""
-    length = 0
-    for rank, rows in found.groupby("rank"):
-        rank_trace = inputs.trace.rank(int(str(rank)))
-        windows = rank_trace.windows(inputs.scope)
-        runs = Intervals.union(*(rows[name].to_numpy(np.int64) for name in ("start_ns", "end_ns")))
-        inside = runs & Intervals.union(windows[:, 0], windows[:, 1])
-        length += (inside - busy(rank_trace, inputs.scope).compute).length
-    return length
+    return sum(time.length for time in exposed_runs(inputs, found).values())
 
 
 def _purpose_of_most(inputs: Inputs, lost: int) -> str:

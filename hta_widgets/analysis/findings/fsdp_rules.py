@@ -10,15 +10,15 @@ import pandas as pd
 
 from hta_widgets.analysis.core.claim import Claim, Text, say
 from hta_widgets.analysis.core.intervals import Intervals
-from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.critical import on_critical_path, severity_on_path
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Change, Rule
+from hta_widgets.analysis.findings.waiting import exposed_runs
 from hta_widgets.analysis.replay import edits
 from hta_widgets.analysis.strategy.fsdp_passes import BACKWARD, FULLY_SHARD
 from hta_widgets.analysis.strategy.fsdp_units import GATHER, fsdp_units
-from hta_widgets.formatting import brief, counted
+from hta_widgets.formatting import brief
 from hta_widgets.trace.reader.schema import NULL
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def fsdp_prefetch(inputs: Inputs) -> Finding | None:
     window = window[window.index.isin(frame["rank"])]
     lost = int(late["exposed_ns"].sum())
     cost, share = lost // len(window), 100.0 * lost / int(window.sum())
-    exposed = _exposed(inputs, late)
+    exposed = exposed_runs(inputs, late)
     off_path = _off_path(inputs, exposed)
     phases = sorted(late["phase"].unique(), reverse=True)  # forward comes first
     worst = late.iloc[int(late["exposed_ns"].to_numpy(np.int64).argmax())]
@@ -96,7 +96,8 @@ def _change(phases: list[str], cause: str, prefetched: bool) -> Change | None:
     if cause == _ORDER and prefetched:
         return None
     units, phase = 1 + prefetched, phases[0] if len(phases) == 1 else None
-    words = f"with all-gathers{f' of {phase}' if phase else ''} issued {counted(units, 'unit')} ahead"
+    ahead = "two units" if prefetched else "one unit"
+    words = f"with all-gathers{f' of {phase}' if phase else ''} issued {ahead} ahead"
     return Change(words, lambda _: [edits.prefetch(units, phase)])
 
 
@@ -170,16 +171,6 @@ def _limited(rank_trace: RankTrace, late: pd.DataFrame) -> int:
     issued = mine["issued_ns"].to_numpy(np.int64)
     before = np.stack([issued - mine["exposed_ns"].to_numpy(np.int64), issued], axis=1)
     return int(waiting.within_each(before).sum())
-
-
-def _exposed(inputs: Inputs, late: pd.DataFrame) -> dict[int, Intervals]:
-    """When these run and nothing hides them, by rank."""
-    exposed = {}
-    for rank, rows in late.groupby("rank"):
-        number = int(str(rank))
-        runs = Intervals.union(rows["start_ns"].to_numpy(np.int64), rows["end_ns"].to_numpy(np.int64))
-        exposed[number] = busy(inputs.trace.rank(number), inputs.scope).exposed_communication & runs
-    return exposed
 
 
 def _off_path(inputs: Inputs, exposed: dict[int, Intervals]) -> float:

@@ -9,13 +9,13 @@ import pandas as pd
 
 from hta_widgets.analysis.communication.alpha_beta import alpha_beta
 from hta_widgets.analysis.core.claim import Claim, say
-from hta_widgets.analysis.core.intervals import Intervals
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.device_time.busy import busy
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.in_passes import in_passes
 from hta_widgets.analysis.findings.inputs import Inputs
 from hta_widgets.analysis.findings.rule import Rule
+from hta_widgets.analysis.findings.waiting import exposed_runs
 
 LEAST_PER_STEP: Final = 10
 """Fewer small collectives in a step are not many."""
@@ -108,23 +108,10 @@ def tiny_collectives(inputs: Inputs) -> Finding | None:
             name=str(worst["name"]),
             event_rank=int(worst["rank"]),
             event_id=int(worst["event_id"]),
-            span=(int(worst["start_ns"]), int(worst["start_ns"] + worst["dur_ns"])),
+            span=(int(worst["start_ns"]), int(worst["end_ns"])),
         ),
-        lost=_exposed(inputs, small),
+        lost={} if inputs.trace.exceeds_memory else exposed_runs(inputs, small),
     )
-
-
-def _exposed(inputs: Inputs, small: pd.DataFrame) -> dict[int, Intervals]:
-    """When these run without compute, by rank; {} where ranks are too many to be held."""
-    if inputs.trace.exceeds_memory:
-        return {}
-    times = {}
-    for rank, rows in small.groupby("rank"):
-        start = rows["start_ns"].to_numpy(np.int64)
-        runs = Intervals.union(start, start + rows["dur_ns"].to_numpy(np.int64))
-        number = int(str(rank))
-        times[number] = busy(inputs.trace.rank(number), inputs.scope).exposed_communication & runs
-    return times
 
 
 def _advice(inputs: Inputs, small: pd.DataFrame, collective: str) -> str:

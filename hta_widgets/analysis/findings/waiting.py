@@ -13,9 +13,9 @@ from hta_widgets.analysis.findings.finding import Evidence
 from hta_widgets.trace.classify import EventClass
 
 if TYPE_CHECKING:
-    from hta_widgets.analysis.findings.inputs import Inputs
+    import pandas as pd
 
-__all__ = ["evidence_of", "exposed_of", "transferring_of", "waiting_of"]
+    from hta_widgets.analysis.findings.inputs import Inputs
 
 
 def waiting_of(inputs: Inputs, ranks: Iterable[int]) -> dict[int, Intervals]:
@@ -35,6 +35,16 @@ def exposed_of(inputs: Inputs, ranks: Iterable[int]) -> dict[int, Intervals]:
     if inputs.trace.exceeds_memory:
         return {}
     return {rank: _exposed(inputs, rank) for rank in ranks}
+
+
+def exposed_runs(inputs: Inputs, kernels: pd.DataFrame) -> dict[int, Intervals]:
+    """When these kernels (rank, start_ns, end_ns) run without compute, in the judged time, by rank."""
+    found = {}
+    for key, rows in kernels.groupby("rank"):
+        rank = int(str(key))
+        runs = Intervals.union(*(rows[edge].to_numpy(np.int64) for edge in ("start_ns", "end_ns")))
+        found[rank] = _exposed(inputs, rank) & runs
+    return found
 
 
 def evidence_of(
