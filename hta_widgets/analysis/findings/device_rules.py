@@ -14,8 +14,9 @@ from hta_widgets.analysis.findings.critical import off_critical_path, on_critica
 from hta_widgets.analysis.findings.finding import Evidence, Finding
 from hta_widgets.analysis.findings.idle_rules import concerned, shares_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.late_ranks import compute_longer
 from hta_widgets.analysis.findings.rule import Change, Rule, several_ranks
-from hta_widgets.analysis.findings.straggler import at_start, compute_longer
+from hta_widgets.analysis.findings.straggler import at_start
 from hta_widgets.analysis.findings.waiting import evidence_of
 from hta_widgets.analysis.replay import edits
 from hta_widgets.kernel_names import short_kernel_name

@@ -7,9 +7,10 @@ import pandas as pd
 from hta_widgets.analysis.core.claim import Claim, Text, say
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
 from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.late_ranks import compute_longer, late_ranks
 from hta_widgets.analysis.findings.pipeline_rules import bubble
 from hta_widgets.analysis.findings.rule import Rule, several_ranks
-from hta_widgets.analysis.findings.straggler import at_start, compute_longer, late_ranks, recorded_of
+from hta_widgets.analysis.findings.straggler import at_start, recorded_of
 from hta_widgets.analysis.findings.waiting import evidence_of, waiting_of
 from hta_widgets.errors import MissingDataError
 from hta_widgets.formatting import ranks_in_words

@@ -11,8 +11,8 @@ import pandas as pd
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say, says
 from hta_widgets.analysis.core.memoize import memoize_per_rank
 from hta_widgets.analysis.findings.finding import Evidence, Finding, severity_of
+from hta_widgets.analysis.findings.late_ranks import late_ranks
 from hta_widgets.analysis.findings.rule import Rule
-from hta_widgets.analysis.findings.straggler import late_ranks
 from hta_widgets.analysis.parallelism.pipeline import pipeline
 from hta_widgets.analysis.parallelism.schedules import GPIPE, INTERLEAVED, ONE_F_ONE_B, ZB_H1
 from hta_widgets.analysis.replay.what_if import LEAST_PCT
