@@ -53,7 +53,9 @@ def memory_copies(inputs: Inputs) -> Finding | None:
     of_rank = say(" of {rank}", rank=Claim("copying_most", (alone,), "ranks")) if alone is not None else ""
     kind, part = _main_copy(inputs, ranks)
     off_path = off_critical_path(inputs, ranks, "exposed_memory")
-    copying = {} if inputs.trace.exceeds_memory else {rank: _alone(inputs, rank) for rank in ranks}
+    severity = severity_on_path(share, off_path)
+    held = severity and not inputs.trace.exceeds_memory
+    copying = {rank: _alone(inputs, rank) for rank in ranks} if held else {}
     return Finding(
         cost,
         share,
@@ -74,7 +76,7 @@ def memory_copies(inputs: Inputs) -> Finding | None:
         evidence_of(inputs, copying, _MEMORY, alone, kind),
         share_of=shares_of(about, about["exposed_memory_ns"]),
         lost=copying,
-        severity=severity_on_path(share, off_path),
+        severity=severity,
     )
 
 

@@ -88,6 +88,8 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
     if of_stages is not None:  # a finding of its own
         waits = (waits - of_stages.claimed).clip(lower=0)
     cost, share = int(waits.sum()) // len(frame), 100.0 * int(waits.sum()) / int(frame["window_ns"].sum())
+    if not severity_of(share):
+        return None
     found = inputs.collectives
     in_pairs = found["dur_ns"].where(found["match_key"].eq("pair"), 0).sum()
     slow, most = _few_ranks(inputs.late), _main_cause(inputs.late)
