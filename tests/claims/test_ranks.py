@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,13 @@ import pandas as pd
 import pytest
 
 from hta_widgets.analysis import overview
+from hta_widgets.analysis.findings import straggler
+from hta_widgets.analysis.findings.device_rules import memory_copies
+from hta_widgets.analysis.findings.inputs import Inputs
+from hta_widgets.analysis.findings.merging import merged
+from hta_widgets.analysis.findings.rules import RULES
+from hta_widgets.analysis.findings.saving import Judged
+from hta_widgets.trace import Scope
 from hta_widgets.trace.model import Trace
 from tests.claims.checking import faults_of
 from tests.claims.job import Job, length, overlap, union
@@ -188,6 +196,19 @@ def test_one_loss_is_one_finding(tmp_path: Path) -> None:
     folder.mkdir()
     alone = overview(CASES["slow_kernels_without_communication"].play().open(folder)).set_index("topic")
     assert alone.loc["slow_kernels", "part_of"] == ""
+
+
+@pytest.mark.parametrize(("rank", "part_of"), [(2, "straggler"), (1, ""), (None, "")])
+def test_what_a_late_rank_alone_loses_is_a_part_of_the_waiting_for_it(
+    rank: int | None, part_of: str, tmp_path: Path
+) -> None:
+    """What a victim loses beside that, or all ranks do, is another loss."""
+    inputs = Inputs(CASES["pipeline_stage_that_copies"].play().open(tmp_path), Scope())
+    late, copies = straggler.straggler(inputs), memory_copies(inputs)
+    assert late is not None and copies is not None and copies.explains == 2
+    (rule,) = (rule for rule in RULES if rule.topic == "memory_copies")
+    found = merged([Judged(straggler.RULE, late), Judged(rule, replace(copies, explains=rank))])
+    assert [each.part_of for each in found] == ["", part_of]
 
 
 def begins_later(ns: int) -> dict[int, Program]:

@@ -76,6 +76,7 @@ def memory_copies(inputs: Inputs) -> Finding | None:
         evidence_of(inputs, copying, _MEMORY, alone, kind),
         share_of=shares_of(about, about["exposed_memory_ns"]),
         lost=copying,
+        explains=alone,
         severity=severity,
     )
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from hta_widgets.analysis.communication.waits import longest_wait
 from hta_widgets.analysis.core.claim import NOTHING_SAID, Claim, Said, Text, say, says
 from hta_widgets.analysis.core.intervals import Intervals
@@ -94,19 +92,10 @@ def _evidence(inputs: Inputs, late: LateRanks, few: list[int]) -> Evidence:
 
 
 def _lost(inputs: Inputs, late: LateRanks) -> dict[int, Intervals]:
-    """When ranks wait that mostly wait for the late ones; on these, when others wait for them.
-
-    So what a late rank alone does in that time is a part of this finding, not another loss.
-    """
+    """When the others wait: on those that wait for the late ranks most of their waiting."""
     waited = inputs.late.groupby("rank")["waited_ns"].sum()
-    mostly = [int(str(rank)) for rank, ns in late.waits.items() if ns >= _MOST * waited.get(rank, 0)]
-    waiting = waiting_of(inputs, mostly)
-    if not waiting:
-        return {}
-    start, end = (
-        np.concatenate([getattr(each, edge) for each in waiting.values()]) for edge in ("start", "end")
-    )
-    return waiting | dict.fromkeys(late.ranks, Intervals.union(start, end))
+    mostly = [rank for rank, ns in late.waits.items() if ns >= _MOST * waited.get(rank, 0)]
+    return waiting_of(inputs, [int(str(rank)) for rank in mostly])
 
 
 def _who_waits(ranks: list[int], others: int, late: tuple[int, ...]) -> Text:
