@@ -56,7 +56,7 @@ class _Runs(NamedTuple):
     beside: npt.NDArray[np.bool_]
 
 
-class _Told(NamedTuple):
+class _Quartiles(NamedTuple):
     """Of kernels, by number: how many runs, their median and quartiles, ns."""
 
     number: Int64
@@ -122,7 +122,9 @@ def _slowed(inputs: Inputs, rank: int) -> _Slowed | None:
     runs = _runs(rank_trace, inputs.scope)
     if runs is None:
         return None
-    alone, beside = (_told(runs.number[chosen], runs.ns[chosen]) for chosen in (~runs.beside, runs.beside))
+    alone, beside = (
+        _quartiles(runs.number[chosen], runs.ns[chosen]) for chosen in (~runs.beside, runs.beside)
+    )
     _, mine, theirs = np.intersect1d(alone.number, beside.number, assume_unique=True, return_indices=True)
     apart = (beside.low[theirs] > alone.high[mine]) | (beside.high[theirs] < alone.low[mine])
     mine, theirs = mine[apart], theirs[apart]
@@ -142,7 +144,7 @@ def _slowed(inputs: Inputs, rank: int) -> _Slowed | None:
     )
 
 
-def _told(number: Int64, run_ns: Int64) -> _Told:
+def _quartiles(number: Int64, run_ns: Int64) -> _Quartiles:
     """Of each kernel with enough runs, by its number: how many they are, median and quartiles."""
     ns = run_ns.astype(np.float64)
     order = order_in_groups(number, run_ns)  # one sort instead of one for each kernel and quantile
@@ -158,7 +160,7 @@ def _told(number: Int64, run_ns: Int64) -> _Told:
         between: npt.NDArray[np.float64] = low + (high - low) * (part * (count - 1) - below)
         return between
 
-    return _Told(number[first], count, quantile(0.5), quantile(0.25), quantile(0.75))
+    return _Quartiles(number[first], count, quantile(0.5), quantile(0.25), quantile(0.75))
 
 
 def _runs(rank_trace: RankTrace, scope: Scope) -> _Runs | None:
