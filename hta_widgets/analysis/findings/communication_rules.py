@@ -73,11 +73,10 @@ def late_collective(inputs: Inputs) -> Finding | None:
         cost,
         share,
         say(
-            "Communication{of_rank} starts late beside compute for {share}{time}, {why}. {count} sends and "
+            "Communication{of_rank} starts late beside compute for {lost}, {why}. {count} sends and "
             "collectives start late, up to {longest} after their data is ready and their stream is free.",
             of_rank=of_rank,
-            share=inputs.share_of_time("late_communication", share, ranks),
-            time=inputs.time_per_step("late_communication", cost, ranks),
+            lost=inputs.time_lost("late_communication", share, cost, ranks),
             why=why,
             count=Claim("late_communications", len(late.rows), "count", ranks=ranks),
             longest=Claim("longest_delay", int(waits.max()), "ns", ranks=ranks),
@@ -112,10 +111,9 @@ def _delayed(inputs: Inputs, rank: int) -> tuple[Intervals, _Late]:
     graph = graph_of(rank_trace)
     assert graph is not None  # it communicates
     late = _late(rank_trace, graph, inputs.scope)
-    windows = rank_trace.windows(inputs.scope)
     delayed = Intervals.union(late.due, rank_trace.start[late.rows])
     delayed &= busy(rank_trace, inputs.scope).compute
-    return delayed & Intervals.union(windows[:, 0], windows[:, 1]), late
+    return delayed & inputs.judged_time(rank), late
 
 
 def _late(rank_trace: RankTrace, graph: Graph, scope: Scope) -> _Late:

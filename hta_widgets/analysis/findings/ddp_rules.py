@@ -45,19 +45,17 @@ def buffers_broadcast(inputs: Inputs) -> Finding | None:
         return None
     name = longest(rank_trace, found.rows)
     runs = Intervals.union(rank_trace.start[found.rows], rank_trace.end[found.rows])
-    windows = rank_trace.windows(inputs.scope)
-    lost = {found.worst: runs & Intervals.union(windows[:, 0], windows[:, 1])}
+    lost = {found.worst: runs & inputs.judged_time(found.worst)}
     return Finding(
         found.cost_ns,
         found.lost_pct,
         say(
             "DDP broadcasts the buffers of its modules before the forward pass, in {steps} of {judged} "
-            "step{s}. That takes {share}{time}, waiting for the rank that sends included.",
+            "step{s}. That takes {lost}, waiting for the rank that sends included.",
             steps=Claim("steps_with_broadcasts", inputs.judged, "count", ranks=(found.worst,)),
-            judged=Claim("judged_steps", inputs.judged, "count"),
+            judged=Claim("step_count", inputs.judged, "count"),
             s="s" * (inputs.judged > 1),
-            share=inputs.share_of_time("broadcasting_buffers", found.lost_pct, found.ranks),
-            time=inputs.time_per_step("broadcasting_buffers", found.cost_ns, found.ranks),
+            lost=inputs.time_lost("broadcasting_buffers", found.lost_pct, found.cost_ns, found.ranks),
         ),
         "DistributedDataParallel(broadcast_buffers=False), if buffers may differ between ranks: running "
         "statistics of batch norms are then those of each rank, and a checkpoint has those of one.",

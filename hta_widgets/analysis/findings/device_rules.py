@@ -54,17 +54,14 @@ def memory_copies(inputs: Inputs) -> Finding | None:
     kind, part = _main_copy(inputs, ranks)
     off_path = off_critical_path(inputs, ranks, "exposed_memory")
     severity = severity_on_path(share, off_path)
-    held = severity and not inputs.trace.exceeds_memory
-    copying = {rank: _alone(inputs, rank) for rank in ranks} if held else {}
+    copying = inputs.when(ranks if severity else (), lambda rank: _alone(inputs, rank))
     return Finding(
         cost,
         share,
         say(
-            "{who} nothing but copy and fill memory {share}{time}.{on_path} {part} of that "
-            "time goes to {name}.",
+            "{who} nothing but copy and fill memory {lost}.{on_path} {part} of that time goes to {name}.",
             who="The devices do" if len(about) > 1 else say("The device{of_rank} does", of_rank=of_rank),
-            share=inputs.share_of_time("copying_alone", share, ranks),
-            time=inputs.time_per_step("copying_alone", cost, ranks),
+            lost=inputs.time_lost("copying_alone", share, cost, ranks),
             on_path=on_critical_path(off_path, "copying_alone", ranks),
             name=Claim("longest_copy_alone", kind, "name", ranks=tuple(ranks)),
             part=Claim(
@@ -103,9 +100,8 @@ def _copies_alone(inputs: Inputs, rank: int) -> dict[str, int]:
 
 def _alone(inputs: Inputs, rank: int) -> Intervals:
     """When a rank does nothing but copy and fill memory in the judged time."""
-    rank_trace = inputs.trace.rank(rank)
-    windows = rank_trace.windows(inputs.scope)
-    return busy(rank_trace, inputs.scope).exposed_memory & Intervals.union(windows[:, 0], windows[:, 1])
+    alone = busy(inputs.trace.rank(rank), inputs.scope).exposed_memory
+    return alone & inputs.judged_time(rank)
 
 
 def slow_kernels(inputs: Inputs) -> Finding | None:
@@ -131,11 +127,10 @@ def slow_kernels(inputs: Inputs) -> Finding | None:
     name = Claim("slowest_kernel", one.name, "name", ranks=ranks, shown=short_kernel_name(one.name))
     ratio = Claim("times_as_long", one.ratio, "x", ranks=ranks, about={"name": one.name})
     text = say(
-        "{who} loses {share}{time}: it runs the same kernels, with equal launches and as often, slower than "
+        "{who} loses {lost}: it runs the same kernels, with equal launches and as often, slower than "
         "the others. {name} takes {ratio} times as long.",
         who=Claim("rank_with_slowest_kernels", ranks, "ranks", shown=at_start([one.rank])),
-        share=inputs.share_of_time("slower_kernels", share, ranks),
-        time=inputs.time_per_step("slower_kernels", one.slower_ns, ranks),
+        lost=inputs.time_lost("slower_kernels", share, one.slower_ns, ranks),
         name=name,
         ratio=ratio,
     )

@@ -110,11 +110,10 @@ def exposed_communication(inputs: Inputs) -> Finding | None:
         cost,
         share,
         say(
-            "{who} {share}{time} without computing{beyond}{kind}.{on_path} {hidden} of all communication "
+            "{who} {lost} without computing{beyond}{kind}.{on_path} {hidden} of all communication "
             "hides behind compute.",
             who="The device communicates" if len(ranks) == 1 else "The devices communicate",
-            share=inputs.share_of_time(about, share, ranks),
-            time=inputs.time_per_step(about, cost, ranks),
+            lost=inputs.time_lost(about, share, cost, ranks),
             beyond=beyond,
             kind=kind,
             on_path=on_critical_path(off_path, "exposed_communication", ranks),

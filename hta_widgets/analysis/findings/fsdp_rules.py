@@ -66,13 +66,12 @@ def fsdp_prefetch(inputs: Inputs) -> Finding | None:
         cost,
         share,
         say(
-            "FSDP's all-gathers of {units} for {phases} {fault}. Nothing hides {share}{time} of them, {each} "
+            "FSDP's all-gathers of {units} for {phases} {fault}. Nothing hides {lost} of them, {each} "
             "each.{on_path}",
             units=_listed(late),
             phases=Claim("late_gathers_in", tuple(phases), "name"),
             fault=_fault(cause, prefetched),
-            share=inputs.share_of_time("exposed_gathers", share, ranks, **about),
-            time=inputs.time_per_step("exposed_gathers", cost, ranks, **about),
+            lost=inputs.time_lost("exposed_gathers", share, cost, ranks, **about),
             each=Claim("exposed_of_each_gather", lost / len(late), "ns", ranks=ranks, about=about),
             on_path=on_critical_path(off_path, "exposed_gathers", list(ranks)),
         ),

@@ -58,11 +58,10 @@ def imbalance(inputs: Inputs) -> Finding | None:
         one.more_ns,
         share,
         say(
-            "{who} has more work than the others, {share}{time}{how}. In all, it computes {longer} longer. "
+            "{who} has more work than the others, {lost}{how}. In all, it computes {longer} longer. "
             "This is why the others wait for it, not another loss.",
             who=Claim("rank_with_more_work", ranks, "ranks", shown=at_start([one.rank])),
-            share=inputs.share_of_time("more_work", share, ranks),
-            time=inputs.time_per_step("more_work", one.more_ns, ranks),
+            lost=inputs.time_lost("more_work", share, one.more_ns, ranks),
             how=how,
             longer=Claim("computes_longer", one.more_pct, "%", "computing of the others", ranks),
         ),
@@ -107,11 +106,10 @@ def mutual_waiting(inputs: Inputs) -> Finding | None:
         cost,
         share,
         say(
-            "{who} wait {each_other} {share}{time}. {whom}",
+            "{who} wait {each_other} {lost}. {whom}",
             who=recorded_of(inputs, "The") or "The ranks",
             each_other="for each other" if most is None else "for another one",
-            share=inputs.share_of_time("waiting_for_each_other", share),
-            time=inputs.time_per_step("waiting_for_each_other", cost),
+            lost=inputs.time_lost("waiting_for_each_other", share, cost),
             whom=_whom(inputs.late, slow)
             if most is None
             else _causing_most(inputs.late, most, at_start([most])),

@@ -330,6 +330,22 @@ class Inputs:
         time = Claim(measure, cost_ns / self.judged, "ns/step", "", tuple(ranks), about)
         return say(" ({time} per step)", time=time)
 
+    def time_lost(
+        self, measure: str, pct: float, cost_ns: float, ranks: Iterable[int] = (), **about: Any
+    ) -> Text:
+        """`4.7 % of step time (1.2 ms per step)`."""
+        share = self.share_of_time(measure, pct, ranks, **about)
+        return share + self.time_per_step(measure, cost_ns, ranks, **about)
+
+    def when(self, ranks: Iterable[int], ask: Callable[[int], Intervals]) -> dict[int, Intervals]:
+        """For `Finding.lost`: the answer for each rank; for none where not all of them fit in memory."""
+        return {} if self.trace.exceeds_memory else {rank: ask(rank) for rank in ranks}
+
+    def judged_time(self, rank: int) -> Intervals:
+        """When it is judged."""
+        windows = self.trace.rank(rank).windows(self.scope)
+        return Intervals.union(windows[:, 0], windows[:, 1])
+
     @property
     def whole(self) -> str:
         """What shares are of."""

@@ -92,13 +92,12 @@ def tiny_collectives(inputs: Inputs) -> Finding | None:
         share,
         say(
             "{number} {operation}s a step among {size} ranks send at most {most} each. No compute hides "
-            "{share}{time} of that. {latency} of their transfer is latency ({alpha} each).",
+            "{lost} of that. {latency} of their transfer is latency ({alpha} each).",
             number=Claim("small_messages", number, "count", ranks=own, about=about),
             operation=Claim("small_operation", operation, "name", ranks=own),
             size=Claim("group_size", int(fit["group_size"]), "count", about={"operation": operation}),
             most=Claim("largest_small_message", most, "B", ranks=own, about=about),
-            share=inputs.share_of_time("exposed_small_messages", share, own, **about),
-            time=inputs.time_per_step("exposed_small_messages", cost, own, **about),
+            lost=inputs.time_lost("exposed_small_messages", share, cost, own, **about),
             latency=Claim("latency", latency, "%", "transfer of small messages", own, about),
             alpha=Claim("latency_of_each", int(fit["alpha_low_ns"]), "ns", ranks=own, about=about),
         ),

@@ -140,12 +140,10 @@ def pipeline_bubble(inputs: Inputs) -> Finding | None:
         cost,
         share,
         say(
-            "The {stages} stages of the pipeline wait for each other between passes{rest} {share}{time}. "
-            "{parts}",
+            "The {stages} stages of the pipeline wait for each other between passes{rest} {lost}. {parts}",
             stages=Claim("pipeline_stages", int(found.rows["stages"].max()), "count"),
             rest=rest,
-            share=inputs.share_of_time("waiting_in_bubble", share),
-            time=inputs.time_per_step("waiting_in_bubble", cost),
+            lost=inputs.time_lost("waiting_in_bubble", share, cost),
             parts=_parts_in_words(inputs, found),
         ),
         _advice(inputs, found),

@@ -87,12 +87,11 @@ def slowed_by_communication(inputs: Inputs) -> Finding | None:
         share,
         say(
             "{count} compute kernels{of_rank} take {ratio} times as long beside communication as the same "
-            "kernels with the same inputs alone. That is {share}{time}.",
+            "kernels with the same inputs alone. That is {lost}.",
             count=Claim("slowed_kernels", slowed.kernels, "count", ranks=of),
             of_rank=say(" of {rank}", rank=Claim("most_slowed_rank", of, "ranks")) if several else "",
             ratio=Claim("slowed_by", slowed.ratio, "x", ranks=of),
-            share=inputs.share_of_time("slowed_beside_communication", share, of),
-            time=inputs.time_per_step("slowed_beside_communication", slowed.lost_ns, of),
+            lost=inputs.time_lost("slowed_beside_communication", share, slowed.lost_ns, of),
         ),
         _advice(inputs.trace.rank(rank)),
         "comm_comp_overlap",

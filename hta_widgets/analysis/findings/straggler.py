@@ -45,11 +45,10 @@ def straggler(inputs: Inputs) -> Finding | None:
     recorded = recorded_of(inputs)
     caused = 100.0 * int(late.parts["wait_ns"].sum()) / int(inputs.late["waited_ns"].sum())
     text = say(
-        "{who} for {late} {share}{time}. That is {caused} of all waiting{among}.",
+        "{who} for {late} {lost}. That is {caused} of all waiting{among}.",
         who=_who_waits(waiting, len(inputs.temporal) - len(late_ones), late_ones),
         late=Claim("late_ranks", late_ones, "ranks"),
-        share=inputs.share_of_time("waiting_for", late.share_pct, waiting, late=late_ones),
-        time=inputs.time_per_step("waiting_for", late.cost_ns, waiting, late=late_ones),
+        lost=inputs.time_lost("waiting_for", late.share_pct, late.cost_ns, waiting, late=late_ones),
         caused=Claim("caused_waiting", caused, "%", "waiting", late_ones),
         among=say(" among {recorded}", recorded=recorded) if recorded else "",
     )

@@ -32,9 +32,7 @@ def transferring_of(inputs: Inputs, ranks: Iterable[int]) -> dict[int, Intervals
 
 def exposed_of(inputs: Inputs, ranks: Iterable[int]) -> dict[int, Intervals]:
     """When each of these ranks communicates without computing, in the judged time; {} likewise."""
-    if inputs.trace.exceeds_memory:
-        return {}
-    return {rank: _exposed(inputs, rank) for rank in ranks}
+    return inputs.when(ranks, lambda rank: _exposed(inputs, rank))
 
 
 def exposed_runs(inputs: Inputs, kernels: pd.DataFrame) -> dict[int, Intervals]:
@@ -69,10 +67,8 @@ def evidence_of(
 
 
 def _exposed(inputs: Inputs, rank: int) -> Intervals:
-    rank_trace = inputs.trace.rank(rank)
-    windows = rank_trace.windows(inputs.scope)
-    exposed = busy(rank_trace, inputs.scope).exposed_communication
-    return exposed & Intervals.union(windows[:, 0], windows[:, 1])
+    exposed = busy(inputs.trace.rank(rank), inputs.scope).exposed_communication
+    return exposed & inputs.judged_time(rank)
 
 
 def _waits(inputs: Inputs) -> dict[int, Intervals]:

@@ -681,8 +681,8 @@ def steps_with_broadcasts(job: Job, stated: Stated) -> str:
     return close(stated, len({step_of(rank, each) for each in rank.judged(broadcasts(rank))}), 0.0, 0.5)
 
 
-@check("judged_steps")
-def judged_steps(job: Job, stated: Stated) -> str:
+@check("step_count")
+def step_count(job: Job, stated: Stated) -> str:
     return close(stated, len(job.steps), 0.0, 0.0)
 
 
