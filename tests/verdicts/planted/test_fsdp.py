@@ -40,7 +40,8 @@ def test_gathers_in_their_own_turn(named: bool, tmp_path: Path):
     made = replace(job, forward_ahead=1, backward_ahead=1, first_ahead=(0,))
     assert row["section"] == "saves" and row["edits"] == "[edits.prefetch(1)]" and row["method"] == "bound"
     assert row["saving_ns"] == pytest.approx(job.play().program.now - made.play().program.now, rel=0.02)
-    assert row["saving"].startswith("Replayed with all-gathers issued one unit ahead, the steps take at most ")
+    said = "Replayed with all-gathers issued one unit ahead, the steps take at most "
+    assert row["saving"].startswith(said)
 
 
 @pytest.mark.parametrize("named", [True, False])
